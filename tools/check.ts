@@ -1,0 +1,55 @@
+/**
+ * The one gate before a commit: format, lint, types, generated files, clauses, house rules.
+ *
+ * All steps run, so that one look shows everything that is wrong; the output of a step is shown
+ * only when it failed.
+ *
+ * @module
+ */
+import { listFiles } from "./files.ts";
+import { endOnSignals, run } from "./run.ts";
+
+/** One thing to check, by one command. */
+interface Step {
+  name: string;
+  command: string[];
+}
+
+const TIMEOUT_MS = 10 * 60_000;
+
+function steps(paths: string[]): Step[] {
+  const deno = (...args: string[]) => [Deno.execPath(), ...args];
+  const zig = paths.filter((path) => /\.(zig|zon)$/.test(path));
+  return [
+    { name: "format TypeScript", command: deno("fmt", "--check") },
+    { name: "format Zig", command: ["zig", "fmt", "--check", ...zig] },
+    { name: "lint", command: deno("lint") },
+    { name: "types", command: deno("check", ".") },
+    { name: "generated files", command: deno("run", "-A", "tools/generate.ts", "--check") },
+    { name: "clauses and links", command: deno("run", "-A", "tools/clauses.ts") },
+    { name: "house rules", command: deno("test", "-A", "tools/tidy_test.ts") },
+  ];
+}
+
+/** Runs all steps and returns the exit code. */
+async function main(args: string[], root: string): Promise<number> {
+  if (args.length > 0) {
+    console.error("Usage: ./millrace check");
+    return 2;
+  }
+  endOnSignals();
+  const failed: string[] = [];
+  for (const { name, command } of steps(await listFiles(root))) {
+    const outcome = await run(command, { cwd: root, timeoutMs: TIMEOUT_MS, echo: false });
+    const good = outcome.code === 0 && !outcome.timedOut;
+    const word = good ? "ok" : outcome.timedOut ? "TIMED OUT" : "FAILED";
+    console.log(`${name.padEnd(18)} ${word.padEnd(6)} ${outcome.seconds.toFixed(1).padStart(6)} s`);
+    if (good) continue;
+    failed.push(name);
+    console.log(outcome.output.trimEnd().replace(/^/gm, "    "));
+  }
+  console.log(failed.length === 0 ? "all checks passed" : `failed: ${failed.join(", ")}`);
+  return failed.length === 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args, `${import.meta.dirname}/..`));

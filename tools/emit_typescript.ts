@@ -1,0 +1,56 @@
+/** Prints a layout as `impl-ts/src/layout.ts`. @module */
+import type { Layout } from "./layout.ts";
+import { constantGroups } from "./layout_constants.ts";
+import { numeral, wrap } from "./emit_text.ts";
+
+/** The whole file, formatted as `deno fmt` would. */
+export function emitTypeScript(layout: Layout): string {
+  return [
+    "// Generated from spec/layout.json by tools/generate.ts; do not edit.",
+    "",
+    ...doc(`${layout.about} Offsets and sizes are in bytes.\n\n@module`),
+    ...constantGroups(layout).flatMap(({ heading, constants }) => [
+      "",
+      ...wrap(heading, 97).map((line) => `// ${line}`),
+      "",
+      ...constants.flatMap(({ name, value, about }) => [
+        ...doc(about),
+        `export const ${name.toUpperCase()} = ${numeral(value)};`,
+      ]),
+    ]),
+    ...reasons(layout),
+    "",
+  ].join("\n");
+}
+
+function reasons(layout: Layout): string[] {
+  const names = layout.reasons.map((reason) => `"${reason.name}"`);
+  if (names.length === 0) return [];
+  return [
+    "",
+    ...doc("The name of a reason code: what is wrong, in one word."),
+    "export type ReasonCode =",
+    ...names.map((name, index) => `  | ${name}${index === names.length - 1 ? ";" : ""}`),
+    "",
+    ...doc("The number of every reason code, as it stands in shared memory."),
+    "export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze({",
+    ...layout.reasons.map((reason) => `  "${reason.name}": ${numeral(reason.value)},`),
+    "});",
+    "",
+    "const REASON_NAMES: ReadonlyMap<number, ReasonCode> = new Map(",
+    "  Object.entries(REASON_VALUES).map(([name, value]) => [value, name as ReasonCode]),",
+    ");",
+    "",
+    ...doc("Returns the name of a reason code, or `undefined` where this version knows none."),
+    "export function reasonName(value: number): ReasonCode | undefined {",
+    "  return REASON_NAMES.get(value);",
+    "}",
+  ];
+}
+
+/** A doc comment: on one line where it fits. */
+function doc(text: string): string[] {
+  const line = `/** ${text} */`;
+  if (line.length <= 100 && !text.includes("\n")) return [line];
+  return ["/**", ...wrap(text, 97).map((part) => ` * ${part}`.trimEnd()), " */"];
+}

@@ -1,0 +1,91 @@
+/**
+ * Writes everything that comes from `spec/layout.json`: the constants of both implementations and
+ * the tables in the chapters.
+ *
+ * `deno task generate` writes; with `--check` it compares byte for byte, names every stale file and
+ * exits 1. The results are checked in, so that a reader needs no tool to read them, and so that a
+ * change of the layout shows in a review as the change of bytes that it is.
+ *
+ * @module
+ */
+import { emitTypeScript } from "./emit_typescript.ts";
+import { emitZig } from "./emit_zig.ts";
+import { fillTables } from "./emit_tables.ts";
+import { readLayout } from "./layout.ts";
+
+/** A file and what it must hold. */
+export interface GeneratedFile {
+  path: string;
+  text: string;
+}
+
+/** Everything that the layout below the root turns into. Reads only. */
+export async function generate(root: string): Promise<GeneratedFile[]> {
+  const layout = await readLayout(root);
+  const files: GeneratedFile[] = [
+    { path: "impl-ts/src/layout.ts", text: emitTypeScript(layout) },
+    { path: "impl-zig/src/layout.zig", text: emitZig(layout) },
+  ];
+  const chapters: string[] = [];
+  for await (const entry of Deno.readDir(`${root}/spec`)) {
+    if (entry.isFile && entry.name.endsWith(".md")) chapters.push(`spec/${entry.name}`);
+  }
+  for (const path of chapters.sort()) {
+    const text = await Deno.readTextFile(`${root}/${path}`);
+    files.push({ path, text: fillTables(text, layout, path) });
+  }
+  return files;
+}
+
+/** The files that do not hold what they must; an absent file is one of them. */
+export async function findStale(root: string, files: GeneratedFile[]): Promise<GeneratedFile[]> {
+  const stale: GeneratedFile[] = [];
+  for (const file of files) {
+    if (await readIfPresent(`${root}/${file.path}`) !== file.text) stale.push(file);
+  }
+  return stale;
+}
+
+async function readIfPresent(path: string): Promise<string | undefined> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+async function write(root: string, stale: GeneratedFile[]): Promise<void> {
+  for (const { path, text } of stale) {
+    const full = `${root}/${path}`;
+    await Deno.mkdir(full.slice(0, full.lastIndexOf("/")), { recursive: true });
+    await Deno.writeTextFile(full, text);
+    console.log(`wrote ${path}`);
+  }
+}
+
+/** Runs the tool and returns its exit code. */
+export async function main(args: string[], root: string): Promise<number> {
+  if (args.some((arg) => arg !== "--check") || args.length > 1) {
+    console.error("Usage: ./millrace generate [--check]");
+    return 2;
+  }
+  let files: GeneratedFile[];
+  try {
+    files = await generate(root);
+  } catch (error) {
+    console.error((error as Error).message);
+    return 1;
+  }
+  const stale = await findStale(root, files);
+  if (args.length === 0) {
+    await write(root, stale);
+    console.log(`${files.length} files, ${stale.length} written`);
+    return 0;
+  }
+  for (const file of stale) console.error(`stale: ${file.path} (run ./millrace generate)`);
+  console.log(`${files.length} files, ${stale.length} stale`);
+  return stale.length === 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args, `${import.meta.dirname}/..`));

@@ -1,0 +1,133 @@
+/**
+ * Runs a command in a process group of its own, so that nothing of it outlives a timeout or Ctrl-C.
+ *
+ * Tests start workers, native programs and browsers; killing the first process alone would leave
+ * them behind, holding the pipes that this process reads.
+ *
+ * @module
+ */
+
+/** How a command ended, and what it printed. */
+export interface Outcome {
+  /** The exit code; above 128 when a signal ended it. */
+  code: number;
+  timedOut: boolean;
+  /** The end of what it printed on both streams, without colours. */
+  output: string;
+  seconds: number;
+}
+
+/** Where and how to run. */
+export interface RunOptions {
+  cwd: string;
+  timeoutMs: number;
+  /** Whether to pass on what the command prints, while it prints it. */
+  echo: boolean;
+}
+
+const OUTPUT_SIZE_MAX = 1 << 18;
+const GRACE_MS = 3_000;
+const groups = new Set<number>();
+let ending = false;
+
+/** Runs the command to its end or to its timeout. A command that cannot start has code 127. */
+export async function run(command: string[], options: RunOptions): Promise<Outcome> {
+  const started = performance.now();
+  const seconds = () => (performance.now() - started) / 1000;
+  const [program, ...args] = command as [string, ...string[]];
+  let child: Deno.ChildProcess;
+  try {
+    child = new Deno.Command(program, {
+      args,
+      cwd: options.cwd,
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+      detached: true,
+    }).spawn();
+  } catch (error) {
+    const output = `Cannot start ${program}: ${(error as Error).message}`;
+    if (options.echo) console.error(output);
+    return { code: 127, timedOut: false, output, seconds: seconds() };
+  }
+  groups.add(child.pid);
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    endGroup(child.pid);
+  }, options.timeoutMs);
+  const tail = new Tail();
+  const streams = Promise.all([
+    pass(child.stdout, tail, options.echo ? Deno.stdout : undefined),
+    pass(child.stderr, tail, options.echo ? Deno.stderr : undefined),
+  ]);
+  const status = await child.status;
+  clearTimeout(timer);
+  // Whatever the command left running goes too; it would keep the streams open.
+  signalGroup(child.pid, "SIGKILL");
+  groups.delete(child.pid);
+  await streams;
+  // The caller would take an interrupted command for a failed one, and report it.
+  if (ending) await new Promise(() => {});
+  return { code: status.code, timedOut, output: tail.text(), seconds: seconds() };
+}
+
+/** Makes Ctrl-C and a polite kill end all running commands, and this process with 128 + signal. */
+export function endOnSignals(): void {
+  for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+    Deno.addSignalListener(signal, async () => {
+      ending = true;
+      await Promise.all([...groups].map(endGroup));
+      Deno.exit(code);
+    });
+  }
+}
+
+/** Asks the group to end, and after a grace makes it. */
+async function endGroup(group: number): Promise<void> {
+  signalGroup(group, "SIGTERM");
+  const deadline = performance.now() + GRACE_MS;
+  while (groups.has(group) && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  if (groups.has(group)) signalGroup(group, "SIGKILL");
+}
+
+function signalGroup(group: number, signal: Deno.Signal): void {
+  try {
+    Deno.kill(-group, signal);
+  } catch (error) {
+    // Nobody is left in the group, which is what the signal was for. Where those that are left have
+    // ended and wait to be collected, macOS says that it is not permitted.
+    const { NotFound, PermissionDenied } = Deno.errors;
+    if (!(error instanceof NotFound || error instanceof PermissionDenied)) throw error;
+  }
+}
+
+/** Keeps the end of a text, with a bound: a test that floods its output must not fill memory. */
+class Tail {
+  #text = "";
+
+  add(text: string): void {
+    this.#text = (this.#text + text).slice(-OUTPUT_SIZE_MAX);
+  }
+
+  text(): string {
+    // deno-lint-ignore no-control-regex
+    return this.#text.replace(/\x1b\[[0-9;]*m/g, "");
+  }
+}
+
+async function pass(
+  from: ReadableStream<Uint8Array>,
+  tail: Tail,
+  to?: { write(bytes: Uint8Array): Promise<number> },
+): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const bytes of from) {
+    tail.add(decoder.decode(bytes, { stream: true }));
+    for (let rest = bytes; to !== undefined && rest.length > 0;) {
+      rest = rest.subarray(await to.write(rest));
+    }
+  }
+}

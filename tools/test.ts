@@ -1,0 +1,78 @@
+/**
+ * Runs all tests of the repository, or those of the parts that are named.
+ *
+ * The last line is `N passed, N failed`, with `, N skipped` behind it where tests were skipped; the
+ * numbers are the runners' own. With `CI=true` or `MILLRACE_REQUIRE_ALL=1`, a skipped test counts
+ * as failed: what a machine without a browser may leave out, the gate must not.
+ *
+ * @module
+ */
+import { endOnSignals, run } from "./run.ts";
+import { judge, summaryLine, type Verdict } from "./test_counts.ts";
+
+/** Tests that one command runs. */
+interface Part {
+  name: string;
+  runner: "deno" | "zig";
+  command: string[];
+}
+
+const DENO_TEST = [Deno.execPath(), "test", "-A"];
+const PARTS: Part[] = [
+  { name: "spec", runner: "deno", command: [...DENO_TEST, "tools", "spec"] },
+  { name: "typescript", runner: "deno", command: [...DENO_TEST, "impl-ts"] },
+  { name: "zig", runner: "zig", command: ["zig", "build", "test", "--summary", "all"] },
+  { name: "kit", runner: "deno", command: [...DENO_TEST, "conformance"] },
+  { name: "demo", runner: "deno", command: [...DENO_TEST, "bench"] },
+];
+
+// Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
+const TIMEOUT_MS = 20 * 60_000;
+
+interface Row extends Verdict {
+  name: string;
+  seconds: number;
+}
+
+function format(rows: Row[]): string {
+  const number = (value: number) => String(value).padStart(8);
+  return [
+    "part           passed  failed skipped seconds",
+    ...rows.map(({ name, passed, failed, skipped, seconds, notes }) =>
+      [
+        name.padEnd(13) + number(passed) + number(failed) + number(skipped) +
+        seconds.toFixed(1).padStart(8),
+        ...notes.map((note) => `  ${name}: ${note}`),
+      ].join("\n")
+    ),
+  ].join("\n");
+}
+
+function requiresAll(): boolean {
+  const set = (name: string) => !["", "0", "false"].includes(Deno.env.get(name) ?? "");
+  return set("CI") || set("MILLRACE_REQUIRE_ALL");
+}
+
+/** Runs the parts and returns the exit code. */
+async function main(names: string[], root: string): Promise<number> {
+  const unknown = names.filter((name) => !PARTS.some((part) => part.name === name));
+  if (unknown.length > 0) {
+    const known = PARTS.map((part) => part.name).join(", ");
+    console.error(`Unknown part: ${unknown.join(", ")}. The parts are ${known}.`);
+    return 2;
+  }
+  endOnSignals();
+  const rows: Row[] = [];
+  for (const { name, runner, command } of PARTS) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    const shown = command.map((word) => word === Deno.execPath() ? "deno" : word).join(" ");
+    console.log(`\n== ${name}: ${shown}`);
+    const outcome = await run(command, { cwd: root, timeoutMs: TIMEOUT_MS, echo: true });
+    rows.push({ name, seconds: outcome.seconds, ...judge(runner, outcome, requiresAll()) });
+    console.log(`== ${name}: ${outcome.seconds.toFixed(1)} s`);
+  }
+  console.log(`\n${format(rows)}\n\n${summaryLine(rows)}`);
+  return rows.some((row) => row.failed > 0) ? 1 : 0;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args, `${import.meta.dirname}/..`));

@@ -1,0 +1,98 @@
+/**
+ * Reads how many tests passed from what the test runners print, and decides what that means.
+ *
+ * A part counts as passed only on the runner's own word and a clean exit. A runner that crashed,
+ * hung, ran nothing, or answered from a cache, has not tested.
+ *
+ * @module
+ */
+import type { Outcome } from "./run.ts";
+
+/** Numbers of tests. */
+export interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+/** Counts, and why they are not the runner's own where they are not. */
+export interface Verdict extends Counts {
+  notes: string[];
+}
+
+/** The counts of `deno test`: `FAILED | 3 passed (1 step) | 1 failed | 2 ignored (8ms)`. */
+export function denoCounts(output: string): Counts | undefined {
+  // The last one: a test may run `deno test` itself and show its output.
+  const line = output.match(/^(?:ok|FAILED) \| \d+ passed.*$/gm)?.at(-1);
+  if (line === undefined) return undefined;
+  const count = (word: string) => Number(new RegExp(`\\| (\\d+) ${word}\\b`).exec(line)?.[1] ?? 0);
+  // What a filter leaves out was not run either.
+  const skipped = count("ignored") + count("filtered out");
+  return { passed: count("passed"), failed: count("failed"), skipped };
+}
+
+/**
+ * The counts of `zig build test --summary all`:
+ * `Build Summary: 3/5 steps succeeded (1 failed); 2/4 tests passed (1 skipped, 1 crashed)`.
+ *
+ * A leak, an error log or a compile error fails a step and no test, so failed steps count where
+ * they are more than the failed tests.
+ */
+export function zigCounts(output: string): Counts | undefined {
+  const line = output.match(/^Build Summary: .*$/gm)?.at(-1);
+  const [steps, tests] = line?.split(";") ?? [];
+  if (steps === undefined) return undefined;
+  const count = (text: string, word: string) =>
+    Number(new RegExp(`(\\d+) ${word}\\b`).exec(text)?.[1] ?? 0);
+  const [, passed, total] = /(\d+)\/(\d+) tests passed/.exec(tests ?? "") ?? [];
+  const skipped = count(tests ?? "", "skipped");
+  const failed = Number(total ?? 0) - Number(passed ?? 0) - skipped;
+  return {
+    passed: Number(passed ?? 0),
+    failed: Math.max(failed, count(steps, "failed")),
+    // A whole run that this machine cannot execute.
+    skipped: skipped + count(steps, "skipped"),
+  };
+}
+
+/** Run steps that Zig answered from its cache: their tests passed some other day. */
+export function zigCachedRuns(output: string): number {
+  return output.match(/^[ |+-]*run .*\bcached\b/gm)?.length ?? 0;
+}
+
+/** What an outcome and the counts in it amount to. */
+export function judge(
+  runner: "deno" | "zig",
+  outcome: Outcome,
+  requireAll: boolean,
+): Verdict {
+  const counts = runner === "deno" ? denoCounts(outcome.output) : zigCounts(outcome.output);
+  const verdict: Verdict = { ...(counts ?? { passed: 0, failed: 0, skipped: 0 }), notes: [] };
+  const fail = (note: string, failed = 1) => {
+    verdict.failed += failed;
+    verdict.notes.push(note);
+  };
+  const cached = runner === "zig" ? zigCachedRuns(outcome.output) : 0;
+  if (outcome.timedOut) fail(`killed after ${outcome.seconds.toFixed(0)} s`);
+  else if (counts === undefined) fail(`ended with ${outcome.code}, without counts`);
+  else if (cached > 0) {
+    fail(`${cached} test runs came from Zig's cache: build.zig must set has_side_effects on them`);
+  } else if (outcome.code !== 0 && counts.failed === 0) {
+    fail(`ended with ${outcome.code}, though no test failed`);
+  } else if (counts.passed + counts.failed === 0) fail("ran no tests");
+  if (requireAll && verdict.skipped > 0) {
+    const skipped = verdict.skipped;
+    verdict.skipped = 0;
+    fail(`${skipped} skipped, which counts as failed here`, skipped);
+  }
+  return verdict;
+}
+
+/** The sum, as the last line of a run says it. */
+export function summaryLine(parts: Counts[]): string {
+  const sum = (count: (part: Counts) => number) =>
+    parts.reduce((total, part) => total + count(part), 0);
+  const skipped = sum((part) => part.skipped);
+  const line = `${sum((part) => part.passed)} passed, ${sum((part) => part.failed)} failed`;
+  return skipped > 0 ? `${line}, ${skipped} skipped` : line;
+}

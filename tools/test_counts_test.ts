@@ -1,0 +1,98 @@
+import { assertEquals } from "@std/assert";
+import { denoCounts, judge, summaryLine, zigCachedRuns, zigCounts } from "./test_counts.ts";
+
+// Printed by Deno 2.9.8 and Zig 0.17.0, colours removed.
+const DENO_OK = "running 1 test\nx ... ok (1ms)\n\nok | 1 passed (1 step) | 0 failed (6ms)\n";
+const DENO_MIXED = "FAILED | 1 passed (1 step) | 2 failed (1 step) | 3 ignored (1 step) (8ms)\n";
+const ZIG_OK = `Build Summary: 5/5 steps succeeded; 2/3 tests passed (1 skipped)
+test success
++- run test 1 pass, 1 skip (2 total) 4ms MaxRSS:4M
+|  +- compile test debug native cached 3ms MaxRSS:42M
+`;
+const ZIG_CACHED = `Build Summary: 5/5 steps succeeded
+test success
++- run test cached
+|  +- compile test debug native cached 3ms MaxRSS:42M
++- run ring test cached
+`;
+const ZIG_MIXED =
+  "Build Summary: 3/9 steps succeeded (1 skipped, 1 failed); 2/7 tests passed (1 skipped, " +
+  "2 failed, 1 crashed, 1 timed out)\n";
+const ZIG_COMPILE = "Build Summary: 2/5 steps succeeded (1 failed)\ntest transitive failure\n";
+const ZIG_LEAK = "Build Summary: 3/5 steps succeeded (1 failed); 1/1 tests passed\n";
+
+function outcome(output: string, code = 0, timedOut = false) {
+  return { output, code, timedOut, seconds: 2 };
+}
+
+Deno.test("denoCounts: reads the last closing line, and only a closing line", () => {
+  assertEquals(denoCounts(DENO_OK), { passed: 1, failed: 0, skipped: 0 });
+  assertEquals(denoCounts(DENO_MIXED), { passed: 1, failed: 2, skipped: 3 });
+  assertEquals(denoCounts(DENO_MIXED + DENO_OK), { passed: 1, failed: 0, skipped: 0 });
+  const filtered = "ok | 1 passed (1 step) | 0 failed | 2 filtered out (6ms)";
+  assertEquals(denoCounts(filtered), { passed: 1, failed: 0, skipped: 2 });
+  assertEquals(denoCounts("error: No test modules found"), undefined);
+  assertEquals(denoCounts("it is ok | 1 passed | 0 failed"), undefined);
+});
+
+Deno.test("zigCounts: tests that failed, crashed or hung; steps where no test did", () => {
+  assertEquals(zigCounts(ZIG_OK), { passed: 2, failed: 0, skipped: 1 });
+  assertEquals(zigCounts(ZIG_MIXED), { passed: 2, failed: 4, skipped: 2 });
+  assertEquals(zigCounts(ZIG_COMPILE), { passed: 0, failed: 1, skipped: 0 });
+  assertEquals(zigCounts(ZIG_LEAK), { passed: 1, failed: 1, skipped: 0 });
+  assertEquals(zigCounts("error: no build.zig file found"), undefined);
+});
+
+Deno.test("zigCachedRuns: counts runs, not compilations", () => {
+  assertEquals(zigCachedRuns(ZIG_CACHED), 2);
+  assertEquals(zigCachedRuns(ZIG_OK), 0);
+});
+
+Deno.test("judge: believes a runner that ends as it says", () => {
+  assertEquals(judge("deno", outcome(DENO_OK), true), {
+    passed: 1,
+    failed: 0,
+    skipped: 0,
+    notes: [],
+  });
+  assertEquals(judge("deno", outcome(DENO_MIXED, 1), false).failed, 2);
+  assertEquals(judge("zig", outcome(ZIG_OK), false).skipped, 1);
+});
+
+Deno.test("judge: counts one failure where a runner does not tell of any", () => {
+  const notes = (verdict: { failed: number; notes: string[] }) => [verdict.failed, verdict.notes];
+  assertEquals(notes(judge("deno", outcome("error: boom", 1), false)), [
+    1,
+    ["ended with 1, without counts"],
+  ]);
+  assertEquals(notes(judge("deno", outcome(DENO_OK, 1), false)), [
+    1,
+    ["ended with 1, though no test failed"],
+  ]);
+  assertEquals(notes(judge("deno", outcome("ok | 0 passed | 0 failed (0ms)"), false)), [
+    1,
+    ["ran no tests"],
+  ]);
+  assertEquals(notes(judge("deno", outcome(DENO_OK, 143, true), false)), [
+    1,
+    ["killed after 2 s"],
+  ]);
+});
+
+Deno.test("judge: does not take Zig's cache for a run", () => {
+  const verdict = judge("zig", outcome(ZIG_CACHED), false);
+  assertEquals([verdict.passed, verdict.failed, verdict.notes.length], [0, 1, 1]);
+});
+
+Deno.test("judge: a skip is a failure where everything is required", () => {
+  const verdict = judge("deno", outcome(DENO_MIXED, 1), true);
+  assertEquals([verdict.passed, verdict.failed, verdict.skipped], [1, 5, 0]);
+  assertEquals(verdict.notes, ["3 skipped, which counts as failed here"]);
+});
+
+Deno.test("summaryLine: names skips only where there are some", () => {
+  const part = { passed: 2, failed: 1, skipped: 0 };
+  assertEquals(summaryLine([part, part]), "4 passed, 2 failed");
+  assertEquals(summaryLine([part, { ...part, skipped: 3 }]), "4 passed, 2 failed, 3 skipped");
+  assertEquals(summaryLine([]), "0 passed, 0 failed");
+});
