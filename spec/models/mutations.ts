@@ -1,0 +1,123 @@
+/** The models, and for each the mutations that break one rule and how each of them must fail. */
+
+/**
+ * A lost wake shows as a deadlock, a wait that burns the processor as a cycle. `none` says that the
+ * protocol tolerates the change; README.md says why.
+ */
+export type Failure = "deadlock" | "cycle" | "none" | { assert: string };
+
+/** One model in one variant. */
+export interface Model {
+  /** File name without `.pml`. */
+  file: string;
+  /** The variant. */
+  defines?: string[];
+  /** Makes the model smaller for the search for cycles, which takes several times as long. */
+  cycleDefines?: string[];
+  /** Makes the model smaller for the mutations, where that still shows them. */
+  mutationDefines?: string[];
+  /** By name, without `MUT_`. */
+  mutations: Record<string, Failure>;
+}
+
+/** A waker that rings has to find a `wants` word that is armed. */
+const FOR_NOBODY: Failure = { assert: "armed[" };
+
+export const models: Model[] = [
+  {
+    file: "park",
+    mutations: {
+      NO_RECHECK: "deadlock",
+      CHECK_BEFORE_ARM: "deadlock",
+      BELL_AFTER_RECHECK: "deadlock",
+      BELL_AFTER_ARM: "deadlock",
+      NO_REARM: "deadlock",
+      NO_DISARM: FOR_NOBODY,
+      NO_BIT: "deadlock",
+      UNSIGNED: "deadlock",
+      WAIT_BLIND: "deadlock",
+      NEVER_SLEEPS: "cycle",
+      NEVER_RING: "deadlock",
+      NO_EXCHANGE: FOR_NOBODY,
+      STORE_ZERO: FOR_NOBODY,
+      NOTIFY_BEFORE_CURSOR: "deadlock",
+      WANTS_BEFORE_CURSOR: "deadlock",
+      NOTIFY_BEFORE_BELL: "deadlock",
+    },
+  },
+  {
+    file: "space",
+    cycleDefines: ["N=3"],
+    mutationDefines: ["N=3"],
+    mutations: {
+      LAST_UNIT: { assert: "head[0])%(4*16))<16" },
+      OVER_HALF: "deadlock",
+      NO_PAD: { assert: "(((t%16)+size)<=16)" },
+      HOLD_BATCH: "deadlock",
+      HOLD_HEAD: "deadlock",
+      GREEDY: "deadlock",
+      GREEDY_CAPPED: "none",
+      UNSIGNED: "deadlock",
+      NO_BIT: "deadlock",
+      NO_EXCHANGE: FOR_NOBODY,
+      WANTS_BEFORE_CURSOR: "deadlock",
+    },
+  },
+  {
+    file: "batch",
+    mutations: {
+      A_HOLDS_BATCH: "deadlock",
+      A_HOLDS_HEAD: "deadlock",
+      B_HOLDS_BATCH: "deadlock",
+      B_HOLDS_HEAD: "deadlock",
+      B_HOLDS_HEAD_FOR_SPACE: "deadlock",
+      GREEDY_CAPPED: "deadlock",
+      CURSOR_BEFORE_PAYLOAD: { assert: "what!=0" },
+    },
+  },
+  {
+    file: "close",
+    cycleDefines: ["ACTIONS=0"],
+    mutations: {
+      CLOSE_SILENT: "deadlock",
+      CLOSE_PEER_ONLY: "deadlock",
+      CLOSE_OWN_ONLY: "deadlock",
+      CLOSE_BY_WANTS: "deadlock",
+      RING_BEFORE_STATE: "deadlock",
+      LOSER_SILENT: "deadlock",
+      STATE_STORED: { assert: "state[0]>=2" },
+      NO_RETRY: { assert: "(3!=3)||" },
+      NO_LAST_LOAD: { assert: "last_tail" },
+      NO_STATE_RECHECK: "deadlock",
+      OWN_STATE_IGNORED: "deadlock",
+    },
+  },
+  {
+    file: "attach",
+    mutations: {
+      VACANT_FOREVER: "deadlock",
+      MECHANISM_IGNORED: "deadlock",
+      WAKES_AFTER_STATE: "none",
+      ATTACH_SILENT: "none",
+    },
+  },
+  {
+    file: "order",
+    mutations: {
+      TAIL_PLAIN: "deadlock",
+      TAIL_RELEASE: "deadlock",
+      WANTS_PLAIN: "deadlock",
+      DISARM_PLAIN: "none",
+    },
+  },
+  {
+    file: "order",
+    defines: ["STORES_REORDER"],
+    mutations: {
+      TAIL_PLAIN: { assert: "value==1" },
+      TAIL_RELEASE: "deadlock",
+      WANTS_PLAIN: "deadlock",
+      DISARM_PLAIN: "none",
+    },
+  },
+];
