@@ -1,0 +1,125 @@
+//! Builds the Zig implementation: `zig build` installs `zig-out/bin/millrace.wasm`, and
+//! `zig build test` runs the tests. As a package it offers the module "millrace", `wasmTarget` and
+//! `addWasmWorker`.
+
+const std = @import("std");
+
+pub fn build(b: *std.Build) void {
+    const target = b.standardTargetOptions(.{});
+    const optimize = b.standardOptimizeOption(.{});
+
+    // No target of its own: it is compiled for whoever imports it.
+    const module = b.addModule("millrace", .{
+        .root_source_file = b.path("impl-zig/src/root.zig"),
+    });
+
+    const wasm = addWasmWorker(b, .{
+        .name = "millrace",
+        .root_source_file = b.path("impl-zig/src/wasm.zig"),
+        .optimize = b.option(
+            std.builtin.OptimizeMode,
+            "wasm-optimize",
+            "How millrace.wasm is optimized (default: small)",
+        ) orelse .small,
+    });
+    const install_wasm = b.addInstallArtifact(wasm, .{});
+    b.getInstallStep().dependOn(&install_wasm.step);
+    b.step("wasm", "Build zig-out/bin/millrace.wasm").dependOn(&install_wasm.step);
+
+    const imports: []const std.Build.Module.Import = &.{.{ .name = "millrace", .module = module }};
+    const demo = addWasmWorker(b, .{
+        .name = "demo_worker",
+        .root_source_file = b.path("bench/demo/worker.zig"),
+        .imports = imports,
+    });
+    b.step("demo", "Build the demo's worker").dependOn(&b.addInstallArtifact(demo, .{}).step);
+    const interop = addWasmWorker(b, .{
+        .name = "interop_worker",
+        .root_source_file = b.path("conformance/interop/worker.zig"),
+        .imports = imports,
+        .optimize = .safe,
+    });
+    b.step("interop", "Build the worker that meets the other implementation")
+        .dependOn(&b.addInstallArtifact(interop, .{}).step);
+
+    const test_filters = b.option(
+        []const []const u8,
+        "test-filter",
+        "Run only the tests whose name contains this",
+    ) orelse &.{};
+    const test_step = b.step("test", "Run the tests, natively");
+    const test_module = b.createModule(.{
+        .root_source_file = b.path("impl-zig/src/root.zig"),
+        .target = target,
+        .optimize = optimize,
+    });
+    const tests = b.addTest(.{ .root_module = test_module, .filters = test_filters });
+    const run_tests = b.addRunArtifact(tests);
+    // The tests print figures, which the build runner takes for a failure unless it passes all
+    // output on; and so a second run is not answered from the cache.
+    run_tests.stdio = .inherit;
+    test_step.dependOn(&run_tests.step);
+
+    const bench = b.addExecutable(.{
+        .name = "millrace-bench",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/bench/bench.zig"),
+            .target = target,
+            .optimize = .fast,
+            .imports = &.{.{ .name = "millrace", .module = module }},
+        }),
+    });
+    const run_bench = b.addRunArtifact(bench);
+    b.step("bench", "Measure echo and throughput between two threads").dependOn(&run_bench.step);
+}
+
+/// The target on which Millrace blocks in WebAssembly: freestanding, with atomics.
+///
+/// For other packages' build scripts: `@import("millrace").wasmTarget(b)`.
+pub fn wasmTarget(b: *std.Build) std.Build.ResolvedTarget {
+    return b.resolveTargetQuery(.{
+        .cpu_arch = .wasm32,
+        .os_tag = .freestanding,
+        .cpu_model = .{ .explicit = &std.Target.wasm.cpu.generic },
+        .cpu_features_add = std.Target.wasm.featureSet(&.{ .atomics, .bulk_memory, .simd128 }),
+    });
+}
+
+pub const WasmWorker = struct {
+    name: []const u8,
+    root_source_file: std.Build.LazyPath,
+    optimize: std.builtin.OptimizeMode = .fast,
+    imports: []const std.Build.Module.Import = &.{},
+    /// Leaves names and debug information away: three quarters of a module's bytes.
+    strip: bool = true,
+    /// What the module states of the shared memory that it imports as `env.memory`. The host's
+    /// memory must begin with at least `memory_size` and end with at most `memory_size_max`.
+    memory_size: u64 = 64 * wasm_page,
+    memory_size_max: u64 = 16_384 * wasm_page,
+    stack_size: u64 = 256 * 1024,
+};
+
+const wasm_page = 64 * 1024;
+
+/// A module without an entry that exports its `export fn`s and imports one shared memory, for any
+/// number of workers: each gives its instance a stack of its own (see `impl-zig/src/wasm.zig`).
+pub fn addWasmWorker(b: *std.Build, options: WasmWorker) *std.Build.Step.Compile {
+    const worker = b.addExecutable(.{
+        .name = options.name,
+        .root_module = b.createModule(.{
+            .root_source_file = options.root_source_file,
+            .target = wasmTarget(b),
+            .optimize = options.optimize,
+            .strip = options.strip,
+            .imports = options.imports,
+        }),
+    });
+    worker.entry = .disabled;
+    worker.rdynamic = true;
+    worker.import_memory = true;
+    worker.shared_memory = true;
+    worker.initial_memory = options.memory_size;
+    worker.max_memory = options.memory_size_max;
+    worker.stack_size = options.stack_size;
+    return worker;
+}

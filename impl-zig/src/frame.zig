@@ -1,0 +1,228 @@
+//! The 16 bytes before every payload, and what a reader checks in them [spec/frame.md].
+//!
+//! Invariant: a header is loaded once, into a local; everything here works on that local.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const assert = std.debug.assert;
+
+/// What is wrong with a frame. `reasonOf` in `root.zig` gives the reason code of each.
+pub const Error = error{
+    FrameKind,
+    FrameFlags,
+    FrameReserved,
+    FrameSize,
+    FramePad,
+    FrameSequence,
+    FrameTotal,
+};
+
+const first = layout.frame_flag_first;
+const last = layout.frame_flag_last;
+const cancel = layout.frame_flag_cancel;
+
+pub const Header = extern struct {
+    size: u32,
+    kind: u8,
+    flags: u8 = 0,
+    codec: u8 = 0,
+    reserved: u8 = 0,
+    tag: u32 = 0,
+    time: u32 = 0,
+
+    const Words = @Vector(4, u32);
+
+    /// Loads the header once. Volatile, so that the compiler cannot load a part of it again after
+    /// it was checked: a hostile writer may change the bytes at any time.
+    pub fn load(place: *align(layout.frame_align) const [layout.frame_header_size]u8) Header {
+        const words: Words = @as(*const volatile Words, @ptrCast(place)).*;
+        return @as(*const Header, @ptrCast(&words)).*;
+    }
+
+    /// Writes every field [frame.header].
+    pub fn store(
+        header: Header,
+        place: *align(layout.frame_align) [layout.frame_header_size]u8,
+    ) void {
+        @as(*Words, @ptrCast(place)).* = @as(*align(4) const Words, @ptrCast(&header)).*;
+    }
+};
+
+/// What the payload of the first of many frames begins with.
+pub const Preamble = extern struct {
+    total: u64,
+    reserved: u64 = 0,
+
+    const Words = @Vector(4, u32);
+
+    pub fn load(place: *align(layout.frame_align) const [layout.message_preamble_size]u8) Preamble {
+        const words: Words = @as(*const volatile Words, @ptrCast(place)).*;
+        return @as(*const Preamble, @ptrCast(&words)).*;
+    }
+
+    pub fn store(
+        preamble: Preamble,
+        place: *align(layout.frame_align) [layout.message_preamble_size]u8,
+    ) void {
+        @as(*Words, @ptrCast(place)).* = @as(*align(4) const Words, @ptrCast(&preamble)).*;
+    }
+};
+
+comptime {
+    assert(@sizeOf(Header) == layout.frame_header_size);
+    assert(@offsetOf(Header, "size") == layout.frame_size_offset);
+    assert(@offsetOf(Header, "kind") == layout.frame_kind_offset);
+    assert(@offsetOf(Header, "flags") == layout.frame_flags_offset);
+    assert(@offsetOf(Header, "codec") == layout.frame_codec_offset);
+    assert(@offsetOf(Header, "reserved") == layout.frame_reserved_offset);
+    assert(@offsetOf(Header, "tag") == layout.frame_tag_offset);
+    assert(@offsetOf(Header, "time") == layout.frame_time_offset);
+    assert(@sizeOf(Preamble) == layout.message_preamble_size);
+    assert(@offsetOf(Preamble, "total") == layout.preamble_total_offset);
+    assert(@offsetOf(Preamble, "reserved") == layout.preamble_reserved_offset);
+    assert(layout.frame_header_size == layout.frame_align);
+}
+
+/// Returns the bytes that a frame takes in the ring [frame.extent].
+///
+/// Asserts that the payload is one that this side chose: at most half the largest ring.
+pub inline fn extentOf(size: u32) u32 {
+    assert(size <= layout.ring_capacity_max / 2);
+    return layout.frame_header_size + std.mem.alignForward(u32, size, layout.frame_align);
+}
+
+/// The message of many frames that a reader is in the middle of.
+pub const Progress = struct {
+    kind: u8,
+    codec: u8,
+    tag: u32,
+    total: u64,
+    /// The sum of the parts so far; not kept up when `uncounted`.
+    received: u64,
+    /// [frame.check_total] The reader drops this message for its size or kind, and no longer
+    /// compares.
+    uncounted: bool = false,
+};
+
+/// What stands at a place of the ring, and how far it may reach.
+pub const Place = struct {
+    /// Published bytes from the frame on.
+    available: u32,
+    /// Bytes from the frame to the end of the byte area.
+    to_end: u32,
+    capacity: u32,
+};
+
+pub const Class = enum {
+    /// A pad, or an extension frame [frame.skip].
+    skip,
+    end,
+    /// A message of one frame.
+    whole,
+    /// The frames of a message of many.
+    first,
+    middle,
+    last,
+    cancel,
+};
+
+pub const Checked = struct { class: Class, extent: u32 };
+
+/// Makes all checks of frame.md but those of the preamble and the total, in its order
+/// [frame.check].
+pub fn check(header: Header, place: Place, progress: ?*const Progress) Error!Checked {
+    assert(place.available > 0);
+    assert(place.to_end > 0);
+    const class = try classOf(header);
+    // 64 bits wide, so that the peer's size cannot overflow it.
+    const extent = layout.frame_header_size +
+        std.mem.alignForward(u64, header.size, layout.frame_align);
+    if (extent > place.available) return error.FrameSize;
+    if (extent > place.to_end) return error.FrameSize;
+    const is_pad = header.kind == layout.frame_kind_pad;
+    if (!is_pad and extent > place.capacity / 2) return error.FrameSize;
+    if (is_pad and extent != place.to_end) return error.FramePad;
+    const size_valid = switch (class) {
+        .skip, .whole => true,
+        .end, .cancel => header.size == 0,
+        .first => header.size >= layout.message_preamble_size,
+        .middle, .last => header.size >= 1,
+    };
+    if (!size_valid) return error.FrameSize;
+    switch (class) {
+        .skip, .end => {},
+        .whole, .first => if (progress != null) return error.FrameSequence,
+        .middle, .last, .cancel => {
+            const message = progress orelse return error.FrameSequence;
+            if (header.kind != message.kind) return error.FrameSequence;
+            if (header.codec != message.codec) return error.FrameSequence;
+            if (header.tag != message.tag) return error.FrameSequence;
+        },
+    }
+    return .{ .class = class, .extent = @intCast(extent) };
+}
+
+/// The first four rows of the table: kind, reserved byte and flags.
+fn classOf(header: Header) Error!Class {
+    switch (header.kind) {
+        layout.frame_kind_data,
+        layout.frame_kind_call,
+        layout.frame_kind_return,
+        layout.frame_kind_throw,
+        => {
+            if (header.reserved != 0) return error.FrameReserved;
+            const class: Class = switch (header.flags) {
+                first | last => return .whole,
+                first => .first,
+                0 => .middle,
+                last => .last,
+                last | cancel => .cancel,
+                else => return error.FrameFlags,
+            };
+            // Half of a JSON array is of use to nobody [frame.batch_whole].
+            if (header.codec == layout.codec_json_batch) return error.FrameFlags;
+            return class;
+        },
+        layout.frame_kind_end, layout.frame_kind_pad => {
+            if (header.reserved != 0) return error.FrameReserved;
+            if (header.flags != 0) return error.FrameFlags;
+            return if (header.kind == layout.frame_kind_end) .end else .skip;
+        },
+        layout.frame_kind_extension_min...255 => return .skip,
+        else => return error.FrameKind,
+    }
+}
+
+/// Checks the preamble of a first chunk and begins a message with it.
+///
+/// Asserts that `check` passed the header as `.first`.
+pub fn begin(header: Header, preamble: Preamble) Error!Progress {
+    assert(header.flags == first);
+    assert(header.size >= layout.message_preamble_size);
+    if (preamble.reserved != 0) return error.FrameReserved;
+    const received = header.size - layout.message_preamble_size;
+    if (received > preamble.total) return error.FrameTotal;
+    return .{
+        .kind = header.kind,
+        .codec = header.codec,
+        .tag = header.tag,
+        .total = preamble.total,
+        .received = received,
+    };
+}
+
+/// Adds a later chunk to the message in progress and compares the sum with its total.
+///
+/// Asserts that `check` passed the header as `.middle` or `.last`.
+pub fn advance(progress: *Progress, header: Header) Error!void {
+    assert(header.size > 0);
+    if (progress.uncounted) return;
+    const received = progress.received +| header.size;
+    if (received > progress.total) return error.FrameTotal;
+    if (header.flags == last and received != progress.total) return error.FrameTotal;
+    progress.received = received;
+}
+
+test {
+    _ = @import("frame_test.zig");
+}

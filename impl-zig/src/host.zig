@@ -1,0 +1,310 @@
+//! What Millrace needs of the machine it runs on: a clock, a way to sleep on a word of shared
+//! memory, and a way to wake those that sleep there. One value of `Host` per wake mechanism
+//! [wait.mechanism]; the rest of the code does not know which one it has.
+//!
+//! Calls through a `Host` are indirect and happen only around a sleep, never on the path of a
+//! message that finds its reader awake.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const layout = @import("layout.zig");
+const assert = std.debug.assert;
+const is_wasm = builtin.target.cpu.arch.isWasm();
+const has_wasm_wait = is_wasm and std.Target.wasm.featureSetHas(
+    builtin.target.cpu.features,
+    .atomics,
+);
+
+comptime {
+    // [segment.little_endian] The structures are used in place, so the host's order must match.
+    if (builtin.target.cpu.arch.endian() != .little) {
+        @compileError("Cannot build millrace: the target is not little-endian");
+    }
+}
+
+const ns_per_us = 1_000;
+const ns_per_ms = 1_000_000;
+
+/// How long a call may wait. `.none` tries once, `.forever` has no limit, `.ms(10)` is a number of
+/// milliseconds. It becomes a `Deadline` once, before the call first waits [wait.deadline].
+pub const Timeout = enum(u64) {
+    none = 0,
+    forever = std.math.maxInt(u64),
+    /// Any other value is a number of nanoseconds.
+    _,
+
+    pub fn ns(count: u64) Timeout {
+        return @fromBackingInt(count);
+    }
+
+    pub fn us(count: u64) Timeout {
+        return ns(count *| ns_per_us);
+    }
+
+    pub fn ms(count: u64) Timeout {
+        return ns(count *| ns_per_ms);
+    }
+
+    /// Milliseconds as JavaScript counts them: 0 or less and NaN are `.none`, Infinity `.forever`.
+    pub fn fromFloatMs(count: f64) Timeout {
+        if (!(count > 0)) return .none;
+        if (count >= 1e12) return .forever;
+        // At least one nanosecond, because 0 would mean something else: not to wait.
+        const nanoseconds: u64 = @intFromFloat(count * ns_per_ms);
+        return ns(@max(1, nanoseconds));
+    }
+};
+
+/// The point in time at which a call gives up.
+///
+/// It reads the clock when it is first asked, so that a call that need not wait never reads it.
+pub const Deadline = struct {
+    timeout: Timeout,
+    /// In the time of `Host.now`; valid once `started`.
+    at_ns: u64 = 0,
+    started: bool = false,
+
+    pub fn init(timeout: Timeout) Deadline {
+        return .{ .timeout = timeout };
+    }
+
+    /// Returns the nanoseconds that are left; 0 when the deadline has passed.
+    pub fn left(deadline: *Deadline, host: *const Host) u64 {
+        switch (deadline.timeout) {
+            .none => return 0,
+            .forever => return std.math.maxInt(u64),
+            else => {},
+        }
+        const now = host.now();
+        if (!deadline.started) {
+            deadline.started = true;
+            deadline.at_ns = now +| @as(u64, @backingInt(deadline.timeout));
+        }
+        return deadline.at_ns -| now;
+    }
+
+    pub fn passed(deadline: *Deadline, host: *const Host) bool {
+        return deadline.left(host) == 0;
+    }
+};
+
+/// A wake mechanism and a clock. Immutable; may be shared by any number of threads.
+pub const Host = struct {
+    /// The mechanisms that this host can ring [wait.wakes]: bits `layout.wake_mechanism_*`.
+    wakes: u32,
+    /// The mechanism by which `sleep` sleeps; 0 when it only pauses, so that the endpoint polls.
+    mechanism: u32,
+    /// Monotonic time in nanoseconds, from any origin.
+    now: *const fn () u64,
+    /// Sleeps while the word holds `expected`, at most `limit_ns`. May return early for no reason.
+    sleep: *const fn (word: *const u32, expected: u32, limit_ns: u64) void,
+    /// Wakes all that sleep on the word. All, because a sleeper whose time is already up would eat
+    /// a single wake [wait.ring].
+    notify: *const fn (word: *const u32) void,
+    /// Pauses the thread for about so long, whatever happens meanwhile [wait.poll].
+    pause: *const fn (limit_ns: u64) void,
+    /// How many processors this process may use; spinning makes sense from two on.
+    processor_count: *const fn () u32,
+
+    /// The mechanism of the target this was compiled for.
+    pub const native: *const Host = if (is_wasm and has_wasm_wait)
+        &wasm_agent
+    else if (builtin.os.tag == .linux)
+        &linux_futex
+    else
+        &polling;
+};
+
+/// WebAssembly with shared memory. JavaScript agents and the modules in them wake one another.
+pub const wasm_agent: Host = .{
+    .wakes = layout.wake_mechanism_agent,
+    .mechanism = layout.wake_mechanism_agent,
+    .now = clock.now,
+    .sleep = wasm.sleep,
+    .notify = wasm.notify,
+    .pause = wasm.pause,
+    .processor_count = assumeTwo,
+};
+
+/// Linux threads and processes on one mapping. Without the PRIVATE flag, which would tie the sleep
+/// to one process.
+pub const linux_futex: Host = .{
+    .wakes = layout.wake_mechanism_futex,
+    .mechanism = layout.wake_mechanism_futex,
+    .now = clock.now,
+    .sleep = linux.sleep,
+    .notify = linux.notify,
+    .pause = pause,
+    .processor_count = linux.processorCount,
+};
+
+/// Any machine: nobody is rung, everybody looks again after a pause [wait.poll].
+pub const polling: Host = .{
+    .wakes = 0,
+    .mechanism = 0,
+    .now = clock.now,
+    .sleep = sleepBlind,
+    .notify = notifyNobody,
+    .pause = pause,
+    .processor_count = assumeTwo,
+};
+
+/// WebAssembly only: the first address behind the module's stack and data, rounded up to the
+/// alignment of a segment. What instances share on one memory lies at or above it.
+pub fn heapBase() usize {
+    if (!is_wasm) @compileError("Cannot tell the heap base: the target is not WebAssembly");
+    const heap_base = @extern(*const u8, .{ .name = "__heap_base" });
+    return std.mem.alignForward(usize, @intFromPtr(heap_base), layout.segment_align);
+}
+
+fn sleepBlind(word: *const u32, expected: u32, limit_ns: u64) void {
+    if (@atomicLoad(u32, word, .seq_cst) != expected) return;
+    pause(limit_ns);
+}
+
+fn notifyNobody(_: *const u32) void {}
+
+/// A sandboxed guest cannot ask. Of the two mistakes, spinning 50 µs with one processor is cheaper
+/// than a sleep of 80 µs per message with many.
+fn assumeTwo() u32 {
+    return 2;
+}
+
+const pause = if (is_wasm)
+    (if (has_wasm_wait) wasm.pause else wasi.pause)
+else if (builtin.os.tag == .linux)
+    linux.pause
+else
+    posix.pause;
+
+const wasm = struct {
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+        const limit: i64 = @intCast(@min(limit_ns, std.math.maxInt(i64)));
+        const result = asm volatile (
+            \\local.get %[word]
+            \\local.get %[expected]
+            \\local.get %[limit]
+            \\memory.atomic.wait32 0
+            \\local.set %[result]
+            : [result] "=r" (-> u32),
+            : [word] "r" (word),
+              [expected] "r" (@as(i32, @bitCast(expected))),
+              [limit] "r" (limit),
+            : .{ .memory = true });
+        assert(result <= 2); // 0 woken, 1 not equal, 2 timed out
+    }
+
+    fn notify(word: *const u32) void {
+        const all: u32 = std.math.maxInt(u32);
+        _ = asm volatile (
+            \\local.get %[word]
+            \\local.get %[count]
+            \\memory.atomic.notify 0
+            \\local.set %[result]
+            : [result] "=r" (-> u32),
+            : [word] "r" (word),
+              [count] "r" (all),
+            : .{ .memory = true });
+    }
+
+    /// A word that nobody notifies: a sleep on it is a pause.
+    var nobody: u32 = 0;
+
+    fn pause(limit_ns: u64) void {
+        wasm.sleep(&nobody, 0, limit_ns);
+    }
+};
+
+const linux = struct {
+    const os = std.os.linux;
+
+    fn timespec(ns: u64) os.timespec {
+        return .{ .sec = @intCast(ns / 1_000_000_000), .nsec = @intCast(ns % 1_000_000_000) };
+    }
+
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+        const limit = timespec(@min(limit_ns, 3_600_000_000_000));
+        // Woken, changed, timed out and interrupted all mean: look again.
+        _ = os.futex_4arg(word, .{ .cmd = .WAIT, .private = false }, expected, &limit);
+    }
+
+    fn notify(word: *const u32) void {
+        const all: u32 = std.math.maxInt(i32);
+        _ = os.futex_3arg(word, .{ .cmd = .WAKE, .private = false }, all);
+    }
+
+    fn pause(limit_ns: u64) void {
+        const limit = timespec(@min(limit_ns, 3_600_000_000_000));
+        _ = os.nanosleep(&limit, null);
+    }
+
+    fn processorCount() u32 {
+        var set: os.cpu_set_t = @splat(0);
+        const result = os.sched_getaffinity(0, @sizeOf(os.cpu_set_t), &set);
+        if (os.errno(result) != .SUCCESS) return 1;
+        var count: u32 = 0;
+        for (set) |word| count += @popCount(word);
+        return @max(1, count);
+    }
+};
+
+const posix = struct {
+    /// The other systems reach their clocks and sleeps through libc only.
+    fn pause(limit_ns: u64) void {
+        const limit: std.c.timespec = .{
+            .sec = @intCast(@min(limit_ns / 1_000_000_000, 3_600)),
+            .nsec = @intCast(limit_ns % 1_000_000_000),
+        };
+        _ = std.c.nanosleep(&limit, null);
+    }
+};
+
+const wasi = struct {
+    fn pause(limit_ns: u64) void {
+        const subscription: std.os.wasi.subscription_t = .{
+            .userdata = 0,
+            .u = .{ .tag = .CLOCK, .u = .{ .clock = .{
+                .id = .MONOTONIC,
+                .timeout = limit_ns,
+                .precision = 0,
+                .flags = 0,
+            } } },
+        };
+        var event: std.os.wasi.event_t = undefined;
+        var count: usize = 0;
+        _ = std.os.wasi.poll_oneoff(&subscription, &event, 1, &count);
+    }
+};
+
+const clock = if (is_wasm and builtin.os.tag == .freestanding) struct {
+    /// The only function that a freestanding module needs of its host: microseconds that never go
+    /// back, such as `performance.now() * 1000`. Millisecond steps are good enough.
+    extern "millrace" fn now_us() f64;
+
+    fn now() u64 {
+        const microseconds = now_us();
+        assert(microseconds >= 0);
+        return @intFromFloat(microseconds * ns_per_us);
+    }
+} else if (builtin.os.tag == .wasi) struct {
+    fn now() u64 {
+        var ns: std.os.wasi.timestamp_t = 0;
+        const result = std.os.wasi.clock_time_get(.MONOTONIC, 1_000, &ns);
+        assert(result == .SUCCESS);
+        return ns;
+    }
+} else if (builtin.os.tag == .linux) struct {
+    fn now() u64 {
+        var time: std.os.linux.timespec = undefined;
+        const result = std.os.linux.clock_gettime(.MONOTONIC, &time);
+        assert(result == 0);
+        return @as(u64, @intCast(time.sec)) * 1_000_000_000 + @as(u64, @intCast(time.nsec));
+    }
+} else struct {
+    fn now() u64 {
+        var time: std.c.timespec = undefined;
+        const result = std.c.clock_gettime(.MONOTONIC, &time);
+        assert(result == 0);
+        return @as(u64, @intCast(time.sec)) * 1_000_000_000 + @as(u64, @intCast(time.nsec));
+    }
+};

@@ -1,0 +1,530 @@
+//! Generated from spec/layout.json by tools/generate.ts; do not edit.
+//!
+//! Every offset, size, flag, kind, state and reason code of the Millrace segment. All integers are
+//! little-endian. Offsets and sizes are in bytes. The constants are comptime integers, so that they
+//! fit every integer type that can hold them.
+
+// The version of the layout.
+
+/// Major version of the layout described here.
+pub const version_major = 1;
+/// Minor version of the layout described here.
+pub const version_minor = 0;
+
+// `segment_header`: The first bytes of a segment.
+
+/// Bytes of `segment_header`.
+pub const segment_header_size = 128;
+/// Alignment of `segment_header`, in bytes.
+pub const segment_header_align = 128;
+/// u8[8]. The ASCII bytes `MILLRACE`.
+pub const segment_magic_offset = 0;
+/// Bytes of `magic`.
+pub const segment_magic_size = 8;
+/// u32, atomic. Where the formatting stands: one of `segment_ready`. The only header word that
+/// changes.
+pub const segment_ready_offset = 8;
+/// Index of `ready` among the 32-bit words of `segment_header`.
+pub const segment_ready_word = 2;
+/// u16. Major version of the layout. A reader of another major version refuses the segment.
+pub const segment_version_major_offset = 12;
+/// u16. Minor version of the layout. Informative: what a reader must know is in
+/// `required_features`.
+pub const segment_version_minor_offset = 14;
+/// u32. Bytes of the whole segment, a multiple of 128, at most the memory it lies in.
+pub const segment_size_offset = 16;
+/// u32. Bits of features without which the segment cannot be used. None is defined yet.
+pub const segment_required_features_offset = 20;
+/// u32. Bits of features that an endpoint may ignore. None is defined yet.
+pub const segment_optional_features_offset = 24;
+/// u32. Endpoint records, from 1 to 256.
+pub const segment_endpoint_count_offset = 28;
+/// u32. Channel descriptors, from 0 to 1,024.
+pub const segment_channel_count_offset = 32;
+/// u8[92]. Written as 0, ignored by readers.
+pub const segment_reserved_offset = 36;
+
+// `endpoint_record`: One per endpoint, on a cache line of its own. The first stands at
+// `endpoint_table_offset`.
+
+/// Bytes of `endpoint_record`.
+pub const endpoint_record_size = 128;
+/// Alignment of `endpoint_record`, in bytes.
+pub const endpoint_record_align = 128;
+/// u32, atomic. Event count on which the endpoint sleeps. Whoever wakes it adds 1 and notifies.
+pub const endpoint_bell_offset = 0;
+/// Index of `bell` among the 32-bit words of `endpoint_record`.
+pub const endpoint_bell_word = 0;
+/// u32, atomic. Low byte: one of `endpoint_state`. Upper 24 bits: the reason code of a failure,
+/// otherwise 0.
+pub const endpoint_state_offset = 4;
+/// Index of `state` among the 32-bit words of `endpoint_record`.
+pub const endpoint_state_word = 1;
+/// u32, atomic. Bits of `wake_mechanism` that this endpoint can ring.
+pub const endpoint_wakes_offset = 8;
+/// Index of `wakes` among the 32-bit words of `endpoint_record`.
+pub const endpoint_wakes_word = 2;
+/// u32, atomic. Process or thread id, informative; 0 where there is none.
+pub const endpoint_agent_offset = 12;
+/// Index of `agent` among the 32-bit words of `endpoint_record`.
+pub const endpoint_agent_word = 3;
+/// u8[112]. Written as 0, ignored by readers.
+pub const endpoint_reserved_offset = 16;
+
+// `channel_descriptor`: One per channel, behind the endpoint records. Immutable once the segment is
+// ready.
+
+/// Bytes of `channel_descriptor`.
+pub const channel_descriptor_size = 64;
+/// Alignment of `channel_descriptor`, in bytes.
+pub const channel_descriptor_align = 64;
+/// u32. One of `channel_kind`. Unknown kinds are range-checked and left alone.
+pub const channel_kind_offset = 0;
+/// u32. Index of the endpoint that writes.
+pub const channel_writer_offset = 4;
+/// u32. Index of the endpoint that reads.
+pub const channel_reader_offset = 8;
+/// u32. Offset of the control words from the start of the segment, a multiple of 128.
+pub const channel_control_offset_offset = 12;
+/// u32. Bytes of the control area.
+pub const channel_control_size_offset = 16;
+/// u32. Offset of the byte area from the start of the segment, a multiple of 128.
+pub const channel_data_offset_offset = 20;
+/// u32. Bytes of the byte area. For a ring, its capacity.
+pub const channel_data_size_offset = 24;
+/// u32. The application's own number for the channel.
+pub const channel_label_offset = 28;
+/// u32. Ring: the position at which both cursors begin, a multiple of 16. Otherwise 0.
+pub const channel_start_offset = 32;
+/// u8[28]. Written as 0, ignored by readers.
+pub const channel_reserved_offset = 36;
+
+// `ring_control`: The four control words of a ring, each on a 128-byte line of its own.
+
+/// Bytes of `ring_control`.
+pub const ring_control_size = 512;
+/// Alignment of `ring_control`, in bytes.
+pub const ring_control_align = 128;
+/// u32, atomic. Position behind the last published byte. Stored by the writer only.
+pub const ring_tail_offset = 0;
+/// Index of `tail` among the 32-bit words of `ring_control`.
+pub const ring_tail_word = 0;
+/// u32, atomic. Position of the first byte that the reader still holds. Stored by the reader only.
+pub const ring_head_offset = 128;
+/// Index of `head` among the 32-bit words of `ring_control`.
+pub const ring_head_word = 32;
+/// u32, atomic. 0, or the `tail` at which the reader wants its bell rung, with bit 0 set.
+pub const ring_reader_wants_offset = 256;
+/// Index of `reader_wants` among the 32-bit words of `ring_control`.
+pub const ring_reader_wants_word = 64;
+/// u32, atomic. 0, or the `head` at which the writer wants its bell rung, with bit 0 set.
+pub const ring_writer_wants_offset = 384;
+/// Index of `writer_wants` among the 32-bit words of `ring_control`.
+pub const ring_writer_wants_word = 96;
+
+// `frame_header`: Stands before every payload.
+
+/// Bytes of `frame_header`.
+pub const frame_header_size = 16;
+/// Alignment of `frame_header`, in bytes.
+pub const frame_header_align = 16;
+/// u32. Bytes of the payload that follows.
+pub const frame_size_offset = 0;
+/// u8. One of `frame_kind`.
+pub const frame_kind_offset = 4;
+/// u8. Bits of `frame_flag`; the rest are 0.
+pub const frame_flags_offset = 5;
+/// u8. How the payload of the message is written: one of `codec`.
+pub const frame_codec_offset = 6;
+/// u8. 0.
+pub const frame_reserved_offset = 7;
+/// u32. Application tag of a data message; id of a call.
+pub const frame_tag_offset = 8;
+/// u32. When the frame was finished: Unix epoch in microseconds, modulo 2^32. 0 means none.
+pub const frame_time_offset = 12;
+
+// `message_preamble`: The first payload bytes of the first chunk of a multipart message.
+
+/// Bytes of `message_preamble`.
+pub const message_preamble_size = 16;
+/// Alignment of `message_preamble`, in bytes.
+pub const message_preamble_align = 16;
+/// u64. Bytes of the whole message, preamble not counted.
+pub const preamble_total_offset = 0;
+/// u8[8]. 0.
+pub const preamble_reserved_offset = 8;
+
+// `segment_ready`: Values of the `ready` word.
+
+/// Nobody has formatted this memory.
+pub const segment_ready_blank = 0;
+/// Somebody has claimed the formatting and is at it.
+pub const segment_ready_formatting = 1;
+/// The header, the records and the descriptors are complete.
+pub const segment_ready_ready = 2;
+
+// `endpoint_state`: Low byte of an endpoint's `state` word. `closed` and `failed` are final.
+
+/// Nobody has attached yet.
+pub const endpoint_state_vacant = 0;
+/// A thread owns the endpoint.
+pub const endpoint_state_attached = 1;
+/// The owner, or its supervisor, has closed it.
+pub const endpoint_state_closed = 2;
+/// Somebody found it dead or faulty; the upper 24 bits say why.
+pub const endpoint_state_failed = 3;
+
+// `channel_kind`: What a channel is.
+
+/// A ring of frames.
+pub const channel_kind_ring = 1;
+/// A latest-value register. Its chapter is not written yet.
+pub const channel_kind_property = 2;
+
+// `frame_kind`: What a frame is. 128 to 255 are extensions that a reader skips; every other value
+// not listed is corrupt.
+
+/// Never written: blank memory is no frame.
+pub const frame_kind_invalid = 0;
+/// A message, or a chunk of one.
+pub const frame_kind_data = 1;
+/// The writer is done; nothing follows.
+pub const frame_kind_end = 2;
+/// A request, or a chunk of one.
+pub const frame_kind_call = 3;
+/// The result of a call, or a chunk of one.
+pub const frame_kind_return = 4;
+/// The failure of a call, or a chunk of one.
+pub const frame_kind_throw = 5;
+/// Fills the byte area exactly to its end.
+pub const frame_kind_pad = 6;
+
+// `codec`: How a payload is written. 128 to 255 belong to the application.
+
+/// Bytes, as they are.
+pub const codec_bytes = 0;
+/// Text in UTF-8.
+pub const codec_text = 1;
+/// One JSON text in UTF-8.
+pub const codec_json = 2;
+/// A JSON array of one or more messages, in order, in one frame.
+pub const codec_json_batch = 3;
+
+// `frame_flag`: Bits of a frame's `flags`.
+
+/// The first frame of a message.
+pub const frame_flag_first = 1;
+/// The last frame of a message.
+pub const frame_flag_last = 2;
+/// With `last`: the writer gave up; drop the chunks of this message.
+pub const frame_flag_cancel = 4;
+/// Every bit of `frame_flag`.
+pub const frame_flag_all = 7;
+
+// `wake_mechanism`: Bits of `wakes`: whose sleepers an endpoint can wake.
+
+/// Agents of one JavaScript agent cluster, and the WebAssembly in it.
+pub const wake_mechanism_agent = 1;
+/// Threads that sleep in the Linux futex, without the PRIVATE flag, on one mapping.
+pub const wake_mechanism_futex = 2;
+/// Guests of one wasmtime engine.
+pub const wake_mechanism_wasmtime = 4;
+/// Every bit of `wake_mechanism`.
+pub const wake_mechanism_all = 7;
+
+// Limits.
+
+/// Alignment of a segment, of its size, and of every area in it.
+pub const segment_align = 128;
+/// Largest segment.
+pub const segment_size_max = 4_294_967_168;
+/// Where the endpoint records begin.
+pub const endpoint_table_offset = 128;
+/// Most endpoints of a segment.
+pub const endpoint_count_max = 256;
+/// Most channels of a segment.
+pub const channel_count_max = 1024;
+/// The bits of `state` that hold an `endpoint_state`.
+pub const state_mask = 255;
+/// How far the reason code stands above the state in `state`.
+pub const reason_shift = 8;
+/// Longest park before everything is checked again.
+pub const wait_slice_ms = 100;
+/// Longest park in which a writer may ask for more space than it needs.
+pub const wait_more_ms = 10;
+/// Longest pause of an endpoint that polls.
+pub const wait_poll_ms = 5;
+/// Default time to spin before parking, with two or more processors.
+pub const wait_spin_us = 50;
+/// Bit 0 of an armed `wants` word.
+pub const wants_armed = 1;
+/// Smallest ring.
+pub const ring_capacity_min = 256;
+/// Largest ring.
+pub const ring_capacity_max = 1_073_741_824;
+/// Bytes that only an `end` frame may take.
+pub const ring_reserve = 16;
+/// Alignment of every frame and of every cursor.
+pub const frame_align = 16;
+/// First frame kind that a reader skips without knowing it.
+pub const frame_kind_extension_min = 128;
+/// First codec number that belongs to the application.
+pub const codec_application_min = 128;
+
+// Reason codes.
+
+/// The memory is too small, too large or not aligned for what the header or the caller states.
+pub const reason_segment_size = 1;
+/// Nobody finished formatting the segment before the deadline.
+pub const reason_segment_unready = 2;
+/// This memory does not hold a Millrace segment.
+pub const reason_segment_magic = 3;
+/// The segment has another major version.
+pub const reason_segment_version = 4;
+/// The segment requires a feature that this endpoint does not know.
+pub const reason_segment_feature = 5;
+/// A count is out of range, or a table does not fit the segment.
+pub const reason_segment_table = 6;
+/// A channel descriptor is out of range, misaligned, or overlaps something.
+pub const reason_segment_channel = 7;
+/// The segment is ready, with another geometry than the caller asked for.
+pub const reason_segment_geometry = 8;
+/// The endpoint does not exist, or is not vacant.
+pub const reason_segment_endpoint = 9;
+/// An endpoint's state word holds a value that no endpoint may store.
+pub const reason_segment_state = 10;
+/// A cursor moved out of its bounds or lost its alignment.
+pub const reason_ring_cursor = 16;
+/// A frame's kind is invalid or unknown.
+pub const reason_frame_kind = 32;
+/// A frame's flags are unknown, or do not go with its kind, codec or size.
+pub const reason_frame_flags = 33;
+/// A reserved byte of a frame or a preamble is not 0.
+pub const reason_frame_reserved = 34;
+/// A frame reaches beyond what was published, beyond the byte area, or above half the capacity; or
+/// its size does not go with its kind.
+pub const reason_frame_size = 35;
+/// A pad does not reach exactly to the end of the byte area.
+pub const reason_frame_pad = 36;
+/// A frame does not continue the message in progress, or continues one that was never begun.
+pub const reason_frame_sequence = 37;
+/// The chunks of a message do not add up to the total in its preamble.
+pub const reason_frame_total = 38;
+/// The writer gave up in the middle of a message; its chunks were dropped.
+pub const reason_message_cancelled = 48;
+/// The stream ended in the middle of a message; its chunks were dropped.
+pub const reason_message_truncated = 49;
+/// A message is larger than the reader's limit; it was dropped.
+pub const reason_message_size = 50;
+/// A message is of a kind that this reader does not offer; it was dropped.
+pub const reason_message_kind = 51;
+/// A message has a codec that this reader does not know; it was dropped.
+pub const reason_message_codec = 52;
+/// A text or JSON message is not valid UTF-8; it was dropped.
+pub const reason_message_text = 53;
+/// A JSON message does not parse, or a batch is not a non-empty array; it was dropped.
+pub const reason_message_json = 54;
+/// The peer closed its endpoint without an `end`, or no longer reads.
+pub const reason_peer_closed = 64;
+/// The peer's endpoint is marked failed.
+pub const reason_peer_failed = 65;
+/// The peer's supervisor ended it, or saw it end.
+pub const reason_peer_terminated = 66;
+/// The peer's process died: its lock on the endpoint record is gone.
+pub const reason_peer_lost = 67;
+/// This endpoint is closed; nothing can be read or written any more.
+pub const reason_pipe_closed = 80;
+/// This endpoint was marked failed by its peer or its supervisor.
+pub const reason_pipe_failed = 81;
+/// The writer has ended its stream and cannot write any more.
+pub const reason_pipe_ended = 82;
+/// The deadline passed before the call could be done.
+pub const reason_wait_timeout = 96;
+/// The caller's signal aborted the call.
+pub const reason_wait_aborted = 97;
+/// This thread must not block; use the asynchronous call.
+pub const reason_wait_forbidden = 98;
+
+/// Values of the `ready` word.
+pub const SegmentReady = enum(u32) {
+    /// Nobody has formatted this memory.
+    blank = 0,
+    /// Somebody has claimed the formatting and is at it.
+    formatting = 1,
+    /// The header, the records and the descriptors are complete.
+    ready = 2,
+    _,
+};
+
+/// Low byte of an endpoint's `state` word. `closed` and `failed` are final.
+pub const EndpointState = enum(u32) {
+    /// Nobody has attached yet.
+    vacant = 0,
+    /// A thread owns the endpoint.
+    attached = 1,
+    /// The owner, or its supervisor, has closed it.
+    closed = 2,
+    /// Somebody found it dead or faulty; the upper 24 bits say why.
+    failed = 3,
+    _,
+};
+
+/// What a channel is.
+pub const ChannelKind = enum(u32) {
+    /// A ring of frames.
+    ring = 1,
+    /// A latest-value register. Its chapter is not written yet.
+    property = 2,
+    _,
+};
+
+/// What a frame is. 128 to 255 are extensions that a reader skips; every other value not listed is
+/// corrupt.
+pub const FrameKind = enum(u32) {
+    /// Never written: blank memory is no frame.
+    invalid = 0,
+    /// A message, or a chunk of one.
+    data = 1,
+    /// The writer is done; nothing follows.
+    end = 2,
+    /// A request, or a chunk of one.
+    call = 3,
+    /// The result of a call, or a chunk of one.
+    @"return" = 4,
+    /// The failure of a call, or a chunk of one.
+    throw = 5,
+    /// Fills the byte area exactly to its end.
+    pad = 6,
+    _,
+};
+
+/// How a payload is written. 128 to 255 belong to the application.
+pub const Codec = enum(u32) {
+    /// Bytes, as they are.
+    bytes = 0,
+    /// Text in UTF-8.
+    text = 1,
+    /// One JSON text in UTF-8.
+    json = 2,
+    /// A JSON array of one or more messages, in order, in one frame.
+    json_batch = 3,
+    _,
+};
+
+/// What is wrong, as it stands in shared memory.
+pub const Reason = enum(u32) {
+    /// The memory is too small, too large or not aligned for what the header or the caller states.
+    segment_size = 1,
+    /// Nobody finished formatting the segment before the deadline.
+    segment_unready = 2,
+    /// This memory does not hold a Millrace segment.
+    segment_magic = 3,
+    /// The segment has another major version.
+    segment_version = 4,
+    /// The segment requires a feature that this endpoint does not know.
+    segment_feature = 5,
+    /// A count is out of range, or a table does not fit the segment.
+    segment_table = 6,
+    /// A channel descriptor is out of range, misaligned, or overlaps something.
+    segment_channel = 7,
+    /// The segment is ready, with another geometry than the caller asked for.
+    segment_geometry = 8,
+    /// The endpoint does not exist, or is not vacant.
+    segment_endpoint = 9,
+    /// An endpoint's state word holds a value that no endpoint may store.
+    segment_state = 10,
+    /// A cursor moved out of its bounds or lost its alignment.
+    ring_cursor = 16,
+    /// A frame's kind is invalid or unknown.
+    frame_kind = 32,
+    /// A frame's flags are unknown, or do not go with its kind, codec or size.
+    frame_flags = 33,
+    /// A reserved byte of a frame or a preamble is not 0.
+    frame_reserved = 34,
+    /// A frame reaches beyond what was published, beyond the byte area, or above half the capacity;
+    /// or its size does not go with its kind.
+    frame_size = 35,
+    /// A pad does not reach exactly to the end of the byte area.
+    frame_pad = 36,
+    /// A frame does not continue the message in progress, or continues one that was never begun.
+    frame_sequence = 37,
+    /// The chunks of a message do not add up to the total in its preamble.
+    frame_total = 38,
+    /// The writer gave up in the middle of a message; its chunks were dropped.
+    message_cancelled = 48,
+    /// The stream ended in the middle of a message; its chunks were dropped.
+    message_truncated = 49,
+    /// A message is larger than the reader's limit; it was dropped.
+    message_size = 50,
+    /// A message is of a kind that this reader does not offer; it was dropped.
+    message_kind = 51,
+    /// A message has a codec that this reader does not know; it was dropped.
+    message_codec = 52,
+    /// A text or JSON message is not valid UTF-8; it was dropped.
+    message_text = 53,
+    /// A JSON message does not parse, or a batch is not a non-empty array; it was dropped.
+    message_json = 54,
+    /// The peer closed its endpoint without an `end`, or no longer reads.
+    peer_closed = 64,
+    /// The peer's endpoint is marked failed.
+    peer_failed = 65,
+    /// The peer's supervisor ended it, or saw it end.
+    peer_terminated = 66,
+    /// The peer's process died: its lock on the endpoint record is gone.
+    peer_lost = 67,
+    /// This endpoint is closed; nothing can be read or written any more.
+    pipe_closed = 80,
+    /// This endpoint was marked failed by its peer or its supervisor.
+    pipe_failed = 81,
+    /// The writer has ended its stream and cannot write any more.
+    pipe_ended = 82,
+    /// The deadline passed before the call could be done.
+    wait_timeout = 96,
+    /// The caller's signal aborted the call.
+    wait_aborted = 97,
+    /// This thread must not block; use the asynchronous call.
+    wait_forbidden = 98,
+    _,
+
+    /// The name of the reason, or `unknown` where this version knows none.
+    pub fn name(reason: Reason) []const u8 {
+        return switch (reason) {
+            .segment_size => "segment.size",
+            .segment_unready => "segment.unready",
+            .segment_magic => "segment.magic",
+            .segment_version => "segment.version",
+            .segment_feature => "segment.feature",
+            .segment_table => "segment.table",
+            .segment_channel => "segment.channel",
+            .segment_geometry => "segment.geometry",
+            .segment_endpoint => "segment.endpoint",
+            .segment_state => "segment.state",
+            .ring_cursor => "ring.cursor",
+            .frame_kind => "frame.kind",
+            .frame_flags => "frame.flags",
+            .frame_reserved => "frame.reserved",
+            .frame_size => "frame.size",
+            .frame_pad => "frame.pad",
+            .frame_sequence => "frame.sequence",
+            .frame_total => "frame.total",
+            .message_cancelled => "message.cancelled",
+            .message_truncated => "message.truncated",
+            .message_size => "message.size",
+            .message_kind => "message.kind",
+            .message_codec => "message.codec",
+            .message_text => "message.text",
+            .message_json => "message.json",
+            .peer_closed => "peer.closed",
+            .peer_failed => "peer.failed",
+            .peer_terminated => "peer.terminated",
+            .peer_lost => "peer.lost",
+            .pipe_closed => "pipe.closed",
+            .pipe_failed => "pipe.failed",
+            .pipe_ended => "pipe.ended",
+            .wait_timeout => "wait.timeout",
+            .wait_aborted => "wait.aborted",
+            .wait_forbidden => "wait.forbidden",
+            _ => "unknown",
+        };
+    }
+};

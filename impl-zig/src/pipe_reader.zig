@@ -1,0 +1,407 @@
+//! The reading end of a pipe: checks frames and puts messages together [spec/pipe.md].
+//!
+//! Invariant: nothing of a frame is used before all its checks passed, and no space is given back
+//! before the last byte of it was copied or the caller released it.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host_file = @import("host.zig");
+const segment_file = @import("segment.zig");
+const wait = @import("wait.zig");
+const frame = @import("frame.zig");
+const ring_file = @import("ring.zig");
+const pipe = @import("pipe.zig");
+const reasonOf = @import("reason.zig").reasonOf;
+const assert = std.debug.assert;
+const Bytes = ring_file.Bytes;
+const Deadline = host_file.Deadline;
+const Endpoint = wait.Endpoint;
+const Lent = pipe.Lent;
+const Message = pipe.Message;
+const ReadError = pipe.ReadError;
+const RingReader = ring_file.RingReader;
+const Segment = segment_file.Segment;
+const Timeout = host_file.Timeout;
+const Wait = ring_file.Wait;
+
+/// The reading end of a pipe.
+///
+/// Thread safety: belongs to the thread of its endpoint.
+pub const Reader = struct {
+    ring: RingReader,
+    /// Whether messages of kind call, return and throw are delivered. If not, each costs
+    /// `error.MessageKind` once [pipe.unknown_kind].
+    calls: bool = false,
+    /// The message of many frames that is in progress.
+    progress: ?frame.Progress = null,
+    /// Where its parts are kept; null while it is lent, or dropped.
+    parts: ?[]u8 = null,
+    /// Whether the rest of it is dropped, and was reported.
+    dropping: bool = false,
+    /// The extent of the frame that is lent out; 0 when none is.
+    lent: u32 = 0,
+    ended_seen: bool = false,
+    fault: ?layout.Reason = null,
+
+    /// Asserts that the channel exists. `endpoint` must stay where it is while the reader is used.
+    pub fn init(
+        endpoint: *Endpoint,
+        segment: *const Segment,
+        channel_index: u32,
+    ) error{SegmentChannel}!Reader {
+        const channel = segment.channels[channel_index];
+        if (channel.kind != .ring) return error.SegmentChannel;
+        if (channel.reader != endpoint.index) return error.SegmentChannel;
+        return .{ .ring = .init(endpoint, segment, channel_index) };
+    }
+
+    /// Reads the next message into `storage`, and waits for it as long as the timeout allows.
+    /// Returns null when none came by the deadline, or when the stream has ended, which `ended`
+    /// tells apart.
+    ///
+    /// A message larger than `storage` costs `error.MessageSize` once and is dropped
+    /// [pipe.limit]. A call that returns null in the middle of a message keeps its first parts in
+    /// `storage` [pipe.keep_parts]: while `partial()`, leave its bytes alone and pass it again.
+    ///
+    /// Asserts that, and that no frame is lent.
+    pub fn read(reader: *Reader, storage: []u8, timeout: Timeout) ReadError!?Message {
+        if (try reader.readNow(storage, .drop)) |message| return message;
+        return reader.readSlow(Copying{ .storage = storage }, timeout);
+    }
+
+    /// Reads the next message if it is there: `read` without waiting.
+    pub fn tryRead(reader: *Reader, storage: []u8) ReadError!?Message {
+        return reader.read(storage, .none);
+    }
+
+    /// Lends the next frame, a whole message or a chunk of one, where it lies; null as in `read`.
+    /// No limit applies: nothing is stored. The space is the reader's until `release`.
+    ///
+    /// The peer can change the bytes while they are lent: for trusted peers only [pipe.lend].
+    ///
+    /// Asserts that no frame is lent and that `read` is not in the middle of a message.
+    pub fn peek(reader: *Reader, timeout: Timeout) ReadError!?Lent {
+        if (try reader.peekNow()) |lent| return lent;
+        return reader.readSlow(Lending{}, timeout);
+    }
+
+    /// Takes the lent frame back and returns its space to the writer.
+    ///
+    /// Asserts that a frame is lent.
+    pub fn release(reader: *Reader) void {
+        assert(reader.lent > 0);
+        reader.ring.release(reader.lent);
+        reader.lent = 0;
+    }
+
+    /// Whether the writer has ended its stream, and everything before that was read.
+    pub fn ended(reader: *const Reader) bool {
+        return reader.ended_seen;
+    }
+
+    /// Whether parts of an unfinished message are kept in the storage of the last `read`.
+    pub fn partial(reader: *const Reader) bool {
+        return reader.parts != null;
+    }
+
+    /// What is behind the last `error.Corrupt`, `error.PeerFailed` or `error.PeerClosed`.
+    pub fn reason(reader: *const Reader) ?layout.Reason {
+        return reader.fault orelse pipe.reasonOfPeer(&reader.ring.peer);
+    }
+
+    // What follows is for ports.
+
+    /// What to do with a message that is larger than the storage.
+    pub const Large = enum { drop, leave };
+
+    /// Reads the next message as far as one load of the cursor shows it [ring.one_load].
+    pub inline fn readNow(
+        reader: *Reader,
+        storage: []u8,
+        comptime large: Large,
+    ) ReadError!?Message {
+        if (reader.parts) |parts| {
+            assert(parts.ptr == storage.ptr);
+            assert(parts.len == storage.len);
+        } else {
+            // A message that was begun by `peek` is completed by `peek`.
+            assert(reader.progress == null or reader.dropping);
+        }
+        var loaded = false;
+        while (try reader.nextPart(storage.len, large, &loaded)) |part| {
+            const end = part.offset + part.payload.len;
+            assert(end <= storage.len);
+            @memcpy(storage[@intCast(part.offset)..][0..part.payload.len], part.payload);
+            reader.ring.release(part.extent);
+            reader.parts = if (part.last) null else storage;
+            if (part.last) return .{
+                .payload = storage[0..@intCast(part.total)],
+                .kind = @fromBackingInt(part.header.kind),
+                .codec = @fromBackingInt(part.header.codec),
+                .tag = part.header.tag,
+            };
+        }
+        return null;
+    }
+
+    pub inline fn peekNow(reader: *Reader) ReadError!?Lent {
+        assert(reader.parts == null);
+        var loaded = false;
+        const part = try reader.nextPart(std.math.maxInt(u64), .drop, &loaded) orelse return null;
+        reader.lent = part.extent;
+        return .{
+            .payload = part.payload,
+            .kind = @fromBackingInt(part.header.kind),
+            .codec = @fromBackingInt(part.header.codec),
+            .tag = part.header.tag,
+            .first = part.first,
+            .last = part.last,
+            .total = part.total,
+        };
+    }
+
+    /// Whether a message is in progress that was begun by `read` or `peek`, and whose parts must
+    /// go to the same place.
+    pub fn inProgress(reader: *const Reader) bool {
+        return reader.progress != null and !reader.dropping;
+    }
+
+    /// Reports what ends the reading, once everything that was published is read
+    /// [pipe.drain]. To be called after the ring was seen empty; returns true when the ring was
+    /// filled since, so that it must be read again.
+    pub fn stopped(reader: *Reader) ReadError!bool {
+        try pipe.checkOwn(reader.ring.endpoint);
+        if (!reader.ring.peer.state().final()) return false;
+        // [pipe.look_again] It may have published between our look at its cursor and at its state.
+        reader.ring.refresh(.acquire) catch |err| return reader.faulted(err);
+        if (!reader.ring.empty()) return true;
+        try pipe.checkPeer(&reader.ring.peer);
+        unreachable;
+    }
+
+    const Copying = struct {
+        storage: []u8,
+        const Result = Message;
+
+        inline fn now(mode: Copying, reader: *Reader) ReadError!?Message {
+            return reader.readNow(mode.storage, .drop);
+        }
+    };
+
+    const Lending = struct {
+        const Result = Lent;
+
+        inline fn now(_: Lending, reader: *Reader) ReadError!?Lent {
+            return reader.peekNow();
+        }
+    };
+
+    fn readSlow(
+        reader: *Reader,
+        mode: anytype,
+        timeout: Timeout,
+    ) ReadError!?@TypeOf(mode).Result {
+        const endpoint = reader.ring.endpoint;
+        const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
+        var deadline: Deadline = .init(timeout);
+        var drained = false;
+        while (!reader.ended_seen) {
+            const refilled = try reader.stopped();
+            // Before the cursor is loaded again: a flood of pads must not hold the call. But what a
+            // peer that is gone has left behind is read first.
+            const late = drained or !refilled;
+            if (late and deadline.passed(endpoint.host)) return null;
+            drained = refilled;
+            if (!refilled) {
+                reader.ring.flush(); // [ring.release_all]
+                switch (endpoint.wait(&condition, &deadline)) {
+                    .found => {},
+                    .timeout => return null,
+                    .forbidden => return error.WaitForbidden,
+                }
+            }
+            if (try mode.now(reader)) |result| return result;
+        }
+        return null;
+    }
+
+    const Part = struct {
+        header: frame.Header,
+        extent: u32,
+        /// Without the preamble.
+        payload: Bytes,
+        /// Of the payload in its message.
+        offset: u64,
+        total: u64,
+        first: bool,
+        last: bool,
+    };
+
+    /// Returns the next part of a message that is not dropped, and leaves its frame in the ring.
+    inline fn nextPart(
+        reader: *Reader,
+        limit: u64,
+        comptime large: Large,
+        loaded: *bool,
+    ) ReadError!?Part {
+        assert(reader.lent == 0);
+        if (reader.fault != null) return error.Corrupt;
+        if (reader.ring.endpoint.closed.load(.monotonic)) return error.PipeClosed;
+        return reader.nextPartUnchecked(limit, large, loaded) catch |err| switch (err) {
+            error.MessageCancelled,
+            error.MessageTruncated,
+            error.MessageSize,
+            error.MessageKind,
+            => |costly| return costly,
+            else => |fault| return reader.faulted(fault),
+        };
+    }
+
+    const Fault = frame.Error || ring_file.Error;
+    const MessageError = error{ MessageCancelled, MessageTruncated, MessageSize, MessageKind };
+
+    inline fn nextPartUnchecked(
+        reader: *Reader,
+        limit: u64,
+        comptime large: Large,
+        loaded: *bool,
+    ) (Fault || MessageError)!?Part {
+        const ring = &reader.ring;
+        while (!reader.ended_seen) { // [frame.after_end]
+            if (ring.empty()) {
+                if (loaded.*) return null;
+                loaded.* = true;
+                try ring.refresh(.acquire);
+                if (ring.empty()) return null;
+            }
+            const header = ring.header();
+            const progress = if (reader.progress) |*message| message else null;
+            const checked = try frame.check(header, ring.framePlace(), progress);
+            if (checked.class == .whole) {
+                @branchHint(.likely);
+                if (reader.strange(header)) {
+                    ring.release(checked.extent);
+                    return error.MessageKind;
+                }
+                if (header.size > limit) {
+                    if (large == .leave) return null;
+                    ring.release(checked.extent);
+                    return error.MessageSize;
+                }
+                return .{
+                    .header = header,
+                    .extent = checked.extent,
+                    .payload = ring.payload(header.size),
+                    .offset = 0,
+                    .total = header.size,
+                    .first = true,
+                    .last = true,
+                };
+            }
+            switch (try reader.chunk(header, checked, limit, large)) {
+                .part => |part| return part,
+                .done => {},
+                .left => return null,
+            }
+        }
+        return null;
+    }
+
+    /// Whether this is a message of a kind that this reader does not offer [pipe.unknown_kind].
+    inline fn strange(reader: *const Reader, header: frame.Header) bool {
+        return header.kind != layout.frame_kind_data and !reader.calls;
+    }
+
+    const Step = union(enum) { part: Part, done, left };
+
+    /// Handles every frame but whole messages.
+    noinline fn chunk(
+        reader: *Reader,
+        header: frame.Header,
+        checked: frame.Checked,
+        limit: u64,
+        large: Large,
+    ) (Fault || MessageError)!Step {
+        const ring = &reader.ring;
+        switch (checked.class) {
+            .whole => unreachable,
+            .skip => ring.release(checked.extent),
+            .end => {
+                ring.release(checked.extent);
+                reader.ended_seen = true;
+                if (reader.drop()) return error.MessageTruncated;
+            },
+            .cancel => {
+                ring.release(checked.extent);
+                if (reader.drop()) return error.MessageCancelled;
+            },
+            .first => {
+                const bytes = ring.payload(header.size);
+                const preamble: frame.Preamble = .load(bytes[0..layout.message_preamble_size]);
+                const begun = try frame.begin(header, preamble);
+                const is_strange = reader.strange(header);
+                if (is_strange or begun.total > limit) {
+                    if (!is_strange and large == .leave) return .left;
+                    reader.progress = begun;
+                    reader.progress.?.uncounted = true; // [frame.check_total]
+                    reader.dropping = true;
+                    ring.release(checked.extent);
+                    return if (is_strange) error.MessageKind else error.MessageSize;
+                }
+                reader.progress = begun;
+                const part = bytes[layout.message_preamble_size..];
+                return .{ .part = reader.makePart(header, checked, @alignCast(part), 0) };
+            },
+            .middle, .last => {
+                const message = &reader.progress.?;
+                const offset = message.received;
+                try frame.advance(message, header);
+                if (!reader.dropping) {
+                    const part = ring.payload(header.size);
+                    return .{ .part = reader.makePart(header, checked, part, offset) };
+                }
+                ring.release(checked.extent);
+                if (checked.class == .last) _ = reader.drop();
+            },
+        }
+        return .done;
+    }
+
+    fn makePart(
+        reader: *Reader,
+        header: frame.Header,
+        checked: frame.Checked,
+        payload: Bytes,
+        offset: u64,
+    ) Part {
+        const total = reader.progress.?.total;
+        const is_last = checked.class == .last;
+        if (is_last) reader.progress = null;
+        return .{
+            .header = header,
+            .extent = checked.extent,
+            .payload = payload,
+            .offset = offset,
+            .total = total,
+            .first = checked.class == .first,
+            .last = is_last,
+        };
+    }
+
+    /// Forgets the message in progress. Returns true when there was one that nobody has heard of
+    /// yet.
+    fn drop(reader: *Reader) bool {
+        const report = reader.progress != null and !reader.dropping;
+        reader.progress = null;
+        reader.parts = null;
+        reader.dropping = false;
+        return report;
+    }
+
+    fn faulted(reader: *Reader, err: Fault) error{Corrupt} {
+        reader.fault = reasonOf(err).?;
+        _ = reader.drop();
+        reader.ring.peer.fail(reader.ring.endpoint, reader.fault.?);
+        return error.Corrupt;
+    }
+};

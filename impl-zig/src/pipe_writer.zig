@@ -1,0 +1,411 @@
+//! The writing end of a pipe: cuts messages into frames and waits for room [spec/pipe.md].
+//!
+//! Invariant: a message whose first frame was published is completed, or its cancel is owed.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host_file = @import("host.zig");
+const segment_file = @import("segment.zig");
+const wait = @import("wait.zig");
+const frame = @import("frame.zig");
+const ring_file = @import("ring.zig");
+const pipe = @import("pipe.zig");
+const reasonOf = @import("reason.zig").reasonOf;
+const assert = std.debug.assert;
+const Bytes = ring_file.Bytes;
+const Deadline = host_file.Deadline;
+const Endpoint = wait.Endpoint;
+const Envelope = pipe.Envelope;
+const PipeError = pipe.PipeError;
+const RingWriter = ring_file.RingWriter;
+const Segment = segment_file.Segment;
+const Timeout = host_file.Timeout;
+const Wait = ring_file.Wait;
+const WriteError = pipe.WriteError;
+
+const flag_first = layout.frame_flag_first;
+const flag_last = layout.frame_flag_last;
+const flag_cancel = layout.frame_flag_cancel;
+
+/// The writing end of a pipe.
+///
+/// Thread safety: belongs to the thread of its endpoint.
+pub const Writer = struct {
+    ring: RingWriter,
+    /// The message that was given up behind its first frame [pipe.owed].
+    owed: ?Envelope = null,
+    ended: bool = false,
+    fault: ?layout.Reason = null,
+
+    /// Asserts that the channel exists. `endpoint` must stay where it is while the writer is used.
+    pub fn init(
+        endpoint: *Endpoint,
+        segment: *const Segment,
+        channel_index: u32,
+    ) error{SegmentChannel}!Writer {
+        const channel = segment.channels[channel_index];
+        if (channel.kind != .ring) return error.SegmentChannel;
+        if (channel.writer != endpoint.index) return error.SegmentChannel;
+        return .{ .ring = .init(endpoint, segment, channel_index) };
+    }
+
+    /// The largest message of one frame.
+    pub fn frameSizeMax(writer: *const Writer) u32 {
+        return writer.ring.sizeMax();
+    }
+
+    /// The largest message that `tryWrite` takes: it has room in an empty ring in any position.
+    /// At worst 16 bytes are padded, the reserve is 16, the preamble is 16, and the five frames are
+    /// three quarters of the capacity and two rests.
+    pub fn trySizeMax(writer: *const Writer) u32 {
+        return @max(writer.ring.sizeMax(), writer.ring.capacity - 128);
+    }
+
+    /// Writes a message, and waits for room as long as the timeout allows.
+    ///
+    /// A message larger than `frameSizeMax` is cut. When its deadline passes in the middle, it is
+    /// cancelled: the reader drops what it has of it. With `.none` all frames of the message are
+    /// placed or none [pipe.try_write].
+    ///
+    /// Asserts what `tryWrite` asserts if the timeout is `.none`, that the kind is that of a
+    /// message, and that a `json_batch` is at most `frameSizeMax`.
+    pub fn write(
+        writer: *Writer,
+        payload: []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!void {
+        if (try writer.writeNow(payload, envelope)) return;
+        return writer.writeParts(&.{payload}, envelope, timeout);
+    }
+
+    /// Writes a message, or returns false when there is no room for all of it now.
+    ///
+    /// Asserts that it is at most `trySizeMax`: a larger one would never have room.
+    pub fn tryWrite(writer: *Writer, payload: []const u8, envelope: Envelope) WriteError!bool {
+        writer.write(payload, envelope, .none) catch |err| switch (err) {
+            error.Timeout => return false,
+            else => |other| return other,
+        };
+        return true;
+    }
+
+    /// Writes one message that lies in several pieces, as `write` does.
+    pub fn writeParts(
+        writer: *Writer,
+        parts: []const []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!void {
+        var send: Send = .init(parts, envelope, timeout);
+        return writer.writeWith(&send, timeout, writer);
+    }
+
+    /// Writes many messages and makes them visible with as few stores as the room allows.
+    ///
+    /// Returns how many were written when the deadline passed; the next of them is cancelled where
+    /// it was begun.
+    pub fn writeMany(
+        writer: *Writer,
+        payloads: []const []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!usize {
+        return writer.writeManyWith(payloads, envelope, timeout, writer);
+    }
+
+    /// Lends the place of a message of one frame, and waits for room as long as the timeout allows.
+    /// The frame counts after `finish` and is visible after `publish`; many may be finished before
+    /// one publish.
+    ///
+    /// Asserts that the size is at most `frameSizeMax` and that no claim is open.
+    pub fn claim(writer: *Writer, size: u32, timeout: Timeout) WriteError!Bytes {
+        return writer.claimWith(size, timeout, writer);
+    }
+
+    /// Completes the message in the claimed place with its final size and envelope.
+    ///
+    /// Asserts that a claim of at least this size is open.
+    pub fn finish(writer: *Writer, size: u32, envelope: Envelope) void {
+        assert(envelope.valid());
+        writer.ring.finish(envelope.header(size, flag_first | flag_last));
+    }
+
+    /// Makes all finished messages visible to the reader.
+    ///
+    /// Asserts that there is one.
+    pub fn publish(writer: *Writer) void {
+        writer.ring.publish();
+    }
+
+    /// Takes an open claim back.
+    ///
+    /// Asserts that one is open.
+    pub fn abandon(writer: *Writer) void {
+        writer.ring.abandon();
+    }
+
+    /// Ends the stream: the reader gets everything written so far, then the end. Never waits.
+    /// Ending again does nothing.
+    ///
+    /// Asserts that no claim is open.
+    pub fn end(writer: *Writer) PipeError!void {
+        if (writer.ended) return;
+        writer.check() catch |err| switch (err) {
+            error.PipeEnded, error.Timeout, error.WaitForbidden => unreachable,
+            else => |other| return other,
+        };
+        // Without room for both, the reader will report the message as truncated, which it is.
+        _ = writer.placeOwed() catch |err| return writer.faulted(err);
+        writer.ring.end();
+        writer.ended = true;
+    }
+
+    /// What is behind the last `error.Corrupt`, `error.PeerFailed` or `error.PeerClosed`.
+    pub fn reason(writer: *const Writer) ?layout.Reason {
+        return writer.fault orelse pipe.reasonOfPeer(&writer.ring.peer);
+    }
+
+    // What follows is for ports, which do something else while they wait.
+
+    /// Places a message of one frame if there is room at once: the path of nearly every message.
+    pub inline fn writeNow(
+        writer: *Writer,
+        payload: []const u8,
+        envelope: Envelope,
+    ) WriteError!bool {
+        assert(envelope.valid());
+        try writer.check();
+        if (payload.len > writer.ring.sizeMax() or writer.owed != null) return false;
+        const size: u32 = @intCast(payload.len);
+        const claimed = writer.ring.claim(size) catch |err| return writer.faulted(err);
+        const place = claimed orelse return false;
+        @memcpy(place, payload);
+        writer.ring.finish(envelope.header(size, flag_first | flag_last));
+        writer.ring.publish();
+        return true;
+    }
+
+    pub fn writeWith(
+        writer: *Writer,
+        send: *Send,
+        timeout: Timeout,
+        waiter: anytype,
+    ) WriteError!void {
+        assert(send.envelope.valid());
+        assert(!send.at_once or send.total <= writer.trySizeMax());
+        assert(send.envelope.codec != .json_batch or send.total <= writer.ring.sizeMax());
+        var deadline: Deadline = .init(timeout);
+        while (true) {
+            try writer.check();
+            const size = (try writer.placeSend(send)) orelse break;
+            writer.awaitRoom(size, &deadline, waiter) catch |err| {
+                if (send.sent_any) writer.owed = send.envelope;
+                return err;
+            };
+        }
+        writer.ring.flush();
+    }
+
+    pub fn writeManyWith(
+        writer: *Writer,
+        payloads: []const []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+        waiter: anytype,
+    ) WriteError!usize {
+        assert(envelope.valid());
+        var deadline: Deadline = .init(timeout);
+        for (payloads, 0..) |payload, index| {
+            var send: Send = .init(&.{payload}, envelope, timeout);
+            assert(!send.at_once or send.total <= writer.trySizeMax());
+            assert(envelope.codec != .json_batch or send.total <= writer.ring.sizeMax());
+            while (true) {
+                try writer.check();
+                const size = (try writer.placeSend(&send)) orelse break;
+                writer.awaitRoom(size, &deadline, waiter) catch |err| {
+                    if (send.sent_any) writer.owed = envelope;
+                    if (err == error.Timeout) return index;
+                    return err;
+                };
+            }
+        }
+        writer.ring.flush();
+        return payloads.len;
+    }
+
+    pub fn claimWith(
+        writer: *Writer,
+        size: u32,
+        timeout: Timeout,
+        waiter: anytype,
+    ) WriteError!Bytes {
+        assert(size <= writer.ring.sizeMax());
+        var deadline: Deadline = .init(timeout);
+        while (true) {
+            try writer.check();
+            const placed = writer.placeOwed() catch |err| return writer.faulted(err);
+            if (placed) {
+                const claimed = writer.ring.claim(size) catch |err| return writer.faulted(err);
+                if (claimed) |bytes| return bytes;
+            }
+            try writer.awaitRoom(if (placed) size else 0, &deadline, waiter);
+        }
+    }
+
+    /// Refuses to write when this end or its reader is gone [pipe.peer_gone].
+    fn check(writer: *Writer) WriteError!void {
+        if (writer.fault != null) return error.Corrupt;
+        try pipe.checkOwn(writer.ring.endpoint);
+        if (writer.ended) return error.PipeEnded;
+        try pipe.checkPeer(&writer.ring.peer);
+    }
+
+    /// Waits for room for a frame with a payload of `size`.
+    fn awaitRoom(writer: *Writer, size: u32, deadline: *Deadline, waiter: anytype) WriteError!void {
+        assert(writer.ring.claimed == 0); // waiting with an open claim is the caller's mistake
+        writer.ring.flush(); // [ring.publish_all]
+        switch (waiter.waitForRoom(size, deadline)) {
+            .found => {},
+            .timeout => return error.Timeout,
+            .forbidden => return error.WaitForbidden,
+        }
+    }
+
+    pub fn waitForRoom(writer: *Writer, size: u32, deadline: *Deadline) Endpoint.Outcome {
+        const endpoint = writer.ring.endpoint;
+        const condition: Wait = .{ .endpoint = endpoint, .writer = &writer.ring, .size = size };
+        return endpoint.wait(&condition, deadline);
+    }
+
+    /// Places what there is room for. Returns null when the message is complete, or the payload
+    /// size of the frame that has no room.
+    fn placeSend(writer: *Writer, send: *Send) WriteError!?u32 {
+        return writer.placeSendUnchecked(send) catch |err| writer.faulted(err);
+    }
+
+    fn placeSendUnchecked(writer: *Writer, send: *Send) ring_file.Error!?u32 {
+        const ring = &writer.ring;
+        if (!try writer.placeOwed()) return 0;
+        if (send.total <= ring.sizeMax()) {
+            const size: u32 = @intCast(send.total);
+            const bytes = try ring.claim(size) orelse return size;
+            send.copy(bytes);
+            ring.finish(send.envelope.header(size, flag_first | flag_last));
+            return null;
+        }
+        if (send.at_once and !try ring.room(writer.extentsOf(send.total))) {
+            return ring.sizeMax(); // more is needed, but nobody waits for it
+        }
+        while (true) {
+            const preamble_size: u32 = if (send.sent_any) 0 else layout.message_preamble_size;
+            const size = chunkSize(ring, ring.tail, preamble_size + send.left());
+            const bytes = try ring.claim(size) orelse return size;
+            if (preamble_size > 0) {
+                const preamble: frame.Preamble = .{ .total = send.total };
+                preamble.store(bytes[0..layout.message_preamble_size]);
+            }
+            send.copy(bytes[preamble_size..]);
+            const is_last = send.left() == 0;
+            var flags: u8 = if (send.sent_any) 0 else flag_first;
+            if (is_last) flags |= flag_last;
+            ring.finish(send.envelope.header(size, flags));
+            send.sent_any = true;
+            if (is_last) return null;
+            // The reader copies this chunk while the next is written; but a message that is to be
+            // placed at once also becomes visible at once.
+            if (!send.at_once) ring.publish();
+        }
+    }
+
+    /// Returns the bytes that the frames of a message of many will take, pads included.
+    fn extentsOf(writer: *const Writer, total: u64) u32 {
+        const ring = &writer.ring;
+        assert(total <= ring.capacity);
+        var position = ring.tail;
+        var left = total + layout.message_preamble_size;
+        while (left > 0) {
+            const size = chunkSize(ring, position, left);
+            const extent = frame.extentOf(size);
+            const to_end = ring.capacity - (position & (ring.capacity - 1));
+            position +%= if (extent > to_end) to_end + extent else extent;
+            left -= size;
+        }
+        return position -% ring.tail;
+    }
+
+    /// Places the cancel of a message that was given up, if one is owed. Returns false when there
+    /// is no room for it [pipe.owed].
+    fn placeOwed(writer: *Writer) ring_file.Error!bool {
+        const envelope = writer.owed orelse return true;
+        const bytes = try writer.ring.claim(0) orelse return false;
+        assert(bytes.len == 0);
+        writer.ring.finish(envelope.header(0, flag_last | flag_cancel));
+        writer.owed = null;
+        return true;
+    }
+
+    fn faulted(writer: *Writer, err: ring_file.Error) error{Corrupt} {
+        writer.fault = reasonOf(err).?;
+        writer.ring.peer.fail(writer.ring.endpoint, writer.fault.?);
+        return error.Corrupt;
+    }
+};
+
+/// Returns the payload of the next chunk: at most a quarter of the capacity, so that writing the
+/// next overlaps with reading the last; and up to the end of the byte area where that is nearer,
+/// so that no pad is needed unless only a header would fit there.
+fn chunkSize(ring: *const RingWriter, position: u32, left: u64) u32 {
+    const to_end = ring.capacity - (position & (ring.capacity - 1));
+    const quarter = ring.capacity / 4;
+    // Header and preamble, or header and one byte: less is no chunk.
+    const least = 2 * layout.frame_header_size;
+    const extent = if (to_end < least) quarter else @min(quarter, to_end);
+    return @intCast(@min(left, extent - layout.frame_header_size));
+}
+
+/// A message on its way into the ring.
+pub const Send = struct {
+    parts: []const []const u8,
+    /// Bytes of the first of `parts` that are placed already.
+    offset: usize = 0,
+    envelope: Envelope,
+    total: u64,
+    copied: u64 = 0,
+    /// Whether a frame of this message was placed.
+    sent_any: bool = false,
+    /// [pipe.try_write] All frames or none.
+    at_once: bool,
+
+    pub fn init(parts: []const []const u8, envelope: Envelope, timeout: Timeout) Send {
+        var total: u64 = 0;
+        for (parts) |part| total += part.len;
+        return .{
+            .parts = parts,
+            .envelope = envelope,
+            .total = total,
+            .at_once = timeout == .none,
+        };
+    }
+
+    fn left(send: *const Send) u64 {
+        return send.total - send.copied;
+    }
+
+    fn copy(send: *Send, target: []u8) void {
+        assert(target.len <= send.left());
+        var rest = target;
+        while (rest.len > 0) {
+            const part = send.parts[0][send.offset..];
+            const size = @min(part.len, rest.len);
+            @memcpy(rest[0..size], part[0..size]);
+            rest = rest[size..];
+            send.offset += size;
+            if (send.offset == send.parts[0].len) {
+                send.parts = send.parts[1..];
+                send.offset = 0;
+            }
+        }
+        send.copied += target.len;
+    }
+};

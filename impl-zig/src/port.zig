@@ -1,0 +1,414 @@
+//! Two pipes between two endpoints, and one bell for both [spec/port.md].
+//!
+//! Invariant: while a port waits for room, it goes on taking what arrives into its inbox, up to a
+//! limit, so that two sides that both write do not wait for one another. Later reads are served
+//! from the inbox first, in order.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host_file = @import("host.zig");
+const segment_file = @import("segment.zig");
+const wait = @import("wait.zig");
+const ring_file = @import("ring.zig");
+const pipe = @import("pipe.zig");
+const Inbox = @import("port_inbox.zig").Inbox;
+const assert = std.debug.assert;
+const Bytes = ring_file.Bytes;
+const Channel = segment_file.Channel;
+const Deadline = host_file.Deadline;
+const Endpoint = wait.Endpoint;
+const Envelope = pipe.Envelope;
+const Lent = pipe.Lent;
+const Memory = segment_file.Memory;
+const Message = pipe.Message;
+const PipeError = pipe.PipeError;
+const ReadError = pipe.ReadError;
+const Reader = pipe.Reader;
+const Segment = segment_file.Segment;
+const State = segment_file.State;
+const Timeout = host_file.Timeout;
+const Wait = ring_file.Wait;
+const WriteError = pipe.WriteError;
+const Writer = pipe.Writer;
+
+/// What the creator of a port chooses.
+pub const Rings = struct {
+    /// The byte areas of the rings from endpoint 0 to 1 and from 1 to 0: powers of two.
+    capacities: [2]u32,
+    /// The positions at which their cursors begin: multiples of 16.
+    starts: [2]u32 = .{ 0, 0 },
+    labels: [2]u32 = .{ 0, 0 },
+
+    /// [port.layout]
+    fn channels(rings: Rings) [2]Channel {
+        var result: [2]Channel = undefined;
+        for (&result, 0..) |*channel, index| channel.* = .{
+            .writer = @intCast(index),
+            .reader = @intCast(1 - index),
+            .data_size = rings.capacities[index],
+            .label = rings.labels[index],
+            .start = rings.starts[index],
+        };
+        return result;
+    }
+
+    /// Whether a segment with these rings is one that its readers accept.
+    pub fn valid(rings: Rings) bool {
+        for (rings.capacities) |capacity| if (!segment_file.capacityValid(capacity)) return false;
+        for (rings.starts) |start| if (start % layout.frame_align != 0) return false;
+        return true;
+    }
+
+    /// Returns the bytes that the segment of such a port needs.
+    ///
+    /// Asserts that they are valid.
+    pub fn segmentSize(rings: Rings) error{SegmentSize}!u32 {
+        const list = rings.channels();
+        return segment_file.sizeOf(.{ .endpoint_count = 2, .channels = &list });
+    }
+};
+
+/// One side of a port.
+///
+/// It holds pointers into itself: it must stay where it was attached.
+///
+/// Thread safety: belongs to the thread that attached it, but for `close`.
+pub const Port = struct {
+    endpoint: Endpoint,
+    writer: Writer,
+    reader: Reader,
+    inbox: Inbox,
+
+    pub const Options = struct {
+        endpoint: Endpoint.Options = .{},
+        /// Where messages go that arrive while the port waits for room. May be empty; it is the
+        /// caller's and must outlive the port. Each message takes 16 bytes more than its payload,
+        /// rounded up to a multiple of 16.
+        inbox: []align(Inbox.entry_align) u8 = &.{},
+        /// Whether calls, returns and throws are delivered [pipe.unknown_kind].
+        calls: bool = false,
+        /// How long to wait for the segment to become ready.
+        timeout: Timeout = .ms(1_000),
+    };
+
+    /// Makes memory that nobody else has seen yet a port, whatever the memory holds. Both sides
+    /// then `attach`.
+    pub fn format(memory: Memory, rings: Rings) error{SegmentSize}!void {
+        const channels = rings.channels();
+        return Segment.format(memory, .{ .endpoint_count = 2, .channels = &channels });
+    }
+
+    /// Makes blank memory a port, or finds it made by the other side with the same geometry, and
+    /// attaches to one end of it.
+    pub fn create(
+        port: *Port,
+        memory: Memory,
+        rings: Rings,
+        endpoint_index: u32,
+        options: Options,
+    ) segment_file.Error!void {
+        var storage: [2]Channel = undefined;
+        const channels = rings.channels();
+        const geometry: segment_file.Geometry = .{ .endpoint_count = 2, .channels = &channels };
+        const segment = try Segment.create(memory, geometry, &storage, options.timeout);
+        try port.init(&segment, endpoint_index, options);
+    }
+
+    /// Attaches to one end of a port, or of a hub, in memory that somebody formats.
+    ///
+    /// Takes 36 KiB of stack for the descriptors of the largest segment while it checks them;
+    /// `Segment.attach` and `init` leave the choice to the caller.
+    pub fn attach(
+        port: *Port,
+        memory: Memory,
+        endpoint_index: u32,
+        options: Options,
+    ) segment_file.Error!void {
+        var storage: [layout.channel_count_max]Channel = undefined;
+        const segment = try Segment.attach(memory, &storage, options.timeout);
+        try port.init(&segment, endpoint_index, options);
+    }
+
+    /// Attaches to one end of a port in a segment that was attached already. The segment is not
+    /// needed afterwards.
+    pub fn init(
+        port: *Port,
+        segment: *const Segment,
+        endpoint_index: u32,
+        options: Options,
+    ) segment_file.Error!void {
+        if (endpoint_index >= segment.endpoint_count) return error.SegmentEndpoint;
+        if (State.load(segment.record(endpoint_index)) != .vacant) return error.SegmentEndpoint;
+        // Before the endpoint is taken, so that a refused segment is left as it was found.
+        const found = try find(segment, endpoint_index);
+        port.endpoint = try .attach(segment, endpoint_index, options.endpoint);
+        port.writer = Writer.init(&port.endpoint, segment, found.writer) catch unreachable;
+        port.reader = Reader.init(&port.endpoint, segment, found.reader) catch unreachable;
+        port.reader.calls = options.calls;
+        port.inbox = .init(options.inbox);
+    }
+
+    /// As `Writer.write`; while it waits, it takes what arrives into the inbox.
+    pub fn write(
+        port: *Port,
+        payload: []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!void {
+        if (try port.writer.writeNow(payload, envelope)) return;
+        return port.writeParts(&.{payload}, envelope, timeout);
+    }
+
+    /// As `Writer.tryWrite`.
+    pub fn tryWrite(port: *Port, payload: []const u8, envelope: Envelope) WriteError!bool {
+        return port.writer.tryWrite(payload, envelope);
+    }
+
+    /// As `Writer.writeParts`; while it waits, it takes what arrives into the inbox.
+    pub fn writeParts(
+        port: *Port,
+        parts: []const []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!void {
+        var send: pipe.Send = .init(parts, envelope, timeout);
+        return port.writer.writeWith(&send, timeout, port);
+    }
+
+    /// As `Writer.writeMany`; while it waits, it takes what arrives into the inbox.
+    pub fn writeMany(
+        port: *Port,
+        payloads: []const []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!usize {
+        return port.writer.writeManyWith(payloads, envelope, timeout, port);
+    }
+
+    /// As `Writer.claim`; while it waits, it takes what arrives into the inbox.
+    pub fn claim(port: *Port, size: u32, timeout: Timeout) WriteError!Bytes {
+        return port.writer.claimWith(size, timeout, port);
+    }
+
+    /// As `Writer.finish`.
+    pub fn finish(port: *Port, size: u32, envelope: Envelope) void {
+        port.writer.finish(size, envelope);
+    }
+
+    /// As `Writer.publish`.
+    pub fn publish(port: *Port) void {
+        port.writer.publish();
+    }
+
+    /// As `Writer.abandon`.
+    pub fn abandon(port: *Port) void {
+        port.writer.abandon();
+    }
+
+    /// As `Reader.read`. Publishes what is finished before it waits [port.publish_both].
+    pub fn read(port: *Port, storage: []u8, timeout: Timeout) ReadError!?Message {
+        if (port.inbox.empty()) {
+            @branchHint(.likely);
+            port.beforeWait(timeout);
+            return port.reader.read(storage, timeout);
+        }
+        return port.readInbox(storage, timeout);
+    }
+
+    /// As `Reader.tryRead`.
+    pub fn tryRead(port: *Port, storage: []u8) ReadError!?Message {
+        return port.read(storage, .none);
+    }
+
+    /// As `Reader.peek`. Messages in the inbox are copies and cannot be lent as frames: they are
+    /// lent whole, from the inbox.
+    pub fn peek(port: *Port, timeout: Timeout) ReadError!?Lent {
+        if (port.inbox.empty()) {
+            @branchHint(.likely);
+            port.beforeWait(timeout);
+            return port.reader.peek(timeout);
+        }
+        return port.peekInbox(timeout);
+    }
+
+    /// As `Reader.release`.
+    pub fn release(port: *Port) void {
+        if (port.inbox.lent) return port.inbox.release();
+        port.reader.release();
+    }
+
+    /// Ends the outgoing pipe, as `Writer.end`. Reading goes on [port.end].
+    pub fn end(port: *Port) PipeError!void {
+        return port.writer.end();
+    }
+
+    /// Whether the peer has ended its stream, and everything before that was read.
+    pub fn ended(port: *const Port) bool {
+        return port.inbox.empty() and port.reader.ended();
+    }
+
+    /// Closes both directions at once [port.close]. Closing again does nothing.
+    ///
+    /// Thread-safe: a wait of the owner's ends with `error.PipeClosed`.
+    pub fn close(port: *Port) void {
+        port.endpoint.close();
+    }
+
+    /// Whether a frame is lent out.
+    pub fn lent(port: *const Port) bool {
+        return port.inbox.lent or port.reader.lent > 0;
+    }
+
+    /// Whether `read` may be given this storage: no frame is lent, no message was begun by `peek`,
+    /// and where the first parts of one are kept in the storage of an earlier call, it is the same.
+    pub fn storageFits(port: *const Port, storage: []const u8) bool {
+        if (port.lent()) return false;
+        if (port.inbox.filling) return true;
+        const parts = port.reader.parts orelse return !port.reader.inProgress();
+        return parts.ptr == storage.ptr and parts.len == storage.len;
+    }
+
+    /// Gives the port another inbox.
+    ///
+    /// Asserts that the inbox is empty.
+    pub fn setInbox(port: *Port, storage: []align(Inbox.entry_align) u8) void {
+        assert(port.inbox.empty());
+        port.inbox = .init(storage);
+    }
+
+    pub fn stats(port: *const Port) wait.Stats {
+        return port.endpoint.stats;
+    }
+
+    /// What is behind the last `error.Corrupt`, `error.PeerFailed` or `error.PeerClosed`.
+    pub fn reason(port: *const Port) ?layout.Reason {
+        return port.reader.fault orelse port.writer.fault orelse
+            port.reader.reason() orelse port.writer.reason();
+    }
+
+    /// Called by the writer while there is no room.
+    pub fn waitForRoom(port: *Port, size: u32, deadline: *Deadline) Endpoint.Outcome {
+        if (deadline.timeout == .none) return .timeout;
+        const hungry = port.fillInbox();
+        port.reader.ring.flush();
+        const condition: Wait = .{
+            .endpoint = &port.endpoint,
+            .writer = &port.writer.ring,
+            .size = size,
+            .reader = if (hungry) &port.reader.ring else null,
+        };
+        // Before the cursors are loaded again: a flood must not hold the call [ring.one_load].
+        if (deadline.passed(port.endpoint.host)) return .timeout;
+        return port.endpoint.wait(&condition, deadline);
+    }
+
+    /// Takes what has arrived, as far as the inbox has room [port.inbox]. Returns whether it would
+    /// take more. An error is kept in its place among the messages [port.inbox_fault].
+    fn fillInbox(port: *Port) bool {
+        const reader = &port.reader;
+        // A message that a `read` or `peek` has begun is that call's to complete; and the space of
+        // a frame that is lent comes back by `release` only.
+        if (reader.inProgress() and !port.inbox.filling) return false;
+        if (port.lent() or port.inbox.stopped) return false;
+        while (!reader.ended()) {
+            if (!port.inbox.filling and !port.inbox.prepare()) return false;
+            port.inbox.filling = true;
+            const storage = port.inbox.storageForNext();
+            const found = reader.readNow(storage, .leave) catch |err| {
+                port.inbox.filling = false;
+                if (!port.inbox.putError(err)) return false;
+                continue;
+            };
+            port.inbox.filling = reader.partial();
+            // With nothing found, what is still there is a message that the inbox has no room for.
+            port.inbox.put(found orelse return reader.ring.empty() and !reader.ended());
+        }
+        return false;
+    }
+
+    fn readInbox(port: *Port, storage: []u8, timeout: Timeout) ReadError!?Message {
+        if (try port.awaitInbox(timeout)) {
+            const entry = port.inbox.first();
+            defer port.inbox.drop();
+            if (entry.err) |err| return err;
+            if (entry.payload.len > storage.len) return error.MessageSize;
+            @memcpy(storage[0..entry.payload.len], entry.payload);
+            return .{
+                .payload = storage[0..entry.payload.len],
+                .kind = entry.kind,
+                .codec = entry.codec,
+                .tag = entry.tag,
+            };
+        }
+        return null;
+    }
+
+    fn peekInbox(port: *Port, timeout: Timeout) ReadError!?Lent {
+        if (try port.awaitInbox(timeout)) {
+            const entry = port.inbox.first();
+            if (entry.err) |err| {
+                port.inbox.drop();
+                return err;
+            }
+            port.inbox.lent = true;
+            return .{
+                .payload = entry.payload,
+                .kind = entry.kind,
+                .codec = entry.codec,
+                .tag = entry.tag,
+                .first = true,
+                .last = true,
+                .total = entry.payload.len,
+            };
+        }
+        return null;
+    }
+
+    /// Returns whether the inbox has a complete message or error. One whose first parts went into
+    /// the inbox is completed there.
+    fn awaitInbox(port: *Port, timeout: Timeout) ReadError!bool {
+        assert(!port.inbox.lent);
+        // What was not delivered by then is dropped [pipe.close].
+        if (port.endpoint.closed.load(.monotonic)) return error.PipeClosed;
+        if (port.inbox.count > 0) return true;
+        assert(port.inbox.filling);
+        port.beforeWait(timeout);
+        const storage = port.inbox.storageForNext();
+        const message = port.reader.read(storage, timeout) catch |err| {
+            port.inbox.filling = port.reader.partial();
+            return err;
+        };
+        port.inbox.filling = port.reader.partial();
+        port.inbox.put(message orelse return false);
+        return true;
+    }
+
+    /// [port.publish_both] The reader itself gives back what was released.
+    fn beforeWait(port: *Port, timeout: Timeout) void {
+        if (timeout == .none) return;
+        if (port.writer.ring.claimed == 0) port.writer.ring.flush();
+    }
+};
+
+/// Returns the channels of an endpoint of a port [port.find].
+fn find(segment: *const Segment, index: u32) error{SegmentChannel}!struct {
+    writer: u32,
+    reader: u32,
+} {
+    var writer: ?u32 = null;
+    var reader: ?u32 = null;
+    for (segment.channels, 0..) |channel, channel_index| {
+        if (channel.kind != .ring) continue;
+        if (channel.writer == index and writer == null) writer = @intCast(channel_index);
+        if (channel.reader == index and reader == null) reader = @intCast(channel_index);
+    }
+    // [port.find_none]
+    const to = segment.channels[writer orelse return error.SegmentChannel].reader;
+    const from = segment.channels[reader orelse return error.SegmentChannel].writer;
+    if (to != from) return error.SegmentChannel;
+    return .{ .writer = writer.?, .reader = reader.? };
+}
+
+test {
+    _ = @import("port_test.zig");
+}

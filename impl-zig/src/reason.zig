@@ -1,0 +1,43 @@
+//! The reason code of each error of this library, as layout.json counts them.
+
+const layout = @import("layout.zig");
+
+/// Returns the code that says what an error means to every implementation.
+///
+/// `error.Corrupt` stands for many: ask the pipe for its `reason()`. It and errors of other
+/// libraries give null.
+pub fn reasonOf(err: anyerror) ?layout.Reason {
+    return switch (err) {
+        error.SegmentSize => .segment_size,
+        error.SegmentUnready => .segment_unready,
+        error.SegmentMagic => .segment_magic,
+        error.SegmentVersion => .segment_version,
+        error.SegmentFeature => .segment_feature,
+        error.SegmentTable, error.ChannelStorage => .segment_table,
+        error.SegmentChannel => .segment_channel,
+        error.SegmentGeometry => .segment_geometry,
+        error.SegmentEndpoint => .segment_endpoint,
+        error.RingCursor => .ring_cursor,
+        error.FrameKind => .frame_kind,
+        error.FrameFlags => .frame_flags,
+        error.FrameReserved => .frame_reserved,
+        error.FrameSize => .frame_size,
+        error.FramePad => .frame_pad,
+        error.FrameSequence => .frame_sequence,
+        error.FrameTotal => .frame_total,
+        error.MessageCancelled => .message_cancelled,
+        error.MessageTruncated => .message_truncated,
+        error.MessageSize => .message_size,
+        error.MessageKind => .message_kind,
+        error.MessageText => .message_text,
+        error.MessageJson => .message_json,
+        error.PeerClosed => .peer_closed,
+        error.PeerFailed => .peer_failed,
+        error.PipeClosed => .pipe_closed,
+        error.PipeFailed => .pipe_failed,
+        error.PipeEnded => .pipe_ended,
+        error.Timeout => .wait_timeout,
+        error.WaitForbidden => .wait_forbidden,
+        else => null,
+    };
+}

@@ -1,0 +1,361 @@
+//! One writer, one reader, two cursors over a byte area [spec/ring.md].
+//!
+//! Invariant: each side works on private copies of both cursors. It touches the other side's cache
+//! line only when its copy says that there is nothing to read or no room, and believes what it
+//! loads there only within bounds.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const segment_file = @import("segment.zig");
+const wait = @import("wait.zig");
+const frame = @import("frame.zig");
+const assert = std.debug.assert;
+const Endpoint = wait.Endpoint;
+const Peer = wait.Peer;
+const Segment = segment_file.Segment;
+
+pub const Error = error{RingCursor};
+
+/// The control words, each on a line of its own. Atomic access only.
+pub const Control = extern struct {
+    tail: u32 align(line),
+    head: u32 align(line),
+    reader_wants: u32 align(line),
+    writer_wants: u32 align(line),
+
+    const line = layout.segment_align;
+};
+
+comptime {
+    assert(@sizeOf(Control) == layout.ring_control_size);
+    assert(@alignOf(Control) == layout.ring_control_align);
+    assert(@offsetOf(Control, "tail") == layout.ring_tail_offset);
+    assert(@offsetOf(Control, "head") == layout.ring_head_offset);
+    assert(@offsetOf(Control, "reader_wants") == layout.ring_reader_wants_offset);
+    assert(@offsetOf(Control, "writer_wants") == layout.ring_writer_wants_offset);
+}
+
+/// A place in the byte area, lent to the caller. Payloads begin at multiples of 16.
+pub const Bytes = []align(layout.frame_align) u8;
+
+pub const RingWriter = struct {
+    endpoint: *Endpoint,
+    peer: Peer,
+    control: *Control,
+    area: [*]align(layout.segment_align) u8,
+    capacity: u32,
+    /// Behind the last finished frame.
+    tail: u32,
+    /// The `tail` that was last stored.
+    published: u32,
+    /// The last `head` that was accepted.
+    head: u32,
+    /// Where the open claim's frame stands.
+    place: u32 = 0,
+    /// The extent of the open claim; 0 when none is open.
+    claimed: u32 = 0,
+
+    /// Asserts that the channel is a ring of this segment that `endpoint` writes.
+    pub fn init(endpoint: *Endpoint, segment: *const Segment, channel_index: u32) RingWriter {
+        const channel = segment.channels[channel_index];
+        assert(channel.kind == .ring);
+        assert(channel.writer == endpoint.index);
+        assert(segment_file.capacityValid(channel.data_size));
+        return .{
+            .endpoint = endpoint,
+            .peer = .init(segment, channel.reader),
+            .control = @ptrCast(@alignCast(segment.base + channel.control_offset)),
+            .area = @alignCast(segment.base + channel.data_offset),
+            .capacity = channel.data_size,
+            .tail = channel.start,
+            .published = channel.start,
+            .head = channel.start,
+        };
+    }
+
+    /// The largest payload of one frame: with its header, half the capacity.
+    pub fn sizeMax(ring: *const RingWriter) u32 {
+        return ring.capacity / 2 - layout.frame_header_size;
+    }
+
+    /// Returns the bytes from `tail` to the end of the byte area.
+    pub fn toEnd(ring: *const RingWriter) u32 {
+        return ring.capacity - (ring.tail & (ring.capacity - 1));
+    }
+
+    /// Lends the place of a payload, or returns null when there is no room.
+    ///
+    /// Asserts that no claim is open and that the size is at most `sizeMax`.
+    pub inline fn claim(ring: *RingWriter, size: u32) Error!?Bytes {
+        assert(ring.claimed == 0);
+        assert(size <= ring.sizeMax());
+        const extent = frame.extentOf(size);
+        const to_end = ring.toEnd();
+        // [ring.pad] A frame is contiguous; what is left before the end is filled.
+        const pad = if (extent > to_end) to_end else 0;
+        if (!try ring.room(pad + extent)) return null;
+        if (pad > 0) ring.placePad(pad);
+        ring.place = ring.tail +% pad;
+        ring.claimed = extent;
+        return ring.payloadAt(ring.place, size);
+    }
+
+    /// Takes the open claim back: nothing counts until `tail` is stored.
+    pub fn abandon(ring: *RingWriter) void {
+        assert(ring.claimed > 0);
+        ring.claimed = 0;
+    }
+
+    /// Completes the claimed frame with its header. A payload smaller than claimed keeps its place.
+    ///
+    /// Asserts that a claim is open that the payload fits.
+    pub inline fn finish(ring: *RingWriter, header: frame.Header) void {
+        const extent = frame.extentOf(header.size);
+        assert(extent <= ring.claimed);
+        header.store(ring.headerAt(ring.place));
+        ring.tail = ring.place +% extent;
+        ring.claimed = 0;
+    }
+
+    /// Makes every finished frame visible to the reader, and wakes it if it asked for that.
+    ///
+    /// Asserts that at least one frame was finished since the last publish.
+    pub inline fn publish(ring: *RingWriter) void {
+        assert(ring.tail != ring.published);
+        assert(ring.claimed == 0);
+        ring.published = ring.tail;
+        // [ring.publish] Payload first, cursor second: a reader that sees this cursor must also
+        // see the payload. Sequentially consistent, because `wake` loads `reader_wants` next.
+        @atomicStore(u32, &ring.control.tail, ring.tail, .seq_cst);
+        ring.endpoint.wake(&ring.control.reader_wants, ring.tail, ring.peer.record);
+    }
+
+    /// Publishes what is finished, if anything is [ring.publish_all].
+    pub fn flush(ring: *RingWriter) void {
+        if (ring.tail != ring.published) ring.publish();
+    }
+
+    /// Places and publishes the `end` frame, in the 16 bytes that nothing else may take: it never
+    /// waits [pipe.end_now].
+    pub fn end(ring: *RingWriter) void {
+        assert(ring.claimed == 0);
+        assert(ring.tail -% ring.head <= ring.capacity - layout.ring_reserve);
+        const header: frame.Header = .{ .size = 0, .kind = layout.frame_kind_end };
+        header.store(ring.headerAt(ring.tail));
+        ring.tail +%= layout.frame_header_size;
+        ring.publish();
+    }
+
+    /// Whether so many bytes are free behind `tail`, and 16 more [ring.room].
+    pub inline fn room(ring: *RingWriter, bytes: u32) Error!bool {
+        const limit = ring.capacity - layout.ring_reserve;
+        if (ring.tail -% ring.head + bytes <= limit) return true;
+        try ring.refresh(.acquire);
+        return ring.tail -% ring.head + bytes <= limit;
+    }
+
+    /// Loads the reader's cursor, once, and checks it [ring.cursor].
+    pub fn refresh(ring: *RingWriter, comptime order: std.lang.AtomicOrder) Error!void {
+        const head = @atomicLoad(u32, &ring.control.head, order);
+        const used = ring.published -% head;
+        if (head % layout.frame_align != 0) return error.RingCursor;
+        if (used > ring.capacity) return error.RingCursor;
+        if (used > ring.published -% ring.head) return error.RingCursor;
+        ring.head = head;
+    }
+
+    /// Returns the `head` at which a frame of this size has room [wait.writer_asks].
+    pub fn headFor(ring: *const RingWriter, size: u32) u32 {
+        const extent = frame.extentOf(size);
+        const to_end = ring.toEnd();
+        const pad = if (extent > to_end) to_end else 0;
+        return ring.tail +% (pad + extent + layout.ring_reserve) -% ring.capacity;
+    }
+
+    fn placePad(ring: *RingWriter, extent: u32) void {
+        const header: frame.Header = .{
+            .size = extent - layout.frame_header_size,
+            .kind = layout.frame_kind_pad,
+        };
+        header.store(ring.headerAt(ring.tail));
+    }
+
+    inline fn headerAt(
+        ring: *const RingWriter,
+        position: u32,
+    ) *align(layout.frame_align) [layout.frame_header_size]u8 {
+        assert(position % layout.frame_align == 0);
+        const offset = position & (ring.capacity - 1);
+        return @alignCast(ring.area[offset..][0..layout.frame_header_size]);
+    }
+
+    inline fn payloadAt(ring: *const RingWriter, position: u32, size: u32) Bytes {
+        const offset = (position & (ring.capacity - 1)) + layout.frame_header_size;
+        assert(offset + size <= ring.capacity);
+        return @alignCast(ring.area[offset..][0..size]);
+    }
+};
+
+pub const RingReader = struct {
+    endpoint: *Endpoint,
+    peer: Peer,
+    control: *Control,
+    area: [*]align(layout.segment_align) u8,
+    capacity: u32,
+    /// The next frame to read.
+    head: u32,
+    /// The `head` that was last stored.
+    stored: u32,
+    /// The last `tail` that was accepted.
+    tail: u32,
+
+    /// Asserts that the channel is a ring of this segment that `endpoint` reads.
+    pub fn init(endpoint: *Endpoint, segment: *const Segment, channel_index: u32) RingReader {
+        const channel = segment.channels[channel_index];
+        assert(channel.kind == .ring);
+        assert(channel.reader == endpoint.index);
+        assert(segment_file.capacityValid(channel.data_size));
+        return .{
+            .endpoint = endpoint,
+            .peer = .init(segment, channel.writer),
+            .control = @ptrCast(@alignCast(segment.base + channel.control_offset)),
+            .area = @alignCast(segment.base + channel.data_offset),
+            .capacity = channel.data_size,
+            .head = channel.start,
+            .stored = channel.start,
+            .tail = channel.start,
+        };
+    }
+
+    /// Whether the last `tail` that was accepted shows nothing more to read.
+    pub inline fn empty(ring: *const RingReader) bool {
+        return ring.head == ring.tail;
+    }
+
+    /// Loads the writer's cursor, once, and checks it [ring.cursor].
+    pub inline fn refresh(ring: *RingReader, comptime order: std.lang.AtomicOrder) Error!void {
+        // [ring.acquire] The bytes that it covers are read after this.
+        const tail = @atomicLoad(u32, &ring.control.tail, order);
+        const available = tail -% ring.head;
+        if (tail % layout.frame_align != 0) return error.RingCursor;
+        if (available > ring.capacity) return error.RingCursor;
+        if (available < ring.tail -% ring.head) return error.RingCursor;
+        ring.tail = tail;
+    }
+
+    /// Loads the header of the next frame, once.
+    ///
+    /// Asserts that there is a frame.
+    pub inline fn header(ring: *const RingReader) frame.Header {
+        assert(!ring.empty());
+        const offset = ring.head & (ring.capacity - 1);
+        return .load(@alignCast(ring.area[offset..][0..layout.frame_header_size]));
+    }
+
+    pub inline fn framePlace(ring: *const RingReader) frame.Place {
+        return .{
+            .available = ring.tail -% ring.head,
+            .to_end = ring.capacity - (ring.head & (ring.capacity - 1)),
+            .capacity = ring.capacity,
+        };
+    }
+
+    /// The payload of the next frame, where it lies. The peer can write there at any time.
+    ///
+    /// Asserts that the size was checked.
+    pub inline fn payload(ring: *const RingReader, size: u32) Bytes {
+        const offset = (ring.head & (ring.capacity - 1)) + layout.frame_header_size;
+        assert(offset + size <= ring.capacity);
+        return @alignCast(ring.area[offset..][0..size]);
+    }
+
+    /// Gives the space of the next frame back, now or a little later: at once when that was all
+    /// that could be seen, else when a quarter of the capacity has come together
+    /// [ring.release_early].
+    pub inline fn release(ring: *RingReader, extent: u32) void {
+        assert(extent > 0);
+        assert(extent <= ring.tail -% ring.head);
+        ring.head +%= extent;
+        if (ring.empty() or ring.head -% ring.stored >= ring.capacity / 4) ring.flush();
+    }
+
+    /// Gives back all that was released, if anything was [ring.release_all].
+    pub inline fn flush(ring: *RingReader) void {
+        if (ring.head == ring.stored) return;
+        ring.stored = ring.head;
+        // [ring.release] The last access to these bytes is behind us. Sequentially consistent,
+        // because `wake` loads `writer_wants` next.
+        @atomicStore(u32, &ring.control.head, ring.head, .seq_cst);
+        ring.endpoint.wake(&ring.control.writer_wants, ring.head, ring.peer.record);
+    }
+};
+
+/// What an endpoint waits for: data, room, or both; and always for a change of a state. It is the
+/// `condition` of `Endpoint.wait`.
+pub const Wait = struct {
+    endpoint: *Endpoint,
+    /// Waits for data in this ring.
+    reader: ?*RingReader = null,
+    /// Waits for room in this ring, for a frame with a payload of `size`.
+    writer: ?*RingWriter = null,
+    size: u32 = 0,
+
+    /// Whether a cursor has moved so that there is something to do. It is checked when it is used.
+    pub inline fn glance(condition: *const Wait, comptime order: std.lang.AtomicOrder) bool {
+        if (condition.reader) |ring| {
+            if (@atomicLoad(u32, &ring.control.tail, order) != ring.tail) return true;
+        }
+        if (condition.writer) |ring| {
+            const used = ring.published -% @atomicLoad(u32, &ring.control.head, order);
+            if (used <= ring.published -% ring.headFor(condition.size)) return true;
+            // A cursor that went back is a fault, which the next use will find.
+            if (used > ring.published -% ring.head) return true;
+        }
+        return false;
+    }
+
+    /// Whether there is anything that can end the wait [wait.recheck].
+    pub fn look(condition: *const Wait, comptime order: std.lang.AtomicOrder) bool {
+        if (condition.glance(order)) return true;
+        if (condition.reader) |ring| if (ring.peer.state().final()) return true;
+        if (condition.writer) |ring| if (ring.peer.state().final()) return true;
+        return condition.endpoint.state().final();
+    }
+
+    pub fn arm(condition: *const Wait, first: bool) bool {
+        if (condition.reader) |ring| {
+            // [wait.reader_asks]
+            armWord(&ring.control.reader_wants, ring.head +% layout.frame_align);
+        }
+        const ring = condition.writer orelse return false;
+        var position = ring.headFor(condition.size);
+        // [wait.writer_more] So that a full ring does not trade one frame per wake; but only once,
+        // because the reader may be waiting for this very frame.
+        const most = ring.tail -% position;
+        const more = if (first) @min(most, ring.capacity / 4) else 0;
+        position +%= more;
+        armWord(&ring.control.writer_wants, position);
+        return more > 0;
+    }
+
+    pub fn disarm(condition: *const Wait) void {
+        if (condition.reader) |ring| @atomicStore(u32, &ring.control.reader_wants, 0, .seq_cst);
+        if (condition.writer) |ring| @atomicStore(u32, &ring.control.writer_wants, 0, .seq_cst);
+    }
+
+    pub fn ringable(condition: *const Wait, mechanism: u32) bool {
+        if (condition.reader) |ring| if (!ring.peer.ringable(mechanism)) return false;
+        if (condition.writer) |ring| if (!ring.peer.ringable(mechanism)) return false;
+        return true;
+    }
+
+    fn armWord(wants: *u32, position: u32) void {
+        assert(position % layout.frame_align == 0);
+        // [wait.store_order] Before the cursor is looked at again.
+        @atomicStore(u32, wants, position | layout.wants_armed, .seq_cst);
+    }
+};
+
+test {
+    _ = @import("ring_test.zig");
+}

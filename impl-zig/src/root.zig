@@ -1,0 +1,50 @@
+//! Millrace: messages between threads, runtimes and processes through shared memory.
+//!
+//! The specification is in `spec/`; each file here implements the chapter of the same name. Nothing
+//! allocates, nothing needs libc, and every structure lies where the caller puts it.
+
+/// Every offset, size, flag and code of the layout; generated from `spec/layout.json`.
+pub const layout = @import("layout.zig");
+pub const Reason = layout.Reason;
+pub const reasonOf = @import("reason.zig").reasonOf;
+
+/// The machine: clock, sleep and wake. `Host.native` is the default.
+pub const Host = @import("host.zig").Host;
+pub const host = @import("host.zig");
+pub const Timeout = @import("host.zig").Timeout;
+
+pub const Segment = @import("segment.zig").Segment;
+pub const SegmentError = @import("segment.zig").Error;
+pub const Memory = @import("segment.zig").Memory;
+pub const Geometry = @import("segment.zig").Geometry;
+pub const Channel = @import("segment.zig").Channel;
+pub const segmentSize = @import("segment.zig").sizeOf;
+
+pub const Endpoint = @import("wait.zig").Endpoint;
+pub const Stats = @import("wait.zig").Stats;
+
+pub const Codec = @import("codec.zig").Codec;
+pub const codec = @import("codec.zig");
+
+pub const Writer = @import("pipe.zig").Writer;
+pub const Reader = @import("pipe.zig").Reader;
+pub const Envelope = @import("pipe.zig").Envelope;
+pub const Message = @import("pipe.zig").Message;
+pub const Lent = @import("pipe.zig").Lent;
+pub const PipeError = @import("pipe.zig").PipeError;
+pub const WriteError = @import("pipe.zig").WriteError;
+pub const ReadError = @import("pipe.zig").ReadError;
+
+pub const Port = @import("port.zig").Port;
+pub const Rings = @import("port.zig").Rings;
+
+test {
+    _ = @import("segment.zig");
+    _ = @import("frame.zig");
+    _ = @import("ring.zig");
+    _ = @import("codec.zig");
+    _ = @import("pipe.zig");
+    _ = @import("port.zig");
+    _ = @import("death_test.zig");
+    _ = @import("hostile_test.zig");
+}

@@ -1,0 +1,468 @@
+//! The shared bytes: header, endpoint records and channel descriptors [spec/segment.md].
+//!
+//! Invariant: a `Segment` exists only after every check of the chapter's table passed, and holds a
+//! private copy of all that it will ever need of the geometry [segment.private]. The memory behind
+//! it may have been written by anybody, and may change under our hands at any time.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host_file = @import("host.zig");
+const assert = std.debug.assert;
+const Host = host_file.Host;
+const Timeout = host_file.Timeout;
+const Deadline = host_file.Deadline;
+
+/// Why a segment is refused. `reasonOf` in `root.zig` gives the reason code of each.
+pub const Error = error{
+    SegmentSize,
+    SegmentUnready,
+    SegmentMagic,
+    SegmentVersion,
+    SegmentFeature,
+    SegmentTable,
+    SegmentChannel,
+    SegmentGeometry,
+    SegmentEndpoint,
+    /// The segment has more channels than the caller gave storage for.
+    ChannelStorage,
+};
+
+/// Memory that may hold a segment [segment.align].
+pub const Memory = []align(layout.segment_align) u8;
+
+pub const Header = extern struct {
+    magic: [layout.segment_magic_size]u8,
+    ready: u32,
+    version_major: u16,
+    version_minor: u16,
+    size: u32,
+    required_features: u32,
+    optional_features: u32,
+    endpoint_count: u32,
+    channel_count: u32,
+    reserved: [92]u8,
+
+    const magic_bytes = "MILLRACE";
+};
+
+/// The part of an endpoint that its peers see. Control words: atomic access only.
+pub const Record = extern struct {
+    bell: u32,
+    state: u32,
+    wakes: u32,
+    agent: u32,
+    reserved: [112]u8,
+};
+
+/// A channel: what its creator chose, and where it stands. Everything is checked or chosen by us.
+pub const Channel = extern struct {
+    kind: layout.ChannelKind = .ring,
+    writer: u32,
+    reader: u32,
+    /// Set by `place`; what a caller passes is ignored.
+    control_offset: u32 = 0,
+    control_size: u32 = layout.ring_control_size,
+    /// Set by `place`; what a caller passes is ignored.
+    data_offset: u32 = 0,
+    /// Bytes of the byte area; for a ring, its capacity.
+    data_size: u32,
+    label: u32 = 0,
+    /// The position at which both cursors of a ring begin.
+    start: u32 = 0,
+
+    fn sameGeometry(a: Channel, b: Channel) bool {
+        return a.kind == b.kind and a.writer == b.writer and a.reader == b.reader and
+            a.data_size == b.data_size and a.label == b.label and a.start == b.start;
+    }
+};
+
+comptime {
+    assert(@sizeOf(Header) == layout.segment_header_size);
+    assert(@offsetOf(Header, "ready") == layout.segment_ready_offset);
+    assert(@offsetOf(Header, "version_major") == layout.segment_version_major_offset);
+    assert(@offsetOf(Header, "version_minor") == layout.segment_version_minor_offset);
+    assert(@offsetOf(Header, "size") == layout.segment_size_offset);
+    assert(@offsetOf(Header, "required_features") == layout.segment_required_features_offset);
+    assert(@offsetOf(Header, "optional_features") == layout.segment_optional_features_offset);
+    assert(@offsetOf(Header, "endpoint_count") == layout.segment_endpoint_count_offset);
+    assert(@offsetOf(Header, "channel_count") == layout.segment_channel_count_offset);
+    assert(@sizeOf(Record) == layout.endpoint_record_size);
+    assert(@offsetOf(Record, "bell") == layout.endpoint_bell_offset);
+    assert(@offsetOf(Record, "state") == layout.endpoint_state_offset);
+    assert(@offsetOf(Record, "wakes") == layout.endpoint_wakes_offset);
+    assert(@offsetOf(Record, "agent") == layout.endpoint_agent_offset);
+    assert(@sizeOf(Channel) <= layout.channel_descriptor_size);
+    assert(@offsetOf(Channel, "kind") == layout.channel_kind_offset);
+    assert(@offsetOf(Channel, "writer") == layout.channel_writer_offset);
+    assert(@offsetOf(Channel, "reader") == layout.channel_reader_offset);
+    assert(@offsetOf(Channel, "control_offset") == layout.channel_control_offset_offset);
+    assert(@offsetOf(Channel, "control_size") == layout.channel_control_size_offset);
+    assert(@offsetOf(Channel, "data_offset") == layout.channel_data_offset_offset);
+    assert(@offsetOf(Channel, "data_size") == layout.channel_data_size_offset);
+    assert(@offsetOf(Channel, "label") == layout.channel_label_offset);
+    assert(@offsetOf(Channel, "start") == layout.channel_start_offset);
+}
+
+/// What a creator chooses.
+pub const Geometry = struct {
+    endpoint_count: u32,
+    channels: []const Channel,
+};
+
+/// A set of endpoints, by index.
+pub const EndpointSet = std.bit_set.Static(layout.endpoint_count_max);
+
+/// Returns the bytes that a segment of this geometry needs [segment.place].
+///
+/// Asserts that the geometry is one that its readers would accept.
+pub fn sizeOf(geometry: Geometry) error{SegmentSize}!u32 {
+    var placer: Placer = .init(geometry);
+    for (geometry.channels) |channel| _ = placer.next(channel);
+    return placer.size();
+}
+
+pub const Segment = struct {
+    base: [*]align(layout.segment_align) u8,
+    size: u32,
+    endpoint_count: u32,
+    /// The private copy of all descriptors, in storage of the caller.
+    channels: []const Channel,
+
+    /// Formats memory of which the caller is the only owner, whatever it holds: nobody else has
+    /// seen it yet.
+    pub fn format(memory: Memory, geometry: Geometry) error{SegmentSize}!void {
+        const size = try sizeOf(geometry);
+        if (size > memory.len) return error.SegmentSize;
+        const header: *Header = @ptrCast(memory.ptr);
+        @atomicStore(u32, &header.ready, layout.segment_ready_formatting, .seq_cst);
+        write(memory, geometry, size);
+    }
+
+    /// Formats blank memory, or attaches to it when somebody else with the same geometry is first.
+    ///
+    /// `storage` receives the private copy of the descriptors and must outlive the segment. Waits
+    /// until the timeout for whoever is formatting.
+    pub fn create(
+        memory: Memory,
+        geometry: Geometry,
+        storage: []Channel,
+        timeout: Timeout,
+    ) Error!Segment {
+        assert(storage.len >= geometry.channels.len);
+        const size = try sizeOf(geometry);
+        if (size > memory.len) return error.SegmentSize;
+        const header: *Header = @ptrCast(memory.ptr);
+        // [segment.claim] Of two that come at once, one formats and the other attaches.
+        const blank = layout.segment_ready_blank;
+        const formatting = layout.segment_ready_formatting;
+        const found = @cmpxchgStrong(u32, &header.ready, blank, formatting, .seq_cst, .seq_cst);
+        if (found == null) write(memory, geometry, size);
+        const segment = try attach(memory, storage, timeout);
+        // [segment.same_geometry]
+        if (segment.endpoint_count != geometry.endpoint_count) return error.SegmentGeometry;
+        if (segment.channels.len != geometry.channels.len) return error.SegmentGeometry;
+        for (segment.channels, geometry.channels) |theirs, ours| {
+            if (!theirs.sameGeometry(ours)) return error.SegmentGeometry;
+        }
+        return segment;
+    }
+
+    /// Waits until the segment is ready, makes all checks of segment.md, and copies the geometry.
+    ///
+    /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
+    /// always suffice.
+    pub fn attach(memory: Memory, storage: []Channel, timeout: Timeout) Error!Segment {
+        if (memory.len < layout.segment_header_size + layout.endpoint_record_size) {
+            return error.SegmentSize;
+        }
+        const header: *Header = @ptrCast(memory.ptr);
+        try awaitReady(&header.ready, timeout);
+        // Volatile: each is loaded once, whatever a hostile peer does to the bytes meanwhile.
+        const loaded: *const volatile Header = header;
+        const magic = loaded.magic;
+        if (!std.mem.eql(u8, &magic, Header.magic_bytes)) return error.SegmentMagic;
+        if (loaded.version_major != layout.version_major) return error.SegmentVersion;
+        if (loaded.required_features != 0) return error.SegmentFeature;
+        const size = loaded.size;
+        if (size % layout.segment_align != 0) return error.SegmentSize;
+        if (size > memory.len) return error.SegmentSize;
+
+        const endpoint_count = loaded.endpoint_count;
+        const channel_count = loaded.channel_count;
+        if (endpoint_count < 1) return error.SegmentTable;
+        if (endpoint_count > layout.endpoint_count_max) return error.SegmentTable;
+        if (channel_count > layout.channel_count_max) return error.SegmentTable;
+        const tables_end = tablesEnd(endpoint_count, channel_count);
+        if (tables_end > size) return error.SegmentTable;
+
+        if (channel_count > storage.len) return error.ChannelStorage;
+        const channels = storage[0..channel_count];
+        for (channels, 0..) |*channel, index| {
+            const offset = descriptorOffset(endpoint_count, @intCast(index));
+            const source: *const volatile Channel = @ptrCast(@alignCast(memory.ptr + offset));
+            channel.* = source.*;
+        }
+        try checkChannels(channels, endpoint_count, tables_end, size);
+        return .{
+            .base = memory.ptr,
+            .size = size,
+            .endpoint_count = endpoint_count,
+            .channels = channels,
+        };
+    }
+
+    /// Asserts that the endpoint exists.
+    pub fn record(segment: *const Segment, index: u32) *Record {
+        assert(index < segment.endpoint_count);
+        const offset = layout.endpoint_table_offset + index * layout.endpoint_record_size;
+        return @ptrCast(@alignCast(segment.base + offset));
+    }
+
+    /// Returns the endpoints at the other ends of the channels of endpoint `index`.
+    pub fn peersOf(segment: *const Segment, index: u32) EndpointSet {
+        assert(index < segment.endpoint_count);
+        var peers: EndpointSet = .empty;
+        for (segment.channels) |channel| {
+            if (channel.writer == index) peers.set(channel.reader);
+            if (channel.reader == index) peers.set(channel.writer);
+        }
+        assert(!peers.isSet(index));
+        return peers;
+    }
+
+    /// Marks an endpoint failed on behalf of a supervisor that knows that its thread is gone, and
+    /// rings it and its peers. A state that is final already stays [segment.state_change].
+    ///
+    /// Thread-safe.
+    pub fn fail(segment: *const Segment, index: u32, why: layout.Reason, host: *const Host) void {
+        changeState(segment.record(index), .failed, why);
+        segment.ringAll(index, host);
+    }
+
+    /// [segment.state_ring] Its own bell as well: its owner may sleep while another thread closes.
+    pub fn ringAll(segment: *const Segment, index: u32, host: *const Host) void {
+        ring(segment.record(index), host);
+        const peers = segment.peersOf(index);
+        var iterator = peers.iterator(.{});
+        while (iterator.next()) |peer| ring(segment.record(@intCast(peer)), host);
+    }
+};
+
+/// What a loaded `state` word says. The value of `failed` and `invalid` is not to be trusted.
+pub const State = union(enum) {
+    vacant,
+    attached,
+    closed,
+    failed: layout.Reason,
+    /// [segment.state_invalid]
+    invalid,
+
+    pub fn load(record: *const Record) State {
+        const word = @atomicLoad(u32, &record.state, .seq_cst);
+        return switch (word & layout.state_mask) {
+            layout.endpoint_state_vacant => .vacant,
+            layout.endpoint_state_attached => .attached,
+            layout.endpoint_state_closed => .closed,
+            layout.endpoint_state_failed => .{
+                .failed = @fromBackingInt(word >> layout.reason_shift),
+            },
+            else => .invalid,
+        };
+    }
+
+    pub fn final(state: State) bool {
+        return switch (state) {
+            .vacant, .attached => false,
+            .closed, .failed, .invalid => true,
+        };
+    }
+};
+
+/// Changes a state along the table of allowed changes, or drops the change because the state is
+/// final. The caller rings afterwards, whichever it was.
+pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reason) void {
+    assert(to == .closed or to == .failed);
+    assert((to == .failed) == (why != null)); // [segment.state_reason]
+    const reason: u32 = if (why) |reason| @backingInt(reason) else 0;
+    const word = reason << layout.reason_shift | @backingInt(to);
+    // A state changes at most twice before it is final. A peer that makes it change more often is
+    // not worth a third try: its changes are not ours to repair.
+    for (0..3) |_| {
+        const from = @atomicLoad(u32, &record.state, .seq_cst);
+        const vacant = from == layout.endpoint_state_vacant;
+        const attached = from == layout.endpoint_state_attached;
+        if (!attached and !(vacant and to == .failed)) return;
+        if (@cmpxchgStrong(u32, &record.state, from, word, .seq_cst, .seq_cst) == null) return;
+    }
+}
+
+/// [wait.ring] The count first, so that a sleeper that is not yet asleep sees it and stays awake.
+pub fn ring(record: *Record, host: *const Host) void {
+    _ = @atomicRmw(u32, &record.bell, .Add, 1, .seq_cst);
+    host.notify(&record.bell);
+}
+
+fn awaitReady(ready: *u32, timeout: Timeout) Error!void {
+    const host: *const Host = .native;
+    var deadline: Deadline = .init(timeout);
+    while (true) {
+        const value = @atomicLoad(u32, ready, .seq_cst);
+        switch (value) {
+            layout.segment_ready_ready => return,
+            layout.segment_ready_blank, layout.segment_ready_formatting => {},
+            else => return error.SegmentMagic,
+        }
+        const left_ns = deadline.left(host);
+        if (left_ns == 0) return error.SegmentUnready;
+        // Whoever formats may ring by another mechanism than ours, so this sleep is also a poll.
+        host.sleep(ready, value, @min(left_ns, layout.wait_poll_ms * 1_000_000));
+    }
+}
+
+fn checkChannels(
+    channels: []const Channel,
+    endpoint_count: u32,
+    tables_end: u32,
+    size: u32,
+) error{SegmentChannel}!void {
+    for (channels) |channel| {
+        if (channel.writer >= endpoint_count) return error.SegmentChannel;
+        if (channel.reader >= endpoint_count) return error.SegmentChannel;
+        if (channel.writer == channel.reader) return error.SegmentChannel;
+        for (areasOf(channel)) |area| {
+            if (area.offset % layout.segment_align != 0) return error.SegmentChannel;
+            if (area.offset < tables_end) return error.SegmentChannel;
+            if (area.end() > size) return error.SegmentChannel;
+        }
+        if (channel.kind == .ring) {
+            if (channel.control_size < layout.ring_control_size) return error.SegmentChannel;
+            if (!capacityValid(channel.data_size)) return error.SegmentChannel;
+            if (channel.start % layout.frame_align != 0) return error.SegmentChannel;
+        }
+    }
+    for (channels, 0..) |channel, index| {
+        const areas = areasOf(channel);
+        if (areas[0].overlaps(areas[1])) return error.SegmentChannel;
+        for (channels[index + 1 ..]) |other| {
+            for (areas) |a| {
+                for (areasOf(other)) |b| if (a.overlaps(b)) return error.SegmentChannel;
+            }
+        }
+    }
+}
+
+const Area = struct {
+    offset: u32,
+    size: u32,
+
+    /// 64 bits wide: the sum of two words of the peer's cannot overflow it.
+    fn end(area: Area) u64 {
+        return @as(u64, area.offset) + area.size;
+    }
+
+    fn overlaps(a: Area, b: Area) bool {
+        if (a.size == 0 or b.size == 0) return false;
+        return a.offset < b.end() and b.offset < a.end();
+    }
+};
+
+fn areasOf(channel: Channel) [2]Area {
+    return .{
+        .{ .offset = channel.control_offset, .size = channel.control_size },
+        .{ .offset = channel.data_offset, .size = channel.data_size },
+    };
+}
+
+/// [ring.capacity]
+pub fn capacityValid(capacity: u32) bool {
+    return capacity >= layout.ring_capacity_min and capacity <= layout.ring_capacity_max and
+        std.math.isPowerOfTwo(capacity);
+}
+
+fn descriptorOffset(endpoint_count: u32, index: u32) u32 {
+    return layout.endpoint_table_offset + endpoint_count * layout.endpoint_record_size +
+        index * layout.channel_descriptor_size;
+}
+
+fn tablesEnd(endpoint_count: u32, channel_count: u32) u32 {
+    return descriptorOffset(endpoint_count, channel_count);
+}
+
+/// `place` of segment.md, one channel at a time. 64 bits wide, so that only `size` can fail.
+const Placer = struct {
+    offset: u64,
+
+    fn init(geometry: Geometry) Placer {
+        const channel_count: u32 = @intCast(geometry.channels.len);
+        assert(geometry.endpoint_count >= 1);
+        assert(geometry.endpoint_count <= layout.endpoint_count_max);
+        assert(channel_count <= layout.channel_count_max);
+        for (geometry.channels) |channel| {
+            assert(channel.writer < geometry.endpoint_count);
+            assert(channel.reader < geometry.endpoint_count);
+            assert(channel.writer != channel.reader);
+            if (channel.kind != .ring) continue;
+            assert(capacityValid(channel.data_size));
+            assert(channel.control_size == layout.ring_control_size);
+            assert(channel.start % layout.frame_align == 0);
+        }
+        return .{ .offset = tablesEnd(geometry.endpoint_count, channel_count) };
+    }
+
+    fn next(placer: *Placer, channel: Channel) Channel {
+        const control_offset = std.mem.alignForward(u64, placer.offset, layout.segment_align);
+        const control_end = control_offset + channel.control_size;
+        const data_offset = std.mem.alignForward(u64, control_end, layout.segment_align);
+        placer.offset = data_offset + channel.data_size;
+        var placed = channel;
+        // Out of range only when `size` refuses the whole.
+        placed.control_offset = @truncate(control_offset);
+        placed.data_offset = @truncate(data_offset);
+        return placed;
+    }
+
+    fn size(placer: Placer) error{SegmentSize}!u32 {
+        const total = std.mem.alignForward(u64, placer.offset, layout.segment_align);
+        if (total > layout.segment_size_max) return error.SegmentSize; // [segment.size_limit]
+        return @intCast(total);
+    }
+};
+
+/// Writes everything but `ready`, then `ready` [segment.publish].
+///
+/// Asserts that the caller has claimed the formatting.
+fn write(memory: Memory, geometry: Geometry, size: u32) void {
+    const header: *Header = @ptrCast(memory.ptr);
+    assert(@atomicLoad(u32, &header.ready, .seq_cst) == layout.segment_ready_formatting);
+    assert(size <= memory.len);
+    const channel_count: u32 = @intCast(geometry.channels.len);
+    const tables_end = tablesEnd(geometry.endpoint_count, channel_count);
+    header.magic = Header.magic_bytes.*;
+    // Up to the first area, gap included, so that equal geometries give equal bytes.
+    const areas_begin = @min(size, std.mem.alignForward(u32, tables_end, layout.segment_align));
+    @memset(memory[layout.segment_version_major_offset..areas_begin], 0);
+    header.version_major = layout.version_major;
+    header.version_minor = layout.version_minor;
+    header.size = size;
+    header.endpoint_count = geometry.endpoint_count;
+    header.channel_count = channel_count;
+    var placer: Placer = .init(geometry);
+    for (geometry.channels, 0..) |channel, index| {
+        const placed = placer.next(channel);
+        const offset = descriptorOffset(geometry.endpoint_count, @intCast(index));
+        const target: *Channel = @ptrCast(@alignCast(memory.ptr + offset));
+        target.* = placed;
+        @memset(memory[placed.control_offset..][0..placed.control_size], 0);
+        if (placed.kind != .ring) continue;
+        for ([_]u32{ layout.ring_tail_offset, layout.ring_head_offset }) |word_offset| {
+            const word = memory.ptr + placed.control_offset + word_offset;
+            @as(*u32, @ptrCast(@alignCast(word))).* = channel.start; // [ring.start]
+        }
+    }
+    @atomicStore(u32, &header.ready, layout.segment_ready_ready, .seq_cst);
+    Host.native.notify(&header.ready);
+}
+
+test {
+    _ = @import("segment_test.zig");
+}

@@ -1,0 +1,320 @@
+//! How an endpoint sleeps and is woken [spec/wait.md].
+//!
+//! Invariant: nobody makes a system call unless somebody sleeps. A waker stores its cursor and then
+//! loads `wants`; a sleeper stores `wants` and then loads the cursor; both pairs sequentially
+//! consistent, so that at least one of the two sees the other.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const layout = @import("layout.zig");
+const host_file = @import("host.zig");
+const segment_file = @import("segment.zig");
+const assert = std.debug.assert;
+const Deadline = host_file.Deadline;
+const EndpointSet = segment_file.EndpointSet;
+const Host = host_file.Host;
+const Record = segment_file.Record;
+const Segment = segment_file.Segment;
+const State = segment_file.State;
+
+const ns_per_us = 1_000;
+const ns_per_ms = 1_000_000;
+const slice_ns = layout.wait_slice_ms * ns_per_ms;
+const more_ns = layout.wait_more_ms * ns_per_ms;
+const poll_ns = layout.wait_poll_ms * ns_per_ms;
+
+/// The longest spin of a thread that must not block [wait.no_block].
+const spin_forbidden_ns = 5 * ns_per_us;
+
+/// Looks between two readings of the clock: 32 pause hints take 1 to 5 µs on x86-64.
+const spin_look_count = 32;
+
+/// Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
+/// sleeps at once before it tries again [wait.spin_record].
+const spin_misses_max = 8;
+const spin_skips_max = 63;
+/// After a miss: a peer that sleeps takes longer to answer than the usual budget, and where both
+/// gave up before the other's wake arrived, neither would ever find the other awake.
+const spin_patience = 4;
+
+pub const Stats = struct {
+    /// Bells rung because a peer asked for it. Each is a system call.
+    wakes: u64 = 0,
+    /// Cursors stored while the peer did not ask to be rung.
+    wakes_elided: u64 = 0,
+    /// Times this endpoint slept or paused.
+    parks: u64 = 0,
+};
+
+/// This side of the segment: one thread's place in it, with the one bell on which it sleeps.
+///
+/// The pipes and rings of an endpoint point to it: it must not move while they are used.
+///
+/// Thread safety: belongs to the thread that attached it, but for `close`.
+pub const Endpoint = struct {
+    base: [*]align(layout.segment_align) u8,
+    index: u32,
+    record: *Record,
+    host: *const Host,
+    peers: EndpointSet,
+    spin_ns: u64,
+    blocking: bool,
+    /// The record of spinning: misses in a row, and waits that slept at once since the last spin.
+    spin_misses: u32 = 0,
+    spin_skips: u32 = 0,
+    stats: Stats = .{},
+    /// Private, because the peer can write the shared state [DESIGN §6]. Atomic, because any thread
+    /// may close.
+    closed: std.atomic.Value(bool) = .init(false),
+
+    pub const Options = struct {
+        host: *const Host = .native,
+        /// How long to look again and again before each sleep. `null` is the default: 50 µs with
+        /// two or more processors, else 0 [wait.spin].
+        spin_us: ?u32 = null,
+        /// False on a thread that must not block, such as a browser's main thread: a call that
+        /// would have to wait fails with `error.WaitForbidden`.
+        blocking: bool = true,
+    };
+
+    /// Takes a vacant endpoint [segment.attach].
+    pub fn attach(
+        segment: *const Segment,
+        index: u32,
+        options: Options,
+    ) error{SegmentEndpoint}!Endpoint {
+        const host = options.host;
+        if (index >= segment.endpoint_count) return error.SegmentEndpoint;
+        const record = segment.record(index);
+        const vacant = layout.endpoint_state_vacant;
+        const attached = layout.endpoint_state_attached;
+        // Looked at first, so that the words of an endpoint that is taken stay untouched.
+        if (@atomicLoad(u32, &record.state, .seq_cst) != vacant) return error.SegmentEndpoint;
+        @atomicStore(u32, &record.wakes, host.wakes, .seq_cst);
+        @atomicStore(u32, &record.agent, agentId(), .seq_cst);
+        const found = @cmpxchgStrong(u32, &record.state, vacant, attached, .seq_cst, .seq_cst);
+        if (found != null) return error.SegmentEndpoint;
+        segment.ringAll(index, host);
+        return .{
+            .base = segment.base,
+            .index = index,
+            .record = record,
+            .host = host,
+            .peers = segment.peersOf(index),
+            .spin_ns = spinDefault(options),
+            .blocking = options.blocking,
+        };
+    }
+
+    /// Leaves: all pipes of this endpoint are closed at once, and every wait on it ends with
+    /// `error.PipeClosed` [pipe.close]. Closing again does nothing.
+    ///
+    /// Thread-safe.
+    pub fn close(endpoint: *Endpoint) void {
+        if (endpoint.closed.swap(true, .seq_cst)) return;
+        segment_file.changeState(endpoint.record, .closed, null);
+        endpoint.ringAll(endpoint.record, &endpoint.peers);
+    }
+
+    /// [wait.spin] 0 makes every wait sleep at once.
+    pub fn setSpin(endpoint: *Endpoint, microseconds: u32) void {
+        endpoint.spin_ns = @as(u64, microseconds) * ns_per_us;
+    }
+
+    /// Returns this endpoint's own state, as far as it may still act: `.attached`, or a final one.
+    pub fn state(endpoint: *const Endpoint) State {
+        if (endpoint.closed.load(.monotonic)) return .closed;
+        const loaded: State = .load(endpoint.record);
+        // No change of the table leads back to vacant; whoever stored that is no friend.
+        return if (loaded == .vacant) .invalid else loaded;
+    }
+
+    /// Rings the peer if it asked for this cursor. To be called after the cursor was stored,
+    /// sequentially consistent [wait.store_order].
+    pub inline fn wake(endpoint: *Endpoint, wants: *u32, cursor: u32, peer: *Record) void {
+        const asked = @atomicLoad(u32, wants, .seq_cst);
+        if (asked == 0) {
+            @branchHint(.likely);
+            endpoint.stats.wakes_elided +%= 1;
+            return;
+        }
+        endpoint.wakeAsked(wants, asked, cursor, peer);
+    }
+
+    noinline fn wakeAsked(
+        endpoint: *Endpoint,
+        wants: *u32,
+        asked: u32,
+        cursor: u32,
+        peer: *Record,
+    ) void {
+        const position = asked & ~@as(u32, layout.wants_armed);
+        const reached = @as(i32, @bitCast(cursor -% position)) >= 0;
+        if (!reached) {
+            endpoint.stats.wakes_elided +%= 1;
+            return;
+        }
+        // [wait.exchange] One request rings once, whoever else looks at the word.
+        if (@atomicRmw(u32, wants, .Xchg, 0, .seq_cst) == 0) return;
+        endpoint.stats.wakes +%= 1;
+        segment_file.ring(peer, endpoint.host);
+    }
+
+    pub const Outcome = enum { found, timeout, forbidden };
+
+    /// Waits until `condition.look` says that there is something to do, or the deadline passes.
+    /// A wake that finds nothing to do is normal and goes unnoticed [wait.loop].
+    ///
+    /// `condition` points to a struct with the functions
+    ///   `glance(order) bool`: the cursors only, which is enough while spinning;
+    ///   `look(order) bool`: everything that can end the wait, states included [wait.recheck];
+    ///   `arm(first: bool) bool`: store `wants`; true if more was asked for than is needed;
+    ///   `disarm() void`: store 0 in the same words. Waits of this implementation block their
+    ///     thread, so no other wait of the endpoint can still need them [wait.disarm];
+    ///   `ringable(mechanisms) bool`: whether every attached peer can ring them.
+    pub fn wait(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
+        if (deadline.timeout == .none) return .timeout;
+        if (endpoint.spin(condition, deadline)) return .found;
+        if (!endpoint.blocking) {
+            return if (deadline.passed(endpoint.host)) .timeout else .forbidden;
+        }
+        return endpoint.park(condition, deadline);
+    }
+
+    /// Looks until there is something to do. Whether it looks at all, and for how long, follows
+    /// from what came of it before [wait.spin_record].
+    fn spin(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) bool {
+        if (endpoint.spin_ns == 0) return false;
+        if (!endpoint.blocking) {
+            return endpoint.spinFor(endpoint.spin_ns, condition, deadline) != null;
+        }
+        if (endpoint.spin_misses >= spin_misses_max and endpoint.spin_skips < spin_skips_max) {
+            endpoint.spin_skips += 1;
+            return false;
+        }
+        endpoint.spin_skips = 0;
+        const patience: u64 = if (endpoint.spin_misses == 0) 1 else spin_patience;
+        const budget_ns = endpoint.spin_ns *| patience;
+        const spent_ns = endpoint.spinFor(budget_ns, condition, deadline) orelse {
+            endpoint.spin_misses +|= 1;
+            return false;
+        };
+        endpoint.spin_misses = if (spent_ns < endpoint.spin_ns) 0 else 1;
+        return true;
+    }
+
+    /// Returns how long it took to find something, or null if the time was over before.
+    fn spinFor(
+        endpoint: *Endpoint,
+        budget_ns: u64,
+        condition: anytype,
+        deadline: *Deadline,
+    ) ?u64 {
+        const host = endpoint.host;
+        var begin_ns: ?u64 = null;
+        var spent_ns: u64 = 0;
+        while (true) {
+            for (0..spin_look_count) |_| {
+                if (condition.glance(.acquire)) return spent_ns;
+                // Not in the first round: the hint makes the answer 8 % later (measured, x86-64).
+                if (begin_ns != null) std.atomic.spinLoopHint();
+            }
+            if (condition.look(.acquire)) return spent_ns;
+            // Only now, because the answer that spinning is for comes before the first reading.
+            const now_ns = host.now();
+            if (begin_ns == null) begin_ns = now_ns;
+            spent_ns = now_ns -% begin_ns.?;
+            if (spent_ns >= budget_ns) return null;
+            if (deadline.passed(host)) return null;
+        }
+    }
+
+    fn park(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
+        const host = endpoint.host;
+        var round: u32 = 0;
+        while (true) : (round +|= 1) {
+            // [wait.bell_first]
+            const bell = @atomicLoad(u32, &endpoint.record.bell, .seq_cst);
+            const asked_more = condition.arm(round == 0);
+            defer condition.disarm();
+            if (condition.look(.seq_cst)) return .found;
+            const left_ns = deadline.left(host);
+            if (left_ns == 0) return .timeout;
+            endpoint.stats.parks +%= 1;
+            // [wait.slice] For the waker that dies between its store and its notify.
+            const limit_ns = @min(left_ns, if (asked_more) @as(u64, more_ns) else slice_ns);
+            if (host.mechanism != 0 and condition.ringable(host.mechanism)) {
+                host.sleep(&endpoint.record.bell, bell, limit_ns);
+            } else {
+                // [wait.poll] From 50 µs on, each pause twice as long.
+                const pause_ns = @as(u64, 50 * ns_per_us) << @min(round, 7);
+                host.pause(@min(limit_ns, @min(pause_ns, poll_ns)));
+            }
+        }
+    }
+
+    fn recordAt(endpoint: *const Endpoint, index: usize) *Record {
+        const offset = layout.endpoint_table_offset + index * layout.endpoint_record_size;
+        return @ptrCast(@alignCast(endpoint.base + offset));
+    }
+
+    /// Rings the endpoint whose state was changed, and its peers [segment.state_ring].
+    fn ringAll(endpoint: *Endpoint, record: *Record, peers: *const EndpointSet) void {
+        segment_file.ring(record, endpoint.host);
+        var iterator = peers.iterator(.{});
+        while (iterator.next()) |index| {
+            segment_file.ring(endpoint.recordAt(index), endpoint.host);
+        }
+    }
+};
+
+/// The other end of a channel, as this endpoint sees it.
+pub const Peer = struct {
+    record: *Record,
+    /// The peers of this peer: whom to ring when it is marked failed.
+    peers: EndpointSet,
+    /// The last state seen. A final one is kept: it must not change any more, and if it does, that
+    /// is nothing to believe [segment.state_invalid].
+    seen: State = .vacant,
+
+    pub fn init(segment: *const Segment, index: u32) Peer {
+        return .{ .record = segment.record(index), .peers = segment.peersOf(index) };
+    }
+
+    pub fn state(peer: *Peer) State {
+        if (peer.seen.final()) return peer.seen;
+        peer.seen = .load(peer.record);
+        return peer.seen;
+    }
+
+    /// Marks this peer failed for a fault in one of its words, and rings it and its peers
+    /// [ring.fault].
+    pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
+        segment_file.changeState(peer.record, .failed, why);
+        endpoint.ringAll(peer.record, &peer.peers);
+    }
+
+    /// Whether this peer can end a sleep by that mechanism [wait.mechanism]. One that has not come
+    /// yet will ring when it does, or the slice ends [wait.vacant].
+    pub fn ringable(peer: *const Peer, mechanism: u32) bool {
+        if (State.load(peer.record) != .attached) return true;
+        return @atomicLoad(u32, &peer.record.wakes, .seq_cst) & mechanism != 0;
+    }
+};
+
+fn spinDefault(options: Endpoint.Options) u64 {
+    if (!options.blocking) return @min(spin_forbidden_ns, spinAsked(options));
+    return spinAsked(options);
+}
+
+fn spinAsked(options: Endpoint.Options) u64 {
+    if (options.spin_us) |asked| return @as(u64, asked) * ns_per_us;
+    if (options.host.processor_count() < 2) return 0;
+    return layout.wait_spin_us * ns_per_us;
+}
+
+/// Informative: who to look for when an endpoint hangs.
+fn agentId() u32 {
+    if (builtin.os.tag != .linux) return 0;
+    return @bitCast(std.os.linux.gettid());
+}

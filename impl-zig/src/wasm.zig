@@ -1,0 +1,321 @@
+//! Exports for JavaScript hosts: a blocking port inside WebAssembly.
+//!
+//! The module imports its memory (`env.memory`, shared) and one function, `millrace.now_us() ->
+//! f64`, a clock in microseconds that never goes back, such as `() => performance.now() * 1000`.
+//!
+//! Where things lie. The stack occupies [0, stack size), the module's own data follows, and
+//! everything from `millrace_heap_base()` on is the host's: segments, ports, payloads. Every
+//! instance on one memory starts with the same stack pointer: before the second instance runs
+//! anything else, give each one a stack of its own above that address, by
+//! `exports.__stack_pointer.value = top` (a multiple of 16; the stack grows down). 128 KiB suffice:
+//! `millrace_port_attach` takes 36 of them, everything else less than 2.
+//!
+//! Addresses, sizes and codes are `u32`; a timeout is an `f64` in milliseconds, where Infinity
+//! waits for ever and 0 tries once. A status is
+//!   1 done, or a message; 0 nothing yet, or timed out; 2 the end of the stream;
+//!   below 0 the negated reason code of spec/layout.json; -256 the caller's mistake.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host = @import("host.zig");
+const pipe = @import("pipe.zig");
+const port_file = @import("port.zig");
+const reasonOf = @import("reason.zig").reasonOf;
+const Port = port_file.Port;
+const Timeout = host.Timeout;
+
+pub const panic = std.debug.no_panic;
+
+const status_nothing = 0;
+const status_done = 1;
+const status_end = 2;
+/// An argument is out of range. No reason code is as large.
+const status_invalid = -256;
+
+/// What `millrace_port_read` and `millrace_port_peek` fill in.
+const Message = extern struct {
+    /// Where the payload lies: in the caller's storage, or, lent, in the ring.
+    address: u32,
+    /// Bytes of the payload.
+    size: u32,
+    /// Bytes of the whole message.
+    total: u64,
+    tag: u32,
+    kind: u8,
+    /// 1: the first frame of its message; 2: the last. A message that was read has both.
+    flags: u8,
+    codec: u8,
+    reserved: u8 = 0,
+};
+
+comptime {
+    std.debug.assert(@sizeOf(Message) == 24);
+    std.debug.assert(@offsetOf(Message, "tag") == 16);
+    std.debug.assert(@offsetOf(Message, "codec") == 22);
+    std.debug.assert(@alignOf(Object) <= 16);
+}
+
+const Object = struct {
+    port: Port,
+    /// A stale handle, or memory that never was a port, is refused.
+    magic: u32,
+
+    const magic_attached = 0x4d_52_50_54;
+};
+
+/// Returns the version of the layout: major * 65536 + minor.
+export fn millrace_version() u32 {
+    return layout.version_major << 16 | layout.version_minor;
+}
+
+/// Returns the first address that is the host's, a multiple of 128. Needs no stack.
+export fn millrace_heap_base() u32 {
+    return @intCast(host.heapBase());
+}
+
+/// Returns the bytes that the host must set aside for a port object, at a multiple of 16.
+export fn millrace_port_size() u32 {
+    return @sizeOf(Object);
+}
+
+/// Returns the bytes of a segment for a port with rings of these capacities; 0 if there is none.
+export fn millrace_segment_size(capacity0: u32, capacity1: u32) u32 {
+    const rings = ringsOf(capacity0, capacity1, 0, 0) orelse return 0;
+    return rings.segmentSize() catch 0;
+}
+
+/// Makes the blank memory at `base` a port and attaches to endpoint 0; or attaches when it is one
+/// with the same geometry already. `base` must be a multiple of 128.
+export fn millrace_port_create(
+    object: *align(16) anyopaque,
+    base: u32,
+    size: u32,
+    capacity0: u32,
+    capacity1: u32,
+    start0: u32,
+    start1: u32,
+) i32 {
+    const port = objectBlank(object);
+    const memory = memoryAt(base, size) orelse return status_invalid;
+    const rings = ringsOf(capacity0, capacity1, start0, start1) orelse return status_invalid;
+    port.port.create(memory, rings, 0, .{}) catch |err| return statusOf(err);
+    port.magic = Object.magic_attached;
+    return status_done;
+}
+
+/// Attaches to an endpoint of the port at `base`, waiting until it is formatted.
+export fn millrace_port_attach(
+    object: *align(16) anyopaque,
+    base: u32,
+    size: u32,
+    endpoint: u32,
+    timeout_ms: f64,
+) i32 {
+    const port = objectBlank(object);
+    const memory = memoryAt(base, size) orelse return status_invalid;
+    const options: Port.Options = .{ .timeout = .fromFloatMs(timeout_ms) };
+    port.port.attach(memory, endpoint, options) catch |err| return statusOf(err);
+    port.magic = Object.magic_attached;
+    return status_done;
+}
+
+/// Gives the port storage for messages that arrive while it waits for room. To be called once,
+/// before the first write.
+export fn millrace_port_set_inbox(object: *align(16) anyopaque, base: u32, size: u32) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    if (base % 16 != 0 or !port.inbox.empty()) return status_invalid;
+    port.setInbox(@alignCast(bytesAt(base, size)));
+    return status_done;
+}
+
+/// Writes one message. With timeout 0 all of it is written or nothing.
+export fn millrace_port_write(
+    object: *align(16) anyopaque,
+    address: u32,
+    size: u32,
+    codec: u32,
+    tag: u32,
+    timeout_ms: f64,
+) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    const envelope = envelopeOf(codec, tag) orelse return status_invalid;
+    const timeout: Timeout = .fromFloatMs(timeout_ms);
+    if (timeout == .none and size > port.writer.trySizeMax()) return status_invalid;
+    if (envelope.codec == .json_batch and size > port.writer.frameSizeMax()) return status_invalid;
+    port.write(bytesAt(address, size), envelope, timeout) catch |err| return failed(port, err);
+    return status_done;
+}
+
+/// Reads one message into the storage. Status -50 (`message.size`) drops a message that is larger;
+/// after status 0 in the middle of a message, pass the same storage again.
+export fn millrace_port_read(
+    object: *align(16) anyopaque,
+    address: u32,
+    capacity: u32,
+    out: *Message,
+    timeout_ms: f64,
+) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    const storage = bytesAt(address, capacity);
+    if (!port.storageFits(storage)) return status_invalid;
+    const found = port.read(storage, .fromFloatMs(timeout_ms)) catch |err|
+        return failed(port, err);
+    const message = found orelse return if (port.ended()) status_end else status_nothing;
+    out.* = .{
+        .address = @intCast(@intFromPtr(message.payload.ptr)),
+        .size = @intCast(message.payload.len),
+        .total = message.payload.len,
+        .tag = message.tag,
+        .kind = @intCast(@backingInt(message.kind)),
+        .flags = layout.frame_flag_first | layout.frame_flag_last,
+        .codec = @intCast(@backingInt(message.codec)),
+    };
+    return status_done;
+}
+
+/// Lends the place of a message of one frame: returns its address, or a status of 0 or below.
+export fn millrace_port_claim(object: *align(16) anyopaque, size: u32, timeout_ms: f64) i64 {
+    const port = portOf(object) orelse return status_invalid;
+    if (size > port.writer.frameSizeMax() or port.writer.ring.claimed > 0) return status_invalid;
+    const bytes = port.claim(size, .fromFloatMs(timeout_ms)) catch |err| return failed(port, err);
+    return @intCast(@intFromPtr(bytes.ptr));
+}
+
+/// Completes the claimed message with its final size, and makes it visible.
+export fn millrace_port_publish(
+    object: *align(16) anyopaque,
+    size: u32,
+    codec: u32,
+    tag: u32,
+) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    const envelope = envelopeOf(codec, tag) orelse return status_invalid;
+    const claimed = port.writer.ring.claimed;
+    if (claimed == 0 or size > claimed - layout.frame_header_size) return status_invalid;
+    port.finish(size, envelope);
+    port.publish();
+    return status_done;
+}
+
+/// Takes an open claim back.
+export fn millrace_port_abandon(object: *align(16) anyopaque) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    if (port.writer.ring.claimed == 0) return status_invalid;
+    port.abandon();
+    return status_done;
+}
+
+/// Lends the next frame where it lies, until `millrace_port_release`. For trusted peers only.
+export fn millrace_port_peek(object: *align(16) anyopaque, out: *Message, timeout_ms: f64) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    if (port.lent() or port.reader.partial()) return status_invalid;
+    const found = port.peek(.fromFloatMs(timeout_ms)) catch |err| return failed(port, err);
+    const lent = found orelse return if (port.ended()) status_end else status_nothing;
+    const first: u8 = if (lent.first) layout.frame_flag_first else 0;
+    const last: u8 = if (lent.last) layout.frame_flag_last else 0;
+    out.* = .{
+        .address = @intCast(@intFromPtr(lent.payload.ptr)),
+        .size = @intCast(lent.payload.len),
+        .total = lent.total,
+        .tag = lent.tag,
+        .kind = @intCast(@backingInt(lent.kind)),
+        .flags = first | last,
+        .codec = @intCast(@backingInt(lent.codec)),
+    };
+    return status_done;
+}
+
+/// Takes the lent frame back.
+export fn millrace_port_release(object: *align(16) anyopaque) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    if (!port.lent()) return status_invalid;
+    port.release();
+    return status_done;
+}
+
+/// Ends the outgoing stream; reading goes on. Never waits.
+export fn millrace_port_end(object: *align(16) anyopaque) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    if (port.writer.ring.claimed > 0) return status_invalid;
+    port.end() catch |err| return failed(port, err);
+    return status_done;
+}
+
+/// Closes both directions. May be called on another thread's instance of the same memory.
+export fn millrace_port_close(object: *align(16) anyopaque) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    port.close();
+    return status_done;
+}
+
+/// Sets how long the port spins before it sleeps; 0 makes it sleep at once.
+export fn millrace_port_set_spin(object: *align(16) anyopaque, microseconds: u32) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    port.endpoint.setSpin(microseconds);
+    return status_done;
+}
+
+/// Fills in three u64: wakes made, wakes elided, parks.
+export fn millrace_port_stats(object: *align(16) anyopaque, out: *[3]u64) i32 {
+    const port = portOf(object) orelse return status_invalid;
+    const stats = port.stats();
+    out.* = .{ stats.wakes, stats.wakes_elided, stats.parks };
+    return status_done;
+}
+
+/// Returns the reason code behind the last status of -65 (`peer.failed`), or 0.
+export fn millrace_port_reason(object: *align(16) anyopaque) u32 {
+    const port = portOf(object) orelse return 0;
+    return if (port.reason()) |reason| @backingInt(reason) else 0;
+}
+
+fn objectBlank(object: *align(16) anyopaque) *Object {
+    const blank: *Object = @ptrCast(object);
+    blank.magic = 0;
+    return blank;
+}
+
+fn portOf(object: *align(16) anyopaque) ?*Port {
+    const known: *Object = @ptrCast(object);
+    if (known.magic != Object.magic_attached) return null;
+    return &known.port;
+}
+
+fn bytesAt(address: u32, size: u32) []u8 {
+    // An address of 0 with size 0 is what a host passes for "nothing".
+    if (size == 0) return &.{};
+    const bytes: [*]u8 = @ptrFromInt(address);
+    return bytes[0..size];
+}
+
+fn memoryAt(base: u32, size: u32) ?[]align(128) u8 {
+    if (base == 0 or base % layout.segment_align != 0) return null;
+    const bytes: [*]align(128) u8 = @ptrFromInt(base);
+    return bytes[0..size];
+}
+
+fn ringsOf(capacity0: u32, capacity1: u32, start0: u32, start1: u32) ?port_file.Rings {
+    const rings: port_file.Rings = .{
+        .capacities = .{ capacity0, capacity1 },
+        .starts = .{ start0, start1 },
+    };
+    return if (rings.valid()) rings else null;
+}
+
+fn envelopeOf(codec: u32, tag: u32) ?pipe.Envelope {
+    if (codec > std.math.maxInt(u8)) return null;
+    return .{ .codec = @fromBackingInt(codec), .tag = tag };
+}
+
+fn failed(port: *const Port, err: anyerror) i32 {
+    return switch (err) {
+        error.Timeout => status_nothing,
+        error.Corrupt => -@as(i32, @intCast(@backingInt(port.reason().?))),
+        else => statusOf(err),
+    };
+}
+
+fn statusOf(err: anyerror) i32 {
+    const reason = reasonOf(err) orelse return status_invalid;
+    return -@as(i32, @intCast(@backingInt(reason)));
+}
