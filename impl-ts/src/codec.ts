@@ -1,0 +1,203 @@
+/**
+ * How payloads are written: bytes, text, JSON and JSON batches. See `spec/codec.md`.
+ *
+ * @module
+ */
+
+import { MessageError } from "./error.ts";
+import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT } from "./layout.ts";
+
+/**
+ * How a writer turns values into payloads. `json` takes any JSON value, and a `Uint8Array` as
+ * bytes; `text` takes strings; `bytes` takes a `Uint8Array`. A reader goes by each message's own
+ * codec, whatever its writer chose.
+ */
+export type CodecName = "json" | "text" | "bytes";
+
+/** The first of the three bytes of U+FEFF. */
+const BOM_FIRST_BYTE = 0xef;
+const SCRATCH_SIZE = 16 * 1024;
+/** Below this, copying words in a loop is faster than a call of `set` (measured: V8 13 and 15). */
+const LOOP_SIZE = 256;
+
+/** A payload: the first `size` bytes of `source`. */
+export interface Encoded {
+  readonly source: Uint8Array;
+  readonly size: number;
+  readonly codec: number;
+}
+
+/** Turns values into payloads; one for each writer, since the scratch is used again and again. */
+export class Encoder {
+  /** The payload: the first `size` bytes of `source`. */
+  source: Uint8Array;
+  size = 0;
+  /** Its codec. */
+  codec = 0;
+  readonly #scratch: Uint8Array = new Uint8Array(SCRATCH_SIZE);
+  readonly #scratchWords: Int32Array = new Int32Array(this.#scratch.buffer);
+  readonly #encoder: TextEncoder = new TextEncoder();
+
+  constructor() {
+    this.source = this.#scratch;
+  }
+
+  /** Encodes one value. @throws {TypeError} if the codec cannot carry it. */
+  encode(value: unknown, codec: CodecName): void {
+    if (codec !== "text" && value instanceof Uint8Array) {
+      this.source = value;
+      this.size = value.length;
+      this.codec = CODEC_BYTES;
+      return;
+    }
+    if (codec === "text" && typeof value === "string") return this.#text(value, CODEC_TEXT);
+    const text = codec === "json" ? JSON.stringify(value) : undefined;
+    if (text === undefined) {
+      throw new TypeError(`Cannot write ${typeof value}: the codec ${codec} cannot carry it`);
+    }
+    this.#text(text, CODEC_JSON);
+  }
+
+  /** Encodes values as one batch. */
+  encodeBatch(values: readonly unknown[]): void {
+    const text = JSON.stringify(values);
+    this.#text(text, CODEC_JSON_BATCH);
+  }
+
+  /** The payload as it stands, to be restored later. */
+  save(): Encoded {
+    return { source: this.source, size: this.size, codec: this.codec };
+  }
+
+  /** Makes a saved payload the current one. */
+  restore(encoded: Encoded): void {
+    this.source = encoded.source;
+    this.size = encoded.size;
+    this.codec = encoded.codec;
+  }
+
+  /** Takes the payload out of the scratch, so that it survives the next `encode`. */
+  detach(): void {
+    if (this.source === this.#scratch) this.source = this.#scratch.slice(0, this.size);
+  }
+
+  /** Copies a part of the payload to a multiple of 16 in a byte area. */
+  copy(from: number, size: number, bytes: Uint8Array, words: Int32Array, at: number): void {
+    const { source } = this;
+    if (source === this.#scratch && size <= LOOP_SIZE && (from & 3) === 0) {
+      const scratch = this.#scratchWords;
+      const end = (at + size + 3) >> 2;
+      // The last word may reach into the fill, which has no meaning, and never beyond it.
+      for (let to = at >> 2, i = from >> 2; to < end; to++, i++) words[to] = scratch[i]!;
+    } else if (from === 0 && size === source.length) {
+      bytes.set(source, at);
+    } else {
+      bytes.set(source.subarray(from, from + size), at);
+    }
+  }
+
+  #text(text: string, codec: number): void {
+    this.codec = codec;
+    // One UTF-16 unit takes at most three bytes.
+    if (text.length * 3 <= SCRATCH_SIZE) {
+      // Into the scratch and not into the ring: the size must be known before the claim, and the
+      // copy of a short text by words costs a tenth of the encoding.
+      this.size = this.#encoder.encodeInto(text, this.#scratch).written;
+      this.source = this.#scratch;
+    } else {
+      this.source = this.#encoder.encode(text);
+      this.size = this.source.length;
+    }
+  }
+}
+
+/** Turns payloads into values. It reads private memory only. [codec.copy] */
+export class Decoder {
+  readonly #scratch: Uint8Array = new Uint8Array(SCRATCH_SIZE);
+  readonly #scratchWords: Int32Array = new Int32Array(this.#scratch.buffer);
+  readonly #plain: TextDecoder = new TextDecoder();
+  // A U+FEFF at the start is a character like any other.
+  readonly #decoder: TextDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+  /** Copies a payload out of shared memory, for `decode`; valid until the next call. */
+  take(bytes: Uint8Array, words: Int32Array, at: number, size: number): Uint8Array {
+    if (size > SCRATCH_SIZE) return copyOut(bytes, at, size);
+    if (size <= LOOP_SIZE) {
+      const scratch = this.#scratchWords;
+      const end = (at + size + 3) >> 2;
+      for (let from = at >> 2, i = 0; from < end; from++, i++) scratch[i] = words[from]!;
+    } else {
+      this.#scratch.set(bytes.subarray(at, at + size));
+    }
+    return this.#scratch.subarray(0, size);
+  }
+
+  /** Decodes a text. @throws {MessageError} `message.text` if it is not UTF-8. */
+  text(payload: Uint8Array): string {
+    // The plain decoder is three times faster in Deno (2.9: 165 against 485 ns for 119 bytes). It
+    // differs only where it drops a U+FEFF at the start, or shows U+FFFD for what is no UTF-8.
+    if (payload[0] !== BOM_FIRST_BYTE) {
+      const text = this.#plain.decode(payload);
+      if (!text.includes("\ufffd")) return text;
+    }
+    try {
+      return this.#decoder.decode(payload);
+    } catch (cause) {
+      throw new MessageError("message.text", "Cannot read message: it is not UTF-8", { cause });
+    }
+  }
+
+  /** Decodes a JSON text. @throws {MessageError} `message.text` or `message.json`. */
+  json(payload: Uint8Array): unknown {
+    const text = this.text(payload);
+    try {
+      return JSON.parse(text);
+    } catch (cause) {
+      throw new MessageError("message.json", "Cannot read message: it is not JSON", { cause });
+    }
+  }
+
+  /** Decodes a batch. @throws {MessageError} also if it is not an array of one element or more. */
+  batch(payload: Uint8Array): unknown[] {
+    const values = this.json(payload);
+    if (Array.isArray(values) && values.length > 0) return values;
+    throw new MessageError("message.json", "Cannot read batch: it is not a non-empty array");
+  }
+}
+
+/** Encodes one element of a batch again, for a reader that wants messages and not values. */
+export function encodeJson(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+/** Copies bytes of shared memory into fresh private memory. */
+export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array {
+  const copy = new Uint8Array(size);
+  copy.set(bytes.subarray(at, at + size));
+  return copy;
+}
+
+/** Copies bytes of shared memory into the caller's. */
+export function copyInto(
+  bytes: Uint8Array,
+  words: Int32Array,
+  at: number,
+  size: number,
+  target: Uint8Array,
+): void {
+  if (size > LOOP_SIZE) {
+    target.set(bytes.subarray(at, at + size));
+    return;
+  }
+  // A view for `set` costs more than a loop over a short payload.
+  const whole = size & ~3;
+  let to = 0;
+  for (let from = at >> 2; to < whole; from++, to += 4) {
+    const word = words[from]!;
+    target[to] = word;
+    target[to + 1] = word >> 8;
+    target[to + 2] = word >> 16;
+    target[to + 3] = word >> 24;
+  }
+  for (; to < size; to++) target[to] = bytes[at + to]!;
+}

@@ -1,0 +1,125 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { assertCode, pattern, pipe, scribed } from "./fixture.ts";
+
+const utf8 = (text: string) => [...new TextEncoder().encode(text)];
+
+Deno.test("JSON values, text and bytes come back as they were", () => {
+  const values = [null, true, 0, -1.5, "", "é€😀\0", "\ufefftext", [], [[]], {}, {
+    a: { b: [1, "x"] },
+  }];
+  const json = pipe({ capacity: 4096 });
+  for (const value of values) {
+    json.writer.write(value);
+    assertEquals(json.reader.read(), value);
+    assertEquals(json.reader.codec, 2);
+  }
+  json.writer.write(pattern(9));
+  assertEquals(json.reader.read(), pattern(9));
+  const text = pipe({ codec: "text", capacity: 4096 });
+  for (const value of ["", "a", "\ufeffé€😀", "x".repeat(300), "é".repeat(700)]) {
+    text.writer.write(value);
+    assertEquals([text.reader.read(), text.reader.codec], [value, 1]);
+  }
+});
+
+Deno.test("a lone surrogate is never written", () => {
+  const { writer, reader } = pipe({ codec: "text" });
+  writer.write("\ud800x");
+  assertEquals(reader.read(), "\ufffdx");
+  const json = pipe();
+  json.writer.write("\ud800x");
+  assertEquals(json.reader.readMessage()?.payload, Uint8Array.from(utf8('"\\ud800x"')));
+});
+
+Deno.test("what a codec cannot carry is the caller's mistake", () => {
+  const json = pipe().writer;
+  for (const value of [undefined, () => 1, Symbol("s"), 1n]) {
+    assertThrows(() => json.write(value), TypeError);
+    assertThrows(() => json.tryWrite(value), TypeError);
+    assertThrows(() => json.writeMany([value]), TypeError);
+  }
+  for (const value of [1, new Uint8Array(1), undefined, null]) {
+    assertThrows(() => pipe({ codec: "text" }).writer.write(value), TypeError);
+  }
+  for (const value of ["x", {}, new Uint16Array(1), undefined]) {
+    assertThrows(() => pipe({ codec: "bytes" }).writer.write(value), TypeError);
+  }
+  assertThrows(() => pipe({ codec: "xml" as "json" }), TypeError);
+});
+
+Deno.test("a faulty payload costs one message, and the next arrives", () => {
+  const rows: [string, number, number[]][] = [
+    ["ok", 1, []],
+    ["ok", 1, utf8("\ufeff")],
+    ["message.text", 1, [0xff]],
+    ["message.text", 1, [0xc0, 0x80]],
+    ["message.text", 1, [0xed, 0xa0, 0x80]],
+    ["message.text", 1, [0xf4, 0x90, 0x80, 0x80]],
+    ["message.text", 1, [0xe2, 0x82]],
+    ["ok", 2, utf8(" 1\n")],
+    ["message.json", 2, []],
+    ["message.json", 2, utf8("\ufeff1")],
+    ["message.json", 2, utf8("{")],
+    ["message.json", 2, utf8("1 2")],
+    ["message.text", 2, [0x22, 0xff, 0x22]],
+    ["ok", 3, utf8("[1]")],
+    ["message.json", 3, []],
+    ["message.json", 3, utf8("[]")],
+    ["message.json", 3, utf8("{}")],
+    ["message.json", 3, utf8("1")],
+    ["message.json", 3, utf8("[1")],
+    ["message.text", 3, [0x5b, 0xff, 0x5d]],
+    ["message.codec", 4, []],
+    ["message.codec", 127, [1]],
+    ["message.codec", 128, [1]],
+    ["message.codec", 255, []],
+  ];
+  for (const [code, codec, payload] of rows) {
+    const { reader, scribe } = scribed();
+    scribe.frame({ codec, payload }).frame({ codec: 2, payload: utf8("7") }).publish();
+    if (code === "ok") reader.tryRead();
+    else assertCode(() => reader.tryRead(), code);
+    assertEquals(reader.tryRead(), 7, `${codec} ${payload}`);
+    const raw = scribed();
+    raw.scribe.frame({ codec, payload, tag: 5 }).publish();
+    const message = raw.reader.tryReadMessage();
+    assertEquals(message, { kind: 1, codec, tag: 5, payload: Uint8Array.from(payload) });
+  }
+});
+
+Deno.test("a batch is unpacked in order, with its tag; the specification's example", () => {
+  const { reader, scribe } = scribed();
+  scribe.frame({ codec: 3, tag: 3, payload: utf8('[{"a":1},null]') }).publish();
+  assertEquals([reader.read(), reader.tag, reader.codec], [{ a: 1 }, 3, 2]);
+  assertEquals([reader.read(), reader.tryRead()], [null, undefined]);
+});
+
+Deno.test("what is left of a batch is served to every kind of read", () => {
+  const { reader, scribe } = scribed();
+  scribe.frame({ codec: 3, tag: 3, payload: utf8('[1,"é",[2],{}]') }).publish();
+  reader.read();
+  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.from(utf8('"é"')));
+  const target = new Uint8Array(8);
+  assertThrows(() => reader.tryReadInto(new Uint8Array(2)), RangeError);
+  assertEquals([reader.tryReadInto(target), reader.tag], [3, 3]);
+  assertEquals(reader.tryPeek()?.payload, Uint8Array.from(utf8("{}")));
+  reader.release();
+  assertEquals(reader.tryRead(), undefined);
+});
+
+Deno.test("writeMany packs short JSON into batches, and nothing else", () => {
+  const { writer, reader } = pipe({ capacity: 4096 });
+  writer.writeMany([1, "two", pattern(3), { n: 4 }, null, 6]);
+  const codecs: number[] = [];
+  const copy = pipe({ capacity: 4096 });
+  copy.writer.writeMany([1, "two", pattern(3), { n: 4 }, null, 6]);
+  for (let m; (m = copy.reader.tryReadMessage()) !== undefined;) codecs.push(m.codec);
+  assertEquals(codecs, [3, 0, 3]);
+  const values = Array.from({ length: 6 }, () => reader.read());
+  assertEquals(values, [1, "two", pattern(3), { n: 4 }, null, 6]);
+  // Above half of the smallest ring, a batch of two does not fit: one by one.
+  const small = pipe();
+  small.writer.writeMany(["x".repeat(80), "y".repeat(80)]);
+  assertEquals(small.reader.read(), "x".repeat(80));
+  assertEquals(small.reader.read(), "y".repeat(80));
+});

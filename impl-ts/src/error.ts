@@ -1,0 +1,133 @@
+/**
+ * Everything that goes wrong with a segment, a pipe or a port, as errors with a stable `code`.
+ *
+ * A caller's own mistake is not among them: that is a `TypeError` or a `RangeError`.
+ *
+ * @module
+ */
+
+import { type ReasonCode, reasonName } from "./layout.ts";
+
+export type { ReasonCode };
+
+/**
+ * The base of all errors of this library. `code` names what happened, as the specification does.
+ *
+ * @example
+ * ```ts
+ * import { MillraceError, Segment } from "@millrace/millrace";
+ *
+ * try {
+ *   Segment.attach(new SharedArrayBuffer(1024), { timeout: 0 });
+ * } catch (error) {
+ *   console.log(error instanceof MillraceError && error.code); // "segment.unready"
+ * }
+ * ```
+ */
+export class MillraceError extends Error {
+  /** The name of the class. */
+  override name = "MillraceError";
+  /** The reason code, from the table in the specification. */
+  readonly code: ReasonCode;
+
+  /** Makes an error with a code and a message for people. */
+  constructor(code: ReasonCode, message: string, options?: ErrorOptions) {
+    super(`${message} (${code})`, options);
+    this.code = code;
+  }
+}
+
+/** The memory cannot be used as a segment, or not by this endpoint: codes `segment.*`. */
+export class SegmentError extends MillraceError {
+  /** The name of the class. */
+  override name = "SegmentError";
+}
+
+/**
+ * The peer broke the structure of a ring: codes `ring.*` and `frame.*`. The pipe is unusable from
+ * then on, and every later call reports the same error.
+ */
+export class CorruptError extends MillraceError {
+  /** The name of the class. */
+  override name = "CorruptError";
+}
+
+/**
+ * One message was lost: codes `message.*`. The next call goes on with the message behind it.
+ */
+export class MessageError extends MillraceError {
+  /** The name of the class. */
+  override name = "MessageError";
+}
+
+/** The peer has closed its endpoint, without an `end` in front: code `peer.closed`. */
+export class PeerClosedError extends MillraceError {
+  /** The name of the class. */
+  override name = "PeerClosedError";
+}
+
+/** The peer's endpoint is marked failed: code `peer.failed`. */
+export class PeerFailedError extends MillraceError {
+  /** The name of the class. */
+  override name = "PeerFailedError";
+  /** Why it was marked, for instance `peer.terminated` or `frame.size`; `undefined` if unknown. */
+  readonly reason: ReasonCode | undefined;
+
+  /** Makes the error for a peer that was marked with this reason. */
+  constructor(message: string, reason: number, options?: ErrorOptions) {
+    super(
+      "peer.failed",
+      `${message}: ${reasonName(reason) ?? `unknown reason ${reason}`}`,
+      options,
+    );
+    this.reason = reasonName(reason);
+  }
+}
+
+/**
+ * This endpoint is closed (`pipe.closed`), was marked failed by somebody else (`pipe.failed`), or
+ * has ended its stream and cannot write any more (`pipe.ended`).
+ */
+export class ClosedError extends MillraceError {
+  /** The name of the class. */
+  override name = "ClosedError";
+  /** Why this endpoint was marked failed; `undefined` when it was not. */
+  readonly reason: ReasonCode | undefined;
+
+  /** Makes the error; `reason` is the number in the state word of a failed endpoint. */
+  constructor(
+    code: "pipe.closed" | "pipe.failed" | "pipe.ended",
+    message: string,
+    reason?: number,
+  ) {
+    super(code, message);
+    this.reason = reason === undefined ? undefined : reasonName(reason);
+  }
+}
+
+/** The deadline passed before the call could be done: code `wait.timeout`. */
+export class TimeoutError extends MillraceError {
+  /** The name of the class. */
+  override name = "TimeoutError";
+
+  /** Makes the error for a call that could not be done in time. */
+  constructor(message: string) {
+    super("wait.timeout", message);
+  }
+}
+
+/** This thread must not block, a browser's main thread for one: code `wait.forbidden`. */
+export class ForbiddenError extends MillraceError {
+  /** The name of the class. */
+  override name = "ForbiddenError";
+
+  /** Makes the error for a call that would have to block. */
+  constructor(message: string) {
+    super("wait.forbidden", message);
+  }
+}
+
+/** Throws when our own code is wrong; never used for what a peer or a caller may do. */
+export function assert(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new Error(`Assertion failed: ${message}`);
+}

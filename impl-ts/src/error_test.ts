@@ -1,0 +1,41 @@
+import { assert, assertEquals } from "@std/assert";
+import * as mod from "./mod.ts";
+
+Deno.test("errors say their code, their class and, for a failure, the reason", () => {
+  const error = new mod.PeerFailedError("Cannot read: the peer is marked failed", 67);
+  assertEquals([error.code, error.name, error.reason], [
+    "peer.failed",
+    "PeerFailedError",
+    "peer.lost",
+  ]);
+  assert(error instanceof mod.MillraceError && error instanceof Error);
+  assertEquals(error.message, "Cannot read: the peer is marked failed: peer.lost (peer.failed)");
+  assertEquals(new mod.PeerFailedError("x", 9999).reason, undefined);
+  assertEquals(new mod.TimeoutError("x").code, "wait.timeout");
+  assertEquals(new mod.ForbiddenError("x").code, "wait.forbidden");
+});
+
+Deno.test("mod.ts lists the public interface, and nothing of the inside", () => {
+  assertEquals(Object.keys(mod).sort(), [
+    "ClosedError",
+    "CorruptError",
+    "ForbiddenError",
+    "MessageError",
+    "MillraceError",
+    "PeerClosedError",
+    "PeerFailedError",
+    "Port",
+    "Reader",
+    "Segment",
+    "SegmentError",
+    "TimeoutError",
+    "Writer",
+    "agentMechanism",
+    "closeEndpoint",
+    "failEndpoint",
+    "pollingMechanism",
+    "portGeometry",
+    "portMemory",
+    "segmentSize",
+  ]);
+});

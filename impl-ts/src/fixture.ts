@@ -1,0 +1,124 @@
+/** What several tests need: pipes in one thread, and a peer that writes any bytes it likes. */
+
+import { assertEquals, assertThrows } from "@std/assert";
+import { Endpoint } from "./wait_endpoint.ts";
+import { MillraceError } from "./error.ts";
+import * as layout from "./layout.ts";
+import type { ReaderOptions, WriterOptions } from "./pipe.ts";
+import { Reader } from "./pipe_reader.ts";
+import { Segment } from "./segment.ts";
+import { Writer } from "./pipe_writer.ts";
+
+/** Below 2^32 by so little that the first messages cross it. */
+export const NEAR_WRAP = 2 ** 32 - 128;
+
+export interface PipeOptions extends WriterOptions, ReaderOptions {
+  capacity?: number;
+  start?: number;
+}
+
+export function pipeSegment({ capacity = 256, start = NEAR_WRAP }: PipeOptions = {}): Segment {
+  const channel = { writer: 0, reader: 1, capacity, start: start >>> 0 };
+  return Segment.allocate({ endpoints: 2, channels: [channel] });
+}
+
+/** Both ends of a pipe in one thread. */
+// deno-lint-ignore no-explicit-any
+export function pipe<T = any>(options: PipeOptions = {}) {
+  const segment = pipeSegment(options);
+  const writer = Writer.attach<T>(segment, options);
+  const reader = Reader.attach<T>(segment, options);
+  return { segment, writer, reader };
+}
+
+/** A frame as a test states it. */
+export interface RawFrame {
+  kind?: number;
+  flags?: number;
+  codec?: number;
+  reserved?: number;
+  tag?: number;
+  /** By default the size of the payload. */
+  size?: number;
+  payload?: readonly number[];
+  /** Puts a preamble with this total in front of the payload. */
+  total?: number;
+}
+
+/** A writer without any checks, on the first ring of a segment. */
+export class Scribe {
+  readonly control: Int32Array;
+  readonly bytes: Uint8Array;
+  readonly words: Int32Array;
+  tail: number;
+  readonly #capacity: number;
+
+  constructor(segment: Segment, index = 0) {
+    const channel = segment.channels[index]!;
+    this.control = segment.words(channel.controlOffset, channel.controlSize);
+    this.bytes = segment.bytes(channel.dataOffset, channel.dataSize);
+    this.words = segment.words(channel.dataOffset, channel.dataSize);
+    this.tail = channel.start;
+    this.#capacity = channel.dataSize;
+  }
+
+  /** Writes a frame at the tail, byte by byte around the end if need be, without publishing. */
+  frame(frame: RawFrame): this {
+    const { kind = 1, flags = 3, codec = 0, reserved = 0, tag = 0, total } = frame;
+    const payload = [...frame.payload ?? []];
+    if (total !== undefined) payload.unshift(...u32(total), ...new Array(12).fill(0));
+    const size = frame.size ?? payload.length;
+    const bytes = [...u32(size), kind, flags, codec, reserved, ...u32(tag), 0, 0, 0, 0, ...payload];
+    bytes.forEach((byte, i) => this.bytes[(this.tail + i) % this.#capacity] = byte);
+    this.tail = (this.tail + Math.ceil(bytes.length / 16) * 16) % 2 ** 32;
+    return this;
+  }
+
+  publish(): void {
+    Atomics.store(this.control, layout.RING_TAIL_WORD, this.tail);
+  }
+}
+
+/** A reader whose peer is a scribe. The ring starts at 0. */
+export function scribed(options: PipeOptions = {}) {
+  const segment = pipeSegment({ start: 0, ...options });
+  Endpoint.attach(segment, 0);
+  // deno-lint-ignore no-explicit-any
+  const reader = Reader.attach<any>(segment, options);
+  return { segment, reader, scribe: new Scribe(segment) };
+}
+
+export function assertCode(call: () => unknown, code: string): void {
+  assertEquals(assertThrows(call, MillraceError).code, code);
+}
+
+/** The code with which a promise is rejected. */
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return "no error";
+  } catch (error) {
+    return error instanceof MillraceError ? error.code : String(error);
+  }
+}
+
+/** Numbers from 0 to 2^32 - 1 that depend on the seed only. */
+export function random(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let z = state;
+    z = Math.imul(z ^ (z >>> 16), 0x21f0aaad);
+    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
+    return (z ^ (z >>> 15)) >>> 0;
+  };
+}
+
+/** Bytes that show where they stand. */
+export function pattern(size: number, seed = 0): Uint8Array {
+  return Uint8Array.from({ length: size }, (_, i) => (i * 7 + seed) & 0xff);
+}
+
+export function u32(value: number): number[] {
+  return [0, 8, 16, 24].map((shift) => (value >>> shift) & 0xff);
+}

@@ -1,0 +1,177 @@
+/**
+ * The 16-byte header before every payload, and its checks. See `spec/frame.md`.
+ *
+ * @module
+ */
+
+import * as layout from "./layout.ts";
+
+const { FRAME_KIND_DATA, FRAME_KIND_END, FRAME_KIND_THROW, FRAME_KIND_PAD } = layout;
+const { FRAME_FLAG_FIRST: FIRST, FRAME_FLAG_LAST: LAST, FRAME_FLAG_CANCEL: CANCEL } = layout;
+const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
+const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
+const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
+const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
+
+/** Flags of the only frame of a message. */
+export const WHOLE: number = FIRST | LAST;
+
+/** Bytes that a frame takes in the ring. [frame.extent] */
+export function extentOf(size: number): number {
+  return (size + layout.FRAME_HEADER_SIZE + layout.FRAME_ALIGN - 1) & -layout.FRAME_ALIGN;
+}
+
+/** Packs the second word of a header; its reserved byte is 0. */
+export function packKind(kind: number, flags: number, codec: number): number {
+  return (kind << KIND_SHIFT) | (flags << FLAGS_SHIFT) | (codec << CODEC_SHIFT);
+}
+
+/** Writes a header, every field of it. [frame.header] */
+export function writeHeader(
+  words: Int32Array,
+  index: number,
+  size: number,
+  kindWord: number,
+  tag: number,
+): void {
+  words[index] = size;
+  words[index + 1] = kindWord;
+  words[index + 2] = tag;
+  words[index + 3] = 0; // `time`: nothing here measures yet.
+}
+
+/**
+ * The frame that a reader stands before, and the message that it is in the middle of. One object
+ * for each reader, overwritten by each frame: nothing is allocated.
+ */
+export class FrameReader {
+  /** Payload bytes of the frame. */
+  size = 0;
+  /** Bytes that it takes in the ring. */
+  extent = 0;
+  kind = 0;
+  flags = 0;
+  codec = 0;
+  tag = 0;
+  time = 0;
+  /** Bytes of the whole message, for a frame with `first`; afterwards of the one in progress. */
+  total = 0;
+  /** Bytes of the parts accepted so far of the message in progress. */
+  received = 0;
+  /** Whether a multipart message has begun and not ended. */
+  inProgress = false;
+  /** Whether the reader drops the message in progress, so that its sum is not checked. */
+  dropped = false;
+  /** Largest message that the reader takes, in bytes. */
+  readonly limit: number;
+  #kindCodec = 0;
+  #tag = 0;
+  #total = 0;
+
+  /** Makes a reader that accepts messages up to this many bytes. */
+  constructor(limit: number) {
+    this.limit = limit;
+  }
+
+  /** Whether the frame carries a message or a piece of one. */
+  get isMessage(): boolean {
+    return this.kind !== FRAME_KIND_END && this.kind <= FRAME_KIND_THROW;
+  }
+
+  /** Bytes of the payload that belong to the frame itself: the preamble of a first chunk. */
+  get preamble(): number {
+    return this.flags === FIRST ? layout.MESSAGE_PREAMBLE_SIZE : 0;
+  }
+
+  /**
+   * Loads the header at word `index` once and makes all checks in the order of the table; returns
+   * 0, or the number of the reason of the first that fails. Sizes in bytes, multiples of 16;
+   * `available` is at least 16. Changes nothing but the fields of this frame. [frame.check]
+   */
+  check(words: Int32Array, index: number, available: number, toEnd: number, half: number): number {
+    const size = words[index]! >>> 0;
+    const word = words[index + 1]!;
+    const kind = (word >>> KIND_SHIFT) & 0xff;
+    this.size = size;
+    this.kind = kind;
+    this.flags = (word >>> FLAGS_SHIFT) & 0xff;
+    this.codec = (word >>> CODEC_SHIFT) & 0xff;
+    this.tag = words[index + 2]!;
+    this.time = words[index + 3]!;
+    if (kind < FRAME_KIND_DATA || (kind > FRAME_KIND_PAD && !isExtension(kind))) {
+      return layout.REASON_FRAME_KIND;
+    }
+    if (word >>> RESERVED_SHIFT !== 0 && !isExtension(kind)) return layout.REASON_FRAME_RESERVED;
+    if (!this.#flagsValid()) return layout.REASON_FRAME_FLAGS;
+    // The extent of `size` is at most a multiple of 16 exactly when 16 + size is: compared
+    // without rounding up, the sum cannot overflow.
+    const room = available < toEnd ? available : toEnd;
+    const most = kind === FRAME_KIND_PAD || room < half ? room : half;
+    if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
+    this.extent = extentOf(size);
+    if (kind === FRAME_KIND_PAD) return this.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
+    if (kind === FRAME_KIND_END) return size === 0 ? 0 : layout.REASON_FRAME_SIZE;
+    if (isExtension(kind)) return 0;
+    return this.#checkMessage(words, index);
+  }
+
+  /** Takes the frame into the account of the message in progress. */
+  accept(): void {
+    if (!this.isMessage || this.flags === WHOLE) return;
+    if (this.flags === FIRST) {
+      this.inProgress = true;
+      this.dropped = false;
+      this.#kindCodec = this.kind | (this.codec << 8);
+      this.#tag = this.tag;
+      this.#total = this.total;
+      this.received = this.size - layout.MESSAGE_PREAMBLE_SIZE;
+    } else {
+      this.received += this.size;
+      this.inProgress = (this.flags & LAST) === 0;
+    }
+  }
+
+  #flagsValid(): boolean {
+    const { kind, flags } = this;
+    if (kind === FRAME_KIND_PAD || kind === FRAME_KIND_END) return flags === 0;
+    if (isExtension(kind)) return true;
+    if (this.codec === layout.CODEC_JSON_BATCH) return flags === WHOLE;
+    return flags <= WHOLE || flags === (LAST | CANCEL);
+  }
+
+  #checkMessage(words: Int32Array, index: number): number {
+    const { size, flags } = this;
+    if (flags === WHOLE) {
+      this.total = size;
+      return this.inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
+    }
+    const cancel = (flags & CANCEL) !== 0;
+    const first = flags === FIRST;
+    const least = first ? layout.MESSAGE_PREAMBLE_SIZE : 1;
+    if (cancel ? size !== 0 : size < least) return layout.REASON_FRAME_SIZE;
+    if (first === this.inProgress) return layout.REASON_FRAME_SEQUENCE;
+    if (first) return this.#checkPreamble(words, index + (layout.FRAME_HEADER_SIZE >> 2));
+    this.total = this.#total;
+    if ((this.kind | (this.codec << 8)) !== this.#kindCodec || this.tag !== this.#tag) {
+      return layout.REASON_FRAME_SEQUENCE;
+    }
+    if (cancel || this.dropped) return 0; // [frame.check_total]
+    const sum = this.received + size;
+    const valid = (flags & LAST) !== 0 ? sum === this.total : sum <= this.total;
+    return valid ? 0 : layout.REASON_FRAME_TOTAL;
+  }
+
+  #checkPreamble(words: Int32Array, at: number): number {
+    const total = at + (layout.PREAMBLE_TOTAL_OFFSET >> 2);
+    const reserved = at + (layout.PREAMBLE_RESERVED_OFFSET >> 2);
+    // A total above 2^53 loses its last bits; it is above every limit all the same.
+    this.total = (words[total]! >>> 0) + (words[total + 1]! >>> 0) * 2 ** 32;
+    if (words[reserved] !== 0 || words[reserved + 1] !== 0) return layout.REASON_FRAME_RESERVED;
+    const part = this.size - layout.MESSAGE_PREAMBLE_SIZE;
+    return part <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
+  }
+}
+
+function isExtension(kind: number): boolean {
+  return kind >= layout.FRAME_KIND_EXTENSION_MIN;
+}

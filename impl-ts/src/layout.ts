@@ -1,0 +1,444 @@
+// Generated from spec/layout.json by tools/generate.ts; do not edit.
+
+/**
+ * Every offset, size, flag, kind, state and reason code of the Millrace segment. All integers are
+ * little-endian. Offsets and sizes are in bytes.
+ *
+ * @module
+ */
+
+// The version of the layout.
+
+/** Major version of the layout described here. */
+export const VERSION_MAJOR = 1;
+/** Minor version of the layout described here. */
+export const VERSION_MINOR = 0;
+
+// `segment_header`: The first bytes of a segment.
+
+/** Bytes of `segment_header`. */
+export const SEGMENT_HEADER_SIZE = 128;
+/** Alignment of `segment_header`, in bytes. */
+export const SEGMENT_HEADER_ALIGN = 128;
+/** u8[8]. The ASCII bytes `MILLRACE`. */
+export const SEGMENT_MAGIC_OFFSET = 0;
+/** Bytes of `magic`. */
+export const SEGMENT_MAGIC_SIZE = 8;
+/**
+ * u32, atomic. Where the formatting stands: one of `segment_ready`. The only header word that
+ * changes.
+ */
+export const SEGMENT_READY_OFFSET = 8;
+/** Index of `ready` among the 32-bit words of `segment_header`. */
+export const SEGMENT_READY_WORD = 2;
+/** u16. Major version of the layout. A reader of another major version refuses the segment. */
+export const SEGMENT_VERSION_MAJOR_OFFSET = 12;
+/**
+ * u16. Minor version of the layout. Informative: what a reader must know is in `required_features`.
+ */
+export const SEGMENT_VERSION_MINOR_OFFSET = 14;
+/** u32. Bytes of the whole segment, a multiple of 128, at most the memory it lies in. */
+export const SEGMENT_SIZE_OFFSET = 16;
+/** u32. Bits of features without which the segment cannot be used. None is defined yet. */
+export const SEGMENT_REQUIRED_FEATURES_OFFSET = 20;
+/** u32. Bits of features that an endpoint may ignore. None is defined yet. */
+export const SEGMENT_OPTIONAL_FEATURES_OFFSET = 24;
+/** u32. Endpoint records, from 1 to 256. */
+export const SEGMENT_ENDPOINT_COUNT_OFFSET = 28;
+/** u32. Channel descriptors, from 0 to 1,024. */
+export const SEGMENT_CHANNEL_COUNT_OFFSET = 32;
+/** u8[92]. Written as 0, ignored by readers. */
+export const SEGMENT_RESERVED_OFFSET = 36;
+
+// `endpoint_record`: One per endpoint, on a cache line of its own. The first stands at
+// `endpoint_table_offset`.
+
+/** Bytes of `endpoint_record`. */
+export const ENDPOINT_RECORD_SIZE = 128;
+/** Alignment of `endpoint_record`, in bytes. */
+export const ENDPOINT_RECORD_ALIGN = 128;
+/** u32, atomic. Event count on which the endpoint sleeps. Whoever wakes it adds 1 and notifies. */
+export const ENDPOINT_BELL_OFFSET = 0;
+/** Index of `bell` among the 32-bit words of `endpoint_record`. */
+export const ENDPOINT_BELL_WORD = 0;
+/**
+ * u32, atomic. Low byte: one of `endpoint_state`. Upper 24 bits: the reason code of a failure,
+ * otherwise 0.
+ */
+export const ENDPOINT_STATE_OFFSET = 4;
+/** Index of `state` among the 32-bit words of `endpoint_record`. */
+export const ENDPOINT_STATE_WORD = 1;
+/** u32, atomic. Bits of `wake_mechanism` that this endpoint can ring. */
+export const ENDPOINT_WAKES_OFFSET = 8;
+/** Index of `wakes` among the 32-bit words of `endpoint_record`. */
+export const ENDPOINT_WAKES_WORD = 2;
+/** u32, atomic. Process or thread id, informative; 0 where there is none. */
+export const ENDPOINT_AGENT_OFFSET = 12;
+/** Index of `agent` among the 32-bit words of `endpoint_record`. */
+export const ENDPOINT_AGENT_WORD = 3;
+/** u8[112]. Written as 0, ignored by readers. */
+export const ENDPOINT_RESERVED_OFFSET = 16;
+
+// `channel_descriptor`: One per channel, behind the endpoint records. Immutable once the segment is
+// ready.
+
+/** Bytes of `channel_descriptor`. */
+export const CHANNEL_DESCRIPTOR_SIZE = 64;
+/** Alignment of `channel_descriptor`, in bytes. */
+export const CHANNEL_DESCRIPTOR_ALIGN = 64;
+/** u32. One of `channel_kind`. Unknown kinds are range-checked and left alone. */
+export const CHANNEL_KIND_OFFSET = 0;
+/** u32. Index of the endpoint that writes. */
+export const CHANNEL_WRITER_OFFSET = 4;
+/** u32. Index of the endpoint that reads. */
+export const CHANNEL_READER_OFFSET = 8;
+/** u32. Offset of the control words from the start of the segment, a multiple of 128. */
+export const CHANNEL_CONTROL_OFFSET_OFFSET = 12;
+/** u32. Bytes of the control area. */
+export const CHANNEL_CONTROL_SIZE_OFFSET = 16;
+/** u32. Offset of the byte area from the start of the segment, a multiple of 128. */
+export const CHANNEL_DATA_OFFSET_OFFSET = 20;
+/** u32. Bytes of the byte area. For a ring, its capacity. */
+export const CHANNEL_DATA_SIZE_OFFSET = 24;
+/** u32. The application's own number for the channel. */
+export const CHANNEL_LABEL_OFFSET = 28;
+/** u32. Ring: the position at which both cursors begin, a multiple of 16. Otherwise 0. */
+export const CHANNEL_START_OFFSET = 32;
+/** u8[28]. Written as 0, ignored by readers. */
+export const CHANNEL_RESERVED_OFFSET = 36;
+
+// `ring_control`: The four control words of a ring, each on a 128-byte line of its own.
+
+/** Bytes of `ring_control`. */
+export const RING_CONTROL_SIZE = 512;
+/** Alignment of `ring_control`, in bytes. */
+export const RING_CONTROL_ALIGN = 128;
+/** u32, atomic. Position behind the last published byte. Stored by the writer only. */
+export const RING_TAIL_OFFSET = 0;
+/** Index of `tail` among the 32-bit words of `ring_control`. */
+export const RING_TAIL_WORD = 0;
+/**
+ * u32, atomic. Position of the first byte that the reader still holds. Stored by the reader only.
+ */
+export const RING_HEAD_OFFSET = 128;
+/** Index of `head` among the 32-bit words of `ring_control`. */
+export const RING_HEAD_WORD = 32;
+/** u32, atomic. 0, or the `tail` at which the reader wants its bell rung, with bit 0 set. */
+export const RING_READER_WANTS_OFFSET = 256;
+/** Index of `reader_wants` among the 32-bit words of `ring_control`. */
+export const RING_READER_WANTS_WORD = 64;
+/** u32, atomic. 0, or the `head` at which the writer wants its bell rung, with bit 0 set. */
+export const RING_WRITER_WANTS_OFFSET = 384;
+/** Index of `writer_wants` among the 32-bit words of `ring_control`. */
+export const RING_WRITER_WANTS_WORD = 96;
+
+// `frame_header`: Stands before every payload.
+
+/** Bytes of `frame_header`. */
+export const FRAME_HEADER_SIZE = 16;
+/** Alignment of `frame_header`, in bytes. */
+export const FRAME_HEADER_ALIGN = 16;
+/** u32. Bytes of the payload that follows. */
+export const FRAME_SIZE_OFFSET = 0;
+/** u8. One of `frame_kind`. */
+export const FRAME_KIND_OFFSET = 4;
+/** u8. Bits of `frame_flag`; the rest are 0. */
+export const FRAME_FLAGS_OFFSET = 5;
+/** u8. How the payload of the message is written: one of `codec`. */
+export const FRAME_CODEC_OFFSET = 6;
+/** u8. 0. */
+export const FRAME_RESERVED_OFFSET = 7;
+/** u32. Application tag of a data message; id of a call. */
+export const FRAME_TAG_OFFSET = 8;
+/** u32. When the frame was finished: Unix epoch in microseconds, modulo 2^32. 0 means none. */
+export const FRAME_TIME_OFFSET = 12;
+
+// `message_preamble`: The first payload bytes of the first chunk of a multipart message.
+
+/** Bytes of `message_preamble`. */
+export const MESSAGE_PREAMBLE_SIZE = 16;
+/** Alignment of `message_preamble`, in bytes. */
+export const MESSAGE_PREAMBLE_ALIGN = 16;
+/** u64. Bytes of the whole message, preamble not counted. */
+export const PREAMBLE_TOTAL_OFFSET = 0;
+/** u8[8]. 0. */
+export const PREAMBLE_RESERVED_OFFSET = 8;
+
+// `segment_ready`: Values of the `ready` word.
+
+/** Nobody has formatted this memory. */
+export const SEGMENT_READY_BLANK = 0;
+/** Somebody has claimed the formatting and is at it. */
+export const SEGMENT_READY_FORMATTING = 1;
+/** The header, the records and the descriptors are complete. */
+export const SEGMENT_READY_READY = 2;
+
+// `endpoint_state`: Low byte of an endpoint's `state` word. `closed` and `failed` are final.
+
+/** Nobody has attached yet. */
+export const ENDPOINT_STATE_VACANT = 0;
+/** A thread owns the endpoint. */
+export const ENDPOINT_STATE_ATTACHED = 1;
+/** The owner, or its supervisor, has closed it. */
+export const ENDPOINT_STATE_CLOSED = 2;
+/** Somebody found it dead or faulty; the upper 24 bits say why. */
+export const ENDPOINT_STATE_FAILED = 3;
+
+// `channel_kind`: What a channel is.
+
+/** A ring of frames. */
+export const CHANNEL_KIND_RING = 1;
+/** A latest-value register. Its chapter is not written yet. */
+export const CHANNEL_KIND_PROPERTY = 2;
+
+// `frame_kind`: What a frame is. 128 to 255 are extensions that a reader skips; every other value
+// not listed is corrupt.
+
+/** Never written: blank memory is no frame. */
+export const FRAME_KIND_INVALID = 0;
+/** A message, or a chunk of one. */
+export const FRAME_KIND_DATA = 1;
+/** The writer is done; nothing follows. */
+export const FRAME_KIND_END = 2;
+/** A request, or a chunk of one. */
+export const FRAME_KIND_CALL = 3;
+/** The result of a call, or a chunk of one. */
+export const FRAME_KIND_RETURN = 4;
+/** The failure of a call, or a chunk of one. */
+export const FRAME_KIND_THROW = 5;
+/** Fills the byte area exactly to its end. */
+export const FRAME_KIND_PAD = 6;
+
+// `codec`: How a payload is written. 128 to 255 belong to the application.
+
+/** Bytes, as they are. */
+export const CODEC_BYTES = 0;
+/** Text in UTF-8. */
+export const CODEC_TEXT = 1;
+/** One JSON text in UTF-8. */
+export const CODEC_JSON = 2;
+/** A JSON array of one or more messages, in order, in one frame. */
+export const CODEC_JSON_BATCH = 3;
+
+// `frame_flag`: Bits of a frame's `flags`.
+
+/** The first frame of a message. */
+export const FRAME_FLAG_FIRST = 1;
+/** The last frame of a message. */
+export const FRAME_FLAG_LAST = 2;
+/** With `last`: the writer gave up; drop the chunks of this message. */
+export const FRAME_FLAG_CANCEL = 4;
+/** Every bit of `frame_flag`. */
+export const FRAME_FLAG_ALL = 7;
+
+// `wake_mechanism`: Bits of `wakes`: whose sleepers an endpoint can wake.
+
+/** Agents of one JavaScript agent cluster, and the WebAssembly in it. */
+export const WAKE_MECHANISM_AGENT = 1;
+/** Threads that sleep in the Linux futex, without the PRIVATE flag, on one mapping. */
+export const WAKE_MECHANISM_FUTEX = 2;
+/** Guests of one wasmtime engine. */
+export const WAKE_MECHANISM_WASMTIME = 4;
+/** Every bit of `wake_mechanism`. */
+export const WAKE_MECHANISM_ALL = 7;
+
+// Limits.
+
+/** Alignment of a segment, of its size, and of every area in it. */
+export const SEGMENT_ALIGN = 128;
+/** Largest segment. */
+export const SEGMENT_SIZE_MAX = 4_294_967_168;
+/** Where the endpoint records begin. */
+export const ENDPOINT_TABLE_OFFSET = 128;
+/** Most endpoints of a segment. */
+export const ENDPOINT_COUNT_MAX = 256;
+/** Most channels of a segment. */
+export const CHANNEL_COUNT_MAX = 1024;
+/** The bits of `state` that hold an `endpoint_state`. */
+export const STATE_MASK = 255;
+/** How far the reason code stands above the state in `state`. */
+export const REASON_SHIFT = 8;
+/** Longest park before everything is checked again. */
+export const WAIT_SLICE_MS = 100;
+/** Longest park in which a writer may ask for more space than it needs. */
+export const WAIT_MORE_MS = 10;
+/** Longest pause of an endpoint that polls. */
+export const WAIT_POLL_MS = 5;
+/** Default time to spin before parking, with two or more processors. */
+export const WAIT_SPIN_US = 50;
+/** Bit 0 of an armed `wants` word. */
+export const WANTS_ARMED = 1;
+/** Smallest ring. */
+export const RING_CAPACITY_MIN = 256;
+/** Largest ring. */
+export const RING_CAPACITY_MAX = 1_073_741_824;
+/** Bytes that only an `end` frame may take. */
+export const RING_RESERVE = 16;
+/** Alignment of every frame and of every cursor. */
+export const FRAME_ALIGN = 16;
+/** First frame kind that a reader skips without knowing it. */
+export const FRAME_KIND_EXTENSION_MIN = 128;
+/** First codec number that belongs to the application. */
+export const CODEC_APPLICATION_MIN = 128;
+
+// Reason codes.
+
+/** The memory is too small, too large or not aligned for what the header or the caller states. */
+export const REASON_SEGMENT_SIZE = 1;
+/** Nobody finished formatting the segment before the deadline. */
+export const REASON_SEGMENT_UNREADY = 2;
+/** This memory does not hold a Millrace segment. */
+export const REASON_SEGMENT_MAGIC = 3;
+/** The segment has another major version. */
+export const REASON_SEGMENT_VERSION = 4;
+/** The segment requires a feature that this endpoint does not know. */
+export const REASON_SEGMENT_FEATURE = 5;
+/** A count is out of range, or a table does not fit the segment. */
+export const REASON_SEGMENT_TABLE = 6;
+/** A channel descriptor is out of range, misaligned, or overlaps something. */
+export const REASON_SEGMENT_CHANNEL = 7;
+/** The segment is ready, with another geometry than the caller asked for. */
+export const REASON_SEGMENT_GEOMETRY = 8;
+/** The endpoint does not exist, or is not vacant. */
+export const REASON_SEGMENT_ENDPOINT = 9;
+/** An endpoint's state word holds a value that no endpoint may store. */
+export const REASON_SEGMENT_STATE = 10;
+/** A cursor moved out of its bounds or lost its alignment. */
+export const REASON_RING_CURSOR = 16;
+/** A frame's kind is invalid or unknown. */
+export const REASON_FRAME_KIND = 32;
+/** A frame's flags are unknown, or do not go with its kind, codec or size. */
+export const REASON_FRAME_FLAGS = 33;
+/** A reserved byte of a frame or a preamble is not 0. */
+export const REASON_FRAME_RESERVED = 34;
+/**
+ * A frame reaches beyond what was published, beyond the byte area, or above half the capacity; or
+ * its size does not go with its kind.
+ */
+export const REASON_FRAME_SIZE = 35;
+/** A pad does not reach exactly to the end of the byte area. */
+export const REASON_FRAME_PAD = 36;
+/** A frame does not continue the message in progress, or continues one that was never begun. */
+export const REASON_FRAME_SEQUENCE = 37;
+/** The chunks of a message do not add up to the total in its preamble. */
+export const REASON_FRAME_TOTAL = 38;
+/** The writer gave up in the middle of a message; its chunks were dropped. */
+export const REASON_MESSAGE_CANCELLED = 48;
+/** The stream ended in the middle of a message; its chunks were dropped. */
+export const REASON_MESSAGE_TRUNCATED = 49;
+/** A message is larger than the reader's limit; it was dropped. */
+export const REASON_MESSAGE_SIZE = 50;
+/** A message is of a kind that this reader does not offer; it was dropped. */
+export const REASON_MESSAGE_KIND = 51;
+/** A message has a codec that this reader does not know; it was dropped. */
+export const REASON_MESSAGE_CODEC = 52;
+/** A text or JSON message is not valid UTF-8; it was dropped. */
+export const REASON_MESSAGE_TEXT = 53;
+/** A JSON message does not parse, or a batch is not a non-empty array; it was dropped. */
+export const REASON_MESSAGE_JSON = 54;
+/** The peer closed its endpoint without an `end`, or no longer reads. */
+export const REASON_PEER_CLOSED = 64;
+/** The peer's endpoint is marked failed. */
+export const REASON_PEER_FAILED = 65;
+/** The peer's supervisor ended it, or saw it end. */
+export const REASON_PEER_TERMINATED = 66;
+/** The peer's process died: its lock on the endpoint record is gone. */
+export const REASON_PEER_LOST = 67;
+/** This endpoint is closed; nothing can be read or written any more. */
+export const REASON_PIPE_CLOSED = 80;
+/** This endpoint was marked failed by its peer or its supervisor. */
+export const REASON_PIPE_FAILED = 81;
+/** The writer has ended its stream and cannot write any more. */
+export const REASON_PIPE_ENDED = 82;
+/** The deadline passed before the call could be done. */
+export const REASON_WAIT_TIMEOUT = 96;
+/** The caller's signal aborted the call. */
+export const REASON_WAIT_ABORTED = 97;
+/** This thread must not block; use the asynchronous call. */
+export const REASON_WAIT_FORBIDDEN = 98;
+
+/** The name of a reason code: what is wrong, in one word. */
+export type ReasonCode =
+  | "segment.size"
+  | "segment.unready"
+  | "segment.magic"
+  | "segment.version"
+  | "segment.feature"
+  | "segment.table"
+  | "segment.channel"
+  | "segment.geometry"
+  | "segment.endpoint"
+  | "segment.state"
+  | "ring.cursor"
+  | "frame.kind"
+  | "frame.flags"
+  | "frame.reserved"
+  | "frame.size"
+  | "frame.pad"
+  | "frame.sequence"
+  | "frame.total"
+  | "message.cancelled"
+  | "message.truncated"
+  | "message.size"
+  | "message.kind"
+  | "message.codec"
+  | "message.text"
+  | "message.json"
+  | "peer.closed"
+  | "peer.failed"
+  | "peer.terminated"
+  | "peer.lost"
+  | "pipe.closed"
+  | "pipe.failed"
+  | "pipe.ended"
+  | "wait.timeout"
+  | "wait.aborted"
+  | "wait.forbidden";
+
+/** The number of every reason code, as it stands in shared memory. */
+export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze({
+  "segment.size": 1,
+  "segment.unready": 2,
+  "segment.magic": 3,
+  "segment.version": 4,
+  "segment.feature": 5,
+  "segment.table": 6,
+  "segment.channel": 7,
+  "segment.geometry": 8,
+  "segment.endpoint": 9,
+  "segment.state": 10,
+  "ring.cursor": 16,
+  "frame.kind": 32,
+  "frame.flags": 33,
+  "frame.reserved": 34,
+  "frame.size": 35,
+  "frame.pad": 36,
+  "frame.sequence": 37,
+  "frame.total": 38,
+  "message.cancelled": 48,
+  "message.truncated": 49,
+  "message.size": 50,
+  "message.kind": 51,
+  "message.codec": 52,
+  "message.text": 53,
+  "message.json": 54,
+  "peer.closed": 64,
+  "peer.failed": 65,
+  "peer.terminated": 66,
+  "peer.lost": 67,
+  "pipe.closed": 80,
+  "pipe.failed": 81,
+  "pipe.ended": 82,
+  "wait.timeout": 96,
+  "wait.aborted": 97,
+  "wait.forbidden": 98,
+});
+
+const REASON_NAMES: ReadonlyMap<number, ReasonCode> = new Map(
+  Object.entries(REASON_VALUES).map(([name, value]) => [value, name as ReasonCode]),
+);
+
+/** Returns the name of a reason code, or `undefined` where this version knows none. */
+export function reasonName(value: number): ReasonCode | undefined {
+  return REASON_NAMES.get(value);
+}

@@ -1,0 +1,154 @@
+/**
+ * What both ends of a pipe have in common: messages, options, and how states and faults become
+ * errors. See `spec/pipe.md`; the ends themselves are in `writer.ts` and `reader.ts`.
+ *
+ * @module
+ */
+
+import { type CodecName } from "./codec.ts";
+import { type Endpoint, type EndpointOptions, failEndpoint } from "./wait_endpoint.ts";
+import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
+import { PeerClosedError, SegmentError } from "./error.ts";
+import type { Channel } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
+import { reasonName } from "./layout.ts";
+import { Fault } from "./ring.ts";
+import type { Segment } from "./segment.ts";
+
+/** A message as it stands in the ring, without a look into its payload. */
+export interface Message {
+  /** 1 is data; 3, 4 and 5 are calls, returns and throws. */
+  readonly kind: number;
+  /** How the payload is written: 0 bytes, 1 text, 2 JSON, 3 JSON batch, from 128 on your own. */
+  readonly codec: number;
+  /** The application's own number, a `u32`; the id of a call. */
+  readonly tag: number;
+  /** The payload, owned by whoever has the message. */
+  readonly payload: Uint8Array;
+}
+
+/** How long a call may wait. */
+export interface WaitOptions {
+  /** Milliseconds; without it a call waits for ever, with 0 not at all. */
+  readonly timeout?: number | undefined;
+  /**
+   * Ends an asynchronous wait with the signal's reason. A blocking call looks at it once, before
+   * it begins: nothing can abort a signal of a thread that is blocked.
+   */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How a writer works. */
+export interface WriterOptions extends EndpointOptions {
+  /** How values become payloads. Default `json`. */
+  readonly codec?: CodecName | undefined;
+}
+
+/** How a reader works. */
+export interface ReaderOptions extends EndpointOptions {
+  /** Largest message in bytes; larger ones are dropped with `message.size`. Default 64 MiB. */
+  readonly maxMessageSize?: number | undefined;
+  /** Whether `readMessage` also delivers calls, returns and throws. Default false. */
+  readonly calls?: boolean | undefined;
+}
+
+/** Default of `maxMessageSize`. */
+export const MAX_MESSAGE_SIZE: number = 64 * 1024 * 1024;
+
+/** The bounds of `maxMessageSize`: more than this no runtime can allocate. */
+export const MAX_MESSAGE_SIZE_MAX: number = 2 ** 32;
+
+/**
+ * The ring with this index, or the first that satisfies a condition. [port.find]
+ *
+ * @throws {SegmentError} `segment.channel` if there is no such ring.
+ */
+export function findRing(
+  segment: Segment,
+  index: number | undefined,
+  fits: (channel: Channel) => boolean,
+): Channel {
+  const isRing = (channel: Channel) => channel.kind === layout.CHANNEL_KIND_RING && fits(channel);
+  const channel = index === undefined ? segment.channels.find(isRing) : segment.channels[index];
+  if (channel !== undefined && isRing(channel)) return channel;
+  throw new SegmentError("segment.channel", "Cannot attach to segment: it has no such ring");
+}
+
+/** The end of a wait: `deadline` is undefined until the call first has to wait. [wait.deadline] */
+export function deadlineOf(timeout: number): number {
+  return timeout === Infinity ? Infinity : performance.now() + timeout;
+}
+
+/** What one end of a pipe knows of itself and its peer. A port has one for both of its pipes. */
+export class Link {
+  readonly endpoint: Endpoint;
+  /** Index of the endpoint at the other end. */
+  readonly peer: number;
+  /** Whether `close` was called here. */
+  closed = false;
+  /** The peer's state word once it was final; it must not change any more. */
+  #final = 0;
+
+  /** Makes a link from an attached endpoint to its peer. */
+  constructor(endpoint: Endpoint, peer: number) {
+    this.endpoint = endpoint;
+    this.peer = peer;
+  }
+
+  /** Closes the endpoint; every wait of it ends. [pipe.close] */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.endpoint.close();
+  }
+
+  /** The error of the own state, or undefined while attached. */
+  ownError(verb: string): MillraceError | undefined {
+    if (this.closed) return new ClosedError("pipe.closed", `Cannot ${verb}: this end is closed`);
+    const word = this.endpoint.state(this.endpoint.index);
+    const state = word & layout.STATE_MASK;
+    if (word === layout.ENDPOINT_STATE_ATTACHED) return undefined;
+    if (state === layout.ENDPOINT_STATE_CLOSED) {
+      return new ClosedError("pipe.closed", `Cannot ${verb}: this end was closed`);
+    }
+    // Any other value than failed was forged into our record: to us it means the same.
+    const reason = word >>> layout.REASON_SHIFT;
+    const why = reasonName(reason) ?? `state ${word >>> 0}`;
+    return new ClosedError(
+      "pipe.failed",
+      `Cannot ${verb}: this end is marked failed, ${why}`,
+      reason,
+    );
+  }
+
+  /** Whether the peer's state is final or invalid: one load, for the hot paths. */
+  peerGone(): boolean {
+    const word = this.endpoint.state(this.peer);
+    return (word & layout.STATE_MASK) > layout.ENDPOINT_STATE_ATTACHED || this.#final !== 0;
+  }
+
+  /** The error of the peer's state, or undefined while it is vacant or attached. */
+  peerError(verb: string): MillraceError | undefined {
+    const word = this.endpoint.state(this.peer);
+    const state = word & layout.STATE_MASK;
+    const what = `Cannot ${verb}: the peer`;
+    // [segment.state_invalid]
+    if (state > layout.ENDPOINT_STATE_FAILED || (this.#final !== 0 && word !== this.#final)) {
+      return new PeerFailedError(`${what} has an invalid state`, layout.REASON_SEGMENT_STATE);
+    }
+    if (state <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
+    this.#final = word;
+    if (state === layout.ENDPOINT_STATE_CLOSED) {
+      return new PeerClosedError("peer.closed", `${what} has closed`);
+    }
+    return new PeerFailedError(`${what} is marked failed`, word >>> layout.REASON_SHIFT);
+  }
+
+  /** Marks the peer for a fault in what it wrote, and makes the error for it. [ring.fault] */
+  fault(verb: string, thrown: unknown): unknown {
+    if (!(thrown instanceof Fault)) return thrown;
+    const code = reasonName(thrown.reason)!;
+    failEndpoint(this.endpoint.segment, this.peer, code, this.endpoint.mechanism);
+    return new CorruptError(code, `Cannot ${verb}: the peer wrote ${thrown.what}`);
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Bytes of a ring that are handed to the caller where they lie. See `spec/pipe.md`.
+ *
+ * Each end has one of these objects and fills it anew for each loan, so that lending allocates
+ * nothing unless `payload` is asked for.
+ *
+ * @module
+ */
+
+import type { FrameReader } from "./frame.ts";
+import { FRAME_FLAG_FIRST, FRAME_FLAG_LAST } from "./layout.ts";
+import type { RingReader, RingWriter } from "./ring.ts";
+
+/** The place of a claimed message, to be filled. Valid until it is finished or abandoned. */
+export class Place {
+  /** The ring's byte area. */
+  readonly area: Uint8Array;
+  /** Where the payload begins in `area`, a multiple of 16. */
+  offset = 0;
+  /** Bytes claimed. */
+  size = 0;
+
+  /**
+   * Made by a writer.
+   *
+   * @internal
+   */
+  constructor(ring: RingWriter) {
+    this.area = ring.bytes;
+  }
+
+  /** The claimed bytes as a view of their own, made anew each time. */
+  get payload(): Uint8Array {
+    return this.area.subarray(this.offset, this.offset + this.size);
+  }
+}
+
+/** A frame lent to be read: a whole message, or one chunk. Valid until `release`. */
+export class Lent {
+  /** The memory that holds the payload. */
+  area: Uint8Array;
+  /** Where the payload begins in `area`. */
+  offset = 0;
+  /** Payload bytes lent; those of a chunk do not count its preamble. */
+  size = 0;
+  /** Whether the message begins here. */
+  first = true;
+  /** Whether the message ends here. */
+  last = true;
+  /** Bytes of the whole message. */
+  total = 0;
+  /** The kind of the message; 1 is data. */
+  kind = 0;
+  /** The codec of the message. */
+  codec = 0;
+  /** The tag of the message. */
+  tag = 0;
+
+  /**
+   * Made by a reader.
+   *
+   * @internal
+   */
+  constructor(ring: RingReader) {
+    this.area = ring.bytes;
+  }
+
+  /** The lent bytes as a view of their own, made anew each time. */
+  get payload(): Uint8Array {
+    return this.area.subarray(this.offset, this.offset + this.size);
+  }
+
+  /**
+   * Shows the frame that a ring stands before.
+   *
+   * @internal
+   */
+  show(ring: RingReader, frame: FrameReader): void {
+    this.area = ring.bytes;
+    this.offset = ring.payload + frame.preamble;
+    this.size = frame.size - frame.preamble;
+    this.first = (frame.flags & FRAME_FLAG_FIRST) !== 0;
+    this.last = (frame.flags & FRAME_FLAG_LAST) !== 0;
+    this.total = frame.total;
+    this.kind = frame.kind;
+    this.codec = frame.codec;
+    this.tag = frame.tag >>> 0;
+  }
+
+  /**
+   * Shows a message that was taken out of the ring before.
+   *
+   * @internal
+   */
+  showCopy(payload: Uint8Array, kind: number, codec: number, tag: number): void {
+    this.area = payload;
+    this.offset = 0;
+    this.size = this.total = payload.length;
+    this.first = this.last = true;
+    this.kind = kind;
+    this.codec = codec;
+    this.tag = tag;
+  }
+}

@@ -1,0 +1,454 @@
+/**
+ * The reading end of a pipe. See `spec/pipe.md`.
+ *
+ * @module
+ */
+
+import { copyInto, Decoder, encodeJson } from "./codec.ts";
+import { Endpoint, type Stats } from "./wait_endpoint.ts";
+import { MessageError } from "./error.ts";
+import type { Channel } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
+import { Lent } from "./pipe_lend.ts";
+import { deadlineOf, findRing, Link } from "./pipe.ts";
+import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
+import { ENDED, IN_PARTS, IN_RING, LEND, NOTHING, Receiver, requireFit } from "./pipe_receiver.ts";
+import { requireTimeout, type Segment } from "./segment.ts";
+import { Turns, type Waitable } from "./wait.ts";
+
+/** No message, where `undefined` would be the end of the stream. */
+const NONE: unique symbol = Symbol("none");
+/** An event-loop reader gives way to timers and rendering after so long. */
+const YIELD_MS = 8;
+/** Messages between two looks at the clock. */
+const STREAK = 64;
+
+/**
+ * Reads messages from a ring. All methods belong to the thread that attached it.
+ *
+ * `undefined` means that there is nothing yet, or, when `ended` is true, that nothing will come.
+ *
+ * @typeParam T What it reads. Nothing checks that the peer writes that.
+ *
+ * @example
+ * ```ts
+ * import { Reader, Segment, Writer } from "@millrace/millrace";
+ *
+ * const segment = Segment.allocate({
+ *   endpoints: 2,
+ *   channels: [{ writer: 0, reader: 1, capacity: 4096 }],
+ * });
+ * using writer = Writer.attach<string>(segment); // usually in another thread
+ * using reader = Reader.attach<string>(segment);
+ * writer.write("hello");
+ * console.log(reader.read({ timeout: 100 })); // "hello"
+ * console.log(reader.tryRead(), reader.ended); // undefined false
+ * ```
+ */
+export class Reader<T = unknown> {
+  readonly #link: Link;
+  readonly #receiver: Receiver;
+  readonly #decoder: Decoder = new Decoder();
+  readonly #turns: Turns = new Turns();
+  /** Elements of a batch that are not read yet. */
+  #batch: readonly unknown[] = [];
+  #batchIndex = 0;
+  #batchTag = 0;
+  /** What came in while a port waited for room: messages and errors. */
+  readonly #inbox: (Message | MessageError)[] = [];
+  #inboxSize = 0;
+  readonly #lent: Lent;
+  /** Whether the lent frame is in the ring, and has to be given back there. */
+  #isLentInRing = false;
+  #yielded = 0;
+  #streak = 0;
+  // Made once: the verbs that may wait allocate nothing for a message that is there.
+  readonly #value = (): T | typeof NONE | undefined => this.#takeValue();
+  readonly #message = (): Message | typeof NONE | undefined => this.#takeMessage();
+  readonly #frameLent = (): Lent | typeof NONE | undefined => this.#takeLent();
+
+  /**
+   * Joins a ring to an attached endpoint; for ports. Use `Reader.attach`.
+   *
+   * @internal
+   */
+  constructor(link: Link, channel: Channel, options: ReaderOptions = {}) {
+    this.#link = link;
+    this.#receiver = new Receiver(link, channel, options);
+    this.#lent = new Lent(this.#receiver.ring);
+  }
+
+  /**
+   * Attaches the reading endpoint of a ring: the one with index `channel`, by default the first.
+   *
+   * @throws {SegmentError} `segment.channel` or `segment.endpoint`.
+   */
+  static attach<T = unknown>(
+    segment: Segment,
+    options: ReaderOptions & { readonly channel?: number | undefined } = {},
+  ): Reader<T> {
+    const channel = findRing(segment, options.channel, () => true);
+    const endpoint = Endpoint.attach(segment, channel.reader, options);
+    return new Reader<T>(new Link(endpoint, channel.writer), channel, options);
+  }
+
+  /** Whether the end of the stream was reached: every later read returns `undefined`. */
+  get ended(): boolean {
+    return this.#receiver.ended && this.#inbox.length === 0 &&
+      this.#batchIndex === this.#batch.length;
+  }
+
+  /** What this endpoint has counted. */
+  get stats(): Stats {
+    return this.#link.endpoint.stats;
+  }
+
+  /** The tag of the message that was read last. */
+  get tag(): number {
+    return this.#receiver.tag;
+  }
+  /** The codec of the message that was read last, as a number. */
+  get codec(): number {
+    return this.#receiver.codec;
+  }
+  /** The kind of the message that was read last. */
+  get kind(): number {
+    return this.#receiver.kind;
+  }
+  /**
+   * Reads one message and blocks until there is one. `undefined` at the timeout, which loses
+   * nothing, and at the end of the stream.
+   *
+   * @throws {MessageError} if a message was lost; the next call goes on behind it.
+   * @throws {PeerClosedError} if everything is read and the writer has closed without an `end`.
+   * @throws {PeerFailedError} if everything is read and the writer is marked failed.
+   * @throws {ClosedError} if everything is read and this end was closed or marked failed.
+   * @throws {CorruptError} if the writer broke the ring; again from every later call.
+   */
+  read(options?: WaitOptions): T | undefined {
+    const value = this.#takeValue();
+    return value !== NONE ? value : this.#block(this.#value, options);
+  }
+
+  /** Reads one message if there is one. */
+  tryRead(): T | undefined {
+    return this.#try(this.#value);
+  }
+
+  /** `read` without blocking. Calls are served in order. */
+  readAsync(options?: WaitOptions): Promise<T | undefined> {
+    return this.#wait(this.#value, options);
+  }
+
+  /** Reads one message as it is, a batch as one, and blocks until there is one. */
+  readMessage(options?: WaitOptions): Message | undefined {
+    const message = this.#takeMessage();
+    return message !== NONE ? message : this.#block(this.#message, options);
+  }
+
+  /** Reads one message as it is, if there is one. */
+  tryReadMessage(): Message | undefined {
+    return this.#try(this.#message);
+  }
+
+  /** `readMessage` without blocking. */
+  readMessageAsync(options?: WaitOptions): Promise<Message | undefined> {
+    return this.#wait(this.#message, options);
+  }
+
+  /**
+   * Copies one message into `target`, allocating nothing for a message of one frame, and returns
+   * its size; `kind`, `codec` and `tag` are then those of the message. Blocks until there is one.
+   *
+   * @throws {RangeError} if the message is larger than `target`; it stays, to be read again.
+   */
+  readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
+    try {
+      const size = this.#takeInto(target);
+      return size !== NONE ? size : this.#block(() => this.#takeInto(target), options);
+    } finally {
+      this.#receiver.leave(target);
+    }
+  }
+
+  /** The same, if there is a message. */
+  tryReadInto(target: Uint8Array): number | undefined {
+    try {
+      return this.#try(() => this.#takeInto(target));
+    } finally {
+      this.#receiver.leave(target);
+    }
+  }
+
+  /**
+   * Lends the payload of the next frame where it lies, a whole message or a chunk of one, and
+   * blocks until there is one. For trusted peers: they can write to it. End with `release`.
+   */
+  peek(options?: WaitOptions): Lent | undefined {
+    const lent = this.#takeLent();
+    return lent !== NONE ? lent : this.#block(this.#frameLent, options);
+  }
+
+  /** The same, if there is a frame. */
+  tryPeek(): Lent | undefined {
+    return this.#try(this.#frameLent);
+  }
+
+  /** Gives back what `peek` lent. */
+  release(): void {
+    if (!this.#receiver.lent) throw new TypeError("Cannot release: nothing is lent");
+    this.#receiver.lent = false;
+    if (!this.#isLentInRing || this.#link.closed) return;
+    this.#receiver.releaseLent();
+  }
+
+  /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
+  close(): void {
+    this.dropInbox();
+    this.#link.close();
+  }
+
+  /** The same as `close`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /**
+   * Takes messages into the inbox while it has room, up to a count and a sum of bytes; for ports.
+   * Returns what to wait for to go on, or undefined when there is no more room or nothing to come.
+   *
+   * @internal
+   */
+  fillInbox(maxCount: number, maxSize: number): Waitable | undefined {
+    if (!this.#receiver.open) return undefined;
+    const before = this.#inbox.length;
+    while (this.#inbox.length < maxCount && this.#inboxSize < maxSize) {
+      try {
+        const found = this.#receiver.pull(undefined);
+        if (found === NOTHING || found === ENDED) break;
+        const message = this.#receiver.makeMessage(found);
+        this.#inboxSize += message.payload.length;
+        this.#inbox.push(message);
+      } catch (error) {
+        // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
+        if (!(error instanceof MessageError)) break;
+        this.#inbox.push(error);
+      }
+    }
+    this.#receiver.ring.flush(); // [port.publish_both]
+    if (this.#inbox.length > before) this.#link.endpoint.rouse();
+    return this.#receiver.open && this.#inbox.length < maxCount && this.#inboxSize < maxSize
+      ? this.#receiver.ring
+      : undefined;
+  }
+
+  /**
+   * Drops what was taken out of the ring and not delivered.
+   *
+   * @internal
+   */
+  dropInbox(): void {
+    this.#inbox.length = 0;
+    this.#batch = [];
+    this.#batchIndex = 0;
+    this.#receiver.drop();
+  }
+
+  #try<R>(take: () => R | typeof NONE | undefined): R | undefined {
+    for (;;) {
+      const taken = take();
+      if (taken !== NONE) return taken as R;
+      if (!this.#receiver.more()) return undefined;
+    }
+  }
+
+  #block<R>(take: () => R | typeof NONE | undefined, options?: WaitOptions): R | undefined {
+    const timeout = requireTimeout(options?.timeout, Infinity);
+    options?.signal?.throwIfAborted();
+    const { endpoint, peer } = this.#link;
+    let deadline = -1;
+    for (;;) {
+      if (!this.#receiver.more()) {
+        if (timeout === 0) return undefined;
+        if (deadline < 0) deadline = deadlineOf(timeout); // [wait.deadline]
+        this.#receiver.ring.flush(); // [ring.release_all]
+        if (!endpoint.wait(this.#receiver.ring, undefined, peer, deadline)) return undefined;
+      }
+      const taken = take();
+      if (taken !== NONE) return taken as R;
+      if (timeout !== Infinity && deadline >= 0 && performance.now() >= deadline) return undefined;
+    }
+  }
+
+  async #wait<R>(
+    take: () => R | typeof NONE | undefined,
+    options?: WaitOptions,
+  ): Promise<R | undefined> {
+    const timeout = requireTimeout(options?.timeout, Infinity);
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    const { endpoint, peer } = this.#link;
+    const deadline = deadlineOf(timeout);
+    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
+    try {
+      for (;;) {
+        const taken = take();
+        if (taken !== NONE) {
+          if (++this.#streak % STREAK === 0) await this.#yield();
+          return taken as R;
+        }
+        if (this.#receiver.more()) continue;
+        this.#receiver.ring.flush();
+        this.#yielded = -1;
+        const found = await endpoint.waitAsync(
+          this.#receiver.ring,
+          undefined,
+          peer,
+          deadline,
+          signal,
+        );
+        if (!found) return undefined;
+      }
+    } finally {
+      this.#turns.give();
+    }
+  }
+
+  /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
+  async #yield(): Promise<void> {
+    const now = performance.now();
+    if (this.#yielded < 0) this.#yielded = now;
+    if (now - this.#yielded < YIELD_MS) return;
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    this.#yielded = performance.now();
+  }
+
+  #takeValue(): T | typeof NONE | undefined {
+    if (this.#batchIndex < this.#batch.length) return this.#nextOfBatch() as T;
+    if (this.#inbox.length > 0) return this.#decode(this.#shiftInbox()) as T;
+    const found = this.#receiver.pull(undefined);
+    if (found === NOTHING) return NONE;
+    if (found === ENDED) return undefined;
+    if (found === IN_PARTS || this.#receiver.codec === layout.CODEC_BYTES) {
+      return this.#decode(this.#receiver.makeMessage(found)) as T;
+    }
+    const { bytes, words, payload } = this.#receiver.ring;
+    // The copy is made and the room given back before anything is decoded.
+    const copy = this.#decoder.take(bytes, words, payload, this.#receiver.frame.size);
+    this.#receiver.ring.release();
+    return this.#decodePayload(copy) as T;
+  }
+
+  #decode(message: Message): unknown {
+    this.#receiver.note(message.kind, message.codec, message.tag);
+    return this.#decodePayload(message.payload);
+  }
+
+  #decodePayload(payload: Uint8Array): unknown {
+    switch (this.#receiver.codec) {
+      case layout.CODEC_BYTES:
+        return payload;
+      case layout.CODEC_TEXT:
+        return this.#decoder.text(payload);
+      case layout.CODEC_JSON:
+        return this.#decoder.json(payload);
+      case layout.CODEC_JSON_BATCH:
+        this.#batch = this.#decoder.batch(payload);
+        this.#batchIndex = 0;
+        this.#batchTag = this.#receiver.tag;
+        return this.#nextOfBatch();
+      default: // [codec.unknown]
+        throw new MessageError(
+          "message.codec",
+          `Cannot read message: codec ${this.#receiver.codec}`,
+        );
+    }
+  }
+
+  /** [codec.batch_read] */
+  #nextOfBatch(): unknown {
+    this.#receiver.note(layout.FRAME_KIND_DATA, layout.CODEC_JSON, this.#batchTag);
+    return this.#batch[this.#batchIndex++];
+  }
+
+  #takeMessage(): Message | typeof NONE | undefined {
+    const waiting = this.#takeWaiting();
+    if (waiting !== undefined) return waiting;
+    const found = this.#receiver.pull(undefined);
+    if (found === NOTHING) return NONE;
+    if (found === ENDED) return undefined;
+    return this.#receiver.makeMessage(found);
+  }
+
+  #takeInto(target: Uint8Array): number | typeof NONE | undefined {
+    const waiting = this.#peekWaiting();
+    if (waiting !== undefined) {
+      requireFit(waiting.payload.length, target);
+      this.#takeWaiting();
+      target.set(waiting.payload);
+      return waiting.payload.length;
+    }
+    const found = this.#receiver.pull(target);
+    if (found === NOTHING) return NONE;
+    if (found === ENDED) return undefined;
+    const { size, total } = this.#receiver.frame;
+    if (found === IN_PARTS) {
+      if (this.#receiver.parts !== target) target.set(this.#receiver.parts);
+      this.#receiver.drop();
+      return total;
+    }
+    const { bytes, words, payload } = this.#receiver.ring;
+    copyInto(bytes, words, payload, size, target);
+    this.#receiver.ring.release();
+    return size;
+  }
+
+  #takeLent(): Lent | typeof NONE | undefined {
+    if (this.#receiver.lent) throw new TypeError("Cannot peek: a frame is lent already");
+    const waiting = this.#takeWaiting();
+    if (waiting !== undefined) {
+      this.#lent.showCopy(waiting.payload, waiting.kind, waiting.codec, waiting.tag);
+      this.#isLentInRing = false;
+    } else {
+      const found = this.#receiver.pull(LEND);
+      if (found === NOTHING) return NONE;
+      if (found === ENDED) return undefined;
+      this.#isLentInRing = found === IN_RING;
+      if (found === IN_PARTS) {
+        const { payload, kind, codec, tag } = this.#receiver.makeMessage(found);
+        this.#lent.showCopy(payload, kind, codec, tag);
+      } else {
+        this.#lent.show(this.#receiver.ring, this.#receiver.frame);
+      }
+    }
+    this.#receiver.lent = true;
+    return this.#lent;
+  }
+
+  /** The next message of a batch or of the inbox, left where it is. */
+  #peekWaiting(): Message | undefined {
+    if (this.#batchIndex < this.#batch.length) {
+      const payload = encodeJson(this.#batch[this.#batchIndex]);
+      const codec = layout.CODEC_JSON;
+      return { kind: layout.FRAME_KIND_DATA, codec, tag: this.#batchTag, payload };
+    }
+    if (this.#inbox[0] instanceof MessageError) this.#shiftInbox();
+    return this.#inbox[0] as Message | undefined;
+  }
+
+  #takeWaiting(): Message | undefined {
+    const message = this.#peekWaiting();
+    if (message === undefined) return undefined;
+    if (this.#batchIndex < this.#batch.length) this.#batchIndex++;
+    else this.#shiftInbox();
+    this.#receiver.note(message.kind, message.codec, message.tag);
+    return message;
+  }
+
+  #shiftInbox(): Message {
+    const message = this.#inbox.shift()!;
+    if (message instanceof MessageError) throw message;
+    this.#inboxSize -= message.payload.length;
+    return message;
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * Puts messages together from the frames of a ring, and says what became of those that cannot be.
+ * The reader's lower half. See `spec/pipe.md`.
+ *
+ * @module
+ */
+
+import { copyOut } from "./codec.ts";
+import { MessageError } from "./error.ts";
+import { FrameReader, WHOLE } from "./frame.ts";
+import { type Channel, requireInteger } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
+import { type Link, MAX_MESSAGE_SIZE, MAX_MESSAGE_SIZE_MAX, type Message } from "./pipe.ts";
+import type { ReaderOptions } from "./pipe.ts";
+import { RingReader } from "./ring.ts";
+
+/** What `pull` found: nothing, a frame still in the ring, a message in `parts`, the end. */
+export const NOTHING = 0;
+export const IN_RING = 1;
+export const IN_PARTS = 2;
+export const ENDED = 3;
+
+/** What happens to the multipart message in progress. */
+const IDLE = 0;
+const COLLECTING = 1;
+const LENDING = 2;
+
+/** Instead of a target: frames are lent where they lie. */
+export const LEND: unique symbol = Symbol("lend");
+
+/** No parts. */
+const EMPTY: Uint8Array = new Uint8Array(0);
+
+/** What `pull` does with messages: collects them in fresh memory, in the caller's, or lends. */
+export type Target = Uint8Array | typeof LEND | undefined;
+
+/** Receives messages; one for each reader. */
+export class Receiver {
+  readonly ring: RingReader;
+  /** The frame that the ring stands before. */
+  readonly frame: FrameReader;
+  /** Kind, codec and tag of the message that `pull` found last. */
+  kind = 0;
+  codec = 0;
+  tag = 0;
+  /** Whether `end` was read. */
+  ended = false;
+  /** Whether a frame is lent; nothing can be received meanwhile. */
+  lent = false;
+  /** The message in progress, or the one that is complete. */
+  parts: Uint8Array = EMPTY;
+  readonly #link: Link;
+  readonly #calls: boolean;
+  #progress = IDLE;
+  #fault: unknown = undefined;
+
+  constructor(link: Link, channel: Channel, options: ReaderOptions) {
+    const { maxMessageSize = MAX_MESSAGE_SIZE, calls = false } = options;
+    requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
+    this.#link = link;
+    this.#calls = calls;
+    this.frame = new FrameReader(maxMessageSize);
+    this.ring = new RingReader(link.endpoint, channel, this.frame);
+  }
+
+  /** Whether messages can still be received, and collected, in this state. */
+  get open(): boolean {
+    return !this.lent && !this.ended && this.#fault === undefined && this.#progress !== LENDING;
+  }
+
+  /** Loads once and takes what that shows, up to the first whole message. [ring.one_load] */
+  pull(target: Target): number {
+    if (this.#fault !== undefined) throw this.#fault;
+    if (this.ended) return ENDED;
+    if (this.#link.closed) throw this.#link.ownError("read");
+    if (this.lent) throw new TypeError("Cannot read: a frame is lent");
+    const ring = this.ring;
+    try {
+      for (let loaded = false;; loaded = true) {
+        while (ring.next()) {
+          const found = this.#arrive(target);
+          if (found !== NOTHING) return found;
+        }
+        if (loaded || !ring.load()) return NOTHING;
+      }
+    } catch (thrown) {
+      throw this.#keepFault(thrown);
+    }
+  }
+
+  /** [pipe.fault] The first fault is kept and reported by every later call. */
+  #keepFault(thrown: unknown): unknown {
+    const error = this.#link.fault("read", thrown);
+    if (error !== thrown) {
+      this.#fault = error;
+      this.parts = EMPTY;
+    }
+    return error;
+  }
+
+  /** Handles one frame of a message, or the end. */
+  #arrive(target: Target): number {
+    const frame = this.frame;
+    if (frame.kind === layout.FRAME_KIND_END) return this.#arriveEnd();
+    if (frame.flags !== WHOLE) return this.#arriveChunk(target);
+    this.#admit(frame.size);
+    if (target instanceof Uint8Array) requireFit(frame.size, target);
+    this.note(frame.kind, frame.codec, frame.tag);
+    return IN_RING;
+  }
+
+  #arriveEnd(): number {
+    const frame = this.frame;
+    const cut = frame.inProgress && !frame.dropped;
+    this.ended = true;
+    this.parts = EMPTY;
+    this.ring.release();
+    if (!cut) return ENDED;
+    // [pipe.truncated]
+    throw new MessageError("message.truncated", "Cannot read message: the stream ended inside it");
+  }
+
+  #arriveChunk(target: Target): number {
+    const frame = this.frame;
+    const first = frame.flags === layout.FRAME_FLAG_FIRST;
+    if (first) this.#admit(frame.total);
+    else if (frame.dropped) return this.#skip();
+    if ((frame.flags & layout.FRAME_FLAG_CANCEL) !== 0) {
+      this.#refuse("message.cancelled", "its writer gave up");
+    }
+    if (first) this.#beginParts(target);
+    const last = (frame.flags & layout.FRAME_FLAG_LAST) !== 0;
+    if (this.#progress === LENDING) {
+      if (target !== LEND) throw new TypeError("Cannot read: a message is lent in part");
+      this.note(frame.kind, frame.codec, frame.tag);
+      return IN_RING;
+    }
+    // A message of which a part is collected already, by a call whose time was up or by a write
+    // that waited, is collected to its end, and lent from there.
+    if (target instanceof Uint8Array) requireFit(frame.total, target);
+    const { bytes, payload } = this.ring;
+    const from = payload + frame.preamble;
+    // Before `release`, which counts this part.
+    const at = first ? 0 : frame.received;
+    this.parts.set(bytes.subarray(from, payload + frame.size), at);
+    this.ring.release();
+    if (!last) return NOTHING;
+    this.#progress = IDLE;
+    this.note(frame.kind, frame.codec, frame.tag);
+    return IN_PARTS;
+  }
+
+  #beginParts(target: Target): void {
+    const { total } = this.frame;
+    if (target === LEND) this.#progress = LENDING;
+    else {
+      if (target !== undefined) requireFit(total, target);
+      this.parts = target ?? new Uint8Array(total);
+      this.#progress = COLLECTING;
+    }
+  }
+
+  /**
+   * Drops a message at its first frame, before anything is allocated for it, when this reader does
+   * not take it. [pipe.unknown_kind] [pipe.limit]
+   */
+  #admit(total: number): void {
+    const { kind, limit } = this.frame;
+    if (kind !== layout.FRAME_KIND_DATA && !this.#calls) {
+      this.#refuse("message.kind", `its kind is ${kind}`);
+    }
+    if (total > limit) this.#refuse("message.size", `it has ${total} bytes`);
+  }
+
+  #skip(): number {
+    this.ring.release();
+    return NOTHING;
+  }
+
+  /** Drops the frame and what was collected of its message, and reports it. */
+  #refuse(code: MessageError["code"], why: string): never {
+    this.ring.release();
+    // What comes of it behind this frame is not reported again.
+    this.frame.dropped = true;
+    this.parts = EMPTY;
+    this.#progress = IDLE;
+    throw new MessageError(code, `Cannot read message: ${why}`);
+  }
+
+  /** Takes the caller's storage out of use: when the call returns, it is the caller's again. */
+  leave(target: Uint8Array): void {
+    if (this.parts === target) this.parts = target.slice(0, this.frame.total);
+  }
+
+  /** Nothing was found: throws if nothing can come; true if there is more to take after all. */
+  more(): boolean {
+    const own = this.#link.ownError("read");
+    if (own !== undefined) throw own;
+    const error = this.#link.peerError("read");
+    if (error === undefined) return false;
+    try {
+      // [pipe.look_again] What the peer published before it went must not be lost.
+      if (this.ring.load()) return true;
+    } catch (thrown) {
+      throw this.#keepFault(thrown);
+    }
+    throw error;
+  }
+
+  /** The message that `pull` found, in memory of its own. */
+  makeMessage(found: number): Message {
+    let payload = this.parts;
+    if (found === IN_RING) {
+      payload = copyOut(this.ring.bytes, this.ring.payload, this.frame.size);
+      this.ring.release();
+    }
+    this.parts = EMPTY;
+    return { kind: this.kind, codec: this.codec, tag: this.tag, payload };
+  }
+  /** Remembers what the message is. */
+  note(kind: number, codec: number, tag: number): void {
+    this.kind = kind;
+    this.codec = codec;
+    this.tag = tag >>> 0;
+  }
+
+  /** Gives back the frame that was lent. */
+  releaseLent(): void {
+    if ((this.frame.flags & layout.FRAME_FLAG_LAST) !== 0) this.#progress = IDLE;
+    this.ring.release();
+  }
+
+  /** Gives up the parts that were collected. */
+  drop(): void {
+    this.parts = EMPTY;
+  }
+}
+
+/** Throws unless the message fits the memory that the caller gave. */
+export function requireFit(size: number, target: Uint8Array): void {
+  if (size <= target.length) return;
+  throw new RangeError(`Cannot read message of ${size} bytes into ${target.length}`);
+}

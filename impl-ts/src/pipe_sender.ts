@@ -1,0 +1,134 @@
+/**
+ * Places messages in a ring, whole or in chunks, without ever waiting. The writer's lower half.
+ * See `spec/pipe.md`.
+ *
+ * @module
+ */
+
+import { Encoder } from "./codec.ts";
+import { extentOf, packKind, WHOLE } from "./frame.ts";
+import type { Channel } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
+import type { Link } from "./pipe.ts";
+import { NO_ROOM, RingWriter } from "./ring.ts";
+
+const { FRAME_HEADER_SIZE, MESSAGE_PREAMBLE_SIZE, RING_RESERVE } = layout;
+/** Smallest extent of a chunk: a header and one byte, or a header and the preamble. */
+const LEAST_CHUNK = 2 * layout.FRAME_ALIGN;
+
+/** Sends the message that its encoder holds; one for each writer. */
+export class Sender {
+  readonly ring: RingWriter;
+  readonly encoder: Encoder = new Encoder();
+  /** Largest payload of one frame. */
+  readonly largestFrame: number;
+  readonly #link: Link;
+  readonly #chunk: number;
+  /** The message under way: `#sent` is -1 before its first frame. */
+  #kind = 0;
+  #tag = 0;
+  #sent = -1;
+  /** The message that was given up, for a cancel: its kind is 0 for none. */
+  #owedKind = 0;
+  #owedCodec = 0;
+  #owedTag = 0;
+
+  constructor(link: Link, channel: Channel) {
+    this.#link = link;
+    this.ring = new RingWriter(link.endpoint, channel);
+    this.largestFrame = (channel.dataSize >> 1) - FRAME_HEADER_SIZE;
+    // A quarter, so that writing the next chunk overlaps with reading the last.
+    this.#chunk = channel.dataSize >> 2;
+  }
+
+  /** Whether the message could be placed at once in an empty ring, at whatever position. */
+  get fitsAtOnce(): boolean {
+    const { size } = this.encoder;
+    return size <= this.largestFrame || this.#worstCost(size) <= this.ring.capacity - RING_RESERVE;
+  }
+
+  /** Begins the message that the encoder holds. */
+  start(kind: number, tag: number): void {
+    this.#kind = kind;
+    this.#tag = tag;
+    this.#sent = -1;
+  }
+
+  /** Places what there is room for of the message under way; true when all of it is placed. */
+  advance(): boolean {
+    try {
+      if (!this.placeCancel()) return false;
+      const { size, codec } = this.encoder;
+      if (size > this.largestFrame) return this.#advanceChunks();
+      const ring = this.ring;
+      const at = ring.claim(size);
+      if (at === NO_ROOM) return false;
+      this.encoder.copy(0, size, ring.bytes, ring.words, at);
+      ring.finish(size, packKind(this.#kind, WHOLE, codec), this.#tag);
+      return true;
+    } catch (thrown) {
+      throw this.#link.fault("write", thrown);
+    }
+  }
+
+  #advanceChunks(): boolean {
+    const ring = this.ring;
+    const { size, codec } = this.encoder;
+    for (;;) {
+      const first = this.#sent < 0;
+      const from = first ? 0 : this.#sent;
+      const head = FRAME_HEADER_SIZE + (first ? MESSAGE_PREAMBLE_SIZE : 0);
+      const part = Math.min(size - from, this.#chunkExtent() - head);
+      const payload = part + head - FRAME_HEADER_SIZE;
+      let at = ring.claim(payload);
+      if (at === NO_ROOM) return false;
+      if (first) {
+        const word = at >> 2;
+        ring.words[word] = size;
+        ring.words[word + 1] = 0;
+        ring.words[word + 2] = 0;
+        ring.words[word + 3] = 0;
+        at += MESSAGE_PREAMBLE_SIZE;
+      }
+      this.encoder.copy(from, part, ring.bytes, ring.words, at);
+      this.#sent = from + part;
+      const last = this.#sent === size;
+      const flags = first ? layout.FRAME_FLAG_FIRST : last ? layout.FRAME_FLAG_LAST : 0;
+      ring.finish(payload, packKind(this.#kind, flags, codec), this.#tag);
+      if (last) return true;
+    }
+  }
+
+  /** Extent of the next chunk: up to the end of the byte area where that spares a pad. */
+  #chunkExtent(): number {
+    const { toEnd } = this.ring;
+    return toEnd >= LEAST_CHUNK && toEnd < this.#chunk ? toEnd : this.#chunk;
+  }
+
+  /** Most bytes that a multipart message can take, whatever the position it begins at. */
+  #worstCost(size: number): number {
+    const bytes = size + MESSAGE_PREAMBLE_SIZE;
+    // Full chunks, and one more: where the end of the byte area cuts one in two, or a pad of 16.
+    const chunks = Math.ceil(bytes / (this.#chunk - FRAME_HEADER_SIZE)) + 1;
+    return extentOf(bytes) + (chunks - 1) * FRAME_HEADER_SIZE;
+  }
+
+  /** Places an owed cancel. False: no room. [pipe.owed] */
+  placeCancel(): boolean {
+    if (this.#owedKind === 0) return true;
+    if (this.ring.claim(0) === NO_ROOM) return false;
+    const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
+    this.ring.finish(0, packKind(this.#owedKind, flags, this.#owedCodec), this.#owedTag);
+    this.#owedKind = 0;
+    return true;
+  }
+
+  /** Gives the message under way up; what is placed of it must be cancelled. */
+  owe(): void {
+    if (this.#sent < 0) return;
+    this.#owedKind = this.#kind;
+    this.#owedCodec = this.encoder.codec;
+    this.#owedTag = this.#tag;
+    this.#sent = -1;
+  }
+}

@@ -1,0 +1,461 @@
+/**
+ * The writing end of a pipe. See `spec/pipe.md`.
+ *
+ * @module
+ */
+
+import type { CodecName } from "./codec.ts";
+import { Endpoint, type Stats } from "./wait_endpoint.ts";
+import { ClosedError, PeerFailedError, TimeoutError } from "./error.ts";
+import { packKind, WHOLE } from "./frame.ts";
+import { type Channel, requireInteger } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
+import { Place } from "./pipe_lend.ts";
+import { deadlineOf, findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
+import type { WriterOptions } from "./pipe.ts";
+import { NO_ROOM } from "./ring.ts";
+import { requireTimeout, type Segment } from "./segment.ts";
+import { Sender } from "./pipe_sender.ts";
+import { Turns, type Waitable } from "./wait.ts";
+
+/** Most values in a batch, and the size from which on fewer are packed: more gains nothing. */
+const RUN_COUNT = 16;
+const RUN_SIZE = 4096;
+
+/** What a port does while it waits for room: it takes what arrives into its inbox. */
+export interface Idle {
+  /** Takes in what is there; returns what to wait for as well, undefined when the inbox is full. */
+  fill(): Waitable | undefined;
+}
+
+/** What a claimed message is. */
+export interface ClaimOptions extends WaitOptions {
+  /** Default 0: bytes. 3, a batch, and the application's own from 128 on are allowed. */
+  readonly codec?: number | undefined;
+  /** The application's own number. Default 0. */
+  readonly tag?: number | undefined;
+}
+
+/**
+ * Writes messages into a ring. All methods belong to the thread that attached it.
+ *
+ * @typeParam T What it writes.
+ *
+ * @example
+ * ```ts
+ * import { Reader, Segment, Writer } from "@millrace/millrace";
+ *
+ * const segment = Segment.allocate({
+ *   endpoints: 2,
+ *   channels: [{ writer: 0, reader: 1, capacity: 4096 }],
+ * });
+ * using writer = Writer.attach<{ n: number }>(segment);
+ * using reader = Reader.attach<{ n: number }>(segment); // usually in another thread
+ * writer.write({ n: 1 });
+ * writer.end();
+ * for (let m; (m = reader.read()) !== undefined;) console.log(m.n); // 1
+ * ```
+ */
+export class Writer<T = unknown> {
+  readonly #link: Link;
+  readonly #sender: Sender;
+  readonly #codec: CodecName;
+  readonly #idle: Idle | undefined;
+  readonly #turns: Turns = new Turns();
+  #ended = false;
+  /** How many values `writeMany` tries to pack next. */
+  #run = RUN_COUNT;
+  /** The open claim: its size, or -1. */
+  #claimed = -1;
+  #claimedKind = 0;
+  #claimedTag = 0;
+  readonly #place: Place;
+
+  /**
+   * Joins a ring to an attached endpoint; for ports. Use `Writer.attach`.
+   *
+   * @internal
+   */
+  constructor(link: Link, channel: Channel, options: WriterOptions = {}, idle?: Idle) {
+    const codec = options.codec ?? "json";
+    if (codec !== "json" && codec !== "text" && codec !== "bytes") {
+      throw new TypeError(`codec must be "json", "text" or "bytes": ${codec}`);
+    }
+    this.#link = link;
+    this.#sender = new Sender(link, channel);
+    this.#place = new Place(this.#sender.ring);
+    this.#codec = codec;
+    this.#idle = idle;
+  }
+
+  /**
+   * Attaches the writing endpoint of a ring: the one with index `channel`, by default the first.
+   *
+   * @throws {SegmentError} `segment.channel` or `segment.endpoint`.
+   */
+  static attach<T = unknown>(
+    segment: Segment,
+    options: WriterOptions & { readonly channel?: number | undefined } = {},
+  ): Writer<T> {
+    const channel = findRing(segment, options.channel, () => true);
+    const endpoint = Endpoint.attach(segment, channel.writer, options);
+    return new Writer<T>(new Link(endpoint, channel.reader), channel, options);
+  }
+
+  /** Whether `end` was called. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** What this endpoint has counted. */
+  get stats(): Stats {
+    return this.#link.endpoint.stats;
+  }
+
+  /**
+   * Writes one message, and blocks while there is no room for it.
+   *
+   * @throws {TimeoutError} at the timeout; the reader drops what was written of the message.
+   * @throws {PeerClosedError} if the reader has closed.
+   * @throws {PeerFailedError} if the reader is marked failed.
+   * @throws {ClosedError} if this end is closed, failed or ended.
+   * @throws {CorruptError} if the reader broke the ring.
+   * @throws {TypeError} if the codec cannot carry the value.
+   */
+  write(value: T, options?: WaitOptions): void {
+    this.#begin(options);
+    this.#sender.encoder.encode(value, this.#codec);
+    this.#send(layout.FRAME_KIND_DATA, 0, options);
+  }
+
+  /**
+   * Writes one message if there is room for all of it, and returns whether it did. Never waits.
+   *
+   * @throws {RangeError} if the message could not be written at once even to an empty ring.
+   */
+  tryWrite(value: T): boolean {
+    this.#check();
+    if (this.#turns.busy) return false;
+    this.#sender.encoder.encode(value, this.#codec);
+    return this.#trySend(layout.FRAME_KIND_DATA, 0);
+  }
+
+  /**
+   * Writes one message without blocking. Messages keep the order of the calls. The promise settles
+   * when all of the message is in the ring; until then, bytes given must not change.
+   */
+  async writeAsync(value: T, options?: WaitOptions): Promise<void> {
+    const encode = () => this.#sender.encoder.encode(value, this.#codec);
+    await this.#sendAsync(encode, layout.FRAME_KIND_DATA, 0, options);
+  }
+
+  /**
+   * Writes many messages, made visible together as far as there is room. With JSON, short runs are
+   * packed into batches, which takes half the time; the reader unpacks them.
+   */
+  writeMany(values: readonly T[], options?: WaitOptions): void {
+    this.#begin(options);
+    const deadline = new Deadline(options);
+    for (let index = 0; index < values.length;) {
+      index += this.#encodeRun(values, index);
+      this.#sender.start(layout.FRAME_KIND_DATA, 0);
+      while (!this.#sender.advance()) this.#waitRoom(deadline);
+    }
+    this.#sender.ring.publish();
+  }
+
+  /** Writes one message as it is, and blocks while there is no room. */
+  writeMessage(message: MessageInit, options?: WaitOptions): void {
+    this.#begin(options);
+    const { kind, tag } = this.#encodeMessage(message);
+    this.#send(kind, tag, options);
+  }
+
+  /** Writes one message as it is, if there is room for all of it. */
+  tryWriteMessage(message: MessageInit): boolean {
+    this.#check();
+    if (this.#turns.busy) return false;
+    const { kind, tag } = this.#encodeMessage(message);
+    return this.#trySend(kind, tag);
+  }
+
+  /**
+   * Lends the place of one message of up to `size` bytes, at most half the capacity less 16, and
+   * blocks while there is no room. Fill it, then `publish` or `abandon`.
+   *
+   * @throws {RangeError} if no frame can be so large.
+   */
+  claim(size: number, options?: ClaimOptions): Place {
+    this.#begin(options);
+    this.#prepareClaim(size, options);
+    if (!this.#tryClaim(size)) {
+      const deadline = new Deadline(options);
+      do this.#waitRoom(deadline); while (!this.#tryClaim(size));
+    }
+    return this.#place;
+  }
+
+  /** Lends a place if there is room; `undefined` if there is none. */
+  tryClaim(size: number, options?: ClaimOptions): Place | undefined {
+    this.#check();
+    if (this.#turns.busy) return undefined;
+    this.#prepareClaim(size, options);
+    return this.#tryClaim(size) ? this.#place : undefined;
+  }
+
+  /** Completes the claimed message with `size` bytes; it becomes visible at the next publish. */
+  finish(size?: number): void {
+    if (this.#claimed < 0) throw new TypeError("Cannot finish: nothing is claimed");
+    const bytes = size ?? this.#claimed;
+    requireInteger("size", bytes, 0, this.#claimed);
+    this.#sender.ring.finish(bytes, this.#claimedKind, this.#claimedTag);
+    this.#claimed = -1;
+  }
+
+  /** Completes the claimed message, if one is open, and makes all finished ones visible. */
+  publish(size?: number): void {
+    if (this.#claimed >= 0 || size !== undefined) this.finish(size);
+    if (!this.#link.closed) this.#sender.ring.publish();
+  }
+
+  /** Gives the claimed place back unused. */
+  abandon(): void {
+    if (this.#claimed < 0) throw new TypeError("Cannot abandon: nothing is claimed");
+    this.#claimed = -1;
+    this.#sender.ring.rewind(this.#sender.ring.tail);
+  }
+
+  /**
+   * Ends the stream: the reader gets everything written, then the end. Never waits, and does
+   * nothing the second time.
+   */
+  end(): void {
+    if (this.#ended) return;
+    this.#check();
+    if (this.#turns.busy) throw new TypeError("Cannot end: an asynchronous write is under way");
+    this.#guard(() => this.#sender.placeCancel());
+    this.#ended = true;
+    this.#sender.ring.finishEnd();
+    this.#sender.ring.publish();
+  }
+
+  /** Closes this endpoint now. What is published stays readable; waits end with `pipe.closed`. */
+  close(): void {
+    this.#link.close();
+  }
+
+  /** The same as `close`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #check(): void {
+    if (this.#claimed >= 0) throw new TypeError("Cannot write: a claim is open");
+    if (this.#link.closed) throw this.#link.ownError("write")!;
+    if (this.#ended) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
+    // [pipe.peer_gone] One load; the own state is looked at where the call would wait.
+    if (this.#link.peerGone()) throw this.#stateError();
+  }
+
+  #begin(options: WaitOptions | undefined): void {
+    this.#check();
+    options?.signal?.throwIfAborted();
+    if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
+  }
+
+  #stateError(): unknown {
+    return this.#link.ownError("write") ?? this.#link.peerError("write") ??
+      // It was final a moment ago. [segment.state_invalid]
+      new PeerFailedError("Cannot write: the peer's state changed", layout.REASON_SEGMENT_STATE);
+  }
+
+  /** Runs a step that may find a fault of the peer. */
+  #guard<R>(step: () => R): R {
+    try {
+      return step();
+    } catch (thrown) {
+      throw this.#link.fault("write", thrown);
+    }
+  }
+
+  #send(kind: number, tag: number, options: WaitOptions | undefined): void {
+    this.#sender.start(kind, tag);
+    if (!this.#sender.advance()) {
+      const deadline = new Deadline(options);
+      do this.#waitRoom(deadline); while (!this.#sender.advance());
+    }
+    this.#sender.ring.publish();
+  }
+
+  #trySend(kind: number, tag: number): boolean {
+    if (!this.#sender.fitsAtOnce) {
+      const { size } = this.#sender.encoder;
+      throw new RangeError(`Cannot write ${size} bytes at once: the ring is too small`);
+    }
+    const owed = this.#guard(() => this.#sender.placeCancel());
+    const before = this.#sender.ring.tail;
+    this.#sender.start(kind, tag);
+    const placed = owed && this.#sender.advance();
+    // [pipe.try_write] All frames or none: none of them is visible yet.
+    if (!placed) this.#sender.ring.rewind(before);
+    this.#sender.ring.publish();
+    return placed;
+  }
+
+  async #sendAsync(
+    encode: () => void,
+    kind: number,
+    tag: number,
+    options: WaitOptions | undefined,
+  ): Promise<void> {
+    this.#check();
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    const deadline = new Deadline(options);
+    if (this.#turns.tryTake()) encode();
+    else {
+      // Encoded at the call, as a copy, beside the message that is under way.
+      const active = this.#sender.encoder.save();
+      encode();
+      this.#sender.encoder.detach();
+      const own = this.#sender.encoder.save();
+      this.#sender.encoder.restore(active);
+      if (!await this.#turns.take(deadline.time, signal)) throw timedOut();
+      this.#sender.encoder.restore(own);
+    }
+    try {
+      this.#check();
+      this.#sender.start(kind, tag);
+      if (!this.#sender.advance()) this.#sender.encoder.detach();
+      else return this.#sender.ring.publish();
+      do await this.#waitRoomAsync(deadline, signal); while (!this.#sender.advance());
+      this.#sender.ring.publish();
+    } finally {
+      this.#turns.give();
+    }
+  }
+
+  /** Publishes, and waits until there may be room. Gives the message up at the deadline. */
+  #waitRoom(deadline: Deadline): void {
+    const other = this.#beforeWait();
+    const { endpoint, peer } = this.#link;
+    if (deadline.time === 0) this.#giveUp();
+    try {
+      if (endpoint.wait(this.#sender.ring, other, peer, deadline.time)) return;
+    } catch (error) {
+      this.#sender.owe();
+      throw error;
+    }
+    this.#giveUp();
+  }
+
+  async #waitRoomAsync(deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
+    const other = this.#beforeWait();
+    const { endpoint, peer } = this.#link;
+    try {
+      if (await endpoint.waitAsync(this.#sender.ring, other, peer, deadline.time, signal)) return;
+    } catch (error) {
+      this.#sender.owe();
+      throw error;
+    }
+    this.#giveUp();
+  }
+
+  #beforeWait(): Waitable | undefined {
+    this.#sender.ring.publish(); // [ring.publish_all]
+    const error = this.#link.ownError("write") ?? this.#link.peerError("write");
+    if (error !== undefined) throw error;
+    return this.#idle?.fill();
+  }
+
+  #giveUp(): never {
+    this.#sender.owe();
+    throw timedOut();
+  }
+
+  /** Encodes the next values as one payload and returns how many it took. */
+  #encodeRun(values: readonly T[], index: number): number {
+    let end = index;
+    const most = Math.min(values.length, index + this.#run);
+    while (this.#codec === "json" && end < most && isBatchable(values[end])) end++;
+    if (end - index > 1) {
+      this.#sender.encoder.encodeBatch(values.slice(index, end));
+      const { size } = this.#sender.encoder;
+      this.#run = size > RUN_SIZE ? (this.#run >> 1) || 1 : RUN_COUNT;
+      // [frame.batch_whole]
+      if (size <= this.#sender.largestFrame) return end - index;
+    }
+    this.#sender.encoder.encode(values[index], this.#codec);
+    if (this.#sender.encoder.size < RUN_SIZE / RUN_COUNT) this.#run = RUN_COUNT;
+    return 1;
+  }
+
+  #encodeMessage(message: MessageInit): { kind: number; tag: number } {
+    const { kind = layout.FRAME_KIND_DATA, codec = layout.CODEC_BYTES, tag = 0 } = message;
+    requireInteger("kind", kind, 0, 255);
+    requireKind(kind);
+    requireInteger("codec", codec, 0, 255);
+    requireInteger("tag", tag, 0, 0xffffffff);
+    const { payload } = message;
+    if (codec === layout.CODEC_JSON_BATCH && payload.length > this.#sender.largestFrame) {
+      throw new RangeError(`Cannot write a batch of ${payload.length} bytes: it takes one frame`);
+    }
+    this.#sender.encoder.source = payload;
+    this.#sender.encoder.size = payload.length;
+    this.#sender.encoder.codec = codec;
+    return { kind, tag };
+  }
+
+  #prepareClaim(size: number, options: ClaimOptions | undefined): void {
+    const codec = options?.codec ?? layout.CODEC_BYTES;
+    const tag = options?.tag ?? 0;
+    requireInteger("size", size, 0, this.#sender.largestFrame);
+    requireInteger("codec", codec, 0, 255);
+    requireInteger("tag", tag, 0, 0xffffffff);
+    this.#sender.start(0, 0);
+    this.#claimedKind = packKind(layout.FRAME_KIND_DATA, WHOLE, codec);
+    this.#claimedTag = tag;
+  }
+
+  #tryClaim(size: number): boolean {
+    const at = this.#guard(() =>
+      this.#sender.placeCancel() ? this.#sender.ring.claim(size) : NO_ROOM
+    );
+    if (at === NO_ROOM) return false;
+    this.#place.offset = at;
+    this.#place.size = this.#claimed = size;
+    return true;
+  }
+}
+
+/** A message to write. */
+export interface MessageInit extends Partial<Omit<Message, "payload">> {
+  /** The payload. */
+  readonly payload: Uint8Array;
+}
+
+/** The end of a call's waiting, computed when it is made: at the first wait. [wait.deadline] */
+class Deadline {
+  readonly time: number;
+
+  constructor(options: WaitOptions | undefined) {
+    const timeout = requireTimeout(options?.timeout, Infinity);
+    this.time = timeout === 0 ? 0 : deadlineOf(timeout);
+  }
+}
+
+function requireKind(kind: number): void {
+  const { FRAME_KIND_DATA, FRAME_KIND_CALL, FRAME_KIND_THROW } = layout;
+  if (kind === FRAME_KIND_DATA || (kind >= FRAME_KIND_CALL && kind <= FRAME_KIND_THROW)) return;
+  throw new RangeError(`kind must be 1, 3, 4 or 5: ${kind}`);
+}
+
+/** Whether a value means the same inside a batch as alone. */
+function isBatchable(value: unknown): boolean {
+  return value !== undefined && typeof value !== "function" && typeof value !== "symbol" &&
+    !(value instanceof Uint8Array);
+}
+
+function timedOut(): TimeoutError {
+  return new TimeoutError("Cannot write: the ring stayed full until the deadline");
+}

@@ -1,0 +1,284 @@
+/**
+ * One writer, one reader, and two cursors over a byte area. See `spec/ring.md`.
+ *
+ * Positions are kept as signed 32-bit integers (`| 0`), which V8 holds in registers, and which
+ * wrap around where the specification wraps.
+ *
+ * @module
+ */
+
+import type { Endpoint } from "./wait_endpoint.ts";
+import { assert } from "./error.ts";
+import { extentOf, type FrameReader, packKind, writeHeader } from "./frame.ts";
+import type { Channel } from "./segment_geometry.ts";
+import {
+  FRAME_ALIGN,
+  FRAME_HEADER_SIZE,
+  FRAME_KIND_END,
+  FRAME_KIND_PAD,
+  REASON_RING_CURSOR,
+  RING_CONTROL_SIZE,
+  RING_HEAD_WORD,
+  RING_READER_WANTS_WORD,
+  RING_RESERVE,
+  RING_TAIL_WORD,
+  RING_WRITER_WANTS_WORD,
+  WANTS_ARMED,
+} from "./layout.ts";
+import type { Waitable } from "./wait.ts";
+
+const MISALIGNED = FRAME_ALIGN - 1;
+const PAD = packKind(FRAME_KIND_PAD, 0, 0);
+const END = packKind(FRAME_KIND_END, 0, 0);
+
+/** Returned by `claim` when the ring has no room. */
+export const NO_ROOM = -1;
+
+/** The writer's side. Its methods belong to the endpoint's thread. */
+export class RingWriter implements Waitable {
+  readonly capacity: number;
+  /** The byte area, as bytes and as words. */
+  readonly bytes: Uint8Array;
+  readonly words: Int32Array;
+  readonly #endpoint: Endpoint;
+  readonly #reader: number;
+  readonly #control: Int32Array;
+  /** Behind the last finished frame; `#published` is what the reader can see of it. */
+  #tail: number;
+  #published: number;
+  /** The last `head` that was loaded and checked. */
+  #head: number;
+  #place = 0;
+  #claimed = 0;
+  #need = 0;
+  #arms = 0;
+
+  /** Begins at the channel's start. [ring.start] */
+  constructor(endpoint: Endpoint, channel: Channel) {
+    this.#endpoint = endpoint;
+    this.#reader = channel.reader;
+    this.capacity = channel.dataSize;
+    this.#control = endpoint.segment.words(channel.controlOffset, RING_CONTROL_SIZE);
+    this.words = endpoint.segment.words(channel.dataOffset, channel.dataSize);
+    this.bytes = endpoint.segment.bytes(channel.dataOffset, channel.dataSize);
+    this.#tail = this.#published = this.#head = channel.start | 0;
+  }
+
+  /** Bytes from the next frame to the end of the byte area. */
+  get toEnd(): number {
+    return this.capacity - (this.#tail & (this.capacity - 1));
+  }
+
+  /** Behind the last finished frame. */
+  get tail(): number {
+    return this.#tail;
+  }
+
+  /**
+   * Takes the place for a frame of up to `size` bytes and returns where its payload begins in the
+   * byte area, or `NO_ROOM`. Nothing is visible before `finish` and `publish`.
+   */
+  claim(size: number): number {
+    const extent = extentOf(size);
+    const toEnd = this.toEnd;
+    const pad = extent > toEnd ? toEnd : 0;
+    if (!this.#hasRoom(pad + extent + RING_RESERVE)) return NO_ROOM;
+    // [ring.pad]
+    if (pad > 0) {
+      const at = (this.#tail & (this.capacity - 1)) >> 2;
+      writeHeader(this.words, at, pad - FRAME_HEADER_SIZE, PAD, 0);
+    }
+    this.#place = (this.#tail + pad) | 0;
+    this.#claimed = extent;
+    return (this.#place & (this.capacity - 1)) + FRAME_HEADER_SIZE;
+  }
+
+  /** Completes the frame that was claimed, with at most the size claimed. Not visible yet. */
+  finish(size: number, kindWord: number, tag: number): void {
+    const extent = extentOf(size);
+    assert(extent <= this.#claimed, "a frame is finished within its claim");
+    const at = (this.#place & (this.capacity - 1)) >> 2;
+    writeHeader(this.words, at, size, kindWord, tag);
+    this.#tail = (this.#place + extent) | 0;
+    this.#claimed = 0;
+  }
+
+  /** Gives back all frames behind `tail`, which is not before what is published. */
+  rewind(tail: number): void {
+    this.#tail = tail;
+    this.#claimed = 0;
+  }
+
+  /** Places an `end`, for which room is always left. [pipe.end_now] */
+  finishEnd(): void {
+    writeHeader(this.words, (this.#tail & (this.capacity - 1)) >> 2, 0, END, 0);
+    this.#tail = (this.#tail + FRAME_HEADER_SIZE) | 0;
+  }
+
+  /** Makes every finished frame visible to the reader, and wakes it if it sleeps. */
+  publish(): void {
+    const tail = this.#tail;
+    if (tail === this.#published) return;
+    this.#published = tail;
+    // [ring.publish] Behind the last payload byte: a reader that sees this must see that too.
+    Atomics.store(this.#control, RING_TAIL_WORD, tail);
+    // [wait.store_order] The cursor first, then the wish: one side sees the other.
+    const wants = Atomics.load(this.#control, RING_READER_WANTS_WORD);
+    if (
+      wants !== 0 && ((tail - (wants & ~WANTS_ARMED)) | 0) >= 0 &&
+      Atomics.exchange(this.#control, RING_READER_WANTS_WORD, 0) !== 0
+    ) this.#endpoint.ring(this.#reader);
+    else this.#endpoint.wakesElided++;
+  }
+
+  look(): boolean {
+    return Atomics.load(this.#control, RING_HEAD_WORD) !== this.#head;
+  }
+
+  arm(): void {
+    this.#arms++;
+    Atomics.store(this.#control, RING_WRITER_WANTS_WORD, this.#need | WANTS_ARMED);
+  }
+
+  disarm(): void {
+    if (--this.#arms === 0) Atomics.store(this.#control, RING_WRITER_WANTS_WORD, 0);
+  }
+
+  /** Whether so many bytes, the reserve included, are free; loads `head` only if need be. */
+  #hasRoom(size: number): boolean {
+    if (size <= this.capacity - ((this.#tail - this.#head) | 0)) return true;
+    this.#loadHead();
+    if (size <= this.capacity - ((this.#tail - this.#head) | 0)) return true;
+    // [wait.writer_asks] The head at which it fits.
+    this.#need = (this.#tail + size - this.capacity) | 0;
+    return false;
+  }
+
+  /** [ring.cursor] One load into a local: the peer may change the word between two. */
+  #loadHead(): void {
+    const head = Atomics.load(this.#control, RING_HEAD_WORD);
+    const used = (this.#published - head) | 0;
+    if (
+      (head & MISALIGNED) !== 0 || used < 0 || used > ((this.#published - this.#head) | 0)
+    ) throw new Fault(REASON_RING_CURSOR, `head ${head >>> 0}, tail ${this.#published >>> 0}`);
+    this.#head = head;
+  }
+}
+
+/** The reader's side. Its methods belong to the endpoint's thread. */
+export class RingReader implements Waitable {
+  readonly capacity: number;
+  /** The byte area, as bytes and as words. */
+  readonly bytes: Uint8Array;
+  readonly words: Int32Array;
+  /** The frame that `next` found. */
+  readonly frame: FrameReader;
+  readonly #endpoint: Endpoint;
+  readonly #writer: number;
+  readonly #control: Int32Array;
+  /** The next frame to read; `#stored` is what the writer can see of it. */
+  #head: number;
+  #stored: number;
+  /** The last `tail` that was loaded and checked. */
+  #tail: number;
+  #arms = 0;
+
+  /** Begins at the channel's start. [ring.start] */
+  constructor(endpoint: Endpoint, channel: Channel, frame: FrameReader) {
+    this.#endpoint = endpoint;
+    this.#writer = channel.writer;
+    this.frame = frame;
+    this.capacity = channel.dataSize;
+    this.#control = endpoint.segment.words(channel.controlOffset, RING_CONTROL_SIZE);
+    this.words = endpoint.segment.words(channel.dataOffset, channel.dataSize);
+    this.bytes = endpoint.segment.bytes(channel.dataOffset, channel.dataSize);
+    this.#head = this.#stored = this.#tail = channel.start | 0;
+  }
+
+  /** Where the payload of the frame begins in the byte area. */
+  get payload(): number {
+    return (this.#head & (this.capacity - 1)) + FRAME_HEADER_SIZE;
+  }
+
+  /**
+   * Goes to the next frame that the last load of `tail` showed, over pads and extensions; false if
+   * there is none. The frame stays where it is until `release`.
+   */
+  next(): boolean {
+    while (this.#head !== this.#tail) {
+      const { frame, capacity } = this;
+      const at = this.#head & (capacity - 1);
+      const available = (this.#tail - this.#head) | 0;
+      const fault = frame.check(this.words, at >> 2, available, capacity - at, capacity >> 1);
+      if (fault !== 0) {
+        throw new Fault(fault, `kind ${frame.kind}, flags ${frame.flags}, size ${frame.size}`);
+      }
+      if (frame.kind < FRAME_KIND_PAD) return true;
+      this.release(); // [frame.skip]
+    }
+    return false;
+  }
+
+  /** Loads `tail` and checks it; false if it shows nothing beyond the frame to read. */
+  load(): boolean {
+    const tail = Atomics.load(this.#control, RING_TAIL_WORD);
+    const used = (tail - this.#head) | 0;
+    if (
+      (tail & MISALIGNED) !== 0 || used > this.capacity || used < ((this.#tail - this.#head) | 0)
+    ) throw new Fault(REASON_RING_CURSOR, `tail ${tail >>> 0}, head ${this.#head >>> 0}`);
+    this.#tail = tail;
+    return used !== 0;
+  }
+
+  /** Gives the frame back; stored when a quarter is, or nothing is left. [ring.release_early] */
+  release(): void {
+    this.frame.accept();
+    this.#head = (this.#head + this.frame.extent) | 0;
+    const held = (this.#head - this.#stored) | 0;
+    if (this.#head === this.#tail || held >= this.capacity >> 2) this.flush();
+  }
+
+  /** Stores `head` for all that was released, and wakes the writer if it waits for that. */
+  flush(): void {
+    const head = this.#head;
+    if (head === this.#stored) return;
+    this.#stored = head;
+    // [ring.release] Behind the last access to the bytes that it gives back.
+    Atomics.store(this.#control, RING_HEAD_WORD, head);
+    const wants = Atomics.load(this.#control, RING_WRITER_WANTS_WORD);
+    if (
+      wants !== 0 && ((head - (wants & ~WANTS_ARMED)) | 0) >= 0 &&
+      Atomics.exchange(this.#control, RING_WRITER_WANTS_WORD, 0) !== 0
+    ) this.#endpoint.ring(this.#writer);
+    else this.#endpoint.wakesElided++;
+  }
+
+  look(): boolean {
+    return Atomics.load(this.#control, RING_TAIL_WORD) !== this.#tail;
+  }
+
+  arm(): void {
+    this.#arms++;
+    // [wait.reader_asks]
+    const position = (this.#head + FRAME_ALIGN) | 0;
+    Atomics.store(this.#control, RING_READER_WANTS_WORD, position | WANTS_ARMED);
+  }
+
+  disarm(): void {
+    if (--this.#arms === 0) Atomics.store(this.#control, RING_READER_WANTS_WORD, 0);
+  }
+}
+
+/** A fault of the peer; the pipe marks the peer and tells the caller. */
+export class Fault {
+  /** The number of the reason code. */
+  readonly reason: number;
+  /** What was seen. */
+  readonly what: string;
+
+  /** Makes a fault. */
+  constructor(reason: number, what: string) {
+    this.reason = reason;
+    this.what = what;
+  }
+}

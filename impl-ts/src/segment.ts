@@ -1,0 +1,311 @@
+/**
+ * The shared bytes: one piece of memory that describes itself. See `spec/segment.md`.
+ *
+ * @module
+ */
+
+import { assert, ForbiddenError, SegmentError } from "./error.ts";
+import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
+import { samePlan, writePlan } from "./segment_geometry.ts";
+import {
+  SEGMENT_ALIGN,
+  SEGMENT_READY_BLANK,
+  SEGMENT_READY_FORMATTING,
+  SEGMENT_READY_READY,
+  SEGMENT_READY_WORD,
+  WAIT_POLL_MS,
+  WAIT_SLICE_MS,
+} from "./layout.ts";
+
+/** A piece of memory: a typed array, a `DataView`, or just the three numbers. */
+export interface Region {
+  /** The memory that holds the piece. */
+  readonly buffer: ArrayBufferLike;
+  /** Where it begins, a multiple of 128. */
+  readonly byteOffset: number;
+  /** How many bytes it has. */
+  readonly byteLength: number;
+}
+
+/**
+ * What a segment may lie in. On an `ArrayBuffer` nobody else sees it, unless a native process does
+ * through a mapping; an endpoint on one polls where it would sleep.
+ */
+export type Memory = SharedArrayBuffer | ArrayBuffer | WebAssembly.Memory | Region;
+
+/** How long to wait for somebody else to finish formatting. */
+export interface AttachOptions {
+  /** Milliseconds; default 5,000. 0 only looks. */
+  readonly timeout?: number | undefined;
+}
+
+/** How long to wait without blocking, and what may end it. */
+export interface AttachAsyncOptions extends AttachOptions {
+  /** Ends the wait with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const MIN_SIZE = 256;
+const DEFAULT_TIMEOUT_MS = 5_000;
+
+/**
+ * A segment that is formatted and checked, with a private copy of its geometry.
+ *
+ * Any number of objects, in any threads, may stand for the same bytes.
+ *
+ * @example
+ * ```ts
+ * import { Segment, segmentSize } from "@millrace/millrace";
+ *
+ * const geometry = { endpoints: 2, channels: [{ writer: 0, reader: 1, capacity: 1024 }] };
+ * const memory = new SharedArrayBuffer(segmentSize(geometry));
+ * const segment = Segment.format(memory, geometry);
+ * console.log(segment.channels[0]?.dataSize); // 1024
+ * ```
+ */
+export class Segment {
+  /** What the segment lies in, as it was given: post this to a worker. */
+  readonly memory: Memory;
+  /** Bytes of the segment, a multiple of 128. */
+  readonly size: number;
+  /** How many endpoint records it has. */
+  readonly endpointCount: number;
+  /** Its channels, in order. */
+  readonly channels: readonly Channel[];
+  /** Whether the memory is shared between agents, so that they can wake one another. */
+  readonly shared: boolean;
+  readonly #region: Region;
+
+  private constructor(memory: Memory, region: Region, plan: Plan) {
+    this.memory = memory;
+    this.size = plan.size;
+    this.endpointCount = plan.endpointCount;
+    this.channels = plan.channels;
+    this.shared = isShared(region.buffer);
+    this.#region = region;
+  }
+
+  /**
+   * Formats blank memory, or takes it as another side has formatted it with the same geometry:
+   * either side may come first. Blocks while the other side is at it.
+   *
+   * @throws {SegmentError} `segment.size`, `segment.unready`, `segment.geometry`, and whatever
+   * `attach` throws.
+   * @throws {ForbiddenError} if it would have to block where the thread must not.
+   */
+  static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
+    const plan = claim(memory, geometry);
+    return expectPlan(Segment.attach(memory, options), plan);
+  }
+
+  /** `create` without blocking. */
+  static async createAsync(
+    memory: Memory,
+    geometry: Geometry,
+    options: AttachAsyncOptions = {},
+  ): Promise<Segment> {
+    const plan = claim(memory, geometry);
+    return expectPlan(await Segment.attachAsync(memory, options), plan);
+  }
+
+  /**
+   * Formats memory whatever it holds. The caller must be its only owner: nobody else has seen it
+   * yet. Never waits.
+   *
+   * @throws {SegmentError} `segment.size`, if the memory is too small or not aligned.
+   */
+  static format(memory: Memory, geometry: Geometry): Segment {
+    const plan = place(geometry);
+    const { words, bytes } = view(memory, plan.size);
+    const last = plan.channels.at(-1);
+    // The byte areas need no zeroes: nothing in them counts before a cursor covers it.
+    for (const { controlOffset, controlSize } of plan.channels) {
+      bytes.fill(0, controlOffset, controlOffset + controlSize);
+    }
+    bytes.fill(0, 0, last === undefined ? plan.size : plan.channels[0]!.controlOffset);
+    Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_FORMATTING);
+    finish(plan, words, bytes);
+    return Segment.attach(memory, { timeout: 0 });
+  }
+
+  /** Makes shared memory of the right size for a geometry, and formats it. */
+  static allocate(geometry: Geometry): Segment {
+    return Segment.format(new SharedArrayBuffer(place(geometry).size), geometry);
+  }
+
+  /**
+   * Waits until the memory is formatted, blocking, and checks it.
+   *
+   * @throws {SegmentError} `segment.unready` at the timeout; `segment.size`, `segment.magic`,
+   * `segment.version`, `segment.feature`, `segment.table` or `segment.channel` if a check fails.
+   * @throws {ForbiddenError} if it would have to block where the thread must not.
+   */
+  static attach(memory: Memory, options: AttachOptions = {}): Segment {
+    const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    const region = toRegion(memory);
+    const words = new Int32Array(region.buffer, region.byteOffset, MIN_SIZE >> 2);
+    let deadline = -1;
+    while (!isReady(words)) {
+      const now = performance.now();
+      if (deadline < 0) deadline = now + timeout;
+      if (now >= deadline) throw unready();
+      sleepReady(words, Math.min(deadline - now, WAIT_SLICE_MS));
+    }
+    return Segment.#check(memory, region);
+  }
+
+  /** `attach` without blocking. */
+  static async attachAsync(memory: Memory, options: AttachAsyncOptions = {}): Promise<Segment> {
+    const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const region = toRegion(memory);
+    const words = new Int32Array(region.buffer, region.byteOffset, MIN_SIZE >> 2);
+    const deadline = performance.now() + timeout;
+    // A timer and not `Atomics.waitAsync`: attaching is rare, and a timer also keeps the event
+    // loop alive and works on memory that is not shared.
+    while (!isReady(words)) {
+      if (performance.now() >= deadline) throw unready();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      signal?.throwIfAborted();
+    }
+    return Segment.#check(memory, region);
+  }
+
+  /** A view of whole words from `offset` on, both in bytes; for the implementation and tools. */
+  words(offset: number, size: number): Int32Array {
+    assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
+    return new Int32Array(this.#region.buffer, this.#region.byteOffset + offset, size / 4);
+  }
+
+  /** A view of bytes from `offset` on; for the implementation and tools. */
+  bytes(offset: number, size: number): Uint8Array {
+    assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
+    return new Uint8Array(this.#region.buffer, this.#region.byteOffset + offset, size);
+  }
+
+  static #check(memory: Memory, region: Region): Segment {
+    const { buffer, byteOffset, byteLength } = region;
+    const words = new Int32Array(buffer, byteOffset, byteLength >>> 2);
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    return new Segment(memory, region, readPlan(words, bytes, byteLength));
+  }
+}
+
+/** Turns the caller's timeout into milliseconds, `Infinity` for none. */
+export function requireTimeout(timeout: number | undefined, otherwise: number): number {
+  if (timeout === undefined) return otherwise;
+  if (typeof timeout !== "number" || !(timeout >= 0)) {
+    throw new RangeError(`timeout must be milliseconds, 0 or more: ${timeout}`);
+  }
+  return timeout;
+}
+
+/** Whether a buffer is a SharedArrayBuffer, also where pages have no such global. */
+function isShared(buffer: ArrayBufferLike): boolean {
+  return Object.prototype.toString.call(buffer) === "[object SharedArrayBuffer]";
+}
+
+/**
+ * Sleeps without anybody who could wake it, where that is allowed.
+ *
+ * @throws {ForbiddenError} on a thread that must not block.
+ */
+export function sleepBlind(ms: number): void {
+  try {
+    Atomics.wait(alarm ??= new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause;
+    throw new ForbiddenError("Cannot block: this thread must not");
+  }
+}
+
+let alarm: Int32Array | undefined;
+
+function toRegion(memory: Memory): Region {
+  if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
+    throw new TypeError("Cannot use segment: this processor is not little-endian");
+  }
+  let region = memory as Region;
+  if (!("byteOffset" in memory)) {
+    const buffer = "buffer" in memory ? memory.buffer : memory;
+    region = { buffer, byteOffset: 0, byteLength: buffer.byteLength };
+  }
+  const { byteOffset, byteLength } = region;
+  if (!Number.isInteger(byteOffset) || !Number.isInteger(byteLength)) {
+    throw new TypeError("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
+  }
+  if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength < MIN_SIZE) {
+    throw new SegmentError(
+      "segment.size",
+      `Cannot use segment: ${byteLength} bytes of memory at ${byteOffset}`,
+    );
+  }
+  return region;
+}
+
+function view(memory: Memory, size: number): { words: Int32Array; bytes: Uint8Array } {
+  const { buffer, byteOffset, byteLength } = toRegion(memory);
+  if (byteLength < size) {
+    throw new SegmentError(
+      "segment.size",
+      `Cannot format segment: it takes ${size} bytes, the memory has ${byteLength}`,
+    );
+  }
+  return {
+    words: new Int32Array(buffer, byteOffset, size >>> 2),
+    bytes: new Uint8Array(buffer, byteOffset, size),
+  };
+}
+
+/** Formats blank memory if nobody else has begun to. [segment.claim] */
+function claim(memory: Memory, geometry: Geometry): Plan {
+  const plan = place(geometry);
+  const { words, bytes } = view(memory, plan.size);
+  const { compareExchange } = Atomics;
+  const from = SEGMENT_READY_BLANK;
+  if (compareExchange(words, SEGMENT_READY_WORD, from, SEGMENT_READY_FORMATTING) === from) {
+    finish(plan, words, bytes);
+  }
+  return plan;
+}
+
+function finish(plan: Plan, words: Int32Array, bytes: Uint8Array): void {
+  writePlan(plan, words, bytes);
+  // [segment.publish] Last: whoever loads 2 must see everything else.
+  Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_READY);
+  Atomics.notify(words, SEGMENT_READY_WORD);
+}
+
+function expectPlan(segment: Segment, plan: Plan): Segment {
+  const { size, endpointCount, channels } = segment;
+  if (samePlan(plan, { size, endpointCount, channels })) return segment;
+  throw new SegmentError("segment.geometry", "Cannot create segment: it has another geometry");
+}
+
+function isReady(words: Int32Array): boolean {
+  // [segment.await] No other byte is read before this load returned 2.
+  const ready = Atomics.load(words, SEGMENT_READY_WORD);
+  if (ready === SEGMENT_READY_READY) return true;
+  if (ready === SEGMENT_READY_BLANK || ready === SEGMENT_READY_FORMATTING) return false;
+  throw new SegmentError(
+    "segment.magic",
+    `Cannot attach segment: its ready word is ${ready >>> 0}`,
+  );
+}
+
+function sleepReady(words: Int32Array, ms: number): void {
+  if (!isShared(words.buffer)) return sleepBlind(Math.min(ms, WAIT_POLL_MS));
+  const seen = Atomics.load(words, SEGMENT_READY_WORD);
+  if (seen === SEGMENT_READY_READY) return;
+  try {
+    Atomics.wait(words, SEGMENT_READY_WORD, seen, ms);
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause;
+    throw new ForbiddenError("Cannot attach segment: this thread must not block; use attachAsync");
+  }
+}
+
+function unready(): SegmentError {
+  return new SegmentError("segment.unready", "Cannot attach segment: nobody has formatted it");
+}

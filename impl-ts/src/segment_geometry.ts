@@ -1,0 +1,297 @@
+/**
+ * What a segment consists of, where its parts stand, and the checks of a header that anybody may
+ * have written.
+ *
+ * @module
+ */
+
+import { SegmentError } from "./error.ts";
+import * as layout from "./layout.ts";
+
+/** One channel, as its creator chooses it. Sizes in bytes. */
+export interface ChannelGeometry {
+  /** Index of the endpoint that writes. */
+  readonly writer: number;
+  /** Index of the endpoint that reads. */
+  readonly reader: number;
+  /** Capacity of the ring: a power of two from 256 to 2^30. */
+  readonly capacity: number;
+  /** The application's own number for the channel, a `u32`. Default 0. */
+  readonly label?: number;
+  /** Position at which both cursors begin: a `u32`, a multiple of 16. Default 0. */
+  readonly start?: number;
+}
+
+/** What a creator chooses: how many endpoints, and the channels between them. */
+export interface Geometry {
+  /** From 1 to 256. */
+  readonly endpoints: number;
+  /** At most 1,024. */
+  readonly channels: readonly ChannelGeometry[];
+}
+
+/** A channel as it stands in a segment. Offsets count bytes from the start of the segment. */
+export interface Channel {
+  /** The kind: 1 is a ring. Channels of other kinds are range-checked and left alone. */
+  readonly kind: number;
+  /** Index of the endpoint that writes. */
+  readonly writer: number;
+  /** Index of the endpoint that reads. */
+  readonly reader: number;
+  /** Where the control words stand. */
+  readonly controlOffset: number;
+  /** Bytes of the control area. */
+  readonly controlSize: number;
+  /** Where the byte area stands. */
+  readonly dataOffset: number;
+  /** Bytes of the byte area: the capacity of a ring. */
+  readonly dataSize: number;
+  /** The application's own number. */
+  readonly label: number;
+  /** Position at which both cursors began. */
+  readonly start: number;
+}
+
+/** The private copy of a segment's header and descriptors, made once and never read again. */
+export interface Plan {
+  readonly size: number;
+  readonly endpointCount: number;
+  readonly channels: readonly Channel[];
+}
+
+/**
+ * Returns the bytes that a segment of this geometry takes, a multiple of 128.
+ *
+ * @throws {RangeError} if the geometry is outside the limits of the specification.
+ * @throws {SegmentError} `segment.size`, if the segment would be larger than 4,294,967,168 bytes.
+ *
+ * @example
+ * ```ts
+ * import { segmentSize } from "@millrace/millrace";
+ *
+ * // One ring of 256 bytes between two endpoints.
+ * segmentSize({ endpoints: 2, channels: [{ writer: 0, reader: 1, capacity: 256 }] }); // 1280
+ * ```
+ */
+export function segmentSize(geometry: Geometry): number {
+  return place(geometry).size;
+}
+
+/** Computes where everything of a geometry stands. [segment.place] */
+export function place(geometry: Geometry): Plan {
+  const { endpoints, channels } = geometry;
+  requireInteger("endpoints", endpoints, 1, layout.ENDPOINT_COUNT_MAX);
+  requireInteger("channels.length", channels.length, 0, layout.CHANNEL_COUNT_MAX);
+  let offset = tablesEnd(endpoints, channels.length);
+  const placed: Channel[] = [];
+  for (const channel of channels) {
+    const { writer, reader, capacity, label = 0, start = 0 } = channel;
+    requireInteger("writer", writer, 0, endpoints - 1);
+    requireInteger("reader", reader, 0, endpoints - 1);
+    if (writer === reader) throw new RangeError(`Cannot place channel: both ends are ${writer}`);
+    requireCapacity(capacity);
+    requireInteger("label", label, 0, 0xffffffff);
+    requireInteger("start", start, 0, 0xffffffff);
+    if (start % layout.FRAME_ALIGN !== 0) {
+      throw new RangeError(`Cannot place channel: start ${start} is not a multiple of 16`);
+    }
+    const controlOffset = roundUp(offset);
+    const dataOffset = controlOffset + layout.RING_CONTROL_SIZE;
+    offset = dataOffset + roundUp(capacity);
+    placed.push({
+      kind: layout.CHANNEL_KIND_RING,
+      writer,
+      reader,
+      controlOffset,
+      controlSize: layout.RING_CONTROL_SIZE,
+      dataOffset,
+      dataSize: capacity,
+      label,
+      start,
+    });
+  }
+  const size = roundUp(offset);
+  if (size > layout.SEGMENT_SIZE_MAX) {
+    throw new SegmentError("segment.size", `Cannot place segment: ${size} bytes are too many`);
+  }
+  return { size, endpointCount: endpoints, channels: placed };
+}
+
+/** Writes the header but `ready`, the records, the descriptors and the first cursors. */
+export function writePlan(plan: Plan, words: Int32Array, bytes: Uint8Array): void {
+  for (let i = 0; i < layout.SEGMENT_MAGIC_SIZE; i++) bytes[i] = MAGIC.charCodeAt(i);
+  words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2] = layout.VERSION_MAJOR |
+    (layout.VERSION_MINOR << 16);
+  words[layout.SEGMENT_SIZE_OFFSET >> 2] = plan.size;
+  words[layout.SEGMENT_ENDPOINT_COUNT_OFFSET >> 2] = plan.endpointCount;
+  words[layout.SEGMENT_CHANNEL_COUNT_OFFSET >> 2] = plan.channels.length;
+  plan.channels.forEach((channel, index) => {
+    const at = descriptorOffset(plan.endpointCount, index);
+    words[(at + layout.CHANNEL_KIND_OFFSET) >>> 2] = channel.kind;
+    words[(at + layout.CHANNEL_WRITER_OFFSET) >>> 2] = channel.writer;
+    words[(at + layout.CHANNEL_READER_OFFSET) >>> 2] = channel.reader;
+    words[(at + layout.CHANNEL_CONTROL_OFFSET_OFFSET) >>> 2] = channel.controlOffset;
+    words[(at + layout.CHANNEL_CONTROL_SIZE_OFFSET) >>> 2] = channel.controlSize;
+    words[(at + layout.CHANNEL_DATA_OFFSET_OFFSET) >>> 2] = channel.dataOffset;
+    words[(at + layout.CHANNEL_DATA_SIZE_OFFSET) >>> 2] = channel.dataSize;
+    words[(at + layout.CHANNEL_LABEL_OFFSET) >>> 2] = channel.label;
+    words[(at + layout.CHANNEL_START_OFFSET) >>> 2] = channel.start;
+    // [ring.start]
+    const control = channel.controlOffset >>> 2;
+    Atomics.store(words, control + layout.RING_TAIL_WORD, channel.start);
+    Atomics.store(words, control + layout.RING_HEAD_WORD, channel.start);
+  });
+}
+
+/**
+ * Loads the header and the descriptors once and checks them in the order of the specification's
+ * table, from `magic` to the overlaps. Nothing is allocated before its count is checked.
+ *
+ * @throws {SegmentError} with the code of the first check that fails.
+ */
+export function readPlan(words: Int32Array, bytes: Uint8Array, memorySize: number): Plan {
+  for (let i = 0; i < layout.SEGMENT_MAGIC_SIZE; i++) {
+    if (bytes[i] !== MAGIC.charCodeAt(i)) refuse("segment.magic", "the magic is missing");
+  }
+  const major = words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2]! & 0xffff;
+  if (major !== layout.VERSION_MAJOR) refuse("segment.version", `it has version ${major}`);
+  const required = load(words, layout.SEGMENT_REQUIRED_FEATURES_OFFSET);
+  if (required !== 0) refuse("segment.feature", `it requires features 0x${required.toString(16)}`);
+  const size = load(words, layout.SEGMENT_SIZE_OFFSET);
+  if (size % layout.SEGMENT_ALIGN !== 0 || size > memorySize) {
+    refuse("segment.size", `it states ${size} bytes, the memory has ${memorySize}`);
+  }
+  const endpointCount = load(words, layout.SEGMENT_ENDPOINT_COUNT_OFFSET);
+  const channelCount = load(words, layout.SEGMENT_CHANNEL_COUNT_OFFSET);
+  if (
+    endpointCount < 1 || endpointCount > layout.ENDPOINT_COUNT_MAX ||
+    channelCount > layout.CHANNEL_COUNT_MAX || tablesEnd(endpointCount, channelCount) > size
+  ) {
+    refuse("segment.table", `${endpointCount} endpoints, ${channelCount} channels, ${size} bytes`);
+  }
+  const channels: Channel[] = [];
+  for (let index = 0; index < channelCount; index++) {
+    channels.push(readChannel(words, descriptorOffset(endpointCount, index)));
+  }
+  const plan: Plan = { size, endpointCount, channels };
+  checkEnds(plan);
+  checkAreas(plan);
+  checkRings(plan);
+  checkOverlaps(plan);
+  return plan;
+}
+
+/** Offset of an endpoint's record. */
+export function recordOffset(index: number): number {
+  return layout.ENDPOINT_TABLE_OFFSET + index * layout.ENDPOINT_RECORD_SIZE;
+}
+
+/** Whether two plans agree in everything that a geometry chooses. [segment.same_geometry] */
+export function samePlan(a: Plan, b: Plan): boolean {
+  return a.endpointCount === b.endpointCount && a.channels.length === b.channels.length &&
+    a.channels.every((channel, index) => {
+      const other = b.channels[index]!;
+      return channel.kind === other.kind && channel.writer === other.writer &&
+        channel.reader === other.reader && channel.dataSize === other.dataSize &&
+        channel.label === other.label && channel.start === other.start;
+    });
+}
+
+/** Throws unless the value is a capacity that a ring may have. */
+export function requireCapacity(value: number): void {
+  requireInteger("capacity", value, layout.RING_CAPACITY_MIN, layout.RING_CAPACITY_MAX);
+  if (!isPowerOfTwo(value)) throw new RangeError(`capacity must be a power of two: ${value}`);
+}
+
+/** Throws unless the value is an integer within the bounds, both included. */
+export function requireInteger(name: string, value: number, min: number, max: number): void {
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new RangeError(`${name} must be an integer from ${min} to ${max}: ${value}`);
+  }
+}
+
+const MAGIC = "MILLRACE";
+
+function tablesEnd(endpointCount: number, channelCount: number): number {
+  return recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE;
+}
+
+function descriptorOffset(endpointCount: number, index: number): number {
+  return recordOffset(endpointCount) + index * layout.CHANNEL_DESCRIPTOR_SIZE;
+}
+
+function roundUp(offset: number): number {
+  // Division and not a mask: offsets go beyond 2^31.
+  return Math.ceil(offset / layout.SEGMENT_ALIGN) * layout.SEGMENT_ALIGN;
+}
+
+function isPowerOfTwo(value: number): boolean {
+  return value > 0 && (value & (value - 1)) === 0;
+}
+
+function load(words: Int32Array, offset: number): number {
+  return words[offset >>> 2]! >>> 0;
+}
+
+function readChannel(words: Int32Array, at: number): Channel {
+  return {
+    kind: load(words, at + layout.CHANNEL_KIND_OFFSET),
+    writer: load(words, at + layout.CHANNEL_WRITER_OFFSET),
+    reader: load(words, at + layout.CHANNEL_READER_OFFSET),
+    controlOffset: load(words, at + layout.CHANNEL_CONTROL_OFFSET_OFFSET),
+    controlSize: load(words, at + layout.CHANNEL_CONTROL_SIZE_OFFSET),
+    dataOffset: load(words, at + layout.CHANNEL_DATA_OFFSET_OFFSET),
+    dataSize: load(words, at + layout.CHANNEL_DATA_SIZE_OFFSET),
+    label: load(words, at + layout.CHANNEL_LABEL_OFFSET),
+    start: load(words, at + layout.CHANNEL_START_OFFSET),
+  };
+}
+
+function refuse(code: SegmentError["code"], what: string): never {
+  throw new SegmentError(code, `Cannot attach segment: ${what}`);
+}
+
+function checkEnds(plan: Plan): void {
+  for (const { writer, reader } of plan.channels) {
+    if (writer >= plan.endpointCount || reader >= plan.endpointCount || writer === reader) {
+      refuse("segment.channel", `a channel from endpoint ${writer} to ${reader}`);
+    }
+  }
+}
+
+function checkAreas(plan: Plan): void {
+  const first = tablesEnd(plan.endpointCount, plan.channels.length);
+  for (const { controlOffset, controlSize, dataOffset, dataSize } of plan.channels) {
+    for (const [offset, size] of [[controlOffset, controlSize], [dataOffset, dataSize]] as const) {
+      // Doubles hold the sum of two u32 exactly: it cannot overflow.
+      if (offset % layout.SEGMENT_ALIGN !== 0 || offset < first || offset + size > plan.size) {
+        refuse("segment.channel", `an area of ${size} bytes at ${offset}`);
+      }
+    }
+  }
+}
+
+function checkRings(plan: Plan): void {
+  for (const { kind, controlSize, dataSize, start } of plan.channels) {
+    if (kind !== layout.CHANNEL_KIND_RING) continue; // [segment.unknown_kind]
+    const valid = controlSize >= layout.RING_CONTROL_SIZE && isPowerOfTwo(dataSize) &&
+      dataSize >= layout.RING_CAPACITY_MIN && dataSize <= layout.RING_CAPACITY_MAX &&
+      start % layout.FRAME_ALIGN === 0;
+    if (!valid) {
+      refuse("segment.channel", `a ring of ${controlSize} and ${dataSize} bytes from ${start}`);
+    }
+  }
+}
+
+function checkOverlaps(plan: Plan): void {
+  const areas = plan.channels.flatMap((channel) => [
+    { offset: channel.controlOffset, size: channel.controlSize },
+    { offset: channel.dataOffset, size: channel.dataSize },
+  ]).filter((area) => area.size > 0).sort((a, b) => a.offset - b.offset);
+  for (let i = 1; i < areas.length; i++) {
+    const { offset, size } = areas[i - 1]!;
+    if (offset + size > areas[i]!.offset) {
+      refuse("segment.channel", `areas overlap at ${areas[i]!.offset}`);
+    }
+  }
+}

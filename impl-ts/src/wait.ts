@@ -1,0 +1,182 @@
+/**
+ * How a thread sleeps on a word of shared memory, and how it is woken: one `Mechanism` for each
+ * kind of sleep. The rest of the code does not know which it has. See `spec/wait.md`.
+ *
+ * @module
+ */
+
+import { ForbiddenError } from "./error.ts";
+import { WAIT_POLL_MS, WAKE_MECHANISM_AGENT } from "./layout.ts";
+import { type Segment, sleepBlind } from "./segment.ts";
+
+/** One way to sleep on a word and to wake its sleepers. */
+export interface Mechanism {
+  /** Bits of `wake_mechanism`: whose sleepers `notify` wakes. Stored in the endpoint's `wakes`. */
+  readonly rings: number;
+  /** The bit that a peer must be able to ring for this to sleep; 0 for a mechanism that polls. */
+  readonly sleeps: number;
+  /** Whether this thread may block. */
+  readonly blocks: boolean;
+  /** Sleeps while the word holds `expected`, at most `ms` milliseconds. */
+  sleep(words: Int32Array, index: number, expected: number, ms: number): void;
+  /** The same without blocking; `undefined` where a timer has to do. */
+  sleepAsync(
+    words: Int32Array,
+    index: number,
+    expected: number,
+    ms: number,
+  ): Promise<unknown> | undefined;
+  /** Wakes all that sleep on the word. */
+  notify(words: Int32Array, index: number): void;
+}
+
+/** What a wait waits for: a side of a ring. */
+export interface Waitable {
+  /** Whether the peer's cursor has moved. Cheap; the caller then loads and checks it. */
+  look(): boolean;
+  /** Stores the `wants` word. */
+  arm(): void;
+  /** Clears it, unless another wait of this endpoint still needs it. */
+  disarm(): void;
+}
+
+/** Agents of one cluster: `Atomics.wait`, `Atomics.waitAsync` and `Atomics.notify`. */
+class AgentMechanism implements Mechanism {
+  readonly rings = WAKE_MECHANISM_AGENT;
+  readonly sleeps = WAKE_MECHANISM_AGENT;
+  readonly blocks: boolean = mayBlock();
+
+  sleep(words: Int32Array, index: number, expected: number, ms: number): void {
+    Atomics.wait(words, index, expected, ms);
+  }
+
+  sleepAsync(
+    words: Int32Array,
+    index: number,
+    expected: number,
+    ms: number,
+  ): Promise<unknown> | undefined {
+    if (typeof Atomics.waitAsync !== "function") return undefined;
+    const result = Atomics.waitAsync(words, index, expected, ms);
+    return result.async ? result.value : Promise.resolve();
+  }
+
+  notify(words: Int32Array, index: number): void {
+    // All of them: a timed-out `waitAsync` cannot be taken back and would eat a single wake.
+    Atomics.notify(words, index);
+  }
+}
+
+/** Memory whose sleepers nobody can wake from here: looks again every few milliseconds. */
+class PollingMechanism implements Mechanism {
+  readonly rings = 0;
+  readonly sleeps = 0;
+  readonly blocks: boolean = mayBlock();
+
+  sleep(_words: Int32Array, _index: number, _expected: number, ms: number): void {
+    sleepBlind(Math.min(ms, WAIT_POLL_MS));
+  }
+
+  sleepAsync(): undefined {
+    return undefined;
+  }
+
+  notify(): void {}
+}
+
+/** Whether this thread may block; a browser's main thread and some worklets may not. */
+export function mayBlock(): boolean {
+  if (allowed !== undefined) return allowed;
+  try {
+    sleepBlind(0);
+    allowed = true;
+  } catch (error) {
+    // Also where pages are not isolated and have no shared memory at all.
+    if (!(error instanceof ForbiddenError || error instanceof ReferenceError)) throw error;
+    allowed = false;
+  }
+  return allowed;
+}
+
+let allowed: boolean | undefined;
+let agent: AgentMechanism | undefined;
+let polling: PollingMechanism | undefined;
+
+/** The mechanism for agents of one cluster: threads, and the WebAssembly in them. */
+export function agentMechanism(): Mechanism {
+  return agent ??= new AgentMechanism();
+}
+
+/** The mechanism that rings nobody and sleeps without being woken. */
+export function pollingMechanism(): Mechanism {
+  return polling ??= new PollingMechanism();
+}
+
+/** The mechanism that suits the memory of a segment. */
+export function defaultMechanism(segment: Segment): Mechanism {
+  return segment.shared ? agentMechanism() : pollingMechanism();
+}
+
+/** The processors of the machine, 1 where the runtime does not say. */
+export function processorCount(): number {
+  const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
+  return navigator?.hardwareConcurrency ?? 1;
+}
+
+/** Tells the processor that this is a spin loop, where the runtime can. */
+export const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => {});
+
+/** One at a time, in the order of asking: the asynchronous verbs of one end of a pipe. */
+export class Turns {
+  #busy = false;
+  readonly #queue: (() => void)[] = [];
+
+  /** Whether somebody has the turn. */
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  /** Takes the turn if nobody has it. */
+  tryTake(): boolean {
+    if (this.#busy) return false;
+    return this.#busy = true;
+  }
+
+  /** Waits for the turn. Returns false at the deadline, and throws the reason of the signal. */
+  async take(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.tryTake()) return true;
+    let mine = false;
+    await new Promise<void>((resolve) => {
+      const stop = () => {
+        const index = this.#queue.indexOf(start);
+        if (index >= 0) this.#queue.splice(index, 1);
+        settle();
+      };
+      const start = () => {
+        mine = true;
+        settle();
+      };
+      const ms = deadline - performance.now();
+      // Without a deadline no timer is needed: whoever has the turn keeps the event loop alive.
+      const timer = ms < LONGEST_TIMER_MS ? setTimeout(stop, ms) : undefined;
+      const settle = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", stop);
+        resolve();
+      };
+      signal?.addEventListener("abort", stop);
+      this.#queue.push(start);
+    });
+    if (!mine) signal?.throwIfAborted();
+    return mine;
+  }
+
+  /** Gives the turn to the next in line. */
+  give(): void {
+    const next = this.#queue.shift();
+    if (next === undefined) this.#busy = false;
+    else next();
+  }
+}
+
+const LONGEST_TIMER_MS = 0x7fffffff;

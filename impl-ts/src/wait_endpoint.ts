@@ -1,0 +1,403 @@
+/**
+ * One thread's place in a segment: its bell, its state, and how it waits. See `spec/segment.md`
+ * and `spec/wait.md`.
+ *
+ * @module
+ */
+
+import { ForbiddenError, SegmentError } from "./error.ts";
+import { recordOffset, requireInteger } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
+import { REASON_VALUES, type ReasonCode } from "./layout.ts";
+import type { Segment } from "./segment.ts";
+import { defaultMechanism, type Mechanism, pause, processorCount, type Waitable } from "./wait.ts";
+
+/** What an endpoint has counted since it attached. */
+export interface Stats {
+  /** Bells rung: a system call each. */
+  readonly wakes: number;
+  /** Publishes and releases that rang no bell, because nobody slept. */
+  readonly wakesElided: number;
+  /** Times that this endpoint went to sleep. */
+  readonly parks: number;
+}
+
+/** How an endpoint waits. */
+export interface EndpointOptions {
+  /**
+   * Microseconds to spin before sleeping in a blocking call. Default 50 with two or more
+   * processors, otherwise 0.
+   */
+  readonly spin?: number | undefined;
+  /** How to sleep and to wake; by default what suits the memory. */
+  readonly mechanism?: Mechanism | undefined;
+}
+
+const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
+/** Where blocking is forbidden, a synchronous call spins no longer. [wait.no_block] */
+const FORBIDDEN_SPIN_US = 5;
+/** Looks between two glances at the clock, which costs as much as several looks. */
+const LOOKS = 32;
+/**
+ * Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
+ * sleeps at once before it tries again. [wait.spin_record]
+ */
+const MISSES_MAX = 8;
+const SKIPS_MAX = 63;
+/**
+ * After a miss, budgets to spin: a peer that sleeps takes longer to answer than one budget, and
+ * two that give up before the other's wake arrives would never find one another awake.
+ */
+const PATIENCE = 4;
+/** A state changes twice at most; a peer that changes it more often is not worth another try. */
+const STATE_TRIES = 3;
+
+/**
+ * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with
+ * `pipe.closed`. Does nothing if the endpoint is vacant or its state is final.
+ *
+ * @example
+ * ```ts
+ * import { closeEndpoint, Port, Segment } from "@millrace/millrace";
+ *
+ * const port = Port.create();
+ * closeEndpoint(Segment.attach(port.memory), 0);
+ * // port.read() now throws a ClosedError with the code "pipe.closed".
+ * ```
+ */
+export function closeEndpoint(segment: Segment, index: number, mechanism?: Mechanism): boolean {
+  requireInteger("index", index, 0, segment.endpointCount - 1);
+  const from = [layout.ENDPOINT_STATE_ATTACHED];
+  return changeState(segment, index, from, layout.ENDPOINT_STATE_CLOSED, mechanism);
+}
+
+/**
+ * Marks an endpoint failed, as a supervisor that knows that its thread is gone: its peers get
+ * `peer.failed` with this reason. Does nothing if the state is final. Any thread may call it.
+ *
+ * @example
+ * ```ts
+ * import { failEndpoint, Port } from "@millrace/millrace";
+ *
+ * const port = Port.create();
+ * // The worker that had side b is gone:
+ * failEndpoint(port.segment, 1, "peer.terminated");
+ * ```
+ */
+export function failEndpoint(
+  segment: Segment,
+  index: number,
+  reason: ReasonCode = "peer.terminated",
+  mechanism?: Mechanism,
+): boolean {
+  requireInteger("index", index, 0, segment.endpointCount - 1);
+  const from = [layout.ENDPOINT_STATE_VACANT, layout.ENDPOINT_STATE_ATTACHED];
+  const value = REASON_VALUES[reason];
+  if (value === undefined) throw new TypeError(`reason must be a reason code: ${reason}`);
+  const to = layout.ENDPOINT_STATE_FAILED | (value << layout.REASON_SHIFT);
+  return changeState(segment, index, from, to, mechanism); // [segment.state_reason]
+}
+
+/** One endpoint, owned by the thread that made this object. */
+export class Endpoint {
+  readonly segment: Segment;
+  readonly index: number;
+  readonly mechanism: Mechanism;
+  /** Publishes and releases without a ring; counted by the rings, which sit on the hot path. */
+  wakesElided = 0;
+  #wakes = 0;
+  #parks = 0;
+  readonly #words: Int32Array;
+  readonly #bell: number;
+  readonly #spinMs: number;
+  /** The record of spinning: misses in a row, and waits without a spin since the last one. */
+  #misses = 0;
+  #skips = 0;
+  #asleep = false;
+  readonly #sleepers = new Set<() => void>();
+
+  private constructor(segment: Segment, index: number, options: EndpointOptions) {
+    const spin = options.spin ?? (processorCount() > 1 ? layout.WAIT_SPIN_US : 0);
+    if (!(spin >= 0)) throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
+    this.segment = segment;
+    this.index = index;
+    this.mechanism = options.mechanism ?? defaultMechanism(segment);
+    this.#words = recordWords(segment);
+    this.#bell = bellIndex(index);
+    this.#spinMs = (this.mechanism.blocks ? spin : Math.min(spin, FORBIDDEN_SPIN_US)) / 1000;
+  }
+
+  /**
+   * Takes a vacant endpoint for this thread. [segment.attach]
+   *
+   * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
+   */
+  static attach(segment: Segment, index: number, options: EndpointOptions = {}): Endpoint {
+    if (!Number.isInteger(index) || index < 0 || index >= segment.endpointCount) {
+      throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: no such one`);
+    }
+    const endpoint = new Endpoint(segment, index, options);
+    const words = endpoint.#words;
+    const record = index * RECORD_WORDS;
+    const state = record + layout.ENDPOINT_STATE_WORD;
+    const vacant = layout.ENDPOINT_STATE_VACANT;
+    const attached = layout.ENDPOINT_STATE_ATTACHED;
+    if (Atomics.load(words, state) === vacant) {
+      // Before the state: a peer that sees us attached must see by what we can wake it.
+      Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, endpoint.mechanism.rings);
+      if (Atomics.compareExchange(words, state, vacant, attached) === vacant) {
+        ringAround(segment, words, index, endpoint.mechanism);
+        return endpoint;
+      }
+    }
+    throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
+  }
+
+  /** A copy of the counters. */
+  get stats(): Stats {
+    return { wakes: this.#wakes, wakesElided: this.wakesElided, parks: this.#parks };
+  }
+
+  /** The state word of an endpoint, own or peer's, loaded once. */
+  state(index: number): number {
+    return Atomics.load(this.#words, index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD);
+  }
+
+  /** Wakes an endpoint. [wait.ring] */
+  ring(index: number): void {
+    this.#wakes++;
+    const bell = bellIndex(index);
+    Atomics.add(this.#words, bell, 1);
+    this.mechanism.notify(this.#words, bell);
+  }
+
+  /** Ends this endpoint, and every wait of it. */
+  close(): void {
+    closeEndpoint(this.segment, this.index, this.mechanism);
+    this.rouse();
+  }
+
+  /** Ends all asynchronous sleeps of this endpoint, so that each looks again. */
+  rouse(): void {
+    for (const wake of [...this.#sleepers]) wake();
+  }
+
+  /**
+   * Blocks until a cursor or a state may have changed; false at the deadline. `deadline` is in
+   * milliseconds of `performance.now()`. The caller has looked for everything before, without
+   * success, and has published and released all that it holds.
+   *
+   * @throws {ForbiddenError} on a thread that must not block, after a few microseconds.
+   */
+  wait(what: Waitable, other: Waitable | undefined, peer: number, deadline: number): boolean {
+    if (this.#spin(what, other, peer, deadline)) return true;
+    if (!this.mechanism.blocks) {
+      throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
+    }
+    for (;;) {
+      // [wait.bell_first] What rings after this load keeps us from sleeping.
+      const bell = Atomics.load(this.#words, this.#bell);
+      what.arm();
+      other?.arm();
+      // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
+      const found = this.#found(what, other, peer);
+      const left = found ? 0 : deadline - performance.now();
+      if (left > 0) {
+        this.#parks++;
+        this.#sleep(bell, Math.min(left, layout.WAIT_SLICE_MS), peer); // [wait.slice]
+      }
+      other?.disarm();
+      what.disarm();
+      if (found || this.#found(what, other, peer)) return true;
+      if (left <= 0) return false;
+    }
+  }
+
+  /** The same for an event loop: the sleep is a promise. Throws the reason of an aborted signal. */
+  async waitAsync(
+    what: Waitable,
+    other: Waitable | undefined,
+    peer: number,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    for (;;) {
+      signal?.throwIfAborted();
+      const bell = Atomics.load(this.#words, this.#bell);
+      what.arm();
+      other?.arm();
+      const found = this.#found(what, other, peer);
+      const left = found ? 0 : deadline - performance.now();
+      if (left > 0) {
+        this.#parks++;
+        await this.#sleepAsync(bell, Math.min(left, layout.WAIT_SLICE_MS), peer, signal);
+      }
+      other?.disarm();
+      what.disarm();
+      signal?.throwIfAborted();
+      // A message may also have come into the inbox meanwhile, which no cursor shows: let the
+      // caller look after every sleep.
+      if (found || left > 0) return true;
+      return false;
+    }
+  }
+
+  #found(what: Waitable, other: Waitable | undefined, peer: number): boolean {
+    return what.look() || (other !== undefined && other.look()) || this.#stateChanged(peer);
+  }
+
+  /** Whether a state ends the wait: the own one no longer attached, or the peer's final. */
+  #stateChanged(peer: number): boolean {
+    return this.state(this.index) !== layout.ENDPOINT_STATE_ATTACHED ||
+      (this.state(peer) & layout.STATE_MASK) > layout.ENDPOINT_STATE_ATTACHED;
+  }
+
+  /**
+   * Looks until there is something to do. Whether it looks at all, and for how long, follows from
+   * what came of it before. [wait.spin_record]
+   */
+  #spin(what: Waitable, other: Waitable | undefined, peer: number, deadline: number): boolean {
+    if (this.#spinMs === 0) return this.#found(what, other, peer);
+    if (!this.mechanism.blocks) {
+      return this.#spinFor(this.#spinMs, what, other, peer, deadline) >= 0;
+    }
+    if (this.#misses >= MISSES_MAX && this.#skips < SKIPS_MAX) {
+      this.#skips++;
+      return this.#found(what, other, peer);
+    }
+    this.#skips = 0;
+    const budget = this.#misses === 0 ? this.#spinMs : PATIENCE * this.#spinMs;
+    const spent = this.#spinFor(budget, what, other, peer, deadline);
+    if (spent < 0) this.#misses++;
+    else this.#misses = spent < this.#spinMs ? 0 : 1;
+    return spent >= 0;
+  }
+
+  /** Milliseconds until something was found, or -1 if the time was over before. */
+  #spinFor(
+    budget: number,
+    what: Waitable,
+    other: Waitable | undefined,
+    peer: number,
+    deadline: number,
+  ): number {
+    let start = -1;
+    let spent = 0;
+    for (;;) {
+      for (let i = 0; i < LOOKS; i++) {
+        if (what.look() || (other !== undefined && other.look())) return spent;
+        pause();
+      }
+      if (this.#stateChanged(peer)) return spent;
+      const now = performance.now();
+      if (start < 0) start = now;
+      spent = now - start;
+      if (spent >= budget || now >= deadline) return -1;
+    }
+  }
+
+  #sleep(bell: number, ms: number, peer: number): void {
+    const { mechanism } = this;
+    if (this.#wakeable(peer)) mechanism.sleep(this.#words, this.#bell, bell, ms);
+    // [wait.poll] On the own bell all the same: a close by another thread of ours still wakes it.
+    else mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, layout.WAIT_POLL_MS));
+  }
+
+  /** Whether the peer can ring the mechanism by which this endpoint sleeps. [wait.mechanism] */
+  #wakeable(peer: number): boolean {
+    // [wait.vacant] Its attach will ring us, or a slice will end.
+    if (this.state(peer) === layout.ENDPOINT_STATE_VACANT) return true;
+    const wakes = Atomics.load(this.#words, peer * RECORD_WORDS + layout.ENDPOINT_WAKES_WORD);
+    return (wakes & this.mechanism.sleeps) !== 0;
+  }
+
+  #sleepAsync(
+    bell: number,
+    ms: number,
+    peer: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#sleepers.delete(wake);
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", wake);
+        resolve();
+      };
+      this.#sleepers.add(wake);
+      signal?.addEventListener("abort", wake);
+      // Alone, a pending waitAsync does not keep the event loop of Deno or Node alive
+      // (measured: Deno 2.9, Node 20). A timer does.
+      const timer = setTimeout(wake, this.#listen(bell, peer) ? ms : Math.min(ms, POLL_ASYNC_MS));
+    });
+  }
+
+  /** Sees to it that one asynchronous sleep is outstanding on the bell. False: poll instead. */
+  #listen(bell: number, peer: number): boolean {
+    if (!this.#wakeable(peer)) return false;
+    // [wait.async_one] One that waits for an older value of the bell is about to be woken.
+    if (this.#asleep) return true;
+    const slice = layout.WAIT_SLICE_MS;
+    const sleep = this.mechanism.sleepAsync(this.#words, this.#bell, bell, slice);
+    if (sleep === undefined) return false;
+    this.#asleep = true;
+    sleep.then(() => {
+      this.#asleep = false;
+      this.rouse();
+    });
+    return true;
+  }
+}
+
+/** A vacant peer, or a runtime without waitAsync, is looked at this often. */
+const POLL_ASYNC_MS = layout.WAIT_POLL_MS - 1;
+
+function recordWords(segment: Segment): Int32Array {
+  const size = segment.endpointCount * layout.ENDPOINT_RECORD_SIZE;
+  return segment.words(recordOffset(0), size);
+}
+
+function bellIndex(index: number): number {
+  return index * RECORD_WORDS + layout.ENDPOINT_BELL_WORD;
+}
+
+/** Changes a state along the table of allowed changes. False: the change was dropped. */
+function changeState(
+  segment: Segment,
+  index: number,
+  from: readonly number[],
+  to: number,
+  mechanism: Mechanism = defaultMechanism(segment),
+): boolean {
+  const words = recordWords(segment);
+  const at = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
+  let changed = false;
+  for (let attempt = 0; attempt < STATE_TRIES && !changed; attempt++) {
+    const seen = Atomics.load(words, at);
+    if (!from.includes(seen & layout.STATE_MASK)) break;
+    // [segment.state_change] From the exact value: a final state is never overwritten.
+    changed = Atomics.compareExchange(words, at, seen, to) === seen;
+  }
+  // Also when the change was dropped: who came first may have died before its ring.
+  ringAround(segment, words, index, mechanism);
+  return changed;
+}
+
+/** Rings the bell of an endpoint and those of all its peers. [segment.state_ring] */
+function ringAround(
+  segment: Segment,
+  words: Int32Array,
+  index: number,
+  mechanism: Mechanism,
+): void {
+  const around = new Set([index]);
+  for (const { writer, reader } of segment.channels) {
+    if (writer === index) around.add(reader);
+    if (reader === index) around.add(writer);
+  }
+  for (const each of around) {
+    const bell = bellIndex(each);
+    Atomics.add(words, bell, 1);
+    mechanism.notify(words, bell);
+  }
+}

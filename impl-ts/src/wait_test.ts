@@ -1,0 +1,177 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { Endpoint } from "./wait_endpoint.ts";
+import { assertCode, codeOf, pattern, pipe, pipeSegment } from "./fixture.ts";
+import * as layout from "./layout.ts";
+import { agentMechanism, mayBlock, type Mechanism, pollingMechanism, Turns } from "./wait.ts";
+
+const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
+
+/** An agent's mechanism that reports each sleep before it begins, and does not sleep long. */
+function watched(onSleep: (ms: number) => void, blocks = true): Mechanism {
+  const agent = agentMechanism();
+  return {
+    rings: agent.rings,
+    sleeps: agent.sleeps,
+    blocks,
+    sleep(words, index, expected, ms) {
+      onSleep(ms);
+      agent.sleep(words, index, expected, Math.min(ms, 1));
+    },
+    sleepAsync: agent.sleepAsync.bind(agent),
+    notify: agent.notify.bind(agent),
+  };
+}
+
+Deno.test("an endpoint stores the mechanisms that it can ring before it is attached", () => {
+  for (const mechanism of [agentMechanism(), pollingMechanism()]) {
+    const segment = pipeSegment();
+    Endpoint.attach(segment, 1, { mechanism });
+    assertEquals(new Int32Array(segment.memory as SharedArrayBuffer)[WAKES], mechanism.rings);
+  }
+});
+
+Deno.test("a sleeper arms head + 16, sleeps 100 ms at most, and disarms", () => {
+  const seen: number[] = [];
+  const spin = 0;
+  const { segment, reader } = pipe({
+    start: 0,
+    spin,
+    mechanism: watched((ms) => seen.push(wants(), ms)),
+  });
+  const wants = () => segment.words(512, 512)[layout.RING_READER_WANTS_WORD]!;
+  assertEquals(reader.read({ timeout: 5 }), undefined);
+  assertEquals(seen[0], 17);
+  assertEquals(seen.every((value) => value <= 100), true);
+  assertEquals([wants(), reader.stats.parks > 0], [0, true]);
+});
+
+Deno.test("what is published between the look and the arming is found without a sleep", () => {
+  let sleeps = 0;
+  const mechanism = watched(() => sleeps++);
+  const { segment, writer, reader } = pipe({ spin: 0, mechanism });
+  const words = segment.words(512, 512);
+  const { store } = Atomics;
+  try {
+    Atomics.store = ((view: Int32Array, index: number, value: number) => {
+      Atomics.store = store;
+      writer.write(5); // just before the wish is stored
+      assertEquals(words[layout.RING_READER_WANTS_WORD], 0);
+      return store(view, index, value);
+    }) as typeof store;
+    assertEquals(reader.read({ timeout: 1000 }), 5);
+  } finally {
+    Atomics.store = store;
+  }
+  assertEquals(sleeps, 0);
+});
+
+Deno.test("a writer asks for the head at which pad, frame and reserve fit", () => {
+  let wants = 0;
+  const mechanism = watched(() => wants = word());
+  const { segment, writer } = pipe({ start: 0, spin: 0, codec: "bytes", mechanism });
+  const word = () => segment.words(512, 512)[layout.RING_WRITER_WANTS_WORD]!;
+  writer.write(pattern(112));
+  writer.write(pattern(64)); // the tail is at 208
+  assertCode(() => writer.write(pattern(112), { timeout: 3 }), "wait.timeout");
+  assertEquals(wants, (208 + 48 + 128 + 16 - 256) | 1);
+  assertEquals(word(), 0);
+});
+
+Deno.test("an endpoint polls while its peer cannot ring it, and sleeps while it is vacant", () => {
+  for (const [state, wakes, most] of [[1, 1, 100], [1, 2, 5], [1, 0, 5], [0, 0, 100]] as const) {
+    const longest: number[] = [];
+    const { segment, reader } = pipe({ spin: 0, mechanism: watched((ms) => longest.push(ms)) });
+    segment.words(128, 128).set([state, wakes], 1);
+    reader.read({ timeout: 8 });
+    const ms = Math.max(...longest);
+    assertEquals(most === 5 ? ms <= 5 : ms > 5, true, `${state} ${wakes}: ${ms}`);
+  }
+});
+
+Deno.test("a thread that must not block gets wait.forbidden, and never a sleep", async () => {
+  let sleeps = 0;
+  const mechanism = watched(() => sleeps++, false);
+  const { writer, reader } = pipe({ codec: "bytes", mechanism });
+  assertCode(() => reader.read(), "wait.forbidden");
+  assertEquals(reader.read({ timeout: 0 }), undefined);
+  assertCode(() => writer.write(pattern(1000)), "wait.forbidden");
+  assertEquals(sleeps, 0);
+  assertEquals(await reader.readAsync({ timeout: 5 }), undefined);
+  await writer.writeAsync(pattern(1));
+  assertCode(() => reader.read(), "message.cancelled");
+  assertEquals(await reader.readAsync(), pattern(1));
+});
+
+Deno.test("a blocking wait does not clear the word of an asynchronous one", async () => {
+  const { segment, writer, reader } = pipe({ start: 0, spin: 0 });
+  const words = segment.words(512, 512);
+  const pending = reader.readAsync();
+  assertEquals(reader.read({ timeout: 2 }), undefined);
+  assertEquals(words[layout.RING_READER_WANTS_WORD], 17);
+  writer.write(1);
+  assertEquals(writer.stats.wakes, 1);
+  assertEquals(await pending, 1);
+  assertEquals(words[layout.RING_READER_WANTS_WORD], 0);
+});
+
+Deno.test("one asynchronous sleep stands on the bell, however many wait", async () => {
+  let sleeps = 0;
+  const agent = agentMechanism();
+  const mechanism: Mechanism = {
+    ...watched(() => {}),
+    sleepAsync: (words, index, expected, ms) => {
+      sleeps++;
+      return agent.sleepAsync(words, index, expected, ms);
+    },
+  };
+  const { reader, writer } = pipe({ mechanism });
+  for (let i = 0; i < 10; i++) await codeOf(reader.readAsync({ timeout: 1 }));
+  assertEquals(sleeps, 1);
+  const reading = reader.readAsync();
+  writer.write(1);
+  assertEquals(await reading, 1);
+});
+
+Deno.test("nobody is rung who does not sleep", () => {
+  const { writer, reader } = pipe();
+  for (let i = 0; i < 100; i++) {
+    writer.write(i);
+    reader.read();
+  }
+  assertEquals([writer.stats.wakes, reader.stats.wakes], [0, 0]);
+  assertEquals([writer.stats.wakesElided, reader.stats.wakesElided], [100, 100]);
+});
+
+Deno.test("a flood does not starve the event loop", async () => {
+  const { writer, reader } = pipe({ capacity: 4096 });
+  let ticks = 0;
+  const timer = setInterval(() => ticks++, 1);
+  const end = performance.now() + 60;
+  while (performance.now() < end) {
+    await writer.writeAsync(1);
+    await reader.readAsync();
+  }
+  clearInterval(timer);
+  assertEquals(ticks > 1, true);
+});
+
+Deno.test("Turns are given in order, and a deadline leaves the line", async () => {
+  const turns = new Turns();
+  const order: number[] = [];
+  assertEquals(turns.tryTake(), true);
+  const one = turns.take(Infinity, undefined).then(() => order.push(1));
+  const late = turns.take(performance.now() + 1, undefined);
+  const two = turns.take(Infinity, undefined).then(() => order.push(2));
+  assertEquals(await late, false);
+  turns.give();
+  await one;
+  turns.give();
+  await two;
+  turns.give();
+  assertEquals([order, turns.busy], [[1, 2], false]);
+});
+
+Deno.test("the spin budget is the caller's, and must be a number from 0 on", () => {
+  assertEquals(mayBlock(), true);
+  for (const spin of [-1, NaN]) assertThrows(() => pipe({ spin }), RangeError);
+});
