@@ -32,27 +32,39 @@ export function denoCounts(output: string): Counts | undefined {
 }
 
 /**
- * The counts of `zig build test --summary all`:
+ * The counts of `zig build test --summary all`. A test program whose output is passed on closes with
+ * `All 4 tests passed.` or `2 passed; 1 skipped; 1 failed.`; the others are in the last line:
  * `Build Summary: 3/5 steps succeeded (1 failed); 2/4 tests passed (1 skipped, 1 crashed)`.
  *
- * A leak, an error log or a compile error fails a step and no test, so failed steps count where
- * they are more than the failed tests.
+ * A crash, a leak, an error log or a compile error fails a step and no test, so failed steps count
+ * where they are more than the failed tests.
  */
 export function zigCounts(output: string): Counts | undefined {
   const line = output.match(/^Build Summary: .*$/gm)?.at(-1);
-  const [steps, tests] = line?.split(";") ?? [];
+  const [steps, tests = ""] = line?.split(";") ?? [];
   if (steps === undefined) return undefined;
-  const count = (text: string, word: string) =>
-    Number(new RegExp(`(\\d+) ${word}\\b`).exec(text)?.[1] ?? 0);
-  const [, passed, total] = /(\d+)\/(\d+) tests passed/.exec(tests ?? "") ?? [];
-  const skipped = count(tests ?? "", "skipped");
-  const failed = Number(total ?? 0) - Number(passed ?? 0) - skipped;
+  const [, passed, total] = /(\d+)\/(\d+) tests passed/.exec(tests) ?? [];
+  const counts = { passed: Number(passed ?? 0), failed: 0, skipped: countOf(tests, "skipped") };
+  counts.failed = Number(total ?? 0) - counts.passed - counts.skipped;
+  for (const [, all] of output.matchAll(/^All (\d+) tests passed\.$/gm)) {
+    counts.passed += Number(all);
+  }
+  for (const [text] of output.matchAll(/^\d+ passed; \d+ skipped; \d+ failed\.$/gm)) {
+    counts.passed += countOf(text, "passed");
+    counts.skipped += countOf(text, "skipped");
+    counts.failed += countOf(text, "failed");
+  }
   return {
-    passed: Number(passed ?? 0),
-    failed: Math.max(failed, count(steps, "failed")),
+    passed: counts.passed,
+    failed: Math.max(counts.failed, countOf(steps, "failed")),
     // A whole run that this machine cannot execute.
-    skipped: skipped + count(steps, "skipped"),
+    skipped: counts.skipped + countOf(steps, "skipped"),
   };
+}
+
+/** The number before a word, 0 where it does not occur. */
+function countOf(text: string, word: string): number {
+  return Number(new RegExp(`(\\d+) ${word}\\b`).exec(text)?.[1] ?? 0);
 }
 
 /** Run steps that Zig answered from its cache: their tests passed some other day. */
@@ -76,7 +88,7 @@ export function judge(
   if (outcome.timedOut) fail(`killed after ${outcome.seconds.toFixed(0)} s`);
   else if (counts === undefined) fail(`ended with ${outcome.code}, without counts`);
   else if (cached > 0) {
-    fail(`${cached} test runs came from Zig's cache: build.zig must set has_side_effects on them`);
+    fail(`${cached} test runs came from Zig's cache: build.zig must pass their output on`);
   } else if (outcome.code !== 0 && counts.failed === 0) {
     fail(`ended with ${outcome.code}, though no test failed`);
   } else if (counts.passed + counts.failed === 0) fail("ran no tests");

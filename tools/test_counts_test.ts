@@ -35,6 +35,24 @@ Deno.test("denoCounts: reads the last closing line, and only a closing line", ()
   assertEquals(denoCounts("it is ok | 1 passed | 0 failed"), undefined);
 });
 
+// With the output of the test program passed on, and so without counts in the summary.
+const ZIG_PASSED_ON = `67/67 segment_test.test.the largest segment...OK
+All 67 tests passed.
+Build Summary: 3/3 steps succeeded
+test success
+`;
+const ZIG_PASSED_ON_MIXED = `1/3 t.test.good...OK
+2/3 t.test.skip...SKIP
+3/3 t.test.bad...FAIL (Bad)
+1 passed; 1 skipped; 1 failed.
+Build Summary: 1/3 steps succeeded (1 failed)
+`;
+
+Deno.test("zigCounts: the closing lines of test programs", () => {
+  assertEquals(zigCounts(ZIG_PASSED_ON), { passed: 67, failed: 0, skipped: 0 });
+  assertEquals(zigCounts(ZIG_PASSED_ON_MIXED), { passed: 1, failed: 1, skipped: 1 });
+});
+
 Deno.test("zigCounts: tests that failed, crashed or hung; steps where no test did", () => {
   assertEquals(zigCounts(ZIG_OK), { passed: 2, failed: 0, skipped: 1 });
   assertEquals(zigCounts(ZIG_MIXED), { passed: 2, failed: 4, skipped: 2 });

@@ -1,0 +1,126 @@
+// The demo as its user meets it: exit codes, output, and how it ends.
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+
+const main = new URL("./main.ts", import.meta.url).pathname;
+const DEADLINE_MS = 180_000;
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Starts the demo; killed when it has not ended by the deadline. */
+function start(...args: string[]): Deno.ChildProcess {
+  return new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", main, ...args],
+    stdout: "piped",
+    stderr: "piped",
+    signal: AbortSignal.timeout(DEADLINE_MS),
+  }).spawn();
+}
+
+async function demo(...args: string[]): Promise<Outcome> {
+  const { code, stdout, stderr } = await start(...args).output();
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+}
+
+/** Runs `use` with a file of `size` bytes that look random. */
+async function withFile(size: number, use: (path: string) => Promise<void>): Promise<void> {
+  const path = await Deno.makeTempFile({ prefix: "millrace_demo_" });
+  try {
+    const bytes = new Uint8Array(size);
+    for (let index = 0; index < size; index++) bytes[index] = Math.imul(index, 2654435761) >>> 24;
+    await Deno.writeFile(path, bytes);
+    await use(path);
+  } finally {
+    await Deno.remove(path);
+  }
+}
+
+function digestOf(out: string, row: string): string {
+  return out.match(new RegExp(`${row} +([0-9a-f]{64})`))?.[1] ?? "none";
+}
+
+Deno.test("demo: what comes back has the file's own digest", async () => {
+  await withFile(1_500_000, async (path) => {
+    const { code, out, err } = await demo(path);
+    assertEquals(code, 0, err);
+    const digest = await crypto.subtle.digest("SHA-256", await Deno.readFile(path));
+    const expected = new Uint8Array(digest).toHex();
+    assertEquals(digestOf(out, "sent SHA-256"), expected);
+    assertEquals(digestOf(out, "came back"), expected);
+    assertMatch(out, /messages +\d+, 1\.5 MB/);
+    assertMatch(out, /118-byte JSON echo, Millrace +p50 /);
+    assertMatch(out, /118-byte JSON echo, MessagePort +p50 /);
+  });
+});
+
+Deno.test("demo: a byte flipped in the ring makes the digests differ", async () => {
+  await withFile(300_000, async (path) => {
+    const { code, out } = await demo("--corrupt", "3", path);
+    assertEquals(code, 1);
+    assert(digestOf(out, "sent SHA-256") !== digestOf(out, "came back"));
+  });
+});
+
+Deno.test("demo: a message that does not exist cannot be corrupted", async () => {
+  await withFile(10, async (path) => {
+    const { code, err } = await demo("--corrupt", "2000", path);
+    assertEquals(code, 2);
+    assertMatch(err, /demo: Cannot corrupt message 2000: the stream has 1 message\n/);
+  });
+});
+
+Deno.test("demo: an empty file is a stream of no bytes", async () => {
+  await withFile(0, async (path) => {
+    const { code, out, err } = await demo(path);
+    assertEquals(code, 0, err);
+    assertMatch(out, /messages +0, 0 B/);
+    assertEquals(
+      digestOf(out, "came back"),
+      "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    );
+  });
+});
+
+Deno.test("demo: a file that cannot be read is one line and code 2", async () => {
+  for (const path of ["/no/such/file", "/"]) {
+    const { code, out, err } = await demo(path);
+    assertEquals([code, out], [2, ""]);
+    assertMatch(err, new RegExp(`^demo: Cannot read ${path}: .+\n$`));
+  }
+});
+
+Deno.test("demo: a wrong argument is one line and code 2", async () => {
+  for (
+    const args of [["--corrupt", "0"], ["--corrupt", "x"], ["--corrupt"], ["--no"], ["a", "b"]]
+  ) {
+    const { code, out, err } = await demo(...args);
+    assertEquals([code, out], [2, ""], args.join(" "));
+    assertMatch(err, /^demo: .+\n$/);
+  }
+});
+
+Deno.test("demo: an interrupt in the middle of the stream ends it with code 130", async () => {
+  await withFile(0, async (path) => {
+    // Sparse, and so large that only the interrupt can end this run.
+    await Deno.truncate(path, 64 * 2 ** 30);
+    const child = start(path);
+    const reader = child.stderr.getReader();
+    const decoder = new TextDecoder();
+    let seen = "";
+    while (!/Streaming/.test(seen)) {
+      const { value, done } = await reader.read();
+      assert(!done, `it ended before it streamed: ${seen}`);
+      seen += decoder.decode(value);
+    }
+    child.kill("SIGINT");
+    const { code } = await child.status;
+    assertEquals(code, 130);
+    await reader.cancel();
+    await child.stdout.cancel();
+  });
+});

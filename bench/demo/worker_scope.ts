@@ -1,0 +1,10 @@
+// A worker's global scope, typed. The library with its types and the one with a page's exclude one
+// another, and one checker sees both kinds of file.
+
+interface WorkerScope {
+  onmessage: ((event: MessageEvent) => void) | null;
+  postMessage(message: unknown): void;
+}
+
+/** The global scope of the worker that imports this. */
+export const scope = globalThis as unknown as WorkerScope;
