@@ -32,8 +32,8 @@ export function denoCounts(output: string): Counts | undefined {
 }
 
 /**
- * The counts of `zig build test --summary all`. A test program whose output is passed on closes with
- * `All 4 tests passed.` or `2 passed; 1 skipped; 1 failed.`; the others are in the last line:
+ * The counts of `zig build test --summary all`. A test program whose output is passed on closes
+ * with `All 4 tests passed.` or `2 passed; 1 skipped; 1 failed.`; the others are in the last line:
  * `Build Summary: 3/5 steps succeeded (1 failed); 2/4 tests passed (1 skipped, 1 crashed)`.
  *
  * A crash, a leak, an error log or a compile error fails a step and no test, so failed steps count
