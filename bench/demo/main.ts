@@ -1,7 +1,9 @@
 // The main job, end to end: a file goes from a TypeScript worker to a Zig WebAssembly worker and
 // back, over one port in one shared memory, both sides blocking. This thread only shows progress.
 
+import { fileURLToPath } from "node:url";
 import { portGeometry, segmentSize as sizeOf } from "../../impl-ts/src/mod.ts";
+import { endOnSignals, run } from "../../tools/run.ts";
 import { type Arguments, readArguments, USAGE, UsageError } from "./arguments.ts";
 import { bytes, microseconds, ProgressBar, showStep, table } from "./display.ts";
 import {
@@ -19,21 +21,19 @@ import { composedSource, fileSource, type Source } from "./source.ts";
 
 const root = new URL("../../", import.meta.url);
 const DEFAULT_SIZE = 16_000_000;
+const BUILD_TIMEOUT_MS = 10 * 60_000;
 const PAGE = 65_536;
 /** Memory of the Zig worker below the segment: stack, and two messages of the largest size. */
 const WORKER_PAGES = 64;
 
 if (import.meta.main) {
-  // Blocked workers do not answer to anything else: leaving is what ends them.
-  Deno.addSignalListener("SIGINT", () => {
-    showStep("\nInterrupted.");
-    Deno.exit(130);
-  });
-  Deno.exit(await run(Deno.args));
+  // Leaving is also what ends the workers: a blocked one answers to nothing else.
+  endOnSignals();
+  Deno.exit(await demo(Deno.args));
 }
 
 /** Runs the demo and returns its exit code. */
-async function run(args: readonly string[]): Promise<number> {
+async function demo(args: readonly string[]): Promise<number> {
   try {
     const wanted = readArguments(args);
     if (wanted.help) {
@@ -60,9 +60,10 @@ function openSource({ path }: Arguments): Source {
 /** Builds the Zig worker, which Zig's cache makes a matter of milliseconds from the second time. */
 async function buildWorker(): Promise<WebAssembly.Module> {
   showStep("Building the Zig worker (the first time takes about a minute) ...");
-  const command = new Deno.Command("zig", { args: ["build", "demo"], cwd: root, stderr: "piped" });
-  const { success, stderr } = await command.output();
-  if (!success) throw new Error(`zig build demo failed:\n${new TextDecoder().decode(stderr)}`);
+  const cwd = fileURLToPath(root);
+  const options = { cwd, timeoutMs: BUILD_TIMEOUT_MS, echo: false };
+  const { code, output } = await run(["zig", "build", "demo"], options);
+  if (code !== 0) throw new Error(`zig build demo failed:\n${output}`);
   return await WebAssembly.compile(
     await Deno.readFile(new URL("zig-out/bin/demo_worker.wasm", root)),
   );

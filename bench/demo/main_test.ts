@@ -2,7 +2,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 
-const main = new URL("./main.ts", import.meta.url).pathname;
+const main = new URL("./main.ts", import.meta.url).href;
 const DEADLINE_MS = 180_000;
 
 interface Outcome {
