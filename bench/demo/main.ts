@@ -11,6 +11,7 @@ import {
   type Ground,
   type Latency,
   type Note,
+  PROGRESS,
   type ServeOrder,
   type ServeReport,
   type StreamOrder,
@@ -80,26 +81,36 @@ async function stream(
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
   const ground = { memory, segmentOffset: WORKER_PAGES * PAGE, segmentSize };
   const { port1, port2 } = new MessageChannel();
-  const progress = new SharedArrayBuffer(4);
+  const progress = new SharedArrayBuffer(4 * PROGRESS.count);
   const serve: ServeOrder = { ...ground, module, rival: port2 };
   const order: StreamOrder = { ...ground, source, corrupt, progress, rival: port1 };
 
   const size = source.kind === "file" ? source.size : source.bytes.length;
-  const bar = new ProgressBar("Streaming", size);
-  const words = new Int32Array(progress);
-  bar.update(0);
-  const timer = setInterval(() => bar.update(Math.min(size, Atomics.load(words, 0) * 1024)), 100);
+  const timer = watch(new Int32Array(progress), size);
   try {
-    const notes = await Promise.all([
+    return await Promise.all([
       startWorker<StreamReport>("./stream_worker.ts", order),
       startWorker<ServeReport>("./zig_worker.ts", serve),
     ]);
-    bar.update(size);
-    return notes;
   } finally {
     clearInterval(timer);
-    bar.finish();
   }
+}
+
+/** Draws the bar while the source is under way. Returns the timer that does it. */
+function watch(progress: Int32Array, size: number): ReturnType<typeof setInterval> {
+  const bar = new ProgressBar("Streaming", size);
+  bar.update(0);
+  const timer = setInterval(() => {
+    if (Atomics.load(progress, PROGRESS.streamed) === 0) {
+      return bar.update(Math.min(size, (Atomics.load(progress, PROGRESS.kib) >>> 0) * 1024));
+    }
+    clearInterval(timer);
+    bar.update(size);
+    bar.finish();
+    showStep("Measuring large messages and echoes, a few seconds ...");
+  }, 100);
+  return timer;
 }
 
 /** Starts a worker and resolves with its report; rejects when it fails. */

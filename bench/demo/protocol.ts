@@ -30,9 +30,12 @@ export interface Ground {
 export interface StreamOrder extends Ground {
   readonly source: Source;
   readonly corrupt: number;
-  /** One word: KiB that came back so far. */
+  /** Two words: KiB that came back so far, and 1 as soon as the whole source is back. */
   readonly progress: SharedArrayBuffer;
 }
+
+/** Words of `progress`. */
+export const PROGRESS = { kib: 0, streamed: 1, count: 2 } as const;
 
 export interface ServeOrder extends Ground {
   readonly module: WebAssembly.Module;

@@ -8,6 +8,7 @@ import {
   CAPACITY,
   type Latency,
   type Note,
+  PROGRESS,
   type StreamOrder,
   type StreamReport,
   TAG,
@@ -53,7 +54,9 @@ scope.onmessage = async ({ data }: MessageEvent<StreamOrder>) => {
 async function run(order: StreamOrder): Promise<StreamReport> {
   const memory = new Uint8Array(order.memory.buffer, order.segmentOffset, order.segmentSize);
   const port = Port.create({ memory, capacity: CAPACITY, side: "a" });
+  greet(port);
   const streamed = stream(port, order);
+  Atomics.store(new Int32Array(order.progress), PROGRESS.streamed, 1);
   const { wakes, wakesElided, parks } = port.stats;
   const toZig = sendLarge(port);
   const fromZig = receiveLarge(port);
@@ -72,6 +75,12 @@ async function run(order: StreamOrder): Promise<StreamReport> {
     wakesElided,
     parks,
   };
+}
+
+/** Waits until the Zig worker is there, so that its start is not measured. */
+function greet(port: Port): void {
+  port.writeMessage({ payload: new Uint8Array(1), codec: CODEC_BYTES, tag: TAG.echo }, PATIENCE);
+  if (port.readMessage(PATIENCE) === undefined) throw new Error("The Zig worker did not come");
 }
 
 /** Sends the whole source and takes it back, with both digests on the way. */
@@ -97,7 +106,7 @@ function stream(
       if (size === undefined) throw new Error("The Zig worker does not answer");
       received.update(back.subarray(0, size));
       backSize += size;
-      Atomics.store(words, 0, Math.floor(backSize / 1024));
+      Atomics.store(words, PROGRESS.kib, Math.floor(backSize / 1024));
     }
   };
 
