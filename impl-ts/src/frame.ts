@@ -13,7 +13,7 @@ const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
 const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
 const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
 
-/** Flags of the only frame of a message. */
+/** Flags of the only frame of a message. [frame.whole] */
 export const WHOLE: number = FIRST | LAST;
 
 /** Bytes that a frame takes in the ring. [frame.extent] */

@@ -164,6 +164,36 @@ export const PREAMBLE_TOTAL_OFFSET = 0;
 /** u8[8]. 0. */
 export const PREAMBLE_RESERVED_OFFSET = 8;
 
+// `mailbox_header`: The eight words of a mailbox; its byte area follows them, up to the end of the
+// section.
+
+/** Bytes of `mailbox_header`. */
+export const MAILBOX_HEADER_SIZE = 32;
+/** Alignment of `mailbox_header`, in bytes. */
+export const MAILBOX_HEADER_ALIGN = 4;
+/** u32, atomic. One of `mailbox_status`. */
+export const MAILBOX_STATUS_OFFSET = 0;
+/** Index of `status` among the 32-bit words of `mailbox_header`. */
+export const MAILBOX_STATUS_WORD = 0;
+/** u32, atomic. Whose turn it is: one of `mailbox_signal`. */
+export const MAILBOX_SIGNAL_OFFSET = 4;
+/** Index of `signal` among the 32-bit words of `mailbox_header`. */
+export const MAILBOX_SIGNAL_WORD = 1;
+/** u32, atomic. Bytes of the part in the byte area. */
+export const MAILBOX_LENGTH_OFFSET = 8;
+/** Index of `length` among the 32-bit words of `mailbox_header`. */
+export const MAILBOX_LENGTH_WORD = 2;
+/** u32, atomic. Parts of the payload. */
+export const MAILBOX_PART_COUNT_OFFSET = 12;
+/** Index of `part_count` among the 32-bit words of `mailbox_header`. */
+export const MAILBOX_PART_COUNT_WORD = 3;
+/** u32, atomic. Which part this is, from 0. */
+export const MAILBOX_PART_INDEX_OFFSET = 16;
+/** Index of `part_index` among the 32-bit words of `mailbox_header`. */
+export const MAILBOX_PART_INDEX_WORD = 4;
+/** u8[12]. Not read. Written by the original when it closes. */
+export const MAILBOX_RESERVED_OFFSET = 20;
+
 // `segment_ready`: Values of the `ready` word.
 
 /** Nobody has formatted this memory. */
@@ -190,6 +220,22 @@ export const ENDPOINT_STATE_FAILED = 3;
 export const CHANNEL_KIND_RING = 1;
 /** A latest-value register. Its chapter is not written yet. */
 export const CHANNEL_KIND_PROPERTY = 2;
+
+// `mailbox_status`: Values of a mailbox's `status`.
+
+/** In use; also what blank memory says. */
+export const MAILBOX_STATUS_ACTIVE = 0;
+/** Closed by either side, for ever. */
+export const MAILBOX_STATUS_DISPOSED = -1;
+
+// `mailbox_signal`: Values of a mailbox's `signal`, the word on which both sides sleep.
+
+/** The byte area is the writer's. */
+export const MAILBOX_SIGNAL_MAY_WRITE = 0;
+/** The byte area holds a part for the reader. */
+export const MAILBOX_SIGNAL_MAY_READ = 1;
+/** Closed. */
+export const MAILBOX_SIGNAL_DISPOSED = -1;
 
 // `frame_kind`: What a frame is. 128 to 255 are extensions that a reader skips; every other value
 // not listed is corrupt.
@@ -322,6 +368,14 @@ export const REASON_FRAME_PAD = 36;
 export const REASON_FRAME_SEQUENCE = 37;
 /** The chunks of a message do not add up to the total in its preamble. */
 export const REASON_FRAME_TOTAL = 38;
+/** The section is not aligned to 4, or too small to hold a part. */
+export const REASON_MAILBOX_SIZE = 40;
+/** A control word holds a value that no endpoint may store. */
+export const REASON_MAILBOX_SIGNAL = 41;
+/** A part is empty, or larger than the byte area. */
+export const REASON_MAILBOX_LENGTH = 42;
+/** A part is not the one that must come next. */
+export const REASON_MAILBOX_PART = 43;
 /** The writer gave up in the middle of a message; its chunks were dropped. */
 export const REASON_MESSAGE_CANCELLED = 48;
 /** The stream ended in the middle of a message; its chunks were dropped. */
@@ -377,6 +431,10 @@ export type ReasonCode =
   | "frame.pad"
   | "frame.sequence"
   | "frame.total"
+  | "mailbox.size"
+  | "mailbox.signal"
+  | "mailbox.length"
+  | "mailbox.part"
   | "message.cancelled"
   | "message.truncated"
   | "message.size"
@@ -415,6 +473,10 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze
   "frame.pad": 36,
   "frame.sequence": 37,
   "frame.total": 38,
+  "mailbox.size": 40,
+  "mailbox.signal": 41,
+  "mailbox.length": 42,
+  "mailbox.part": 43,
   "message.cancelled": 48,
   "message.truncated": 49,
   "message.size": 50,

@@ -1,6 +1,6 @@
 /**
  * What both ends of a pipe have in common: messages, options, and how states and faults become
- * errors. See `spec/pipe.md`; the ends themselves are in `writer.ts` and `reader.ts`.
+ * errors. See `spec/pipe.md`; the ends themselves are in `pipe_writer.ts` and `pipe_reader.ts`.
  *
  * @module
  */
@@ -9,10 +9,10 @@ import { type CodecName } from "./codec.ts";
 import { type Endpoint, type EndpointOptions, failEndpoint } from "./wait_endpoint.ts";
 import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
 import { PeerClosedError, SegmentError } from "./error.ts";
-import type { Channel } from "./segment_geometry.ts";
+import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { reasonName } from "./layout.ts";
-import { Fault } from "./ring.ts";
+import { Fault, type RingReader, type RingWriter } from "./ring.ts";
 import type { Segment } from "./segment.ts";
 
 /** A message as it stands in the ring, without a look into its payload. */
@@ -52,6 +52,18 @@ export interface ReaderOptions extends EndpointOptions {
   readonly calls?: boolean | undefined;
 }
 
+/** Throws for what a writer cannot work with: before its endpoint is taken, for ever. */
+export function requireWriterOptions({ codec = "json" }: WriterOptions): void {
+  if (codec === "json" || codec === "text" || codec === "bytes") return;
+  throw new TypeError(`codec must be "json", "text" or "bytes": ${codec}`);
+}
+
+/** The same for a reader. */
+export function requireReaderOptions(options: ReaderOptions): void {
+  const { maxMessageSize = MAX_MESSAGE_SIZE } = options;
+  requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
+}
+
 /** Default of `maxMessageSize`. */
 export const MAX_MESSAGE_SIZE: number = 64 * 1024 * 1024;
 
@@ -86,6 +98,11 @@ export class Link {
   readonly peer: number;
   /** Whether `close` was called here. */
   closed = false;
+  /** The rings of this endpoint, where it has them. */
+  outgoing: RingWriter | undefined;
+  incoming: RingReader | undefined;
+  /** Drops what was taken out of the ring and not delivered. */
+  drop: (() => void) | undefined;
   /** The peer's state word once it was final; it must not change any more. */
   #final = 0;
 
@@ -99,10 +116,21 @@ export class Link {
   close(): void {
     if (this.closed) return;
     this.closed = true;
+    this.drop?.();
     this.endpoint.close();
   }
 
-  /** The error of the own state, or undefined while attached. */
+  /**
+   * Publishes everything finished and gives back everything released, whichever of the two the
+   * caller waits for: held back, either can keep the peer from what we wait for.
+   * [ring.publish_all] [ring.release_all] [port.publish_both]
+   */
+  settle(): void {
+    this.outgoing?.publish();
+    this.incoming?.flush();
+  }
+
+  /** The error of the own state, or undefined while attached. [pipe.close_frees] */
   ownError(verb: string): MillraceError | undefined {
     if (this.closed) return new ClosedError("pipe.closed", `Cannot ${verb}: this end is closed`);
     const word = this.endpoint.state(this.endpoint.index);
@@ -111,7 +139,7 @@ export class Link {
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new ClosedError("pipe.closed", `Cannot ${verb}: this end was closed`);
     }
-    // Any other value than failed was forged into our record: to us it means the same.
+    // [segment.own_state] Another value than failed was forged into our record.
     const reason = word >>> layout.REASON_SHIFT;
     const why = reasonName(reason) ?? `state ${word >>> 0}`;
     return new ClosedError(

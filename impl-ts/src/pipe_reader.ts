@@ -10,7 +10,7 @@ import { MessageError } from "./error.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { Lent } from "./pipe_lend.ts";
-import { deadlineOf, findRing, Link } from "./pipe.ts";
+import { deadlineOf, findRing, Link, requireReaderOptions } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
 import { ENDED, IN_PARTS, IN_RING, LEND, NOTHING, Receiver, requireFit } from "./pipe_receiver.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
@@ -18,9 +18,7 @@ import { Turns, type Waitable } from "./wait.ts";
 
 /** No message, where `undefined` would be the end of the stream. */
 const NONE: unique symbol = Symbol("none");
-/** An event-loop reader gives way to timers and rendering after so long. */
-const YIELD_MS = 8;
-/** Messages between two looks at the clock. */
+/** Messages between two times that an event-loop reader looks whether it must give way. */
 const STREAK = 64;
 
 /**
@@ -60,7 +58,6 @@ export class Reader<T = unknown> {
   readonly #lent: Lent;
   /** Whether the lent frame is in the ring, and has to be given back there. */
   #isLentInRing = false;
-  #yielded = 0;
   #streak = 0;
   // Made once: the verbs that may wait allocate nothing for a message that is there.
   readonly #value = (): T | typeof NONE | undefined => this.#takeValue();
@@ -76,6 +73,7 @@ export class Reader<T = unknown> {
     this.#link = link;
     this.#receiver = new Receiver(link, channel, options);
     this.#lent = new Lent(this.#receiver.ring);
+    link.drop = () => this.#drop();
   }
 
   /**
@@ -87,6 +85,7 @@ export class Reader<T = unknown> {
     segment: Segment,
     options: ReaderOptions & { readonly channel?: number | undefined } = {},
   ): Reader<T> {
+    requireReaderOptions(options);
     const channel = findRing(segment, options.channel, () => true);
     const endpoint = Endpoint.attach(segment, channel.reader, options);
     return new Reader<T>(new Link(endpoint, channel.writer), channel, options);
@@ -107,14 +106,17 @@ export class Reader<T = unknown> {
   get tag(): number {
     return this.#receiver.tag;
   }
+
   /** The codec of the message that was read last, as a number. */
   get codec(): number {
     return this.#receiver.codec;
   }
+
   /** The kind of the message that was read last. */
   get kind(): number {
     return this.#receiver.kind;
   }
+
   /**
    * Reads one message and blocks until there is one. `undefined` at the timeout, which loses
    * nothing, and at the end of the stream.
@@ -204,7 +206,6 @@ export class Reader<T = unknown> {
 
   /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
   close(): void {
-    this.dropInbox();
     this.#link.close();
   }
 
@@ -222,9 +223,11 @@ export class Reader<T = unknown> {
   fillInbox(maxCount: number, maxSize: number): Waitable | undefined {
     if (!this.#receiver.open) return undefined;
     const before = this.#inbox.length;
-    while (this.#inbox.length < maxCount && this.#inboxSize < maxSize) {
+    // One load only: the writer looks at its deadline before it comes here again.
+    let mayLoad = true;
+    for (; this.#inbox.length < maxCount && this.#inboxSize < maxSize; mayLoad = false) {
       try {
-        const found = this.#receiver.pull(undefined);
+        const found = this.#receiver.pull(undefined, mayLoad);
         if (found === NOTHING || found === ENDED) break;
         const message = this.#receiver.makeMessage(found);
         this.#inboxSize += message.payload.length;
@@ -242,12 +245,8 @@ export class Reader<T = unknown> {
       : undefined;
   }
 
-  /**
-   * Drops what was taken out of the ring and not delivered.
-   *
-   * @internal
-   */
-  dropInbox(): void {
+  /** [pipe.close] What was taken out of the ring and not delivered is dropped. */
+  #drop(): void {
     this.#inbox.length = 0;
     this.#batch = [];
     this.#batchIndex = 0;
@@ -255,28 +254,26 @@ export class Reader<T = unknown> {
   }
 
   #try<R>(take: () => R | typeof NONE | undefined): R | undefined {
-    for (;;) {
-      const taken = take();
-      if (taken !== NONE) return taken as R;
-      if (!this.#receiver.more()) return undefined;
-    }
+    let taken = take();
+    // Once more and not in a loop: a peer that is gone and still publishes must not keep us here.
+    if (taken === NONE && this.#receiver.more()) taken = take();
+    return taken === NONE ? undefined : taken as R;
   }
 
   #block<R>(take: () => R | typeof NONE | undefined, options?: WaitOptions): R | undefined {
     const timeout = requireTimeout(options?.timeout, Infinity);
     options?.signal?.throwIfAborted();
     const { endpoint, peer } = this.#link;
-    let deadline = -1;
+    const deadline = deadlineOf(timeout);
     for (;;) {
       if (!this.#receiver.more()) {
         if (timeout === 0) return undefined;
-        if (deadline < 0) deadline = deadlineOf(timeout); // [wait.deadline]
-        this.#receiver.ring.flush(); // [ring.release_all]
+        this.#link.settle();
         if (!endpoint.wait(this.#receiver.ring, undefined, peer, deadline)) return undefined;
       }
       const taken = take();
       if (taken !== NONE) return taken as R;
-      if (timeout !== Infinity && deadline >= 0 && performance.now() >= deadline) return undefined;
+      if (performance.now() >= deadline) return undefined;
     }
   }
 
@@ -291,36 +288,23 @@ export class Reader<T = unknown> {
     const deadline = deadlineOf(timeout);
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
     try {
-      for (;;) {
+      if (++this.#streak % STREAK === 0) await endpoint.giveWay();
+      for (let late = false;; late = performance.now() >= deadline) {
         const taken = take();
-        if (taken !== NONE) {
-          if (++this.#streak % STREAK === 0) await this.#yield();
-          return taken as R;
+        if (taken !== NONE) return taken as R;
+        const { ring } = this.#receiver;
+        if (this.#receiver.more()) {
+          await endpoint.giveWay();
+          signal?.throwIfAborted();
+        } else {
+          this.#link.settle();
+          if (!await endpoint.waitAsync(ring, undefined, peer, deadline, signal)) return undefined;
         }
-        if (this.#receiver.more()) continue;
-        this.#receiver.ring.flush();
-        this.#yielded = -1;
-        const found = await endpoint.waitAsync(
-          this.#receiver.ring,
-          undefined,
-          peer,
-          deadline,
-          signal,
-        );
-        if (!found) return undefined;
+        if (late) return undefined;
       }
     } finally {
       this.#turns.give();
     }
-  }
-
-  /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
-  async #yield(): Promise<void> {
-    const now = performance.now();
-    if (this.#yielded < 0) this.#yielded = now;
-    if (now - this.#yielded < YIELD_MS) return;
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    this.#yielded = performance.now();
   }
 
   #takeValue(): T | typeof NONE | undefined {
@@ -428,7 +412,7 @@ export class Reader<T = unknown> {
   /** The next message of a batch or of the inbox, left where it is. */
   #peekWaiting(): Message | undefined {
     if (this.#batchIndex < this.#batch.length) {
-      const payload = encodeJson(this.#batch[this.#batchIndex]);
+      const payload = this.#encodeOfBatch();
       const codec = layout.CODEC_JSON;
       return { kind: layout.FRAME_KIND_DATA, codec, tag: this.#batchTag, payload };
     }
@@ -436,6 +420,16 @@ export class Reader<T = unknown> {
     return this.#inbox[0] as Message | undefined;
   }
 
+  #encodeOfBatch(): Uint8Array {
+    try {
+      return encodeJson(this.#batch[this.#batchIndex]);
+    } catch (error) {
+      this.#batchIndex++;
+      throw error;
+    }
+  }
+
+  /** Takes the next message of a batch, or else of the inbox. [port.inbox_order] */
   #takeWaiting(): Message | undefined {
     const message = this.#peekWaiting();
     if (message === undefined) return undefined;

@@ -8,10 +8,10 @@
 import { copyOut } from "./codec.ts";
 import { MessageError } from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
-import { type Channel, requireInteger } from "./segment_geometry.ts";
+import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
-import { type Link, MAX_MESSAGE_SIZE, MAX_MESSAGE_SIZE_MAX, type Message } from "./pipe.ts";
-import type { ReaderOptions } from "./pipe.ts";
+import { type Link, MAX_MESSAGE_SIZE, type Message, type ReaderOptions } from "./pipe.ts";
+import { requireReaderOptions } from "./pipe.ts";
 import { RingReader } from "./ring.ts";
 
 /** What `pull` found: nothing, a frame still in the ring, a message in `parts`, the end. */
@@ -53,14 +53,16 @@ export class Receiver {
   readonly #calls: boolean;
   #progress = IDLE;
   #fault: unknown = undefined;
+  /** Whether `more` has loaded the tail, and `pull` has not yet looked at what that shows. */
+  #shown = false;
 
   constructor(link: Link, channel: Channel, options: ReaderOptions) {
+    requireReaderOptions(options);
     const { maxMessageSize = MAX_MESSAGE_SIZE, calls = false } = options;
-    requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
     this.#link = link;
     this.#calls = calls;
     this.frame = new FrameReader(maxMessageSize);
-    this.ring = new RingReader(link.endpoint, channel, this.frame);
+    this.ring = link.incoming = new RingReader(link.endpoint, channel, this.frame);
   }
 
   /** Whether messages can still be received, and collected, in this state. */
@@ -68,20 +70,25 @@ export class Receiver {
     return !this.lent && !this.ended && this.#fault === undefined && this.#progress !== LENDING;
   }
 
-  /** Loads once and takes what that shows, up to the first whole message. [ring.one_load] */
-  pull(target: Target): number {
+  /**
+   * Takes what earlier loads showed, up to the first whole message; with `mayLoad`, loads once and
+   * takes what that shows. [ring.one_load]
+   */
+  pull(target: Target, mayLoad = true): number {
     if (this.#fault !== undefined) throw this.#fault;
     if (this.ended) return ENDED;
     if (this.#link.closed) throw this.#link.ownError("read");
     if (this.lent) throw new TypeError("Cannot read: a frame is lent");
     const ring = this.ring;
+    let load = mayLoad && !this.#shown;
+    this.#shown = false;
     try {
-      for (let loaded = false;; loaded = true) {
+      for (;; load = false) {
         while (ring.next()) {
           const found = this.#arrive(target);
           if (found !== NOTHING) return found;
         }
-        if (loaded || !ring.load()) return NOTHING;
+        if (!load || !ring.load()) return NOTHING;
       }
     } catch (thrown) {
       throw this.#keepFault(thrown);
@@ -94,6 +101,7 @@ export class Receiver {
     if (error !== thrown) {
       this.#fault = error;
       this.parts = EMPTY;
+      this.ring.stop();
     }
     return error;
   }
@@ -124,8 +132,8 @@ export class Receiver {
     const frame = this.frame;
     const first = frame.flags === layout.FRAME_FLAG_FIRST;
     if (first) this.#admit(frame.total);
-    else if (frame.dropped) return this.#skip();
-    if ((frame.flags & layout.FRAME_FLAG_CANCEL) !== 0) {
+    else if (frame.dropped) return this.#skip(); // [pipe.report_once]
+    if ((frame.flags & layout.FRAME_FLAG_CANCEL) !== 0) { // [pipe.cancelled]
       this.#refuse("message.cancelled", "its writer gave up");
     }
     if (first) this.#beginParts(target);
@@ -155,8 +163,17 @@ export class Receiver {
     if (target === LEND) this.#progress = LENDING;
     else {
       if (target !== undefined) requireFit(total, target);
-      this.parts = target ?? new Uint8Array(total);
+      this.parts = target ?? this.#allocate(total);
       this.#progress = COLLECTING;
+    }
+  }
+
+  /** [pipe.total_trust] The total is within the limit, which may be more than there is memory for. */
+  #allocate(total: number): Uint8Array {
+    try {
+      return new Uint8Array(total);
+    } catch {
+      this.#refuse("message.size", `there is no memory for its ${total} bytes`);
     }
   }
 
@@ -192,7 +209,10 @@ export class Receiver {
     if (this.parts === target) this.parts = target.slice(0, this.frame.total);
   }
 
-  /** Nothing was found: throws if nothing can come; true if there is more to take after all. */
+  /**
+   * Nothing was found: throws if nothing can come; true if there is more to take after all, which
+   * the next `pull` does without another load.
+   */
   more(): boolean {
     const own = this.#link.ownError("read");
     if (own !== undefined) throw own;
@@ -200,7 +220,7 @@ export class Receiver {
     if (error === undefined) return false;
     try {
       // [pipe.look_again] What the peer published before it went must not be lost.
-      if (this.ring.load()) return true;
+      if (this.ring.load()) return this.#shown = true;
     } catch (thrown) {
       throw this.#keepFault(thrown);
     }
@@ -217,6 +237,7 @@ export class Receiver {
     this.parts = EMPTY;
     return { kind: this.kind, codec: this.codec, tag: this.tag, payload };
   }
+
   /** Remembers what the message is. */
   note(kind: number, codec: number, tag: number): void {
     this.kind = kind;

@@ -6,17 +6,20 @@
  */
 
 import { Encoder } from "./codec.ts";
-import { extentOf, packKind, WHOLE } from "./frame.ts";
+import { packKind, WHOLE } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import type { Link } from "./pipe.ts";
 import { NO_ROOM, RingWriter } from "./ring.ts";
 
-const { FRAME_HEADER_SIZE, MESSAGE_PREAMBLE_SIZE, RING_RESERVE } = layout;
+const { FRAME_ALIGN, FRAME_HEADER_SIZE, MESSAGE_PREAMBLE_SIZE, RING_RESERVE } = layout;
 /** Smallest extent of a chunk: a header and one byte, or a header and the preamble. */
 const LEAST_CHUNK = 2 * layout.FRAME_ALIGN;
 
-/** Sends the message that its encoder holds; one for each writer. */
+/**
+ * Sends the message that its encoder holds; one for each writer. One message after the other, and
+ * nothing between the frames of one. [pipe.order] [frame.contiguous]
+ */
 export class Sender {
   readonly ring: RingWriter;
   readonly encoder: Encoder = new Encoder();
@@ -32,10 +35,11 @@ export class Sender {
   #owedKind = 0;
   #owedCodec = 0;
   #owedTag = 0;
+  #fault: unknown = undefined;
 
   constructor(link: Link, channel: Channel) {
     this.#link = link;
-    this.ring = new RingWriter(link.endpoint, channel);
+    this.ring = link.outgoing = new RingWriter(link.endpoint, channel);
     this.largestFrame = (channel.dataSize >> 1) - FRAME_HEADER_SIZE;
     // A quarter, so that writing the next chunk overlaps with reading the last.
     this.#chunk = channel.dataSize >> 2;
@@ -54,10 +58,15 @@ export class Sender {
     this.#sent = -1;
   }
 
+  /** The fault that was found in the reader's cursor; nothing is written any more. [ring.fault] */
+  get fault(): unknown {
+    return this.#fault;
+  }
+
   /** Places what there is room for of the message under way; true when all of it is placed. */
   advance(): boolean {
     try {
-      if (!this.placeCancel()) return false;
+      if (!this.#placeCancel()) return false;
       const { size, codec } = this.encoder;
       if (size > this.largestFrame) return this.#advanceChunks();
       const ring = this.ring;
@@ -67,10 +76,38 @@ export class Sender {
       ring.finish(size, packKind(this.#kind, WHOLE, codec), this.#tag);
       return true;
     } catch (thrown) {
-      throw this.#link.fault("write", thrown);
+      throw this.#keepFault(thrown);
     }
   }
 
+  /** Claims a frame for the caller to fill: where its payload begins, or `NO_ROOM`. */
+  claim(size: number): number {
+    try {
+      return this.#placeCancel() ? this.ring.claim(size) : NO_ROOM;
+    } catch (thrown) {
+      throw this.#keepFault(thrown);
+    }
+  }
+
+  /** Places an owed cancel. False: no room. [pipe.owed] */
+  placeCancel(): boolean {
+    try {
+      return this.#placeCancel();
+    } catch (thrown) {
+      throw this.#keepFault(thrown);
+    }
+  }
+
+  #keepFault(thrown: unknown): unknown {
+    const error = this.#link.fault("write", thrown);
+    if (error !== thrown) {
+      this.#fault = error;
+      this.ring.stop();
+    }
+    return error;
+  }
+
+  /** Cuts the message into chunks, and places those for which there is room. [frame.multipart] */
   #advanceChunks(): boolean {
     const ring = this.ring;
     const { size, codec } = this.encoder;
@@ -78,14 +115,15 @@ export class Sender {
       const first = this.#sent < 0;
       const from = first ? 0 : this.#sent;
       const head = FRAME_HEADER_SIZE + (first ? MESSAGE_PREAMBLE_SIZE : 0);
+      // [frame.part] Only a first chunk can be left without room for more than its preamble.
       const part = Math.min(size - from, this.#chunkExtent() - head);
       const payload = part + head - FRAME_HEADER_SIZE;
       let at = ring.claim(payload);
       if (at === NO_ROOM) return false;
       if (first) {
-        const word = at >> 2;
+        const word = at >> 2; // [frame.preamble]
         ring.words[word] = size;
-        ring.words[word + 1] = 0;
+        ring.words[word + 1] = size / 2 ** 32;
         ring.words[word + 2] = 0;
         ring.words[word + 3] = 0;
         at += MESSAGE_PREAMBLE_SIZE;
@@ -110,11 +148,12 @@ export class Sender {
     const bytes = size + MESSAGE_PREAMBLE_SIZE;
     // Full chunks, and one more: where the end of the byte area cuts one in two, or a pad of 16.
     const chunks = Math.ceil(bytes / (this.#chunk - FRAME_HEADER_SIZE)) + 1;
-    return extentOf(bytes) + (chunks - 1) * FRAME_HEADER_SIZE;
+    // The last chunk's extent is rounded up; not by `extentOf`, as bytes go beyond 2^31 here.
+    return Math.ceil(bytes / FRAME_ALIGN) * FRAME_ALIGN + chunks * FRAME_HEADER_SIZE;
   }
 
-  /** Places an owed cancel. False: no room. [pipe.owed] */
-  placeCancel(): boolean {
+  /** [frame.cancel] */
+  #placeCancel(): boolean {
     if (this.#owedKind === 0) return true;
     if (this.ring.claim(0) === NO_ROOM) return false;
     const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CodecName } from "./codec.ts";
+import type { CodecName, Encoded } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { ClosedError, PeerFailedError, TimeoutError } from "./error.ts";
 import { packKind, WHOLE } from "./frame.ts";
@@ -12,7 +12,7 @@ import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { Place } from "./pipe_lend.ts";
 import { deadlineOf, findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
-import type { WriterOptions } from "./pipe.ts";
+import { requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { NO_ROOM } from "./ring.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Sender } from "./pipe_sender.ts";
@@ -77,14 +77,11 @@ export class Writer<T = unknown> {
    * @internal
    */
   constructor(link: Link, channel: Channel, options: WriterOptions = {}, idle?: Idle) {
-    const codec = options.codec ?? "json";
-    if (codec !== "json" && codec !== "text" && codec !== "bytes") {
-      throw new TypeError(`codec must be "json", "text" or "bytes": ${codec}`);
-    }
+    requireWriterOptions(options);
     this.#link = link;
     this.#sender = new Sender(link, channel);
     this.#place = new Place(this.#sender.ring);
-    this.#codec = codec;
+    this.#codec = options.codec ?? "json";
     this.#idle = idle;
   }
 
@@ -97,6 +94,7 @@ export class Writer<T = unknown> {
     segment: Segment,
     options: WriterOptions & { readonly channel?: number | undefined } = {},
   ): Writer<T> {
+    requireWriterOptions(options);
     const channel = findRing(segment, options.channel, () => true);
     const endpoint = Endpoint.attach(segment, channel.writer, options);
     return new Writer<T>(new Link(endpoint, channel.reader), channel, options);
@@ -152,16 +150,22 @@ export class Writer<T = unknown> {
   /**
    * Writes many messages, made visible together as far as there is room. With JSON, short runs are
    * packed into batches, which takes half the time; the reader unpacks them.
+   *
+   * Blocks, and throws what `write` throws. The values before the one that failed are written.
    */
   writeMany(values: readonly T[], options?: WaitOptions): void {
     this.#begin(options);
     const deadline = new Deadline(options);
-    for (let index = 0; index < values.length;) {
-      index += this.#encodeRun(values, index);
-      this.#sender.start(layout.FRAME_KIND_DATA, 0);
-      while (!this.#sender.advance()) this.#waitRoom(deadline);
+    try {
+      for (let index = 0; index < values.length;) {
+        index += this.#encodeRun(values, index);
+        this.#sender.start(layout.FRAME_KIND_DATA, 0);
+        while (!this.#sender.advance()) this.#waitRoom(deadline);
+      }
+    } finally {
+      // Also when a value cannot be encoded: what stands before it is written.
+      if (!this.#link.closed) this.#sender.ring.publish();
     }
-    this.#sender.ring.publish();
   }
 
   /** Writes one message as it is, and blocks while there is no room. */
@@ -233,8 +237,8 @@ export class Writer<T = unknown> {
     if (this.#ended) return;
     this.#check();
     if (this.#turns.busy) throw new TypeError("Cannot end: an asynchronous write is under way");
-    this.#guard(() => this.#sender.placeCancel());
-    this.#ended = true;
+    this.#sender.placeCancel();
+    this.#ended = true; // [pipe.end]
     this.#sender.ring.finishEnd();
     this.#sender.ring.publish();
   }
@@ -255,6 +259,8 @@ export class Writer<T = unknown> {
     if (this.#ended) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
     // [pipe.peer_gone] One load; the own state is looked at where the call would wait.
     if (this.#link.peerGone()) throw this.#stateError();
+    if (this.#sender.fault !== undefined) throw this.#sender.fault;
+    this.#sender.ring.allowLoad();
   }
 
   #begin(options: WaitOptions | undefined): void {
@@ -267,15 +273,6 @@ export class Writer<T = unknown> {
     return this.#link.ownError("write") ?? this.#link.peerError("write") ??
       // It was final a moment ago. [segment.state_invalid]
       new PeerFailedError("Cannot write: the peer's state changed", layout.REASON_SEGMENT_STATE);
-  }
-
-  /** Runs a step that may find a fault of the peer. */
-  #guard<R>(step: () => R): R {
-    try {
-      return step();
-    } catch (thrown) {
-      throw this.#link.fault("write", thrown);
-    }
   }
 
   #send(kind: number, tag: number, options: WaitOptions | undefined): void {
@@ -292,7 +289,7 @@ export class Writer<T = unknown> {
       const { size } = this.#sender.encoder;
       throw new RangeError(`Cannot write ${size} bytes at once: the ring is too small`);
     }
-    const owed = this.#guard(() => this.#sender.placeCancel());
+    const owed = this.#sender.placeCancel();
     const before = this.#sender.ring.tail;
     this.#sender.start(kind, tag);
     const placed = owed && this.#sender.advance();
@@ -312,22 +309,16 @@ export class Writer<T = unknown> {
     const signal = options?.signal;
     signal?.throwIfAborted();
     const deadline = new Deadline(options);
-    if (this.#turns.tryTake()) encode();
-    else {
-      // Encoded at the call, as a copy, beside the message that is under way.
-      const active = this.#sender.encoder.save();
-      encode();
-      this.#sender.encoder.detach();
-      const own = this.#sender.encoder.save();
-      this.#sender.encoder.restore(active);
-      if (!await this.#turns.take(deadline.time, signal)) throw timedOut();
-      this.#sender.encoder.restore(own);
-    }
+    // Encoded at the call, as a copy, beside the message that may be under way; and before the
+    // turn is taken, which a value that cannot be encoded must not keep.
+    const own = this.#encodeApart(encode);
+    if (!this.#turns.tryTake() && !await this.#turns.take(deadline.time, signal)) throw timedOut();
     try {
+      if (own !== undefined) this.#sender.encoder.restore(own);
       this.#check();
       this.#sender.start(kind, tag);
-      if (!this.#sender.advance()) this.#sender.encoder.detach();
-      else return this.#sender.ring.publish();
+      if (this.#sender.advance()) return this.#sender.ring.publish();
+      this.#sender.encoder.detach();
       do await this.#waitRoomAsync(deadline, signal); while (!this.#sender.advance());
       this.#sender.ring.publish();
     } finally {
@@ -335,13 +326,32 @@ export class Writer<T = unknown> {
     }
   }
 
+  /**
+   * Encodes a message. Where the encoder holds one that is under way, that is in place afterwards,
+   * and the new one is returned.
+   */
+  #encodeApart(encode: () => void): Encoded | undefined {
+    const { encoder } = this.#sender;
+    if (!this.#turns.busy) {
+      encode();
+      return undefined;
+    }
+    const active = encoder.save();
+    try {
+      encode();
+      encoder.detach();
+      return encoder.save();
+    } finally {
+      encoder.restore(active);
+    }
+  }
+
   /** Publishes, and waits until there may be room. Gives the message up at the deadline. */
   #waitRoom(deadline: Deadline): void {
-    const other = this.#beforeWait();
+    const other = this.#beforeWait(deadline);
     const { endpoint, peer } = this.#link;
-    if (deadline.time === 0) this.#giveUp();
     try {
-      if (endpoint.wait(this.#sender.ring, other, peer, deadline.time)) return;
+      if (endpoint.wait(this.#sender.ring, other, peer, deadline.time)) return this.#afterWait();
     } catch (error) {
       this.#sender.owe();
       throw error;
@@ -350,10 +360,13 @@ export class Writer<T = unknown> {
   }
 
   async #waitRoomAsync(deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
-    const other = this.#beforeWait();
+    const other = this.#beforeWait(deadline);
     const { endpoint, peer } = this.#link;
+    const { ring } = this.#sender;
     try {
-      if (await endpoint.waitAsync(this.#sender.ring, other, peer, deadline.time, signal)) return;
+      if (await endpoint.waitAsync(ring, other, peer, deadline.time, signal)) {
+        return this.#afterWait();
+      }
     } catch (error) {
       this.#sender.owe();
       throw error;
@@ -361,11 +374,24 @@ export class Writer<T = unknown> {
     this.#giveUp();
   }
 
-  #beforeWait(): Waitable | undefined {
-    this.#sender.ring.publish(); // [ring.publish_all]
+  #beforeWait(deadline: Deadline): Waitable | undefined {
+    this.#link.settle();
+    this.#requireOpen();
+    const other = this.#idle?.fill();
+    // Here and not only in the wait, which comes back at once while the peer keeps a cursor moving.
+    if (performance.now() >= deadline.time) this.#giveUp();
+    return other;
+  }
+
+  /** [pipe.peer_gone] The wait may have ended because of a state. */
+  #afterWait(): void {
+    this.#requireOpen();
+    this.#sender.ring.allowLoad();
+  }
+
+  #requireOpen(): void {
     const error = this.#link.ownError("write") ?? this.#link.peerError("write");
     if (error !== undefined) throw error;
-    return this.#idle?.fill();
   }
 
   #giveUp(): never {
@@ -378,8 +404,7 @@ export class Writer<T = unknown> {
     let end = index;
     const most = Math.min(values.length, index + this.#run);
     while (this.#codec === "json" && end < most && isBatchable(values[end])) end++;
-    if (end - index > 1) {
-      this.#sender.encoder.encodeBatch(values.slice(index, end));
+    if (end - index > 1 && this.#encodeBatch(values.slice(index, end))) {
       const { size } = this.#sender.encoder;
       this.#run = size > RUN_SIZE ? (this.#run >> 1) || 1 : RUN_COUNT;
       // [frame.batch_whole]
@@ -388,6 +413,16 @@ export class Writer<T = unknown> {
     this.#sender.encoder.encode(values[index], this.#codec);
     if (this.#sender.encoder.size < RUN_SIZE / RUN_COUNT) this.#run = RUN_COUNT;
     return 1;
+  }
+
+  /** False if one of the values cannot be encoded: one by one, those before it can be written. */
+  #encodeBatch(values: readonly T[]): boolean {
+    try {
+      this.#sender.encoder.encodeBatch(values);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   #encodeMessage(message: MessageInit): { kind: number; tag: number } {
@@ -418,9 +453,7 @@ export class Writer<T = unknown> {
   }
 
   #tryClaim(size: number): boolean {
-    const at = this.#guard(() =>
-      this.#sender.placeCancel() ? this.#sender.ring.claim(size) : NO_ROOM
-    );
+    const at = this.#sender.claim(size);
     if (at === NO_ROOM) return false;
     this.#place.offset = at;
     this.#place.size = this.#claimed = size;
@@ -440,7 +473,7 @@ class Deadline {
 
   constructor(options: WaitOptions | undefined) {
     const timeout = requireTimeout(options?.timeout, Infinity);
-    this.time = timeout === 0 ? 0 : deadlineOf(timeout);
+    this.time = deadlineOf(timeout);
   }
 }
 

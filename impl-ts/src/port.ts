@@ -9,7 +9,7 @@ import { SegmentError } from "./error.ts";
 import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
 import type { Lent, Place } from "./pipe_lend.ts";
 import { findRing, Link, type Message, type ReaderOptions, type WaitOptions } from "./pipe.ts";
-import type { WriterOptions } from "./pipe.ts";
+import { requireReaderOptions, requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { Reader } from "./pipe_reader.ts";
 import { type AttachOptions, type Memory, Segment } from "./segment.ts";
 import { type ClaimOptions, type MessageInit, Writer } from "./pipe_writer.ts";
@@ -44,7 +44,16 @@ const DEFAULT_CAPACITY = 256 * 1024;
 const DEFAULT_INBOX_COUNT = 1024;
 const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
 
-/** The geometry of a port: two endpoints, a ring each way. [port.layout] */
+/**
+ * The geometry of a port: two endpoints, a ring each way. [port.layout]
+ *
+ * @example
+ * ```ts
+ * import { portGeometry, segmentSize } from "@millrace/millrace";
+ *
+ * segmentSize(portGeometry({ capacity: [256, 1024] })); // 2816
+ * ```
+ */
 export function portGeometry(options: PortCreateOptions = {}): Geometry {
   const { capacity = DEFAULT_CAPACITY, start = 0 } = options;
   const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
@@ -89,6 +98,8 @@ export class Port<In = unknown, Out = In> {
     requireInteger("inboxCount", inboxCount, 0, Number.MAX_SAFE_INTEGER);
     requireInteger("inboxSize", inboxSize, 0, Number.MAX_SAFE_INTEGER);
     if (side !== "a" && side !== "b") throw new TypeError(`side must be "a" or "b": ${side}`);
+    requireWriterOptions(options);
+    requireReaderOptions(options);
     const index = side === "a" ? 0 : 1;
     const [outgoing, incoming] = findRings(segment, index);
     const endpoint = Endpoint.attach(segment, index, options);
@@ -254,7 +265,18 @@ export class Port<In = unknown, Out = In> {
   }
 }
 
-/** Makes shared memory of the size that a port takes, blank: either side may `create` on it. */
+/**
+ * Makes shared memory of the size that a port takes, blank: either side may `create` on it.
+ *
+ * @example
+ * ```ts
+ * import { Port, portMemory } from "@millrace/millrace";
+ *
+ * const memory = portMemory();
+ * using b = Port.create({ memory, side: "b" }); // usually in another thread
+ * using a = Port.create({ memory });
+ * ```
+ */
 export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
   return new SharedArrayBuffer(segmentSize(portGeometry(options)));
 }

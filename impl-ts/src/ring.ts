@@ -28,6 +28,7 @@ import {
 import type { Waitable } from "./wait.ts";
 
 const MISALIGNED = FRAME_ALIGN - 1;
+/** [frame.pad] [frame.end] All of their fields but the kind, and a pad's size, are 0. */
 const PAD = packKind(FRAME_KIND_PAD, 0, 0);
 const END = packKind(FRAME_KIND_END, 0, 0);
 
@@ -52,6 +53,7 @@ export class RingWriter implements Waitable {
   #claimed = 0;
   #need = 0;
   #arms = 0;
+  #mayLoad = true;
 
   /** Begins at the channel's start. [ring.start] */
   constructor(endpoint: Endpoint, channel: Channel) {
@@ -72,6 +74,11 @@ export class RingWriter implements Waitable {
   /** Behind the last finished frame. */
   get tail(): number {
     return this.#tail;
+  }
+
+  /** Lets the next claim that needs it load `head`: once until the next such call. [ring.one_load] */
+  allowLoad(): void {
+    this.#mayLoad = true;
   }
 
   /**
@@ -109,13 +116,21 @@ export class RingWriter implements Waitable {
     this.#claimed = 0;
   }
 
+  /** Stores nothing more in this ring: what is not published yet never is. [ring.fault] */
+  stop(): void {
+    this.rewind(this.#published);
+  }
+
   /** Places an `end`, for which room is always left. [pipe.end_now] */
   finishEnd(): void {
     writeHeader(this.words, (this.#tail & (this.capacity - 1)) >> 2, 0, END, 0);
     this.#tail = (this.#tail + FRAME_HEADER_SIZE) | 0;
   }
 
-  /** Makes every finished frame visible to the reader, and wakes it if it sleeps. */
+  /**
+   * Makes every finished frame visible to the reader, and wakes it if it sleeps. [ring.batch]
+   * Nothing else stores `tail`, and it stands between frames, ahead of the last. [ring.tail_owner]
+   */
   publish(): void {
     const tail = this.#tail;
     if (tail === this.#published) return;
@@ -147,7 +162,7 @@ export class RingWriter implements Waitable {
   /** Whether so many bytes, the reserve included, are free; loads `head` only if need be. */
   #hasRoom(size: number): boolean {
     if (size <= this.capacity - ((this.#tail - this.#head) | 0)) return true;
-    this.#loadHead();
+    if (this.#mayLoad) this.#loadHead();
     if (size <= this.capacity - ((this.#tail - this.#head) | 0)) return true;
     // [wait.writer_asks] The head at which it fits.
     this.#need = (this.#tail + size - this.capacity) | 0;
@@ -156,6 +171,7 @@ export class RingWriter implements Waitable {
 
   /** [ring.cursor] One load into a local: the peer may change the word between two. */
   #loadHead(): void {
+    this.#mayLoad = false;
     const head = Atomics.load(this.#control, RING_HEAD_WORD);
     const used = (this.#published - head) | 0;
     if (
@@ -238,7 +254,15 @@ export class RingReader implements Waitable {
     if (this.#head === this.#tail || held >= this.capacity >> 2) this.flush();
   }
 
-  /** Stores `head` for all that was released, and wakes the writer if it waits for that. */
+  /** Stores nothing more in this ring: what was released and not stored stays. [ring.fault] */
+  stop(): void {
+    this.#stored = this.#head;
+  }
+
+  /**
+   * Stores `head` for all that was released, and wakes the writer if it waits for that. Nothing
+   * else stores `head`, and it stands between frames, ahead of the last. [ring.head_owner]
+   */
   flush(): void {
     const head = this.#head;
     if (head === this.#stored) return;

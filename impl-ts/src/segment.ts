@@ -14,7 +14,6 @@ import {
   SEGMENT_READY_READY,
   SEGMENT_READY_WORD,
   WAIT_POLL_MS,
-  WAIT_SLICE_MS,
 } from "./layout.ts";
 
 /** A piece of memory: a typed array, a `DataView`, or just the three numbers. */
@@ -29,7 +28,8 @@ export interface Region {
 
 /**
  * What a segment may lie in. On an `ArrayBuffer` nobody else sees it, unless a native process does
- * through a mapping; an endpoint on one polls where it would sleep.
+ * through a mapping; an endpoint on one polls where it would sleep. A `WebAssembly.Memory` that is
+ * not shared must not grow while it is in use: growing detaches the bytes that endpoints hold.
  */
 export type Memory = SharedArrayBuffer | ArrayBuffer | WebAssembly.Memory | Region;
 
@@ -117,12 +117,6 @@ export class Segment {
   static format(memory: Memory, geometry: Geometry): Segment {
     const plan = place(geometry);
     const { words, bytes } = view(memory, plan.size);
-    const last = plan.channels.at(-1);
-    // The byte areas need no zeroes: nothing in them counts before a cursor covers it.
-    for (const { controlOffset, controlSize } of plan.channels) {
-      bytes.fill(0, controlOffset, controlOffset + controlSize);
-    }
-    bytes.fill(0, 0, last === undefined ? plan.size : plan.channels[0]!.controlOffset);
     Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_FORMATTING);
     finish(plan, words, bytes);
     return Segment.attach(memory, { timeout: 0 });
@@ -149,7 +143,7 @@ export class Segment {
       const now = performance.now();
       if (deadline < 0) deadline = now + timeout;
       if (now >= deadline) throw unready();
-      sleepReady(words, Math.min(deadline - now, WAIT_SLICE_MS));
+      sleepReady(words, Math.min(deadline - now, WAIT_POLL_MS));
     }
     return Segment.#check(memory, region);
   }
@@ -172,7 +166,10 @@ export class Segment {
     return Segment.#check(memory, region);
   }
 
-  /** A view of whole words from `offset` on, both in bytes; for the implementation and tools. */
+  /**
+   * A view of whole words from `offset` on, both in bytes; for the implementation and tools. Control
+   * words are touched through `Atomics` only. [segment.atomic]
+   */
   words(offset: number, size: number): Int32Array {
     assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
     return new Int32Array(this.#region.buffer, this.#region.byteOffset + offset, size / 4);
@@ -212,6 +209,10 @@ function isShared(buffer: ArrayBufferLike): boolean {
  * @throws {ForbiddenError} on a thread that must not block.
  */
 export function sleepBlind(ms: number): void {
+  // A page that is not isolated has no shared memory, and must not block either.
+  if (typeof SharedArrayBuffer === "undefined") {
+    throw new ForbiddenError("Cannot block: this thread must not");
+  }
   try {
     Atomics.wait(alarm ??= new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   } catch (cause) {
@@ -295,7 +296,7 @@ function isReady(words: Int32Array): boolean {
 }
 
 function sleepReady(words: Int32Array, ms: number): void {
-  if (!isShared(words.buffer)) return sleepBlind(Math.min(ms, WAIT_POLL_MS));
+  if (!isShared(words.buffer)) return sleepBlind(ms);
   const seen = Atomics.load(words, SEGMENT_READY_WORD);
   if (seen === SEGMENT_READY_READY) return;
   try {

@@ -117,8 +117,17 @@ export function place(geometry: Geometry): Plan {
   return { size, endpointCount: endpoints, channels: placed };
 }
 
-/** Writes the header but `ready`, the records, the descriptors and the first cursors. */
+/**
+ * Writes the header but `ready`, the records, the descriptors and the control words. Blank says
+ * only that `ready` is 0: whatever else stands there is zeroed. The byte areas need no zeroes, as
+ * nothing in them counts before a cursor covers it.
+ */
 export function writePlan(plan: Plan, words: Int32Array, bytes: Uint8Array): void {
+  bytes.fill(0, 0, layout.SEGMENT_READY_OFFSET);
+  bytes.fill(0, layout.SEGMENT_READY_OFFSET + 4, plan.channels[0]?.controlOffset ?? plan.size);
+  for (const { controlOffset, controlSize } of plan.channels) {
+    bytes.fill(0, controlOffset, controlOffset + controlSize);
+  }
   for (let i = 0; i < layout.SEGMENT_MAGIC_SIZE; i++) bytes[i] = MAGIC.charCodeAt(i);
   words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2] = layout.VERSION_MAJOR |
     (layout.VERSION_MINOR << 16);
@@ -146,6 +155,7 @@ export function writePlan(plan: Plan, words: Int32Array, bytes: Uint8Array): voi
 /**
  * Loads the header and the descriptors once and checks them in the order of the specification's
  * table, from `magic` to the overlaps. Nothing is allocated before its count is checked.
+ * [segment.check]
  *
  * @throws {SegmentError} with the code of the first check that fails.
  */

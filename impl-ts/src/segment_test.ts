@@ -274,3 +274,14 @@ Deno.test("a seeded scribble over the header never does more than refuse", async
     }
   }
 });
+
+Deno.test("create zeroes what stands in memory whose ready word is blank", () => {
+  const geometry = { endpoints: 2, channels: [{ writer: 0, reader: 1, capacity: 256, start: 32 }] };
+  const memory = new SharedArrayBuffer(segmentSize(geometry));
+  const words = new Uint32Array(memory).fill(0xa5a5a5a5);
+  words[2] = 0;
+  Segment.create(memory, geometry);
+  const clean = new Uint32Array(Segment.allocate(geometry).memory as SharedArrayBuffer);
+  // All but the byte area, in which nothing counts.
+  assertEquals(words.slice(0, 256), clean.slice(0, 256));
+});

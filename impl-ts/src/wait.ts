@@ -91,8 +91,7 @@ export function mayBlock(): boolean {
     sleepBlind(0);
     allowed = true;
   } catch (error) {
-    // Also where pages are not isolated and have no shared memory at all.
-    if (!(error instanceof ForbiddenError || error instanceof ReferenceError)) throw error;
+    if (!(error instanceof ForbiddenError)) throw error;
     allowed = false;
   }
   return allowed;
@@ -102,12 +101,33 @@ let allowed: boolean | undefined;
 let agent: AgentMechanism | undefined;
 let polling: PollingMechanism | undefined;
 
-/** The mechanism for agents of one cluster: threads, and the WebAssembly in them. */
+/**
+ * The mechanism for agents of one cluster: threads, and the WebAssembly in them. The default on
+ * shared memory, and impossible on any other. [wait.wakes]
+ *
+ * @example
+ * ```ts
+ * import { agentMechanism } from "@millrace/millrace";
+ *
+ * agentMechanism().blocks; // false on a browser's main thread
+ * ```
+ */
 export function agentMechanism(): Mechanism {
   return agent ??= new AgentMechanism();
 }
 
-/** The mechanism that rings nobody and sleeps without being woken. */
+/**
+ * The mechanism that rings nobody, and looks again every few milliseconds instead of sleeping: for
+ * memory that is shared with another process, or not at all.
+ *
+ * @example
+ * ```ts
+ * import { pollingMechanism, Port } from "@millrace/millrace";
+ *
+ * using port = Port.create({ mechanism: pollingMechanism() });
+ * port.read({ timeout: 3 }); // undefined
+ * ```
+ */
 export function pollingMechanism(): Mechanism {
   return polling ??= new PollingMechanism();
 }

@@ -34,10 +34,14 @@ export interface EndpointOptions {
 }
 
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
-/** Where blocking is forbidden, a synchronous call spins no longer. [wait.no_block] */
-const FORBIDDEN_SPIN_US = 5;
-/** Looks between two glances at the clock, which costs as much as several looks. */
+/**
+ * Looks between two glances at the clock, which costs as much as several looks. Also all that a
+ * thread does that must not block: they take about 2 µs, and a page's clock may be too coarse to
+ * tell. [wait.no_block]
+ */
 const LOOKS = 32;
+/** An event loop that is kept busy by what arrives at once turns after so long. */
+const GIVE_WAY_MS = 8;
 /**
  * Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
  * sleeps at once before it tries again. [wait.spin_record]
@@ -54,7 +58,10 @@ const STATE_TRIES = 3;
 
 /**
  * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with
- * `pipe.closed`. Does nothing if the endpoint is vacant or its state is final.
+ * `pipe.closed`. Returns whether it did; false if the endpoint is vacant or its state is final.
+ * `mechanism` wakes the sleepers, by default what suits the memory.
+ *
+ * @throws {RangeError} if there is no endpoint with this index.
  *
  * @example
  * ```ts
@@ -73,7 +80,13 @@ export function closeEndpoint(segment: Segment, index: number, mechanism?: Mecha
 
 /**
  * Marks an endpoint failed, as a supervisor that knows that its thread is gone: its peers get
- * `peer.failed` with this reason. Does nothing if the state is final. Any thread may call it.
+ * `peer.failed` with this reason. Any thread may call it. [pipe.supervisor]
+ *
+ * Returns whether it did; false if the state is final. `mechanism` wakes the sleepers, by default
+ * what suits the memory.
+ *
+ * @throws {RangeError} if there is no endpoint with this index.
+ * @throws {TypeError} if `reason` is no reason code.
  *
  * @example
  * ```ts
@@ -92,7 +105,7 @@ export function failEndpoint(
 ): boolean {
   requireInteger("index", index, 0, segment.endpointCount - 1);
   const from = [layout.ENDPOINT_STATE_VACANT, layout.ENDPOINT_STATE_ATTACHED];
-  const value = REASON_VALUES[reason];
+  const value = Object.hasOwn(REASON_VALUES, reason) ? REASON_VALUES[reason] : undefined;
   if (value === undefined) throw new TypeError(`reason must be a reason code: ${reason}`);
   const to = layout.ENDPOINT_STATE_FAILED | (value << layout.REASON_SHIFT);
   return changeState(segment, index, from, to, mechanism); // [segment.state_reason]
@@ -114,6 +127,8 @@ export class Endpoint {
   #misses = 0;
   #skips = 0;
   #asleep = false;
+  /** When the event loop turned last, as far as this endpoint knows; -1 just after a sleep. */
+  #turned = -1;
   readonly #sleepers = new Set<() => void>();
 
   private constructor(segment: Segment, index: number, options: EndpointOptions) {
@@ -124,7 +139,7 @@ export class Endpoint {
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
     this.#words = recordWords(segment);
     this.#bell = bellIndex(index);
-    this.#spinMs = (this.mechanism.blocks ? spin : Math.min(spin, FORBIDDEN_SPIN_US)) / 1000;
+    this.#spinMs = spin / 1000;
   }
 
   /**
@@ -149,6 +164,8 @@ export class Endpoint {
         ringAround(segment, words, index, endpoint.mechanism);
         return endpoint;
       }
+      // Somebody came first, and may have died before its ring.
+      ringAround(segment, words, index, endpoint.mechanism);
     }
     throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
   }
@@ -197,23 +214,32 @@ export class Endpoint {
     for (;;) {
       // [wait.bell_first] What rings after this load keeps us from sleeping.
       const bell = Atomics.load(this.#words, this.#bell);
+      let found: boolean;
+      let left = 0;
       what.arm();
       other?.arm();
-      // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
-      const found = this.#found(what, other, peer);
-      const left = found ? 0 : deadline - performance.now();
-      if (left > 0) {
-        this.#parks++;
-        this.#sleep(bell, Math.min(left, layout.WAIT_SLICE_MS), peer); // [wait.slice]
+      try {
+        // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
+        found = this.#found(what, other, peer);
+        if (!found) left = deadline - performance.now();
+        if (left > 0) {
+          this.#parks++;
+          this.#sleep(bell, Math.min(left, layout.WAIT_SLICE_MS), peer); // [wait.slice]
+        }
+      } finally {
+        other?.disarm();
+        what.disarm();
       }
-      other?.disarm();
-      what.disarm();
       if (found || this.#found(what, other, peer)) return true;
       if (left <= 0) return false;
     }
   }
 
-  /** The same for an event loop: the sleep is a promise. Throws the reason of an aborted signal. */
+  /**
+   * The same for an event loop: the sleep is a promise. It sleeps once at most: a message may also
+   * have come into the inbox meanwhile, which no cursor shows, so that the caller looks after every
+   * sleep. Throws the reason of an aborted signal.
+   */
   async waitAsync(
     what: Waitable,
     other: Waitable | undefined,
@@ -221,25 +247,36 @@ export class Endpoint {
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
-    for (;;) {
-      signal?.throwIfAborted();
-      const bell = Atomics.load(this.#words, this.#bell);
-      what.arm();
-      other?.arm();
-      const found = this.#found(what, other, peer);
-      const left = found ? 0 : deadline - performance.now();
+    signal?.throwIfAborted();
+    const bell = Atomics.load(this.#words, this.#bell);
+    let found: boolean;
+    let left = 0;
+    what.arm();
+    other?.arm();
+    try {
+      found = this.#found(what, other, peer);
+      if (!found) left = deadline - performance.now();
       if (left > 0) {
         this.#parks++;
         await this.#sleepAsync(bell, Math.min(left, layout.WAIT_SLICE_MS), peer, signal);
+        this.#turned = -1;
       }
+    } finally {
       other?.disarm();
       what.disarm();
-      signal?.throwIfAborted();
-      // A message may also have come into the inbox meanwhile, which no cursor shows: let the
-      // caller look after every sleep.
-      if (found || left > 0) return true;
-      return false;
     }
+    if (found) await this.giveWay();
+    signal?.throwIfAborted();
+    return found || left > 0;
+  }
+
+  /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
+  async giveWay(): Promise<void> {
+    const now = performance.now();
+    if (this.#turned < 0) this.#turned = now;
+    if (now - this.#turned < GIVE_WAY_MS) return;
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    this.#turned = -1;
   }
 
   #found(what: Waitable, other: Waitable | undefined, peer: number): boolean {
@@ -258,9 +295,7 @@ export class Endpoint {
    */
   #spin(what: Waitable, other: Waitable | undefined, peer: number, deadline: number): boolean {
     if (this.#spinMs === 0) return this.#found(what, other, peer);
-    if (!this.mechanism.blocks) {
-      return this.#spinFor(this.#spinMs, what, other, peer, deadline) >= 0;
-    }
+    if (!this.mechanism.blocks) return this.#spinFor(0, what, other, peer, deadline) >= 0;
     if (this.#misses >= MISSES_MAX && this.#skips < SKIPS_MAX) {
       this.#skips++;
       return this.#found(what, other, peer);
@@ -318,17 +353,18 @@ export class Endpoint {
     signal: AbortSignal | undefined,
   ): Promise<void> {
     return new Promise((resolve) => {
+      const most = this.#listen(bell, peer) ? ms : Math.min(ms, POLL_ASYNC_MS);
       const wake = () => {
         this.#sleepers.delete(wake);
         clearTimeout(timer);
         signal?.removeEventListener("abort", wake);
         resolve();
       };
-      this.#sleepers.add(wake);
-      signal?.addEventListener("abort", wake);
       // Alone, a pending waitAsync does not keep the event loop of Deno or Node alive
       // (measured: Deno 2.9, Node 20). A timer does.
-      const timer = setTimeout(wake, this.#listen(bell, peer) ? ms : Math.min(ms, POLL_ASYNC_MS));
+      const timer = setTimeout(wake, most);
+      this.#sleepers.add(wake);
+      signal?.addEventListener("abort", wake);
     });
   }
 
@@ -341,10 +377,11 @@ export class Endpoint {
     const sleep = this.mechanism.sleepAsync(this.#words, this.#bell, bell, slice);
     if (sleep === undefined) return false;
     this.#asleep = true;
-    sleep.then(() => {
+    const over = () => {
       this.#asleep = false;
       this.rouse();
-    });
+    };
+    sleep.then(over, over);
     return true;
   }
 }

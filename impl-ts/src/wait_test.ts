@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Endpoint } from "./wait_endpoint.ts";
 import { assertCode, codeOf, pattern, pipe, pipeSegment } from "./fixture.ts";
 import * as layout from "./layout.ts";
@@ -174,4 +174,36 @@ Deno.test("Turns are given in order, and a deadline leaves the line", async () =
 Deno.test("the spin budget is the caller's, and must be a number from 0 on", () => {
   assertEquals(mayBlock(), true);
   for (const spin of [-1, NaN]) assertThrows(() => pipe({ spin }), RangeError);
+});
+
+Deno.test("a sleep that throws leaves nothing armed", async () => {
+  const fail = () => {
+    throw new Error("no sleep");
+  };
+  const mechanism: Mechanism = { ...watched(fail), sleepAsync: fail };
+  const { segment, reader, writer } = pipe({ spin: 0, start: 0, mechanism });
+  const wants = () => segment.words(512, 512)[layout.RING_READER_WANTS_WORD];
+  assertThrows(() => reader.read(), Error, "no sleep");
+  assertEquals(wants(), 0);
+  await assertRejects(() => reader.readAsync(), Error, "no sleep");
+  assertEquals(wants(), 0);
+  reader.close(); // wakes whoever still sleeps, and nobody does
+  assertCode(() => writer.write(1), "peer.closed");
+});
+
+Deno.test("a thread that must not block looks, and does not spin by the clock", () => {
+  const { now } = performance;
+  const mechanism = watched(() => {}, false);
+  const { reader } = pipe({ spin: 1e6, mechanism });
+  let glances = 0;
+  performance.now = () => {
+    glances++;
+    return 0; // a page's clock is coarse: it does not move within microseconds
+  };
+  try {
+    assertCode(() => reader.read(), "wait.forbidden");
+  } finally {
+    performance.now = now;
+  }
+  assertEquals(glances < 4, true, `${glances}`);
 });

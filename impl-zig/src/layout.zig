@@ -154,6 +154,36 @@ pub const preamble_total_offset = 0;
 /// u8[8]. 0.
 pub const preamble_reserved_offset = 8;
 
+// `mailbox_header`: The eight words of a mailbox; its byte area follows them, up to the end of the
+// section.
+
+/// Bytes of `mailbox_header`.
+pub const mailbox_header_size = 32;
+/// Alignment of `mailbox_header`, in bytes.
+pub const mailbox_header_align = 4;
+/// u32, atomic. One of `mailbox_status`.
+pub const mailbox_status_offset = 0;
+/// Index of `status` among the 32-bit words of `mailbox_header`.
+pub const mailbox_status_word = 0;
+/// u32, atomic. Whose turn it is: one of `mailbox_signal`.
+pub const mailbox_signal_offset = 4;
+/// Index of `signal` among the 32-bit words of `mailbox_header`.
+pub const mailbox_signal_word = 1;
+/// u32, atomic. Bytes of the part in the byte area.
+pub const mailbox_length_offset = 8;
+/// Index of `length` among the 32-bit words of `mailbox_header`.
+pub const mailbox_length_word = 2;
+/// u32, atomic. Parts of the payload.
+pub const mailbox_part_count_offset = 12;
+/// Index of `part_count` among the 32-bit words of `mailbox_header`.
+pub const mailbox_part_count_word = 3;
+/// u32, atomic. Which part this is, from 0.
+pub const mailbox_part_index_offset = 16;
+/// Index of `part_index` among the 32-bit words of `mailbox_header`.
+pub const mailbox_part_index_word = 4;
+/// u8[12]. Not read. Written by the original when it closes.
+pub const mailbox_reserved_offset = 20;
+
 // `segment_ready`: Values of the `ready` word.
 
 /// Nobody has formatted this memory.
@@ -180,6 +210,22 @@ pub const endpoint_state_failed = 3;
 pub const channel_kind_ring = 1;
 /// A latest-value register. Its chapter is not written yet.
 pub const channel_kind_property = 2;
+
+// `mailbox_status`: Values of a mailbox's `status`.
+
+/// In use; also what blank memory says.
+pub const mailbox_status_active = 0;
+/// Closed by either side, for ever.
+pub const mailbox_status_disposed = -1;
+
+// `mailbox_signal`: Values of a mailbox's `signal`, the word on which both sides sleep.
+
+/// The byte area is the writer's.
+pub const mailbox_signal_may_write = 0;
+/// The byte area holds a part for the reader.
+pub const mailbox_signal_may_read = 1;
+/// Closed.
+pub const mailbox_signal_disposed = -1;
 
 // `frame_kind`: What a frame is. 128 to 255 are extensions that a reader skips; every other value
 // not listed is corrupt.
@@ -310,6 +356,14 @@ pub const reason_frame_pad = 36;
 pub const reason_frame_sequence = 37;
 /// The chunks of a message do not add up to the total in its preamble.
 pub const reason_frame_total = 38;
+/// The section is not aligned to 4, or too small to hold a part.
+pub const reason_mailbox_size = 40;
+/// A control word holds a value that no endpoint may store.
+pub const reason_mailbox_signal = 41;
+/// A part is empty, or larger than the byte area.
+pub const reason_mailbox_length = 42;
+/// A part is not the one that must come next.
+pub const reason_mailbox_part = 43;
 /// The writer gave up in the middle of a message; its chunks were dropped.
 pub const reason_message_cancelled = 48;
 /// The stream ended in the middle of a message; its chunks were dropped.
@@ -375,6 +429,26 @@ pub const ChannelKind = enum(u32) {
     ring = 1,
     /// A latest-value register. Its chapter is not written yet.
     property = 2,
+    _,
+};
+
+/// Values of a mailbox's `status`.
+pub const MailboxStatus = enum(i32) {
+    /// In use; also what blank memory says.
+    active = 0,
+    /// Closed by either side, for ever.
+    disposed = -1,
+    _,
+};
+
+/// Values of a mailbox's `signal`, the word on which both sides sleep.
+pub const MailboxSignal = enum(i32) {
+    /// The byte area is the writer's.
+    may_write = 0,
+    /// The byte area holds a part for the reader.
+    may_read = 1,
+    /// Closed.
+    disposed = -1,
     _,
 };
 
@@ -450,6 +524,14 @@ pub const Reason = enum(u32) {
     frame_sequence = 37,
     /// The chunks of a message do not add up to the total in its preamble.
     frame_total = 38,
+    /// The section is not aligned to 4, or too small to hold a part.
+    mailbox_size = 40,
+    /// A control word holds a value that no endpoint may store.
+    mailbox_signal = 41,
+    /// A part is empty, or larger than the byte area.
+    mailbox_length = 42,
+    /// A part is not the one that must come next.
+    mailbox_part = 43,
     /// The writer gave up in the middle of a message; its chunks were dropped.
     message_cancelled = 48,
     /// The stream ended in the middle of a message; its chunks were dropped.
@@ -507,6 +589,10 @@ pub const Reason = enum(u32) {
             .frame_pad => "frame.pad",
             .frame_sequence => "frame.sequence",
             .frame_total => "frame.total",
+            .mailbox_size => "mailbox.size",
+            .mailbox_signal => "mailbox.signal",
+            .mailbox_length => "mailbox.length",
+            .mailbox_part => "mailbox.part",
             .message_cancelled => "message.cancelled",
             .message_truncated => "message.truncated",
             .message_size => "message.size",
