@@ -1,7 +1,9 @@
 //! Payload formats [spec/codec.md].
 //!
 //! This implementation moves bytes: it hands on payload and codec as they are, a batch as one
-//! message. Here is what an application needs to look inside a payload that it has copied.
+//! message. That text is well-formed and JSON is JSON is the duty of whoever gives the bytes to a
+//! writer [codec.text] [codec.json] [codec.batch]. Here is what an application needs to look inside
+//! a payload that it has copied.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -21,10 +23,12 @@ pub fn checkText(payload: []const u8) error{MessageText}!void {
 /// [codec.batch_read].
 ///
 /// It cuts the array and does not parse its elements: hand each to a JSON parser. Cutting at the
-/// wrong place is impossible in valid JSON, and what is not valid fails here or there.
+/// wrong place is impossible in valid JSON, and what is not valid fails here or there
+/// [codec.bad_json]. Behind an error, `next` reports it again.
 pub const Batch = struct {
     rest: []const u8,
     begun: bool = false,
+    failed: bool = false,
 
     pub fn init(payload: []const u8) Batch {
         return .{ .rest = payload };
@@ -32,6 +36,8 @@ pub const Batch = struct {
 
     /// Returns the next element without the white space around it, or null behind the last.
     pub fn next(batch: *Batch) error{MessageJson}!?[]const u8 {
+        if (batch.failed) return error.MessageJson;
+        errdefer batch.failed = true;
         if (!batch.begun) {
             batch.rest = trim(batch.rest);
             if (batch.rest.len < 2) return error.MessageJson;
@@ -107,6 +113,7 @@ test "Batch refuses what is no array of at least one element" {
         };
         if (!failed) std.debug.print("accepted: {s}\n", .{payload});
         try std.testing.expect(failed);
+        try std.testing.expectError(error.MessageJson, batch.next());
     }
 }
 

@@ -172,10 +172,11 @@ fn assumeTwo() u32 {
 
 const pause = if (is_wasm)
     (if (has_wasm_wait) wasm.pause else wasi.pause)
-else if (builtin.os.tag == .linux)
-    linux.pause
-else
-    posix.pause;
+else switch (builtin.os.tag) {
+    .linux => linux.pause,
+    .windows => windows.pause,
+    else => posix.pause,
+};
 
 const wasm = struct {
     fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
@@ -248,6 +249,17 @@ const linux = struct {
     }
 };
 
+const windows = struct {
+    const ntdll = std.os.windows.ntdll;
+
+    fn pause(limit_ns: u64) void {
+        // In steps of 100 ns; negative means from now on.
+        const steps: i64 = @intCast(@min(limit_ns, 3_600_000_000_000) / 100);
+        const interval: std.os.windows.LARGE_INTEGER = -steps;
+        _ = ntdll.NtDelayExecution(.FALSE, &interval);
+    }
+};
+
 const posix = struct {
     /// The other systems reach their clocks and sleeps through libc only.
     fn pause(limit_ns: u64) void {
@@ -299,6 +311,16 @@ const clock = if (is_wasm and builtin.os.tag == .freestanding) struct {
         const result = std.os.linux.clock_gettime(.MONOTONIC, &time);
         assert(result == 0);
         return @as(u64, @intCast(time.sec)) * 1_000_000_000 + @as(u64, @intCast(time.nsec));
+    }
+} else if (builtin.os.tag == .windows) struct {
+    fn now() u64 {
+        var frequency: std.os.windows.LARGE_INTEGER = undefined;
+        var counter: std.os.windows.LARGE_INTEGER = undefined;
+        // Neither fails since Windows XP.
+        assert(windows.ntdll.RtlQueryPerformanceFrequency(&frequency).toBool());
+        assert(windows.ntdll.RtlQueryPerformanceCounter(&counter).toBool());
+        const ns = @as(u128, @intCast(counter)) * 1_000_000_000 / @as(u64, @intCast(frequency));
+        return @truncate(ns);
     }
 } else struct {
     fn now() u64 {

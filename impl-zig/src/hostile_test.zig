@@ -1,5 +1,5 @@
 //! A hostile peer: seeded scribbles over control words, records and frames between the operations
-//! of a port. Every call must return a result or one of its errors; that nothing crashes, loops or
+//! of a port, and in the middle of them, whenever they look at the clock, sleep or ring. Every call must return a result or one of its errors; that nothing crashes, loops or
 //! reads out of bounds is what safe modes and the test's own end show.
 
 const std = @import("std");
@@ -22,6 +22,38 @@ test "whatever a peer scribbles, every call returns" {
     try testing.expect(outcomes.other > seed_count / 10);
 }
 
+/// A machine on which the peer scribbles at every other occasion.
+const meddling: millrace.Host = blk: {
+    var host = fixture.clockwork;
+    host.now = Meddler.now;
+    host.sleep = Meddler.sleep;
+    host.notify = Meddler.notify;
+    break :blk host;
+};
+
+const Meddler = struct {
+    var at_work: ?struct { random: std.Random, memory: *[4096]u8 } = null;
+
+    fn meddle() void {
+        const at = at_work orelse return;
+        if (at.random.boolean()) scribble(at.random, at.memory);
+    }
+
+    fn now() u64 {
+        meddle();
+        return fixture.clockwork.now();
+    }
+
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+        meddle();
+        fixture.clockwork.sleep(word, expected, limit_ns);
+    }
+
+    fn notify(_: *const u32) void {
+        meddle();
+    }
+};
+
 const Outcomes = struct { messages: u64 = 0, corrupt: u64 = 0, other: u64 = 0 };
 
 fn play(seed: u64, outcomes: *Outcomes) !void {
@@ -36,10 +68,12 @@ fn play(seed: u64, outcomes: *Outcomes) !void {
     };
     var ports: [2]Port = undefined;
     for (&ports, 0..) |*port, index| try port.create(&memory, rings, @intCast(index), .{
-        .endpoint = .{ .host = &fixture.clockwork, .spin_us = random.uintLessThan(u32, 3) },
+        .endpoint = .{ .host = &meddling, .spin_us = random.uintLessThan(u32, 3) },
         .inbox = if (seed % 2 == 0) @alignCast(&inboxes[index]) else &.{},
         .timeout = .none,
     });
+    if (seed % 4 >= 2) Meddler.at_work = .{ .random = random, .memory = &memory };
+    defer Meddler.at_work = null;
     var hands: [2]Hand = .{ .{ .port = &ports[0] }, .{ .port = &ports[1] } };
     for (0..60) |_| {
         if (random.uintLessThan(u32, 100) < seed % 40) scribble(random, &memory);
@@ -74,7 +108,7 @@ const Hand = struct {
                 if (message != null) outcomes.messages += 1;
             },
             11...13 => {
-                if (port.reader.partial()) return;
+                if (!port.peekFits()) return;
                 const lent = port.peek(timeout) catch |err| return note(outcomes, err);
                 if (lent == null) return;
                 outcomes.messages += 1;

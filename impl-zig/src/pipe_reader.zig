@@ -11,6 +11,7 @@ const wait = @import("wait.zig");
 const frame = @import("frame.zig");
 const ring_file = @import("ring.zig");
 const pipe = @import("pipe.zig");
+const hot = ring_file.hot;
 const reasonOf = @import("reason.zig").reasonOf;
 const assert = std.debug.assert;
 const Bytes = ring_file.Bytes;
@@ -61,11 +62,13 @@ pub const Reader = struct {
     ///
     /// A message larger than `storage` costs `error.MessageSize` once and is dropped
     /// [pipe.limit]. A call that returns null in the middle of a message keeps its first parts in
-    /// `storage` [pipe.keep_parts]: while `partial()`, leave its bytes alone and pass it again.
+    /// `storage` [pipe.keep_parts]: while `partial()`, leave its bytes alone and pass it again. So
+    /// does one that fails with `error.WaitForbidden`.
     ///
     /// Asserts that, and that no frame is lent.
     pub fn read(reader: *Reader, storage: []u8, timeout: Timeout) ReadError!?Message {
-        if (try reader.readNow(storage, .drop)) |message| return message;
+        var loaded = false;
+        if (try reader.readNow(storage, .drop, &loaded)) |message| return message;
         return reader.readSlow(Copying{ .storage = storage }, timeout);
     }
 
@@ -114,12 +117,16 @@ pub const Reader = struct {
     /// What to do with a message that is larger than the storage.
     pub const Large = enum { drop, leave };
 
-    /// Reads the next message as far as one load of the cursor shows it [ring.one_load].
-    pub inline fn readNow(
+    /// Reads the next message as far as one load of the cursor shows it [ring.one_load]. `loaded`
+    /// says whether the caller has used it up already.
+    ///
+    /// No more is kept than the storage holds, whatever a preamble states [pipe.total_trust].
+    pub fn readNow(
         reader: *Reader,
         storage: []u8,
         comptime large: Large,
-    ) ReadError!?Message {
+        loaded: *bool,
+    ) callconv(hot) ReadError!?Message {
         if (reader.parts) |parts| {
             assert(parts.ptr == storage.ptr);
             assert(parts.len == storage.len);
@@ -127,8 +134,7 @@ pub const Reader = struct {
             // A message that was begun by `peek` is completed by `peek`.
             assert(reader.progress == null or reader.dropping);
         }
-        var loaded = false;
-        while (try reader.nextPart(storage.len, large, &loaded)) |part| {
+        while (try reader.nextPart(storage.len, large, loaded)) |part| {
             const end = part.offset + part.payload.len;
             assert(end <= storage.len);
             @memcpy(storage[@intCast(part.offset)..][0..part.payload.len], part.payload);
@@ -144,7 +150,7 @@ pub const Reader = struct {
         return null;
     }
 
-    pub inline fn peekNow(reader: *Reader) ReadError!?Lent {
+    pub fn peekNow(reader: *Reader) callconv(hot) ReadError!?Lent {
         assert(reader.parts == null);
         var loaded = false;
         const part = try reader.nextPart(std.math.maxInt(u64), .drop, &loaded) orelse return null;
@@ -170,28 +176,36 @@ pub const Reader = struct {
     /// [pipe.drain]. To be called after the ring was seen empty; returns true when the ring was
     /// filled since, so that it must be read again.
     pub fn stopped(reader: *Reader) ReadError!bool {
+        errdefer reader.giveUp();
         try pipe.checkOwn(reader.ring.endpoint);
         if (!reader.ring.peer.state().final()) return false;
         // [pipe.look_again] It may have published between our look at its cursor and at its state.
-        reader.ring.refresh(.acquire) catch |err| return reader.faulted(err);
+        reader.ring.refresh() catch |err| return reader.faulted(err);
         if (!reader.ring.empty()) return true;
         try pipe.checkPeer(&reader.ring.peer);
-        unreachable;
+        unreachable; // a final state that was seen stays
+    }
+
+    /// Gives back all that was released, if anything was [ring.release_all]. Nothing is written to
+    /// a ring in which a fault was found [ring.fault].
+    pub fn flush(reader: *Reader) void {
+        if (reader.fault == null) reader.ring.flush();
     }
 
     const Copying = struct {
         storage: []u8,
         const Result = Message;
 
-        inline fn now(mode: Copying, reader: *Reader) ReadError!?Message {
-            return reader.readNow(mode.storage, .drop);
+        fn now(mode: Copying, reader: *Reader) callconv(hot) ReadError!?Message {
+            var loaded = false;
+            return reader.readNow(mode.storage, .drop, &loaded);
         }
     };
 
     const Lending = struct {
         const Result = Lent;
 
-        inline fn now(_: Lending, reader: *Reader) ReadError!?Lent {
+        fn now(_: Lending, reader: *Reader) callconv(hot) ReadError!?Lent {
             return reader.peekNow();
         }
     };
@@ -213,7 +227,7 @@ pub const Reader = struct {
             if (late and deadline.passed(endpoint.host)) return null;
             drained = refilled;
             if (!refilled) {
-                reader.ring.flush(); // [ring.release_all]
+                reader.flush();
                 switch (endpoint.wait(&condition, &deadline)) {
                     .found => {},
                     .timeout => return null,
@@ -238,15 +252,18 @@ pub const Reader = struct {
     };
 
     /// Returns the next part of a message that is not dropped, and leaves its frame in the ring.
-    inline fn nextPart(
+    fn nextPart(
         reader: *Reader,
         limit: u64,
         comptime large: Large,
         loaded: *bool,
-    ) ReadError!?Part {
+    ) callconv(hot) ReadError!?Part {
         assert(reader.lent == 0);
         if (reader.fault != null) return error.Corrupt;
-        if (reader.ring.endpoint.closed.load(.monotonic)) return error.PipeClosed;
+        if (reader.ring.endpoint.closed.load(.monotonic)) {
+            reader.giveUp();
+            return error.PipeClosed;
+        }
         return reader.nextPartUnchecked(limit, large, loaded) catch |err| switch (err) {
             error.MessageCancelled,
             error.MessageTruncated,
@@ -260,18 +277,18 @@ pub const Reader = struct {
     const Fault = frame.Error || ring_file.Error;
     const MessageError = error{ MessageCancelled, MessageTruncated, MessageSize, MessageKind };
 
-    inline fn nextPartUnchecked(
+    fn nextPartUnchecked(
         reader: *Reader,
         limit: u64,
         comptime large: Large,
         loaded: *bool,
-    ) (Fault || MessageError)!?Part {
+    ) callconv(hot) (Fault || MessageError)!?Part {
         const ring = &reader.ring;
         while (!reader.ended_seen) { // [frame.after_end]
             if (ring.empty()) {
                 if (loaded.*) return null;
                 loaded.* = true;
-                try ring.refresh(.acquire);
+                try ring.refresh();
                 if (ring.empty()) return null;
             }
             const header = ring.header();
@@ -329,11 +346,11 @@ pub const Reader = struct {
             .end => {
                 ring.release(checked.extent);
                 reader.ended_seen = true;
-                if (reader.drop()) return error.MessageTruncated;
+                if (reader.drop()) return error.MessageTruncated; // [pipe.truncated]
             },
             .cancel => {
                 ring.release(checked.extent);
-                if (reader.drop()) return error.MessageCancelled;
+                if (reader.drop()) return error.MessageCancelled; // [pipe.cancelled]
             },
             .first => {
                 const bytes = ring.payload(header.size);
@@ -389,13 +406,23 @@ pub const Reader = struct {
     }
 
     /// Forgets the message in progress. Returns true when there was one that nobody has heard of
-    /// yet.
+    /// yet [pipe.report_once].
     fn drop(reader: *Reader) bool {
         const report = reader.progress != null and !reader.dropping;
         reader.progress = null;
         reader.parts = null;
         reader.dropping = false;
         return report;
+    }
+
+    /// Drops the parts of the message in progress, because nobody will complete it: this end or the
+    /// peer is gone. Its storage is the caller's again. Should the rest come all the same, it is
+    /// skipped.
+    fn giveUp(reader: *Reader) void {
+        const message = if (reader.progress) |*message| message else return;
+        message.uncounted = true;
+        reader.dropping = true;
+        reader.parts = null;
     }
 
     fn faulted(reader: *Reader, err: Fault) error{Corrupt} {

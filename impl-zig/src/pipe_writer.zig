@@ -1,6 +1,7 @@
 //! The writing end of a pipe: cuts messages into frames and waits for room [spec/pipe.md].
 //!
-//! Invariant: a message whose first frame was published is completed, or its cancel is owed.
+//! Invariant: a message whose first frame was published is completed, or its cancel is owed; so the
+//! frames of messages never mix [pipe.order] [frame.contiguous].
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -10,6 +11,7 @@ const wait = @import("wait.zig");
 const frame = @import("frame.zig");
 const ring_file = @import("ring.zig");
 const pipe = @import("pipe.zig");
+const hot = ring_file.hot;
 const reasonOf = @import("reason.zig").reasonOf;
 const assert = std.debug.assert;
 const Bytes = ring_file.Bytes;
@@ -76,7 +78,8 @@ pub const Writer = struct {
         timeout: Timeout,
     ) WriteError!void {
         if (try writer.writeNow(payload, envelope)) return;
-        return writer.writeParts(&.{payload}, envelope, timeout);
+        var send: Send = .init(&.{payload}, envelope, timeout);
+        return writer.writeWith(&send, timeout, writer);
     }
 
     /// Writes a message, or returns false when there is no room for all of it now.
@@ -97,6 +100,7 @@ pub const Writer = struct {
         envelope: Envelope,
         timeout: Timeout,
     ) WriteError!void {
+        writer.ring.loaded = false;
         var send: Send = .init(parts, envelope, timeout);
         return writer.writeWith(&send, timeout, writer);
     }
@@ -151,14 +155,16 @@ pub const Writer = struct {
     /// Asserts that no claim is open.
     pub fn end(writer: *Writer) PipeError!void {
         if (writer.ended) return;
+        assert(writer.ring.claimed == 0);
         writer.check() catch |err| switch (err) {
             error.PipeEnded, error.Timeout, error.WaitForbidden => unreachable,
             else => |other| return other,
         };
+        writer.ring.loaded = false;
         // Without room for both, the reader will report the message as truncated, which it is.
         _ = writer.placeOwed() catch |err| return writer.faulted(err);
         writer.ring.end();
-        writer.ended = true;
+        writer.ended = true; // [pipe.end]
     }
 
     /// What is behind the last `error.Corrupt`, `error.PeerFailed` or `error.PeerClosed`.
@@ -169,12 +175,13 @@ pub const Writer = struct {
     // What follows is for ports, which do something else while they wait.
 
     /// Places a message of one frame if there is room at once: the path of nearly every message.
-    pub inline fn writeNow(
+    pub fn writeNow(
         writer: *Writer,
         payload: []const u8,
         envelope: Envelope,
-    ) WriteError!bool {
+    ) callconv(hot) WriteError!bool {
         assert(envelope.valid());
+        writer.ring.loaded = false;
         try writer.check();
         if (payload.len > writer.ring.sizeMax() or writer.owed != null) return false;
         const size: u32 = @intCast(payload.len);
@@ -216,6 +223,7 @@ pub const Writer = struct {
     ) WriteError!usize {
         assert(envelope.valid());
         var deadline: Deadline = .init(timeout);
+        writer.ring.loaded = false;
         for (payloads, 0..) |payload, index| {
             var send: Send = .init(&.{payload}, envelope, timeout);
             assert(!send.at_once or send.total <= writer.trySizeMax());
@@ -242,6 +250,7 @@ pub const Writer = struct {
     ) WriteError!Bytes {
         assert(size <= writer.ring.sizeMax());
         var deadline: Deadline = .init(timeout);
+        writer.ring.loaded = false;
         while (true) {
             try writer.check();
             const placed = writer.placeOwed() catch |err| return writer.faulted(err);
@@ -265,6 +274,9 @@ pub const Writer = struct {
     fn awaitRoom(writer: *Writer, size: u32, deadline: *Deadline, waiter: anytype) WriteError!void {
         assert(writer.ring.claimed == 0); // waiting with an open claim is the caller's mistake
         writer.ring.flush(); // [ring.publish_all]
+        // Before the cursor is loaded again: a reader that keeps up must not hold the call.
+        if (deadline.passed(writer.ring.endpoint.host)) return error.Timeout;
+        writer.ring.loaded = false;
         switch (waiter.waitForRoom(size, deadline)) {
             .found => {},
             .timeout => return error.Timeout,
@@ -291,7 +303,7 @@ pub const Writer = struct {
             const size: u32 = @intCast(send.total);
             const bytes = try ring.claim(size) orelse return size;
             send.copy(bytes);
-            ring.finish(send.envelope.header(size, flag_first | flag_last));
+            ring.finish(send.envelope.header(size, flag_first | flag_last)); // [frame.whole]
             return null;
         }
         if (send.at_once and !try ring.room(writer.extentsOf(send.total))) {
@@ -301,12 +313,13 @@ pub const Writer = struct {
             const preamble_size: u32 = if (send.sent_any) 0 else layout.message_preamble_size;
             const size = chunkSize(ring, ring.tail, preamble_size + send.left());
             const bytes = try ring.claim(size) orelse return size;
-            if (preamble_size > 0) {
+            if (preamble_size > 0) { // [frame.preamble]
                 const preamble: frame.Preamble = .{ .total = send.total };
                 preamble.store(bytes[0..layout.message_preamble_size]);
             }
             send.copy(bytes[preamble_size..]);
             const is_last = send.left() == 0;
+            // [frame.multipart]
             var flags: u8 = if (send.sent_any) 0 else flag_first;
             if (is_last) flags |= flag_last;
             ring.finish(send.envelope.header(size, flags));
@@ -340,6 +353,7 @@ pub const Writer = struct {
         const envelope = writer.owed orelse return true;
         const bytes = try writer.ring.claim(0) orelse return false;
         assert(bytes.len == 0);
+        // [frame.cancel]
         writer.ring.finish(envelope.header(0, flag_last | flag_cancel));
         writer.owed = null;
         return true;
@@ -358,7 +372,7 @@ pub const Writer = struct {
 fn chunkSize(ring: *const RingWriter, position: u32, left: u64) u32 {
     const to_end = ring.capacity - (position & (ring.capacity - 1));
     const quarter = ring.capacity / 4;
-    // Header and preamble, or header and one byte: less is no chunk.
+    // Header and preamble, or header and one byte: less is no chunk [frame.part].
     const least = 2 * layout.frame_header_size;
     const extent = if (to_end < least) quarter else @min(quarter, to_end);
     return @intCast(@min(left, extent - layout.frame_header_size));

@@ -87,8 +87,13 @@ pub const Port = struct {
         inbox: []align(Inbox.entry_align) u8 = &.{},
         /// Whether calls, returns and throws are delivered [pipe.unknown_kind].
         calls: bool = false,
-        /// How long to wait for the segment to become ready.
+        /// How long to wait for the segment to become ready. Not at all on a thread that must not
+        /// block [wait.no_block].
         timeout: Timeout = .ms(1_000),
+
+        fn attachTimeout(options: Options) Timeout {
+            return if (options.endpoint.blocking) options.timeout else .none;
+        }
     };
 
     /// Makes memory that nobody else has seen yet a port, whatever the memory holds. Both sides
@@ -110,7 +115,7 @@ pub const Port = struct {
         var storage: [2]Channel = undefined;
         const channels = rings.channels();
         const geometry: segment_file.Geometry = .{ .endpoint_count = 2, .channels = &channels };
-        const segment = try Segment.create(memory, geometry, &storage, options.timeout);
+        const segment = try Segment.create(memory, geometry, &storage, options.attachTimeout());
         try port.init(&segment, endpoint_index, options);
     }
 
@@ -125,7 +130,7 @@ pub const Port = struct {
         options: Options,
     ) segment_file.Error!void {
         var storage: [layout.channel_count_max]Channel = undefined;
-        const segment = try Segment.attach(memory, &storage, options.timeout);
+        const segment = try Segment.attach(memory, &storage, options.attachTimeout());
         try port.init(&segment, endpoint_index, options);
     }
 
@@ -156,7 +161,8 @@ pub const Port = struct {
         timeout: Timeout,
     ) WriteError!void {
         if (try port.writer.writeNow(payload, envelope)) return;
-        return port.writeParts(&.{payload}, envelope, timeout);
+        var send: pipe.Send = .init(&.{payload}, envelope, timeout);
+        return port.writer.writeWith(&send, timeout, port);
     }
 
     /// As `Writer.tryWrite`.
@@ -171,6 +177,7 @@ pub const Port = struct {
         envelope: Envelope,
         timeout: Timeout,
     ) WriteError!void {
+        port.writer.ring.loaded = false;
         var send: pipe.Send = .init(parts, envelope, timeout);
         return port.writer.writeWith(&send, timeout, port);
     }
@@ -259,6 +266,12 @@ pub const Port = struct {
         return port.inbox.lent or port.reader.lent > 0;
     }
 
+    /// Whether `peek` may be called: nothing is lent, and `read` is not in the middle of a message.
+    pub fn peekFits(port: *const Port) bool {
+        if (port.lent()) return false;
+        return port.inbox.filling or !port.reader.partial();
+    }
+
     /// Whether `read` may be given this storage: no frame is lent, no message was begun by `peek`,
     /// and where the first parts of one are kept in the storage of an earlier call, it is the same.
     pub fn storageFits(port: *const Port, storage: []const u8) bool {
@@ -286,35 +299,34 @@ pub const Port = struct {
             port.reader.reason() orelse port.writer.reason();
     }
 
-    /// Called by the writer while there is no room.
+    /// Called by the writer while there is no room, and before the deadline.
     pub fn waitForRoom(port: *Port, size: u32, deadline: *Deadline) Endpoint.Outcome {
-        if (deadline.timeout == .none) return .timeout;
         const hungry = port.fillInbox();
-        port.reader.ring.flush();
+        port.reader.flush();
         const condition: Wait = .{
             .endpoint = &port.endpoint,
             .writer = &port.writer.ring,
             .size = size,
             .reader = if (hungry) &port.reader.ring else null,
         };
-        // Before the cursors are loaded again: a flood must not hold the call [ring.one_load].
-        if (deadline.passed(port.endpoint.host)) return .timeout;
         return port.endpoint.wait(&condition, deadline);
     }
 
-    /// Takes what has arrived, as far as the inbox has room [port.inbox]. Returns whether it would
-    /// take more. An error is kept in its place among the messages [port.inbox_fault].
+    /// Takes what has arrived, as far as the inbox has room [port.inbox] and one load of the cursor
+    /// shows it [ring.one_load]. Returns whether it would take more. An error is kept in its place
+    /// among the messages [port.inbox_fault].
     fn fillInbox(port: *Port) bool {
         const reader = &port.reader;
         // A message that a `read` or `peek` has begun is that call's to complete; and the space of
         // a frame that is lent comes back by `release` only.
         if (reader.inProgress() and !port.inbox.filling) return false;
         if (port.lent() or port.inbox.stopped) return false;
+        var loaded = false;
         while (!reader.ended()) {
             if (!port.inbox.filling and !port.inbox.prepare()) return false;
             port.inbox.filling = true;
             const storage = port.inbox.storageForNext();
-            const found = reader.readNow(storage, .leave) catch |err| {
+            const found = reader.readNow(storage, .leave, &loaded) catch |err| {
                 port.inbox.filling = false;
                 if (!port.inbox.putError(err)) return false;
                 continue;
@@ -327,7 +339,7 @@ pub const Port = struct {
     }
 
     fn readInbox(port: *Port, storage: []u8, timeout: Timeout) ReadError!?Message {
-        if (try port.awaitInbox(timeout)) {
+        if (try port.awaitInbox(timeout)) { // [port.inbox_order]
             const entry = port.inbox.first();
             defer port.inbox.drop();
             if (entry.err) |err| return err;
@@ -385,8 +397,7 @@ pub const Port = struct {
 
     /// [port.publish_both] The reader itself gives back what was released.
     fn beforeWait(port: *Port, timeout: Timeout) void {
-        if (timeout == .none) return;
-        if (port.writer.ring.claimed == 0) port.writer.ring.flush();
+        if (timeout != .none) port.writer.ring.flush();
     }
 };
 

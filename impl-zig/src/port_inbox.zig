@@ -68,7 +68,9 @@ pub const Inbox = struct {
 
     pub fn storageForNext(inbox: *const Inbox) Bytes {
         assert(inbox.filling);
-        return @alignCast(inbox.storage[inbox.end + entry_align ..]);
+        const rest = inbox.storage[inbox.end + entry_align ..];
+        // What an entry's `size` can tell, however large the storage is.
+        return @alignCast(rest[0..@min(rest.len, std.math.maxInt(u32))]);
     }
 
     /// Completes the entry whose payload the reader wrote into `storageForNext`.

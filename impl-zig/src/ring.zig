@@ -5,6 +5,7 @@
 //! loads there only within bounds.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const segment_file = @import("segment.zig");
 const wait = @import("wait.zig");
@@ -35,6 +36,11 @@ comptime {
     assert(@offsetOf(Control, "writer_wants") == layout.ring_writer_wants_offset);
 }
 
+/// For what lies on the path of nearly every message: inlined, but not where the size of the module
+/// counts more (5 KB of 29 in `millrace.wasm`).
+pub const hot: std.builtin.CallingConvention =
+    if (builtin.mode == .small) .auto else .@"inline";
+
 /// A place in the byte area, lent to the caller. Payloads begin at multiples of 16.
 pub const Bytes = []align(layout.frame_align) u8;
 
@@ -50,6 +56,9 @@ pub const RingWriter = struct {
     published: u32,
     /// The last `head` that was accepted.
     head: u32,
+    /// Whether `head` was loaded since the call began or last looked at its deadline: it is not
+    /// loaded again before the next look [ring.one_load].
+    loaded: bool = false,
     /// Where the open claim's frame stands.
     place: u32 = 0,
     /// The extent of the open claim; 0 when none is open.
@@ -86,7 +95,7 @@ pub const RingWriter = struct {
     /// Lends the place of a payload, or returns null when there is no room.
     ///
     /// Asserts that no claim is open and that the size is at most `sizeMax`.
-    pub inline fn claim(ring: *RingWriter, size: u32) Error!?Bytes {
+    pub fn claim(ring: *RingWriter, size: u32) callconv(hot) Error!?Bytes {
         assert(ring.claimed == 0);
         assert(size <= ring.sizeMax());
         const extent = frame.extentOf(size);
@@ -109,7 +118,7 @@ pub const RingWriter = struct {
     /// Completes the claimed frame with its header. A payload smaller than claimed keeps its place.
     ///
     /// Asserts that a claim is open that the payload fits.
-    pub inline fn finish(ring: *RingWriter, header: frame.Header) void {
+    pub fn finish(ring: *RingWriter, header: frame.Header) callconv(hot) void {
         const extent = frame.extentOf(header.size);
         assert(extent <= ring.claimed);
         header.store(ring.headerAt(ring.place));
@@ -119,13 +128,16 @@ pub const RingWriter = struct {
 
     /// Makes every finished frame visible to the reader, and wakes it if it asked for that.
     ///
+    /// One store, however many frames [ring.batch]. A claim that is open stays open: its frame
+    /// stands behind `tail`.
+    ///
     /// Asserts that at least one frame was finished since the last publish.
-    pub inline fn publish(ring: *RingWriter) void {
+    pub fn publish(ring: *RingWriter) callconv(hot) void {
         assert(ring.tail != ring.published);
-        assert(ring.claimed == 0);
         ring.published = ring.tail;
         // [ring.publish] Payload first, cursor second: a reader that sees this cursor must also
-        // see the payload. Sequentially consistent, because `wake` loads `reader_wants` next.
+        // see the payload. Sequentially consistent, because `wake` loads `reader_wants` next. This
+        // is the only store of this word [ring.tail_owner].
         @atomicStore(u32, &ring.control.tail, ring.tail, .seq_cst);
         ring.endpoint.wake(&ring.control.reader_wants, ring.tail, ring.peer.record);
     }
@@ -135,8 +147,8 @@ pub const RingWriter = struct {
         if (ring.tail != ring.published) ring.publish();
     }
 
-    /// Places and publishes the `end` frame, in the 16 bytes that nothing else may take: it never
-    /// waits [pipe.end_now].
+    /// Places and publishes the `end` frame [frame.end], in the 16 bytes that nothing else may
+    /// take: it never waits [pipe.end_now].
     pub fn end(ring: *RingWriter) void {
         assert(ring.claimed == 0);
         assert(ring.tail -% ring.head <= ring.capacity - layout.ring_reserve);
@@ -146,17 +158,20 @@ pub const RingWriter = struct {
         ring.publish();
     }
 
-    /// Whether so many bytes are free behind `tail`, and 16 more [ring.room].
-    pub inline fn room(ring: *RingWriter, bytes: u32) Error!bool {
+    /// Whether so many bytes are free behind `tail`, and 16 more [ring.room]. Loads the reader's
+    /// cursor where that is needed and not done yet.
+    pub fn room(ring: *RingWriter, bytes: u32) callconv(hot) Error!bool {
         const limit = ring.capacity - layout.ring_reserve;
         if (ring.tail -% ring.head + bytes <= limit) return true;
-        try ring.refresh(.acquire);
+        if (ring.loaded) return false;
+        try ring.refresh();
         return ring.tail -% ring.head + bytes <= limit;
     }
 
     /// Loads the reader's cursor, once, and checks it [ring.cursor].
-    pub fn refresh(ring: *RingWriter, comptime order: std.lang.AtomicOrder) Error!void {
-        const head = @atomicLoad(u32, &ring.control.head, order);
+    pub fn refresh(ring: *RingWriter) Error!void {
+        ring.loaded = true;
+        const head = @atomicLoad(u32, &ring.control.head, .acquire);
         const used = ring.published -% head;
         if (head % layout.frame_align != 0) return error.RingCursor;
         if (used > ring.capacity) return error.RingCursor;
@@ -172,6 +187,7 @@ pub const RingWriter = struct {
         return ring.tail +% (pad + extent + layout.ring_reserve) -% ring.capacity;
     }
 
+    /// [frame.pad]
     fn placePad(ring: *RingWriter, extent: u32) void {
         const header: frame.Header = .{
             .size = extent - layout.frame_header_size,
@@ -233,9 +249,9 @@ pub const RingReader = struct {
     }
 
     /// Loads the writer's cursor, once, and checks it [ring.cursor].
-    pub inline fn refresh(ring: *RingReader, comptime order: std.lang.AtomicOrder) Error!void {
+    pub fn refresh(ring: *RingReader) callconv(hot) Error!void {
         // [ring.acquire] The bytes that it covers are read after this.
-        const tail = @atomicLoad(u32, &ring.control.tail, order);
+        const tail = @atomicLoad(u32, &ring.control.tail, .acquire);
         const available = tail -% ring.head;
         if (tail % layout.frame_align != 0) return error.RingCursor;
         if (available > ring.capacity) return error.RingCursor;
@@ -272,7 +288,7 @@ pub const RingReader = struct {
     /// Gives the space of the next frame back, now or a little later: at once when that was all
     /// that could be seen, else when a quarter of the capacity has come together
     /// [ring.release_early].
-    pub inline fn release(ring: *RingReader, extent: u32) void {
+    pub fn release(ring: *RingReader, extent: u32) callconv(hot) void {
         assert(extent > 0);
         assert(extent <= ring.tail -% ring.head);
         ring.head +%= extent;
@@ -280,11 +296,12 @@ pub const RingReader = struct {
     }
 
     /// Gives back all that was released, if anything was [ring.release_all].
-    pub inline fn flush(ring: *RingReader) void {
+    pub fn flush(ring: *RingReader) callconv(hot) void {
         if (ring.head == ring.stored) return;
         ring.stored = ring.head;
         // [ring.release] The last access to these bytes is behind us. Sequentially consistent,
-        // because `wake` loads `writer_wants` next.
+        // because `wake` loads `writer_wants` next. This is the only store of this word
+        // [ring.head_owner].
         @atomicStore(u32, &ring.control.head, ring.head, .seq_cst);
         ring.endpoint.wake(&ring.control.writer_wants, ring.head, ring.peer.record);
     }
@@ -317,9 +334,12 @@ pub const Wait = struct {
     /// Whether there is anything that can end the wait [wait.recheck].
     pub fn look(condition: *const Wait, comptime order: std.lang.AtomicOrder) bool {
         if (condition.glance(order)) return true;
-        if (condition.reader) |ring| if (ring.peer.state().final()) return true;
-        if (condition.writer) |ring| if (ring.peer.state().final()) return true;
-        return condition.endpoint.state().final();
+        if (condition.endpoint.state().final()) return true;
+        // With both, the two peers are one endpoint. The pipe that waits will ask its own record of
+        // it: a state that only the other has seen must not end a wait that then begins anew.
+        if (condition.writer) |ring| return ring.peer.state().final();
+        if (condition.reader) |ring| return ring.peer.state().final();
+        return false;
     }
 
     pub fn arm(condition: *const Wait, first: bool) bool {

@@ -110,7 +110,7 @@ test "ring.cursor: the reader accepts a tail between its head and the capacity, 
         try pair.init(256, start);
         @atomicStore(u32, &pair.reader.ring.control.tail, case.tail, .seq_cst);
         if (case.ok) {
-            try pair.reader.ring.refresh(.acquire);
+            try pair.reader.ring.refresh();
         } else {
             try pair.expectCorrupt(.ring_cursor);
         }

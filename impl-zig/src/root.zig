@@ -47,4 +47,5 @@ test {
     _ = @import("port.zig");
     _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");
+    _ = @import("edge_test.zig");
 }

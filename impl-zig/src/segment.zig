@@ -45,7 +45,7 @@ pub const Header = extern struct {
     const magic_bytes = "MILLRACE";
 };
 
-/// The part of an endpoint that its peers see. Control words: atomic access only.
+/// The part of an endpoint that its peers see. Control words: atomic access only [segment.atomic].
 pub const Record = extern struct {
     bell: u32,
     state: u32,
@@ -167,7 +167,8 @@ pub const Segment = struct {
         return segment;
     }
 
-    /// Waits until the segment is ready, makes all checks of segment.md, and copies the geometry.
+    /// Waits until the segment is ready, makes all checks of segment.md in their order
+    /// [segment.check], and copies the geometry.
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
     /// always suffice.
@@ -231,7 +232,8 @@ pub const Segment = struct {
     }
 
     /// Marks an endpoint failed on behalf of a supervisor that knows that its thread is gone, and
-    /// rings it and its peers. A state that is final already stays [segment.state_change].
+    /// rings it and its peers [pipe.supervisor]. A state that is final already stays
+    /// [segment.state_change].
     ///
     /// Thread-safe.
     pub fn fail(segment: *const Segment, index: u32, why: layout.Reason, host: *const Host) void {
@@ -258,7 +260,10 @@ pub const State = union(enum) {
     invalid,
 
     pub fn load(record: *const Record) State {
-        const word = @atomicLoad(u32, &record.state, .seq_cst);
+        return .of(@atomicLoad(u32, &record.state, .seq_cst));
+    }
+
+    pub fn of(word: u32) State {
         return switch (word & layout.state_mask) {
             layout.endpoint_state_vacant => .vacant,
             layout.endpoint_state_attached => .attached,

@@ -32,7 +32,7 @@ const spin_look_count = 32;
 /// Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
 /// sleeps at once before it tries again [wait.spin_record].
 const spin_misses_max = 8;
-const spin_skips_max = 63;
+const spin_skips_max = 127;
 /// After a miss: a peer that sleeps takes longer to answer than the usual budget, and where both
 /// gave up before the other's wake arrived, neither would ever find the other awake.
 const spin_patience = 4;
@@ -101,7 +101,7 @@ pub const Endpoint = struct {
             .record = record,
             .host = host,
             .peers = segment.peersOf(index),
-            .spin_ns = spinDefault(options),
+            .spin_ns = spinAsked(options),
             .blocking = options.blocking,
         };
     }
@@ -121,12 +121,15 @@ pub const Endpoint = struct {
         endpoint.spin_ns = @as(u64, microseconds) * ns_per_us;
     }
 
-    /// Returns this endpoint's own state, as far as it may still act: `.attached`, or a final one.
+    /// Returns this endpoint's own state, as far as it may still act: `.attached`, or a final one,
+    /// which ends every wait [pipe.close_frees].
     pub fn state(endpoint: *const Endpoint) State {
         if (endpoint.closed.load(.monotonic)) return .closed;
-        const loaded: State = .load(endpoint.record);
-        // No change of the table leads back to vacant; whoever stored that is no friend.
-        return if (loaded == .vacant) .invalid else loaded;
+        const word = @atomicLoad(u32, &endpoint.record.state, .seq_cst);
+        if (word == layout.endpoint_state_attached) return .attached;
+        const loaded: State = .of(word);
+        // [segment.own_state] Neither final nor what `attach` stored: the work of no friend.
+        return if (loaded.final()) loaded else .invalid;
     }
 
     /// Rings the peer if it asked for this cursor. To be called after the cursor was stored,
@@ -186,7 +189,8 @@ pub const Endpoint = struct {
     fn spin(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) bool {
         if (endpoint.spin_ns == 0) return false;
         if (!endpoint.blocking) {
-            return endpoint.spinFor(endpoint.spin_ns, condition, deadline) != null;
+            const budget_ns = @min(spin_forbidden_ns, endpoint.spin_ns);
+            return endpoint.spinFor(budget_ns, condition, deadline) != null;
         }
         if (endpoint.spin_misses >= spin_misses_max and endpoint.spin_skips < spin_skips_max) {
             endpoint.spin_skips += 1;
@@ -301,11 +305,6 @@ pub const Peer = struct {
         return @atomicLoad(u32, &peer.record.wakes, .seq_cst) & mechanism != 0;
     }
 };
-
-fn spinDefault(options: Endpoint.Options) u64 {
-    if (!options.blocking) return @min(spin_forbidden_ns, spinAsked(options));
-    return spinAsked(options);
-}
 
 fn spinAsked(options: Endpoint.Options) u64 {
     if (options.spin_us) |asked| return @as(u64, asked) * ns_per_us;

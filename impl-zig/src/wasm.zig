@@ -13,7 +13,9 @@
 //! Addresses, sizes and codes are `u32`; a timeout is an `f64` in milliseconds, where Infinity
 //! waits for ever and 0 tries once. A status is
 //!   1 done, or a message; 0 nothing yet, or timed out; 2 the end of the stream;
-//!   below 0 the negated reason code of spec/layout.json; -256 the caller's mistake.
+//!   below 0 the negated reason code of spec/layout.json; -256 the caller's mistake, such as an
+//!   address that is outside the memory or not aligned: an object needs a multiple of 16, what a
+//!   call fills in a multiple of 8.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -87,7 +89,7 @@ export fn millrace_segment_size(capacity0: u32, capacity1: u32) u32 {
 /// Makes the blank memory at `base` a port and attaches to endpoint 0; or attaches when it is one
 /// with the same geometry already. `base` must be a multiple of 128.
 export fn millrace_port_create(
-    object: *align(16) anyopaque,
+    object: u32,
     base: u32,
     size: u32,
     capacity0: u32,
@@ -95,7 +97,7 @@ export fn millrace_port_create(
     start0: u32,
     start1: u32,
 ) i32 {
-    const port = objectBlank(object);
+    const port = objectBlank(object) orelse return status_invalid;
     const memory = memoryAt(base, size) orelse return status_invalid;
     const rings = ringsOf(capacity0, capacity1, start0, start1) orelse return status_invalid;
     port.port.create(memory, rings, 0, .{}) catch |err| return statusOf(err);
@@ -105,13 +107,13 @@ export fn millrace_port_create(
 
 /// Attaches to an endpoint of the port at `base`, waiting until it is formatted.
 export fn millrace_port_attach(
-    object: *align(16) anyopaque,
+    object: u32,
     base: u32,
     size: u32,
     endpoint: u32,
     timeout_ms: f64,
 ) i32 {
-    const port = objectBlank(object);
+    const port = objectBlank(object) orelse return status_invalid;
     const memory = memoryAt(base, size) orelse return status_invalid;
     const options: Port.Options = .{ .timeout = .fromFloatMs(timeout_ms) };
     port.port.attach(memory, endpoint, options) catch |err| return statusOf(err);
@@ -121,16 +123,17 @@ export fn millrace_port_attach(
 
 /// Gives the port storage for messages that arrive while it waits for room. To be called once,
 /// before the first write.
-export fn millrace_port_set_inbox(object: *align(16) anyopaque, base: u32, size: u32) i32 {
+export fn millrace_port_set_inbox(object: u32, base: u32, size: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
-    if (base % 16 != 0 or !port.inbox.empty()) return status_invalid;
-    port.setInbox(@alignCast(bytesAt(base, size)));
+    if (!port.inbox.empty()) return status_invalid;
+    if (size > 0 and !lies(base, size, 16)) return status_invalid;
+    port.setInbox(if (size > 0) @as([*]align(16) u8, @ptrFromInt(base))[0..size] else &.{});
     return status_done;
 }
 
 /// Writes one message. With timeout 0 all of it is written or nothing.
 export fn millrace_port_write(
-    object: *align(16) anyopaque,
+    object: u32,
     address: u32,
     size: u32,
     codec: u32,
@@ -139,29 +142,32 @@ export fn millrace_port_write(
 ) i32 {
     const port = portOf(object) orelse return status_invalid;
     const envelope = envelopeOf(codec, tag) orelse return status_invalid;
+    const payload = bytesAt(address, size) orelse return status_invalid;
+    if (port.writer.ring.claimed > 0) return status_invalid;
     const timeout: Timeout = .fromFloatMs(timeout_ms);
     if (timeout == .none and size > port.writer.trySizeMax()) return status_invalid;
     if (envelope.codec == .json_batch and size > port.writer.frameSizeMax()) return status_invalid;
-    port.write(bytesAt(address, size), envelope, timeout) catch |err| return failed(port, err);
+    port.write(payload, envelope, timeout) catch |err| return failed(port, err);
     return status_done;
 }
 
 /// Reads one message into the storage. Status -50 (`message.size`) drops a message that is larger;
 /// after status 0 in the middle of a message, pass the same storage again.
 export fn millrace_port_read(
-    object: *align(16) anyopaque,
+    object: u32,
     address: u32,
     capacity: u32,
-    out: *Message,
+    out: u32,
     timeout_ms: f64,
 ) i32 {
     const port = portOf(object) orelse return status_invalid;
-    const storage = bytesAt(address, capacity);
+    const storage = bytesAt(address, capacity) orelse return status_invalid;
     if (!port.storageFits(storage)) return status_invalid;
+    const result = resultAt(Message, out) orelse return status_invalid;
     const found = port.read(storage, .fromFloatMs(timeout_ms)) catch |err|
         return failed(port, err);
     const message = found orelse return if (port.ended()) status_end else status_nothing;
-    out.* = .{
+    result.* = .{
         .address = @intCast(@intFromPtr(message.payload.ptr)),
         .size = @intCast(message.payload.len),
         .total = message.payload.len,
@@ -174,7 +180,7 @@ export fn millrace_port_read(
 }
 
 /// Lends the place of a message of one frame: returns its address, or a status of 0 or below.
-export fn millrace_port_claim(object: *align(16) anyopaque, size: u32, timeout_ms: f64) i64 {
+export fn millrace_port_claim(object: u32, size: u32, timeout_ms: f64) i64 {
     const port = portOf(object) orelse return status_invalid;
     if (size > port.writer.frameSizeMax() or port.writer.ring.claimed > 0) return status_invalid;
     const bytes = port.claim(size, .fromFloatMs(timeout_ms)) catch |err| return failed(port, err);
@@ -183,7 +189,7 @@ export fn millrace_port_claim(object: *align(16) anyopaque, size: u32, timeout_m
 
 /// Completes the claimed message with its final size, and makes it visible.
 export fn millrace_port_publish(
-    object: *align(16) anyopaque,
+    object: u32,
     size: u32,
     codec: u32,
     tag: u32,
@@ -198,7 +204,7 @@ export fn millrace_port_publish(
 }
 
 /// Takes an open claim back.
-export fn millrace_port_abandon(object: *align(16) anyopaque) i32 {
+export fn millrace_port_abandon(object: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
     if (port.writer.ring.claimed == 0) return status_invalid;
     port.abandon();
@@ -206,14 +212,15 @@ export fn millrace_port_abandon(object: *align(16) anyopaque) i32 {
 }
 
 /// Lends the next frame where it lies, until `millrace_port_release`. For trusted peers only.
-export fn millrace_port_peek(object: *align(16) anyopaque, out: *Message, timeout_ms: f64) i32 {
+export fn millrace_port_peek(object: u32, out: u32, timeout_ms: f64) i32 {
     const port = portOf(object) orelse return status_invalid;
-    if (port.lent() or port.reader.partial()) return status_invalid;
+    if (!port.peekFits()) return status_invalid;
+    const result = resultAt(Message, out) orelse return status_invalid;
     const found = port.peek(.fromFloatMs(timeout_ms)) catch |err| return failed(port, err);
     const lent = found orelse return if (port.ended()) status_end else status_nothing;
     const first: u8 = if (lent.first) layout.frame_flag_first else 0;
     const last: u8 = if (lent.last) layout.frame_flag_last else 0;
-    out.* = .{
+    result.* = .{
         .address = @intCast(@intFromPtr(lent.payload.ptr)),
         .size = @intCast(lent.payload.len),
         .total = lent.total,
@@ -226,7 +233,7 @@ export fn millrace_port_peek(object: *align(16) anyopaque, out: *Message, timeou
 }
 
 /// Takes the lent frame back.
-export fn millrace_port_release(object: *align(16) anyopaque) i32 {
+export fn millrace_port_release(object: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
     if (!port.lent()) return status_invalid;
     port.release();
@@ -234,7 +241,7 @@ export fn millrace_port_release(object: *align(16) anyopaque) i32 {
 }
 
 /// Ends the outgoing stream; reading goes on. Never waits.
-export fn millrace_port_end(object: *align(16) anyopaque) i32 {
+export fn millrace_port_end(object: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
     if (port.writer.ring.claimed > 0) return status_invalid;
     port.end() catch |err| return failed(port, err);
@@ -242,56 +249,68 @@ export fn millrace_port_end(object: *align(16) anyopaque) i32 {
 }
 
 /// Closes both directions. May be called on another thread's instance of the same memory.
-export fn millrace_port_close(object: *align(16) anyopaque) i32 {
+export fn millrace_port_close(object: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
     port.close();
     return status_done;
 }
 
 /// Sets how long the port spins before it sleeps; 0 makes it sleep at once.
-export fn millrace_port_set_spin(object: *align(16) anyopaque, microseconds: u32) i32 {
+export fn millrace_port_set_spin(object: u32, microseconds: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
     port.endpoint.setSpin(microseconds);
     return status_done;
 }
 
 /// Fills in three u64: wakes made, wakes elided, parks.
-export fn millrace_port_stats(object: *align(16) anyopaque, out: *[3]u64) i32 {
+export fn millrace_port_stats(object: u32, out: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
+    const result = resultAt([3]u64, out) orelse return status_invalid;
     const stats = port.stats();
-    out.* = .{ stats.wakes, stats.wakes_elided, stats.parks };
+    result.* = .{ stats.wakes, stats.wakes_elided, stats.parks };
     return status_done;
 }
 
 /// Returns the reason code behind the last status of -65 (`peer.failed`), or 0.
-export fn millrace_port_reason(object: *align(16) anyopaque) u32 {
+export fn millrace_port_reason(object: u32) u32 {
     const port = portOf(object) orelse return 0;
     return if (port.reason()) |reason| @backingInt(reason) else 0;
 }
 
-fn objectBlank(object: *align(16) anyopaque) *Object {
-    const blank: *Object = @ptrCast(object);
+fn objectBlank(address: u32) ?*Object {
+    if (!lies(address, @sizeOf(Object), 16)) return null;
+    const blank: *Object = @ptrFromInt(address);
     blank.magic = 0;
     return blank;
 }
 
-fn portOf(object: *align(16) anyopaque) ?*Port {
-    const known: *Object = @ptrCast(object);
+fn portOf(address: u32) ?*Port {
+    if (!lies(address, @sizeOf(Object), 16)) return null;
+    const known: *Object = @ptrFromInt(address);
     if (known.magic != Object.magic_attached) return null;
     return &known.port;
 }
 
-fn bytesAt(address: u32, size: u32) []u8 {
+/// Whether so many bytes lie in the memory, at a multiple of `alignment`. Nothing lies at 0.
+fn lies(address: u32, size: u32, alignment: u32) bool {
+    const memory_size = @as(u64, @wasmMemorySize(0)) * std.wasm.page_size;
+    return address > 0 and address % alignment == 0 and @as(u64, address) + size <= memory_size;
+}
+
+fn resultAt(comptime T: type, address: u32) ?*T {
+    return if (lies(address, @sizeOf(T), 8)) @ptrFromInt(address) else null;
+}
+
+fn bytesAt(address: u32, size: u32) ?[]u8 {
     // An address of 0 with size 0 is what a host passes for "nothing".
     if (size == 0) return &.{};
-    const bytes: [*]u8 = @ptrFromInt(address);
-    return bytes[0..size];
+    if (!lies(address, size, 1)) return null;
+    return @as([*]u8, @ptrFromInt(address))[0..size];
 }
 
 fn memoryAt(base: u32, size: u32) ?[]align(128) u8 {
-    if (base == 0 or base % layout.segment_align != 0) return null;
-    const bytes: [*]align(128) u8 = @ptrFromInt(base);
-    return bytes[0..size];
+    if (!lies(base, size, layout.segment_align)) return null;
+    return @as([*]align(128) u8, @ptrFromInt(base))[0..size];
 }
 
 fn ringsOf(capacity0: u32, capacity1: u32, start0: u32, start1: u32) ?port_file.Rings {
