@@ -151,7 +151,11 @@ export class Decoder {
     }
   }
 
-  /** Decodes a JSON text. @throws {MessageError} `message.text` or `message.json`. [codec.bad_json] */
+  /**
+   * Decodes a JSON text. [codec.bad_json]
+   *
+   * @throws {MessageError} `message.text` or `message.json`.
+   */
   json(payload: Uint8Array): unknown {
     const text = this.text(payload);
     try {

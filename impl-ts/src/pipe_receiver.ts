@@ -168,7 +168,7 @@ export class Receiver {
     }
   }
 
-  /** [pipe.total_trust] The total is within the limit, which may be more than there is memory for. */
+  /** [pipe.total_trust] The total is within the limit, which may exceed the memory there is. */
   #allocate(total: number): Uint8Array {
     try {
       return new Uint8Array(total);

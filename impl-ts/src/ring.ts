@@ -76,7 +76,7 @@ export class RingWriter implements Waitable {
     return this.#tail;
   }
 
-  /** Lets the next claim that needs it load `head`: once until the next such call. [ring.one_load] */
+  /** Lets the next claim that needs it load `head`, once until the next call. [ring.one_load] */
   allowLoad(): void {
     this.#mayLoad = true;
   }

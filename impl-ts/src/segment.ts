@@ -167,8 +167,8 @@ export class Segment {
   }
 
   /**
-   * A view of whole words from `offset` on, both in bytes; for the implementation and tools. Control
-   * words are touched through `Atomics` only. [segment.atomic]
+   * A view of whole words from `offset` on, both in bytes; for the implementation and tools.
+   * Control words are touched through `Atomics` only. [segment.atomic]
    */
   words(offset: number, size: number): Int32Array {
     assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");

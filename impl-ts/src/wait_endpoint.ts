@@ -47,7 +47,7 @@ const GIVE_WAY_MS = 8;
  * sleeps at once before it tries again. [wait.spin_record]
  */
 const MISSES_MAX = 8;
-const SKIPS_MAX = 63;
+const SKIPS_MAX = 127;
 /**
  * After a miss, budgets to spin: a peer that sleeps takes longer to answer than one budget, and
  * two that give up before the other's wake arrives would never find one another awake.

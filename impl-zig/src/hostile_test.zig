@@ -1,6 +1,7 @@
 //! A hostile peer: seeded scribbles over control words, records and frames between the operations
-//! of a port, and in the middle of them, whenever they look at the clock, sleep or ring. Every call must return a result or one of its errors; that nothing crashes, loops or
-//! reads out of bounds is what safe modes and the test's own end show.
+//! of a port, and in the middle of them, whenever they look at the clock, sleep or ring. Every call
+//! must return a result or one of its errors; that nothing crashes, loops or reads out of bounds is
+//! what safe modes and the test's own end show.
 
 const std = @import("std");
 const fixture = @import("fixture.zig");
