@@ -17,7 +17,25 @@ export interface Clause {
   id: string;
   place: string;
   keyword: string;
+  /** Whose duty it is, the subject of its sentence; one of `ROLES`. */
+  role: string;
+  /** The sentence, on one line. */
+  body: string;
 }
+
+/** Who can have a duty, in the order of the checklist. */
+export const ROLES = [
+  "creator",
+  "endpoint",
+  "sleeper",
+  "waker",
+  "writer",
+  "reader",
+  "port",
+  "supervisor",
+] as const;
+
+const ROLE = new RegExp(`^An? (${ROLES.join("|")})\\b`);
 
 /** A place that names a clause. */
 export interface Citation {
@@ -53,6 +71,11 @@ export function readClauses({ path, text }: TextFile): { clauses: Clause[]; prob
   const close = () => {
     if (open === undefined) return;
     const { clause, body } = open;
+    clause.body = body.trim();
+    clause.role = ROLE.exec(clause.body)?.[1] ?? "";
+    if (clause.role === "") {
+      problems.push(`${clause.place}: [${clause.id}] does not begin with its role: "A writer ..."`);
+    }
     const keywords = body.match(KEYWORD) ?? [];
     if (keywords.length === 1) clause.keyword = keywords[0] as string;
     else problems.push(`${clause.place}: [${clause.id}] has ${keywords.length} duties, not one`);
@@ -71,7 +94,7 @@ export function readClauses({ path, text }: TextFile): { clauses: Clause[]; prob
     if (match) {
       const id = `${match[1]}.${match[2]}`;
       if (match[1] !== noun) problems.push(`${place}: [${id}] stands in the chapter ${noun}`);
-      open = { clause: { id, place, keyword: "" }, body: match[3] as string };
+      open = { clause: { id, place, keyword: "", role: "", body: "" }, body: match[3] as string };
     } else if (open !== undefined) {
       // A keyword may be broken across two lines: MUST, NOT.
       open.body += ` ${line.trim()}`;

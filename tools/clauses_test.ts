@@ -10,35 +10,50 @@ function chapter(body: string, path = "spec/ring.md") {
 
 Deno.test("readClauses: one clause, its place and its keyword", () => {
   const { clauses, problems } = readClauses(
-    chapter("[ring.publish] The writer MUST NOT do\nthis.\n\n[ring.more] It MAY do that."),
+    chapter("[ring.publish] A writer MUST NOT do\nthis.\n\n[ring.more] An endpoint MAY do that."),
   );
   assertEquals(problems, []);
   assertEquals(clauses, [
-    { id: "ring.publish", place: "spec/ring.md:4", keyword: "MUST NOT" },
-    { id: "ring.more", place: "spec/ring.md:7", keyword: "MAY" },
+    {
+      id: "ring.publish",
+      place: "spec/ring.md:4",
+      keyword: "MUST NOT",
+      role: "writer",
+      body: "A writer MUST NOT do this.",
+    },
+    {
+      id: "ring.more",
+      place: "spec/ring.md:7",
+      keyword: "MAY",
+      role: "endpoint",
+      body: "An endpoint MAY do that.",
+    },
   ]);
 });
 
 Deno.test("readClauses: refuses no duty, two duties, and another chapter's noun", () => {
   const problems = (body: string) => readClauses(chapter(body)).problems;
-  assertEquals(problems("[ring.a] The writer does."), [
+  assertEquals(problems("[ring.a] A writer does."), [
     "spec/ring.md:4: [ring.a] has 0 duties, not one",
   ]);
-  assertEquals(problems("[ring.a] It MUST do\nand MAY rest."), [
+  assertEquals(problems("[ring.a] A writer MUST do\nand MAY rest."), [
     "spec/ring.md:4: [ring.a] has 2 duties, not one",
   ]);
-  assertEquals(problems("[pipe.a] It MUST do."), [
+  assertEquals(problems("[pipe.a] A writer MUST do."), [
     "spec/ring.md:4: [pipe.a] stands in the chapter ring",
   ]);
-  assertEquals(problems("[ring.a] It MUST\nNOT do."), []);
+  assertEquals(problems("[ring.a] A writer MUST\nNOT do."), []);
+  assertEquals(problems("[ring.a] It MUST do."), [
+    'spec/ring.md:4: [ring.a] does not begin with its role: "A writer ..."',
+  ]);
   // The empty line ends the clause: what follows is not counted.
-  assertEquals(problems("[ring.a] It MUST do.\n\nIt MAY rest."), []);
+  assertEquals(problems("[ring.a] A writer MUST do.\n\nIt MAY rest."), []);
 });
 
 Deno.test("readClauses: only fenced blocks without a language define", () => {
   const text = "[ring.a] MUST\n\n```text\n[ring.b] It MUST do.\n```\n";
   assertEquals(readClauses({ path: "spec/ring.md", text }), { clauses: [], problems: [] });
-  const open = { path: "spec/ring.md", text: "```\n[ring.a] It MUST do.\n" };
+  const open = { path: "spec/ring.md", text: "```\n[ring.a] A writer MUST do.\n" };
   assertEquals(readClauses(open).problems, ["spec/ring.md: a fenced block is never closed"]);
 });
 
@@ -87,7 +102,7 @@ Deno.test("readCitations: prose of Markdown, members of JSON", () => {
 
 Deno.test("inspect: counts, and names what is defined twice or nowhere", () => {
   const good = [
-    chapter("[ring.a] It MUST do.\n\n[ring.b] It SHOULD do."),
+    chapter("[ring.a] A writer MUST do.\n\n[ring.b] A reader SHOULD do."),
     { path: "impl-ts/src/ring.ts", text: "// [ring.a]\n// [ring.a]\n" },
     { path: "impl-zig/src/ring.zig", text: "// [ring.a]\n" },
     { path: "spec/models/wake.pml", text: "/* [ring.a] */\n" },
@@ -101,12 +116,12 @@ Deno.test("inspect: counts, and names what is defined twice or nowhere", () => {
   ]);
   const bad = inspect([
     ...good,
-    chapter("[ring.a] It MUST do.", "spec/other/ring.md"),
+    chapter("[ring.a] A writer MUST do.", "spec/other/ring.md"),
     { path: "conformance/cases/ring.json", text: '{\n"clause": "ring.x"}' },
   ]);
   // Only chapters define: the file in a folder of spec/ does not.
   assertEquals(bad.problems, ["conformance/cases/ring.json:2: [ring.x] is no clause"]);
-  const twice = chapter("[ring.a] It MUST do.\n\n[ring.a] It MUST do.");
+  const twice = chapter("[ring.a] A writer MUST do.\n\n[ring.a] A writer MUST do.");
   assertEquals(inspect([twice]).problems, [
     "spec/ring.md:6: [ring.a] is defined at spec/ring.md:4 too",
   ]);

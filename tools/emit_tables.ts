@@ -6,13 +6,23 @@
  *
  * @module
  */
+import type { Clause } from "./clauses.ts";
 import type { Group, Layout, Limit, Reason, Structure } from "./layout.ts";
 
 const OPEN = /^<!-- generated: (\w+) (\w+) -->$/;
 const CLOSE = "<!-- /generated -->";
 
-/** Returns the text with every region filled. @throws {Error} naming the line of a bad region */
-export function fillTables(text: string, layout: Layout, path: string): string {
+/**
+ * Returns the text with every region filled; `clauses` are those of all chapters, for checklists.
+ *
+ * @throws {Error} naming the line of a bad region
+ */
+export function fillTables(
+  text: string,
+  layout: Layout,
+  path: string,
+  clauses: Clause[] = [],
+): string {
   const output: string[] = [];
   let open = 0;
   for (const [index, line] of text.split("\n").entries()) {
@@ -20,8 +30,13 @@ export function fillTables(text: string, layout: Layout, path: string): string {
     const match = OPEN.exec(line);
     if (match) {
       if (open !== 0) throw fail(`the region of line ${open} is still open`);
-      const table = makeTable(layout, match[1] as string, match[2] as string);
-      if (table === undefined) throw fail(`layout.json has no ${match[1]} ${match[2]}`);
+      const [, kind = "", name = ""] = match;
+      const table = kind === "clauses"
+        ? some(clauses.filter(({ role }) => role === name), checklist)
+        : makeTable(layout, kind, name);
+      if (table === undefined) {
+        throw fail(`${kind === "clauses" ? "the spec" : "layout.json"} has no ${kind} ${name}`);
+      }
       output.push(line, ...table);
       open = index + 1;
     } else if (line === CLOSE) {
@@ -90,6 +105,14 @@ function reasonTable(reasons: Reason[]): string[] {
 function allReasonsTable(reasons: Reason[]): string[] {
   const rows = reasons.map((r) => [String(r.value), `\`${r.name}\``, r.chapter, r.about]);
   return table(["value", "code", "chapter", "meaning"], rows);
+}
+
+function checklist(clauses: Clause[]): string[] {
+  const rows = clauses.map(({ id, body }) => {
+    const chapter = id.slice(0, id.indexOf("."));
+    return [`[\`${id}\`](${chapter}.md)`, body];
+  });
+  return table(["clause", "duty"], rows);
 }
 
 function table(heading: string[], rows: string[][]): string[] {

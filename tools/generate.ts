@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { readClauses } from "./clauses.ts";
 import { emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
 import { fillTables } from "./emit_tables.ts";
@@ -30,9 +31,15 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
   for await (const entry of Deno.readDir(`${root}/spec`)) {
     if (entry.isFile && entry.name.endsWith(".md")) chapters.push(`spec/${entry.name}`);
   }
-  for (const path of chapters.sort()) {
-    const text = await Deno.readTextFile(`${root}/${path}`);
-    files.push({ path, text: fillTables(text, layout, path) });
+  const texts = await Promise.all(
+    chapters.sort().map(async (path) => ({
+      path,
+      text: await Deno.readTextFile(`${root}/${path}`),
+    })),
+  );
+  const clauses = texts.flatMap((chapter) => readClauses(chapter).clauses);
+  for (const { path, text } of texts) {
+    files.push({ path, text: fillTables(text, layout, path, clauses) });
   }
   return files;
 }

@@ -114,20 +114,26 @@ function assertFailure(expected: Failure, result: Result): void {
   assertStringIncludes(told, expected.assert);
 }
 
-async function checkModel(model: Model): Promise<void> {
-  const label = [model.file, ...(model.defines ?? [])].join(" ");
+/** One search of a model that has to hold. */
+async function checkModel(model: Model, look: "safety" | "cycles"): Promise<void> {
   const started = performance.now();
-  const safety = await check(model.file, "safety", model.defines ?? []);
-  assertEquals(safety.error, undefined, safety.report);
-  assertEquals(unreached(safety.report), [], "Statements that are never executed prove nothing.");
-  console.log(summary(label, "safety", safety.report, started));
+  const smaller = look === "cycles" ? model.cycleDefines ?? [] : [];
+  const result = await check(model.file, look, [...(model.defines ?? []), ...smaller]);
+  assertEquals(result.error, undefined, result.report);
+  if (look === "safety") {
+    assertEquals(unreached(result.report), [], "Statements that are never executed prove nothing.");
+  }
+  console.log(summary(labelOf(model), look, result.report, started));
+}
 
-  // No cycle, no deadlock, and an assertion at the end: every execution delivers everything.
-  const again = performance.now();
-  const defines = [...(model.defines ?? []), ...(model.cycleDefines ?? [])];
-  const cycles = await check(model.file, "cycles", defines);
-  assertEquals(cycles.error, undefined, cycles.report);
-  console.log(summary(label, "cycles", cycles.report, again));
+async function checkMutation(model: Model, name: string, expected: Failure): Promise<void> {
+  const look = expected === "cycle" ? "cycles" : "safety";
+  const defines = [...(model.defines ?? []), ...(model.mutationDefines ?? []), `MUT_${name}`];
+  assertFailure(expected, await check(model.file, look, defines));
+}
+
+function labelOf(model: Model): string {
+  return [model.file, ...(model.defines ?? [])].join(" ");
 }
 
 async function installed(command: string): Promise<boolean> {
@@ -144,33 +150,45 @@ const required = Deno.env.get("CI") === "true" || Deno.env.get("MILLRACE_REQUIRE
 const present = await installed("spin");
 if (!present) console.error(`models: spin is not on PATH; ${HINT}`);
 
-for (const model of models) {
-  Deno.test({
-    name: ["model", model.file, ...(model.defines ?? [])].join(" "),
-    ignore: !present && !required,
-    async fn(test) {
-      assert(present, `Cannot check the models: ${HINT}`);
-      // Steps that run side by side cannot be watched for what they leave open.
-      const aside = { sanitizeOps: false, sanitizeResources: false, sanitizeExit: false };
-      const steps = [test.step({
-        name: "holds",
-        fn: () => gate.run(() => checkModel(model)),
-        ...aside,
-      })];
-      for (const [name, expected] of Object.entries(model.mutations)) {
-        const look = expected === "cycle" ? "cycles" : "safety";
-        const defines = [...(model.defines ?? []), ...(model.mutationDefines ?? []), `MUT_${name}`];
-        steps.push(test.step({
-          name: expected === "none" ? `tolerates ${name}` : `catches ${name}`,
-          fn: () =>
-            gate.run(async () => assertFailure(expected, await check(model.file, look, defines))),
-          ...aside,
-        }));
-      }
-      await Promise.all(steps);
-    },
-  });
+// Steps that run side by side cannot be watched for what they leave open.
+const aside = { sanitizeOps: false, sanitizeResources: false, sanitizeExit: false };
+
+/** The searches of one model: without a cycle and an invalid end state, every execution delivers
+ * everything; and the mutations. */
+function searchesOf(model: Model): Deno.TestStepDefinition[] {
+  const steps: Deno.TestStepDefinition[] = [];
+  const add = (name: string, work: () => Promise<void>) =>
+    steps.push({ name, fn: () => gate.run(work), ...aside });
+  add("has no cycle", () => checkModel(model, "cycles"));
+  add("is safe", () => checkModel(model, "safety"));
+  for (const [name, expected] of Object.entries(model.mutations)) {
+    const verb = expected === "none" ? "tolerates" : "catches";
+    add(`${verb} ${name}`, () => checkMutation(model, name, expected));
+  }
+  return steps;
 }
+
+// One test, so that a second search always runs beside the long one of another model. Names on the
+// command line, `deno test -A spec/models -- park close`, choose models.
+Deno.test({
+  name: "models",
+  ignore: !present && !required,
+  async fn(test) {
+    assert(present, `Cannot check the models: ${HINT}`);
+    const chosen = models.filter(({ file }) => Deno.args.length === 0 || Deno.args.includes(file));
+    assert(chosen.length > 0, `Cannot find a model: ${Deno.args.join(" ")}`);
+    const parts = chosen.map((model) =>
+      test.step({
+        name: labelOf(model),
+        fn: async (part) =>
+          void await Promise.all(searchesOf(model).map((step) => part.step(step))),
+        ...aside,
+      })
+    );
+    const passed = await Promise.all(parts);
+    assert(passed.every((each) => each));
+  },
+});
 
 Deno.test("every mutation in a model is listed, and every listed one exists", () => {
   const shared = mutationsIn("wake.inc");

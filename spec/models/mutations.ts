@@ -23,6 +23,9 @@ export interface Model {
 /** A waker that rings has to find a `wants` word that is armed. */
 const FOR_NOBODY: Failure = { assert: "armed[" };
 
+/** A reader of the mailbox makes all its checks on the words of a part. */
+const CORRUPT: Failure = { assert: "l==(taken+1)" };
+
 export const models: Model[] = [
   {
     file: "park",
@@ -118,6 +121,90 @@ export const models: Model[] = [
       TAIL_RELEASE: "deadlock",
       WANTS_PLAIN: "deadlock",
       DISARM_PLAIN: "none",
+    },
+  },
+  {
+    file: "async",
+    mutations: {
+      CLEAR_SHARED: "deadlock",
+      NO_DISARM: FOR_NOBODY,
+      GIVEN_UP_ARMED: FOR_NOBODY,
+      NOTIFY_ONE: "deadlock",
+      ROUSE_ONE: "deadlock",
+      SILENT_INBOX: "deadlock",
+    },
+  },
+  {
+    file: "mailbox",
+    mutations: {
+      PLAIN_SIGNAL: "deadlock",
+      CLOSE_SILENT: "deadlock",
+      NOTIFY_FIRST: "deadlock",
+      WAIT_BLIND: "deadlock",
+      SIGNAL_BEFORE_WORDS: CORRUPT,
+      TAKE_BEFORE_COPY: { assert: "area==copy" },
+      GIVES_UP: CORRUPT,
+      DROPS_LAST: { assert: "delivered==" },
+      CLOSE_SIGNAL_ONLY: "none",
+    },
+  },
+  {
+    file: "mailbox",
+    defines: ["ORIGINAL_WRITER"],
+    mutations: {
+      NO_STATUS: "deadlock",
+      STATUS_BEFORE_WORDS: CORRUPT,
+      CLOSE_SIGNAL_ONLY: "deadlock",
+      CLOSE_SIGNAL_FIRST: "deadlock",
+      TWO_SLEEPERS: "deadlock",
+    },
+  },
+  {
+    file: "mailbox",
+    defines: ["ORIGINAL_READER"],
+    mutations: {
+      PLAIN_SIGNAL: "deadlock",
+      NO_SLICE: "deadlock",
+      STATUS_ASLEEP: "cycle",
+      CLOSE_SIGNAL_ONLY: "deadlock",
+      CLOSE_SIGNAL_FIRST: "deadlock",
+      CLOSE_ALL_WORDS: CORRUPT,
+      NOTIFY_ONE: "deadlock",
+    },
+  },
+  {
+    file: "select",
+    mutations: {
+      ARM_ONE: "deadlock",
+      ARM_CLEARS: "deadlock",
+      TAKES_BOTH: "deadlock",
+      BELL_BETWEEN: "deadlock",
+      BELL_ONCE: "cycle",
+      RECHECK_ONE: "deadlock",
+      DISARM_ONE: { assert: "wants[(2*1)]==0" },
+    },
+  },
+  {
+    file: "died",
+    mutations: {
+      NO_SLICE: "deadlock",
+      NO_LOCK: "cycle",
+      DEAD_AT_ONCE: { assert: "received_tail==tail[0]" },
+      NOTIFY_BEFORE_BELL: { assert: "dead[" },
+    },
+  },
+  {
+    file: "flood",
+    mutations: {
+      NO_DRAIN: "deadlock",
+      ARM_ROOM_ONLY: "deadlock",
+      HOLD_HEAD: "deadlock",
+      TOO_MUCH: "deadlock",
+      NO_LIMIT: { assert: "kept[e]<2" },
+      INBOX_LAST: { assert: "what==delivered[e]" },
+      ERROR_STOPS: "deadlock",
+      ERROR_AT_ONCE: { assert: "what==delivered[e]" },
+      ERROR_LOST: { assert: "==delivered[e]" },
     },
   },
 ];
