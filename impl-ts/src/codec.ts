@@ -189,6 +189,12 @@ export function encodeJson(value: unknown): Uint8Array {
   }
 }
 
+/** Whether a value means the same inside a batch as alone. */
+export function isBatchable(value: unknown): boolean {
+  return value !== undefined && typeof value !== "function" && typeof value !== "symbol" &&
+    !(value instanceof Uint8Array);
+}
+
 /** Copies bytes of shared memory into fresh private memory. */
 export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array {
   const copy = new Uint8Array(size);

@@ -37,15 +37,18 @@ export class MillraceError extends Error {
   }
 }
 
-/** The memory cannot be used as a segment, or not by this endpoint: codes `segment.*`. */
+/**
+ * The memory cannot be used as a segment, or not by this endpoint: codes `segment.*`; or not as a
+ * mailbox: code `mailbox.size`.
+ */
 export class SegmentError extends MillraceError {
   /** The name of the class. */
   override name = "SegmentError";
 }
 
 /**
- * The peer broke the structure of a ring: codes `ring.*` and `frame.*`. The pipe is unusable from
- * then on, and every later call reports the same error.
+ * The peer broke the structure of a ring or of a mailbox: codes `ring.*`, `frame.*`, `mailbox.*`.
+ * It is unusable from then on, and every later call reports the same error.
  */
 export class CorruptError extends MillraceError {
   /** The name of the class. */
@@ -60,7 +63,7 @@ export class MessageError extends MillraceError {
   override name = "MessageError";
 }
 
-/** The peer has closed its endpoint, without an `end` in front: code `peer.closed`. */
+/** The peer has closed its endpoint, without an `end` in front, or a mailbox: `peer.closed`. */
 export class PeerClosedError extends MillraceError {
   /** The name of the class. */
   override name = "PeerClosedError";

@@ -20,6 +20,8 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "ClosedError",
     "CorruptError",
     "ForbiddenError",
+    "MailboxReader",
+    "MailboxWriter",
     "MessageError",
     "MillraceError",
     "PeerClosedError",

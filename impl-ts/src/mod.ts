@@ -40,5 +40,6 @@ export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe.
 export type { ClaimOptions, MessageInit } from "./pipe_writer.ts";
 export { Writer } from "./pipe_writer.ts";
 export { Reader } from "./pipe_reader.ts";
+export { MailboxReader, MailboxWriter } from "./mailbox.ts";
 export type { PortCreateOptions, PortOptions, Side } from "./port.ts";
 export { Port, portGeometry, portMemory } from "./port.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CodecName, Encoded } from "./codec.ts";
+import { type CodecName, type Encoded, isBatchable } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { ClosedError, PeerFailedError, TimeoutError } from "./error.ts";
 import { packKind, WHOLE } from "./frame.ts";
@@ -481,12 +481,6 @@ function requireKind(kind: number): void {
   const { FRAME_KIND_DATA, FRAME_KIND_CALL, FRAME_KIND_THROW } = layout;
   if (kind === FRAME_KIND_DATA || (kind >= FRAME_KIND_CALL && kind <= FRAME_KIND_THROW)) return;
   throw new RangeError(`kind must be 1, 3, 4 or 5: ${kind}`);
-}
-
-/** Whether a value means the same inside a batch as alone. */
-function isBatchable(value: unknown): boolean {
-  return value !== undefined && typeof value !== "function" && typeof value !== "symbol" &&
-    !(value instanceof Uint8Array);
 }
 
 function timedOut(): TimeoutError {

@@ -136,7 +136,7 @@ export class Segment {
    */
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
     const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
-    const region = toRegion(memory);
+    const region = toSegmentRegion(memory);
     const words = new Int32Array(region.buffer, region.byteOffset, MIN_SIZE >> 2);
     let deadline = -1;
     while (!isReady(words)) {
@@ -153,7 +153,7 @@ export class Segment {
     const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
     const { signal } = options;
     signal?.throwIfAborted();
-    const region = toRegion(memory);
+    const region = toSegmentRegion(memory);
     const words = new Int32Array(region.buffer, region.byteOffset, MIN_SIZE >> 2);
     const deadline = performance.now() + timeout;
     // A timer and not `Atomics.waitAsync`: attaching is rare, and a timer also keeps the event
@@ -199,7 +199,7 @@ export function requireTimeout(timeout: number | undefined, otherwise: number): 
 }
 
 /** Whether a buffer is a SharedArrayBuffer, also where pages have no such global. */
-function isShared(buffer: ArrayBufferLike): boolean {
+export function isShared(buffer: ArrayBufferLike): boolean {
   return Object.prototype.toString.call(buffer) === "[object SharedArrayBuffer]";
 }
 
@@ -223,9 +223,10 @@ export function sleepBlind(ms: number): void {
 
 let alarm: Int32Array | undefined;
 
-function toRegion(memory: Memory): Region {
+/** Any piece of memory as the three numbers. @throws {TypeError} if it is none. */
+export function toRegion(memory: Memory): Region {
   if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
-    throw new TypeError("Cannot use segment: this processor is not little-endian");
+    throw new TypeError("Cannot use memory: this processor is not little-endian");
   }
   let region = memory as Region;
   if (!("byteOffset" in memory)) {
@@ -236,6 +237,12 @@ function toRegion(memory: Memory): Region {
   if (!Number.isInteger(byteOffset) || !Number.isInteger(byteLength)) {
     throw new TypeError("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
   }
+  return region;
+}
+
+function toSegmentRegion(memory: Memory): Region {
+  const region = toRegion(memory);
+  const { byteOffset, byteLength } = region;
   if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength < MIN_SIZE) {
     throw new SegmentError(
       "segment.size",
@@ -246,7 +253,7 @@ function toRegion(memory: Memory): Region {
 }
 
 function view(memory: Memory, size: number): { words: Int32Array; bytes: Uint8Array } {
-  const { buffer, byteOffset, byteLength } = toRegion(memory);
+  const { buffer, byteOffset, byteLength } = toSegmentRegion(memory);
   if (byteLength < size) {
     throw new SegmentError(
       "segment.size",

@@ -7,7 +7,7 @@
 
 import { ForbiddenError } from "./error.ts";
 import { WAIT_POLL_MS, WAKE_MECHANISM_AGENT } from "./layout.ts";
-import { type Segment, sleepBlind } from "./segment.ts";
+import { sleepBlind } from "./segment.ts";
 
 /** One way to sleep on a word and to wake its sleepers. */
 export interface Mechanism {
@@ -132,9 +132,9 @@ export function pollingMechanism(): Mechanism {
   return polling ??= new PollingMechanism();
 }
 
-/** The mechanism that suits the memory of a segment. */
-export function defaultMechanism(segment: Segment): Mechanism {
-  return segment.shared ? agentMechanism() : pollingMechanism();
+/** The mechanism that suits the memory of a segment or a mailbox. */
+export function defaultMechanism({ shared }: { readonly shared: boolean }): Mechanism {
+  return shared ? agentMechanism() : pollingMechanism();
 }
 
 /** The processors of the machine, 1 where the runtime does not say. */

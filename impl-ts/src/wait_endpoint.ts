@@ -10,7 +10,9 @@ import { recordOffset, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { REASON_VALUES, type ReasonCode } from "./layout.ts";
 import type { Segment } from "./segment.ts";
-import { defaultMechanism, type Mechanism, pause, processorCount, type Waitable } from "./wait.ts";
+import { defaultMechanism, type Mechanism, type Waitable } from "./wait.ts";
+import { Sleeper } from "./wait_sleeper.ts";
+import { type Sight, Spinner } from "./wait_spinner.ts";
 
 /** What an endpoint has counted since it attached. */
 export interface Stats {
@@ -34,25 +36,6 @@ export interface EndpointOptions {
 }
 
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
-/**
- * Looks between two glances at the clock, which costs as much as several looks. Also all that a
- * thread does that must not block: they take about 2 µs, and a page's clock may be too coarse to
- * tell. [wait.no_block]
- */
-const LOOKS = 32;
-/** An event loop that is kept busy by what arrives at once turns after so long. */
-const GIVE_WAY_MS = 8;
-/**
- * Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
- * sleeps at once before it tries again. [wait.spin_record]
- */
-const MISSES_MAX = 8;
-const SKIPS_MAX = 127;
-/**
- * After a miss, budgets to spin: a peer that sleeps takes longer to answer than one budget, and
- * two that give up before the other's wake arrives would never find one another awake.
- */
-const PATIENCE = 4;
 /** A state changes twice at most; a peer that changes it more often is not worth another try. */
 const STATE_TRIES = 3;
 
@@ -122,24 +105,25 @@ export class Endpoint {
   #parks = 0;
   readonly #words: Int32Array;
   readonly #bell: number;
-  readonly #spinMs: number;
-  /** The record of spinning: misses in a row, and waits without a spin since the last one. */
-  #misses = 0;
-  #skips = 0;
-  #asleep = false;
-  /** When the event loop turned last, as far as this endpoint knows; -1 just after a sleep. */
-  #turned = -1;
-  readonly #sleepers = new Set<() => void>();
+  readonly #spinner: Spinner;
+  readonly #sleeper: Sleeper;
+  /** What the blocking wait under way waits for. */
+  #what: Waitable | undefined;
+  #other: Waitable | undefined;
+  #peer = 0;
+  readonly #sight: Sight = {
+    look: () => this.#what!.look() || (this.#other !== undefined && this.#other.look()),
+    lookAround: () => this.#stateChanged(this.#peer),
+  };
 
   private constructor(segment: Segment, index: number, options: EndpointOptions) {
-    const spin = options.spin ?? (processorCount() > 1 ? layout.WAIT_SPIN_US : 0);
-    if (!(spin >= 0)) throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
     this.segment = segment;
     this.index = index;
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
     this.#words = recordWords(segment);
     this.#bell = bellIndex(index);
-    this.#spinMs = spin / 1000;
+    this.#spinner = new Spinner(options.spin, this.mechanism.blocks);
+    this.#sleeper = new Sleeper(this.mechanism, this.#words, this.#bell);
   }
 
   /**
@@ -196,7 +180,7 @@ export class Endpoint {
 
   /** Ends all asynchronous sleeps of this endpoint, so that each looks again. */
   rouse(): void {
-    for (const wake of [...this.#sleepers]) wake();
+    this.#sleeper.rouse();
   }
 
   /**
@@ -207,7 +191,10 @@ export class Endpoint {
    * @throws {ForbiddenError} on a thread that must not block, after a few microseconds.
    */
   wait(what: Waitable, other: Waitable | undefined, peer: number, deadline: number): boolean {
-    if (this.#spin(what, other, peer, deadline)) return true;
+    this.#what = what;
+    this.#other = other;
+    this.#peer = peer;
+    if (this.#spinner.spin(this.#sight, deadline)) return true;
     if (!this.mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
@@ -258,8 +245,8 @@ export class Endpoint {
       if (!found) left = deadline - performance.now();
       if (left > 0) {
         this.#parks++;
-        await this.#sleepAsync(bell, Math.min(left, layout.WAIT_SLICE_MS), peer, signal);
-        this.#turned = -1;
+        const ms = Math.min(left, layout.WAIT_SLICE_MS);
+        await this.#sleeper.sleep(bell, ms, this.#wakeable(peer), signal);
       }
     } finally {
       other?.disarm();
@@ -271,12 +258,8 @@ export class Endpoint {
   }
 
   /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
-  async giveWay(): Promise<void> {
-    const now = performance.now();
-    if (this.#turned < 0) this.#turned = now;
-    if (now - this.#turned < GIVE_WAY_MS) return;
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    this.#turned = -1;
+  giveWay(): Promise<void> {
+    return this.#sleeper.giveWay();
   }
 
   #found(what: Waitable, other: Waitable | undefined, peer: number): boolean {
@@ -287,48 +270,6 @@ export class Endpoint {
   #stateChanged(peer: number): boolean {
     return this.state(this.index) !== layout.ENDPOINT_STATE_ATTACHED ||
       (this.state(peer) & layout.STATE_MASK) > layout.ENDPOINT_STATE_ATTACHED;
-  }
-
-  /**
-   * Looks until there is something to do. Whether it looks at all, and for how long, follows from
-   * what came of it before. [wait.spin_record]
-   */
-  #spin(what: Waitable, other: Waitable | undefined, peer: number, deadline: number): boolean {
-    if (this.#spinMs === 0) return this.#found(what, other, peer);
-    if (!this.mechanism.blocks) return this.#spinFor(0, what, other, peer, deadline) >= 0;
-    if (this.#misses >= MISSES_MAX && this.#skips < SKIPS_MAX) {
-      this.#skips++;
-      return this.#found(what, other, peer);
-    }
-    this.#skips = 0;
-    const budget = this.#misses === 0 ? this.#spinMs : PATIENCE * this.#spinMs;
-    const spent = this.#spinFor(budget, what, other, peer, deadline);
-    if (spent < 0) this.#misses++;
-    else this.#misses = spent < this.#spinMs ? 0 : 1;
-    return spent >= 0;
-  }
-
-  /** Milliseconds until something was found, or -1 if the time was over before. */
-  #spinFor(
-    budget: number,
-    what: Waitable,
-    other: Waitable | undefined,
-    peer: number,
-    deadline: number,
-  ): number {
-    let start = -1;
-    let spent = 0;
-    for (;;) {
-      for (let i = 0; i < LOOKS; i++) {
-        if (what.look() || (other !== undefined && other.look())) return spent;
-        pause();
-      }
-      if (this.#stateChanged(peer)) return spent;
-      const now = performance.now();
-      if (start < 0) start = now;
-      spent = now - start;
-      if (spent >= budget || now >= deadline) return -1;
-    }
   }
 
   #sleep(bell: number, ms: number, peer: number): void {
@@ -345,49 +286,7 @@ export class Endpoint {
     const wakes = Atomics.load(this.#words, peer * RECORD_WORDS + layout.ENDPOINT_WAKES_WORD);
     return (wakes & this.mechanism.sleeps) !== 0;
   }
-
-  #sleepAsync(
-    bell: number,
-    ms: number,
-    peer: number,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    return new Promise((resolve) => {
-      const most = this.#listen(bell, peer) ? ms : Math.min(ms, POLL_ASYNC_MS);
-      const wake = () => {
-        this.#sleepers.delete(wake);
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", wake);
-        resolve();
-      };
-      // Alone, a pending waitAsync does not keep the event loop of Deno or Node alive
-      // (measured: Deno 2.9, Node 20). A timer does.
-      const timer = setTimeout(wake, most);
-      this.#sleepers.add(wake);
-      signal?.addEventListener("abort", wake);
-    });
-  }
-
-  /** Sees to it that one asynchronous sleep is outstanding on the bell. False: poll instead. */
-  #listen(bell: number, peer: number): boolean {
-    if (!this.#wakeable(peer)) return false;
-    // [wait.async_one] One that waits for an older value of the bell is about to be woken.
-    if (this.#asleep) return true;
-    const slice = layout.WAIT_SLICE_MS;
-    const sleep = this.mechanism.sleepAsync(this.#words, this.#bell, bell, slice);
-    if (sleep === undefined) return false;
-    this.#asleep = true;
-    const over = () => {
-      this.#asleep = false;
-      this.rouse();
-    };
-    sleep.then(over, over);
-    return true;
-  }
 }
-
-/** A vacant peer, or a runtime without waitAsync, is looked at this often. */
-const POLL_ASYNC_MS = layout.WAIT_POLL_MS - 1;
 
 function recordWords(segment: Segment): Int32Array {
   const size = segment.endpointCount * layout.ENDPOINT_RECORD_SIZE;

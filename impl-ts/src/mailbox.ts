@@ -1,0 +1,450 @@
+/**
+ * Moves JSON messages one way through eight words and a byte area, and works with an endpoint of
+ * `sab-message-port` 1.0 on the other side. See `spec/mailbox.md`.
+ *
+ * @module
+ */
+
+import { Decoder, Encoder, isBatchable } from "./codec.ts";
+import { MessageError, TimeoutError } from "./error.ts";
+import * as layout from "./layout.ts";
+import { MailboxSide } from "./mailbox_side.ts";
+import { deadlineOf, MAX_MESSAGE_SIZE, MAX_MESSAGE_SIZE_MAX, type WaitOptions } from "./pipe.ts";
+import { type Memory, requireTimeout } from "./segment.ts";
+import { requireInteger } from "./segment_geometry.ts";
+import { Turns } from "./wait.ts";
+import type { EndpointOptions } from "./wait_endpoint.ts";
+
+/** A payload on its way, in parts of which `next` is the first that is not written. */
+interface Payload {
+  readonly source: Uint8Array;
+  readonly size: number;
+  readonly count: number;
+  next: number;
+}
+
+/** Nothing there yet; an element may be any value of JSON. */
+const NONE: unique symbol = Symbol("none");
+
+/** After so many reads in a row it is time to ask whether the event loop has turned. */
+const STREAK = 64;
+
+/** A reader keeps this much memory for the next payload. */
+const KEPT_SIZE = 64 * 1024;
+
+/**
+ * Writes messages into a mailbox. All methods belong to the thread that attached it.
+ *
+ * @typeParam T What it writes: values of JSON.
+ *
+ * @example
+ * ```ts
+ * import { MailboxReader, MailboxWriter } from "@millrace/millrace";
+ *
+ * const memory = new SharedArrayBuffer(32 + 1024);
+ * using writer = MailboxWriter.attach<string>(memory); // usually in another thread
+ * using reader = MailboxReader.attach<string>(memory);
+ * writer.writeMany(["hello", "there"]);
+ * console.log(reader.read(), reader.read()); // "hello" "there"
+ * ```
+ */
+export class MailboxWriter<T = unknown> {
+  readonly #side: MailboxSide;
+  readonly #encoder: Encoder = new Encoder();
+  readonly #turns: Turns = new Turns();
+  /** A payload of which a part is written, but not all. */
+  #owed: Payload | undefined;
+
+  private constructor(side: MailboxSide) {
+    this.#side = side;
+  }
+
+  /**
+   * Takes the writing side of a mailbox: memory of which both sides know that it is one, blank at
+   * first.
+   *
+   * @throws {SegmentError} `mailbox.size` if it is not aligned to 4 or has less than 33 bytes.
+   */
+  static attach<T = unknown>(memory: Memory, options: EndpointOptions = {}): MailboxWriter<T> {
+    return new MailboxWriter<T>(new MailboxSide(memory, "write", options));
+  }
+
+  /** Whether the mailbox is closed, by either side, or broken by the peer. */
+  get closed(): boolean {
+    return this.#side.closed;
+  }
+
+  /**
+   * Whether parts of a write that gave up are still to be written. The next write writes them
+   * first; `writeMany([])` writes only them.
+   */
+  get owes(): boolean {
+    return this.#owed !== undefined && !this.closed;
+  }
+
+  /**
+   * Writes one message, and blocks while the byte area is the reader's. What does not fit it is
+   * written in parts, each when the reader has taken the one before.
+   *
+   * @throws {TimeoutError} at the timeout. The message is not written, or, where `owes` is true and
+   * was false before, begun: then the next write completes it.
+   * @throws {PeerClosedError} if the reader has closed.
+   * @throws {ClosedError} if this side is closed.
+   * @throws {CorruptError} if the reader broke the mailbox; again from every later call.
+   * @throws {TypeError} if the value is none of JSON.
+   */
+  write(value: T, options?: WaitOptions): void {
+    this.#write([value], options);
+  }
+
+  /** Writes many messages as one payload, which the reader takes apart. Throws as `write` does. */
+  writeMany(values: readonly T[], options?: WaitOptions): void {
+    this.#write(values, options);
+  }
+
+  /**
+   * Writes one message if the byte area is free, and returns whether it did. Never waits.
+   *
+   * @throws {RangeError} if the message does not fit the byte area.
+   */
+  tryWrite(value: T): boolean {
+    this.#side.hasTurn();
+    if (this.#turns.busy) return false;
+    const payload = this.#encode([value], false)!;
+    if (payload.count > 1) {
+      throw new RangeError(`Cannot write ${payload.size} bytes at once: the mailbox is too small`);
+    }
+    if (this.#owed !== undefined && !this.#advance(this.#owed)) return false;
+    return this.#advance(payload);
+  }
+
+  /**
+   * Writes one message without blocking. Messages keep the order of the calls. The promise settles
+   * when all of the message is in the mailbox; until then it keeps the event loop alive.
+   */
+  writeAsync(value: T, options?: WaitOptions): Promise<void> {
+    return this.#writeAsync([value], options);
+  }
+
+  /** `writeMany` without blocking. */
+  writeManyAsync(values: readonly T[], options?: WaitOptions): Promise<void> {
+    return this.#writeAsync(values, options);
+  }
+
+  /**
+   * Closes the mailbox now, for both sides. What the reader has not taken is lost; waits end with
+   * `pipe.closed` here, and with `peer.closed` there.
+   */
+  close(): void {
+    this.#owed = undefined;
+    this.#side.close();
+  }
+
+  /** The same as `close`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #write(values: readonly T[], options: WaitOptions | undefined): void {
+    this.#side.hasTurn();
+    options?.signal?.throwIfAborted();
+    if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
+    const payload = this.#encode(values, false);
+    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    if (this.#owed !== undefined) this.#finish(this.#owed, deadline); // [mailbox.write_all]
+    if (payload !== undefined) this.#finish(payload, deadline);
+  }
+
+  #finish(payload: Payload, deadline: number): void {
+    while (!this.#advance(payload)) {
+      if (!this.#side.wait(deadline)) throw timedOut();
+    }
+  }
+
+  async #writeAsync(values: readonly T[], options: WaitOptions | undefined): Promise<void> {
+    this.#side.hasTurn();
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    // Encoded at the call, and as a copy: other writes may come first.
+    const payload = this.#encode(values, true);
+    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut();
+    try {
+      if (this.#owed !== undefined) await this.#finishAsync(this.#owed, deadline, signal);
+      if (payload !== undefined) await this.#finishAsync(payload, deadline, signal);
+    } finally {
+      this.#turns.give();
+    }
+  }
+
+  async #finishAsync(
+    payload: Payload,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    for (let late = false; !this.#advance(payload); late = performance.now() >= deadline) {
+      if (late || !await this.#side.waitAsync(deadline, signal)) throw timedOut();
+    }
+  }
+
+  /** The values as one payload, or undefined if there are none. [mailbox.payload] */
+  #encode(values: readonly T[], apart: boolean): Payload | undefined {
+    if (values.length === 0) return undefined;
+    for (const value of values) {
+      if (isBatchable(value)) continue;
+      const what = typeof value === "object" ? "bytes" : typeof value;
+      throw new TypeError(`Cannot write ${what}: a mailbox carries JSON`);
+    }
+    this.#encoder.encodeBatch(values);
+    const count = Math.ceil(this.#encoder.size / this.#side.bytes.length);
+    // What may be under way when the next value is encoded must not lie in the encoder's memory.
+    if (apart || count > 1) this.#encoder.detach();
+    const { source, size } = this.#encoder;
+    return { source, size, count, next: 0 };
+  }
+
+  /**
+   * Writes the next part if the byte area is free, and returns whether the payload is complete.
+   * One part at most: the caller looks at its deadline in between.
+   */
+  #advance(payload: Payload): boolean {
+    const { words, bytes } = this.#side;
+    if (!this.#side.hasTurn()) return false; // [mailbox.write]
+    const { source, size, count, next } = payload;
+    const from = next * bytes.length; // [mailbox.full_parts]
+    const part = source.subarray(from, Math.min(from + bytes.length, size));
+    bytes.set(part);
+    // [mailbox.metadata] [mailbox.parts]
+    Atomics.store(words, layout.MAILBOX_PART_COUNT_WORD, count);
+    Atomics.store(words, layout.MAILBOX_PART_INDEX_WORD, next);
+    Atomics.store(words, layout.MAILBOX_LENGTH_WORD, part.length);
+    payload.next++;
+    if (!this.#side.passTurn()) {
+      this.#owed = undefined;
+      this.#side.hasTurn(); // throws: it is closed
+    }
+    const done = payload.next === count;
+    this.#owed = done ? undefined : payload;
+    return done;
+  }
+}
+
+/**
+ * Reads messages from a mailbox. All methods belong to the thread that attached it.
+ *
+ * @typeParam T What it reads.
+ *
+ * @example
+ * ```ts
+ * import { MailboxReader, MailboxWriter } from "@millrace/millrace";
+ *
+ * const memory = new SharedArrayBuffer(32 + 1024);
+ * using reader = MailboxReader.attach<{ n: number }>(memory);
+ * using writer = MailboxWriter.attach<{ n: number }>(memory); // usually in another thread
+ * const answer = reader.readAsync();
+ * writer.write({ n: 1 });
+ * console.log(await answer, reader.tryRead()); // { n: 1 } undefined
+ * ```
+ */
+export class MailboxReader<T = unknown> {
+  readonly #side: MailboxSide;
+  readonly #limit: number;
+  readonly #decoder: Decoder = new Decoder();
+  readonly #turns: Turns = new Turns();
+  /** Messages of the payload that was read last. */
+  #queue: readonly unknown[] = [];
+  #queueIndex = 0;
+  /** The payload in progress: its first `#size` bytes, how many parts it has, and the next one. */
+  #parts: Uint8Array = new Uint8Array(0);
+  #size = 0;
+  #count = 0;
+  #next = 0;
+  /** Whether the rest of that payload is dropped. */
+  #dropping = false;
+  #streak = 0;
+
+  private constructor(side: MailboxSide, limit: number) {
+    this.#side = side;
+    this.#limit = limit;
+  }
+
+  /**
+   * Takes the reading side of a mailbox: memory of which both sides know that it is one, blank at
+   * first. Payloads of more than `maxMessageSize` bytes, by default 64 MiB, are dropped with
+   * `message.size`; a payload holds all messages of one `writeMany`.
+   *
+   * @throws {SegmentError} `mailbox.size` if it is not aligned to 4 or has less than 33 bytes.
+   */
+  static attach<T = unknown>(
+    memory: Memory,
+    options: EndpointOptions & { readonly maxMessageSize?: number | undefined } = {},
+  ): MailboxReader<T> {
+    const { maxMessageSize = MAX_MESSAGE_SIZE } = options;
+    requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
+    return new MailboxReader<T>(new MailboxSide(memory, "read", options), maxMessageSize);
+  }
+
+  /**
+   * Whether the mailbox is closed, by either side, or broken by the peer. Messages of a payload
+   * that was taken before can still be read.
+   */
+  get closed(): boolean {
+    return this.#side.closed;
+  }
+
+  /**
+   * Reads one message and blocks until there is one. `undefined` at the timeout, which loses
+   * nothing: parts that came are kept.
+   *
+   * @throws {MessageError} if a payload was lost; the next call goes on behind it.
+   * @throws {PeerClosedError} if everything is read and the writer has closed.
+   * @throws {ClosedError} if this side is closed.
+   * @throws {CorruptError} if the writer broke the mailbox; again from every later call.
+   */
+  read(options?: WaitOptions): T | undefined {
+    const timeout = requireTimeout(options?.timeout, Infinity);
+    options?.signal?.throwIfAborted();
+    let value = this.#take();
+    if (value !== NONE) return value;
+    const deadline = deadlineOf(timeout);
+    while (this.#side.wait(deadline)) {
+      value = this.#take();
+      if (value !== NONE) return value;
+    }
+    return undefined;
+  }
+
+  /** Reads one message if there is one. Takes one part at most. */
+  tryRead(): T | undefined {
+    const value = this.#take();
+    return value === NONE ? undefined : value;
+  }
+
+  /**
+   * `read` without blocking. Calls are served in order, and keep the event loop alive while they
+   * wait.
+   */
+  async readAsync(options?: WaitOptions): Promise<T | undefined> {
+    const timeout = requireTimeout(options?.timeout, Infinity);
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    const deadline = deadlineOf(timeout);
+    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
+    try {
+      if (++this.#streak % STREAK === 0) await this.#side.giveWay();
+      for (let late = false;; late = performance.now() >= deadline) {
+        const value = this.#take();
+        if (value !== NONE) return value;
+        if (late || !await this.#side.waitAsync(deadline, signal)) return undefined;
+      }
+    } finally {
+      this.#turns.give();
+    }
+  }
+
+  /**
+   * Closes the mailbox now, for both sides; what is not read is dropped. Waits end with
+   * `pipe.closed` here, and with `peer.closed` there.
+   */
+  close(): void {
+    this.#queue = [];
+    this.#queueIndex = 0;
+    this.#dropParts();
+    this.#side.close();
+  }
+
+  /** The same as `close`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #take(): T | typeof NONE {
+    if (this.#queueIndex === this.#queue.length) {
+      if (!this.#side.hasTurn() || !this.#takePart()) return NONE;
+      this.#queueIndex = 0;
+      this.#queue = this.#decode();
+    }
+    const value = this.#queue[this.#queueIndex++];
+    if (this.#queueIndex === this.#queue.length) this.#queue = [];
+    if (this.#queue.length === 0) this.#queueIndex = 0;
+    return value as T;
+  }
+
+  /** Takes the part that is there, and returns whether it completes a payload. */
+  #takePart(): boolean {
+    const { words } = this.#side;
+    const length = Atomics.load(words, layout.MAILBOX_LENGTH_WORD) >>> 0;
+    const count = Atomics.load(words, layout.MAILBOX_PART_COUNT_WORD);
+    const index = Atomics.load(words, layout.MAILBOX_PART_INDEX_WORD);
+    // [mailbox.read_status] The original may have closed, and written -1 into the words above.
+    this.#side.checkStatus(); // [mailbox.closed_part]
+    this.#checkPart(length, count, index);
+    const refused = !this.#dropping && !this.#collect(length); // [mailbox.copy]
+    if (refused) this.#dropParts();
+    const dropped = this.#dropping ||= refused;
+    const last = index + 1 === count;
+    this.#count = count;
+    this.#next = last ? 0 : index + 1;
+    if (last) this.#dropping = false;
+    // [mailbox.complete] A close that came meanwhile is found by the next call.
+    this.#side.passTurn();
+    if (refused) { // [mailbox.limit]
+      throw new MessageError("message.size", "Cannot read message: its payload is too large");
+    }
+    return last && !dropped;
+  }
+
+  /** [mailbox.check] */
+  #checkPart(length: number, count: number, index: number): void {
+    const { bytes } = this.#side;
+    if (length < 1 || length > bytes.length) {
+      throw this.#side.fail("mailbox.length", `a part of ${length} bytes`);
+    }
+    // As signed numbers: more than 2^31 - 1 is negative.
+    const isNext = count >= 1 && index === this.#next && index < count;
+    if (!isNext || (this.#next > 0 && count !== this.#count)) {
+      const due = this.#next > 0 ? `${this.#next} of ${this.#count}` : "0";
+      throw this.#side.fail("mailbox.part", `part ${index} of ${count}, not ${due}`);
+    }
+  }
+
+  /** Copies a part out. False if the payload is too large for the limit, or for the memory. */
+  #collect(length: number): boolean {
+    const size = this.#size + length;
+    if (size > this.#limit || !this.#reserve(size)) return false;
+    this.#parts.set(this.#side.bytes.subarray(0, length), this.#size);
+    this.#size = size;
+    return true;
+  }
+
+  #reserve(size: number): boolean {
+    if (size <= this.#parts.length) return true;
+    try {
+      // Twice as much as there is, whatever number of parts the peer announces: that costs nothing.
+      const grown = new Uint8Array(Math.min(2 * size, this.#limit));
+      grown.set(this.#parts.subarray(0, this.#size));
+      this.#parts = grown;
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The messages of the payload that is complete. [mailbox.bad_payload] */
+  #decode(): unknown[] {
+    try {
+      return this.#decoder.batch(this.#parts.subarray(0, this.#size));
+    } finally {
+      this.#dropParts();
+    }
+  }
+
+  #dropParts(): void {
+    this.#size = 0;
+    if (this.#parts.length > KEPT_SIZE) this.#parts = new Uint8Array(0);
+  }
+}
+
+function timedOut(): TimeoutError {
+  return new TimeoutError("Cannot write: the mailbox stayed full until the deadline");
+}

@@ -1,0 +1,200 @@
+/**
+ * What both sides of a mailbox have in common: the eight words, whose turn it is, waiting and
+ * closing. See `spec/mailbox.md`; the sides themselves are in `mailbox.ts`.
+ *
+ * @module
+ */
+
+import { ClosedError, CorruptError, ForbiddenError, type MillraceError } from "./error.ts";
+import { PeerClosedError, SegmentError } from "./error.ts";
+import * as layout from "./layout.ts";
+import type { ReasonCode } from "./layout.ts";
+import { isShared, type Memory, sleepBlind, toRegion } from "./segment.ts";
+import { defaultMechanism, type Mechanism } from "./wait.ts";
+import type { EndpointOptions } from "./wait_endpoint.ts";
+import { Sleeper } from "./wait_sleeper.ts";
+import { type Sight, Spinner } from "./wait_spinner.ts";
+
+const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
+const STATUS = layout.MAILBOX_STATUS_WORD;
+const HEADER_WORDS = layout.MAILBOX_HEADER_SIZE >> 2;
+
+/** One side of a mailbox, owned by the thread that made it. */
+export class MailboxSide implements Sight {
+  /** The eight words. */
+  readonly words: Int32Array;
+  /** The byte area. */
+  readonly bytes: Uint8Array;
+  readonly #verb: "read" | "write";
+  /** The value of `signal` that gives this side the turn, and the one with which it sleeps. */
+  readonly #mine: number;
+  readonly #theirs: number;
+  readonly #mechanism: Mechanism;
+  readonly #spinner: Spinner;
+  readonly #sleeper: Sleeper;
+  #closed = false;
+  /** How the mailbox ended: closed by the peer, or broken by it. */
+  #ended: MillraceError | undefined;
+
+  /** @throws {SegmentError} `mailbox.size`. [mailbox.section] */
+  constructor(memory: Memory, verb: "read" | "write", options: EndpointOptions) {
+    const { buffer, byteOffset, byteLength } = toRegion(memory);
+    const area = byteLength - layout.MAILBOX_HEADER_SIZE;
+    if (byteOffset % layout.MAILBOX_HEADER_ALIGN !== 0 || area < 1) {
+      throw new SegmentError(
+        "mailbox.size",
+        `Cannot use mailbox: ${byteLength} bytes of memory at ${byteOffset}`,
+      );
+    }
+    this.words = new Int32Array(buffer, byteOffset, HEADER_WORDS);
+    this.bytes = new Uint8Array(buffer, byteOffset + layout.MAILBOX_HEADER_SIZE, area);
+    this.#verb = verb;
+    const { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } = layout;
+    this.#mine = verb === "read" ? MAILBOX_SIGNAL_MAY_READ : MAILBOX_SIGNAL_MAY_WRITE;
+    this.#theirs = verb === "read" ? MAILBOX_SIGNAL_MAY_WRITE : MAILBOX_SIGNAL_MAY_READ;
+    this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });
+    this.#spinner = new Spinner(options.spin, this.#mechanism.blocks);
+    this.#sleeper = new Sleeper(this.#mechanism, this.words, SIGNAL);
+  }
+
+  /** Whether the mailbox is closed, by either side, or broken. Two loads. */
+  get closed(): boolean {
+    return this.#closed || this.#ended !== undefined ||
+      Atomics.load(this.words, STATUS) === layout.MAILBOX_STATUS_DISPOSED ||
+      Atomics.load(this.words, SIGNAL) === layout.MAILBOX_SIGNAL_DISPOSED;
+  }
+
+  /** Whether it is this side's turn. Throws if it is closed or broken. [mailbox.atomic] */
+  hasTurn(): boolean {
+    if (this.#closed) {
+      throw new ClosedError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
+    }
+    if (this.#ended !== undefined) throw this.#ended;
+    const signal = Atomics.load(this.words, SIGNAL);
+    if (signal === layout.MAILBOX_SIGNAL_DISPOSED) throw this.#endClosed();
+    if (signal !== this.#mine && signal !== this.#theirs) {
+      throw this.fail("mailbox.signal", `signal ${signal}`);
+    }
+    this.checkStatus();
+    return signal === this.#mine;
+  }
+
+  /** Loads `status`, and throws unless the mailbox is in use. [mailbox.closed] */
+  checkStatus(): void {
+    const status = Atomics.load(this.words, STATUS);
+    if (status === layout.MAILBOX_STATUS_ACTIVE) return;
+    if (status === layout.MAILBOX_STATUS_DISPOSED) throw this.#endClosed();
+    throw this.fail("mailbox.signal", `status ${status}`);
+  }
+
+  /**
+   * Gives the turn to the peer and wakes it. Returns false where that failed: the mailbox is
+   * closed, which the next call of `hasTurn` reports.
+   */
+  passTurn(): boolean {
+    // [mailbox.signal_exchange] A plain store would overwrite a close.
+    const found = Atomics.compareExchange(this.words, SIGNAL, this.#mine, this.#theirs);
+    if (found === this.#mine) {
+      this.#mechanism.notify(this.words, SIGNAL); // [mailbox.notify]
+      return true;
+    }
+    // No close has left this value, so the peer does not know that it is over.
+    if (found !== layout.MAILBOX_SIGNAL_DISPOSED) this.#shut();
+    this.#endClosed();
+    return false;
+  }
+
+  /** Ends the mailbox for what the peer wrote, and makes the error. [mailbox.check] */
+  fail(code: ReasonCode, what: string): MillraceError {
+    // The peer learns of it as of a close: the words have no room for more.
+    this.#shut();
+    return this.#ended = new CorruptError(code, `Cannot ${this.#verb}: the peer wrote ${what}`);
+  }
+
+  /** Closes the mailbox now; every wait of both sides ends. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#shut();
+    this.#sleeper.rouse();
+  }
+
+  /** Whether `signal` is no longer the peer's turn. */
+  look(): boolean {
+    return Atomics.load(this.words, SIGNAL) !== this.#theirs;
+  }
+
+  /** Whether `status` ends the wait: after a store of the original it alone may say so. */
+  lookAround(): boolean {
+    return Atomics.load(this.words, STATUS) !== layout.MAILBOX_STATUS_ACTIVE;
+  }
+
+  /**
+   * Blocks until it may be this side's turn, or the mailbox has ended; false at the deadline. The
+   * caller has found that it is the peer's turn.
+   *
+   * @throws {ForbiddenError} on a thread that must not block, after a few microseconds.
+   */
+  wait(deadline: number): boolean {
+    // First, since a peer that is quick may have the next part there at every look.
+    if (performance.now() >= deadline) return false;
+    if (this.#spinner.spin(this, deadline)) return true; // [mailbox.spin]
+    if (!this.#mechanism.blocks) {
+      throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
+    }
+    for (;;) {
+      const left = deadline - performance.now();
+      if (!(left > 0)) return false;
+      this.#sleep(Math.min(left, layout.WAIT_SLICE_MS)); // [mailbox.recheck]
+      if (this.look() || this.lookAround()) return true;
+    }
+  }
+
+  /**
+   * The same for an event loop, but it sleeps once at most, so that the caller looks again after
+   * every sleep. Throws the reason of an aborted signal.
+   */
+  async waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
+    signal?.throwIfAborted();
+    if (this.look() || this.lookAround()) {
+      await this.giveWay();
+      signal?.throwIfAborted();
+      return true;
+    }
+    const left = deadline - performance.now();
+    if (!(left > 0)) return false;
+    await this.#sleeper.sleep(this.#theirs, Math.min(left, layout.WAIT_SLICE_MS), true, signal);
+    signal?.throwIfAborted();
+    return true;
+  }
+
+  /** Lets the event loop turn if it has not for a while. */
+  giveWay(): Promise<void> {
+    return this.#sleeper.giveWay();
+  }
+
+  #sleep(ms: number): void {
+    if (this.#sleeper.asleep) {
+      // [mailbox.one_waiter] A second sleeper on the word would miss the only wake of the original.
+      // Only a turn of the event loop can tell whether the first, a promise, still sleeps.
+      sleepBlind(Math.min(ms, layout.WAIT_POLL_MS));
+    } else {
+      // [mailbox.wait] `signal` held this value when the caller or this wait last loaded it.
+      this.#mechanism.sleep(this.words, SIGNAL, this.#theirs, ms);
+    }
+  }
+
+  #endClosed(): MillraceError {
+    return this.#ended ??= new PeerClosedError(
+      "peer.closed",
+      `Cannot ${this.#verb}: the peer has closed the mailbox`,
+    );
+  }
+
+  /** [mailbox.close] In this order: who finds the signal changed must find the status changed. */
+  #shut(): void {
+    Atomics.store(this.words, STATUS, layout.MAILBOX_STATUS_DISPOSED);
+    Atomics.exchange(this.words, SIGNAL, layout.MAILBOX_SIGNAL_DISPOSED);
+    this.#mechanism.notify(this.words, SIGNAL);
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * How an event loop sleeps on a word: as promises, of which all that wait share one sleep. See
+ * `spec/wait.md`.
+ *
+ * @module
+ */
+
+import { WAIT_POLL_MS, WAIT_SLICE_MS } from "./layout.ts";
+import type { Mechanism } from "./wait.ts";
+
+/** An event loop that is kept busy by what arrives at once turns after so long. */
+const GIVE_WAY_MS = 8;
+/** A vacant peer, or a runtime without waitAsync, is looked at this often. */
+const POLL_ASYNC_MS = WAIT_POLL_MS - 1;
+
+/** The asynchronous sleeps of one thread on one word. */
+export class Sleeper {
+  readonly #mechanism: Mechanism;
+  readonly #words: Int32Array;
+  readonly #index: number;
+  #asleep = false;
+  /** When the event loop turned last, as far as this object knows; -1 just after a sleep. */
+  #turned = -1;
+  readonly #wakes = new Set<() => void>();
+
+  /** Makes the sleeper of the word `index`. */
+  constructor(mechanism: Mechanism, words: Int32Array, index: number) {
+    this.#mechanism = mechanism;
+    this.#words = words;
+    this.#index = index;
+  }
+
+  /** Whether a sleep is outstanding on the word, also one whose caller has gone. */
+  get asleep(): boolean {
+    return this.#asleep;
+  }
+
+  /** Ends all sleeps, so that each caller looks again. */
+  rouse(): void {
+    for (const wake of [...this.#wakes]) wake();
+  }
+
+  /**
+   * Sleeps while the word holds `expected`, at most `ms` milliseconds, or until the signal aborts,
+   * which it does not report. Where the peer cannot wake us, it is a short pause.
+   */
+  async sleep(
+    expected: number,
+    ms: number,
+    wakeable: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const most = wakeable && this.#listen(expected) ? ms : Math.min(ms, POLL_ASYNC_MS);
+      const wake = () => {
+        this.#wakes.delete(wake);
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", wake);
+        resolve();
+      };
+      // Alone, a pending waitAsync does not keep the event loop of Deno or Node alive
+      // (measured: Deno 2.9, Node 20). A timer does.
+      const timer = setTimeout(wake, most);
+      this.#wakes.add(wake);
+      signal?.addEventListener("abort", wake);
+    });
+    this.#turned = -1;
+  }
+
+  /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
+  async giveWay(): Promise<void> {
+    const now = performance.now();
+    if (this.#turned < 0) this.#turned = now;
+    if (now - this.#turned < GIVE_WAY_MS) return;
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    this.#turned = -1;
+  }
+
+  /** Sees to it that one asynchronous sleep is outstanding on the word. False: poll instead. */
+  #listen(expected: number): boolean {
+    // [wait.async_one] One that waits for an older value of a bell is about to be woken; on the
+    // signal of a mailbox a side sleeps with one value only.
+    if (this.#asleep) return true;
+    const ms = WAIT_SLICE_MS;
+    const sleep = this.#mechanism.sleepAsync(this.#words, this.#index, expected, ms);
+    if (sleep === undefined) return false;
+    this.#asleep = true;
+    const over = () => {
+      this.#asleep = false;
+      this.rouse();
+    };
+    sleep.then(over, over);
+    return true;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * How an endpoint looks again and again before it sleeps, and learns whether that pays. See
+ * `spec/wait.md`.
+ *
+ * @module
+ */
+
+import { WAIT_SPIN_US } from "./layout.ts";
+import { pause, processorCount } from "./wait.ts";
+
+/** What a spin looks at. */
+export interface Sight {
+  /** Whether what the caller waits for may be there. Cheap. */
+  look(): boolean;
+  /** Whether something else ends the wait. Called as seldom as the clock is read. */
+  lookAround(): boolean;
+}
+
+/**
+ * Looks between two glances at the clock, which costs as much as several looks. Also all that a
+ * thread does that must not block: they take about 2 µs, and a page's clock may be too coarse to
+ * tell. [wait.no_block]
+ */
+const LOOKS = 32;
+/**
+ * Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
+ * sleeps at once before it tries again. [wait.spin_record]
+ */
+const MISSES_MAX = 8;
+const SKIPS_MAX = 127;
+/**
+ * After a miss, budgets to spin: a peer that sleeps takes longer to answer than one budget, and
+ * two that give up before the other's wake arrives would never find one another awake.
+ */
+const PATIENCE = 4;
+
+/** The spinning of one endpoint, and its record. */
+export class Spinner {
+  readonly #budget: number;
+  readonly #blocks: boolean;
+  /** The record: misses in a row, and waits without a spin since the last one. */
+  #misses = 0;
+  #skips = 0;
+
+  /** `spin` is in microseconds; `blocks` says whether this thread may block. */
+  constructor(spin: number = processorCount() > 1 ? WAIT_SPIN_US : 0, blocks: boolean) {
+    if (!(spin >= 0)) throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
+    this.#budget = spin / 1000;
+    this.#blocks = blocks;
+  }
+
+  /**
+   * Looks until there is something to do, and returns whether there is. Whether it looks more than
+   * once, and for how long, follows from what came of it before. [wait.spin_record]
+   */
+  spin(sight: Sight, deadline: number): boolean {
+    const budget = this.#budget;
+    if (budget === 0) return sight.look() || sight.lookAround();
+    if (!this.#blocks) return spinFor(0, sight, deadline) >= 0;
+    if (this.#misses >= MISSES_MAX && this.#skips < SKIPS_MAX) {
+      this.#skips++;
+      return sight.look() || sight.lookAround();
+    }
+    this.#skips = 0;
+    const spent = spinFor(this.#misses === 0 ? budget : PATIENCE * budget, sight, deadline);
+    if (spent < 0) this.#misses++;
+    else this.#misses = spent < budget ? 0 : 1;
+    return spent >= 0;
+  }
+}
+
+/** Milliseconds until something was found, or -1 if the time was over before. */
+function spinFor(budget: number, sight: Sight, deadline: number): number {
+  let start = -1;
+  let spent = 0;
+  for (;;) {
+    for (let i = 0; i < LOOKS; i++) {
+      if (sight.look()) return spent;
+      pause();
+    }
+    if (sight.lookAround()) return spent;
+    const now = performance.now();
+    if (start < 0) start = now;
+    spent = now - start;
+    if (spent >= budget || now >= deadline) return -1;
+  }
+}
