@@ -75,7 +75,7 @@ export class MailboxSide implements Sight {
     if (signal !== this.#mine && signal !== this.#theirs) {
       throw this.fail("mailbox.signal", `signal ${signal}`);
     }
-    this.checkStatus();
+    this.checkStatus(); // [mailbox.turn]
     return signal === this.#mine;
   }
 

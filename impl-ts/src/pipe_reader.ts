@@ -239,6 +239,7 @@ export class Reader<T = unknown> {
       }
     }
     this.#receiver.ring.flush(); // [port.publish_both]
+    // [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks.
     if (this.#inbox.length > before) this.#link.endpoint.rouse();
     return this.#receiver.open && this.#inbox.length < maxCount && this.#inboxSize < maxSize
       ? this.#receiver.ring

@@ -4,8 +4,8 @@ const layout = @import("layout.zig");
 
 /// Returns the code that says what an error means to every implementation.
 ///
-/// `error.Corrupt` stands for many: ask the pipe for its `reason()`. It and errors of other
-/// libraries give null.
+/// `error.Corrupt` stands for many: ask the pipe or the mailbox for its `reason()`. It and errors
+/// of other libraries give null.
 pub fn reasonOf(err: anyerror) ?layout.Reason {
     return switch (err) {
         error.SegmentSize => .segment_size,
@@ -25,6 +25,7 @@ pub fn reasonOf(err: anyerror) ?layout.Reason {
         error.FramePad => .frame_pad,
         error.FrameSequence => .frame_sequence,
         error.FrameTotal => .frame_total,
+        error.MailboxSize => .mailbox_size,
         error.MessageCancelled => .message_cancelled,
         error.MessageTruncated => .message_truncated,
         error.MessageSize => .message_size,

@@ -23,6 +23,12 @@ pub const segmentSize = @import("segment.zig").sizeOf;
 pub const Endpoint = @import("wait.zig").Endpoint;
 pub const Stats = @import("wait.zig").Stats;
 
+pub const MailboxWriter = @import("mailbox.zig").MailboxWriter;
+pub const MailboxReader = @import("mailbox.zig").MailboxReader;
+pub const MailboxError = @import("mailbox.zig").MailboxError;
+pub const MailboxWriteError = @import("mailbox.zig").MailboxWriteError;
+pub const MailboxReadError = @import("mailbox.zig").MailboxReadError;
+
 pub const Codec = @import("codec.zig").Codec;
 pub const codec = @import("codec.zig");
 
@@ -42,6 +48,7 @@ test {
     _ = @import("segment.zig");
     _ = @import("frame.zig");
     _ = @import("ring.zig");
+    _ = @import("mailbox.zig");
     _ = @import("codec.zig");
     _ = @import("pipe.zig");
     _ = @import("port.zig");

@@ -9,33 +9,20 @@ const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_file = @import("segment.zig");
+const wait_spin = @import("wait_spin.zig");
 const assert = std.debug.assert;
 const Deadline = host_file.Deadline;
 const EndpointSet = segment_file.EndpointSet;
 const Host = host_file.Host;
 const Record = segment_file.Record;
 const Segment = segment_file.Segment;
+const SpinRecord = wait_spin.SpinRecord;
 const State = segment_file.State;
 
 const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
 const slice_ns = layout.wait_slice_ms * ns_per_ms;
 const more_ns = layout.wait_more_ms * ns_per_ms;
-const poll_ns = layout.wait_poll_ms * ns_per_ms;
-
-/// The longest spin of a thread that must not block [wait.no_block].
-const spin_forbidden_ns = 5 * ns_per_us;
-
-/// Looks between two readings of the clock: 32 pause hints take 1 to 5 µs on x86-64.
-const spin_look_count = 32;
-
-/// Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
-/// sleeps at once before it tries again [wait.spin_record].
-const spin_misses_max = 8;
-const spin_skips_max = 127;
-/// After a miss: a peer that sleeps takes longer to answer than the usual budget, and where both
-/// gave up before the other's wake arrived, neither would ever find the other awake.
-const spin_patience = 4;
 
 pub const Stats = struct {
     /// Bells rung because a peer asked for it. Each is a system call.
@@ -59,9 +46,7 @@ pub const Endpoint = struct {
     peers: EndpointSet,
     spin_ns: u64,
     blocking: bool,
-    /// The record of spinning: misses in a row, and waits that slept at once since the last spin.
-    spin_misses: u32 = 0,
-    spin_skips: u32 = 0,
+    spins: SpinRecord = .{},
     stats: Stats = .{},
     /// Private, because the peer can write the shared state [DESIGN §6]. Atomic, because any thread
     /// may close.
@@ -101,7 +86,7 @@ pub const Endpoint = struct {
             .record = record,
             .host = host,
             .peers = segment.peersOf(index),
-            .spin_ns = spinAsked(options),
+            .spin_ns = wait_spin.budgetOf(options.spin_us, host),
             .blocking = options.blocking,
         };
     }
@@ -177,60 +162,16 @@ pub const Endpoint = struct {
     ///   `ringable(mechanisms) bool`: whether every attached peer can ring them.
     pub fn wait(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
         if (deadline.timeout == .none) return .timeout;
-        if (endpoint.spin(condition, deadline)) return .found;
+        const manner: wait_spin.Manner = .{
+            .host = endpoint.host,
+            .spin_ns = endpoint.spin_ns,
+            .blocking = endpoint.blocking,
+        };
+        if (endpoint.spins.spin(manner, condition, deadline)) return .found;
         if (!endpoint.blocking) {
             return if (deadline.passed(endpoint.host)) .timeout else .forbidden;
         }
         return endpoint.park(condition, deadline);
-    }
-
-    /// Looks until there is something to do. Whether it looks at all, and for how long, follows
-    /// from what came of it before [wait.spin_record].
-    fn spin(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) bool {
-        if (endpoint.spin_ns == 0) return false;
-        if (!endpoint.blocking) {
-            const budget_ns = @min(spin_forbidden_ns, endpoint.spin_ns);
-            return endpoint.spinFor(budget_ns, condition, deadline) != null;
-        }
-        if (endpoint.spin_misses >= spin_misses_max and endpoint.spin_skips < spin_skips_max) {
-            endpoint.spin_skips += 1;
-            return false;
-        }
-        endpoint.spin_skips = 0;
-        const patience: u64 = if (endpoint.spin_misses == 0) 1 else spin_patience;
-        const budget_ns = endpoint.spin_ns *| patience;
-        const spent_ns = endpoint.spinFor(budget_ns, condition, deadline) orelse {
-            endpoint.spin_misses +|= 1;
-            return false;
-        };
-        endpoint.spin_misses = if (spent_ns < endpoint.spin_ns) 0 else 1;
-        return true;
-    }
-
-    /// Returns how long it took to find something, or null if the time was over before.
-    fn spinFor(
-        endpoint: *Endpoint,
-        budget_ns: u64,
-        condition: anytype,
-        deadline: *Deadline,
-    ) ?u64 {
-        const host = endpoint.host;
-        var begin_ns: ?u64 = null;
-        var spent_ns: u64 = 0;
-        while (true) {
-            for (0..spin_look_count) |_| {
-                if (condition.glance(.acquire)) return spent_ns;
-                // Not in the first round: the hint makes the answer 8 % later (measured, x86-64).
-                if (begin_ns != null) std.atomic.spinLoopHint();
-            }
-            if (condition.look(.acquire)) return spent_ns;
-            // Only now, because the answer that spinning is for comes before the first reading.
-            const now_ns = host.now();
-            if (begin_ns == null) begin_ns = now_ns;
-            spent_ns = now_ns -% begin_ns.?;
-            if (spent_ns >= budget_ns) return null;
-            if (deadline.passed(host)) return null;
-        }
     }
 
     fn park(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
@@ -250,9 +191,7 @@ pub const Endpoint = struct {
             if (host.mechanism != 0 and condition.ringable(host.mechanism)) {
                 host.sleep(&endpoint.record.bell, bell, limit_ns);
             } else {
-                // [wait.poll] From 50 µs on, each pause twice as long.
-                const pause_ns = @as(u64, 50 * ns_per_us) << @min(round, 7);
-                host.pause(@min(limit_ns, @min(pause_ns, poll_ns)));
+                host.pause(@min(limit_ns, wait_spin.pollPause(round))); // [wait.poll]
             }
         }
     }
@@ -305,12 +244,6 @@ pub const Peer = struct {
         return @atomicLoad(u32, &peer.record.wakes, .seq_cst) & mechanism != 0;
     }
 };
-
-fn spinAsked(options: Endpoint.Options) u64 {
-    if (options.spin_us) |asked| return @as(u64, asked) * ns_per_us;
-    if (options.host.processor_count() < 2) return 0;
-    return layout.wait_spin_us * ns_per_us;
-}
 
 /// Informative: who to look for when an endpoint hangs.
 fn agentId() u32 {

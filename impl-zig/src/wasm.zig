@@ -16,6 +16,7 @@
 //!   below 0 the negated reason code of spec/layout.json; -256 the caller's mistake, such as an
 //!   address that is outside the memory or not aligned: an object needs a multiple of 16, what a
 //!   call fills in a multiple of 8.
+//! The exports of the mailbox are in `wasm_mailbox.zig`.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -28,11 +29,11 @@ const Timeout = host.Timeout;
 
 pub const panic = std.debug.no_panic;
 
-const status_nothing = 0;
-const status_done = 1;
+pub const status_nothing = 0;
+pub const status_done = 1;
 const status_end = 2;
 /// An argument is out of range. No reason code is as large.
-const status_invalid = -256;
+pub const status_invalid = -256;
 
 /// What `millrace_port_read` and `millrace_port_peek` fill in.
 const Message = extern struct {
@@ -51,6 +52,7 @@ const Message = extern struct {
 };
 
 comptime {
+    _ = @import("wasm_mailbox.zig");
     std.debug.assert(@sizeOf(Message) == 24);
     std.debug.assert(@offsetOf(Message, "tag") == 16);
     std.debug.assert(@offsetOf(Message, "codec") == 22);
@@ -292,7 +294,7 @@ fn portOf(address: u32) ?*Port {
 }
 
 /// Whether so many bytes lie in the memory, at a multiple of `alignment`. Nothing lies at 0.
-fn lies(address: u32, size: u32, alignment: u32) bool {
+pub fn lies(address: u32, size: u32, alignment: u32) bool {
     const memory_size = @as(u64, @wasmMemorySize(0)) * std.wasm.page_size;
     return address > 0 and address % alignment == 0 and @as(u64, address) + size <= memory_size;
 }
@@ -301,7 +303,7 @@ fn resultAt(comptime T: type, address: u32) ?*T {
     return if (lies(address, @sizeOf(T), 8)) @ptrFromInt(address) else null;
 }
 
-fn bytesAt(address: u32, size: u32) ?[]u8 {
+pub fn bytesAt(address: u32, size: u32) ?[]u8 {
     // An address of 0 with size 0 is what a host passes for "nothing".
     if (size == 0) return &.{};
     if (!lies(address, size, 1)) return null;
@@ -334,7 +336,7 @@ fn failed(port: *const Port, err: anyerror) i32 {
     };
 }
 
-fn statusOf(err: anyerror) i32 {
+pub fn statusOf(err: anyerror) i32 {
     const reason = reasonOf(err) orelse return status_invalid;
     return -@as(i32, @intCast(@backingInt(reason)));
 }

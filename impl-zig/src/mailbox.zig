@@ -1,0 +1,260 @@
+//! JSON messages, one way, through eight words and a byte area [spec/mailbox.md]: the wire of
+//! `sab-message-port` 1.0, the original, which stores `signal` plainly and wakes only one.
+//!
+//! Invariant: only who loaded its own turn from `signal` touches the byte area, and `signal` moves
+//! by compare-exchange, so that a close is never overwritten from this side. Where the original has
+//! overwritten one, `status` still says so, and every look loads both.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host_file = @import("host.zig");
+const wait = @import("wait.zig");
+const wait_spin = @import("wait_spin.zig");
+const assert = std.debug.assert;
+const Deadline = host_file.Deadline;
+const Host = host_file.Host;
+const Outcome = wait.Endpoint.Outcome;
+
+pub const MailboxWriter = @import("mailbox_writer.zig").MailboxWriter;
+pub const MailboxReader = @import("mailbox_reader.zig").MailboxReader;
+
+const slice_ns = layout.wait_slice_ms * 1_000_000;
+
+/// What ends every use of a mailbox.
+pub const MailboxError = error{
+    /// This side has closed the mailbox.
+    PipeClosed,
+    /// The peer has closed the mailbox.
+    PeerClosed,
+    /// A word breaks the layout; `reason()` says which check failed. The mailbox is now closed.
+    Corrupt,
+};
+
+pub const MailboxWriteError = MailboxError || error{
+    /// Not everything was written by the deadline. Pass the same payload again.
+    Timeout,
+    /// The call would have to wait on a thread that must not block.
+    WaitForbidden,
+};
+
+pub const MailboxReadError = MailboxError || error{
+    /// A payload was larger than the storage, and is dropped.
+    MessageSize,
+    /// A payload was not well-formed UTF-8, and is dropped.
+    MessageText,
+    /// A payload was not an array of at least one element, and is dropped.
+    MessageJson,
+    /// The call would have to wait on a thread that must not block.
+    WaitForbidden,
+};
+
+pub const Header = extern struct {
+    status: u32,
+    signal: u32,
+    length: u32,
+    part_count: u32,
+    part_index: u32,
+    reserved: [12]u8,
+};
+
+comptime {
+    assert(@sizeOf(Header) == layout.mailbox_header_size);
+    assert(@alignOf(Header) == layout.mailbox_header_align);
+    assert(@offsetOf(Header, "status") == layout.mailbox_status_offset);
+    assert(@offsetOf(Header, "signal") == layout.mailbox_signal_offset);
+    assert(@offsetOf(Header, "length") == layout.mailbox_length_offset);
+    assert(@offsetOf(Header, "part_count") == layout.mailbox_part_count_offset);
+    assert(@offsetOf(Header, "part_index") == layout.mailbox_part_index_offset);
+    assert(@offsetOf(Header, "reserved") == layout.mailbox_reserved_offset);
+}
+
+pub const active: u32 = layout.mailbox_status_active;
+pub const may_write: u32 = layout.mailbox_signal_may_write;
+pub const may_read: u32 = layout.mailbox_signal_may_read;
+pub const disposed: u32 = @bitCast(@as(i32, layout.mailbox_status_disposed));
+
+comptime {
+    assert(layout.mailbox_status_disposed == layout.mailbox_signal_disposed);
+}
+
+/// Parts that a payload can have; `part_count` is a signed word to the original.
+pub const part_count_max: u32 = std.math.maxInt(i32);
+
+/// One side of a mailbox: what a writer and a reader share.
+///
+/// Thread safety: belongs to one thread, but for `close`.
+pub const Side = struct {
+    header: *Header,
+    area: []u8,
+    /// The value of `signal` that this side waits for.
+    turn: u32,
+    manner: wait_spin.Manner,
+    spins: wait_spin.SpinRecord = .{},
+    /// Times this side slept or paused.
+    parks: u64 = 0,
+    /// Atomic, because any thread may close.
+    closed_here: std.atomic.Value(bool) = .init(false),
+    /// A close was seen. Kept, because a word that once said so may be overwritten.
+    closed_seen: bool = false,
+    fault: ?layout.Reason = null,
+
+    /// [mailbox.section]
+    pub fn init(memory: []u8, turn: u32, options: Options) error{MailboxSize}!Side {
+        assert(turn == may_write or turn == may_read);
+        if (memory.len <= layout.mailbox_header_size) return error.MailboxSize;
+        if (@intFromPtr(memory.ptr) % layout.mailbox_header_align != 0) return error.MailboxSize;
+        return .{
+            .header = @ptrCast(@alignCast(memory.ptr)),
+            .area = memory[layout.mailbox_header_size..],
+            .turn = turn,
+            .manner = .{
+                .host = options.host,
+                .spin_ns = wait_spin.budgetOf(options.spin_us, options.host),
+                .blocking = options.blocking,
+            },
+        };
+    }
+
+    /// The same choices as an endpoint's. Nothing in a mailbox says how its peer sleeps and whom it
+    /// can ring: where it cannot ring this host's sleep, `host.polling` looks every 5 ms, and any
+    /// other host after 100 ms.
+    pub const Options = wait.Endpoint.Options;
+
+    /// `status` first: who finds another word changed by a close finds it there [mailbox.close].
+    pub fn close(side: *Side) void {
+        if (side.closed_here.swap(true, .seq_cst)) return;
+        side.dispose();
+    }
+
+    fn dispose(side: *Side) void {
+        @atomicStore(u32, &side.header.status, disposed, .seq_cst);
+        _ = @atomicRmw(u32, &side.header.signal, .Xchg, disposed, .seq_cst);
+        side.manner.host.notify(&side.header.signal);
+    }
+
+    /// Whether the mailbox is closed, by either side, or ended by a fault.
+    pub fn closed(side: *const Side) bool {
+        if (side.fault != null or side.closed_seen) return true;
+        if (side.closed_here.load(.seq_cst)) return true;
+        return @atomicLoad(u32, &side.header.signal, .seq_cst) == disposed or
+            @atomicLoad(u32, &side.header.status, .seq_cst) == disposed;
+    }
+
+    /// What is behind the last `error.Corrupt` or `error.PeerClosed`.
+    pub fn reason(side: *const Side) ?layout.Reason {
+        if (side.fault) |why| return why;
+        return if (side.closed_seen and !side.closed_here.load(.seq_cst)) .peer_closed else null;
+    }
+
+    /// Whether it is this side's turn. Loads `signal`, then `status`, once each and sequentially
+    /// consistent, and checks both [mailbox.turn] [mailbox.atomic] [mailbox.closed].
+    pub fn ready(side: *Side) MailboxError!bool {
+        if (side.fault != null) return error.Corrupt;
+        if (side.closed_seen or side.closed_here.load(.seq_cst)) return side.closedError();
+        const signal = @atomicLoad(u32, &side.header.signal, .seq_cst);
+        switch (signal) {
+            may_write, may_read => {},
+            disposed => return side.closedError(),
+            else => return side.faulted(.mailbox_signal),
+        }
+        // [mailbox.closed_part] The original may have stored `signal` over a close.
+        try side.judgeStatus(@atomicLoad(u32, &side.header.status, .seq_cst));
+        return signal == side.turn;
+    }
+
+    /// Checks a loaded `status`.
+    pub fn judgeStatus(side: *Side, status: u32) MailboxError!void {
+        switch (status) {
+            active => {},
+            disposed => return side.closedError(),
+            else => return side.faulted(.mailbox_signal),
+        }
+    }
+
+    /// Gives the turn to the peer, and wakes it [mailbox.notify]. Returns false when somebody has
+    /// closed the mailbox meanwhile, which the next look then reports.
+    pub fn pass(side: *Side) bool {
+        const next = if (side.turn == may_write) may_read else may_write;
+        const found = @cmpxchgStrong(u32, &side.header.signal, side.turn, next, .seq_cst, .seq_cst);
+        // [mailbox.signal_exchange] Nobody else has the turn, so whoever changed it has closed.
+        if (found != null) {
+            side.closed_seen = true;
+            return false;
+        }
+        side.manner.host.notify(&side.header.signal);
+        return true;
+    }
+
+    /// Ends the mailbox for a word of the peer. Closes it too: there is no other way to tell the
+    /// peer, which would otherwise wait for ever.
+    pub fn faulted(side: *Side, why: layout.Reason) error{Corrupt} {
+        assert(side.fault == null);
+        side.fault = why;
+        side.dispose();
+        return error.Corrupt;
+    }
+
+    pub fn closedError(side: *Side) error{ PipeClosed, PeerClosed } {
+        side.closed_seen = true;
+        return if (side.closed_here.load(.seq_cst)) error.PipeClosed else error.PeerClosed;
+    }
+
+    /// Waits for this side's turn.
+    pub fn awaitTurn(side: *Side, deadline: *Deadline) MailboxError!Outcome {
+        if (try side.ready()) return .found;
+        if (deadline.timeout == .none) return .timeout;
+        const condition: Look = .{ .side = side };
+        const host = side.manner.host;
+        // What it found may be gone again, by a peer that breaks the rules: `ready` decides.
+        if (side.spins.spin(side.manner, &condition, deadline) and try side.ready()) return .found;
+        if (!side.manner.blocking) return if (deadline.passed(host)) .timeout else .forbidden;
+        // [mailbox.wait] The only value that a thread sleeps on is the one that it has just loaded:
+        // the peer's turn. Being a thread, it is the only sleeper [mailbox.one_waiter].
+        const other = if (side.turn == may_write) may_read else may_write;
+        var round: u32 = 0;
+        while (!try side.ready()) : (round +|= 1) {
+            const left_ns = deadline.left(host);
+            if (left_ns == 0) return .timeout;
+            side.parks +%= 1;
+            // [mailbox.recheck] Also for the wake that the original gives to somebody else.
+            const limit_ns = @min(left_ns, slice_ns);
+            if (host.mechanism != 0) {
+                host.sleep(&side.header.signal, other, limit_ns);
+            } else {
+                host.pause(@min(limit_ns, wait_spin.pollPause(round))); // [wait.poll]
+            }
+        }
+        return .found;
+    }
+
+    /// What spinning looks for [mailbox.spin]: anything but the peer's turn.
+    const Look = struct {
+        side: *const Side,
+
+        pub fn glance(condition: *const Look, comptime order: std.lang.AtomicOrder) bool {
+            const side = condition.side;
+            const other = if (side.turn == may_write) may_read else may_write;
+            return @atomicLoad(u32, &side.header.signal, order) != other;
+        }
+
+        pub fn look(condition: *const Look, comptime order: std.lang.AtomicOrder) bool {
+            if (condition.glance(order)) return true;
+            return @atomicLoad(u32, &condition.side.header.status, order) != active;
+        }
+    };
+};
+
+/// Whether a text stands in brackets with something between them, white space aside: all of an
+/// array of at least one element that can be told without parsing it.
+pub fn arrayShaped(text: []const u8) bool {
+    const white = " \t\r\n";
+    const array = std.mem.trim(u8, text, white);
+    if (array.len < 3 or array[0] != '[' or array[array.len - 1] != ']') return false;
+    return std.mem.trim(u8, array[1 .. array.len - 1], white).len > 0;
+}
+
+test {
+    _ = @import("mailbox_test.zig");
+    _ = @import("mailbox_close_test.zig");
+    _ = @import("mailbox_thread_test.zig");
+}
