@@ -41,6 +41,14 @@ pub fn build(b: *std.Build) void {
     });
     b.step("interop", "Build the worker that meets the other implementation")
         .dependOn(&b.addInstallArtifact(interop, .{}).step);
+    const static = addWasmWorker(b, .{
+        .name = "static_worker",
+        .root_source_file = b.path("conformance/static/worker.zig"),
+        .imports = imports,
+        .optimize = .safe,
+    });
+    b.step("static", "Build the worker that runs the static cases")
+        .dependOn(&b.addInstallArtifact(static, .{}).step);
 
     const test_filters = b.option(
         []const []const u8,

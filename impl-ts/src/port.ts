@@ -101,6 +101,7 @@ export class Port<In = unknown, Out = In> {
     requireWriterOptions(options);
     requireReaderOptions(options);
     const index = side === "a" ? 0 : 1;
+    Endpoint.requireVacant(segment, index);
     const [outgoing, incoming] = findRings(segment, index);
     const endpoint = Endpoint.attach(segment, index, options);
     this.segment = segment;

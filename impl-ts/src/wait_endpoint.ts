@@ -127,31 +127,40 @@ export class Endpoint {
   }
 
   /**
+   * Throws unless an endpoint exists and is vacant; changes nothing.
+   *
+   * @throws {SegmentError} `segment.endpoint`.
+   */
+  static requireVacant(segment: Segment, index: number): void {
+    if (!Number.isInteger(index) || index < 0 || index >= segment.endpointCount) {
+      throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: no such one`);
+    }
+    const state = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
+    if (Atomics.load(recordWords(segment), state) !== layout.ENDPOINT_STATE_VACANT) {
+      throw taken(index);
+    }
+  }
+
+  /**
    * Takes a vacant endpoint for this thread. [segment.attach]
    *
    * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
    */
   static attach(segment: Segment, index: number, options: EndpointOptions = {}): Endpoint {
-    if (!Number.isInteger(index) || index < 0 || index >= segment.endpointCount) {
-      throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: no such one`);
-    }
+    Endpoint.requireVacant(segment, index);
     const endpoint = new Endpoint(segment, index, options);
     const words = endpoint.#words;
     const record = index * RECORD_WORDS;
     const state = record + layout.ENDPOINT_STATE_WORD;
     const vacant = layout.ENDPOINT_STATE_VACANT;
     const attached = layout.ENDPOINT_STATE_ATTACHED;
-    if (Atomics.load(words, state) === vacant) {
-      // Before the state: a peer that sees us attached must see by what we can wake it.
-      Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, endpoint.mechanism.rings);
-      if (Atomics.compareExchange(words, state, vacant, attached) === vacant) {
-        ringAround(segment, words, index, endpoint.mechanism);
-        return endpoint;
-      }
-      // Somebody came first, and may have died before its ring.
-      ringAround(segment, words, index, endpoint.mechanism);
-    }
-    throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
+    // Before the state: a peer that sees us attached must see by what we can wake it.
+    Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, endpoint.mechanism.rings);
+    const seen = Atomics.compareExchange(words, state, vacant, attached);
+    // Also where somebody came first, who may have died before its ring.
+    ringAround(segment, words, index, endpoint.mechanism);
+    if (seen === vacant) return endpoint;
+    throw taken(index);
   }
 
   /** A copy of the counters. */
@@ -291,6 +300,10 @@ export class Endpoint {
 function recordWords(segment: Segment): Int32Array {
   const size = segment.endpointCount * layout.ENDPOINT_RECORD_SIZE;
   return segment.words(recordOffset(0), size);
+}
+
+function taken(index: number): SegmentError {
+  return new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
 }
 
 function bellIndex(index: number): number {

@@ -1,0 +1,225 @@
+/**
+ * What the files of cases are made with: short ways to say what most cases have in common.
+ *
+ * @module
+ */
+
+import { toHex, toImage, word } from "./bytes.ts";
+import type {
+  Case,
+  Change,
+  Drained,
+  Expectation,
+  Expected,
+  Item,
+  MessageCase,
+  Payload,
+  Setting,
+} from "./case.ts";
+import {
+  buildSegment,
+  type ChannelPlan,
+  failed,
+  fillRing,
+  type FramePlan,
+  kindOf,
+  recordAt,
+  type Segment,
+  type SegmentPlan,
+  WHOLE,
+  withPreamble,
+} from "./encode.ts";
+import { fieldOf, valueOf } from "./layout.ts";
+
+/** Collects the cases of one noun. */
+export class Cases {
+  readonly noun: string;
+  readonly list: Case[] = [];
+
+  constructor(noun: string) {
+    this.noun = noun;
+  }
+
+  /** A case of its own. Clauses are separated by spaces. */
+  valid(
+    name: string,
+    about: string,
+    clauses: string,
+    setting: Setting,
+    expect: Expectation,
+  ): string {
+    const id = `${this.noun}/${name}`;
+    this.list.push({ id, about, clauses: clauses.split(" "), ...setting, expect });
+    return id;
+  }
+
+  /** A case that differs from another in one thing. */
+  invalid(
+    name: string,
+    about: string,
+    clauses: string,
+    from: string,
+    change: Change,
+    expect: Expectation,
+  ): void {
+    const id = `${this.noun}/${name}`;
+    this.list.push({ id, about, clauses: clauses.split(" "), from, change, expect });
+  }
+}
+
+export const VACANT = valueOf("endpoint_state", "vacant");
+export const ATTACHED = valueOf("endpoint_state", "attached");
+export const CLOSED = valueOf("endpoint_state", "closed");
+
+/** A change of a field to a number. */
+export function field(at: number, structure: string, name: string, value: number): Change {
+  const { size } = fieldOf(structure, name);
+  const bytes = Uint8Array.from({ length: size }, (_, i) => Math.floor(value / 256 ** i) % 256);
+  return { at, structure, field: name, hex: toHex(bytes) };
+}
+
+/** A change of the first bytes of a frame's payload. */
+export function payload(at: number, bytes: Uint8Array): Change {
+  return { at, structure: "frame_header", field: "payload", hex: toHex(bytes) };
+}
+
+/** A change of something that is not in the bytes. */
+export function member(name: string, value: unknown): Change {
+  return { member: name, value };
+}
+
+/** A pipe whose one end is attached, by default the writer, endpoint 0. */
+export interface PipePlan {
+  capacity?: number;
+  start?: number;
+  states?: number[];
+  frames?: FramePlan[];
+  channel?: Partial<ChannelPlan>;
+  segment?: Partial<SegmentPlan>;
+}
+
+/** A pipe as bytes; `at` says where each frame begins. */
+export interface Pipe extends Segment {
+  at: number[];
+  control: number;
+  data: number;
+}
+
+/** Builds a pipe. */
+export function pipe(plan: PipePlan = {}): Pipe {
+  const { capacity = 256, start = 0, states = [ATTACHED, VACANT], frames = [] } = plan;
+  const channel = { writer: 0, reader: 1, capacity, start, ...plan.channel };
+  const segment = buildSegment({ endpoints: 2, channels: [channel], states, ...plan.segment });
+  const at = fillRing(segment, 0, frames);
+  const { control, data } = segment.channels[0]!;
+  return { ...segment, at, control, data };
+}
+
+/** The setting in which endpoint 1 reads a pipe. */
+export function reading({ bytes }: Segment, more: Partial<Setting> = {}): Setting {
+  return {
+    kind: "read",
+    image: toImage(bytes),
+    role: "reader",
+    channel: 0,
+    limit: 4096,
+    operations: [{ read: true }],
+    ...more,
+  };
+}
+
+/** The setting in which endpoint 0 writes into a pipe. */
+export function writing({ bytes }: Segment, more: Partial<Setting> = {}): Setting {
+  return { kind: "write", image: toImage(bytes), role: "writer", channel: 0, ...more };
+}
+
+/** A pipe in which the reader is attached and the writer is the endpoint under test. */
+export function writersPipe(plan: PipePlan = {}): Pipe {
+  return pipe({ states: [VACANT, ATTACHED], ...plan });
+}
+
+/** What one read gives. */
+export function drained(items: Item[], end = "nothing", reason?: string): Drained {
+  return reason === undefined ? { items, end } : { items, end, reason };
+}
+
+/** The expectation of a single read. */
+export function reads(items: Item[], end = "nothing", bytes?: Expected[]): Expectation {
+  return { results: [drained(items, end)], ...(bytes && { bytes }) };
+}
+
+/** The expectation of a read that finds a fault: the writer, endpoint 0, is marked. */
+export function faults(items: Item[], code: string): Expectation {
+  return reads(items, code, [stateIs(0, failed(code))]);
+}
+
+/** The `state` word of an endpoint must be this. */
+export function stateIs(index: number, value: number): Expected {
+  const { offset } = fieldOf("endpoint_record", "state");
+  return { offset: recordAt(index) + offset, hex: word(value), about: `state of ${index}` };
+}
+
+/** A cursor or a `wants` word of a ring must be this. */
+export function controlIs({ control }: { control: number }, name: string, value: number): Expected {
+  return { offset: control + fieldOf("ring_control", name).offset, hex: word(value), about: name };
+}
+
+/** Bytes that the peer stores in a control word. */
+export function store({ control }: { control: number }, name: string, value: number) {
+  return { offset: control + fieldOf("ring_control", name).offset, hex: word(value) };
+}
+
+/** A message in an expectation. */
+export function message(content: Partial<MessageCase>): MessageCase {
+  return { kind: kindOf("data"), codec: 0, tag: 0, ...content };
+}
+
+/** A text message in an expectation. */
+export function text(content: string, tag = 0): MessageCase {
+  return message({ codec: valueOf("codec", "text"), tag, text: content });
+}
+
+/** A whole message as a frame. */
+export function whole(content: string | Uint8Array, more: Partial<FramePlan> = {}): FramePlan {
+  const isText = typeof content === "string";
+  return {
+    kind: kindOf("data"),
+    flags: WHOLE,
+    codec: isText ? valueOf("codec", "text") : 0,
+    payload: isText ? utf8(content) : content,
+    ...more,
+  };
+}
+
+/** The first frame of a multipart message. */
+export function firstOf(total: number, part: Uint8Array, more: Partial<FramePlan> = {}): FramePlan {
+  return { kind: kindOf("data"), flags: 1, payload: withPreamble(total, part), ...more };
+}
+
+/** A later frame of one; the last unless `more` says otherwise. */
+export function part(content: Uint8Array, more: Partial<FramePlan> = {}): FramePlan {
+  return { kind: kindOf("data"), flags: 2, payload: content, ...more };
+}
+
+export function endFrame(): FramePlan {
+  return { kind: kindOf("end") };
+}
+
+/** A pad of this extent. */
+export function pad(extent: number): FramePlan {
+  return { kind: kindOf("pad"), payload: new Uint8Array(extent - 16) };
+}
+
+/** A message to write. */
+export function bytesOf(size: number, from = 0): Payload {
+  return { hex: toHex(pattern(size, from)) };
+}
+
+/** Bytes that count up. */
+export function pattern(size: number, from = 0): Uint8Array {
+  return Uint8Array.from({ length: size }, (_, index) => (from + index) & 255);
+}
+
+export function utf8(content: string): Uint8Array {
+  return new TextEncoder().encode(content);
+}

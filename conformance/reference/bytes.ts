@@ -1,0 +1,68 @@
+/**
+ * Bytes as a person reads them: lines of sixteen in hexadecimal, zeros left away.
+ *
+ * @module
+ */
+
+/** A run of bytes at an offset; everything between two runs is 0. */
+export interface Run {
+  offset: number;
+  hex: string;
+}
+
+/** Memory: its size, and what in it is not 0. */
+export interface Image {
+  size: number;
+  bytes: Run[];
+}
+
+const LINE = 16;
+
+/** Turns hexadecimal, with any spaces between the bytes, into bytes. */
+export function fromHex(hex: string): Uint8Array {
+  const digits = hex.replaceAll(" ", "");
+  if (!/^(?:[0-9a-f]{2})*$/.test(digits)) throw new Error(`not hexadecimal: ${hex}`);
+  return Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+}
+
+/** Turns bytes into hexadecimal, a space between two, two behind every eighth. */
+export function toHex(bytes: Uint8Array): string {
+  return [...bytes].map((byte, index) =>
+    (index === 0 ? "" : index % 8 === 0 ? "  " : " ") + byte.toString(16).padStart(2, "0")
+  ).join("");
+}
+
+/** The lines that hold anything, each without the zeros at its end. */
+export function toImage(bytes: Uint8Array): Image {
+  const runs: Run[] = [];
+  for (let offset = 0; offset < bytes.length; offset += LINE) {
+    const line = bytes.slice(offset, offset + LINE);
+    const size = line.findLastIndex((byte) => byte !== 0) + 1;
+    if (size > 0) runs.push({ offset, hex: toHex(line.subarray(0, size)) });
+  }
+  return { size: bytes.length, bytes: runs };
+}
+
+/** The memory that an image describes; what lies behind its size is cut off. */
+export function fromImage({ size, bytes }: Image): Uint8Array {
+  const memory = new Uint8Array(size);
+  for (const { offset, hex } of bytes) {
+    if (offset < size) memory.set(fromHex(hex).subarray(0, size - offset), offset);
+  }
+  return memory;
+}
+
+/** A number as little-endian bytes. */
+export function little(value: number, size: number): Uint8Array {
+  return Uint8Array.from({ length: size }, (_, index) => Math.floor(value / 256 ** index) % 256);
+}
+
+/** Four little-endian bytes in hexadecimal; negative numbers are two's complement. */
+export function word(value: number): string {
+  return toHex(little(value < 0 ? value + 2 ** 32 : value, 4));
+}
+
+/** A little-endian number. */
+export function number(bytes: Uint8Array): number {
+  return bytes.reduce((sum, byte, index) => sum + byte * 256 ** index, 0);
+}

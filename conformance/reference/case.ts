@@ -1,0 +1,127 @@
+/**
+ * What a case is. `cases.schema.json` says the same to other programs.
+ *
+ * @module
+ */
+
+import type { Image, Run } from "./bytes.ts";
+import type { ChannelPlan } from "./encode.ts";
+
+/** A message, with its payload in one of three forms; `json` is compared as a value. */
+export interface MessageCase {
+  kind: number;
+  codec: number;
+  tag: number;
+  hex?: string;
+  text?: string;
+  json?: unknown;
+}
+
+/** One thing that a read gives. */
+export type Item = MessageCase | { report: string };
+
+/** What a read gives until there is nothing more, and why there is not. */
+export interface Drained {
+  items: Item[];
+  /** `nothing` yet, `ended`, or a reason code. */
+  end: string;
+  /** With `peer.failed`: the reason in the peer's state word. */
+  reason?: string;
+}
+
+/**
+ * What the endpoint under test does; or what its peer does, which is the kit: `set` stores bytes,
+ * `take` reads the channel as a strict reader does and gives all space back.
+ */
+export type Operation =
+  | { read: true }
+  /** Without waiting; or, with `wait`, for a few milliseconds. */
+  | { write: Payload; wait?: true }
+  /** Goes on with the write to a mailbox that timed out behind its first part. */
+  | { resume: true }
+  /** Claims, fills and finishes or abandons; nothing is visible before `publish`. */
+  | { claim: Payload; size: number; abandon?: boolean }
+  | { publish: true }
+  | { end: true }
+  | { close: true }
+  | { set: Run[] }
+  | { take: true };
+
+/** A message to write: its `hex` or `text`; kind 1, codec 0 and tag 0 when left out. */
+export type Payload = Partial<MessageCase>;
+
+/** `ok`, `full` (there is no room now), a reason code, or what a read gave. */
+export type Result = string | Drained;
+
+/** Bytes that must result: these, or, with `not`, any others. */
+export interface Expected {
+  offset: number;
+  hex?: string;
+  not?: string;
+  about?: string;
+}
+
+/** The single difference between an invalid case and the valid one. */
+export type Change =
+  | { at: number; structure: string; field: string; hex: string }
+  | { member: string; value: unknown };
+
+export type Role = "segment" | "reader" | "writer" | "port" | "mailbox_reader" | "mailbox_writer";
+
+export interface Expectation {
+  /** Of attaching or creating: `ok` when left out. */
+  result?: string;
+  /** One for each operation, where there are any. */
+  results?: Result[];
+  bytes?: Expected[];
+  /** The memory must be as it was. */
+  unchanged?: true;
+}
+
+/** Everything that can be stated of a case, and so changed in an invalid one. */
+export interface Setting {
+  kind: "attach" | "create" | "read" | "write" | "decode";
+  image: Image;
+  /** Where the memory begins, beyond a multiple of 128. */
+  memory_offset?: number;
+  role: Role;
+  endpoint?: number;
+  channel?: number;
+  /** Largest message that the reader takes. */
+  limit?: number;
+  /** Whether the reader offers calls. */
+  calls?: boolean;
+  /** For `create`: what to make; and whether as the memory's only owner. */
+  geometry?: { endpoints: number; channels: ChannelPlan[] };
+  sole_owner?: boolean;
+  operations?: Operation[];
+}
+
+interface Common {
+  id: string;
+  about: string;
+  clauses: string[];
+  expect: Expectation;
+}
+
+/** A case that stands on its own. */
+export type ValidCase = Common & Setting;
+
+/** A case that differs from a valid one in one thing. */
+export interface InvalidCase extends Common {
+  from: string;
+  change: Change;
+}
+
+export type Case = ValidCase | InvalidCase;
+
+/** A file of cases. */
+export interface CaseFile {
+  $schema: string;
+  noun: string;
+  cases: Case[];
+}
+
+export function isInvalid(entry: Case): entry is InvalidCase {
+  return "from" in entry;
+}

@@ -1,0 +1,263 @@
+/** The cases of `spec/codec.md`. @module */
+
+import { Cases, field, firstOf, message, part, payload, pipe, reading, reads } from "./builder.ts";
+import { pattern, text, utf8, whole, writersPipe, writing } from "./builder.ts";
+import { fromHex, toHex } from "./bytes.ts";
+import type { Item } from "./case.ts";
+import { valueOf } from "./layout.ts";
+
+const TEXT = valueOf("codec", "text");
+const JSON_TEXT = valueOf("codec", "json");
+const BATCH = valueOf("codec", "json_batch");
+/** Behind every message under test: what is lost must cost that message alone. */
+const NEXT = text("next");
+
+/** All cases of this noun. */
+export function codecCases(): Cases {
+  const cases = new Cases("codec");
+  addTexts(cases);
+  addJson(cases);
+  addBatches(cases);
+  addUnknown(cases);
+  addWrites(cases);
+  return cases;
+}
+
+function json(value: unknown, tag = 0): Item {
+  return message({ codec: JSON_TEXT, tag, json: value });
+}
+
+/** A message and the one behind it, to be read as values. */
+function decoding(content: Uint8Array, codec: number, tag = 0) {
+  const plan = pipe({
+    capacity: 512,
+    frames: [whole(content, { codec, tag }), whole("next")],
+  });
+  return { plan, setting: reading(plan, { kind: "decode" }) };
+}
+
+function addTexts(cases: Cases): void {
+  const content = "\ufeffgr\u00fcn \u20ac \u{10ffff}";
+  const { plan, setting } = decoding(utf8(content), TEXT, 3);
+  cases.valid(
+    "text",
+    "Text of one to four bytes a character, U+FEFF in front.",
+    "codec.text codec.bad_text",
+    setting,
+    reads([text(content, 3), NEXT]),
+  );
+  const wrong: [string, string, string][] = [
+    ["stray_byte", "A byte that no UTF-8 has.", "ff"],
+    ["lone_continuation", "A continuation without a beginning.", "80"],
+    ["cut_character", "A character that ends early.", "e2 82 20"],
+    ["overlong", "Two bytes for what one can say.", "c0 af"],
+    ["surrogate", "Half of a surrogate pair.", "ed a0 80"],
+    ["too_high", "A character above U+10FFFF.", "f4 90 80 80"],
+  ];
+  for (const [name, about, hex] of wrong) {
+    cases.invalid(
+      name,
+      about,
+      "codec.bad_text codec.text",
+      "codec/text",
+      payload(plan.at[0]!, fromHex(hex)),
+      reads([{ report: "message.text" }, NEXT]),
+    );
+  }
+  const empty = decoding(utf8(""), TEXT);
+  cases.valid(
+    "empty_text",
+    "An empty text.",
+    "codec.bad_text codec.bad_json",
+    empty.setting,
+    reads([text(""), NEXT]),
+  );
+  for (const [name, codec] of [["json", JSON_TEXT], ["batch", BATCH]] as const) {
+    cases.invalid(
+      `empty_${name}`,
+      "Nothing is no JSON.",
+      "codec.bad_json codec.json",
+      "codec/empty_text",
+      field(empty.plan.at[0]!, "frame_header", "codec", codec),
+      reads([{ report: "message.json" }, NEXT]),
+    );
+  }
+  const bytes = decoding(fromHex("ff c0 80 00"), 0);
+  cases.valid(
+    "bytes",
+    "Bytes may be any.",
+    "codec.bad_text codec.text",
+    bytes.setting,
+    reads([message({ hex: "ff c0 80 00" }), NEXT]),
+  );
+  cases.invalid(
+    "bytes_as_text",
+    "As text, the same bytes are not well-formed.",
+    "codec.bad_text codec.text",
+    "codec/bytes",
+    field(bytes.plan.at[0]!, "frame_header", "codec", TEXT),
+    reads([{ report: "message.text" }, NEXT]),
+  );
+}
+
+function addJson(cases: Cases): void {
+  const { plan, setting } = decoding(utf8(' {"a":[1,"\u00fc",null]}\n'), JSON_TEXT, 7);
+  cases.valid(
+    "json",
+    "A JSON text with white space around it.",
+    "codec.json codec.bad_json codec.text",
+    setting,
+    reads([json({ a: [1, "\u00fc", null] }, 7), NEXT]),
+  );
+  const wrong: [string, string, string][] = [
+    ["json_open", "It does not end.", "[[{"],
+    ["json_two", "Two JSON texts.", "1 {"],
+    ["json_word", "No JSON at all.", " nul"],
+  ];
+  for (const [name, about, content] of wrong) {
+    cases.invalid(
+      name,
+      about,
+      "codec.bad_json codec.json",
+      "codec/json",
+      payload(plan.at[0]!, utf8(content)),
+      reads([{ report: "message.json" }, NEXT]),
+    );
+  }
+  cases.invalid(
+    "json_not_utf8",
+    "A JSON text that is not well-formed UTF-8.",
+    "codec.bad_text codec.text",
+    "codec/json",
+    payload(plan.at[0]!, fromHex("22 ff 22")),
+    reads([{ report: "message.text" }, NEXT]),
+  );
+  const word = decoding(utf8("null"), JSON_TEXT);
+  cases.valid(
+    "json_null",
+    "`null` is a message like any other.",
+    "codec.json codec.bad_json",
+    word.setting,
+    reads([json(null), NEXT]),
+  );
+  const frames = [
+    firstOf(5, utf8("[1,"), { codec: JSON_TEXT }),
+    part(utf8("2]"), { codec: JSON_TEXT }),
+    whole("next"),
+  ];
+  const parts = pipe({ frames });
+  cases.valid(
+    "json_parts",
+    "A JSON text in two parts.",
+    "codec.json",
+    reading(parts, { kind: "decode" }),
+    reads([json([1, 2]), NEXT]),
+  );
+}
+
+function addBatches(cases: Cases): void {
+  const content = '[{"a":1},null,[2,3],"x,]"]';
+  const { plan, setting } = decoding(utf8(content), BATCH, 9);
+  const values = JSON.parse(content);
+  cases.valid(
+    "batch",
+    "A batch is as many messages as it has elements, each of codec `json` with its tag.",
+    "codec.batch codec.batch_read codec.bad_json frame.batch_whole",
+    setting,
+    reads([...values.map((value: unknown) => json(value, 9)), NEXT]),
+  );
+  cases.invalid(
+    "batch_as_json",
+    "The same payload as one JSON message.",
+    "codec.batch_read",
+    "codec/batch",
+    field(plan.at[0]!, "frame_header", "codec", JSON_TEXT),
+    reads([json(values, 9), NEXT]),
+  );
+  cases.invalid(
+    "batch_open",
+    "An array that does not parse.",
+    "codec.bad_json codec.batch",
+    "codec/batch",
+    payload(plan.at[0]!, utf8("[,")),
+    reads([{ report: "message.json" }, NEXT]),
+  );
+  const one = decoding(utf8("[0]"), BATCH);
+  cases.valid(
+    "batch_of_one",
+    "The smallest batch.",
+    "codec.batch codec.bad_json",
+    one.setting,
+    reads([json(0), NEXT]),
+  );
+  const wrong: [string, string, string][] = [
+    ["batch_of_none", "An array without an element.", "[ ]"],
+    ["batch_no_array", "No array.", "{ }"],
+    ["batch_number", "A number.", "123"],
+  ];
+  for (const [name, about, text] of wrong) {
+    cases.invalid(
+      name,
+      about,
+      "codec.bad_json codec.batch",
+      "codec/batch_of_one",
+      payload(one.plan.at[0]!, utf8(text)),
+      reads([{ report: "message.json" }, NEXT]),
+    );
+  }
+  cases.invalid(
+    "batch_not_utf8",
+    "A batch that is not well-formed UTF-8.",
+    "codec.bad_text codec.text",
+    "codec/batch",
+    payload(plan.at[0]!, fromHex("5b 22 ff")),
+    reads([{ report: "message.text" }, NEXT]),
+  );
+  const raw = pipe({ capacity: 512, frames: [whole(utf8(content), { codec: BATCH, tag: 9 })] });
+  cases.valid(
+    "batch_moved",
+    "To an endpoint that only moves bytes, a batch is one message.",
+    "codec.batch",
+    reading(raw),
+    reads([message({ codec: BATCH, tag: 9, text: content })]),
+  );
+}
+
+function addUnknown(cases: Cases): void {
+  const { plan, setting } = decoding(pattern(5), 0, 2);
+  cases.valid(
+    "known",
+    "A codec that every reader knows.",
+    "codec.unknown",
+    setting,
+    reads([message({ tag: 2, hex: toHex(pattern(5)) }), NEXT]),
+  );
+  for (const codec of [4, 127, 128, 255]) {
+    cases.invalid(
+      `unknown_${codec}`,
+      `Codec ${codec} is not known.`,
+      "codec.unknown",
+      "codec/known",
+      field(plan.at[0]!, "frame_header", "codec", codec),
+      reads([{ report: "message.codec" }, NEXT]),
+    );
+  }
+}
+
+function addWrites(cases: Cases): void {
+  const plan = writersPipe();
+  const content = '[{"a":1},null]';
+  cases.valid(
+    "example",
+    "The example of the chapter: a batch of two messages.",
+    "codec.batch frame.batch_whole codec.text",
+    writing(plan, { operations: [{ write: { codec: BATCH, text: content } }] }),
+    {
+      results: ["ok"],
+      bytes: [
+        { offset: plan.data, hex: "0e 00 00 00  01 03 03 00  00 00 00 00" },
+        { offset: plan.data + 16, hex: "5b 7b 22 61 22 3a 31 7d 2c 6e 75 6c 6c 5d" },
+      ],
+    },
+  );
+}

@@ -1,0 +1,273 @@
+/** The cases of `spec/port.md`. @module */
+
+import { ATTACHED, bytesOf, Cases, CLOSED, drained, endFrame, field, member } from "./builder.ts";
+import { message, stateIs, text, VACANT, whole } from "./builder.ts";
+import { toHex, toImage, word } from "./bytes.ts";
+import type { Operation, Setting } from "./case.ts";
+import { buildFrame, buildSegment, descriptorAt, failed, fillRing, recordAt } from "./encode.ts";
+import type { FramePlan, Segment, SegmentPlan } from "./encode.ts";
+
+const PORT: SegmentPlan = {
+  endpoints: 2,
+  channels: [
+    { writer: 0, reader: 1, capacity: 256 },
+    { writer: 1, reader: 0, capacity: 1024 },
+  ],
+};
+
+/** All cases of this noun. */
+export function portCases(): Cases {
+  const cases = new Cases("port");
+  addLayout(cases);
+  addFind(cases);
+  addBothWays(cases);
+  addInbox(cases);
+  return cases;
+}
+
+/** Endpoint 1 of a port, to which endpoint 0 has written these frames. */
+function port(frames: FramePlan[], plan: SegmentPlan = PORT): Segment {
+  const segment = buildSegment({ states: [ATTACHED, VACANT], ...plan });
+  fillRing(segment, 0, frames);
+  return segment;
+}
+
+/** The setting in which endpoint 1 uses the port; the kit takes from channel 1. */
+function using({ bytes }: Segment, operations?: Operation[], more: Partial<Setting> = {}): Setting {
+  const common = { image: toImage(bytes), role: "port", endpoint: 1, channel: 1 } as const;
+  return operations === undefined
+    ? { kind: "attach", ...common, ...more }
+    : { kind: "read", ...common, limit: 4096, operations, ...more };
+}
+
+function addLayout(cases: Cases): void {
+  const { bytes } = buildSegment(PORT);
+  const geometry = PORT as NonNullable<Setting["geometry"]>;
+  cases.valid(
+    "example",
+    "The example of the chapter: rings of 256 and 1,024 bytes.",
+    "port.layout segment.place",
+    {
+      kind: "create",
+      image: toImage(new Uint8Array(bytes.length)),
+      role: "segment",
+      geometry,
+    },
+    {
+      result: "ok",
+      bytes: [
+        { offset: 0, hex: toHex(bytes.slice(0, 512)), about: "header and tables" },
+        {
+          offset: 448,
+          hex: "01 00 00 00 01 00 00 00  00 00 00 00 00 05 00 00 " +
+            "00 02 00 00 00 07 00 00  00 04 00 00 00 00 00 00",
+          about: "the second descriptor, as the chapter shows it",
+        },
+      ],
+    },
+  );
+}
+
+function addFind(cases: Cases): void {
+  const plain = using(port([]));
+  cases.valid(
+    "attach",
+    "Endpoint 1 of a port.",
+    "port.find_none port.layout port.find",
+    plain,
+    { result: "ok", bytes: [stateIs(1, ATTACHED)] },
+  );
+  const refused = { result: "segment.channel", unchanged: true } as const;
+  const changes: [string, string, number, string, number][] = [
+    ["no_outgoing", "Endpoint 1 writes no ring: the channel has another kind.", 1, "kind", 2],
+    ["no_incoming", "Endpoint 1 reads no ring: the channel has another kind.", 0, "kind", 9],
+  ];
+  for (const [name, about, index, key, value] of changes) {
+    cases.invalid(
+      name,
+      about,
+      "port.find_none port.layout port.find",
+      "port/attach",
+      field(descriptorAt(2, index), "channel_descriptor", key, value),
+      refused,
+    );
+  }
+  const three: SegmentPlan = { endpoints: 3, channels: PORT.channels };
+  cases.valid(
+    "attach_of_three",
+    "A third endpoint does not matter.",
+    "port.find_none port.find",
+    using(port([], three)),
+    { result: "ok", bytes: [stateIs(1, ATTACHED)] },
+  );
+  cases.invalid(
+    "other_peers",
+    "Endpoint 1 reads from endpoint 2, and writes to endpoint 0.",
+    "port.find_none port.find",
+    "port/attach_of_three",
+    field(descriptorAt(3, 0), "channel_descriptor", "writer", 2),
+    refused,
+  );
+  cases.invalid(
+    "taken",
+    "The endpoint is not vacant.",
+    "segment.attach",
+    "port/attach",
+    field(recordAt(1), "endpoint_record", "state", CLOSED),
+    { result: "segment.endpoint", unchanged: true },
+  );
+  const odd: SegmentPlan = {
+    endpoints: 2,
+    channels: [
+      { writer: 0, reader: 1, capacity: 256 },
+      { writer: 1, reader: 0, capacity: 256, kind: 9 },
+      { writer: 1, reader: 0, capacity: 256 },
+      { writer: 1, reader: 0, capacity: 256 },
+    ],
+  };
+  const write: Operation[] = [{ write: { text: "x" } }, { take: true }];
+  const from = cases.valid(
+    "first_ring",
+    "Behind a channel of another kind, the first ring counts.",
+    "port.find",
+    using(port([], odd), write, { channel: 2 }),
+    { results: ["ok", drained([message({ text: "x" })])] },
+  );
+  cases.invalid(
+    "not_second_ring",
+    "Nothing comes through the second.",
+    "port.find",
+    from,
+    member("channel", 3),
+    { results: ["ok", drained([])] },
+  );
+}
+
+function addBothWays(cases: Cases): void {
+  const hi = text("hi");
+  const echo: Operation[] = [{ read: true }, { write: { text: "back" } }, { take: true }];
+  cases.valid(
+    "both_ways",
+    "One message each way.",
+    "port.find port.publish_both",
+    using(port([whole("hi")]), echo),
+    { results: [drained([hi]), "ok", drained([message({ text: "back" })])] },
+  );
+  const operations: Operation[] = [{ write: { text: "x" } }, { read: true }, { take: true }];
+  const ended = cases.valid(
+    "write_and_read",
+    "A port that writes, and reads.",
+    "port.end",
+    using(port([whole("hi"), endFrame()]), operations),
+    { results: ["ok", drained([hi], "ended"), drained([message({ text: "x" })])] },
+  );
+  cases.invalid(
+    "end_and_read",
+    "A port that has ended its outgoing pipe goes on reading.",
+    "port.end pipe.end",
+    ended,
+    member("operations.0", { end: true }),
+    { results: ["ok", drained([hi], "ended"), drained([], "ended")] },
+  );
+  const closing: Operation[] = [
+    { read: true },
+    { close: true },
+    { write: { text: "x" } },
+    { read: true },
+  ];
+  const closed = cases.valid(
+    "close",
+    "One change of the state closes both directions.",
+    "port.close pipe.close",
+    using(port([whole("hi")]), closing),
+    {
+      results: [drained([hi]), "ok", "pipe.closed", drained([], "pipe.closed")],
+      bytes: [stateIs(1, CLOSED)],
+    },
+  );
+  cases.invalid(
+    "not_closed",
+    "Without the close, both go on.",
+    "port.close",
+    closed,
+    member("operations.1", { publish: true }),
+    { results: [drained([hi]), "ok", "ok", drained([])], bytes: [stateIs(1, ATTACHED)] },
+  );
+  const gone: Operation[] = [
+    { set: [{ offset: recordAt(0) + 4, hex: word(ATTACHED) }] },
+    { read: true },
+    { write: { text: "x" } },
+  ];
+  const there = cases.valid(
+    "peer_there",
+    "The peer is attached.",
+    "pipe.peer_gone pipe.drain",
+    using(port([whole("hi")]), gone),
+    { results: ["ok", drained([hi]), "ok"] },
+  );
+  cases.invalid(
+    "peer_failed",
+    "The peer has failed: both directions say so, what it wrote is read.",
+    "pipe.peer_gone pipe.drain",
+    there,
+    member("operations.0.set.0.hex", word(failed("peer.lost"))),
+    { results: ["ok", drained([hi], "peer.failed", "peer.lost"), "peer.failed"] },
+  );
+}
+
+function addInbox(cases: Cases): void {
+  const small: SegmentPlan = {
+    endpoints: 2,
+    channels: [{ writer: 0, reader: 1, capacity: 256 }, { writer: 1, reader: 0, capacity: 256 }],
+  };
+  const segment = port([whole("one"), whole("two")], small);
+  const { data, control } = segment.channels[0]!;
+  const third = buildFrame(whole("three"));
+  const operations: Operation[] = [
+    { write: bytesOf(112) },
+    { write: bytesOf(96) },
+    { write: { text: "no room" }, wait: true },
+    { set: [{ offset: data + 64, hex: toHex(third) }, { offset: control, hex: word(96) }] },
+    { read: true },
+    { take: true },
+  ];
+  const written = drained([message(bytesOf(112)), message(bytesOf(96))]);
+  const [one, two, three] = [text("one"), text("two"), text("three")] as const;
+  const before = ["ok", "ok", "wait.timeout", "ok"];
+  const clauses = "port.inbox_order port.inbox_fault";
+  const from = cases.valid(
+    "inbox",
+    "Messages that came while a write waited for room are read before the one that came later.",
+    clauses,
+    using(segment, operations),
+    { results: [...before, drained([one, two, three]), written] },
+  );
+  cases.invalid(
+    "inbox_report",
+    "One of them is lost: that is reported in its place.",
+    clauses,
+    from,
+    field(data + 32, "frame_header", "kind", 3),
+    { results: [...before, drained([one, { report: "message.kind" }, three]), written] },
+  );
+  const finishing: Operation[] = [
+    { claim: { text: "held" }, size: 4, abandon: false },
+    { read: true },
+    { take: true },
+  ];
+  const held = cases.valid(
+    "publish_before_read",
+    "A message that is finished and not published becomes visible before a read waits.",
+    "port.publish_both ring.publish_all",
+    using(port([], small), finishing),
+    { results: ["ok", drained([]), drained([message({ text: "held" })])] },
+  );
+  cases.invalid(
+    "abandon_before_read",
+    "What was given up does not.",
+    "port.publish_both ring.publish_all",
+    held,
+    member("operations.0.abandon", true),
+    { results: ["ok", drained([]), drained([])] },
+  );
+}

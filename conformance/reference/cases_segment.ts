@@ -1,0 +1,448 @@
+/** The cases of `spec/segment.md`. @module */
+
+import { toHex, toImage, word } from "./bytes.ts";
+import type { Expected, Setting } from "./case.ts";
+import { buildSegment, descriptorAt, failed, put, recordAt, type SegmentPlan } from "./encode.ts";
+import { fieldOf } from "./layout.ts";
+import { ATTACHED, Cases, CLOSED, drained, field, member, message, pipe } from "./builder.ts";
+import { reading, stateIs, store, VACANT, whole, writersPipe, writing } from "./builder.ts";
+
+const PIPE: SegmentPlan = {
+  endpoints: 2,
+  channels: [{ writer: 0, reader: 1, capacity: 256, label: 7 }],
+};
+const DESCRIPTOR = descriptorAt(2, 0);
+const HEADER = "segment_header";
+
+/** All cases of this noun. */
+export function segmentCases(): Cases {
+  const cases = new Cases("segment");
+  addAttach(cases);
+  addHeaderFaults(cases);
+  addChannels(cases);
+  addChannelFaults(cases);
+  addEndpoints(cases);
+  addCreate(cases);
+  addStates(cases);
+  return cases;
+}
+
+function attaching(bytes: Uint8Array, more: Partial<Setting> = {}): Setting {
+  return { kind: "attach", image: toImage(bytes), role: "segment", ...more };
+}
+
+function edited(plan: SegmentPlan, edit: (bytes: Uint8Array) => void): Uint8Array {
+  const { bytes } = buildSegment(plan);
+  edit(bytes);
+  return bytes;
+}
+
+function addAttach(cases: Cases): void {
+  const ok = { result: "ok", unchanged: true } as const;
+  const add = (name: string, about: string, clauses: string, bytes: Uint8Array) =>
+    cases.valid(name, about, clauses, attaching(bytes), ok);
+  add(
+    "pipe",
+    "The example of the chapter: two endpoints and one ring.",
+    "segment.check segment.little_endian segment.align segment.await",
+    buildSegment(PIPE).bytes,
+  );
+  const endpoint = { endpoints: 1, channels: [] };
+  add("smallest", "One endpoint and no channel.", "segment.check", buildSegment(endpoint).bytes);
+  add(
+    "larger_memory",
+    "The segment ends before the memory does.",
+    "segment.check",
+    Uint8Array.of(...buildSegment(PIPE).bytes, ...new Uint8Array(128)),
+  );
+  add(
+    "newer_minor",
+    "A later minor version, with optional features and reserved bytes in use, is accepted.",
+    "segment.check",
+    edited(PIPE, (bytes) => {
+      put(bytes, 0, HEADER, "version_minor", 7);
+      put(bytes, 0, HEADER, "optional_features", 0x80000001);
+      put(bytes, 0, HEADER, "reserved", new Uint8Array(92).fill(0xa5));
+      put(bytes, recordAt(1), "endpoint_record", "reserved", new Uint8Array(112).fill(0x5a));
+      put(bytes, DESCRIPTOR, "channel_descriptor", "reserved", new Uint8Array(28).fill(0xff));
+    }),
+  );
+}
+
+function addHeaderFaults(cases: Cases): void {
+  const from = "segment/pipe";
+  const add = (
+    name: string,
+    about: string,
+    code: string,
+    key: string,
+    value: number,
+    clauses = "segment.check",
+  ) =>
+    cases.invalid(name, about, clauses, from, field(0, HEADER, key, value), {
+      result: code,
+      unchanged: true,
+    });
+  const refuse = (code: string) => ({ result: code, unchanged: true } as const);
+  cases.invalid(
+    "memory_too_small",
+    "Less memory than a header and one record take.",
+    "segment.check",
+    from,
+    member("image.size", 128),
+    refuse("segment.size"),
+  );
+  cases.invalid(
+    "memory_misaligned",
+    "The memory begins at an odd multiple of 64.",
+    "segment.align segment.check",
+    from,
+    member("memory_offset", 64),
+    refuse("segment.size"),
+  );
+  cases.invalid(
+    "wrong_magic",
+    "The last letter of the magic is missing.",
+    "segment.check",
+    from,
+    { at: 0, structure: HEADER, field: "magic", hex: "4d 49 4c 4c 52 41 43 00" },
+    refuse("segment.magic"),
+  );
+  add("blank", "Nobody has formatted it.", "segment.unready", "ready", 0, "segment.await");
+  add("formatting", "Somebody is at it.", "segment.unready", "ready", 1, "segment.await");
+  add("ready_unknown", "A value that nobody stores.", "segment.magic", "ready", 3);
+  add("major_two", "Another major version.", "segment.version", "version_major", 2);
+  const clauses = "segment.little_endian segment.check";
+  add("big_endian", "The other byte order.", "segment.version", "version_major", 256, clauses);
+  add("feature", "A required feature.", "segment.feature", "required_features", 0x80000000);
+  add("size_odd", "A size that is no multiple of 128.", "segment.size", "size", 1216 + 16);
+  add("size_beyond", "More than the memory.", "segment.size", "size", 1408);
+  add("size_most", "The largest number.", "segment.size", "size", 0xffffff80);
+  add("no_endpoints", "No endpoint at all.", "segment.table", "endpoint_count", 0);
+  add("endpoints_257", "One endpoint too many.", "segment.table", "endpoint_count", 257);
+  add("endpoints_most", "A count that overflows.", "segment.table", "endpoint_count", 0xffffffff);
+  add("channels_1025", "One channel too many.", "segment.table", "channel_count", 1025);
+  add("channels_most", "A count that overflows.", "segment.table", "channel_count", 0xffffffff);
+  add("tables_beyond", "Tables behind the end.", "segment.table", "channel_count", 15);
+}
+
+function addChannels(cases: Cases): void {
+  const ok = { result: "ok", unchanged: true } as const;
+  const add = (name: string, about: string, clauses: string, plan: SegmentPlan) =>
+    cases.valid(name, about, clauses, attaching(buildSegment(plan).bytes), ok);
+  const ring = { writer: 0, reader: 1, capacity: 256 };
+  add("two_rings", "Two rings between two endpoints: a port.", "segment.check", {
+    endpoints: 2,
+    channels: [ring, { writer: 1, reader: 0, capacity: 256 }],
+  });
+  add("hub", "Three endpoints; the first reads from both others.", "segment.check", {
+    endpoints: 3,
+    channels: [{ ...ring, writer: 1, reader: 0 }, { ...ring, writer: 2, reader: 0 }],
+  });
+  add("placed_apart", "The bytes stand before the control words, with gaps.", "segment.check", {
+    endpoints: 2,
+    channels: [{ ...ring, control_offset: 1024, control_size: 640, data_offset: 640 }],
+    extra: 512,
+  });
+  add(
+    "unknown_kind",
+    "A channel of a kind that does not exist yet, with sizes that no ring has.",
+    "segment.unknown_kind segment.check",
+    {
+      endpoints: 2,
+      channels: [{ ...ring, kind: 9, control_size: 5, capacity: 300, start: 3 }],
+    },
+  );
+  add("empty_area", "An area of 0 bytes inside another overlaps nothing.", "segment.check", {
+    endpoints: 2,
+    channels: [ring, { ...ring, kind: 9, control_size: 0, control_offset: 640, capacity: 128 }],
+  });
+}
+
+function addChannelFaults(cases: Cases): void {
+  const add = (
+    name: string,
+    about: string,
+    from: string,
+    key: string,
+    value: number,
+    at = DESCRIPTOR,
+    clauses = "segment.check",
+  ) =>
+    cases.invalid(name, about, clauses, from, field(at, "channel_descriptor", key, value), {
+      result: "segment.channel",
+      unchanged: true,
+    });
+  const from = "segment/pipe";
+  add("no_such_writer", "Its writer does not exist.", from, "writer", 2);
+  add("no_such_reader", "Its reader does not exist.", from, "reader", 0xffffffff);
+  add("to_itself", "Writer and reader are the same.", from, "reader", 0);
+  add("control_misaligned", "The control words are not aligned.", from, "control_offset", 576);
+  add("control_in_tables", "The control words are in the tables.", from, "control_offset", 384);
+  add("control_beyond", "The control words end behind the end.", from, "control_offset", 1024);
+  add("data_misaligned", "The byte area is not aligned.", from, "data_offset", 1088);
+  add("data_beyond", "The byte area ends behind the end.", from, "data_offset", 1152);
+  add("data_overflow", "Offset and size overflow to 128.", from, "data_offset", 0xffffff80);
+  add("control_short", "The control area is a byte short.", from, "control_size", 511);
+  add("control_overflow", "Offset and size overflow to 0.", from, "control_size", 0xfffffe00);
+  add("overlap_own", "The byte area lies in the control area.", from, "data_offset", 768);
+  const ring = "segment.check ring.capacity";
+  add("capacity_odd", "No power of two.", from, "data_size", 192 + 64 - 1, DESCRIPTOR, ring);
+  add("capacity_small", "Half the smallest ring.", from, "data_size", 128, DESCRIPTOR, ring);
+  add("capacity_zero", "No bytes at all.", from, "data_size", 0, DESCRIPTOR, ring);
+  add("capacity_most", "Above the largest.", from, "data_size", 0x80000000, DESCRIPTOR, ring);
+  add("start_odd", "A start between two frames.", from, "start", 8, DESCRIPTOR, "ring.start");
+  const second = descriptorAt(2, 1);
+  add("overlap_other", "Two rings share bytes.", "segment/two_rings", "data_offset", 1024, second);
+  const unknown = "segment.unknown_kind segment.check";
+  const odd = "segment/unknown_kind";
+  add("unknown_beyond", "It ends behind the end.", odd, "data_size", 385, DESCRIPTOR, unknown);
+  add("unknown_writer", "Its writer does not exist.", odd, "writer", 2, DESCRIPTOR, unknown);
+  add("unknown_misaligned", "It is not aligned.", odd, "data_offset", 700, DESCRIPTOR, unknown);
+}
+
+function addEndpoints(cases: Cases): void {
+  const taken = "segment.attach segment.check";
+  const { bytes } = pipe({ states: [VACANT, VACANT] });
+  const bell = (index: number): Expected => ({
+    offset: recordAt(index),
+    not: "00 00 00 00",
+    about: `bell of ${index}`,
+  });
+  cases.valid(
+    "attach_writer",
+    "Endpoint 0 is taken; its bell and that of its peer were rung.",
+    "segment.attach segment.state_change segment.state_ring segment.state_reason",
+    { ...attaching(bytes), role: "writer", channel: 0 },
+    { bytes: [stateIs(0, ATTACHED), stateIs(1, VACANT), bell(0), bell(1)] },
+  );
+  const words = [["attached", ATTACHED], ["closed", CLOSED], ["unknown", 9]] as const;
+  for (const [name, value] of words) {
+    cases.invalid(
+      `taken_${name}`,
+      `The endpoint is not vacant: its state is ${name}.`,
+      taken,
+      "segment/attach_writer",
+      field(recordAt(0), "endpoint_record", "state", value),
+      { result: "segment.endpoint", unchanged: true },
+    );
+  }
+}
+
+function addCreate(cases: Cases): void {
+  const { bytes } = buildSegment(PIPE);
+  const geometry = PIPE as NonNullable<Setting["geometry"]>;
+  const creating = (memory: Uint8Array, more: Partial<Setting> = {}): Setting => ({
+    kind: "create",
+    image: toImage(memory),
+    role: "segment",
+    geometry,
+    ...more,
+  });
+  const formatted = [{ offset: 0, hex: toHex(bytes.slice(0, 1024)), about: "up to the byte area" }];
+  const all =
+    "segment.claim segment.publish segment.place segment.size_limit ring.start ring.capacity";
+  cases.valid(
+    "create",
+    "Blank memory becomes the example of the chapter.",
+    `${all} segment.same_geometry`,
+    creating(new Uint8Array(1280)),
+    { result: "ok", bytes: formatted },
+  );
+  const garbage = new Uint8Array(1280).fill(0xee);
+  garbage.fill(0, 8, 12);
+  cases.valid(
+    "create_on_garbage",
+    "Blank means that `ready` is 0, whatever else stands there.",
+    "segment.claim segment.publish ring.start",
+    creating(garbage),
+    { result: "ok", bytes: formatted },
+  );
+  cases.valid(
+    "format_again",
+    "The only owner of memory formats it, whatever it holds.",
+    "segment.claim",
+    creating(new Uint8Array(1280).fill(0xee), { sole_owner: true }),
+    { result: "ok", bytes: formatted },
+  );
+  cases.invalid(
+    "create_too_small",
+    "The memory is smaller than the geometry takes.",
+    "segment.size_limit segment.place",
+    "segment/create",
+    member("image.size", 1152),
+    { result: "segment.size", unchanged: true },
+  );
+  cases.invalid(
+    "create_while_formatting",
+    "Another creator has claimed the memory, and has not finished.",
+    "segment.claim segment.publish",
+    "segment/create",
+    field(0, HEADER, "ready", 1),
+    { result: "segment.unready", unchanged: true },
+  );
+  addSameGeometry(cases, creating);
+}
+
+function addSameGeometry(
+  cases: Cases,
+  creating: (memory: Uint8Array, more?: Partial<Setting>) => Setting,
+): void {
+  const plan: SegmentPlan = {
+    endpoints: 3,
+    channels: [{ writer: 0, reader: 1, capacity: 256, label: 7, start: 16 }],
+  };
+  const memory = Uint8Array.of(...buildSegment(plan).bytes, ...new Uint8Array(1024));
+  const from = cases.valid(
+    "create_again",
+    "The other side came first, with the same geometry.",
+    "segment.same_geometry segment.claim",
+    creating(memory, { geometry: plan as NonNullable<Setting["geometry"]> }),
+    { result: "ok", unchanged: true },
+  );
+  const changes: [string, string, unknown][] = [
+    ["endpoints", "endpoints", 2],
+    ["writer", "channels.0.writer", 2],
+    ["reader", "channels.0.reader", 2],
+    ["capacity", "channels.0.capacity", 512],
+    ["label", "channels.0.label", 8],
+    ["start", "channels.0.start", 32],
+  ];
+  for (const [name, path, value] of changes) {
+    cases.invalid(
+      `create_other_${name}`,
+      `The other side came first, and its geometry differs: ${name}.`,
+      "segment.same_geometry",
+      from,
+      member(`geometry.${path}`, value),
+      { result: "segment.geometry", unchanged: true },
+    );
+  }
+}
+
+function addStates(cases: Cases): void {
+  const open = pipe({ frames: [whole("hi")] });
+  const hi = message({ codec: 1, text: "hi" });
+  const from = cases.valid(
+    "peer_attached",
+    "While the peer is attached, a reader that has read everything waits.",
+    "segment.state_invalid segment.state_reason",
+    reading(open),
+    { results: [drained([hi])], bytes: [stateIs(0, ATTACHED)] },
+  );
+  const add = (name: string, about: string, state: number, end: string, reason?: string) =>
+    cases.invalid(
+      name,
+      about,
+      end === "peer.closed" ? "segment.state_reason" : "segment.state_invalid segment.state_reason",
+      from,
+      field(recordAt(0), "endpoint_record", "state", state),
+      { results: [drained([hi], end, reason)], bytes: [stateIs(0, state)] },
+    );
+  add("closed_with_bits", "The bits above closed are ignored.", 0x123402, "peer.closed");
+  add("state_four", "No endpoint stores 4.", 4, "peer.failed", "segment.state");
+  add("state_255", "No endpoint stores 255.", 0x1ff, "peer.failed", "segment.state");
+  addFinalChange(cases);
+  addOwnState(cases);
+  addPrivate(cases);
+}
+
+function addFinalChange(cases: Cases): void {
+  const broken = pipe({ frames: [whole("hi")] });
+  const states = "segment.state_change segment.state_reason segment.state_ring ring.fault";
+  const operations = [
+    { set: [{ offset: recordAt(0), hex: "10 00 00 00" }, store(broken, "tail", 33)] },
+    { read: true } as const,
+  ];
+  const from = cases.valid(
+    "fault_marks_peer",
+    "A fault marks the peer, whose bell is rung.",
+    states,
+    reading(broken, { operations }),
+    {
+      results: ["ok", drained([], "ring.cursor")],
+      bytes: [
+        stateIs(0, failed("ring.cursor")),
+        { offset: recordAt(0), not: "10 00 00 00", about: "bell of 0" },
+      ],
+    },
+  );
+  cases.invalid(
+    "fault_after_close",
+    "The peer has closed already: its state stays, and its bell is rung all the same.",
+    states,
+    from,
+    field(recordAt(0), "endpoint_record", "state", CLOSED),
+    {
+      results: ["ok", drained([], "ring.cursor")],
+      bytes: [
+        stateIs(0, CLOSED),
+        { offset: recordAt(0), not: "10 00 00 00", about: "bell of 0" },
+      ],
+    },
+  );
+}
+
+function addOwnState(cases: Cases): void {
+  const own = recordAt(0) + 4;
+  const from = cases.valid(
+    "own_state",
+    "While the own state is what attaching stored, reading goes on.",
+    "segment.own_state",
+    reading(pipe({ frames: [whole("hi")] }), {
+      operations: [{ read: true }, { set: [{ offset: own + 128, hex: "01 00 00 00" }] }, {
+        read: true,
+      }],
+    }),
+    { results: [drained([message({ codec: 1, text: "hi" })]), "ok", drained([])] },
+  );
+  for (const [name, hex] of [["vacant", "00 00 00 00"], ["stray", "01 05 00 00"]] as const) {
+    cases.invalid(
+      `own_state_${name}`,
+      "The own state holds what this endpoint has not stored, and is not final.",
+      "segment.own_state",
+      from,
+      member("operations.1.set.0.hex", hex),
+      {
+        results: [drained([message({ codec: 1, text: "hi" })]), "ok", drained([], "pipe.failed")],
+      },
+    );
+  }
+  const write = cases.valid(
+    "close",
+    "An endpoint that closes goes from attached to closed.",
+    "segment.state_change pipe.close port.close",
+    writing(writersPipe(), {
+      operations: [{ set: [{ offset: own, hex: "01 00 00 00" }] }, { close: true }],
+    }),
+    { results: ["ok", "ok"], bytes: [stateIs(0, CLOSED)] },
+  );
+  cases.invalid(
+    "close_after_failure",
+    "An endpoint that was marked failed stays failed when it closes.",
+    "segment.state_change pipe.close port.close",
+    write,
+    member("operations.0.set.0.hex", "03 42 00 00"),
+    { results: ["ok", "ok"], bytes: [stateIs(0, failed("peer.terminated"))] },
+  );
+}
+
+function addPrivate(cases: Cases): void {
+  const offset = DESCRIPTOR + fieldOf("channel_descriptor", "data_offset").offset;
+  const operations = [{ set: [{ offset, hex: word(1088) }] }, { read: true } as const];
+  const from = cases.valid(
+    "changed_behind_attach",
+    "The descriptor changes once the reader has attached: it does not look there again.",
+    "segment.private",
+    reading(pipe({ frames: [whole("hi")] }), { operations }),
+    { results: ["ok", drained([message({ codec: 1, text: "hi" })])] },
+  );
+  cases.invalid(
+    "changed_before_attach",
+    "The same change before the reader attaches is found.",
+    "segment.private segment.check",
+    from,
+    field(DESCRIPTOR, "channel_descriptor", "data_offset", 1088),
+    { result: "segment.channel" },
+  );
+}

@@ -1,0 +1,149 @@
+/** The cases of `spec/wait.md`, as far as bytes can show it. @module */
+
+import {
+  bytesOf,
+  Cases,
+  controlIs,
+  drained,
+  member,
+  pipe,
+  reading,
+  store,
+  text,
+} from "./builder.ts";
+import { whole, writersPipe, writing } from "./builder.ts";
+import { word } from "./bytes.ts";
+import type { Operation } from "./case.ts";
+import { recordAt } from "./encode.ts";
+
+/** What the bell holds before the operation under test. */
+const BELL = 0x41;
+
+/** All cases of this noun. */
+export function waitCases(): Cases {
+  const cases = new Cases("wait");
+  addReaderWants(cases);
+  addWriterWants(cases);
+  addDisarm(cases);
+  return cases;
+}
+
+function addReaderWants(cases: Cases): void {
+  const plan = writersPipe({ start: 0xffffffe0 });
+  const bell = recordAt(1);
+  const operations: Operation[] = [
+    { set: [store(plan, "reader_wants", 0xfffffff1), { offset: bell, hex: word(BELL) }] },
+    { write: { text: "hello" } },
+  ];
+  const clauses = "wait.exchange wait.ring";
+  const from = cases.valid(
+    "reader_rung",
+    "`tail` reaches what the reader asks for, across 2^32: the bell is rung once.",
+    clauses,
+    writing(plan, { operations }),
+    {
+      results: ["ok", "ok"],
+      bytes: [
+        controlIs(plan, "reader_wants", 0),
+        { offset: bell, hex: word(BELL + 1), about: "bell of 1" },
+      ],
+    },
+  );
+  for (const [name, wants] of [["later", 0x11], ["far", 0x7ffffff1]] as const) {
+    cases.invalid(
+      `reader_${name}`,
+      "The reader asks for a position that `tail` has not reached.",
+      clauses,
+      from,
+      member("operations.0.set.0.hex", word(wants)),
+      {
+        results: ["ok", "ok"],
+        bytes: [
+          controlIs(plan, "reader_wants", wants),
+          { offset: bell, hex: word(BELL), about: "bell of 1" },
+        ],
+      },
+    );
+  }
+  cases.invalid(
+    "reader_awake",
+    "The reader asks for nothing.",
+    clauses,
+    from,
+    member("operations.0.set.0.hex", word(0)),
+    {
+      results: ["ok", "ok"],
+      bytes: [
+        controlIs(plan, "reader_wants", 0),
+        { offset: bell, hex: word(BELL), about: "bell of 1" },
+      ],
+    },
+  );
+}
+
+function addWriterWants(cases: Cases): void {
+  const plan = pipe({ frames: [whole("hello"), whole("hello")] });
+  const bell = recordAt(0);
+  const hello = [text("hello"), text("hello")];
+  const operations: Operation[] = [
+    { set: [store(plan, "writer_wants", 33), { offset: bell, hex: word(BELL) }] },
+    { read: true },
+  ];
+  const from = cases.valid(
+    "writer_rung",
+    "`head` reaches what the writer asks for: the bell is rung once.",
+    "wait.exchange wait.ring ring.release_all",
+    reading(plan, { operations }),
+    {
+      results: ["ok", drained(hello)],
+      bytes: [
+        controlIs(plan, "writer_wants", 0),
+        { offset: bell, hex: word(BELL + 1), about: "bell of 0" },
+      ],
+    },
+  );
+  cases.invalid(
+    "writer_later",
+    "The writer asks for a position that `head` does not reach.",
+    "wait.exchange wait.ring",
+    from,
+    member("operations.0.set.0.hex", word(81)),
+    {
+      results: ["ok", drained(hello)],
+      bytes: [
+        controlIs(plan, "writer_wants", 81),
+        { offset: bell, hex: word(BELL), about: "bell of 0" },
+      ],
+    },
+  );
+}
+
+function addDisarm(cases: Cases): void {
+  const plan = writersPipe();
+  const operations: Operation[] = [
+    { write: bytesOf(112) },
+    { write: bytesOf(64) },
+    { write: bytesOf(64), wait: true },
+  ];
+  const from = cases.valid(
+    "disarm_writer",
+    "A write that waited in vain has taken its request back.",
+    "wait.disarm ring.publish_all",
+    writing(plan, { operations }),
+    {
+      results: ["ok", "ok", "wait.timeout"],
+      bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 208)],
+    },
+  );
+  cases.invalid(
+    "no_wait",
+    "A write for which there is room does not wait.",
+    "wait.disarm ring.publish_all",
+    from,
+    member("operations.2.write.hex", ""),
+    {
+      results: ["ok", "ok", "ok"],
+      bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 224)],
+    },
+  );
+}

@@ -1,0 +1,193 @@
+/**
+ * The reference reader: takes everything out of a ring or a mailbox, as strictly as the chapters
+ * allow. It is the peer of a writer under test, and finds what no reader would: fields that a
+ * writer must leave 0, pads where none is needed.
+ *
+ * @module
+ */
+
+import { number, toHex, word } from "./bytes.ts";
+import type { Drained, Item, MessageCase } from "./case.ts";
+import { CANCEL, extentOf, FIRST, kindOf, LAST, put, WHOLE } from "./encode.ts";
+import { fieldOf, sizeOf, valueOf } from "./layout.ts";
+
+/** Where a ring lies. */
+export interface RingPlace {
+  control: number;
+  data: number;
+  capacity: number;
+  start: number;
+}
+
+/** A value of a structure in memory. */
+export function get(bytes: Uint8Array, at: number, structure: string, field: string): number {
+  const { offset, size } = fieldOf(structure, field);
+  return number(bytes.subarray(at + offset, at + offset + size));
+}
+
+/** Reads the descriptor of a ring. */
+export function ringPlace(bytes: Uint8Array, at: number): RingPlace {
+  const load = (field: string) => get(bytes, at, "channel_descriptor", field);
+  return {
+    control: load("control_offset"),
+    data: load("data_offset"),
+    capacity: load("data_size"),
+    start: load("start"),
+  };
+}
+
+interface Frame {
+  at: number;
+  size: number;
+  kind: number;
+  flags: number;
+  codec: number;
+  tag: number;
+  time: number;
+}
+
+/** Reads a ring that one writer fills. */
+export class RingTaker {
+  readonly #bytes: Uint8Array;
+  readonly #place: RingPlace;
+  #head: number;
+  #first: Frame | undefined;
+  #total = 0;
+  #parts: number[] = [];
+  #ended = false;
+
+  constructor(bytes: Uint8Array, place: RingPlace) {
+    this.#bytes = bytes;
+    this.#place = place;
+    this.#head = place.start;
+  }
+
+  /** Takes all that is published and stores `head`. Throws where the writer broke a rule. */
+  take(): Drained {
+    const { control } = this.#place;
+    const tail = get(this.#bytes, control, "ring_control", "tail");
+    const items: Item[] = [];
+    while (this.#head !== tail) {
+      if (this.#ended) throw new Error("[pipe.end] a frame stands behind `end`");
+      const item = this.#frame((tail - this.#head + 2 ** 32) % 2 ** 32);
+      if (item !== undefined) items.push(item);
+    }
+    put(this.#bytes, control, "ring_control", "head", this.#head);
+    return { items, end: this.#ended ? "ended" : "nothing" };
+  }
+
+  #frame(available: number): Item | undefined {
+    const { data, capacity } = this.#place;
+    const place = this.#head % capacity;
+    const at = data + place;
+    const load = (field: string) => get(this.#bytes, at, "frame_header", field);
+    const frame: Frame = {
+      at,
+      size: load("size"),
+      kind: load("kind"),
+      flags: load("flags"),
+      codec: load("codec"),
+      tag: load("tag"),
+      time: load("time"),
+    };
+    const extent = extentOf(frame.size);
+    const toEnd = capacity - place;
+    expect(load("reserved") === 0, "frame.header", "the reserved byte is not 0");
+    expect(extent <= available, "ring.publish", "a frame reaches beyond `tail`");
+    expect(extent <= toEnd, "frame.extent", "a frame reaches beyond the byte area");
+    this.#head = (this.#head + extent) % 2 ** 32;
+    const { flags, codec, tag, time } = frame;
+    if (frame.kind === kindOf("pad")) {
+      expect(flags + codec + tag + time === 0, "frame.pad", "a pad has fields that are not 0");
+      expect(extent === toEnd, "frame.pad", "a pad does not reach the end of the byte area");
+      return undefined;
+    }
+    expect(extent <= capacity / 2, "frame.extent", "a frame is above half the capacity");
+    if (frame.kind === kindOf("end")) {
+      expect(frame.size + flags + codec + tag + time === 0, "frame.end", "`end` is not all 0");
+      this.#ended = true;
+      return this.#first === undefined ? undefined : { report: "message.truncated" };
+    }
+    return this.#message(frame);
+  }
+
+  #message(frame: Frame): Item | undefined {
+    const first = this.#first;
+    const payload = [...this.#bytes.subarray(frame.at + 16, frame.at + 16 + frame.size)];
+    if (frame.flags === WHOLE) {
+      expect(first === undefined, "frame.contiguous", "a message stands inside another");
+      return toMessage(frame, payload);
+    }
+    expect(frame.codec !== valueOf("codec", "json_batch"), "frame.batch_whole", "a batch is cut");
+    if (frame.flags === FIRST) {
+      expect(first === undefined, "frame.multipart", "`first` inside a message");
+      expect(frame.size >= sizeOf("message_preamble"), "frame.preamble", "it is missing");
+      this.#total = get(this.#bytes, frame.at + 16, "message_preamble", "total");
+      const reserved = get(this.#bytes, frame.at + 16, "message_preamble", "reserved");
+      expect(reserved === 0, "frame.preamble", "its reserved bytes are not 0");
+      this.#parts = payload.slice(sizeOf("message_preamble"));
+      this.#first = frame;
+      return undefined;
+    }
+    expect(first !== undefined, "frame.multipart", "a message begins without `first`");
+    const same = first.kind === frame.kind && first.codec === frame.codec &&
+      first.tag === frame.tag;
+    expect(same, "frame.multipart", "kind, codec or tag differ from those of the first frame");
+    if (frame.flags === LAST + CANCEL) {
+      expect(frame.size === 0, "frame.cancel", "a cancel has a payload");
+      this.#first = undefined;
+      return { report: "message.cancelled" };
+    }
+    expect(frame.flags === 0 || frame.flags === LAST, "frame.multipart", "impossible flags");
+    expect(frame.size > 0, "frame.part", "a part is empty");
+    this.#parts.push(...payload);
+    if (frame.flags === 0) return undefined;
+    expect(this.#parts.length === this.#total, "frame.preamble", "`total` is not the sum");
+    this.#first = undefined;
+    return toMessage(frame, this.#parts);
+  }
+}
+
+/** Reads a mailbox that one writer fills: its payloads, whole. */
+export class MailboxTaker {
+  readonly #bytes: Uint8Array;
+  #parts: number[] = [];
+  #count = 0;
+  #index = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** Takes the part that is there, if there is one. */
+  take(): Drained {
+    const load = (field: string) => get(this.#bytes, 0, "mailbox_header", field);
+    const signal = load("signal");
+    if (signal === 0) return { items: [], end: "nothing" };
+    expect(signal === 1, "mailbox.signal_exchange", `signal is ${word(signal)}`);
+    const [length, count, index] = [load("length"), load("part_count"), load("part_index")];
+    expect(length >= 1 && length <= this.#bytes.length - 32, "mailbox.parts", "bad length");
+    expect(index === this.#index, "mailbox.parts", `part ${index}, not ${this.#index}`);
+    if (index === 0) this.#count = count;
+    expect(count === this.#count && index < count, "mailbox.parts", `part_count is ${count}`);
+    this.#parts.push(...this.#bytes.subarray(32, 32 + length));
+    put(this.#bytes, 0, "mailbox_header", "signal", 0);
+    this.#index = (index + 1) % count;
+    if (this.#index > 0) return { items: [], end: "nothing" };
+    const values = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(
+      Uint8Array.from(this.#parts),
+    ));
+    this.#parts = [];
+    expect(Array.isArray(values) && values.length > 0, "mailbox.payload", "no array of messages");
+    const items = values.map((json: unknown) => ({ kind: 1, codec: 2, tag: 0, json }));
+    return { items, end: "nothing" };
+  }
+}
+
+function toMessage({ kind, codec, tag }: Frame, payload: number[]): MessageCase {
+  return { kind, codec, tag, hex: toHex(Uint8Array.from(payload)) };
+}
+
+function expect(good: boolean, clause: string, fact: string): asserts good {
+  if (!good) throw new Error(`[${clause}] ${fact}`);
+}

@@ -1,0 +1,109 @@
+/**
+ * Which duties of the specification the static cases show, and which they cannot.
+ *
+ * @module
+ */
+
+import { type Clause, readClauses } from "../../tools/clauses.ts";
+import { type Case, isInvalid } from "../reference/case.ts";
+
+/** A duty that no static case can show, and why. */
+export interface Exception {
+  clause: string;
+  reason: string;
+}
+
+/** The numbers of a report, and what is wrong. */
+export interface Coverage {
+  problems: string[];
+  must: number;
+  covered: number;
+  excepted: number;
+}
+
+/** All clauses of the chapters. */
+export function loadClauses(): Clause[] {
+  const folder = new URL("../../spec/", import.meta.url);
+  const names = [...Deno.readDirSync(folder)].map(({ name }) => name);
+  return names.filter((name) => name.endsWith(".md")).sort().flatMap((name) =>
+    readClauses({ path: `spec/${name}`, text: Deno.readTextFileSync(new URL(name, folder)) })
+      .clauses
+  );
+}
+
+/** The exceptions as they are checked in. */
+export function loadExceptions(): Exception[] {
+  return loadFile().exceptions;
+}
+
+/** The reason codes that no static case can show. */
+export function loadReasonExceptions(): string[] {
+  return loadFile().reason_codes.map(({ code }) => code);
+}
+
+function loadFile(): { exceptions: Exception[]; reason_codes: { code: string }[] } {
+  const file = new URL("../exceptions.json", import.meta.url);
+  return JSON.parse(Deno.readTextFileSync(file));
+}
+
+/** Each MUST needs a valid and an invalid case, or else an exception; and never both. */
+export function cover(
+  clauses: readonly Clause[],
+  cases: Iterable<Case>,
+  exceptions: readonly Exception[],
+): Coverage {
+  const problems: string[] = [];
+  const known = new Set(clauses.map(({ id }) => id));
+  const valid = new Set<string>();
+  const invalid = new Set<string>();
+  for (const entry of cases) {
+    for (const id of entry.clauses) {
+      if (!known.has(id)) problems.push(`${entry.id}: [${id}] is no clause`);
+      (isInvalid(entry) ? invalid : valid).add(id);
+    }
+  }
+  const excepted = new Set<string>();
+  for (const { clause } of exceptions) {
+    if (!known.has(clause)) problems.push(`exceptions.json: [${clause}] is no clause`);
+    if (excepted.has(clause)) problems.push(`exceptions.json: [${clause}] stands there twice`);
+    excepted.add(clause);
+  }
+  const must = clauses.filter(({ keyword }) => keyword.startsWith("MUST"));
+  const duties = new Set(must.map(({ id }) => id));
+  for (const clause of excepted) {
+    if (known.has(clause) && !duties.has(clause)) {
+      problems.push(`exceptions.json: [${clause}] is no MUST`);
+    }
+  }
+  let covered = 0;
+  for (const { id } of must) {
+    const shown = valid.has(id) && invalid.has(id);
+    if (shown) covered++;
+    if (shown && excepted.has(id)) {
+      problems.push(`exceptions.json: [${id}] has become unnecessary`);
+    }
+    if (shown || excepted.has(id)) continue;
+    const missing = ["valid", "invalid"].filter((kind) =>
+      !(kind === "valid" ? valid : invalid).has(id)
+    );
+    problems.push(`[${id}] has no ${missing.join(" and no ")} case, and no exception`);
+  }
+  return { problems, must: must.length, covered, excepted: excepted.size };
+}
+
+/** The reason codes that an expectation names. */
+export function reasonsIn(cases: Iterable<Case>): Set<string> {
+  const found = new Set<string>();
+  for (const { expect } of cases) {
+    const results = [expect.result ?? "ok", ...expect.results ?? []];
+    for (const result of results) {
+      if (typeof result === "string") found.add(result);
+      else {
+        found.add(result.end);
+        if (result.reason !== undefined) found.add(result.reason);
+        for (const item of result.items) if ("report" in item) found.add(item.report);
+      }
+    }
+  }
+  return found;
+}

@@ -1,0 +1,180 @@
+/**
+ * Runs a case against an implementation and says in what it differs from what must come. All
+ * expectations are interpreted here, whatever the implementation is written in.
+ *
+ * @module
+ */
+
+import { fromHex, toHex } from "../reference/bytes.ts";
+import type { Drained, Expected, Item, MessageCase, Operation } from "../reference/case.ts";
+import type { Payload, Result, Setting } from "../reference/case.ts";
+import { get, MailboxTaker, ringPlace, RingTaker } from "../reference/decode.ts";
+import { descriptorAt } from "../reference/encode.ts";
+import type { Resolved } from "./load.ts";
+
+/** An implementation, as far as the static cases need it. */
+export interface Testee {
+  name: string;
+  /**
+   * Why it does not run a case: something that it does not offer, not a failure. `reports` are the
+   * codes that the case wants to see.
+   */
+  declines(setting: Setting, reports: string[]): string | undefined;
+  /** Puts the image into memory of its own, and attaches or creates. */
+  open(setting: Setting, image: Uint8Array): Opened;
+}
+
+/** What came of attaching: `ok` with a session, where the role has one, or a reason code. */
+export interface Opened {
+  memory: Uint8Array;
+  result: string;
+  session?: Session;
+}
+
+/** An endpoint that was attached. Each call gives `ok`, `full` or a reason code. */
+export interface Session {
+  /** One thing that a read gives, or how it ended. */
+  read(): { item: Item } | { end: string; reason?: string };
+  write(payload: Uint8Array, message: MessageCase, wait: boolean): string;
+  claim(payload: Uint8Array, message: MessageCase, size: number, abandon: boolean): string;
+  /** Goes on with a write that timed out. */
+  resume(): string;
+  publish(): string;
+  end(): string;
+  close(): string;
+}
+
+/** More messages than any case has: a testee that never stops fails and does not hang. */
+const ITEMS_MAX = 1000;
+
+/** The codes that a case wants to see reported. */
+export function reportsOf({ expect }: Resolved): string[] {
+  const items = (expect.results ?? []).flatMap((result) =>
+    typeof result === "string" ? [] : result.items
+  );
+  return items.flatMap((item) => "report" in item ? [item.report] : []);
+}
+
+/** Runs a case; the lines say what differs. */
+export function runCase({ setting, memory: image, expect }: Resolved, testee: Testee): string[] {
+  const { memory, result, session } = testee.open(setting, image);
+  const must = expect.result ?? "ok";
+  if (result !== must) return [`attaching gave ${result}, not ${must}`];
+  const problems: string[] = [];
+  try {
+    const operations = session === undefined ? [] : setting.operations ?? [];
+    const taker = operations.some((operation) => "take" in operation)
+      ? makeTaker(setting, memory)
+      : undefined;
+    operations.forEach((operation, index) => {
+      const got = perform(operation, session!, memory, taker);
+      const fact = compare(got, expect.results?.[index] ?? "ok");
+      if (fact === undefined) return;
+      problems.push(`operation ${index}, ${Object.keys(operation)[0]}: ${fact}`);
+    });
+    // Before the session is closed, which changes states and bells.
+    problems.push(...compareBytes(memory, expect.bytes ?? []));
+    if (expect.unchanged) problems.push(...compareAll(memory, image));
+  } finally {
+    session?.close();
+  }
+  return problems;
+}
+
+function perform(
+  operation: Operation,
+  session: Session,
+  memory: Uint8Array,
+  taker: { take(): Drained } | undefined,
+): Result {
+  if ("read" in operation) return drain(session);
+  if ("write" in operation) {
+    return session.write(toBytes(operation.write), toMessage(operation.write), !!operation.wait);
+  }
+  if ("claim" in operation) {
+    const { claim, size, abandon = false } = operation;
+    return session.claim(toBytes(claim), toMessage(claim), size, abandon);
+  }
+  if ("resume" in operation) return session.resume();
+  if ("publish" in operation) return session.publish();
+  if ("end" in operation) return session.end();
+  if ("close" in operation) return session.close();
+  if ("set" in operation) {
+    for (const { offset, hex } of operation.set) memory.set(fromHex(hex), offset);
+    return "ok";
+  }
+  return taker!.take();
+}
+
+/** Reads until there is nothing more; what ended it must come again when asked again. */
+function drain(session: Session): Drained {
+  const items: Item[] = [];
+  for (;;) {
+    const first = session.read();
+    if ("item" in first) {
+      items.push(first.item);
+      if (items.length > ITEMS_MAX) return { items: [], end: "reads for ever" };
+      continue;
+    }
+    const again = session.read();
+    if (JSON.stringify(first) !== JSON.stringify(again)) {
+      return { items, end: `${JSON.stringify(first)}, and then ${JSON.stringify(again)}` };
+    }
+    return { items, ...first };
+  }
+}
+
+/** The kit as the reader of what the testee writes. */
+function makeTaker(setting: Setting, memory: Uint8Array): { take(): Drained } {
+  if (setting.role === "mailbox_writer") return new MailboxTaker(memory);
+  const endpoints = get(memory, 0, "segment_header", "endpoint_count");
+  const place = ringPlace(memory, descriptorAt(endpoints, setting.channel ?? 0));
+  return new RingTaker(memory, place);
+}
+
+function toBytes(payload: Payload): Uint8Array {
+  if (payload.hex !== undefined) return fromHex(payload.hex);
+  const text = payload.text ?? JSON.stringify(payload.json);
+  return new TextEncoder().encode(text);
+}
+
+function toMessage({ kind = 1, codec = 0, tag = 0 }: Payload): MessageCase {
+  return { kind, codec, tag };
+}
+
+/** Says how a result differs, or nothing. */
+function compare(got: Result, must: Result): string | undefined {
+  const [a, b] = [normal(got), normal(must)].map((value) => JSON.stringify(value));
+  // A reason is compared only where the case states one.
+  return a === b ? undefined : `gave ${a}, not ${b}`;
+
+  function normal(result: Result): unknown {
+    if (typeof result === "string") return result;
+    const { items, end, reason } = result;
+    const stated = typeof must === "object" && must.reason !== undefined;
+    return { items: items.map(normalItem), end, ...(stated && { reason }) };
+  }
+}
+
+/** Text and bytes are the same bytes; JSON values are compared as values, their keys in order. */
+function normalItem(item: Item): unknown {
+  if ("report" in item) return item;
+  const { kind, codec, tag, json } = item;
+  if (json !== undefined) return { kind, codec, tag, json };
+  return { kind, codec, tag, hex: toHex(toBytes(item)) };
+}
+
+function compareBytes(memory: Uint8Array, expected: Expected[]): string[] {
+  return expected.flatMap(({ offset, hex, not, about }) => {
+    const size = fromHex((hex ?? not) as string).length;
+    const got = toHex(memory.slice(offset, offset + size));
+    const good = hex === undefined ? got !== toHex(fromHex(not!)) : got === toHex(fromHex(hex));
+    const must = hex ?? `other than ${not}`;
+    return good ? [] : [`bytes at ${offset}${about ? ` (${about})` : ""}: ${got}, not ${must}`];
+  });
+}
+
+function compareAll(memory: Uint8Array, image: Uint8Array): string[] {
+  const at = image.findIndex((byte, index) => byte !== memory[index]);
+  return at < 0 ? [] : [`byte ${at} has changed to ${toHex(memory.slice(at, at + 1))}`];
+}

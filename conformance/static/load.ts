@@ -1,0 +1,101 @@
+/**
+ * The cases as they are checked in, and what each of them means once a changed one has taken over
+ * everything else from the valid case that it names.
+ *
+ * @module
+ */
+
+import { fromHex, fromImage, toHex } from "../reference/bytes.ts";
+import {
+  type Case,
+  type CaseFile,
+  type Expectation,
+  type InvalidCase,
+  isInvalid,
+  type Setting,
+  type ValidCase,
+} from "../reference/case.ts";
+import { get } from "../reference/decode.ts";
+import { fieldOf, sizeOf } from "../reference/layout.ts";
+
+/** A case that can be run. */
+export interface Resolved {
+  id: string;
+  setting: Setting;
+  memory: Uint8Array;
+  expect: Expectation;
+}
+
+const FOLDER = new URL("../cases/", import.meta.url);
+
+/** All files of cases, in the order of their names. */
+export function loadFiles(): CaseFile[] {
+  const names = [...Deno.readDirSync(FOLDER)].map(({ name }) => name);
+  return names.filter((name) => name.endsWith(".json")).sort()
+    .map((name) => JSON.parse(Deno.readTextFileSync(new URL(name, FOLDER))));
+}
+
+/** All cases by their ids. */
+export function loadCases(): Map<string, Case> {
+  const cases = loadFiles().flatMap((file) => file.cases);
+  return new Map(cases.map((entry) => [entry.id, entry]));
+}
+
+/** The valid case that a case is, or comes from. */
+export function baseOf(entry: Case, cases: Map<string, Case>): ValidCase {
+  if (!isInvalid(entry)) return entry;
+  const base = cases.get(entry.from);
+  if (base === undefined) throw new Error(`${entry.id}: there is no case ${entry.from}`);
+  if (isInvalid(base)) throw new Error(`${entry.id}: ${entry.from} is no valid case`);
+  return base;
+}
+
+/** Turns a case into what is to be run. Throws where its change is none, or not within a field. */
+export function resolve(entry: Case, cases: Map<string, Case>): Resolved {
+  const { id: _, about: __, clauses: ___, expect: ____, ...setting } = structuredClone(
+    baseOf(entry, cases),
+  );
+  const memory = fromImage(setting.image);
+  if (!isInvalid(entry)) return { id: entry.id, setting, memory, expect: entry.expect };
+  const { change } = entry;
+  if ("member" in change) {
+    changeMember(entry.id, setting, change.member, change.value);
+    return { id: entry.id, setting, memory: fromImage(setting.image), expect: entry.expect };
+  }
+  changeBytes(entry.id, memory, change);
+  return { id: entry.id, setting, memory, expect: entry.expect };
+}
+
+/** Replaces one member, given by its path. */
+function changeMember(id: string, setting: Setting, path: string, value: unknown): void {
+  const keys = path.split(".");
+  const last = keys.pop() as string;
+  let target = setting as unknown as Record<string, unknown>;
+  for (const key of keys) target = target[key] as Record<string, unknown>;
+  if (target === undefined) throw new Error(`${id}: there is no member ${path}`);
+  if (JSON.stringify(target[last]) === JSON.stringify(value)) throw new Error(`${id}: no change`);
+  target[last] = value;
+}
+
+/** Replaces one field of a structure, or the first bytes of a payload. */
+function changeBytes(
+  id: string,
+  memory: Uint8Array,
+  { at, structure, field, hex }: Extract<InvalidCase["change"], { at: number }>,
+): void {
+  const bytes = fromHex(hex);
+  let place = { offset: sizeOf(structure), size: 0 };
+  if (field === "payload") {
+    const size = structure === "frame_header" ? "size" : "length";
+    place.size = get(memory, at, structure, size);
+    if (bytes.length > place.size) throw new Error(`${id}: the change is beyond the payload`);
+  } else {
+    place = fieldOf(structure, field);
+    if (bytes.length !== place.size) throw new Error(`${id}: the change is not one field`);
+  }
+  const offset = at + place.offset;
+  if (offset + bytes.length > memory.length) throw new Error(`${id}: beyond the memory`);
+  const before = toHex(memory.slice(offset, offset + bytes.length));
+  if (before === toHex(bytes)) throw new Error(`${id}: the change changes nothing`);
+  memory.set(bytes, offset);
+}
