@@ -27,6 +27,7 @@ function steps(paths: string[]): Step[] {
     { name: "types", command: deno("check", ".") },
     { name: "generated files", command: deno("run", "-A", "tools/generate.ts", "--check") },
     { name: "clauses and links", command: deno("run", "-A", "tools/clauses.ts") },
+    { name: "cases of clauses", command: deno("test", "-A", "conformance/coverage_test.ts") },
     { name: "house rules", command: deno("test", "-A", "tools/tidy_test.ts") },
   ];
 }
