@@ -1,5 +1,7 @@
 // What the demo streams: a file of the user's, or one composed from the files of the repository.
 
+import { Random } from "../../conformance/interop/workload.ts";
+
 /** Where the bytes come from; a plain object, so that a worker can be told by `postMessage`. */
 export type Source =
   | { readonly kind: "file"; readonly path: string; readonly size: number }
@@ -76,7 +78,7 @@ export class SourceReader {
 export class SizePlan {
   static readonly #burst = 48;
   static readonly #round = 56;
-  #state = 0x6d696c6c;
+  readonly #random = new Random(0x6d696c6c);
   #index = 0;
 
   /** Whether the next message belongs to a burst. */
@@ -87,7 +89,7 @@ export class SizePlan {
   /** Returns the next size in bytes. */
   next(): number {
     const place = this.#index++ % SizePlan.#round;
-    if (place < SizePlan.#burst) return 1 + this.#random() % 240;
+    if (place < SizePlan.#burst) return 1 + this.#random.next() % 240;
     if (place < SizePlan.#round - 1) return this.#power(8, 16);
     // Above the largest frame now and then, so that messages of many frames occur.
     return this.#power(17, 20);
@@ -95,17 +97,7 @@ export class SizePlan {
 
   /** A size between 2^low and 2^high, every order of magnitude equally likely. */
   #power(low: number, high: number): number {
-    const exponent = low + (high - low) * (this.#random() / 2 ** 32);
+    const exponent = low + (high - low) * (this.#random.next() / 2 ** 32);
     return Math.min(2 ** 20, Math.round(2 ** exponent));
-  }
-
-  /** Marsaglia's xorshift32: enough for sizes, and the same everywhere. */
-  #random(): number {
-    let x = this.#state;
-    x ^= x << 13;
-    x ^= x >>> 17;
-    x ^= x << 5;
-    this.#state = x;
-    return x >>> 0;
   }
 }
