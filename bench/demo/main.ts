@@ -1,9 +1,9 @@
 // The main job, end to end: a file goes from a TypeScript worker to a Zig WebAssembly worker and
 // back, over one port in one shared memory, both sides blocking. This thread only shows progress.
 
-import { fileURLToPath } from "node:url";
 import { portGeometry, segmentSize as sizeOf } from "../../impl-ts/src/mod.ts";
-import { endOnSignals, run } from "../../tools/run.ts";
+import { endOnSignals } from "../../tools/run.ts";
+import { buildWasmWorker } from "../../tools/wasm_worker.ts";
 import { type Arguments, readArguments, USAGE, UsageError } from "./arguments.ts";
 import { bytes, microseconds, ProgressBar, showStep, table } from "./display.ts";
 import {
@@ -22,7 +22,6 @@ import { composedSource, fileSource, type Source } from "./source.ts";
 
 const root = new URL("../../", import.meta.url);
 const DEFAULT_SIZE = 16_000_000;
-const BUILD_TIMEOUT_MS = 10 * 60_000;
 const PAGE = 65_536;
 /** Memory of the Zig worker below the segment: stack, and two messages of the largest size. */
 const WORKER_PAGES = 64;
@@ -42,7 +41,9 @@ async function demo(args: readonly string[]): Promise<number> {
       return 0;
     }
     const source = openSource(wanted);
-    return show(await stream(source, await buildWorker(), wanted.corrupt), source);
+    showStep("Building the Zig worker (the first time takes about a minute) ...");
+    const module = await buildWasmWorker("demo");
+    return show(await stream(source, module, wanted.corrupt), source);
   } catch (error) {
     console.error(`demo: ${(error as Error).message}`);
     return error instanceof UsageError ? 2 : 1;
@@ -56,18 +57,6 @@ function openSource({ path }: Arguments): Source {
   } catch (error) {
     throw new UsageError(`Cannot read ${path}: ${(error as Error).message}`);
   }
-}
-
-/** Builds the Zig worker, which Zig's cache makes a matter of milliseconds from the second time. */
-async function buildWorker(): Promise<WebAssembly.Module> {
-  showStep("Building the Zig worker (the first time takes about a minute) ...");
-  const cwd = fileURLToPath(root);
-  const options = { cwd, timeoutMs: BUILD_TIMEOUT_MS, echo: false };
-  const { code, output } = await run(["zig", "build", "demo"], options);
-  if (code !== 0) throw new Error(`zig build demo failed:\n${output}`);
-  return await WebAssembly.compile(
-    await Deno.readFile(new URL("zig-out/bin/demo_worker.wasm", root)),
-  );
 }
 
 /** Starts both workers on one memory and waits for their reports, drawing the bar meanwhile. */

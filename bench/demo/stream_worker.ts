@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { Port } from "../../impl-ts/src/mod.ts";
+import { scope } from "../../tools/worker_scope.ts";
 import { percentile } from "./display.ts";
 import {
   CAPACITY,
@@ -15,7 +16,6 @@ import {
   type Transfer,
 } from "./protocol.ts";
 import { SizePlan, SourceReader } from "./source.ts";
-import { scope } from "./worker_scope.ts";
 
 const MIB = 1 << 20;
 const CODEC_BYTES = 0;
@@ -57,10 +57,11 @@ async function run(order: StreamOrder): Promise<StreamReport> {
   greet(port);
   const streamed = stream(port, order);
   Atomics.store(new Int32Array(order.progress), PROGRESS.streamed, 1);
-  const { wakes, wakesElided, parks } = port.stats;
   const toZig = sendLarge(port);
   const fromZig = receiveLarge(port);
   const echo = measureEcho(port);
+  // Of the whole run, as the Zig worker counts too.
+  const { wakes, wakesElided, parks } = port.stats;
   port.end();
   if (port.read(PATIENCE) !== undefined || !port.ended) throw new Error("The stream did not end");
   port.close();

@@ -1,8 +1,8 @@
 // Hosts the Zig side of the demo: one WebAssembly instance that blocks in `serve` until the stream
 // ends. Afterwards this worker echoes over the runtime's own channel, for comparison.
 
+import { scope } from "../../tools/worker_scope.ts";
 import type { Note, ServeOrder } from "./protocol.ts";
-import { scope } from "./worker_scope.ts";
 
 /** A waiting worker may keep a processor busy only where the other side has one of its own. */
 const SPIN_US = navigator.hardwareConcurrency > 1 ? 50 : 0;

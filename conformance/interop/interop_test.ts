@@ -3,6 +3,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { portGeometry, Segment, segmentSize } from "../../impl-ts/src/mod.ts";
+import { buildWasmWorker } from "../../tools/wasm_worker.ts";
 import type { Answer, Language, Order, Role } from "./order.ts";
 
 const PAGE = 65_536;
@@ -44,7 +45,7 @@ const pairs: [string, End, End][] = [
   ["TypeScript to TypeScript and back", end("typescript", "drive"), end("typescript", "echo")],
 ];
 
-const module = await buildZigWorker();
+const module = await buildWasmWorker("interop");
 
 for (const [name, first, second] of pairs) {
   for (const setting of settings) {
@@ -113,14 +114,4 @@ async function perform({ language }: End, order: Order): Promise<Answer> {
     clearTimeout(timer);
     worker.terminate();
   }
-}
-
-async function buildZigWorker(): Promise<WebAssembly.Module> {
-  const root = new URL("../../", import.meta.url);
-  const command = new Deno.Command("zig", { args: ["build", "interop"], cwd: root });
-  const { success, stderr } = await command.output();
-  if (!success) throw new Error(`zig build interop failed:\n${new TextDecoder().decode(stderr)}`);
-  return new WebAssembly.Module(
-    await Deno.readFile(new URL("zig-out/bin/interop_worker.wasm", root)),
-  );
 }

@@ -1,15 +1,11 @@
 // The TypeScript side of the interop tests; `worker.zig` is the other one.
 
 import { Port } from "../../impl-ts/src/mod.ts";
+import { scope } from "../../tools/worker_scope.ts";
 import type { Answer, Order } from "./order.ts";
 import { faultOf, fill, Workload } from "./workload.ts";
 
-const scope = globalThis as unknown as {
-  onmessage: ((event: MessageEvent<Order>) => void) | null;
-  postMessage(answer: Answer): void;
-};
-
-scope.onmessage = ({ data: order }) => {
+scope.onmessage = ({ data: order }: MessageEvent<Order>) => {
   let port: Port | undefined;
   let fault: string;
   try {
@@ -20,7 +16,8 @@ scope.onmessage = ({ data: order }) => {
   } catch (error) {
     fault = `${(error as Error).name}: ${(error as Error).message}`;
   }
-  scope.postMessage({ fault, parks: port?.stats.parks ?? 0 });
+  const answer: Answer = { fault, parks: port?.stats.parks ?? 0 };
+  scope.postMessage(answer);
   port?.close();
 };
 

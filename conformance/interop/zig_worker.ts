@@ -1,5 +1,6 @@
 // Hosts the Zig side of the interop tests: one instance of `worker.zig` that blocks in its calls.
 
+import { scope } from "../../tools/worker_scope.ts";
 import type { Answer, Order } from "./order.ts";
 
 /** What `worker.zig` exports. Each call returns 0, a reason code, or 2^24 + a message's number. */
@@ -15,12 +16,7 @@ interface Exports {
 
 const STATUS_DIFFERS = 1 << 24;
 
-const scope = globalThis as unknown as {
-  onmessage: ((event: MessageEvent<Order>) => void) | null;
-  postMessage(answer: Answer): void;
-};
-
-scope.onmessage = ({ data }) => scope.postMessage(run(data));
+scope.onmessage = ({ data }: MessageEvent<Order>) => scope.postMessage(run(data));
 
 function run(order: Order): Answer {
   const { memory, offset, size, endpoint, spin, timeout } = order;

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { buildWasmWorker } from "../../tools/wasm_worker.ts";
 import { toHex } from "../reference/bytes.ts";
 import type { Item, MessageCase, Setting } from "../reference/case.ts";
 import { reasonName } from "../reference/layout.ts";
@@ -43,13 +44,7 @@ const BATCH = 3;
 
 /** Builds the worker and returns it as a testee. */
 export async function buildZigTestee(): Promise<Testee> {
-  const root = new URL("../../", import.meta.url);
-  const command = new Deno.Command("zig", { args: ["build", "static"], cwd: root });
-  const { success, stderr } = await command.output();
-  if (!success) throw new Error(`zig build static failed:\n${new TextDecoder().decode(stderr)}`);
-  const module = new WebAssembly.Module(
-    await Deno.readFile(new URL("zig-out/bin/static_worker.wasm", root)),
-  );
+  const module = await buildWasmWorker("static");
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 16_384, shared: true });
   const instance = new WebAssembly.Instance(module, {
     env: { memory },

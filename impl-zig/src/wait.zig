@@ -48,8 +48,7 @@ pub const Endpoint = struct {
     blocking: bool,
     spins: SpinRecord = .{},
     stats: Stats = .{},
-    /// Private, because the peer can write the shared state [DESIGN §6]. Atomic, because any thread
-    /// may close.
+    /// Private, because the peer can write the shared state. Atomic, because any thread may close.
     closed: std.atomic.Value(bool) = .init(false),
 
     pub const Options = struct {
