@@ -37,6 +37,13 @@ Deno.test("cases: every file is as conformance/cases.schema.json says", async ()
   }
 });
 
+Deno.test("conformance/README.md shows cases as they are", async () => {
+  const text = await Deno.readTextFile(new URL("README.md", import.meta.url));
+  const shown = [...text.matchAll(/```json\n(.*?)```/gs)].map(([, json]) => JSON.parse(json!));
+  assert(shown.length >= 4);
+  for (const entry of shown as Case[]) assertEquals(entry, cases.get(entry.id));
+});
+
 Deno.test("cases: ids are unique, and begin with the noun of their file", () => {
   const seen = new Set<string>();
   for (const { noun, cases } of loadFiles()) {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { toHex, toImage, word } from "./bytes.ts";
+import { fromHex, toHex, toImage, word } from "./bytes.ts";
 import type {
   Case,
   Change,
@@ -13,7 +13,9 @@ import type {
   Expected,
   Item,
   MessageCase,
+  Operation,
   Payload,
+  Reason,
   Setting,
 } from "./case.ts";
 import {
@@ -139,7 +141,7 @@ export function writersPipe(plan: PipePlan = {}): Pipe {
 }
 
 /** What one read gives. */
-export function drained(items: Item[], end = "nothing", reason?: string): Drained {
+export function drained(items: Item[], end = "nothing", reason?: Reason): Drained {
   return reason === undefined ? { items, end } : { items, end, reason };
 }
 
@@ -157,6 +159,30 @@ export function faults(items: Item[], code: string): Expectation {
 export function stateIs(index: number, value: number): Expected {
   const { offset } = fieldOf("endpoint_record", "state");
   return { offset: recordAt(index) + offset, hex: word(value), about: `state of ${index}` };
+}
+
+/** The peer, or somebody else, stores the `state` word of an endpoint. */
+export function setState(index: number, value: number): Operation {
+  return { set: [{ offset: recordAt(index) + 4, hex: word(value) }] };
+}
+
+/** The bell of an endpoint must have moved on from this. */
+export function bellIsNot(index: number, value: number): Expected {
+  return { offset: recordAt(index), not: word(value), about: `bell of ${index}` };
+}
+
+/** These bytes must stand in the memory: lines of sixteen, and between them nothing but 0. */
+export function imageIs(bytes: Uint8Array, from: number, to: number, about: string): Expected[] {
+  const list: Expected[] = [];
+  let at = from;
+  for (const { offset, hex } of toImage(bytes.slice(from, to)).bytes) {
+    const begin = from + offset;
+    if (begin > at) list.push({ offset: at, zero: begin - at, about });
+    list.push({ offset: begin, hex, about });
+    at = begin + fromHex(hex).length;
+  }
+  if (to > at) list.push({ offset: at, zero: to - at, about });
+  return list;
 }
 
 /** A cursor or a `wants` word of a ring must be this. */
@@ -210,9 +236,9 @@ export function pad(extent: number): FramePlan {
   return { kind: kindOf("pad"), payload: new Uint8Array(extent - 16) };
 }
 
-/** A message to write. */
-export function bytesOf(size: number, from = 0): Payload {
-  return { hex: toHex(pattern(size, from)) };
+/** A message of bytes that count up. */
+export function bytesOf(size: number): Payload {
+  return { count: size };
 }
 
 /** Bytes that count up. */

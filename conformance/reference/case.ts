@@ -7,12 +7,17 @@
 import type { Image, Run } from "./bytes.ts";
 import type { ChannelPlan } from "./encode.ts";
 
-/** A message, with its payload in one of three forms; `json` is compared as a value. */
+/**
+ * A message, with its payload in one of four forms; `json` is compared as a value. In an
+ * expectation without any of them, any payload will do.
+ */
 export interface MessageCase {
   kind: number;
   codec: number;
   tag: number;
   hex?: string;
+  /** So many bytes: 00 01 02 and so on, 00 behind ff. */
+  count?: number;
   text?: string;
   json?: unknown;
 }
@@ -20,21 +25,34 @@ export interface MessageCase {
 /** One thing that a read gives. */
 export type Item = MessageCase | { report: string };
 
-/** What a read gives until there is nothing more, and why there is not. */
+/** What stands beside `pipe.failed` and `peer.failed`: a number where it has no name. */
+export type Reason = string | number;
+
+/** What reading gives, and why there is no more. */
 export interface Drained {
   items: Item[];
-  /** `nothing` yet, `ended`, or a reason code. */
-  end: string;
-  /** With `peer.failed`: the reason in the peer's state word. */
-  reason?: string;
+  /** `nothing` yet, `ended`, or a reason code; absent when as much came as was asked for. */
+  end?: string;
+  reason?: Reason;
+}
+
+/** A call that fails, and the reason beside its code. */
+export interface Failure {
+  code: string;
+  reason: Reason;
 }
 
 /**
  * What the endpoint under test does; or what its peer does, which is the kit: `set` stores bytes,
- * `take` reads the channel as a strict reader does and gives all space back.
+ * `take` reads the channel as a strict reader does and gives all space back, `room` gives back only
+ * as much as makes so many bytes free.
  */
 export type Operation =
-  | { read: true }
+  /** Until nothing comes, or so many calls. */
+  | { read: true | number }
+  /** Borrows the next frame, a whole message, where it lies; and gives it back. */
+  | { peek: true }
+  | { release: true }
   /** Without waiting; or, with `wait`, for a few milliseconds. */
   | { write: Payload; wait?: true }
   /** Goes on with the write to a mailbox that timed out behind its first part. */
@@ -45,18 +63,26 @@ export type Operation =
   | { end: true }
   | { close: true }
   | { set: Run[] }
-  | { take: true };
+  | { take: true }
+  | { room: number };
 
-/** A message to write: its `hex` or `text`; kind 1, codec 0 and tag 0 when left out. */
+/** A message to write: its payload; kind 1, codec 0 and tag 0 when left out. */
 export type Payload = Partial<MessageCase>;
 
-/** `ok`, `full` (there is no room now), a reason code, or what a read gave. */
-export type Result = string | Drained;
+/**
+ * `ok`, `full` (there is no room now), `refused` (the caller's mistake), a reason code, alone or
+ * with the reason beside it, or what reading gave.
+ */
+export type Result = string | Failure | Drained;
 
-/** Bytes that must result: these, or, with `not`, any others. */
+/** A result that must come, or several of which one must. */
+export type Wanted = Result | { one_of: Result[] };
+
+/** Bytes that must result: these, so many of 0, or, with `not`, any others. */
 export interface Expected {
   offset: number;
   hex?: string;
+  zero?: number;
   not?: string;
   about?: string;
 }
@@ -72,7 +98,7 @@ export interface Expectation {
   /** Of attaching or creating: `ok` when left out. */
   result?: string;
   /** One for each operation, where there are any. */
-  results?: Result[];
+  results?: Wanted[];
   bytes?: Expected[];
   /** The memory must be as it was. */
   unchanged?: true;

@@ -1,6 +1,7 @@
 /** The cases of `spec/codec.md`. @module */
 
-import { Cases, field, firstOf, message, part, payload, pipe, reading, reads } from "./builder.ts";
+import { Cases, faults, field, firstOf, member, message, part, payload, pipe } from "./builder.ts";
+import { reading, reads } from "./builder.ts";
 import { pattern, text, utf8, whole, writersPipe, writing } from "./builder.ts";
 import { fromHex, toHex } from "./bytes.ts";
 import type { Item } from "./case.ts";
@@ -19,6 +20,7 @@ export function codecCases(): Cases {
   addJson(cases);
   addBatches(cases);
   addUnknown(cases);
+  addUnknownParts(cases);
   addWrites(cases);
   return cases;
 }
@@ -113,6 +115,10 @@ function addJson(cases: Cases): void {
     ["json_open", "It does not end.", "[[{"],
     ["json_two", "Two JSON texts.", "1 {"],
     ["json_word", "No JSON at all.", " nul"],
+    ["json_mark", "U+FEFF before it.", "\ufeff1"],
+    ["json_nan", "`NaN` is no number of JSON.", ' [1,NaN ,3,"123"]\n'],
+    ["json_comment", "JSON has no comments.", " 1/*2*/"],
+    ["json_quote", "A name in other quotes.", " {'a':1}"],
   ];
   for (const [name, about, content] of wrong) {
     cases.invalid(
@@ -139,6 +145,22 @@ function addJson(cases: Cases): void {
     "codec.json codec.bad_json",
     word.setting,
     reads([json(null), NEXT]),
+  );
+  const escape = decoding(utf8('"\\ud800"'), JSON_TEXT, 4);
+  cases.valid(
+    "json_surrogate",
+    "An escape of half a surrogate pair is JSON; what becomes of it is the language's affair.",
+    "codec.bad_json",
+    escape.setting,
+    reads([message({ codec: JSON_TEXT, tag: 4 }), NEXT]),
+  );
+  cases.invalid(
+    "json_escape",
+    "An escape that JSON does not have.",
+    "codec.bad_json",
+    "codec/json_surrogate",
+    payload(escape.plan.at[0]!, utf8('"\\xd800"')),
+    reads([{ report: "message.json" }, NEXT]),
   );
   const frames = [
     firstOf(5, utf8("[1,"), { codec: JSON_TEXT }),
@@ -213,6 +235,42 @@ function addBatches(cases: Cases): void {
     payload(plan.at[0]!, fromHex("5b 22 ff")),
     reads([{ report: "message.text" }, NEXT]),
   );
+  cases.invalid(
+    "batch_ends_not_utf8",
+    "Its last element is not well-formed UTF-8: none is delivered.",
+    "codec.bad_text codec.text",
+    "codec/batch",
+    payload(plan.at[0]!, Uint8Array.of(...utf8('[{"a":1},null,[2,3],"x'), 0xff)),
+    reads([{ report: "message.text" }, NEXT]),
+  );
+  cases.invalid(
+    "batch_ends_open",
+    "Its last element does not parse: none is delivered.",
+    "codec.bad_json codec.batch",
+    "codec/batch",
+    payload(plan.at[0]!, utf8('[{"a":1},null,[2,3],"x,[""')),
+    reads([{ report: "message.json" }, NEXT]),
+  );
+  const call = pipe({
+    capacity: 512,
+    frames: [whole(utf8("[1,2]"), { kind: 3, codec: BATCH, tag: 9 }), whole("next")],
+  });
+  const asCall = (value: unknown) => message({ kind: 3, codec: JSON_TEXT, tag: 9, json: value });
+  cases.valid(
+    "batch_of_calls",
+    "The elements have the kind of the batch.",
+    "codec.batch_read",
+    reading(call, { kind: "decode", calls: true }),
+    reads([asCall(1), asCall(2), NEXT]),
+  );
+  cases.invalid(
+    "batch_of_returns",
+    "Another kind.",
+    "codec.batch_read",
+    "codec/batch_of_calls",
+    field(call.at[0]!, "frame_header", "kind", 4),
+    reads([{ ...asCall(1), kind: 4 }, { ...asCall(2), kind: 4 }, NEXT]),
+  );
   const raw = pipe({ capacity: 512, frames: [whole(utf8(content), { codec: BATCH, tag: 9 })] });
   cases.valid(
     "batch_moved",
@@ -242,6 +300,52 @@ function addUnknown(cases: Cases): void {
       reads([{ report: "message.codec" }, NEXT]),
     );
   }
+}
+
+function addUnknownParts(cases: Cases): void {
+  const codec = 200;
+  const parts = [firstOf(6, utf8("abc"), { codec }), part(utf8("def"), { codec }), whole("next")];
+  const plan = pipe({ frames: parts });
+  const decode = { kind: "decode", limit: 6 } as const;
+  cases.valid(
+    "unknown_parts",
+    "A message of several frames is dropped, and reported once.",
+    "codec.unknown",
+    reading(plan, decode),
+    reads([{ report: "message.codec" }, NEXT]),
+  );
+  cases.invalid(
+    "unknown_too_large",
+    "It is above the limit, which is found first.",
+    "codec.unknown pipe.limit pipe.report_once",
+    "codec/unknown_parts",
+    member("limit", 5),
+    reads([{ report: "message.size" }, NEXT]),
+  );
+  cases.invalid(
+    "unknown_total",
+    "Its parts do not add up.",
+    "codec.unknown frame.check",
+    "codec/unknown_parts",
+    field(plan.at[0]! + 16, "message_preamble", "total", 5),
+    faults([], "frame.total"),
+  );
+  const cancel = part(utf8(""), { codec, flags: 6 });
+  const cut = pipe({ frames: [parts[0]!, cancel, whole("next")] });
+  cases.valid(
+    "unknown_cancelled",
+    "It is cancelled before it is complete.",
+    "codec.unknown pipe.cancelled",
+    reading(cut, decode),
+    reads([{ report: "message.cancelled" }, NEXT]),
+  );
+  cases.valid(
+    "unknown_begun",
+    "It is not complete yet: nothing is reported.",
+    "codec.unknown",
+    reading(pipe({ frames: [parts[0]!] }), decode),
+    reads([]),
+  );
 }
 
 function addWrites(cases: Cases): void {

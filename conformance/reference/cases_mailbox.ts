@@ -1,15 +1,24 @@
 /** The cases of `spec/mailbox.md`. @module */
 
-import { Cases, drained, field, member, utf8 } from "./builder.ts";
-import { fromHex, type Run, toHex, toImage, word } from "./bytes.ts";
-import type { Change, Expectation, Expected, Item, Operation, Setting } from "./case.ts";
-import { buildMailbox, type MailboxPlan } from "./encode.ts";
-import { fieldOf, sizeOf, valueOf } from "./layout.ts";
+import { Cases, drained, member, utf8 } from "./builder.ts";
+import {
+  AREA,
+  DISPOSED,
+  HEADER,
+  json,
+  MAY_READ,
+  nextPart,
+  reading,
+  set,
+  store,
+  whole,
+  wordIs,
+  writing,
+} from "./builder_mailbox.ts";
+import { fromHex, toHex, word } from "./bytes.ts";
+import { addMailboxAnswers } from "./cases_mailbox_answer.ts";
+import type { Expectation, Item, Operation } from "./case.ts";
 
-const HEADER = "mailbox_header";
-const AREA = sizeOf(HEADER);
-const DISPOSED = valueOf("mailbox_status", "disposed");
-const MAY_READ = valueOf("mailbox_signal", "may_read");
 const NO_CLOSE = "mailbox.turn mailbox.closed mailbox.closed_part mailbox.read_status";
 
 /** All cases of this noun. */
@@ -24,52 +33,8 @@ export function mailboxCases(): Cases {
   addWrites(cases);
   addWriterFaults(cases);
   addClose(cases);
+  addMailboxAnswers(cases);
   return cases;
-}
-
-function json(...values: unknown[]): Item[] {
-  return values.map((value) => ({ kind: 1, codec: 2, tag: 0, json: value }));
-}
-
-function reading(plan: MailboxPlan, operations: Operation[] = [{ read: true }]): Setting {
-  const image = toImage(buildMailbox(plan));
-  return { kind: "read", image, role: "mailbox_reader", limit: 4096, operations };
-}
-
-function writing(plan: MailboxPlan, operations: Operation[]): Setting {
-  const image = toImage(buildMailbox(plan));
-  return { kind: "write", image, role: "mailbox_writer", operations };
-}
-
-/** A payload of one part. */
-function whole(content: string | Uint8Array, size = 48): MailboxPlan {
-  const part = typeof content === "string" ? utf8(content) : content;
-  return { size, signal: MAY_READ, length: part.length, part_count: 1, part };
-}
-
-function wordIs(name: string, value: number): Expected {
-  return { offset: fieldOf(HEADER, name).offset, hex: word(value), about: name };
-}
-
-function store(name: string, value: number): Run {
-  return { offset: fieldOf(HEADER, name).offset, hex: word(value) };
-}
-
-function set(name: string, value: number): Change {
-  return field(0, HEADER, name, value < 0 ? value + 2 ** 32 : value);
-}
-
-/** What the writer stores for a later part. */
-function nextPart(content: string, index: number, count: number): Operation {
-  return {
-    set: [
-      { offset: AREA, hex: toHex(utf8(content)) },
-      store("length", utf8(content).length),
-      store("part_count", count),
-      store("part_index", index),
-      store("signal", MAY_READ),
-    ],
-  };
 }
 
 const ends = (items: Item[], end: string): Expectation => ({ results: [drained(items, end)] });
@@ -149,6 +114,7 @@ function addPayloads(cases: Cases): void {
     ["not_utf8", "Not well-formed UTF-8.", fromHex("5b 22 ff"), "message.text"],
     ["surrogate", "Half of a surrogate pair.", fromHex("5b 22 ed a0 80"), "message.text"],
     ["not_json", "It does not parse.", utf8('[["g'), "message.json"],
+    ["mark", "U+FEFF before it.", utf8("\ufeff[ 1  ]"), "message.json"],
     ["no_array", "No array.", utf8('"gr\u00fcn1" '), "message.json"],
     ["no_element", "An array without an element.", utf8("[       ]"), "message.json"],
   ];
@@ -325,7 +291,7 @@ function addWrites(cases: Cases): void {
   const large = cases.valid(
     "write_parts",
     "A message of 44 bytes in parts of at most 16: each waits for the one before.",
-    "mailbox.parts mailbox.write_all mailbox.write",
+    "mailbox.parts mailbox.write_all mailbox.write mailbox.begun",
     writing({ size: 48 }, parts),
     {
       results: [
@@ -341,7 +307,7 @@ function addWrites(cases: Cases): void {
   cases.invalid(
     "write_two_parts",
     "With parts of at most 32, two are enough.",
-    "mailbox.parts mailbox.write_all",
+    "mailbox.parts mailbox.write_all mailbox.begun",
     large,
     member("image.size", 64),
     {
@@ -365,7 +331,11 @@ function addWriterFaults(cases: Cases): void {
       code === "peer.closed" ? "mailbox.closed mailbox.write" : "mailbox.check mailbox.write",
       "mailbox/write_once",
       set(key, value),
-      { results: [code] },
+      {
+        results: [code],
+        ...(code !== "peer.closed" &&
+          { bytes: [wordIs("status", DISPOSED), wordIs("signal", DISPOSED)] }),
+      },
     );
   add("write_signal", "A signal that nobody stores.", "signal", 77, "mailbox.signal");
   add("write_status", "A status that nobody stores.", "status", 1, "mailbox.signal");

@@ -13,8 +13,11 @@ import {
 import { firstOf, member, message, pad, part, pattern, pipe, reading, reads } from "./builder.ts";
 import { stateIs, store, text, utf8, whole, writersPipe, writing } from "./builder.ts";
 import { toHex, word } from "./bytes.ts";
-import type { Item, Operation } from "./case.ts";
-import { buildFrame, CANCEL, failed, kindOf, LAST, recordAt } from "./encode.ts";
+import type { Drained, Item, Operation } from "./case.ts";
+import { addAnswers } from "./cases_pipe_answer.ts";
+import { addFinding } from "./cases_pipe_find.ts";
+import { fromChapter, mustHold } from "./chapter.ts";
+import { buildFrame, CANCEL, failed, type FramePlan, kindOf, LAST, recordAt } from "./encode.ts";
 
 const HI = text("hi");
 
@@ -26,10 +29,14 @@ export function pipeCases(): Cases {
   addKinds(cases);
   addLimits(cases);
   addParts(cases);
+  addDroppedParts(cases);
   addOwnStates(cases);
   addWrites(cases);
   addOwed(cases);
   addPeerGone(cases);
+  addAtOnce(cases);
+  addAnswers(cases);
+  addFinding(cases);
   return cases;
 }
 
@@ -58,7 +65,6 @@ function addPeerStates(cases: Cases): void {
     const name = reason.replace(".", "_");
     add(name, `The writer is marked: ${reason}.`, failed(reason), "peer.failed", reason);
   }
-  add("reason_unknown", "A reason of a later version.", 0x7fff03, "peer.failed");
   const ended = pipe({ frames: [whole("hi"), endFrame()] });
   cases.valid(
     "ended",
@@ -221,6 +227,28 @@ function addLimits(cases: Cases): void {
   );
 }
 
+function addAtOnce(cases: Cases): void {
+  const plan = pipe({ frames: [firstOf(6, utf8("abc"), { kind: kindOf("call") })] });
+  const from = cases.valid(
+    "begun",
+    "The first part of a call; the rest has not come.",
+    "pipe.keep_parts pipe.limit pipe.unknown_kind",
+    reading(plan, { calls: true, limit: 6 }),
+    reads([]),
+  );
+  const add = (name: string, key: string, value: unknown, report: string, clauses: string) =>
+    cases.invalid(
+      name,
+      "What is lost is reported at once, before the rest has come.",
+      clauses,
+      from,
+      member(key, value),
+      reads([{ report }]),
+    );
+  add("begun_too_large", "limit", 5, "message.size", "pipe.limit pipe.report_once");
+  add("begun_unknown", "calls", false, "message.kind", "pipe.unknown_kind pipe.report_once");
+}
+
 function addParts(cases: Cases): void {
   const first = pipe({
     frames: [firstOf(200, pattern(96)), part(pattern(96, 96), { flags: 0 })],
@@ -236,6 +264,11 @@ function addParts(cases: Cases): void {
     },
     { read: true },
   ];
+  const after = pipe({ start: 240, frames: [pad(16), part(pattern(8, 192))] });
+  const top = ["00  70 00 00 00 01 01 00 00", "80  60 00 00 00 01 00 00 00"];
+  mustHold(first.bytes, first.data, fromChapter("pipe", top));
+  const behind = ["f0  00 00 00 00 06 00 00 00", "00  08 00 00 00 01 02 00 00"];
+  mustHold(after.bytes, after.data, fromChapter("pipe", behind));
   cases.valid(
     "example",
     "The example of the chapter: the parts are kept between two reads, and their space given back.",
@@ -257,6 +290,47 @@ function addParts(cases: Cases): void {
       bytes: [controlIs(first, "head", 240), stateIs(0, failed("frame.total"))],
     },
   );
+}
+
+/** What is left of a message whose parts were dropped with the report of its writer's state. */
+function addDroppedParts(cases: Cases): void {
+  const clauses = "pipe.keep_parts pipe.report_once";
+  const about = "The peer has closed inside a message, which counts as reported:";
+  const add = (name: string, fact: string, rest: FramePlan[], last: Drained) => {
+    const plan = pipe({ frames: [firstOf(6, utf8("abc")), ...rest], states: [CLOSED, 0] });
+    const all = 48 + 32 * (rest.length - 1) + (rest[0]?.payload?.length ? 32 : 16);
+    const operations: Operation[] = [
+      { set: [store(plan, "tail", 48)] },
+      { read: true },
+      { set: [store(plan, "tail", all)] },
+      { read: true },
+    ];
+    const setting = reading(plan, { operations });
+    return [
+      plan,
+      cases.valid(name, `${about} ${fact}`, clauses, setting, {
+        results: ["ok", drained([], "peer.closed"), "ok", last],
+      }),
+    ] as const;
+  };
+  const gone = drained([HI], "peer.closed");
+  const [plan, from] = add(
+    "parts_dropped",
+    "what still comes of it is skipped.",
+    [part(utf8("def")), whole("hi")],
+    gone,
+  );
+  cases.invalid(
+    "parts_dropped_inside",
+    "What still comes of it is checked all the same.",
+    `${clauses} frame.check`,
+    from,
+    field(plan.at[1]!, "frame_header", "flags", 3),
+    { results: ["ok", drained([], "peer.closed"), "ok", drained([], "frame.sequence")] },
+  );
+  const cancel = part(utf8(""), { flags: LAST + CANCEL });
+  add("parts_dropped_cancel", "its cancel is skipped.", [cancel, whole("hi")], gone);
+  add("parts_dropped_end", "`end` reports nothing.", [endFrame()], drained([], "ended"));
 }
 
 function addOwnStates(cases: Cases): void {
@@ -331,7 +405,7 @@ function addWrites(cases: Cases): void {
     "There is room for some of them: none is placed.",
     "pipe.try_write",
     placed,
-    member("operations.0.write.hex", toHex(pattern(112))),
+    member("operations.0.write.count", 112),
     {
       results: ["ok", "full", drained([message(bytesOf(112))])],
       bytes: [controlIs(plan, "tail", 128)],
@@ -344,7 +418,7 @@ function addOwed(cases: Cases): void {
   const long = bytesOf(400);
   const operations: Operation[] = [
     { write: { ...long, codec: 200, tag: 9 }, wait: true },
-    { take: true },
+    { room: 256 },
     { write: { text: "next" } },
     { take: true },
   ];
@@ -356,7 +430,7 @@ function addOwed(cases: Cases): void {
     "pipe.owed frame.cancel ring.publish_all pipe.cancelled",
     writing(plan, { operations }),
     {
-      results: ["wait.timeout", drained([]), "ok", drained([cancelled, next])],
+      results: ["wait.timeout", "ok", "ok", drained([cancelled, next])],
       bytes: [controlIs(plan, "writer_wants", 0)],
     },
   );
@@ -365,13 +439,13 @@ function addOwed(cases: Cases): void {
     "A message that fits is not given up.",
     "pipe.owed frame.cancel ring.publish_all",
     from,
-    member("operations.0.write.hex", toHex(pattern(100))),
+    member("operations.0.write.count", 100),
     {
       results: [
         "ok",
-        drained([message({ ...bytesOf(100), codec: 200, tag: 9 })]),
         "ok",
-        drained([next]),
+        "ok",
+        drained([message({ ...bytesOf(100), codec: 200, tag: 9 }), next]),
       ],
     },
   );
@@ -382,15 +456,15 @@ function addOwed(cases: Cases): void {
     "The same, when the next write may wait.",
     "pipe.owed frame.cancel",
     writing(plan, { operations: waiting }),
-    { results: ["wait.timeout", drained([]), "ok", drained([cancelled, next])] },
+    { results: ["wait.timeout", "ok", "ok", drained([cancelled, next])] },
   );
   cases.invalid(
     "owed_and_ended",
-    "`end` takes the place of the next message: the cancel may come before it.",
+    "`end` takes the place of the next message.",
     "pipe.owed pipe.end",
     from,
     member("operations.2", { end: true }),
-    { results: ["wait.timeout", drained([]), "ok", drained([cancelled], "ended")] },
+    { results: ["wait.timeout", "ok", "ok", drained([cancelled], "ended")] },
   );
 }
 

@@ -1,9 +1,9 @@
 /** The cases of `spec/port.md`. @module */
 
 import { ATTACHED, bytesOf, Cases, CLOSED, drained, endFrame, field, member } from "./builder.ts";
-import { message, stateIs, text, VACANT, whole } from "./builder.ts";
+import { message, setState, stateIs, text, VACANT, whole } from "./builder.ts";
 import { toHex, toImage, word } from "./bytes.ts";
-import type { Operation, Setting } from "./case.ts";
+import type { Item, Operation, Setting } from "./case.ts";
 import { buildFrame, buildSegment, descriptorAt, failed, fillRing, recordAt } from "./encode.ts";
 import type { FramePlan, Segment, SegmentPlan } from "./encode.ts";
 
@@ -100,6 +100,22 @@ function addFind(cases: Cases): void {
     using(port([], three)),
     { result: "ok", bytes: [stateIs(1, ATTACHED)] },
   );
+  const empty = { endpoints: 2, channels: [{ ...PORT.channels[0]!, kind: 9 }] };
+  cases.valid(
+    "no_rings",
+    "There is no ring at all; the endpoint is vacant.",
+    "port.find_none",
+    using(buildSegment(empty)),
+    refused,
+  );
+  cases.invalid(
+    "no_rings_taken",
+    "Nor is the endpoint vacant, which is found first.",
+    "port.find_none segment.check",
+    "port/no_rings",
+    field(recordAt(1), "endpoint_record", "state", ATTACHED),
+    { result: "segment.endpoint", unchanged: true },
+  );
   cases.invalid(
     "other_peers",
     "Endpoint 1 reads from endpoint 2, and writes to endpoint 0.",
@@ -152,6 +168,25 @@ function addBothWays(cases: Cases): void {
     "port.find port.publish_both",
     using(port([whole("hi")]), echo),
     { results: [drained([hi]), "ok", drained([message({ text: "back" })])] },
+  );
+  const plan = port([whole("hi"), whole("hi")]);
+  const good = cases.valid(
+    "read_and_write",
+    "Two messages are read, one is written.",
+    "ring.fault pipe.first_answer",
+    using(plan, [{ read: true }, { write: { text: "x" } }]),
+    { results: [drained([hi, hi]), "ok"], bytes: [stateIs(0, ATTACHED)] },
+  );
+  cases.invalid(
+    "fault_and_write",
+    "A fault in one direction: in the other the peer is one that has failed.",
+    "ring.fault pipe.first_answer pipe.failed_reason",
+    good,
+    field(plan.channels[0]!.data + 32, "frame_header", "kind", 7),
+    {
+      results: [drained([hi], "frame.kind"), { code: "peer.failed", reason: "frame.kind" }],
+      bytes: [stateIs(0, failed("frame.kind"))],
+    },
   );
   const operations: Operation[] = [{ write: { text: "x" } }, { read: true }, { take: true }];
   const ended = cases.valid(
@@ -215,6 +250,45 @@ function addBothWays(cases: Cases): void {
   );
 }
 
+/** What waits in the inbox comes before everything but the own close. */
+function addInboxAnswers(cases: Cases, from: string, data: number): void {
+  const before = ["ok", "ok", "wait.timeout", "ok"];
+  const some = [text("one"), text("two")];
+  const written = drained([message(bytesOf(112)), message(bytesOf(96))]);
+  const add = (name: string, about: string, operation: Operation, items: Item[], end: string) =>
+    cases.invalid(
+      `inbox_${name}`,
+      about,
+      "port.inbox_order pipe.first_answer",
+      from,
+      member("operations.3", operation),
+      { results: [...before, drained(items, end), written] },
+    );
+  add("own_close", "The own close drops the inbox.", { close: true }, [], "pipe.closed");
+  const own = "This endpoint is marked meanwhile: the inbox comes first.";
+  add("own_failed", own, setState(1, failed("peer.lost")), some, "pipe.failed");
+  const peer = "The peer closes meanwhile: the inbox comes first.";
+  add("peer_closed", peer, setState(0, CLOSED), some, "peer.closed");
+  cases.invalid(
+    "inbox_fault",
+    "The second message is broken: the write ends, and the fault stands behind the first.",
+    "port.inbox_fault port.inbox_order pipe.first_answer ring.fault",
+    from,
+    field(data + 32, "frame_header", "kind", 7),
+    {
+      results: [
+        "ok",
+        "ok",
+        { code: "peer.failed", reason: "frame.kind" },
+        "ok",
+        drained([text("one")], "frame.kind"),
+        written,
+      ],
+      bytes: [stateIs(0, failed("frame.kind"))],
+    },
+  );
+}
+
 function addInbox(cases: Cases): void {
   const small: SegmentPlan = {
     endpoints: 2,
@@ -249,6 +323,30 @@ function addInbox(cases: Cases): void {
     from,
     field(data + 32, "frame_header", "kind", 3),
     { results: [...before, drained([one, { report: "message.kind" }, three]), written] },
+  );
+  addInboxAnswers(cases, from, data);
+  const waiting: Operation[] = [{ peek: true }, { release: true }, ...operations.slice(0, 3)];
+  const borrowed = { items: [one] };
+  const released = cases.valid(
+    "lent_and_released",
+    "A message is borrowed and given back; a write that waits gives back all that was released.",
+    "pipe.lend port.publish_both ring.release_all",
+    using(segment, waiting),
+    {
+      results: [borrowed, "ok", "ok", "ok", "wait.timeout"],
+      bytes: [{ offset: control + 128, hex: word(64), about: "head" }],
+    },
+  );
+  cases.invalid(
+    "lent",
+    "It is not given back: its room stays the reader's, also while a write waits.",
+    "pipe.lend port.publish_both ring.release_all",
+    released,
+    member("operations.1", { publish: true }),
+    {
+      results: [borrowed, "ok", "ok", "ok", "wait.timeout"],
+      bytes: [{ offset: control + 128, hex: word(0), about: "head" }],
+    },
   );
   const finishing: Operation[] = [
     { claim: { text: "held" }, size: 4, abandon: false },

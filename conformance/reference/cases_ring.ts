@@ -3,8 +3,10 @@
 import { bytesOf, Cases, controlIs, drained, endFrame, faults, field, member } from "./builder.ts";
 import { message, pattern, pipe, reading, reads, stateIs, store, text } from "./builder.ts";
 import { whole, writersPipe, writing } from "./builder.ts";
-import { toHex, word } from "./bytes.ts";
-import { failed } from "./encode.ts";
+import { fromHex, type Run, toHex, word } from "./bytes.ts";
+import type { Operation } from "./case.ts";
+import { fromChapter, place } from "./chapter.ts";
+import { failed, recordAt } from "./encode.ts";
 
 const CONTROL = "ring_control";
 
@@ -16,11 +18,13 @@ export function ringCases(): Cases {
   addHeadFaults(cases);
   addRoom(cases);
   addClaims(cases);
+  addFault(cases);
+  addExamples(cases);
   return cases;
 }
 
 function addReads(cases: Cases): void {
-  const seen = [message({ hex: toHex(pattern(100)) }), text("hello")];
+  const seen = [message(bytesOf(100)), text("hello")];
   const example = pipe({ start: 0xffffff80, frames: [whole(pattern(100)), whole("hello")] });
   cases.valid(
     "wrap",
@@ -247,8 +251,163 @@ function addRoom(cases: Cases): void {
   );
 }
 
+/** The peer, which never does that, puts `head` back, to show who stores it once more. */
+function addFault(cases: Cases): void {
+  const frames = ["one", "two", "three", "four"].map((content) => whole(content));
+  const plan = pipe({ capacity: 4096, frames });
+  const three = ["one", "two", "three"].map((content) => text(content));
+  const back: Operation = { set: [store(plan, "head", 0)] };
+  const from = cases.valid(
+    "released_later",
+    "Three messages are read, then a fourth: all room is the writer's again.",
+    "ring.fault ring.release_all ring.head_owner",
+    reading(plan, { operations: [{ read: 3 }, back, { read: true }] }),
+    {
+      results: [{ items: three }, "ok", drained([text("four")])],
+      bytes: [controlIs(plan, "head", 128)],
+    },
+  );
+  cases.invalid(
+    "close_stores_nothing",
+    "The reader closes: `head` is not stored any more.",
+    "pipe.close ring.release_all",
+    from,
+    member("operations.2", { close: true }),
+    { results: [{ items: three }, "ok", "ok"], bytes: [controlIs(plan, "head", 0)] },
+  );
+  cases.invalid(
+    "fault_stores_nothing",
+    "The fourth is broken: `head` is not stored any more, for the three before it neither.",
+    "ring.fault ring.release_all ring.head_owner",
+    from,
+    field(plan.at[3]!, "frame_header", "kind", 7),
+    {
+      results: [{ items: three }, "ok", drained([], "frame.kind")],
+      bytes: [controlIs(plan, "head", 0), stateIs(0, failed("frame.kind"))],
+    },
+  );
+}
+
+/** The example of the chapter as it is printed. */
+function addExamples(cases: Cases): void {
+  const hello = fromChapter("ring", [
+    "00          05 00 00 00  01 03 00 00  00 00 00 00  00 00 00 00",
+    "10          68 65 6c 6c 6f",
+  ]);
+  const [pad, next] = fromChapter("ring", [
+    "c0          30 00 00 00  06 00 00 00  00 00 00 00  00 00 00 00",
+    "00          70 00 00 00  01 03 00 00  00 00 00 00  00 00 00 00",
+  ]) as [Run, Run];
+  const printed = pipe({ start: 0xffffff80, frames: [whole(pattern(112))] });
+  place(printed.bytes, printed.data, hello);
+  const published = { set: [store(printed, "tail", 0x20)] };
+  cases.valid(
+    "example_read",
+    "The example of the chapter: 128 bytes are read, then the frame behind 2^32.",
+    "ring.cursor ring.release_all ring.start",
+    reading(printed, { operations: [{ read: true }, published, { read: true }] }),
+    {
+      results: [
+        drained([message(bytesOf(112))]),
+        "ok",
+        drained([message({ text: "hello" })]),
+      ],
+      bytes: [controlIs(printed, "head", 0x20)],
+    },
+  );
+  const plan = writersPipe({ start: 0xffffff80 });
+  const at = ({ offset, hex }: Run) => ({ offset: plan.data + offset, hex });
+  // The last field of a header is the time, which a writer may store.
+  const timeless = (run: Run) => at({ ...run, hex: toHex(fromHex(run.hex).slice(0, 12)) });
+  const write: Operation = { write: { text: "hello" } };
+  const bell = (value: number) => ({ offset: recordAt(1), hex: word(value) });
+  const asked: Operation = { set: [store(plan, "reader_wants", 0x11), bell(0x40)] };
+  const from = cases.valid(
+    "example_write",
+    "The example of the chapter: the frame that the reader asked for is published.",
+    "ring.publish ring.tail_owner ring.start frame.header wait.exchange",
+    writing(plan, { operations: [{ write: bytesOf(112) }, { take: true }, asked, write] }),
+    {
+      results: ["ok", drained([message(bytesOf(112))]), "ok", "ok"],
+      bytes: [
+        timeless(hello[0]!),
+        at(hello[1]!),
+        controlIs(plan, "tail", 0x20),
+        controlIs(plan, "head", 0),
+        controlIs(plan, "reader_wants", 0),
+        { ...bell(0x41), about: "bell of 1" },
+      ],
+    },
+  );
+  cases.invalid(
+    "example_nobody_asks",
+    "The reader asks for nothing.",
+    "wait.exchange",
+    from,
+    member("operations.2.set.0.hex", word(0)),
+    {
+      results: ["ok", drained([message(bytesOf(112))]), "ok", "ok"],
+      bytes: [controlIs(plan, "tail", 0x20), { ...bell(0x40), about: "bell of 1" }],
+    },
+  );
+  const zero = writersPipe();
+  const around: Operation[] = [{ write: bytesOf(112) }, { write: bytesOf(48) }, { take: true }];
+  const before = ["ok", "ok", drained([message(bytesOf(112)), message(bytesOf(48))])];
+  const wrapped = cases.valid(
+    "example_wrap",
+    "The same chapter: at position 192 a frame of 112 bytes stands behind a pad.",
+    "ring.pad frame.pad frame.extent",
+    writing(zero, { operations: [...around, { write: bytesOf(112) }, { take: true }] }),
+    {
+      results: [...before, "ok", drained([message(bytesOf(112))])],
+      bytes: [{ ...at(pad), about: "pad" }, timeless(next), controlIs(zero, "tail", 384)],
+    },
+  );
+  cases.invalid(
+    "example_no_wrap",
+    "One of 48 bytes fits before the end.",
+    "ring.pad frame.pad",
+    wrapped,
+    member("operations.3", { write: bytesOf(48) }),
+    {
+      results: [...before, "ok", drained([message(bytesOf(48))])],
+      bytes: [controlIs(zero, "tail", 256)],
+    },
+  );
+}
+
 function addClaims(cases: Cases): void {
   const plan = writersPipe();
+  const held: Operation[] = [
+    { claim: bytesOf(112), size: 112 },
+    { claim: bytesOf(80), size: 80 },
+    { write: bytesOf(48), wait: true },
+    { take: true },
+  ];
+  const full = cases.valid(
+    "publish_before_wait",
+    "Two messages are finished; a write that waits for room publishes them first.",
+    "ring.publish_all ring.publish",
+    writing(plan, { operations: held }),
+    {
+      results: [
+        "ok",
+        "ok",
+        "wait.timeout",
+        drained([message(bytesOf(112)), message(bytesOf(80))]),
+      ],
+    },
+  );
+  cases.invalid(
+    "publish_no_wait",
+    "One was given up: there is room, and one store publishes all.",
+    "ring.publish_all ring.publish",
+    full,
+    member("operations.1", { claim: bytesOf(80), size: 80, abandon: true }),
+    {
+      results: ["ok", "ok", "ok", drained([message(bytesOf(112)), message(bytesOf(48))])],
+    },
+  );
   cases.valid(
     "batch",
     "Two messages are finished in their places, and made visible by one store.",

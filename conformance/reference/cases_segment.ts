@@ -1,11 +1,13 @@
 /** The cases of `spec/segment.md`. @module */
 
-import { toHex, toImage, word } from "./bytes.ts";
+import { toImage, word } from "./bytes.ts";
 import type { Expected, Setting } from "./case.ts";
-import { buildSegment, descriptorAt, failed, put, recordAt, type SegmentPlan } from "./encode.ts";
+import { addCreate } from "./cases_segment_create.ts";
+import { addStates } from "./cases_segment_state.ts";
+import { buildSegment, descriptorAt, put, recordAt, type SegmentPlan } from "./encode.ts";
 import { fieldOf } from "./layout.ts";
 import { ATTACHED, Cases, CLOSED, drained, field, member, message, pipe } from "./builder.ts";
-import { reading, stateIs, store, VACANT, whole, writersPipe, writing } from "./builder.ts";
+import { reading, stateIs, VACANT, whole } from "./builder.ts";
 
 const PIPE: SegmentPlan = {
   endpoints: 2,
@@ -24,6 +26,8 @@ export function segmentCases(): Cases {
   addEndpoints(cases);
   addCreate(cases);
   addStates(cases);
+  addPrivate(cases);
+  addOrder(cases);
   return cases;
 }
 
@@ -93,6 +97,14 @@ function addHeaderFaults(cases: Cases): void {
     refuse("segment.size"),
   );
   cases.invalid(
+    "memory_short",
+    "A byte less than the smallest segment.",
+    "segment.check",
+    from,
+    member("image.size", 255),
+    refuse("segment.size"),
+  );
+  cases.invalid(
     "memory_misaligned",
     "The memory begins at an odd multiple of 64.",
     "segment.align segment.check",
@@ -153,6 +165,10 @@ function addChannels(cases: Cases): void {
       channels: [{ ...ring, kind: 9, control_size: 5, capacity: 300, start: 3 }],
     },
   );
+  add("kinds_known_later", "Kinds 0 and 2 are as unknown as any other.", "segment.unknown_kind", {
+    endpoints: 2,
+    channels: [{ ...ring, kind: 0 }, { ...ring, kind: 2, control_size: 0, capacity: 1 }],
+  });
   add("empty_area", "An area of 0 bytes inside another overlaps nothing.", "segment.check", {
     endpoints: 2,
     channels: [ring, { ...ring, kind: 9, control_size: 0, control_offset: 640, capacity: 128 }],
@@ -229,201 +245,39 @@ function addEndpoints(cases: Cases): void {
   }
 }
 
-function addCreate(cases: Cases): void {
-  const { bytes } = buildSegment(PIPE);
-  const geometry = PIPE as NonNullable<Setting["geometry"]>;
-  const creating = (memory: Uint8Array, more: Partial<Setting> = {}): Setting => ({
-    kind: "create",
-    image: toImage(memory),
-    role: "segment",
-    geometry,
-    ...more,
-  });
-  const formatted = [{ offset: 0, hex: toHex(bytes.slice(0, 1024)), about: "up to the byte area" }];
-  const all =
-    "segment.claim segment.publish segment.place segment.size_limit ring.start ring.capacity";
-  cases.valid(
-    "create",
-    "Blank memory becomes the example of the chapter.",
-    `${all} segment.same_geometry`,
-    creating(new Uint8Array(1280)),
-    { result: "ok", bytes: formatted },
-  );
-  const garbage = new Uint8Array(1280).fill(0xee);
-  garbage.fill(0, 8, 12);
-  cases.valid(
-    "create_on_garbage",
-    "Blank means that `ready` is 0, whatever else stands there.",
-    "segment.claim segment.publish ring.start",
-    creating(garbage),
-    { result: "ok", bytes: formatted },
-  );
-  cases.valid(
-    "format_again",
-    "The only owner of memory formats it, whatever it holds.",
-    "segment.claim",
-    creating(new Uint8Array(1280).fill(0xee), { sole_owner: true }),
-    { result: "ok", bytes: formatted },
-  );
-  cases.invalid(
-    "create_too_small",
-    "The memory is smaller than the geometry takes.",
-    "segment.size_limit segment.place",
-    "segment/create",
-    member("image.size", 1152),
-    { result: "segment.size", unchanged: true },
-  );
-  cases.invalid(
-    "create_while_formatting",
-    "Another creator has claimed the memory, and has not finished.",
-    "segment.claim segment.publish",
-    "segment/create",
-    field(0, HEADER, "ready", 1),
-    { result: "segment.unready", unchanged: true },
-  );
-  addSameGeometry(cases, creating);
-}
-
-function addSameGeometry(
-  cases: Cases,
-  creating: (memory: Uint8Array, more?: Partial<Setting>) => Setting,
-): void {
-  const plan: SegmentPlan = {
-    endpoints: 3,
-    channels: [{ writer: 0, reader: 1, capacity: 256, label: 7, start: 16 }],
-  };
-  const memory = Uint8Array.of(...buildSegment(plan).bytes, ...new Uint8Array(1024));
-  const from = cases.valid(
-    "create_again",
-    "The other side came first, with the same geometry.",
-    "segment.same_geometry segment.claim",
-    creating(memory, { geometry: plan as NonNullable<Setting["geometry"]> }),
-    { result: "ok", unchanged: true },
-  );
-  const changes: [string, string, unknown][] = [
-    ["endpoints", "endpoints", 2],
-    ["writer", "channels.0.writer", 2],
-    ["reader", "channels.0.reader", 2],
-    ["capacity", "channels.0.capacity", 512],
-    ["label", "channels.0.label", 8],
-    ["start", "channels.0.start", 32],
+/** For each check a segment that fails it and all behind it. */
+function addOrder(cases: Cases): void {
+  const spoil: [string, string, (bytes: Uint8Array) => void][] = [
+    [
+      "channel",
+      "segment.channel",
+      (bytes) => put(bytes, DESCRIPTOR, "channel_descriptor", "writer", 2),
+    ],
+    ["table", "segment.table", (bytes) => put(bytes, 0, HEADER, "endpoint_count", 300)],
+    ["size", "segment.size", (bytes) => put(bytes, 0, HEADER, "size", 0x7fffff80)],
+    ["feature", "segment.feature", (bytes) => put(bytes, 0, HEADER, "required_features", 1)],
+    ["version", "segment.version", (bytes) => put(bytes, 0, HEADER, "version_major", 2)],
+    ["magic", "segment.magic", (bytes) => put(bytes, 0, HEADER, "magic", new Uint8Array(8))],
+    ["unready", "segment.unready", (bytes) => put(bytes, 0, HEADER, "ready", 1)],
   ];
-  for (const [name, path, value] of changes) {
-    cases.invalid(
-      `create_other_${name}`,
-      `The other side came first, and its geometry differs: ${name}.`,
-      "segment.same_geometry",
-      from,
-      member(`geometry.${path}`, value),
-      { result: "segment.geometry", unchanged: true },
+  const { bytes } = buildSegment({ ...PIPE, states: [ATTACHED, ATTACHED] });
+  for (const [name, code, change] of spoil) {
+    change(bytes);
+    cases.valid(
+      `order_${name}`,
+      `The check for ${code} fails, and so do all behind it: the first counts.`,
+      "segment.check",
+      { ...attaching(bytes), role: "writer", channel: 0 },
+      { result: code, unchanged: true },
     );
   }
-}
-
-function addStates(cases: Cases): void {
-  const open = pipe({ frames: [whole("hi")] });
-  const hi = message({ codec: 1, text: "hi" });
-  const from = cases.valid(
-    "peer_attached",
-    "While the peer is attached, a reader that has read everything waits.",
-    "segment.state_invalid segment.state_reason",
-    reading(open),
-    { results: [drained([hi])], bytes: [stateIs(0, ATTACHED)] },
-  );
-  const add = (name: string, about: string, state: number, end: string, reason?: string) =>
-    cases.invalid(
-      name,
-      about,
-      end === "peer.closed" ? "segment.state_reason" : "segment.state_invalid segment.state_reason",
-      from,
-      field(recordAt(0), "endpoint_record", "state", state),
-      { results: [drained([hi], end, reason)], bytes: [stateIs(0, state)] },
-    );
-  add("closed_with_bits", "The bits above closed are ignored.", 0x123402, "peer.closed");
-  add("state_four", "No endpoint stores 4.", 4, "peer.failed", "segment.state");
-  add("state_255", "No endpoint stores 255.", 0x1ff, "peer.failed", "segment.state");
-  addFinalChange(cases);
-  addOwnState(cases);
-  addPrivate(cases);
-}
-
-function addFinalChange(cases: Cases): void {
-  const broken = pipe({ frames: [whole("hi")] });
-  const states = "segment.state_change segment.state_reason segment.state_ring ring.fault";
-  const operations = [
-    { set: [{ offset: recordAt(0), hex: "10 00 00 00" }, store(broken, "tail", 33)] },
-    { read: true } as const,
-  ];
-  const from = cases.valid(
-    "fault_marks_peer",
-    "A fault marks the peer, whose bell is rung.",
-    states,
-    reading(broken, { operations }),
-    {
-      results: ["ok", drained([], "ring.cursor")],
-      bytes: [
-        stateIs(0, failed("ring.cursor")),
-        { offset: recordAt(0), not: "10 00 00 00", about: "bell of 0" },
-      ],
-    },
-  );
   cases.invalid(
-    "fault_after_close",
-    "The peer has closed already: its state stays, and its bell is rung all the same.",
-    states,
-    from,
-    field(recordAt(0), "endpoint_record", "state", CLOSED),
-    {
-      results: ["ok", drained([], "ring.cursor")],
-      bytes: [
-        stateIs(0, CLOSED),
-        { offset: recordAt(0), not: "10 00 00 00", about: "bell of 0" },
-      ],
-    },
-  );
-}
-
-function addOwnState(cases: Cases): void {
-  const own = recordAt(0) + 4;
-  const from = cases.valid(
-    "own_state",
-    "While the own state is what attaching stored, reading goes on.",
-    "segment.own_state",
-    reading(pipe({ frames: [whole("hi")] }), {
-      operations: [{ read: true }, { set: [{ offset: own + 128, hex: "01 00 00 00" }] }, {
-        read: true,
-      }],
-    }),
-    { results: [drained([message({ codec: 1, text: "hi" })]), "ok", drained([])] },
-  );
-  for (const [name, hex] of [["vacant", "00 00 00 00"], ["stray", "01 05 00 00"]] as const) {
-    cases.invalid(
-      `own_state_${name}`,
-      "The own state holds what this endpoint has not stored, and is not final.",
-      "segment.own_state",
-      from,
-      member("operations.1.set.0.hex", hex),
-      {
-        results: [drained([message({ codec: 1, text: "hi" })]), "ok", drained([], "pipe.failed")],
-      },
-    );
-  }
-  const write = cases.valid(
-    "close",
-    "An endpoint that closes goes from attached to closed.",
-    "segment.state_change pipe.close port.close",
-    writing(writersPipe(), {
-      operations: [{ set: [{ offset: own, hex: "01 00 00 00" }] }, { close: true }],
-    }),
-    { results: ["ok", "ok"], bytes: [stateIs(0, CLOSED)] },
-  );
-  cases.invalid(
-    "close_after_failure",
-    "An endpoint that was marked failed stays failed when it closes.",
-    "segment.state_change pipe.close port.close",
-    write,
-    member("operations.0.set.0.hex", "03 42 00 00"),
-    { results: ["ok", "ok"], bytes: [stateIs(0, failed("peer.terminated"))] },
+    "order_ready",
+    "A `ready` that nobody stores is no segment, whatever else is wrong.",
+    "segment.check segment.await",
+    "segment/order_unready",
+    field(0, HEADER, "ready", 77),
+    { result: "segment.magic", unchanged: true },
   );
 }
 

@@ -65,6 +65,26 @@ function addReaderWants(cases: Cases): void {
       },
     );
   }
+  for (const [name, wants] of [["unarmed", 0xfffffff0], ["between", 0xfffffffb]] as const) {
+    cases.valid(
+      `reader_${name}`,
+      "A word that no reader stores: it is a request all the same, for what it holds.",
+      clauses,
+      writing(plan, {
+        operations: [
+          { set: [store(plan, "reader_wants", wants), { offset: bell, hex: word(BELL) }] },
+          operations[1]!,
+        ],
+      }),
+      {
+        results: ["ok", "ok"],
+        bytes: [
+          controlIs(plan, "reader_wants", 0),
+          { offset: bell, hex: word(BELL + 1), about: "bell of 1" },
+        ],
+      },
+    );
+  }
   cases.invalid(
     "reader_awake",
     "The reader asks for nothing.",
@@ -140,7 +160,7 @@ function addDisarm(cases: Cases): void {
     "A write for which there is room does not wait.",
     "wait.disarm ring.publish_all",
     from,
-    member("operations.2.write.hex", ""),
+    member("operations.2.write.count", 0),
     {
       results: ["ok", "ok", "ok"],
       bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 224)],

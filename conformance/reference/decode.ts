@@ -9,7 +9,9 @@
 import { number, toHex, word } from "./bytes.ts";
 import type { Drained, Item, MessageCase } from "./case.ts";
 import { CANCEL, extentOf, FIRST, kindOf, LAST, put, WHOLE } from "./encode.ts";
-import { fieldOf, sizeOf, valueOf } from "./layout.ts";
+import { fieldOf, limitOf, sizeOf, valueOf } from "./layout.ts";
+
+const RESERVE = limitOf("ring_reserve");
 
 /** Where a ring lies. */
 export interface RingPlace {
@@ -55,6 +57,8 @@ export class RingTaker {
   #total = 0;
   #parts: number[] = [];
   #ended = false;
+  /** What was parsed for `room`, and not handed out yet. */
+  #items: Item[] = [];
 
   constructor(bytes: Uint8Array, place: RingPlace) {
     this.#bytes = bytes;
@@ -64,16 +68,36 @@ export class RingTaker {
 
   /** Takes all that is published and stores `head`. Throws where the writer broke a rule. */
   take(): Drained {
-    const { control } = this.#place;
-    const tail = get(this.#bytes, control, "ring_control", "tail");
-    const items: Item[] = [];
+    this.#parse();
+    put(this.#bytes, this.#place.control, "ring_control", "head", this.#head);
+    const items = this.#items;
+    this.#items = [];
+    return { items, end: this.#ended ? "ended" : "nothing" };
+  }
+
+  /** Gives back what makes `size` bytes free, where they are not. */
+  room(size: number): void {
+    this.#parse();
+    const { capacity, control } = this.#place;
+    const more = size - (capacity - this.#used(this.#head));
+    if (more <= 0) return;
+    const head = (get(this.#bytes, control, "ring_control", "head") + more) % 2 ** 32;
+    put(this.#bytes, control, "ring_control", "head", head);
+  }
+
+  /** Bytes from the head that the writer sees to a position. */
+  #used(position: number): number {
+    const head = get(this.#bytes, this.#place.control, "ring_control", "head");
+    return (position - head + 2 ** 32) % 2 ** 32;
+  }
+
+  #parse(): void {
+    const tail = get(this.#bytes, this.#place.control, "ring_control", "tail");
     while (this.#head !== tail) {
       if (this.#ended) throw new Error("[pipe.end] a frame stands behind `end`");
       const item = this.#frame((tail - this.#head + 2 ** 32) % 2 ** 32);
-      if (item !== undefined) items.push(item);
+      if (item !== undefined) this.#items.push(item);
     }
-    put(this.#bytes, control, "ring_control", "head", this.#head);
-    return { items, end: this.#ended ? "ended" : "nothing" };
   }
 
   #frame(available: number): Item | undefined {
@@ -95,7 +119,10 @@ export class RingTaker {
     expect(load("reserved") === 0, "frame.header", "the reserved byte is not 0");
     expect(extent <= available, "ring.publish", "a frame reaches beyond `tail`");
     expect(extent <= toEnd, "frame.extent", "a frame reaches beyond the byte area");
+    const usedBefore = this.#used(this.#head);
     this.#head = (this.#head + extent) % 2 ** 32;
+    const mayUse = frame.kind === kindOf("end") ? capacity : capacity - RESERVE;
+    expect(usedBefore + extent <= mayUse, "ring.room", "the reserve was taken");
     const { flags, codec, tag, time } = frame;
     if (frame.kind === kindOf("pad")) {
       expect(flags + codec + tag + time === 0, "frame.pad", "a pad has fields that are not 0");
@@ -106,7 +133,10 @@ export class RingTaker {
     if (frame.kind === kindOf("end")) {
       expect(frame.size + flags + codec + tag + time === 0, "frame.end", "`end` is not all 0");
       this.#ended = true;
-      return this.#first === undefined ? undefined : { report: "message.truncated" };
+      if (this.#first === undefined) return undefined;
+      const hadRoom = usedBefore + extent <= capacity - RESERVE;
+      expect(!hadRoom, "pipe.owed_end", "there was room for the cancel before `end`");
+      return { report: "message.truncated" };
     }
     return this.#message(frame);
   }
@@ -157,6 +187,11 @@ export class MailboxTaker {
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
+  }
+
+  /** A mailbox gives room by parts. */
+  room(): never {
+    throw new Error("a mailbox has no room to give");
   }
 
   /** Takes the part that is there, if there is one. */

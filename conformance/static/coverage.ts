@@ -5,7 +5,7 @@
  */
 
 import { type Clause, readClauses } from "../../tools/clauses.ts";
-import { type Case, isInvalid } from "../reference/case.ts";
+import { type Case, isInvalid, type Result } from "../reference/case.ts";
 
 /** A duty that no static case can show, and why. */
 export interface Exception {
@@ -91,18 +91,21 @@ export function cover(
   return { problems, must: must.length, covered, excepted: excepted.size };
 }
 
+function namesIn(result: Result): string[] {
+  if (typeof result === "string") return [result];
+  const reasons = typeof result.reason === "string" ? [result.reason] : [];
+  if ("code" in result) return [result.code, ...reasons];
+  const reports = result.items.flatMap((item) => "report" in item ? [item.report] : []);
+  return [...reports, ...reasons, ...(result.end === undefined ? [] : [result.end])];
+}
+
 /** The reason codes that an expectation names. */
 export function reasonsIn(cases: Iterable<Case>): Set<string> {
   const found = new Set<string>();
   for (const { expect } of cases) {
-    const results = [expect.result ?? "ok", ...expect.results ?? []];
-    for (const result of results) {
-      if (typeof result === "string") found.add(result);
-      else {
-        found.add(result.end);
-        if (result.reason !== undefined) found.add(result.reason);
-        for (const item of result.items) if ("report" in item) found.add(item.report);
-      }
+    for (const result of [expect.result ?? "ok", ...expect.results ?? []]) {
+      const results = typeof result === "object" && "one_of" in result ? result.one_of : [result];
+      for (const each of results) namesIn(each).forEach((name) => found.add(name));
     }
   }
   return found;

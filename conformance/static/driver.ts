@@ -6,8 +6,19 @@
  */
 
 import { fromHex, toHex } from "../reference/bytes.ts";
-import type { Drained, Expected, Item, MessageCase, Operation } from "../reference/case.ts";
-import type { Payload, Result, Setting } from "../reference/case.ts";
+import type {
+  Drained,
+  Expected,
+  Failure,
+  Item,
+  MessageCase,
+  Operation,
+  Payload,
+  Reason,
+  Result,
+  Setting,
+  Wanted,
+} from "../reference/case.ts";
 import { get, MailboxTaker, ringPlace, RingTaker } from "../reference/decode.ts";
 import { descriptorAt } from "../reference/encode.ts";
 import type { Resolved } from "./load.ts";
@@ -31,17 +42,32 @@ export interface Opened {
   session?: Session;
 }
 
-/** An endpoint that was attached. Each call gives `ok`, `full` or a reason code. */
+/** One thing that a read gives, or how it ended. */
+export type Read = { item: Item } | { end: string; reason?: Reason };
+
+/** What a call gives: `ok`, `full`, `refused`, or a reason code, alone or with the reason. */
+export type Answer = string | Failure;
+
+/** An endpoint that was attached. */
 export interface Session {
-  /** One thing that a read gives, or how it ended. */
-  read(): { item: Item } | { end: string; reason?: string };
-  write(payload: Uint8Array, message: MessageCase, wait: boolean): string;
-  claim(payload: Uint8Array, message: MessageCase, size: number, abandon: boolean): string;
+  read(): Read;
+  /** Borrows the next frame. */
+  peek(): Read;
+  /** Gives back what was borrowed. */
+  release(): Answer;
+  write(payload: Uint8Array, message: MessageCase, wait: boolean): Answer;
+  claim(payload: Uint8Array, message: MessageCase, size: number, abandon: boolean): Answer;
   /** Goes on with a write that timed out. */
-  resume(): string;
-  publish(): string;
-  end(): string;
-  close(): string;
+  resume(): Answer;
+  publish(): Answer;
+  end(): Answer;
+  close(): Answer;
+}
+
+/** The kit as the peer. */
+interface Taker {
+  take(): Drained;
+  room(size: number): void;
 }
 
 /** More messages than any case has: a testee that never stops fails and does not hang. */
@@ -50,7 +76,7 @@ const ITEMS_MAX = 1000;
 /** The codes that a case wants to see reported. */
 export function reportsOf({ expect }: Resolved): string[] {
   const items = (expect.results ?? []).flatMap((result) =>
-    typeof result === "string" ? [] : result.items
+    typeof result !== "string" && "items" in result ? result.items : []
   );
   return items.flatMap((item) => "report" in item ? [item.report] : []);
 }
@@ -63,7 +89,7 @@ export function runCase({ setting, memory: image, expect }: Resolved, testee: Te
   const problems: string[] = [];
   try {
     const operations = session === undefined ? [] : setting.operations ?? [];
-    const taker = operations.some((operation) => "take" in operation)
+    const taker = operations.some((operation) => "take" in operation || "room" in operation)
       ? makeTaker(setting, memory)
       : undefined;
     operations.forEach((operation, index) => {
@@ -85,9 +111,16 @@ function perform(
   operation: Operation,
   session: Session,
   memory: Uint8Array,
-  taker: { take(): Drained } | undefined,
+  taker: Taker | undefined,
 ): Result {
-  if ("read" in operation) return drain(session);
+  if ("read" in operation) {
+    return operation.read === true ? drain(session) : readSome(session, operation.read);
+  }
+  if ("peek" in operation) {
+    const got = session.peek();
+    return "item" in got ? { items: [got.item] } : { items: [], ...got };
+  }
+  if ("release" in operation) return session.release();
   if ("write" in operation) {
     return session.write(toBytes(operation.write), toMessage(operation.write), !!operation.wait);
   }
@@ -103,7 +136,22 @@ function perform(
     for (const { offset, hex } of operation.set) memory.set(fromHex(hex), offset);
     return "ok";
   }
+  if ("room" in operation) {
+    taker!.room(operation.room);
+    return "ok";
+  }
   return taker!.take();
+}
+
+/** Makes so many calls, fewer when one gives nothing. */
+function readSome(session: Session, count: number): Drained {
+  const items: Item[] = [];
+  while (items.length < count) {
+    const got = session.read();
+    if ("end" in got) return { items, ...got };
+    items.push(got.item);
+  }
+  return { items };
 }
 
 /** Reads until there is nothing more; what ended it must come again when asked again. */
@@ -125,7 +173,7 @@ function drain(session: Session): Drained {
 }
 
 /** The kit as the reader of what the testee writes. */
-function makeTaker(setting: Setting, memory: Uint8Array): { take(): Drained } {
+function makeTaker(setting: Setting, memory: Uint8Array): Taker {
   if (setting.role === "mailbox_writer") return new MailboxTaker(memory);
   const endpoints = get(memory, 0, "segment_header", "endpoint_count");
   const place = ringPlace(memory, descriptorAt(endpoints, setting.channel ?? 0));
@@ -133,6 +181,7 @@ function makeTaker(setting: Setting, memory: Uint8Array): { take(): Drained } {
 }
 
 function toBytes(payload: Payload): Uint8Array {
+  if (payload.count !== undefined) return Uint8Array.from({ length: payload.count }, (_, i) => i);
   if (payload.hex !== undefined) return fromHex(payload.hex);
   const text = payload.text ?? JSON.stringify(payload.json);
   return new TextEncoder().encode(text);
@@ -143,34 +192,48 @@ function toMessage({ kind = 1, codec = 0, tag = 0 }: Payload): MessageCase {
 }
 
 /** Says how a result differs, or nothing. */
-function compare(got: Result, must: Result): string | undefined {
-  const [a, b] = [normal(got), normal(must)].map((value) => JSON.stringify(value));
-  // A reason is compared only where the case states one.
-  return a === b ? undefined : `gave ${a}, not ${b}`;
-
-  function normal(result: Result): unknown {
-    if (typeof result === "string") return result;
-    const { items, end, reason } = result;
-    const stated = typeof must === "object" && must.reason !== undefined;
-    return { items: items.map(normalItem), end, ...(stated && { reason }) };
+function compare(got: Result, must: Wanted): string | undefined {
+  if (typeof must === "object" && "one_of" in must) {
+    const facts = must.one_of.map((wanted) => compare(got, wanted));
+    return facts.includes(undefined) ? undefined : facts.join("; ");
   }
+  const [a, b] = [normal(got, must), normal(must, must)].map((value) => JSON.stringify(value));
+  return a === b ? undefined : `gave ${a}, not ${b}`;
+}
+
+/** A result as far as it is compared: a reason only where the case states one. */
+function normal(result: Result, must: Result): unknown {
+  if (typeof result === "string") return result;
+  const isStated = typeof must === "object" && must.reason !== undefined;
+  if ("code" in result) return isStated ? result : result.code;
+  const { items, end, reason } = result;
+  const wanted = typeof must === "object" && "items" in must ? must.items : [];
+  const compared = items.map((item, index) => normalItem(item, wanted[index]));
+  return { items: compared, end, ...(isStated && { reason }) };
 }
 
 /** Text and bytes are the same bytes; JSON values are compared as values, their keys in order. */
-function normalItem(item: Item): unknown {
+function normalItem(item: Item, wanted: Item | undefined): unknown {
   if ("report" in item) return item;
   const { kind, codec, tag, json } = item;
+  const isAny = wanted !== undefined && "kind" in wanted && !hasPayload(wanted);
+  if (isAny) return { kind, codec, tag };
   if (json !== undefined) return { kind, codec, tag, json };
   return { kind, codec, tag, hex: toHex(toBytes(item)) };
 }
 
+function hasPayload({ hex, count, text, json }: MessageCase): boolean {
+  return hex !== undefined || count !== undefined || text !== undefined || json !== undefined;
+}
+
 function compareBytes(memory: Uint8Array, expected: Expected[]): string[] {
-  return expected.flatMap(({ offset, hex, not, about }) => {
-    const size = fromHex((hex ?? not) as string).length;
-    const got = toHex(memory.slice(offset, offset + size));
-    const good = hex === undefined ? got !== toHex(fromHex(not!)) : got === toHex(fromHex(hex));
-    const must = hex ?? `other than ${not}`;
-    return good ? [] : [`bytes at ${offset}${about ? ` (${about})` : ""}: ${got}, not ${must}`];
+  return expected.flatMap(({ offset, hex, zero, not, about }) => {
+    const stated = zero === undefined ? fromHex((hex ?? not) as string) : new Uint8Array(zero);
+    const got = toHex(memory.slice(offset, offset + stated.length));
+    const must = toHex(stated);
+    const isGood = (got === must) === (not === undefined);
+    const wanted = not === undefined ? must : `other than ${must}`;
+    return isGood ? [] : [`bytes at ${offset}${about ? ` (${about})` : ""}: ${got}, not ${wanted}`];
   });
 }
 

@@ -19,8 +19,8 @@ import {
   Writer,
 } from "../../impl-ts/src/mod.ts";
 import { toHex } from "../reference/bytes.ts";
-import type { MessageCase, Setting } from "../reference/case.ts";
-import type { Opened, Session, Testee } from "./driver.ts";
+import type { MessageCase, Reason, Setting } from "../reference/case.ts";
+import type { Answer, Opened, Read, Session, Testee } from "./driver.ts";
 
 /** Long enough to sleep once, so that what holds before a sleep is seen. */
 const WAIT_MS = 2;
@@ -28,7 +28,11 @@ const TEXT = 1;
 
 export const typescript: Testee = {
   name: "TypeScript",
-  declines: () => undefined,
+  declines({ role, endpoint }) {
+    const isPipe = role === "reader" || role === "writer";
+    if (isPipe && endpoint !== undefined) return "a pipe takes the endpoint that its ring states";
+    return undefined;
+  },
   open(setting, image) {
     const memory = new SharedArrayBuffer((setting.memory_offset ?? 0) + image.length);
     const bytes = new Uint8Array(memory, setting.memory_offset ?? 0, image.length);
@@ -84,12 +88,20 @@ function session(
         if (taken !== undefined) return { item: taken };
         return { end: reader!.ended ? "ended" : "nothing" };
       } catch (error) {
-        const code = codeOf(error);
-        if (error instanceof MessageError) return { item: { report: code } };
-        const failed = error instanceof PeerFailedError || error instanceof ClosedError;
-        return failed && error.reason ? { end: code, reason: error.reason } : { end: code };
+        return notRead(error);
       }
     },
+    peek() {
+      try {
+        const lent = reader!.tryPeek();
+        if (lent === undefined) return { end: reader!.ended ? "ended" : "nothing" };
+        const { kind, codec, tag, payload } = lent;
+        return { item: { kind, codec, tag, hex: toHex(payload) } };
+      } catch (error) {
+        return notRead(error);
+      }
+    },
+    release: () => attempt(() => reader!.release()),
     write(payload, { kind, codec, tag }, wait) {
       const message = { kind, codec, tag, payload };
       return attempt(() => {
@@ -122,10 +134,11 @@ function mailboxReader(reader: MailboxReader): Session {
         const json = reader.read({ timeout: WAIT_MS });
         return json === undefined ? { end: "nothing" } : { item: toJson(json) };
       } catch (error) {
-        const code = codeOf(error);
-        return error instanceof MessageError ? { item: { report: code } } : { end: code };
+        return notRead(error);
       }
     },
+    peek: impossible,
+    release: impossible,
     write: impossible,
     claim: impossible,
     resume: impossible,
@@ -138,6 +151,8 @@ function mailboxReader(reader: MailboxReader): Session {
 function mailboxWriter(writer: MailboxWriter): Session {
   return {
     read: impossible,
+    peek: impossible,
+    release: impossible,
     write: (payload) =>
       attempt(() => {
         const values = JSON.parse(new TextDecoder().decode(payload));
@@ -176,12 +191,29 @@ function readValue(reader: Reader): MessageCase | undefined {
   return { kind, codec, tag, json: value };
 }
 
-function attempt(call: () => boolean | void): string {
+function attempt(call: () => boolean | void): Answer {
   try {
     return call() === false ? "full" : "ok";
   } catch (error) {
-    return codeOf(error);
+    if (error instanceof RangeError) return "refused";
+    const code = codeOf(error);
+    const reason = reasonOf(error);
+    return reason === undefined ? code : { code, reason };
   }
+}
+
+function notRead(error: unknown): Read {
+  const code = codeOf(error);
+  if (error instanceof MessageError) return { item: { report: code } };
+  const reason = reasonOf(error);
+  return reason === undefined ? { end: code } : { end: code, reason };
+}
+
+/** What stands beside `pipe.failed` and `peer.failed`. */
+function reasonOf(error: unknown): Reason | undefined {
+  const mayHave = error instanceof PeerFailedError ||
+    error instanceof ClosedError && error.code === "pipe.failed";
+  return mayHave ? error.reason ?? "none" : undefined;
 }
 
 function codeOf(error: unknown): string {

@@ -1,8 +1,8 @@
 //! The Zig side of the static cases: attaches to an image in memory and does one operation at a
 //! time. What must come of it is judged by `driver.ts`.
 //!
-//! A status is 0 done, 1 a message, 2 nothing yet or no room, 3 the end of the stream, and below 0
-//! the negated reason code.
+//! A status is 0 done, 1 a message, 2 nothing yet or no room, 3 the end of the stream, 4 refused as
+//! the caller's mistake, and below 0 the negated reason code.
 
 const std = @import("std");
 const millrace = @import("millrace");
@@ -12,6 +12,7 @@ const done = 0;
 const got_message = 1;
 const nothing = 2;
 const end_of_stream = 3;
+const refused = 4;
 /// Long enough to sleep once, so that what holds before a sleep is seen.
 const wait_ms = 2;
 const storage_size = 64 * 1024;
@@ -98,9 +99,11 @@ export fn attach(address: usize, size: usize) i32 {
     return done;
 }
 
-/// Takes the reading endpoint of a channel of the segment that was attached.
-export fn open_reader(channel: u32, message_limit: u32, calls: bool) i32 {
-    const index = segment.channels[channel].reader;
+/// Takes an endpoint of the segment that was attached, and the ring that it reads: that of a
+/// channel, or, below 0, the first.
+export fn open_reader(index: u32, named: i32, message_limit: u32, calls: bool) i32 {
+    const channel = millrace.Reader.find(&segment, index, channelOf(named)) catch |err|
+        return codeOf(err);
     endpoint = millrace.Endpoint.attach(&segment, index, .{ .spin_us = 0 }) catch |err|
         return codeOf(err);
     own_reader = millrace.Reader.init(&endpoint, &segment, channel) catch |err| return codeOf(err);
@@ -110,14 +113,19 @@ export fn open_reader(channel: u32, message_limit: u32, calls: bool) i32 {
     return done;
 }
 
-/// Takes the writing endpoint of a channel.
-export fn open_writer(channel: u32) i32 {
-    const index = segment.channels[channel].writer;
+/// Takes an endpoint, and the ring that it writes.
+export fn open_writer(index: u32, named: i32) i32 {
+    const channel = millrace.Writer.find(&segment, index, channelOf(named)) catch |err|
+        return codeOf(err);
     endpoint = millrace.Endpoint.attach(&segment, index, .{ .spin_us = 0 }) catch |err|
         return codeOf(err);
     own_writer = millrace.Writer.init(&endpoint, &segment, channel) catch |err| return codeOf(err);
     writer = &own_writer;
     return done;
+}
+
+fn channelOf(named: i32) ?u32 {
+    return if (named < 0) null else @intCast(named);
 }
 
 /// Takes an endpoint as a port.
@@ -164,8 +172,7 @@ export fn read() i32 {
         port.read(target, timeout)
     else
         reader.?.read(target, timeout);
-    const message = (outcome catch |err| return codeOf(err)) orelse
-        return if (reader.?.ended()) end_of_stream else nothing;
+    const message = (outcome catch |err| return codeOf(err)) orelse return noMessage();
     result = .{
         .address = @intFromPtr(message.payload.ptr),
         .size = message.payload.len,
@@ -174,6 +181,30 @@ export fn read() i32 {
         .tag = message.tag,
     };
     return got_message;
+}
+
+/// Borrows the next frame where it lies, without waiting.
+export fn peek() i32 {
+    const outcome = if (role == .port) port.peek(.none) else reader.?.peek(.none);
+    const lent = (outcome catch |err| return codeOf(err)) orelse return noMessage();
+    result = .{
+        .address = @intFromPtr(lent.payload.ptr),
+        .size = lent.payload.len,
+        .kind = @backingInt(lent.kind),
+        .codec = @backingInt(lent.codec),
+        .tag = lent.tag,
+    };
+    return got_message;
+}
+
+/// Gives back what was borrowed.
+export fn release() i32 {
+    if (role == .port) port.release() else reader.?.release();
+    return done;
+}
+
+fn noMessage() i32 {
+    return if (reader.?.ended()) end_of_stream else nothing;
 }
 
 /// Writes one message, without waiting or for a few milliseconds.
@@ -187,6 +218,10 @@ export fn write(
 ) i32 {
     if (role == .mailbox_writer) return writeMailbox(payload[0..size]);
     const envelope = envelopeOf(kind, codec, tag);
+    // Asserted by the writer, whose caller asks for the limits first.
+    const is_batch = envelope.codec == .json_batch;
+    if (is_batch and size > writer.?.frameSizeMax()) return refused;
+    if (!may_wait and size > writer.?.trySizeMax()) return refused;
     if (may_wait) {
         const timeout: millrace.Timeout = .ms(wait_ms);
         const outcome = if (role == .port)

@@ -6,9 +6,9 @@
 
 import { buildWasmWorker } from "../../tools/wasm_worker.ts";
 import { toHex } from "../reference/bytes.ts";
-import type { Item, MessageCase, Setting } from "../reference/case.ts";
-import { reasonName } from "../reference/layout.ts";
-import type { Opened, Session, Testee } from "./driver.ts";
+import type { Item, MessageCase, Operation, Reason, Setting } from "../reference/case.ts";
+import { reasonName, reasonNames } from "../reference/layout.ts";
+import type { Answer, Opened, Session, Testee } from "./driver.ts";
 
 /** What `worker.zig` exports. */
 interface Exports {
@@ -16,12 +16,14 @@ interface Exports {
   result_address(): number;
   create(...words: number[]): number;
   attach(address: number, size: number): number;
-  open_reader(channel: number, limit: number, calls: number): number;
-  open_writer(channel: number): number;
+  open_reader(endpoint: number, channel: number, limit: number, calls: number): number;
+  open_writer(endpoint: number, channel: number): number;
   open_mailbox_reader(address: number, size: number, limit: number): number;
   open_mailbox_writer(address: number, size: number): number;
   open_port(endpoint: number, limit: number, calls: number): number;
   read(): number;
+  peek(): number;
+  release(): number;
   write(...words: number[]): number;
   claim(...words: number[]): number;
   resume_mailbox(address: number, size: number): number;
@@ -37,7 +39,9 @@ const PAGE = 65_536;
 /** Where the images lie; what the host hands over stands a page earlier. */
 const IMAGE_AT = 40 * PAGE;
 const HOST_AT = IMAGE_AT - PAGE;
-const [GOT_MESSAGE, NOTHING, ENDED] = [1, 2, 3];
+const [GOT_MESSAGE, NOTHING, ENDED, REFUSED] = [1, 2, 3, 4];
+/** The caller names no channel. */
+const NONE = -1;
 const TEXT = 1;
 const JSON_TEXT = 2;
 const BATCH = 3;
@@ -69,6 +73,9 @@ class ZigTestee implements Testee {
       return "its types demand aligned memory";
     }
     if (reports.includes("message.codec")) return "it moves bytes, and so knows every codec";
+    const isWhole = setting.kind === "decode" || setting.role === "mailbox_reader";
+    const isCounted = (operation: Operation) => "read" in operation && operation.read !== true;
+    if (isWhole && setting.operations?.some(isCounted)) return "it hands out a batch whole";
     return undefined;
   }
 
@@ -93,14 +100,14 @@ class ZigTestee implements Testee {
       const owner = Number(setting.sole_owner ?? false);
       return exports.create(at, size, endpoints, HOST_AT, channels.length, owner);
     }
-    const { channel = 0, endpoint = 0, limit = 4096, calls = false } = setting;
+    const { channel = NONE, endpoint, limit = 4096, calls = false } = setting;
     if (role === "mailbox_reader") return exports.open_mailbox_reader(at, size, limit);
     if (role === "mailbox_writer") return exports.open_mailbox_writer(at, size);
     const status = exports.attach(at, size);
     if (status < 0 || role === "segment") return status;
-    if (role === "reader") return exports.open_reader(channel, limit, Number(calls));
-    if (role === "writer") return exports.open_writer(channel);
-    return exports.open_port(endpoint, limit, Number(calls));
+    if (role === "writer") return exports.open_writer(endpoint ?? 0, channel);
+    if (role === "port") return exports.open_port(endpoint!, limit, Number(calls));
+    return exports.open_reader(endpoint ?? 1, channel, limit, Number(calls));
   }
 
   #session({ kind, role }: Setting): Session {
@@ -118,23 +125,28 @@ class ZigTestee implements Testee {
         }
         return { item: waiting.shift() as Item };
       },
+      peek: () => {
+        const status = exports.peek();
+        return status === GOT_MESSAGE ? { item: this.#message() } : this.#noMessage(status);
+      },
+      release: () => nameOf(exports.release(), "ok"),
       write: (payload, { kind, codec, tag }, wait) => {
         written = payload.slice();
         this.#bytes.set(payload, HOST_AT);
         const words = [payload.length, kind, codec, tag, Number(wait)];
-        return nameOf(exports.write(HOST_AT, ...words), "ok");
+        return this.#answer(exports.write(HOST_AT, ...words));
       },
       claim: (payload, { codec, tag }, size, abandon) => {
         this.#bytes.set(payload, HOST_AT);
         const words = [payload.length, size, codec, tag, Number(abandon)];
-        return nameOf(exports.claim(HOST_AT, ...words), "ok");
+        return this.#answer(exports.claim(HOST_AT, ...words));
       },
       resume: () => {
         this.#bytes.set(written, HOST_AT);
         return nameOf(exports.resume_mailbox(HOST_AT, written.length), "ok");
       },
       publish: () => nameOf(exports.publish(), "ok"),
-      end: () => nameOf(exports.end(), "ok"),
+      end: () => this.#answer(exports.end()),
       close: () => {
         exports.close();
         return "ok";
@@ -147,8 +159,22 @@ class ZigTestee implements Testee {
     if (status === NOTHING) return { end: "nothing" };
     const code = nameOf(status, "");
     if (code.startsWith("message.")) return { item: { report: code } };
-    if (code !== "peer.failed") return { end: code };
-    return { end: code, reason: reasonName(this.#result()[5]!) };
+    const reason = this.#reasonBeside(code);
+    return reason === undefined ? { end: code } : { end: code, reason };
+  }
+
+  #answer(status: number): Answer {
+    const code = nameOf(status, "ok");
+    const reason = this.#reasonBeside(code);
+    return reason === undefined ? code : { code, reason };
+  }
+
+  /** What stands beside `pipe.failed` and `peer.failed`. */
+  #reasonBeside(code: string): Reason | undefined {
+    if (code !== "peer.failed" && code !== "pipe.failed") return undefined;
+    const value = this.#result()[5]!;
+    if (value === 0) return "none";
+    return reasonNames().includes(reasonName(value)) ? reasonName(value) : value;
   }
 
   #result(): Uint32Array {
@@ -199,5 +225,6 @@ class ZigTestee implements Testee {
 
 function nameOf(status: number, done: string): string {
   if (status < 0) return reasonName(-status);
+  if (status === REFUSED) return "refused";
   return status === NOTHING ? "full" : done;
 }

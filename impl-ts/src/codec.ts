@@ -14,6 +14,8 @@ import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT } from "./layout.
  */
 export type CodecName = "json" | "text" | "bytes";
 
+/** Where `null` has no properties to look at. */
+const EMPTY: object = {};
 /** The first of the three bytes of U+FEFF. */
 const BOM_FIRST_BYTE = 0xef;
 const SCRATCH_SIZE = 16 * 1024;
@@ -191,8 +193,19 @@ export function encodeJson(value: unknown): Uint8Array {
 
 /** Whether a value means the same inside a batch as alone. */
 export function isBatchable(value: unknown): boolean {
-  return value !== undefined && typeof value !== "function" && typeof value !== "symbol" &&
-    !(value instanceof Uint8Array);
+  if (value === undefined || typeof value === "function" || typeof value === "symbol") return false;
+  if (value instanceof Uint8Array) return false;
+  const { toJSON } = (value ?? EMPTY) as { toJSON?: unknown };
+  return typeof toJSON !== "function" || hasText(value);
+}
+
+/** Whether anything is left of a value with `toJSON`: an array would show nothing as `null`. */
+function hasText(value: unknown): boolean {
+  try {
+    return JSON.stringify(value) !== undefined;
+  } catch {
+    return true; // It throws again where it is encoded, in its turn.
+  }
 }
 
 /** Copies bytes of shared memory into fresh private memory. */

@@ -123,3 +123,48 @@ Deno.test("writeMany packs short JSON into batches, and nothing else", () => {
   assertEquals(small.reader.read(), "x".repeat(80));
   assertEquals(small.reader.read(), "y".repeat(80));
 });
+
+Deno.test("[codec.batch_read] the elements have the kind and the tag of their batch", () => {
+  for (const kind of [1, 3, 4, 5]) {
+    const { reader, scribe } = scribed({ calls: true });
+    scribe.frame({ kind, codec: 3, tag: 3, payload: utf8("[1,2,3,4]") }).publish();
+    const seen: number[][] = [];
+    const note = () => seen.push([reader.kind, reader.codec, reader.tag]);
+    assertEquals(reader.read(), 1);
+    note();
+    assertEquals(reader.tryReadMessage(), { kind, codec: 2, tag: 3, payload: Uint8Array.of(50) });
+    note();
+    const lent = reader.tryPeek()!;
+    seen.push([lent.kind, lent.codec, lent.tag]);
+    reader.release();
+    assertEquals(reader.tryReadInto(new Uint8Array(1)), 1);
+    note();
+    assertEquals(seen, new Array(4).fill([kind, 2, 3]));
+  }
+});
+
+Deno.test("[codec.unknown] an unknown codec is reported when the message is complete", () => {
+  const { reader, scribe } = scribed({ maxMessageSize: 4, capacity: 1024 });
+  const head = { codec: 9, tag: 1 };
+  scribe.frame({ ...head, flags: 1, total: 2, payload: [1] }).publish();
+  assertEquals(reader.tryRead(), undefined);
+  scribe.frame({ ...head, flags: 2, payload: [2] }).publish();
+  assertCode(() => reader.tryRead(), "message.codec");
+  scribe.frame({ ...head, flags: 1, total: 2, payload: [1] }).frame({ ...head, flags: 6 });
+  scribe.frame({ ...head, flags: 1, total: 5 }).frame({ ...head, flags: 6 }).publish();
+  assertCode(() => reader.tryRead(), "message.cancelled");
+  assertCode(() => reader.tryRead(), "message.size");
+  scribe.frame({ ...head, flags: 1, total: 3, payload: [1] });
+  scribe.frame({ ...head, flags: 2, payload: [2] }).publish();
+  assertCode(() => reader.tryRead(), "frame.total");
+});
+
+Deno.test("a value whose toJSON leaves nothing is refused, not sent as null", () => {
+  const { writer, reader } = pipe();
+  const nothing = { toJSON: () => undefined };
+  assertThrows(() => writer.write(nothing), TypeError);
+  assertThrows(() => writer.writeMany([1, nothing]), TypeError);
+  assertEquals([reader.tryRead(), reader.tryRead()], [1, undefined]);
+  writer.writeMany([new Date(0), 2]);
+  assertEquals([reader.tryRead(), reader.tryRead()], ["1970-01-01T00:00:00.000Z", 2]);
+});

@@ -73,17 +73,16 @@ export class PeerClosedError extends MillraceError {
 export class PeerFailedError extends MillraceError {
   /** The name of the class. */
   override name = "PeerFailedError";
-  /** Why it was marked, for instance `peer.terminated` or `frame.size`; `undefined` if unknown. */
-  readonly reason: ReasonCode | undefined;
+  /**
+   * Why it was marked, for instance `peer.terminated` or `frame.size`; the number of a reason that
+   * this version does not know; `undefined` if no reason was given. [pipe.failed_reason]
+   */
+  readonly reason: ReasonCode | number | undefined;
 
-  /** Makes the error for a peer that was marked with this reason. */
+  /** Makes the error for a peer that was marked with this reason, 0 for none. */
   constructor(message: string, reason: number, options?: ErrorOptions) {
-    super(
-      "peer.failed",
-      `${message}: ${reasonName(reason) ?? `unknown reason ${reason}`}`,
-      options,
-    );
-    this.reason = reasonName(reason);
+    super("peer.failed", `${message}: ${describe(reason)}`, options);
+    this.reason = named(reason);
   }
 }
 
@@ -94,8 +93,11 @@ export class PeerFailedError extends MillraceError {
 export class ClosedError extends MillraceError {
   /** The name of the class. */
   override name = "ClosedError";
-  /** Why this endpoint was marked failed; `undefined` when it was not. */
-  readonly reason: ReasonCode | undefined;
+  /**
+   * Why this endpoint was marked failed: a reason code, the number of one that this version does
+   * not know, or `undefined` when it was not marked, or without a reason. [pipe.failed_reason]
+   */
+  readonly reason: ReasonCode | number | undefined;
 
   /** Makes the error; `reason` is the number in the state word of a failed endpoint. */
   constructor(
@@ -103,8 +105,8 @@ export class ClosedError extends MillraceError {
     message: string,
     reason?: number,
   ) {
-    super(code, message);
-    this.reason = reason === undefined ? undefined : reasonName(reason);
+    super(code, reason === undefined ? message : `${message}: ${describe(reason)}`);
+    this.reason = named(reason ?? 0);
   }
 }
 
@@ -112,10 +114,16 @@ export class ClosedError extends MillraceError {
 export class TimeoutError extends MillraceError {
   /** The name of the class. */
   override name = "TimeoutError";
+  /**
+   * Whether a part of the message is written already, in a mailbox, and the next write completes
+   * it: a caller that wrote it again would send it twice. [mailbox.begun]
+   */
+  readonly begun: boolean;
 
   /** Makes the error for a call that could not be done in time. */
-  constructor(message: string) {
+  constructor(message: string, begun: boolean = false) {
     super("wait.timeout", message);
+    this.begun = begun;
   }
 }
 
@@ -128,6 +136,16 @@ export class ForbiddenError extends MillraceError {
   constructor(message: string) {
     super("wait.forbidden", message);
   }
+}
+
+/** The reason of a state word as it is handed out. */
+function named(reason: number): ReasonCode | number | undefined {
+  return reasonName(reason) ?? (reason || undefined);
+}
+
+/** The same for people. */
+function describe(reason: number): string {
+  return reason === 0 ? "no reason given" : reasonName(reason) ?? `unknown reason ${reason}`;
 }
 
 /** Throws when our own code is wrong; never used for what a peer or a caller may do. */

@@ -10,7 +10,12 @@ Deno.test("errors say their code, their class and, for a failure, the reason", (
   ]);
   assert(error instanceof mod.MillraceError && error instanceof Error);
   assertEquals(error.message, "Cannot read: the peer is marked failed: peer.lost (peer.failed)");
-  assertEquals(new mod.PeerFailedError("x", 9999).reason, undefined);
+  // [pipe.failed_reason] One that is not known is a number, and none is none.
+  for (const [value, reason] of [[9999, 9999], [0, undefined], [10, "segment.state"]] as const) {
+    assertEquals(new mod.PeerFailedError("x", value).reason, reason);
+    assertEquals(new mod.ClosedError("pipe.failed", "x", value).reason, reason);
+  }
+  assertEquals(new mod.PeerFailedError("x", 0).message, "x: no reason given (peer.failed)");
   assertEquals(new mod.TimeoutError("x").code, "wait.timeout");
   assertEquals(new mod.ForbiddenError("x").code, "wait.forbidden");
 });

@@ -292,6 +292,8 @@ export const WAKE_MECHANISM_ALL = 7;
 
 /** Alignment of a segment, of its size, and of every area in it. */
 export const SEGMENT_ALIGN = 128;
+/** Smallest segment: a header and one endpoint record. */
+export const SEGMENT_SIZE_MIN = 256;
 /** Largest segment. */
 export const SEGMENT_SIZE_MAX = 4_294_967_168;
 /** Where the endpoint records begin. */
@@ -300,6 +302,8 @@ export const ENDPOINT_TABLE_OFFSET = 128;
 export const ENDPOINT_COUNT_MAX = 256;
 /** Most channels of a segment. */
 export const CHANNEL_COUNT_MAX = 1024;
+/** Most attempts at one change of a `state`. */
+export const STATE_TRIES = 3;
 /** The bits of `state` that hold an `endpoint_state`. */
 export const STATE_MASK = 255;
 /** How far the reason code stands above the state in `state`. */
@@ -310,6 +314,8 @@ export const WAIT_SLICE_MS = 100;
 export const WAIT_MORE_MS = 10;
 /** Longest pause of an endpoint that polls. */
 export const WAIT_POLL_MS = 5;
+/** Longest spin on a thread that must not block. */
+export const WAIT_NO_BLOCK_US = 5;
 /** Default time to spin before parking, with two or more processors. */
 export const WAIT_SPIN_US = 50;
 /** Bit 0 of an armed `wants` word. */
@@ -324,6 +330,10 @@ export const RING_RESERVE = 16;
 export const FRAME_ALIGN = 16;
 /** First frame kind that a reader skips without knowing it. */
 export const FRAME_KIND_EXTENSION_MIN = 128;
+/** Smallest section: eight words and one byte. */
+export const MAILBOX_SIZE_MIN = 33;
+/** Most parts of a payload. */
+export const MAILBOX_PART_COUNT_MAX = 2_147_483_647;
 /** First codec number that belongs to the application. */
 export const CODEC_APPLICATION_MIN = 128;
 
@@ -349,6 +359,8 @@ export const REASON_SEGMENT_GEOMETRY = 8;
 export const REASON_SEGMENT_ENDPOINT = 9;
 /** An endpoint's state word holds a value that no endpoint may store. */
 export const REASON_SEGMENT_STATE = 10;
+/** The file cannot be trusted: not a regular one, of another user, or open to others. */
+export const REASON_SEGMENT_FILE = 11;
 /** A cursor moved out of its bounds or lost its alignment. */
 export const REASON_RING_CURSOR = 16;
 /** A frame's kind is invalid or unknown. */
@@ -423,6 +435,7 @@ export type ReasonCode =
   | "segment.geometry"
   | "segment.endpoint"
   | "segment.state"
+  | "segment.file"
   | "ring.cursor"
   | "frame.kind"
   | "frame.flags"
@@ -465,6 +478,7 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze
   "segment.geometry": 8,
   "segment.endpoint": 9,
   "segment.state": 10,
+  "segment.file": 11,
   "ring.cursor": 16,
   "frame.kind": 32,
   "frame.flags": 33,

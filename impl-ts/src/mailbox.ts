@@ -86,8 +86,8 @@ export class MailboxWriter<T = unknown> {
    * Writes one message, and blocks while the byte area is the reader's. What does not fit it is
    * written in parts, each when the reader has taken the one before.
    *
-   * @throws {TimeoutError} at the timeout. The message is not written, or, where `owes` is true and
-   * was false before, begun: then the next write completes it.
+   * @throws {TimeoutError} at the timeout. The message is not written, or, where `begun` of the
+   * error is true, written in part: then the next write completes it. [mailbox.begun]
    * @throws {PeerClosedError} if the reader has closed.
    * @throws {ClosedError} if this side is closed.
    * @throws {CorruptError} if the reader broke the mailbox; again from every later call.
@@ -151,13 +151,15 @@ export class MailboxWriter<T = unknown> {
     if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     const payload = this.#encode(values, false);
     const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
-    if (this.#owed !== undefined) this.#finish(this.#owed, deadline); // [mailbox.write_all]
-    if (payload !== undefined) this.#finish(payload, deadline);
+    // [mailbox.write_all]
+    if (this.#owed !== undefined) this.#finish(this.#owed, payload, deadline);
+    if (payload !== undefined) this.#finish(payload, payload, deadline);
   }
 
-  #finish(payload: Payload, deadline: number): void {
+  /** Writes what is left of a payload, in a call whose own is `due`. */
+  #finish(payload: Payload, due: Payload | undefined, deadline: number): void {
     while (!this.#advance(payload)) {
-      if (!this.#side.wait(deadline)) throw timedOut();
+      if (!this.#side.wait(deadline)) throw timedOut(payload === due && payload.next > 0);
     }
   }
 
@@ -168,10 +170,10 @@ export class MailboxWriter<T = unknown> {
     const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
     // Encoded at the call, and as a copy: other writes may come first.
     const payload = this.#encode(values, true);
-    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut();
+    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut(false);
     try {
-      if (this.#owed !== undefined) await this.#finishAsync(this.#owed, deadline, signal);
-      if (payload !== undefined) await this.#finishAsync(payload, deadline, signal);
+      if (this.#owed !== undefined) await this.#finishAsync(this.#owed, payload, deadline, signal);
+      if (payload !== undefined) await this.#finishAsync(payload, payload, deadline, signal);
     } finally {
       this.#turns.give();
     }
@@ -179,11 +181,14 @@ export class MailboxWriter<T = unknown> {
 
   async #finishAsync(
     payload: Payload,
+    due: Payload | undefined,
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<void> {
     for (let late = false; !this.#advance(payload); late = performance.now() >= deadline) {
-      if (late || !await this.#side.waitAsync(deadline, signal)) throw timedOut();
+      if (late || !await this.#side.waitAsync(deadline, signal)) {
+        throw timedOut(payload === due && payload.next > 0);
+      }
     }
   }
 
@@ -374,8 +379,8 @@ export class MailboxReader<T = unknown> {
   #takePart(): boolean {
     const { words } = this.#side;
     const length = Atomics.load(words, layout.MAILBOX_LENGTH_WORD) >>> 0;
-    const count = Atomics.load(words, layout.MAILBOX_PART_COUNT_WORD);
-    const index = Atomics.load(words, layout.MAILBOX_PART_INDEX_WORD);
+    const count = Atomics.load(words, layout.MAILBOX_PART_COUNT_WORD) >>> 0;
+    const index = Atomics.load(words, layout.MAILBOX_PART_INDEX_WORD) >>> 0;
     // [mailbox.read_status] The original may have closed, and written -1 into the words above.
     this.#side.checkStatus(); // [mailbox.closed_part]
     this.#checkPart(length, count, index);
@@ -400,9 +405,9 @@ export class MailboxReader<T = unknown> {
     if (length < 1 || length > bytes.length) {
       throw this.#side.fail("mailbox.length", `a part of ${length} bytes`);
     }
-    // As signed numbers: more than 2^31 - 1 is negative.
-    const isNext = count >= 1 && index === this.#next && index < count;
-    if (!isNext || (this.#next > 0 && count !== this.#count)) {
+    const counted = count >= 1 && count <= layout.MAILBOX_PART_COUNT_MAX;
+    const isNext = index === this.#next && index < count;
+    if (!counted || !isNext || (this.#next > 0 && count !== this.#count)) {
       const due = this.#next > 0 ? `${this.#next} of ${this.#count}` : "0";
       throw this.#side.fail("mailbox.part", `part ${index} of ${count}, not ${due}`);
     }
@@ -445,6 +450,7 @@ export class MailboxReader<T = unknown> {
   }
 }
 
-function timedOut(): TimeoutError {
-  return new TimeoutError("Cannot write: the mailbox stayed full until the deadline");
+function timedOut(begun: boolean): TimeoutError {
+  const what = begun ? "Cannot write all of it" : "Cannot write";
+  return new TimeoutError(`${what}: the mailbox stayed full until the deadline`, begun);
 }

@@ -40,7 +40,8 @@ export class MailboxSide implements Sight {
   constructor(memory: Memory, verb: "read" | "write", options: EndpointOptions) {
     const { buffer, byteOffset, byteLength } = toRegion(memory);
     const area = byteLength - layout.MAILBOX_HEADER_SIZE;
-    if (byteOffset % layout.MAILBOX_HEADER_ALIGN !== 0 || area < 1) {
+    const aligned = byteOffset % layout.MAILBOX_HEADER_ALIGN === 0;
+    if (!aligned || byteLength < layout.MAILBOX_SIZE_MIN) {
       throw new SegmentError(
         "mailbox.size",
         `Cannot use mailbox: ${byteLength} bytes of memory at ${byteOffset}`,

@@ -6,7 +6,7 @@
  */
 
 import { type CodecName } from "./codec.ts";
-import { type Endpoint, type EndpointOptions, failEndpoint } from "./wait_endpoint.ts";
+import { type Endpoint, type EndpointOptions, failEndpoint, stateOf } from "./wait_endpoint.ts";
 import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
 import { PeerClosedError, SegmentError } from "./error.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
@@ -71,7 +71,7 @@ export const MAX_MESSAGE_SIZE: number = 64 * 1024 * 1024;
 export const MAX_MESSAGE_SIZE_MAX: number = 2 ** 32;
 
 /**
- * The ring with this index, or the first that satisfies a condition. [port.find]
+ * The ring with this index, or the first that satisfies a condition. [pipe.find] [port.find]
  *
  * @throws {SegmentError} `segment.channel` if there is no such ring.
  */
@@ -83,6 +83,7 @@ export function findRing(
   const isRing = (channel: Channel) => channel.kind === layout.CHANNEL_KIND_RING && fits(channel);
   const channel = index === undefined ? segment.channels.find(isRing) : segment.channels[index];
   if (channel !== undefined && isRing(channel)) return channel;
+  // [pipe.find_none] The segment was checked when it was attached, and no state has changed yet.
   throw new SegmentError("segment.channel", "Cannot attach to segment: it has no such ring");
 }
 
@@ -103,7 +104,7 @@ export class Link {
   incoming: RingReader | undefined;
   /** Drops what was taken out of the ring and not delivered. */
   drop: (() => void) | undefined;
-  /** The peer's state word once it was final; it must not change any more. */
+  /** The peer's state word once it was final or invalid; it must not change any more. */
   #final = 0;
 
   /** Makes a link from an attached endpoint to its peer. */
@@ -117,6 +118,7 @@ export class Link {
     if (this.closed) return;
     this.closed = true;
     this.drop?.();
+    this.outgoing?.drop();
     this.endpoint.close();
   }
 
@@ -130,41 +132,49 @@ export class Link {
     this.incoming?.flush();
   }
 
-  /** The error of the own state, or undefined while attached. [pipe.close_frees] */
+  /** The error of the own close; above every other answer. [pipe.first_answer] */
+  closedError(verb: string): MillraceError | undefined {
+    if (!this.closed) return undefined;
+    return new ClosedError("pipe.closed", `Cannot ${verb}: this end is closed`);
+  }
+
+  /** The error of a state that was loaded before; without a load while there is none. */
+  knownError(verb: string): MillraceError | undefined {
+    return this.closedError(verb) ?? (this.#final === 0 ? undefined : this.peerError(verb));
+  }
+
+  /** The error of the own close or state, or undefined while attached. [pipe.close_frees] */
   ownError(verb: string): MillraceError | undefined {
-    if (this.closed) return new ClosedError("pipe.closed", `Cannot ${verb}: this end is closed`);
+    if (this.closed) return this.closedError(verb);
     const word = this.endpoint.state(this.endpoint.index);
-    const state = word & layout.STATE_MASK;
-    if (word === layout.ENDPOINT_STATE_ATTACHED) return undefined;
+    const state = stateOf(word);
+    if (state === layout.ENDPOINT_STATE_ATTACHED) return undefined;
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new ClosedError("pipe.closed", `Cannot ${verb}: this end was closed`);
     }
-    // [segment.own_state] Another value than failed was forged into our record.
-    const reason = word >>> layout.REASON_SHIFT;
-    const why = reasonName(reason) ?? `state ${word >>> 0}`;
-    return new ClosedError(
-      "pipe.failed",
-      `Cannot ${verb}: this end is marked failed, ${why}`,
-      reason,
-    );
+    // [segment.own_state] Another state than failed was forged into our record: no reason.
+    const failed = state === layout.ENDPOINT_STATE_FAILED;
+    const reason = failed ? word >>> layout.REASON_SHIFT : 0;
+    return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);
   }
 
-  /** Whether the peer's state is final or invalid: one load, for the hot paths. */
+  /** Whether the peer's state is final or invalid: one load, and no error made. */
   peerGone(): boolean {
-    const word = this.endpoint.state(this.peer);
-    return (word & layout.STATE_MASK) > layout.ENDPOINT_STATE_ATTACHED || this.#final !== 0;
+    const state = stateOf(this.endpoint.state(this.peer));
+    return state > layout.ENDPOINT_STATE_ATTACHED || this.#final !== 0;
   }
 
-  /** The error of the peer's state, or undefined while it is vacant or attached. */
+  /** The error of the peer's state, or undefined while it is vacant or attached: one load. */
   peerError(verb: string): MillraceError | undefined {
     const word = this.endpoint.state(this.peer);
-    const state = word & layout.STATE_MASK;
+    const state = stateOf(word);
+    if (state <= layout.ENDPOINT_STATE_ATTACHED && this.#final === 0) return undefined;
     const what = `Cannot ${verb}: the peer`;
-    // [segment.state_invalid]
+    // [segment.state_invalid] From then on: an invalid word is kept like a final one.
     if (state > layout.ENDPOINT_STATE_FAILED || (this.#final !== 0 && word !== this.#final)) {
+      if (this.#final === 0) this.#final = word;
       return new PeerFailedError(`${what} has an invalid state`, layout.REASON_SEGMENT_STATE);
     }
-    if (state <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
     this.#final = word;
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new PeerClosedError("peer.closed", `${what} has closed`);

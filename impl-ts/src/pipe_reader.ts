@@ -51,6 +51,7 @@ export class Reader<T = unknown> {
   /** Elements of a batch that are not read yet. */
   #batch: readonly unknown[] = [];
   #batchIndex = 0;
+  #batchKind = 0;
   #batchTag = 0;
   /** What came in while a port waited for room: messages and errors. */
   readonly #inbox: (Message | MessageError)[] = [];
@@ -124,10 +125,12 @@ export class Reader<T = unknown> {
    * @throws {MessageError} if a message was lost; the next call goes on behind it.
    * @throws {PeerClosedError} if everything is read and the writer has closed without an `end`.
    * @throws {PeerFailedError} if everything is read and the writer is marked failed.
-   * @throws {ClosedError} if everything is read and this end was closed or marked failed.
+   * @throws {ClosedError} if this end was closed by `close`; or if everything is read and somebody
+   * else has closed it or marked it failed.
    * @throws {CorruptError} if the writer broke the ring; again from every later call.
    */
   read(options?: WaitOptions): T | undefined {
+    requireWait(options);
     const value = this.#takeValue();
     return value !== NONE ? value : this.#block(this.#value, options);
   }
@@ -144,6 +147,7 @@ export class Reader<T = unknown> {
 
   /** Reads one message as it is, a batch as one, and blocks until there is one. */
   readMessage(options?: WaitOptions): Message | undefined {
+    requireWait(options);
     const message = this.#takeMessage();
     return message !== NONE ? message : this.#block(this.#message, options);
   }
@@ -165,6 +169,7 @@ export class Reader<T = unknown> {
    * @throws {RangeError} if the message is larger than `target`; it stays, to be read again.
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
+    requireWait(options);
     try {
       const size = this.#takeInto(target);
       return size !== NONE ? size : this.#block(() => this.#takeInto(target), options);
@@ -187,6 +192,7 @@ export class Reader<T = unknown> {
    * blocks until there is one. For trusted peers: they can write to it. End with `release`.
    */
   peek(options?: WaitOptions): Lent | undefined {
+    requireWait(options);
     const lent = this.#takeLent();
     return lent !== NONE ? lent : this.#block(this.#frameLent, options);
   }
@@ -255,26 +261,38 @@ export class Reader<T = unknown> {
   }
 
   #try<R>(take: () => R | typeof NONE | undefined): R | undefined {
-    let taken = take();
-    // Once more and not in a loop: a peer that is gone and still publishes must not keep us here.
-    if (taken === NONE && this.#receiver.more()) taken = take();
-    return taken === NONE ? undefined : taken as R;
+    const taken = take();
+    const found = taken !== NONE ? taken : this.#takeLast(take);
+    return found === NONE ? undefined : found as R;
   }
 
+  /**
+   * Behind a look that found nothing: throws for a state that is final, where one more look finds
+   * nothing either. Once and not in a loop: a peer that is gone and still publishes must not keep
+   * us here. [pipe.look_again]
+   */
+  #takeLast<R>(take: () => R | typeof NONE | undefined): R | typeof NONE | undefined {
+    const gone = this.#receiver.lookAgain();
+    if (gone === undefined) return NONE;
+    const taken = take();
+    if (taken === NONE) throw this.#receiver.giveUp(gone);
+    return taken;
+  }
+
+  /** Behind a look that found nothing. */
   #block<R>(take: () => R | typeof NONE | undefined, options?: WaitOptions): R | undefined {
     const timeout = requireTimeout(options?.timeout, Infinity);
     options?.signal?.throwIfAborted();
     const { endpoint, peer } = this.#link;
     const deadline = deadlineOf(timeout);
-    for (;;) {
-      if (!this.#receiver.more()) {
-        if (timeout === 0) return undefined;
-        this.#link.settle();
-        if (!endpoint.wait(this.#receiver.ring, undefined, peer, deadline)) return undefined;
-      }
+    for (let late = timeout === 0;; late = performance.now() >= deadline) {
+      const last = this.#takeLast(take);
+      if (last !== NONE) return last as R;
+      if (late) return undefined;
+      this.#link.settle();
+      if (!endpoint.wait(this.#receiver.ring, undefined, peer, deadline)) return undefined;
       const taken = take();
       if (taken !== NONE) return taken as R;
-      if (performance.now() >= deadline) return undefined;
     }
   }
 
@@ -290,18 +308,15 @@ export class Reader<T = unknown> {
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
     try {
       if (++this.#streak % STREAK === 0) await endpoint.giveWay();
-      for (let late = false;; late = performance.now() >= deadline) {
+      for (let late = timeout === 0;; late = performance.now() >= deadline) {
         const taken = take();
         if (taken !== NONE) return taken as R;
-        const { ring } = this.#receiver;
-        if (this.#receiver.more()) {
-          await endpoint.giveWay();
-          signal?.throwIfAborted();
-        } else {
-          this.#link.settle();
-          if (!await endpoint.waitAsync(ring, undefined, peer, deadline, signal)) return undefined;
-        }
+        const last = this.#takeLast(take);
+        if (last !== NONE) return last as R;
         if (late) return undefined;
+        this.#link.settle();
+        const { ring } = this.#receiver;
+        if (!await endpoint.waitAsync(ring, undefined, peer, deadline, signal)) return undefined;
       }
     } finally {
       this.#turns.give();
@@ -340,6 +355,7 @@ export class Reader<T = unknown> {
       case layout.CODEC_JSON_BATCH:
         this.#batch = this.#decoder.batch(payload);
         this.#batchIndex = 0;
+        this.#batchKind = this.#receiver.kind;
         this.#batchTag = this.#receiver.tag;
         return this.#nextOfBatch();
       default: // [codec.unknown]
@@ -352,7 +368,7 @@ export class Reader<T = unknown> {
 
   /** [codec.batch_read] */
   #nextOfBatch(): unknown {
-    this.#receiver.note(layout.FRAME_KIND_DATA, layout.CODEC_JSON, this.#batchTag);
+    this.#receiver.note(this.#batchKind, layout.CODEC_JSON, this.#batchTag);
     return this.#batch[this.#batchIndex++];
   }
 
@@ -389,7 +405,9 @@ export class Reader<T = unknown> {
   }
 
   #takeLent(): Lent | typeof NONE | undefined {
-    if (this.#receiver.lent) throw new TypeError("Cannot peek: a frame is lent already");
+    if (this.#receiver.lent && !this.#link.closed) {
+      throw new TypeError("Cannot peek: a frame is lent already");
+    }
     const waiting = this.#takeWaiting();
     if (waiting !== undefined) {
       this.#lent.showCopy(waiting.payload, waiting.kind, waiting.codec, waiting.tag);
@@ -414,8 +432,9 @@ export class Reader<T = unknown> {
   #peekWaiting(): Message | undefined {
     if (this.#batchIndex < this.#batch.length) {
       const payload = this.#encodeOfBatch();
+      // [codec.batch_read]
       const codec = layout.CODEC_JSON;
-      return { kind: layout.FRAME_KIND_DATA, codec, tag: this.#batchTag, payload };
+      return { kind: this.#batchKind, codec, tag: this.#batchTag, payload };
     }
     if (this.#inbox[0] instanceof MessageError) this.#shiftInbox();
     return this.#inbox[0] as Message | undefined;
@@ -446,4 +465,9 @@ export class Reader<T = unknown> {
     this.#inboxSize -= message.payload.length;
     return message;
   }
+}
+
+/** Throws for a timeout that is none, before anything is taken. */
+function requireWait(options: WaitOptions | undefined): void {
+  if (options !== undefined) requireTimeout(options.timeout, Infinity);
 }

@@ -6,7 +6,7 @@
  */
 
 import { copyOut } from "./codec.ts";
-import { MessageError } from "./error.ts";
+import { MessageError, type MillraceError } from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
@@ -53,7 +53,7 @@ export class Receiver {
   readonly #calls: boolean;
   #progress = IDLE;
   #fault: unknown = undefined;
-  /** Whether `more` has loaded the tail, and `pull` has not yet looked at what that shows. */
+  /** Whether `lookAgain` has loaded the tail, and `pull` has not yet taken what that shows. */
   #shown = false;
 
   constructor(link: Link, channel: Channel, options: ReaderOptions) {
@@ -75,9 +75,11 @@ export class Receiver {
    * takes what that shows. [ring.one_load]
    */
   pull(target: Target, mayLoad = true): number {
+    // [pipe.first_answer]
+    const closed = this.#link.closedError("read");
+    if (closed !== undefined) throw closed;
     if (this.#fault !== undefined) throw this.#fault;
     if (this.ended) return ENDED;
-    if (this.#link.closed) throw this.#link.ownError("read");
     if (this.lent) throw new TypeError("Cannot read: a frame is lent");
     const ring = this.ring;
     let load = mayLoad && !this.#shown;
@@ -100,7 +102,7 @@ export class Receiver {
     const error = this.#link.fault("read", thrown);
     if (error !== thrown) {
       this.#fault = error;
-      this.parts = EMPTY;
+      this.drop();
       this.ring.stop();
     }
     return error;
@@ -210,21 +212,31 @@ export class Receiver {
   }
 
   /**
-   * Nothing was found: throws if nothing can come; true if there is more to take after all, which
-   * the next `pull` does without another load.
+   * Nothing was found: throws if this end is closed or failed, and returns undefined while more can
+   * come. If the peer is gone it loads `tail` once more, for the next `pull`, and returns the error
+   * for `giveUp` when no message comes of that. [pipe.look_again]
    */
-  more(): boolean {
+  lookAgain(): MillraceError | undefined {
     const own = this.#link.ownError("read");
-    if (own !== undefined) throw own;
-    const error = this.#link.peerError("read");
-    if (error === undefined) return false;
+    if (own !== undefined) throw this.giveUp(own);
+    const gone = this.#link.peerError("read");
+    if (gone === undefined) return undefined;
     try {
-      // [pipe.look_again] What the peer published before it went must not be lost.
-      if (this.ring.load()) return this.#shown = true;
+      this.ring.load();
     } catch (thrown) {
       throw this.#keepFault(thrown);
     }
-    throw error;
+    this.#shown = true;
+    return gone;
+  }
+
+  /** Drops the parts of the message in progress, for the report of a state. [pipe.keep_parts] */
+  giveUp(error: MillraceError): MillraceError {
+    this.drop();
+    this.#progress = IDLE;
+    // What a peer still publishes of that message is skipped: the report has covered it.
+    if (this.frame.inProgress) this.frame.dropped = true;
+    return error;
   }
 
   /** The message that `pull` found, in memory of its own. */
@@ -251,7 +263,7 @@ export class Receiver {
     this.ring.release();
   }
 
-  /** Gives up the parts that were collected. */
+  /** Lets go of the parts that were collected. */
   drop(): void {
     this.parts = EMPTY;
   }

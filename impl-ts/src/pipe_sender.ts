@@ -89,7 +89,7 @@ export class Sender {
     }
   }
 
-  /** Places an owed cancel. False: no room. [pipe.owed] */
+  /** Places and publishes an owed cancel. False: no room. [pipe.owed] */
   placeCancel(): boolean {
     try {
       return this.#placeCancel();
@@ -159,6 +159,8 @@ export class Sender {
     const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
     this.ring.finish(0, packKind(this.#owedKind, flags, this.#owedCodec), this.#owedTag);
     this.#owedKind = 0;
+    // [pipe.owed] At once: whatever becomes of the message behind it.
+    this.ring.publish();
     return true;
   }
 

@@ -225,7 +225,7 @@ Deno.test("with an end, the peer's close is not reported", () => {
   writer.close();
   for (let i = 0; i < 2; i++) assertEquals([reader.read(), reader.ended], [undefined, true]);
   reader.close();
-  assertEquals(reader.read(), undefined);
+  assertCode(() => reader.read(), "pipe.closed");
 });
 
 Deno.test("a writer learns that its reader is gone, and why", () => {
@@ -251,15 +251,19 @@ Deno.test("a reader gets what a failed writer published, then the reason", () =>
   assertEquals(error.reason, "peer.terminated");
 });
 
-Deno.test("a state that no endpoint may store makes the peer failed with segment.state", () => {
-  const { segment, reader } = pipe();
+Deno.test("[segment.state_invalid] what nobody may store makes a peer failed for good", () => {
+  const reason = (reader: Reader) => assertThrows(() => reader.read(), PeerFailedError).reason;
+  const invalid = pipe();
+  for (const word of [7, 2, 1]) {
+    invalid.segment.words(128 + 4, 4)[0] = word;
+    assertEquals(reason(invalid.reader), "segment.state");
+  }
+  const { segment, reader: other } = pipe();
   const state = segment.words(128 + 4, 4);
-  state[0] = 7;
-  assertEquals(assertThrows(() => reader.read(), PeerFailedError).reason, "segment.state");
   state[0] = 2;
-  assertCode(() => reader.read(), "peer.closed");
+  assertCode(() => other.read(), "peer.closed");
   state[0] = 1; // a final state must not change any more
-  assertEquals(assertThrows(() => reader.read(), PeerFailedError).reason, "segment.state");
+  assertEquals(reason(other), "segment.state");
 });
 
 Deno.test("closing on behalf of the owner ends its asynchronous wait", async () => {

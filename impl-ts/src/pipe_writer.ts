@@ -6,7 +6,7 @@
 
 import { type CodecName, type Encoded, isBatchable } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
-import { ClosedError, PeerFailedError, TimeoutError } from "./error.ts";
+import { ClosedError, TimeoutError } from "./error.ts";
 import { packKind, WHOLE } from "./frame.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
@@ -207,8 +207,16 @@ export class Writer<T = unknown> {
     return this.#tryClaim(size) ? this.#place : undefined;
   }
 
-  /** Completes the claimed message with `size` bytes; it becomes visible at the next publish. */
+  /**
+   * Completes the claimed message with `size` bytes; it becomes visible at the next publish.
+   *
+   * @throws {ClosedError} if this end was closed meanwhile, which drops the claim.
+   * @throws {PeerClosedError} and {PeerFailedError} if another call has found the reader gone.
+   */
   finish(size?: number): void {
+    // [pipe.close] drops the claim, and [pipe.peer_gone] forbids to place it.
+    const known = this.#link.knownError("finish");
+    if (known !== undefined) throw known;
     if (this.#claimed < 0) throw new TypeError("Cannot finish: nothing is claimed");
     const bytes = size ?? this.#claimed;
     requireInteger("size", bytes, 0, this.#claimed);
@@ -231,13 +239,13 @@ export class Writer<T = unknown> {
 
   /**
    * Ends the stream: the reader gets everything written, then the end. Never waits, and does
-   * nothing the second time.
+   * nothing the second time, whatever has happened since. Throws what `tryWrite` throws.
    */
   end(): void {
     if (this.#ended) return;
     this.#check();
     if (this.#turns.busy) throw new TypeError("Cannot end: an asynchronous write is under way");
-    this.#sender.placeCancel();
+    this.#sender.placeCancel(); // [pipe.owed_end] Without room for both it is left away.
     this.#ended = true; // [pipe.end]
     this.#sender.ring.finishEnd();
     this.#sender.ring.publish();
@@ -253,26 +261,23 @@ export class Writer<T = unknown> {
     this.close();
   }
 
+  /** The answers that need no look at the ring, in their order. [pipe.first_answer] */
   #check(): void {
-    if (this.#claimed >= 0) throw new TypeError("Cannot write: a claim is open");
-    if (this.#link.closed) throw this.#link.ownError("write")!;
-    if (this.#ended) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
-    // [pipe.peer_gone] One load; the own state is looked at where the call would wait.
-    if (this.#link.peerGone()) throw this.#stateError();
+    const closed = this.#link.closedError("write");
+    if (closed !== undefined) throw closed;
     if (this.#sender.fault !== undefined) throw this.#sender.fault;
+    if (this.#ended) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
+    this.#requireOpen(); // [pipe.peer_gone]
+    if (this.#claimed >= 0) throw new TypeError("Cannot write: a claim is open");
     this.#sender.ring.allowLoad();
   }
 
   #begin(options: WaitOptions | undefined): void {
     this.#check();
+    // Here and not only at the first wait: nothing may be stored for a call that is refused.
+    requireTimeout(options?.timeout, Infinity);
     options?.signal?.throwIfAborted();
     if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
-  }
-
-  #stateError(): unknown {
-    return this.#link.ownError("write") ?? this.#link.peerError("write") ??
-      // It was final a moment ago. [segment.state_invalid]
-      new PeerFailedError("Cannot write: the peer's state changed", layout.REASON_SEGMENT_STATE);
   }
 
   #send(kind: number, tag: number, options: WaitOptions | undefined): void {
@@ -285,6 +290,7 @@ export class Writer<T = unknown> {
   }
 
   #trySend(kind: number, tag: number): boolean {
+    // [pipe.try_never]
     if (!this.#sender.fitsAtOnce) {
       const { size } = this.#sender.encoder;
       throw new RangeError(`Cannot write ${size} bytes at once: the ring is too small`);
@@ -389,6 +395,7 @@ export class Writer<T = unknown> {
     this.#sender.ring.allowLoad();
   }
 
+  /** Throws for a state that is final: one load of each. */
   #requireOpen(): void {
     const error = this.#link.ownError("write") ?? this.#link.peerError("write");
     if (error !== undefined) throw error;

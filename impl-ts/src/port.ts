@@ -11,8 +11,9 @@ import type { Lent, Place } from "./pipe_lend.ts";
 import { findRing, Link, type Message, type ReaderOptions, type WaitOptions } from "./pipe.ts";
 import { requireReaderOptions, requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { Reader } from "./pipe_reader.ts";
-import { type AttachOptions, type Memory, Segment } from "./segment.ts";
+import { type AttachOptions, type Memory, Segment, sharedMemory } from "./segment.ts";
 import { type ClaimOptions, type MessageInit, Writer } from "./pipe_writer.ts";
+import { requireSpin } from "./wait_spinner.ts";
 
 /** Which end of a port: `a` is endpoint 0, `b` is endpoint 1. */
 export type Side = "a" | "b";
@@ -95,11 +96,7 @@ export class Port<In = unknown, Out = In> {
 
   private constructor(segment: Segment, side: Side, options: PortOptions) {
     const { inboxCount = DEFAULT_INBOX_COUNT, inboxSize = DEFAULT_INBOX_SIZE } = options;
-    requireInteger("inboxCount", inboxCount, 0, Number.MAX_SAFE_INTEGER);
-    requireInteger("inboxSize", inboxSize, 0, Number.MAX_SAFE_INTEGER);
-    if (side !== "a" && side !== "b") throw new TypeError(`side must be "a" or "b": ${side}`);
-    requireWriterOptions(options);
-    requireReaderOptions(options);
+    requirePortOptions(options);
     const index = side === "a" ? 0 : 1;
     Endpoint.requireVacant(segment, index);
     const [outgoing, incoming] = findRings(segment, index);
@@ -122,6 +119,7 @@ export class Port<In = unknown, Out = In> {
   static create<In = unknown, Out = In>(options: PortCreateOptions = {}): Port<In, Out> {
     const geometry = portGeometry(options);
     const { memory } = options;
+    requirePortOptions(options); // before anything of the memory is touched
     const segment = memory === undefined
       ? Segment.allocate(geometry)
       : Segment.create(memory, geometry, options);
@@ -269,6 +267,8 @@ export class Port<In = unknown, Out = In> {
 /**
  * Makes shared memory of the size that a port takes, blank: either side may `create` on it.
  *
+ * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
+ *
  * @example
  * ```ts
  * import { Port, portMemory } from "@millrace/millrace";
@@ -279,7 +279,20 @@ export class Port<In = unknown, Out = In> {
  * ```
  */
 export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
-  return new SharedArrayBuffer(segmentSize(portGeometry(options)));
+  return sharedMemory(segmentSize(portGeometry(options)));
+}
+
+/** Throws for what a port cannot work with. */
+function requirePortOptions(options: PortOptions): void {
+  const { side, spin, inboxCount = 0, inboxSize = 0 } = options;
+  requireInteger("inboxCount", inboxCount, 0, Number.MAX_SAFE_INTEGER);
+  requireInteger("inboxSize", inboxSize, 0, Number.MAX_SAFE_INTEGER);
+  if (side !== undefined && side !== "a" && side !== "b") {
+    throw new TypeError(`side must be "a" or "b": ${side}`);
+  }
+  requireSpin(spin);
+  requireWriterOptions(options);
+  requireReaderOptions(options);
 }
 
 /** The rings on which an endpoint writes and reads. [port.find] [port.find_none] */

@@ -54,6 +54,7 @@ export class RingWriter implements Waitable {
   #need = 0;
   #arms = 0;
   #mayLoad = true;
+  #stopped = false;
 
   /** Begins at the channel's start. [ring.start] */
   constructor(endpoint: Endpoint, channel: Channel) {
@@ -116,9 +117,18 @@ export class RingWriter implements Waitable {
     this.#claimed = 0;
   }
 
-  /** Stores nothing more in this ring: what is not published yet never is. [ring.fault] */
-  stop(): void {
+  /** Gives back everything that is not published. */
+  drop(): void {
     this.rewind(this.#published);
+  }
+
+  /**
+   * Reads and stores nothing more in this ring, `wants` included: a wait under way ends, and leaves
+   * the word as it is. [ring.fault]
+   */
+  stop(): void {
+    this.drop();
+    this.#stopped = true;
   }
 
   /** Places an `end`, for which room is always left. [pipe.end_now] */
@@ -147,16 +157,18 @@ export class RingWriter implements Waitable {
   }
 
   look(): boolean {
-    return Atomics.load(this.#control, RING_HEAD_WORD) !== this.#head;
+    return this.#stopped || Atomics.load(this.#control, RING_HEAD_WORD) !== this.#head;
   }
 
   arm(): void {
     this.#arms++;
+    if (this.#stopped) return;
     Atomics.store(this.#control, RING_WRITER_WANTS_WORD, this.#need | WANTS_ARMED);
   }
 
   disarm(): void {
-    if (--this.#arms === 0) Atomics.store(this.#control, RING_WRITER_WANTS_WORD, 0);
+    if (--this.#arms > 0 || this.#stopped) return;
+    Atomics.store(this.#control, RING_WRITER_WANTS_WORD, 0);
   }
 
   /** Whether so many bytes, the reserve included, are free; loads `head` only if need be. */
@@ -198,6 +210,7 @@ export class RingReader implements Waitable {
   /** The last `tail` that was loaded and checked. */
   #tail: number;
   #arms = 0;
+  #stopped = false;
 
   /** Begins at the channel's start. [ring.start] */
   constructor(endpoint: Endpoint, channel: Channel, frame: FrameReader) {
@@ -254,9 +267,13 @@ export class RingReader implements Waitable {
     if (this.#head === this.#tail || held >= this.capacity >> 2) this.flush();
   }
 
-  /** Stores nothing more in this ring: what was released and not stored stays. [ring.fault] */
+  /**
+   * Reads and stores nothing more in this ring, `wants` included: what was released and not stored
+   * stays, and a wait under way ends. [ring.fault]
+   */
   stop(): void {
     this.#stored = this.#head;
+    this.#stopped = true;
   }
 
   /**
@@ -278,18 +295,20 @@ export class RingReader implements Waitable {
   }
 
   look(): boolean {
-    return Atomics.load(this.#control, RING_TAIL_WORD) !== this.#tail;
+    return this.#stopped || Atomics.load(this.#control, RING_TAIL_WORD) !== this.#tail;
   }
 
   arm(): void {
     this.#arms++;
+    if (this.#stopped) return;
     // [wait.reader_asks]
     const position = (this.#head + FRAME_ALIGN) | 0;
     Atomics.store(this.#control, RING_READER_WANTS_WORD, position | WANTS_ARMED);
   }
 
   disarm(): void {
-    if (--this.#arms === 0) Atomics.store(this.#control, RING_READER_WANTS_WORD, 0);
+    if (--this.#arms > 0 || this.#stopped) return;
+    Atomics.store(this.#control, RING_READER_WANTS_WORD, 0);
   }
 }
 

@@ -13,6 +13,7 @@ import {
   SEGMENT_READY_FORMATTING,
   SEGMENT_READY_READY,
   SEGMENT_READY_WORD,
+  SEGMENT_SIZE_MIN,
   WAIT_POLL_MS,
 } from "./layout.ts";
 
@@ -45,7 +46,6 @@ export interface AttachAsyncOptions extends AttachOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const MIN_SIZE = 256;
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 /**
@@ -94,6 +94,7 @@ export class Segment {
    * @throws {ForbiddenError} if it would have to block where the thread must not.
    */
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
+    requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS); // before anything is touched
     const plan = claim(memory, geometry);
     return expectPlan(Segment.attach(memory, options), plan);
   }
@@ -104,6 +105,8 @@ export class Segment {
     geometry: Geometry,
     options: AttachAsyncOptions = {},
   ): Promise<Segment> {
+    requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    options.signal?.throwIfAborted();
     const plan = claim(memory, geometry);
     return expectPlan(await Segment.attachAsync(memory, options), plan);
   }
@@ -122,9 +125,13 @@ export class Segment {
     return Segment.attach(memory, { timeout: 0 });
   }
 
-  /** Makes shared memory of the right size for a geometry, and formats it. */
+  /**
+   * Makes shared memory of the right size for a geometry, and formats it.
+   *
+   * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
+   */
   static allocate(geometry: Geometry): Segment {
-    return Segment.format(new SharedArrayBuffer(place(geometry).size), geometry);
+    return Segment.format(sharedMemory(place(geometry).size), geometry);
   }
 
   /**
@@ -137,7 +144,7 @@ export class Segment {
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
     const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
     const region = toSegmentRegion(memory);
-    const words = new Int32Array(region.buffer, region.byteOffset, MIN_SIZE >> 2);
+    const words = new Int32Array(region.buffer, region.byteOffset, SEGMENT_SIZE_MIN >> 2);
     let deadline = -1;
     while (!isReady(words)) {
       const now = performance.now();
@@ -154,7 +161,7 @@ export class Segment {
     const { signal } = options;
     signal?.throwIfAborted();
     const region = toSegmentRegion(memory);
-    const words = new Int32Array(region.buffer, region.byteOffset, MIN_SIZE >> 2);
+    const words = new Int32Array(region.buffer, region.byteOffset, SEGMENT_SIZE_MIN >> 2);
     const deadline = performance.now() + timeout;
     // A timer and not `Atomics.waitAsync`: attaching is rare, and a timer also keeps the event
     // loop alive and works on memory that is not shared.
@@ -196,6 +203,20 @@ export function requireTimeout(timeout: number | undefined, otherwise: number): 
     throw new RangeError(`timeout must be milliseconds, 0 or more: ${timeout}`);
   }
   return timeout;
+}
+
+/**
+ * Makes shared memory.
+ *
+ * @throws {TypeError} in a page that is not cross-origin isolated, which has none.
+ */
+export function sharedMemory(size: number): SharedArrayBuffer {
+  if (typeof SharedArrayBuffer !== "undefined") return new SharedArrayBuffer(size);
+  throw new TypeError(
+    "Cannot make shared memory: this page is not cross-origin isolated; it must be served with " +
+      "the headers Cross-Origin-Opener-Policy: same-origin and " +
+      "Cross-Origin-Embedder-Policy: require-corp",
+  );
 }
 
 /** Whether a buffer is a SharedArrayBuffer, also where pages have no such global. */
@@ -243,7 +264,7 @@ export function toRegion(memory: Memory): Region {
 function toSegmentRegion(memory: Memory): Region {
   const region = toRegion(memory);
   const { byteOffset, byteLength } = region;
-  if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength < MIN_SIZE) {
+  if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength < SEGMENT_SIZE_MIN) {
     throw new SegmentError(
       "segment.size",
       `Cannot use segment: ${byteLength} bytes of memory at ${byteOffset}`,
@@ -268,6 +289,7 @@ function view(memory: Memory, size: number): { words: Int32Array; bytes: Uint8Ar
 
 /** Formats blank memory if nobody else has begun to. [segment.claim] */
 function claim(memory: Memory, geometry: Geometry): Plan {
+  // [segment.claim_checked] Both refuse what cannot be, and touch nothing.
   const plan = place(geometry);
   const { words, bytes } = view(memory, plan.size);
   const { compareExchange } = Atomics;

@@ -120,7 +120,7 @@ export function place(geometry: Geometry): Plan {
 /**
  * Writes the header but `ready`, the records, the descriptors and the control words. Blank says
  * only that `ready` is 0: whatever else stands there is zeroed. The byte areas need no zeroes, as
- * nothing in them counts before a cursor covers it.
+ * nothing in them counts before a cursor covers it. [segment.write]
  */
 export function writePlan(plan: Plan, words: Int32Array, bytes: Uint8Array): void {
   bytes.fill(0, 0, layout.SEGMENT_READY_OFFSET);

@@ -36,8 +36,6 @@ export interface EndpointOptions {
 }
 
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
-/** A state changes twice at most; a peer that changes it more often is not worth another try. */
-const STATE_TRIES = 3;
 
 /**
  * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with
@@ -127,18 +125,18 @@ export class Endpoint {
   }
 
   /**
-   * Throws unless an endpoint exists and is vacant; changes nothing.
+   * Returns the state word of a vacant endpoint, whose upper bits say nothing; changes nothing.
    *
-   * @throws {SegmentError} `segment.endpoint`.
+   * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
    */
-  static requireVacant(segment: Segment, index: number): void {
+  static requireVacant(segment: Segment, index: number): number {
     if (!Number.isInteger(index) || index < 0 || index >= segment.endpointCount) {
       throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: no such one`);
     }
-    const state = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
-    if (Atomics.load(recordWords(segment), state) !== layout.ENDPOINT_STATE_VACANT) {
-      throw taken(index);
-    }
+    const at = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
+    const word = Atomics.load(recordWords(segment), at);
+    if (stateOf(word) !== layout.ENDPOINT_STATE_VACANT) throw taken(index);
+    return word;
   }
 
   /**
@@ -147,19 +145,20 @@ export class Endpoint {
    * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
    */
   static attach(segment: Segment, index: number, options: EndpointOptions = {}): Endpoint {
-    Endpoint.requireVacant(segment, index);
+    const vacant = Endpoint.requireVacant(segment, index);
     const endpoint = new Endpoint(segment, index, options);
     const words = endpoint.#words;
     const record = index * RECORD_WORDS;
     const state = record + layout.ENDPOINT_STATE_WORD;
-    const vacant = layout.ENDPOINT_STATE_VACANT;
     const attached = layout.ENDPOINT_STATE_ATTACHED;
-    // Before the state: a peer that sees us attached must see by what we can wake it.
-    Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, endpoint.mechanism.rings);
-    const seen = Atomics.compareExchange(words, state, vacant, attached);
+    const won = Atomics.compareExchange(words, state, vacant, attached) === vacant;
+    // Behind the state: until then the record is not ours. Peers that look in between poll, and
+    // the ring sends them to look again.
+    const { rings } = endpoint.mechanism;
+    if (won) Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, rings);
     // Also where somebody came first, who may have died before its ring.
     ringAround(segment, words, index, endpoint.mechanism);
-    if (seen === vacant) return endpoint;
+    if (won) return endpoint;
     throw taken(index);
   }
 
@@ -277,8 +276,8 @@ export class Endpoint {
 
   /** Whether a state ends the wait: the own one no longer attached, or the peer's final. */
   #stateChanged(peer: number): boolean {
-    return this.state(this.index) !== layout.ENDPOINT_STATE_ATTACHED ||
-      (this.state(peer) & layout.STATE_MASK) > layout.ENDPOINT_STATE_ATTACHED;
+    return stateOf(this.state(this.index)) !== layout.ENDPOINT_STATE_ATTACHED ||
+      stateOf(this.state(peer)) > layout.ENDPOINT_STATE_ATTACHED;
   }
 
   #sleep(bell: number, ms: number, peer: number): void {
@@ -291,10 +290,15 @@ export class Endpoint {
   /** Whether the peer can ring the mechanism by which this endpoint sleeps. [wait.mechanism] */
   #wakeable(peer: number): boolean {
     // [wait.vacant] Its attach will ring us, or a slice will end.
-    if (this.state(peer) === layout.ENDPOINT_STATE_VACANT) return true;
+    if (stateOf(this.state(peer)) === layout.ENDPOINT_STATE_VACANT) return true;
     const wakes = Atomics.load(this.#words, peer * RECORD_WORDS + layout.ENDPOINT_WAKES_WORD);
     return (wakes & this.mechanism.sleeps) !== 0;
   }
+}
+
+/** The state in a state word. [segment.state_low] */
+export function stateOf(word: number): number {
+  return word & layout.STATE_MASK;
 }
 
 function recordWords(segment: Segment): Int32Array {
@@ -321,9 +325,9 @@ function changeState(
   const words = recordWords(segment);
   const at = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
   let changed = false;
-  for (let attempt = 0; attempt < STATE_TRIES && !changed; attempt++) {
+  for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
     const seen = Atomics.load(words, at);
-    if (!from.includes(seen & layout.STATE_MASK)) break;
+    if (!from.includes(stateOf(seen))) break;
     // [segment.state_change] From the exact value: a final state is never overwritten.
     changed = Atomics.compareExchange(words, at, seen, to) === seen;
   }

@@ -18,8 +18,8 @@ export interface Sight {
 
 /**
  * Looks between two glances at the clock, which costs as much as several looks. Also all that a
- * thread does that must not block: they take about 2 µs, and a page's clock may be too coarse to
- * tell. [wait.no_block]
+ * thread does that must not block: they take about 2 µs, below `WAIT_NO_BLOCK_US`, and a page's
+ * clock may be too coarse to tell. [wait.no_block]
  */
 const LOOKS = 32;
 /**
@@ -44,7 +44,7 @@ export class Spinner {
 
   /** `spin` is in microseconds; `blocks` says whether this thread may block. */
   constructor(spin: number = processorCount() > 1 ? WAIT_SPIN_US : 0, blocks: boolean) {
-    if (!(spin >= 0)) throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
+    requireSpin(spin);
     this.#budget = spin / 1000;
     this.#blocks = blocks;
   }
@@ -67,6 +67,12 @@ export class Spinner {
     else this.#misses = spent < budget ? 0 : 1;
     return spent >= 0;
   }
+}
+
+/** Throws for a budget that is none. */
+export function requireSpin(spin: number | undefined): void {
+  if (spin === undefined || spin >= 0) return;
+  throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
 }
 
 /** Milliseconds until something was found, or -1 if the time was over before. */

@@ -22,7 +22,7 @@ function watched(onSleep: (ms: number) => void, blocks = true): Mechanism {
   };
 }
 
-Deno.test("an endpoint stores the mechanisms that it can ring before it is attached", () => {
+Deno.test("an endpoint stores the mechanisms that it can ring", () => {
   for (const mechanism of [agentMechanism(), pollingMechanism()]) {
     const segment = pipeSegment();
     Endpoint.attach(segment, 1, { mechanism });

@@ -14,13 +14,14 @@ const assert = std.debug.assert;
 pub const Codec = layout.Codec;
 
 /// Checks that a payload is well-formed UTF-8, without overlong forms or surrogates
-/// [codec.bad_text]. To be called on a private copy [codec.copy].
+/// [codec.bad_text]: that of a message of codec `text`, `json` or `json_batch`, a batch as a whole.
+/// To be called on a private copy [codec.copy].
 pub fn checkText(payload: []const u8) error{MessageText}!void {
     if (!std.unicode.utf8ValidateSlice(payload)) return error.MessageText;
 }
 
-/// The elements of a payload of codec `json_batch`, each one message of codec `json`, in order
-/// [codec.batch_read].
+/// The elements of a payload of codec `json_batch`: each is one message of codec `json` with the
+/// kind and the tag of the batch, in order [codec.batch_read].
 ///
 /// It cuts the array and does not parse its elements: hand each to a JSON parser. Cutting at the
 /// wrong place is impossible in valid JSON, and what is not valid fails here or there
@@ -103,7 +104,8 @@ test "Batch cuts elements at top-level commas only" {
 
 test "Batch refuses what is no array of at least one element" {
     const bad = [_][]const u8{
-        "", "[", "]", "[]", "[ ]", "{}", "[1,]", "[,1]", "[1]]", "[\"]", "[{]",
+        "",            "[", "]", "[]", "[ ]", "{}", "[1,]", "[,1]", "[1]]", "[\"]", "[{]",
+        "\u{FEFF}[1]",
     };
     for (bad) |payload| {
         var batch: Batch = .init(payload);

@@ -282,6 +282,8 @@ pub const wake_mechanism_all = 7;
 
 /// Alignment of a segment, of its size, and of every area in it.
 pub const segment_align = 128;
+/// Smallest segment: a header and one endpoint record.
+pub const segment_size_min = 256;
 /// Largest segment.
 pub const segment_size_max = 4_294_967_168;
 /// Where the endpoint records begin.
@@ -290,6 +292,8 @@ pub const endpoint_table_offset = 128;
 pub const endpoint_count_max = 256;
 /// Most channels of a segment.
 pub const channel_count_max = 1024;
+/// Most attempts at one change of a `state`.
+pub const state_tries = 3;
 /// The bits of `state` that hold an `endpoint_state`.
 pub const state_mask = 255;
 /// How far the reason code stands above the state in `state`.
@@ -300,6 +304,8 @@ pub const wait_slice_ms = 100;
 pub const wait_more_ms = 10;
 /// Longest pause of an endpoint that polls.
 pub const wait_poll_ms = 5;
+/// Longest spin on a thread that must not block.
+pub const wait_no_block_us = 5;
 /// Default time to spin before parking, with two or more processors.
 pub const wait_spin_us = 50;
 /// Bit 0 of an armed `wants` word.
@@ -314,6 +320,10 @@ pub const ring_reserve = 16;
 pub const frame_align = 16;
 /// First frame kind that a reader skips without knowing it.
 pub const frame_kind_extension_min = 128;
+/// Smallest section: eight words and one byte.
+pub const mailbox_size_min = 33;
+/// Most parts of a payload.
+pub const mailbox_part_count_max = 2_147_483_647;
 /// First codec number that belongs to the application.
 pub const codec_application_min = 128;
 
@@ -339,6 +349,8 @@ pub const reason_segment_geometry = 8;
 pub const reason_segment_endpoint = 9;
 /// An endpoint's state word holds a value that no endpoint may store.
 pub const reason_segment_state = 10;
+/// The file cannot be trusted: not a regular one, of another user, or open to others.
+pub const reason_segment_file = 11;
 /// A cursor moved out of its bounds or lost its alignment.
 pub const reason_ring_cursor = 16;
 /// A frame's kind is invalid or unknown.
@@ -507,6 +519,8 @@ pub const Reason = enum(u32) {
     segment_endpoint = 9,
     /// An endpoint's state word holds a value that no endpoint may store.
     segment_state = 10,
+    /// The file cannot be trusted: not a regular one, of another user, or open to others.
+    segment_file = 11,
     /// A cursor moved out of its bounds or lost its alignment.
     ring_cursor = 16,
     /// A frame's kind is invalid or unknown.
@@ -581,6 +595,7 @@ pub const Reason = enum(u32) {
             .segment_geometry => "segment.geometry",
             .segment_endpoint => "segment.endpoint",
             .segment_state => "segment.state",
+            .segment_file => "segment.file",
             .ring_cursor => "ring.cursor",
             .frame_kind => "frame.kind",
             .frame_flags => "frame.flags",

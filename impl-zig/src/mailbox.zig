@@ -31,7 +31,8 @@ pub const MailboxError = error{
 };
 
 pub const MailboxWriteError = MailboxError || error{
-    /// Not everything was written by the deadline. Pass the same payload again.
+    /// Not everything was written by the deadline. Where the payload is begun, pass it again
+    /// [mailbox.begun].
     Timeout,
     /// The call would have to wait on a thread that must not block.
     WaitForbidden,
@@ -75,10 +76,8 @@ pub const disposed: u32 = @bitCast(@as(i32, layout.mailbox_status_disposed));
 
 comptime {
     assert(layout.mailbox_status_disposed == layout.mailbox_signal_disposed);
+    assert(layout.mailbox_size_min == layout.mailbox_header_size + 1);
 }
-
-/// Parts that a payload can have; `part_count` is a signed word to the original.
-pub const part_count_max: u32 = std.math.maxInt(i32);
 
 /// One side of a mailbox: what a writer and a reader share.
 ///
@@ -101,7 +100,7 @@ pub const Side = struct {
     /// [mailbox.section]
     pub fn init(memory: []u8, turn: u32, options: Options) error{MailboxSize}!Side {
         assert(turn == may_write or turn == may_read);
-        if (memory.len <= layout.mailbox_header_size) return error.MailboxSize;
+        if (memory.len < layout.mailbox_size_min) return error.MailboxSize;
         if (@intFromPtr(memory.ptr) % layout.mailbox_header_align != 0) return error.MailboxSize;
         return .{
             .header = @ptrCast(@alignCast(memory.ptr)),
@@ -149,8 +148,9 @@ pub const Side = struct {
     /// Whether it is this side's turn. Loads `signal`, then `status`, once each and sequentially
     /// consistent, and checks both [mailbox.turn] [mailbox.atomic] [mailbox.closed].
     pub fn ready(side: *Side) MailboxError!bool {
+        if (side.closed_here.load(.seq_cst)) return side.closedError();
         if (side.fault != null) return error.Corrupt;
-        if (side.closed_seen or side.closed_here.load(.seq_cst)) return side.closedError();
+        if (side.closed_seen) return side.closedError();
         const signal = @atomicLoad(u32, &side.header.signal, .seq_cst);
         switch (signal) {
             may_write, may_read => {},

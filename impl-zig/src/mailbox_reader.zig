@@ -162,7 +162,7 @@ pub const MailboxReader = struct {
         const side = &reader.side;
         try side.judgeStatus(part.status);
         if (part.length == 0 or part.length > side.area.len) return side.faulted(.mailbox_length);
-        const counted = part.part_count >= 1 and part.part_count <= mailbox.part_count_max;
+        const counted = part.part_count >= 1 and part.part_count <= layout.mailbox_part_count_max;
         const expected = part.part_index == reader.part_index and part.part_index < part.part_count;
         const same = reader.part_index == 0 or part.part_count == reader.part_count;
         if (!counted or !expected or !same) return side.faulted(.mailbox_part);

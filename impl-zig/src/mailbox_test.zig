@@ -96,6 +96,8 @@ fn expectFault(pair: *Pair, comptime side: mailbox_fixture.Side, reason: millrac
     const other: mailbox_fixture.Side = if (side == .writer) .reader else .writer;
     try testing.expectError(error.PeerClosed, pair.verdict(other));
     try testing.expectEqual(.peer_closed, @field(pair, @tagName(other)).reason().?);
+    faulty.close(); // [mailbox.first_answer]
+    try testing.expectError(error.PipeClosed, pair.verdict(side));
 }
 
 /// Parts that come one after the other, of which only the last may be wrong.
@@ -296,7 +298,7 @@ test "a peer that keeps up does not hold a call beyond its deadline" {
     // A peer that sends for ever, kept or dropped.
     for ([_]usize{ 1024, 4 }) |size| {
         try Met.pair.initOn(1, &host);
-        Met.pair.describe(1, 0, mailbox.part_count_max);
+        Met.pair.describe(1, 0, millrace.layout.mailbox_part_count_max);
         const storage = Met.pair.kept[0..size];
         if (size == 4) try testing.expectError(
             error.MessageSize,

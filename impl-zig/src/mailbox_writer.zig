@@ -36,7 +36,7 @@ pub const MailboxWriter = struct {
     ///
     /// A payload cannot be given up behind its first part. After `error.Timeout` or
     /// `error.WaitForbidden`, `partial()` tells whether it is under way; if so, the next call must
-    /// pass the same payload again, and goes on behind what was written.
+    /// pass the same payload again, and goes on behind what was written [mailbox.begun].
     ///
     /// Asserts that, that the payload is in brackets with something between them, and that it has
     /// at most 2^31 − 1 parts. That it is valid is the caller's duty [mailbox.payload].
@@ -86,7 +86,7 @@ pub const MailboxWriter = struct {
         if (!mailbox.arrayShaped(payload)) return false;
         const pieces: Pieces = .{ .texts = &.{payload}, .joined = false };
         const source: Source = .of(pieces);
-        if (writer.partCount(source) > mailbox.part_count_max) return false;
+        if (writer.partCount(source) > layout.mailbox_part_count_max) return false;
         const progress = writer.progress orelse return true;
         return progress.source.equals(source);
     }
@@ -119,7 +119,7 @@ pub const MailboxWriter = struct {
         var progress: Progress = writer.progress orelse .{ .source = source };
         assert(progress.source.equals(source));
         const part_count = writer.partCount(source);
-        assert(part_count <= mailbox.part_count_max);
+        assert(part_count <= layout.mailbox_part_count_max);
         var deadline: Deadline = .init(timeout);
         while (true) {
             switch (side.awaitTurn(&deadline) catch |err| return writer.ended(err)) {

@@ -12,23 +12,26 @@ const frame = @import("frame.zig");
 const Bytes = @import("ring.zig").Bytes;
 const Endpoint = wait.Endpoint;
 const Peer = wait.Peer;
+const Segment = @import("segment.zig").Segment;
 
 pub const Writer = @import("pipe_writer.zig").Writer;
 pub const Send = @import("pipe_writer.zig").Send;
 pub const Reader = @import("pipe_reader.zig").Reader;
 
-/// What ends every use of a pipe. `reason()` of the pipe says more about the last two.
+/// What ends every use of a pipe, in the order in which a call looks for it [pipe.first_answer].
+/// `reason()` of the pipe says more about those that speak of a failure.
 pub const PipeError = error{
     /// This endpoint is closed.
     PipeClosed,
+    /// A word or a frame of the peer breaks the layout; the peer is now marked failed, and the
+    /// channel is left alone.
+    Corrupt,
     /// This endpoint was marked failed by its peer or its supervisor.
     PipeFailed,
     /// The peer closed without an `end`, or no longer reads.
     PeerClosed,
     /// The peer's endpoint is marked failed.
     PeerFailed,
-    /// A word or a frame of the peer breaks the layout; the peer is now marked failed.
-    Corrupt,
 };
 
 pub const WriteError = PipeError || error{
@@ -100,31 +103,48 @@ pub const Lent = struct {
     total: u64,
 };
 
-pub fn checkOwn(endpoint: *const Endpoint) error{ PipeClosed, PipeFailed }!void {
-    switch (endpoint.state()) {
-        .vacant, .attached => {},
-        .closed => return error.PipeClosed,
-        .failed, .invalid => return error.PipeFailed,
+/// Returns the channel on which endpoint `index` writes, or reads: the one that is named, or else
+/// the first such ring of the segment [pipe.find]. To be called before the endpoint is attached, so
+/// that a segment that is refused is left as it was found [pipe.find_none].
+pub fn find(
+    segment: *const Segment,
+    index: u32,
+    named: ?u32,
+    comptime end: enum { writer, reader },
+) error{ SegmentEndpoint, SegmentChannel }!u32 {
+    try segment.checkVacant(index);
+    for (segment.channels, 0..) |channel, channel_index| {
+        if (named) |wanted| if (wanted != channel_index) continue;
+        if (channel.kind != .ring) continue;
+        if (@field(channel, @tagName(end)) == index) return @intCast(channel_index);
     }
+    return error.SegmentChannel;
 }
 
-pub fn checkPeer(peer: *Peer) error{ PeerClosed, PeerFailed }!void {
-    switch (peer.state()) {
+/// Refuses a call where the own endpoint's state is final.
+pub inline fn checkOwn(endpoint: *Endpoint) error{ PipeClosed, PipeFailed }!void {
+    const state = endpoint.marked();
+    if (state == .attached) return;
+    if (state == .closed) return error.PipeClosed;
+    endpoint.behind = state.reason();
+    return error.PipeFailed;
+}
+
+/// Refuses a call where the peer's state is final.
+pub fn checkPeer(endpoint: *Endpoint, peer: *Peer) error{ PeerClosed, PeerFailed }!void {
+    const state = peer.state();
+    switch (state) {
         .vacant, .attached => {},
         .closed => return error.PeerClosed,
-        .failed, .invalid => return error.PeerFailed,
+        .failed, .invalid => {
+            // [segment.state_invalid]
+            endpoint.behind = if (state == .invalid) .segment_state else state.reason();
+            return error.PeerFailed;
+        },
     }
-}
-
-pub fn reasonOfPeer(peer: *const Peer) ?layout.Reason {
-    return switch (peer.seen) {
-        .vacant, .attached => null,
-        .closed => .peer_closed,
-        .failed => |why| why,
-        .invalid => .segment_state,
-    };
 }
 
 test {
     _ = @import("pipe_test.zig");
+    _ = @import("pipe_answer_test.zig");
 }

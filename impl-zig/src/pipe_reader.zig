@@ -44,6 +44,16 @@ pub const Reader = struct {
     ended_seen: bool = false,
     fault: ?layout.Reason = null,
 
+    /// Returns the channel for `init`: the named one, or the first that endpoint `index` reads. To
+    /// be called before `Endpoint.attach` [pipe.find] [pipe.find_none].
+    pub fn find(
+        segment: *const Segment,
+        index: u32,
+        named: ?u32,
+    ) error{ SegmentEndpoint, SegmentChannel }!u32 {
+        return pipe.find(segment, index, named, .reader);
+    }
+
     /// Asserts that the channel exists. `endpoint` must stay where it is while the reader is used.
     pub fn init(
         endpoint: *Endpoint,
@@ -84,7 +94,8 @@ pub const Reader = struct {
     ///
     /// Asserts that no frame is lent and that `read` is not in the middle of a message.
     pub fn peek(reader: *Reader, timeout: Timeout) ReadError!?Lent {
-        if (try reader.peekNow()) |lent| return lent;
+        var loaded = false;
+        if (try reader.peekNow(&loaded)) |lent| return lent;
         return reader.readSlow(Lending{}, timeout);
     }
 
@@ -107,9 +118,11 @@ pub const Reader = struct {
         return reader.parts != null;
     }
 
-    /// What is behind the last `error.Corrupt`, `error.PeerFailed` or `error.PeerClosed`.
+    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of its
+    /// endpoint: the number that was found there, known or not, or null where there was none
+    /// [pipe.failed_reason].
     pub fn reason(reader: *const Reader) ?layout.Reason {
-        return reader.fault orelse pipe.reasonOfPeer(&reader.ring.peer);
+        return reader.ring.endpoint.behind;
     }
 
     // What follows is for ports.
@@ -150,10 +163,9 @@ pub const Reader = struct {
         return null;
     }
 
-    pub fn peekNow(reader: *Reader) callconv(hot) ReadError!?Lent {
+    pub fn peekNow(reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Lent {
         assert(reader.parts == null);
-        var loaded = false;
-        const part = try reader.nextPart(std.math.maxInt(u64), .drop, &loaded) orelse return null;
+        const part = try reader.nextPart(std.math.maxInt(u64), .drop, loaded) orelse return null;
         reader.lent = part.extent;
         return .{
             .payload = part.payload,
@@ -172,20 +184,6 @@ pub const Reader = struct {
         return reader.progress != null and !reader.dropping;
     }
 
-    /// Reports what ends the reading, once everything that was published is read
-    /// [pipe.drain]. To be called after the ring was seen empty; returns true when the ring was
-    /// filled since, so that it must be read again.
-    pub fn stopped(reader: *Reader) ReadError!bool {
-        errdefer reader.giveUp();
-        try pipe.checkOwn(reader.ring.endpoint);
-        if (!reader.ring.peer.state().final()) return false;
-        // [pipe.look_again] It may have published between our look at its cursor and at its state.
-        reader.ring.refresh() catch |err| return reader.faulted(err);
-        if (!reader.ring.empty()) return true;
-        try pipe.checkPeer(&reader.ring.peer);
-        unreachable; // a final state that was seen stays
-    }
-
     /// Gives back all that was released, if anything was [ring.release_all]. Nothing is written to
     /// a ring in which a fault was found [ring.fault].
     pub fn flush(reader: *Reader) void {
@@ -196,20 +194,20 @@ pub const Reader = struct {
         storage: []u8,
         const Result = Message;
 
-        fn now(mode: Copying, reader: *Reader) callconv(hot) ReadError!?Message {
-            var loaded = false;
-            return reader.readNow(mode.storage, .drop, &loaded);
+        fn now(mode: Copying, reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Message {
+            return reader.readNow(mode.storage, .drop, loaded);
         }
     };
 
     const Lending = struct {
         const Result = Lent;
 
-        fn now(_: Lending, reader: *Reader) callconv(hot) ReadError!?Lent {
-            return reader.peekNow();
+        fn now(_: Lending, reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Lent {
+            return reader.peekNow(loaded);
         }
     };
 
+    /// Goes on where the ring was seen empty: reports what ends the reading [pipe.drain], or waits.
     fn readSlow(
         reader: *Reader,
         mode: anytype,
@@ -218,25 +216,32 @@ pub const Reader = struct {
         const endpoint = reader.ring.endpoint;
         const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
         var deadline: Deadline = .init(timeout);
-        var drained = false;
         while (!reader.ended_seen) {
-            const refilled = try reader.stopped();
-            // Before the cursor is loaded again: a flood of pads must not hold the call. But what a
-            // peer that is gone has left behind is read first.
-            const late = drained or !refilled;
-            if (late and deadline.passed(endpoint.host)) return null;
-            drained = refilled;
-            if (!refilled) {
-                reader.flush();
-                switch (endpoint.wait(&condition, &deadline)) {
-                    .found => {},
-                    .timeout => return null,
-                    .forbidden => return error.WaitForbidden,
-                }
+            pipe.checkOwn(endpoint) catch |err| return reader.gone(err);
+            if (reader.ring.peer.state().final()) return reader.lookAgain(mode);
+            // Before the cursor is loaded again: a flood of pads must not hold the call.
+            if (deadline.passed(endpoint.host)) return null;
+            reader.flush();
+            switch (endpoint.wait(&condition, &deadline)) {
+                .found => {},
+                .timeout => return null,
+                .forbidden => return error.WaitForbidden,
             }
-            if (try mode.now(reader)) |result| return result;
+            var loaded = false;
+            if (try mode.now(reader, &loaded)) |result| return result;
         }
         return null;
+    }
+
+    /// [pipe.look_again] The peer may have published between our look at its cursor and the one at
+    /// its state. What one load shows counts, and then the state.
+    fn lookAgain(reader: *Reader, mode: anytype) ReadError!?@TypeOf(mode).Result {
+        reader.ring.refresh() catch |err| return reader.faulted(err);
+        var loaded = true;
+        if (try mode.now(reader, &loaded)) |result| return result;
+        if (reader.ended_seen) return null; // [pipe.end_once]
+        pipe.checkPeer(reader.ring.endpoint, &reader.ring.peer) catch |err| return reader.gone(err);
+        unreachable; // a final state that was seen stays
     }
 
     const Part = struct {
@@ -259,11 +264,9 @@ pub const Reader = struct {
         loaded: *bool,
     ) callconv(hot) ReadError!?Part {
         assert(reader.lent == 0);
-        if (reader.fault != null) return error.Corrupt;
-        if (reader.ring.endpoint.closed.load(.monotonic)) {
-            reader.giveUp();
-            return error.PipeClosed;
-        }
+        // [pipe.first_answer]
+        if (reader.ring.endpoint.closedHere()) return reader.gone(error.PipeClosed);
+        if (reader.fault != null) return reader.corrupt();
         return reader.nextPartUnchecked(limit, large, loaded) catch |err| switch (err) {
             error.MessageCancelled,
             error.MessageTruncated,
@@ -415,20 +418,26 @@ pub const Reader = struct {
         return report;
     }
 
-    /// Drops the parts of the message in progress, because nobody will complete it: this end or the
-    /// peer is gone. Its storage is the caller's again. Should the rest come all the same, it is
-    /// skipped.
-    fn giveUp(reader: *Reader) void {
-        const message = if (reader.progress) |*message| message else return;
-        message.uncounted = true;
-        reader.dropping = true;
+    /// Drops the parts of the message in progress, because this end or the peer is gone, which is
+    /// now reported [pipe.keep_parts] [pipe.close]. Its storage is the caller's again. Should the
+    /// rest come all the same, it is checked and skipped.
+    fn gone(reader: *Reader, err: anytype) @TypeOf(err) {
+        reader.dropping = reader.progress != null;
         reader.parts = null;
+        return err;
     }
 
+    /// [ring.fault]
     fn faulted(reader: *Reader, err: Fault) error{Corrupt} {
         reader.fault = reasonOf(err).?;
         _ = reader.drop();
         reader.ring.peer.fail(reader.ring.endpoint, reader.fault.?);
+        return reader.corrupt();
+    }
+
+    /// [pipe.fault]
+    fn corrupt(reader: *Reader) error{Corrupt} {
+        reader.ring.endpoint.behind = reader.fault.?;
         return error.Corrupt;
     }
 };

@@ -39,6 +39,16 @@ pub const Writer = struct {
     ended: bool = false,
     fault: ?layout.Reason = null,
 
+    /// Returns the channel for `init`: the named one, or the first that endpoint `index` writes. To
+    /// be called before `Endpoint.attach` [pipe.find] [pipe.find_none].
+    pub fn find(
+        segment: *const Segment,
+        index: u32,
+        named: ?u32,
+    ) error{ SegmentEndpoint, SegmentChannel }!u32 {
+        return pipe.find(segment, index, named, .writer);
+    }
+
     /// Asserts that the channel exists. `endpoint` must stay where it is while the writer is used.
     pub fn init(
         endpoint: *Endpoint,
@@ -84,7 +94,8 @@ pub const Writer = struct {
 
     /// Writes a message, or returns false when there is no room for all of it now.
     ///
-    /// Asserts that it is at most `trySizeMax`: a larger one would never have room.
+    /// Asserts that it is at most `trySizeMax`: a larger one could be refused for ever
+    /// [pipe.try_never].
     pub fn tryWrite(writer: *Writer, payload: []const u8, envelope: Envelope) WriteError!bool {
         writer.write(payload, envelope, .none) catch |err| switch (err) {
             error.Timeout => return false,
@@ -135,10 +146,12 @@ pub const Writer = struct {
         writer.ring.finish(envelope.header(size, flag_first | flag_last));
     }
 
-    /// Makes all finished messages visible to the reader.
+    /// Makes all finished messages visible to the reader. Drops them where this end was closed
+    /// [pipe.close] or a fault was found [ring.fault], which the next call reports.
     ///
     /// Asserts that there is one.
     pub fn publish(writer: *Writer) void {
+        if (writer.stopped()) return;
         writer.ring.publish();
     }
 
@@ -150,29 +163,42 @@ pub const Writer = struct {
     }
 
     /// Ends the stream: the reader gets everything written so far, then the end. Never waits.
-    /// Ending again does nothing.
+    /// Ending again does nothing, whatever has happened since.
     ///
     /// Asserts that no claim is open.
     pub fn end(writer: *Writer) PipeError!void {
         if (writer.ended) return;
-        assert(writer.ring.claimed == 0);
         writer.check() catch |err| switch (err) {
             error.PipeEnded, error.Timeout, error.WaitForbidden => unreachable,
             else => |other| return other,
         };
+        assert(writer.ring.claimed == 0);
         writer.ring.loaded = false;
-        // Without room for both, the reader will report the message as truncated, which it is.
+        // [pipe.owed_end] Without room for both, the reader will report the message as truncated,
+        // which it is.
         _ = writer.placeOwed() catch |err| return writer.faulted(err);
         writer.ring.end();
         writer.ended = true; // [pipe.end]
     }
 
-    /// What is behind the last `error.Corrupt`, `error.PeerFailed` or `error.PeerClosed`.
+    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of its
+    /// endpoint: the number that was found there, known or not, or null where there was none
+    /// [pipe.failed_reason].
     pub fn reason(writer: *const Writer) ?layout.Reason {
-        return writer.fault orelse pipe.reasonOfPeer(&writer.ring.peer);
+        return writer.ring.endpoint.behind;
     }
 
     // What follows is for ports, which do something else while they wait.
+
+    /// Publishes what is finished, if anything is [ring.publish_all]. As `publish`, it stores
+    /// nothing any more behind a close or a fault.
+    pub fn flush(writer: *Writer) void {
+        if (!writer.stopped()) writer.ring.flush();
+    }
+
+    fn stopped(writer: *const Writer) bool {
+        return writer.fault != null or writer.ring.endpoint.closedHere();
+    }
 
     /// Places a message of one frame if there is room at once: the path of nearly every message.
     pub fn writeNow(
@@ -199,9 +225,7 @@ pub const Writer = struct {
         timeout: Timeout,
         waiter: anytype,
     ) WriteError!void {
-        assert(send.envelope.valid());
-        assert(!send.at_once or send.total <= writer.trySizeMax());
-        assert(send.envelope.codec != .json_batch or send.total <= writer.ring.sizeMax());
+        assert(writer.fits(send.total, send.envelope, timeout));
         var deadline: Deadline = .init(timeout);
         while (true) {
             try writer.check();
@@ -211,7 +235,15 @@ pub const Writer = struct {
                 return err;
             };
         }
-        writer.ring.flush();
+        writer.flush();
+    }
+
+    /// Whether this message is one that this writer can write, there and then where the caller does
+    /// not want to wait [pipe.try_never].
+    fn fits(writer: *const Writer, size: u64, envelope: Envelope, timeout: Timeout) bool {
+        if (!envelope.valid()) return false;
+        if (timeout == .none and size > writer.trySizeMax()) return false;
+        return envelope.codec != .json_batch or size <= writer.ring.sizeMax();
     }
 
     pub fn writeManyWith(
@@ -221,13 +253,12 @@ pub const Writer = struct {
         timeout: Timeout,
         waiter: anytype,
     ) WriteError!usize {
-        assert(envelope.valid());
+        // All of them before anything is placed.
+        for (payloads) |payload| assert(writer.fits(payload.len, envelope, timeout));
         var deadline: Deadline = .init(timeout);
         writer.ring.loaded = false;
         for (payloads, 0..) |payload, index| {
             var send: Send = .init(&.{payload}, envelope, timeout);
-            assert(!send.at_once or send.total <= writer.trySizeMax());
-            assert(envelope.codec != .json_batch or send.total <= writer.ring.sizeMax());
             while (true) {
                 try writer.check();
                 const size = (try writer.placeSend(&send)) orelse break;
@@ -238,7 +269,7 @@ pub const Writer = struct {
                 };
             }
         }
-        writer.ring.flush();
+        writer.flush();
         return payloads.len;
     }
 
@@ -262,18 +293,20 @@ pub const Writer = struct {
         }
     }
 
-    /// Refuses to write when this end or its reader is gone [pipe.peer_gone].
+    /// Refuses to write when this end or its reader is gone [pipe.first_answer] [pipe.peer_gone].
     fn check(writer: *Writer) WriteError!void {
-        if (writer.fault != null) return error.Corrupt;
-        try pipe.checkOwn(writer.ring.endpoint);
+        const endpoint = writer.ring.endpoint;
+        if (endpoint.closedHere()) return error.PipeClosed;
+        if (writer.fault != null) return writer.corrupt();
         if (writer.ended) return error.PipeEnded;
-        try pipe.checkPeer(&writer.ring.peer);
+        try pipe.checkOwn(endpoint);
+        try pipe.checkPeer(endpoint, &writer.ring.peer);
     }
 
     /// Waits for room for a frame with a payload of `size`.
     fn awaitRoom(writer: *Writer, size: u32, deadline: *Deadline, waiter: anytype) WriteError!void {
         assert(writer.ring.claimed == 0); // waiting with an open claim is the caller's mistake
-        writer.ring.flush(); // [ring.publish_all]
+        writer.flush(); // [ring.publish_all]
         // Before the cursor is loaded again: a reader that keeps up must not hold the call.
         if (deadline.passed(writer.ring.endpoint.host)) return error.Timeout;
         writer.ring.loaded = false;
@@ -347,21 +380,30 @@ pub const Writer = struct {
         return position -% ring.tail;
     }
 
-    /// Places the cancel of a message that was given up, if one is owed. Returns false when there
-    /// is no room for it [pipe.owed].
+    /// Places and publishes the cancel of a message that was given up, if one is owed. Returns
+    /// false when there is no room for it [pipe.owed].
     fn placeOwed(writer: *Writer) ring_file.Error!bool {
         const envelope = writer.owed orelse return true;
         const bytes = try writer.ring.claim(0) orelse return false;
         assert(bytes.len == 0);
         // [frame.cancel]
         writer.ring.finish(envelope.header(0, flag_last | flag_cancel));
+        // At once, whatever becomes of the message behind it: its claim may be taken back.
+        writer.ring.publish();
         writer.owed = null;
         return true;
     }
 
+    /// [ring.fault]
     fn faulted(writer: *Writer, err: ring_file.Error) error{Corrupt} {
         writer.fault = reasonOf(err).?;
         writer.ring.peer.fail(writer.ring.endpoint, writer.fault.?);
+        return writer.corrupt();
+    }
+
+    /// [pipe.fault]
+    fn corrupt(writer: *Writer) error{Corrupt} {
+        writer.ring.endpoint.behind = writer.fault.?;
         return error.Corrupt;
     }
 };

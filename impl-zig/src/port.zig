@@ -25,7 +25,6 @@ const PipeError = pipe.PipeError;
 const ReadError = pipe.ReadError;
 const Reader = pipe.Reader;
 const Segment = segment_file.Segment;
-const State = segment_file.State;
 const Timeout = host_file.Timeout;
 const Wait = ring_file.Wait;
 const WriteError = pipe.WriteError;
@@ -142,8 +141,6 @@ pub const Port = struct {
         endpoint_index: u32,
         options: Options,
     ) segment_file.Error!void {
-        if (endpoint_index >= segment.endpoint_count) return error.SegmentEndpoint;
-        if (State.load(segment.record(endpoint_index)) != .vacant) return error.SegmentEndpoint;
         // Before the endpoint is taken, so that a refused segment is left as it was found.
         const found = try find(segment, endpoint_index);
         port.endpoint = try .attach(segment, endpoint_index, options.endpoint);
@@ -293,10 +290,11 @@ pub const Port = struct {
         return port.endpoint.stats;
     }
 
-    /// What is behind the last `error.Corrupt`, `error.PeerFailed` or `error.PeerClosed`.
+    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed`: the
+    /// number that was found there, known or not, or null where there was none
+    /// [pipe.failed_reason].
     pub fn reason(port: *const Port) ?layout.Reason {
-        return port.reader.fault orelse port.writer.fault orelse
-            port.reader.reason() orelse port.writer.reason();
+        return port.endpoint.behind;
     }
 
     /// Called by the writer while there is no room, and before the deadline.
@@ -315,6 +313,9 @@ pub const Port = struct {
     /// Takes what has arrived, as far as the inbox has room [port.inbox] and one load of the cursor
     /// shows it [ring.one_load]. Returns whether it would take more. An error is kept in its place
     /// among the messages [port.inbox_fault].
+    ///
+    /// No wait for a message is open meanwhile, and none need be ended [port.inbox_wake]: a wait of
+    /// this implementation blocks the port's only thread, which is here.
     fn fillInbox(port: *Port) bool {
         const reader = &port.reader;
         // A message that a `read` or `peek` has begun is that call's to complete; and the space of
@@ -381,7 +382,7 @@ pub const Port = struct {
     fn awaitInbox(port: *Port, timeout: Timeout) ReadError!bool {
         assert(!port.inbox.lent);
         // What was not delivered by then is dropped [pipe.close].
-        if (port.endpoint.closed.load(.monotonic)) return error.PipeClosed;
+        if (port.endpoint.closedHere()) return error.PipeClosed;
         if (port.inbox.count > 0) return true;
         assert(port.inbox.filling);
         port.beforeWait(timeout);
@@ -397,27 +398,20 @@ pub const Port = struct {
 
     /// [port.publish_both] The reader itself gives back what was released.
     fn beforeWait(port: *Port, timeout: Timeout) void {
-        if (timeout != .none) port.writer.ring.flush();
+        if (timeout != .none) port.writer.flush();
     }
 };
 
-/// Returns the channels of an endpoint of a port [port.find].
-fn find(segment: *const Segment, index: u32) error{SegmentChannel}!struct {
+/// Returns the channels of an endpoint of a port, which must be vacant [port.find].
+fn find(segment: *const Segment, index: u32) error{ SegmentEndpoint, SegmentChannel }!struct {
     writer: u32,
     reader: u32,
 } {
-    var writer: ?u32 = null;
-    var reader: ?u32 = null;
-    for (segment.channels, 0..) |channel, channel_index| {
-        if (channel.kind != .ring) continue;
-        if (channel.writer == index and writer == null) writer = @intCast(channel_index);
-        if (channel.reader == index and reader == null) reader = @intCast(channel_index);
-    }
+    const writer = try Writer.find(segment, index, null);
+    const reader = try Reader.find(segment, index, null);
     // [port.find_none]
-    const to = segment.channels[writer orelse return error.SegmentChannel].reader;
-    const from = segment.channels[reader orelse return error.SegmentChannel].writer;
-    if (to != from) return error.SegmentChannel;
-    return .{ .writer = writer.?, .reader = reader.? };
+    const same = segment.channels[writer].reader == segment.channels[reader].writer;
+    return if (same) .{ .writer = writer, .reader = reader } else error.SegmentChannel;
 }
 
 test {

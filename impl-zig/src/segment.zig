@@ -130,6 +130,9 @@ pub const Segment = struct {
 
     /// Formats memory of which the caller is the only owner, whatever it holds: nobody else has
     /// seen it yet.
+    ///
+    /// Asserts that the geometry is one that its readers would accept, and refuses what does not
+    /// fit, before it touches the memory [segment.claim_checked].
     pub fn format(memory: Memory, geometry: Geometry) error{SegmentSize}!void {
         const size = try sizeOf(geometry);
         if (size > memory.len) return error.SegmentSize;
@@ -141,7 +144,8 @@ pub const Segment = struct {
     /// Formats blank memory, or attaches to it when somebody else with the same geometry is first.
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment. Waits
-    /// until the timeout for whoever is formatting.
+    /// until the timeout for whoever is formatting. Asserts and refuses what `format` does, as
+    /// early.
     pub fn create(
         memory: Memory,
         geometry: Geometry,
@@ -157,7 +161,10 @@ pub const Segment = struct {
         const formatting = layout.segment_ready_formatting;
         const found = @cmpxchgStrong(u32, &header.ready, blank, formatting, .seq_cst, .seq_cst);
         if (found == null) write(memory, geometry, size);
-        const segment = try attach(memory, storage, timeout);
+        const segment = attach(memory, storage, timeout) catch |err| switch (err) {
+            error.ChannelStorage => return refuseLarger(memory, timeout),
+            else => |other| return other,
+        };
         // [segment.same_geometry]
         if (segment.endpoint_count != geometry.endpoint_count) return error.SegmentGeometry;
         if (segment.channels.len != geometry.channels.len) return error.SegmentGeometry;
@@ -167,15 +174,21 @@ pub const Segment = struct {
         return segment;
     }
 
+    /// Why a creator cannot have a segment with more channels than it has storage for: the first
+    /// check that fails, or, behind all of them, another geometry than its own.
+    noinline fn refuseLarger(memory: Memory, timeout: Timeout) Error {
+        var storage: [layout.channel_count_max]Channel = undefined;
+        _ = attach(memory, &storage, timeout) catch |err| return err;
+        return error.SegmentGeometry;
+    }
+
     /// Waits until the segment is ready, makes all checks of segment.md in their order
     /// [segment.check], and copies the geometry.
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
     /// always suffice.
     pub fn attach(memory: Memory, storage: []Channel, timeout: Timeout) Error!Segment {
-        if (memory.len < layout.segment_header_size + layout.endpoint_record_size) {
-            return error.SegmentSize;
-        }
+        if (memory.len < layout.segment_size_min) return error.SegmentSize;
         const header: *Header = @ptrCast(memory.ptr);
         try awaitReady(&header.ready, timeout);
         // Volatile: each is loaded once, whatever a hostile peer does to the bytes meanwhile.
@@ -241,6 +254,12 @@ pub const Segment = struct {
         segment.ringAll(index, host);
     }
 
+    /// Whether endpoint `index` can be taken: it exists, and is vacant.
+    pub fn checkVacant(segment: *const Segment, index: u32) error{SegmentEndpoint}!void {
+        if (index >= segment.endpoint_count) return error.SegmentEndpoint;
+        if (State.load(segment.record(index)) != .vacant) return error.SegmentEndpoint;
+    }
+
     /// [segment.state_ring] Its own bell as well: its owner may sleep while another thread closes.
     pub fn ringAll(segment: *const Segment, index: u32, host: *const Host) void {
         ring(segment.record(index), host);
@@ -250,7 +269,8 @@ pub const Segment = struct {
     }
 };
 
-/// What a loaded `state` word says. The value of `failed` and `invalid` is not to be trusted.
+/// What the low byte of a loaded `state` word says [segment.state_low]. The reason of `failed` is
+/// whatever number stands above it.
 pub const State = union(enum) {
     vacant,
     attached,
@@ -275,6 +295,16 @@ pub const State = union(enum) {
         };
     }
 
+    /// The reason that stands in the word of a failed endpoint; null where none does
+    /// [pipe.failed_reason].
+    pub fn reason(state: State) ?layout.Reason {
+        const why = switch (state) {
+            .failed => |why| why,
+            .vacant, .attached, .closed, .invalid => return null,
+        };
+        return if (@backingInt(why) == 0) null else why;
+    }
+
     pub fn final(state: State) bool {
         return switch (state) {
             .vacant, .attached => false,
@@ -283,8 +313,8 @@ pub const State = union(enum) {
     }
 };
 
-/// Changes a state along the table of allowed changes, or drops the change because the state is
-/// final. The caller rings afterwards, whichever it was.
+/// Changes a state along the table of allowed changes, or leaves it where the table has no change
+/// from it [segment.state_change]. The caller rings afterwards, whichever it was.
 pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reason) void {
     assert(to == .closed or to == .failed);
     assert((to == .failed) == (why != null)); // [segment.state_reason]
@@ -292,11 +322,13 @@ pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reaso
     const word = reason << layout.reason_shift | @backingInt(to);
     // A state changes at most twice before it is final. A peer that makes it change more often is
     // not worth a third try: its changes are not ours to repair.
-    for (0..3) |_| {
+    for (0..layout.state_tries) |_| {
         const from = @atomicLoad(u32, &record.state, .seq_cst);
-        const vacant = from == layout.endpoint_state_vacant;
-        const attached = from == layout.endpoint_state_attached;
-        if (!attached and !(vacant and to == .failed)) return;
+        switch (State.of(from)) {
+            .vacant => if (to != .failed) return,
+            .attached => {},
+            .closed, .failed, .invalid => return,
+        }
         if (@cmpxchgStrong(u32, &record.state, from, word, .seq_cst, .seq_cst) == null) return;
     }
 }
@@ -433,7 +465,8 @@ const Placer = struct {
     }
 };
 
-/// Writes everything but `ready`, then `ready` [segment.publish].
+/// Writes everything but `ready` [segment.write], then `ready` [segment.publish]. Byte areas and
+/// the gaps between areas stay as they are.
 ///
 /// Asserts that the caller has claimed the formatting.
 fn write(memory: Memory, geometry: Geometry, size: u32) void {

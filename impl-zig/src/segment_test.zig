@@ -35,6 +35,8 @@ test "a formatted pipe has the bytes of the example" {
         poke(&expected, 0x180 + 4 * index, u32, value);
     }
     try testing.expectEqualSlices(u8, &expected, memory[0..1024]);
+    // [segment.write] The byte area stays as it was.
+    for (memory[1024..]) |byte| try testing.expectEqual(0xff, byte);
 
     var storage: [1]Channel = undefined;
     const segment = try Segment.attach(&memory, &storage, .none);
@@ -213,14 +215,55 @@ test "an endpoint must exist and be vacant" {
     try testing.expectError(error.SegmentEndpoint, Endpoint.attach(&segment, 2, options));
     for ([_]u32{ 1, 2, 3, 4, 0x103, 0xffff_ffff }) |state| {
         poke(&memory, 128 + 4, u32, state);
+        const before = memory;
         try testing.expectError(error.SegmentEndpoint, Endpoint.attach(&segment, 0, options));
-        try testing.expectEqual(state, std.mem.readInt(u32, memory[132..136], .little));
+        try testing.expectEqualSlices(u8, &before, &memory);
     }
-    poke(&memory, 128 + 4, u32, 0);
+    // [segment.state_low] Vacant, whatever stands above it.
+    poke(&memory, 128 + 4, u32, 0xabcd_ef00);
     var endpoint = try Endpoint.attach(&segment, 0, options);
+    try testing.expectEqual(1, segment.record(0).state);
     try testing.expectError(error.SegmentEndpoint, Endpoint.attach(&segment, 0, options));
     endpoint.close();
     try testing.expectError(error.SegmentEndpoint, Endpoint.attach(&segment, 0, options));
+}
+
+test "an endpoint that somebody else takes first is rung, and not written to [segment.attach]" {
+    for ([_]u32{ 1, 2, 3, 0x100 }) |found| {
+        var memory: [2048]u8 align(128) = undefined;
+        try formatted(&memory);
+        var storage: [1]Channel = undefined;
+        const segment = try Segment.attach(&memory, &storage, .none);
+        const record = segment.record(0);
+        record.wakes = 1;
+        record.agent = 5;
+        record.state = found;
+        // It was loaded as vacant.
+        const taken = millrace.Endpoint.take(&segment, 0, 0, &fixture.clockwork);
+        try testing.expectError(error.SegmentEndpoint, taken);
+        const words = [_]u32{ record.state, record.wakes, record.agent, record.bell };
+        try testing.expectEqual([_]u32{ found, 1, 5, 1 }, words);
+        try testing.expectEqual(1, segment.record(1).bell);
+    }
+}
+
+test "an endpoint is attached before it states what it rings, and then rings [segment.attach]" {
+    const Seen = struct {
+        var record: *segment_file.Record = undefined;
+        var rung: [2]u32 = undefined;
+        fn notify(_: *const u32) void {
+            rung = .{ record.state, record.wakes };
+        }
+    };
+    var host = fixture.clockwork;
+    host.notify = Seen.notify;
+    var memory: [2048]u8 align(128) = undefined;
+    try formatted(&memory);
+    var storage: [1]Channel = undefined;
+    const segment = try Segment.attach(&memory, &storage, .none);
+    Seen.record = segment.record(0);
+    _ = try millrace.Endpoint.attach(&segment, 0, .{ .host = &host });
+    try testing.expectEqual([_]u32{ 1, layout.wake_mechanism_futex }, Seen.rung);
 }
 
 test "states change along the table only, and the first final state stays" {
@@ -237,7 +280,8 @@ test "states change along the table only, and the first final state stays" {
         .{ .from = 2, .close = 2, .fail = 2 },
         .{ .from = 0x1003, .close = 0x1003, .fail = 0x1003 },
         .{ .from = 4, .close = 4, .fail = 4 },
-        .{ .from = 0x101, .close = 0x101, .fail = 0x101 },
+        .{ .from = 0x101, .close = 2, .fail = lost },
+        .{ .from = 0x100, .close = 0x100, .fail = lost },
     }) |change| {
         record.state = change.from;
         segment_file.changeState(record, .closed, null);
@@ -246,9 +290,9 @@ test "states change along the table only, and the first final state stays" {
         segment.fail(0, .peer_lost, &fixture.clockwork);
         try testing.expectEqual(change.fail, record.state);
     }
-    // [segment.state_ring] Six times its own bell and that of its peer.
-    try testing.expectEqual(6, record.bell);
-    try testing.expectEqual(6, segment.record(1).bell);
+    // [segment.state_ring] Each time its own bell and that of its peer.
+    try testing.expectEqual(7, record.bell);
+    try testing.expectEqual(7, segment.record(1).bell);
 }
 
 test "create formats blank memory, and attaches where the geometry is the same" {
@@ -279,6 +323,20 @@ test "create formats blank memory, and attaches where the geometry is the same" 
     try testing.expectError(error.SegmentGeometry, fewer);
 }
 
+test "create finds another geometry with more channels than it has storage for" {
+    var memory: [4096]u8 align(128) = undefined;
+    try millrace.Port.format(&memory, .{ .capacities = .{ 256, 256 } });
+    const channels = fixture.pipeGeometry(256, 0);
+    const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
+    var storage: [1]Channel = undefined;
+    const other = Segment.create(&memory, geometry, &storage, .none);
+    try testing.expectError(error.SegmentGeometry, other);
+    // [segment.check] Its own faults come first.
+    poke(&memory, descriptor + 64 + 24, u32, 300);
+    const broken = Segment.create(&memory, geometry, &storage, .none);
+    try testing.expectError(error.SegmentChannel, broken);
+}
+
 test "create refuses a geometry that is larger than the memory or than any segment" {
     var memory: [1280]u8 align(128) = @splat(0);
     const fits = fixture.pipeGeometry(256, 0);
@@ -286,6 +344,8 @@ test "create refuses a geometry that is larger than the memory or than any segme
     const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &fits };
     const small = Segment.create(memory[0..1279], geometry, &storage, .none);
     try testing.expectError(error.SegmentSize, small);
+    // [segment.claim_checked]
+    try testing.expectEqual(0, std.mem.readInt(u32, memory[8..12], .little));
     _ = try Segment.create(&memory, geometry, &storage, .none);
 
     const channel: Channel = .{ .writer = 0, .reader = 1, .data_size = 1 << 30 };

@@ -50,6 +50,9 @@ pub const Endpoint = struct {
     stats: Stats = .{},
     /// Private, because the peer can write the shared state. Atomic, because any thread may close.
     closed: std.atomic.Value(bool) = .init(false),
+    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of a call
+    /// of this endpoint; null where nobody said [pipe.failed_reason].
+    behind: ?layout.Reason = null,
 
     pub const Options = struct {
         host: *const Host = .native,
@@ -70,15 +73,7 @@ pub const Endpoint = struct {
         const host = options.host;
         if (index >= segment.endpoint_count) return error.SegmentEndpoint;
         const record = segment.record(index);
-        const vacant = layout.endpoint_state_vacant;
-        const attached = layout.endpoint_state_attached;
-        // Looked at first, so that the words of an endpoint that is taken stay untouched.
-        if (@atomicLoad(u32, &record.state, .seq_cst) != vacant) return error.SegmentEndpoint;
-        @atomicStore(u32, &record.wakes, host.wakes, .seq_cst);
-        @atomicStore(u32, &record.agent, agentId(), .seq_cst);
-        const found = @cmpxchgStrong(u32, &record.state, vacant, attached, .seq_cst, .seq_cst);
-        if (found != null) return error.SegmentEndpoint;
-        segment.ringAll(index, host);
+        try take(segment, index, @atomicLoad(u32, &record.state, .seq_cst), host);
         return .{
             .base = segment.base,
             .index = index,
@@ -88,6 +83,28 @@ pub const Endpoint = struct {
             .spin_ns = wait_spin.budgetOf(options.spin_us, host),
             .blocking = options.blocking,
         };
+    }
+
+    /// Makes an endpoint ours whose state word was loaded, for tests to act between the two. The
+    /// words of an endpoint that somebody else has taken stay untouched.
+    pub fn take(
+        segment: *const Segment,
+        index: u32,
+        loaded: u32,
+        host: *const Host,
+    ) error{SegmentEndpoint}!void {
+        if (State.of(loaded) != .vacant) return error.SegmentEndpoint;
+        const record = segment.record(index);
+        const attached = layout.endpoint_state_attached;
+        const found = @cmpxchgStrong(u32, &record.state, loaded, attached, .seq_cst, .seq_cst);
+        if (found == null) {
+            // [wait.wakes] Until then our peers poll; the ring sends them to look again.
+            @atomicStore(u32, &record.wakes, host.wakes, .seq_cst);
+            @atomicStore(u32, &record.agent, agentId(), .seq_cst); // [segment.agent]
+        }
+        // Also when somebody else was faster, who may have died before its own ring.
+        segment.ringAll(index, host);
+        if (found != null) return error.SegmentEndpoint;
     }
 
     /// Leaves: all pipes of this endpoint are closed at once, and every wait on it ends with
@@ -108,12 +125,20 @@ pub const Endpoint = struct {
     /// Returns this endpoint's own state, as far as it may still act: `.attached`, or a final one,
     /// which ends every wait [pipe.close_frees].
     pub fn state(endpoint: *const Endpoint) State {
-        if (endpoint.closed.load(.monotonic)) return .closed;
-        const word = @atomicLoad(u32, &endpoint.record.state, .seq_cst);
-        if (word == layout.endpoint_state_attached) return .attached;
-        const loaded: State = .of(word);
-        // [segment.own_state] Neither final nor what `attach` stored: the work of no friend.
-        return if (loaded.final()) loaded else .invalid;
+        return if (endpoint.closedHere()) .closed else endpoint.marked();
+    }
+
+    /// Whether it was closed by its own `close`.
+    pub inline fn closedHere(endpoint: *const Endpoint) bool {
+        return endpoint.closed.load(.monotonic);
+    }
+
+    /// Returns this endpoint's own state as its word in the segment tells it, which anybody can
+    /// mark: `.attached`, or a final one.
+    pub inline fn marked(endpoint: *const Endpoint) State {
+        const loaded: State = .load(endpoint.record);
+        // [segment.own_state] Vacant is no state that its owner left it in.
+        return if (loaded == .vacant) .invalid else loaded;
     }
 
     /// Rings the peer if it asked for this cursor. To be called after the cursor was stored,

@@ -14,9 +14,6 @@ const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
 const poll_ns = layout.wait_poll_ms * ns_per_ms;
 
-/// The longest spin of a thread that must not block [wait.no_block].
-const spin_forbidden_ns = 5 * ns_per_us;
-
 /// Looks between two readings of the clock: 32 pause hints take 1 to 5 µs on x86-64.
 const spin_look_count = 32;
 
@@ -56,7 +53,8 @@ pub const SpinRecord = struct {
     ) bool {
         if (manner.spin_ns == 0) return false;
         if (!manner.blocking) {
-            const budget_ns = @min(spin_forbidden_ns, manner.spin_ns);
+            // [wait.no_block]
+            const budget_ns = @min(layout.wait_no_block_us * ns_per_us, manner.spin_ns);
             return spinFor(manner.host, budget_ns, condition, deadline) != null;
         }
         if (record.misses >= spin_misses_max and record.skips < spin_skips_max) {

@@ -89,7 +89,8 @@ export fn millrace_segment_size(capacity0: u32, capacity1: u32) u32 {
 }
 
 /// Makes the blank memory at `base` a port and attaches to endpoint 0; or attaches when it is one
-/// with the same geometry already. `base` must be a multiple of 128.
+/// with the same geometry already. Status -1 (`segment.size`) refuses a `base` that is no multiple
+/// of 128.
 export fn millrace_port_create(
     object: u32,
     base: u32,
@@ -100,7 +101,7 @@ export fn millrace_port_create(
     start1: u32,
 ) i32 {
     const port = objectBlank(object) orelse return status_invalid;
-    const memory = memoryAt(base, size) orelse return status_invalid;
+    const memory = memoryAt(base, size) catch |err| return statusOf(err);
     const rings = ringsOf(capacity0, capacity1, start0, start1) orelse return status_invalid;
     port.port.create(memory, rings, 0, .{}) catch |err| return statusOf(err);
     port.magic = Object.magic_attached;
@@ -116,7 +117,7 @@ export fn millrace_port_attach(
     timeout_ms: f64,
 ) i32 {
     const port = objectBlank(object) orelse return status_invalid;
-    const memory = memoryAt(base, size) orelse return status_invalid;
+    const memory = memoryAt(base, size) catch |err| return statusOf(err);
     const options: Port.Options = .{ .timeout = .fromFloatMs(timeout_ms) };
     port.port.attach(memory, endpoint, options) catch |err| return statusOf(err);
     port.magic = Object.magic_attached;
@@ -273,7 +274,8 @@ export fn millrace_port_stats(object: u32, out: u32) i32 {
     return status_done;
 }
 
-/// Returns the reason code behind the last status of -65 (`peer.failed`), or 0.
+/// Returns the reason code behind the last status of -65 (`peer.failed`) or -81 (`pipe.failed`), as
+/// it stood there; 0 where there was none.
 export fn millrace_port_reason(object: u32) u32 {
     const port = portOf(object) orelse return 0;
     return if (port.reason()) |reason| @backingInt(reason) else 0;
@@ -310,8 +312,10 @@ pub fn bytesAt(address: u32, size: u32) ?[]u8 {
     return @as([*]u8, @ptrFromInt(address))[0..size];
 }
 
-fn memoryAt(base: u32, size: u32) ?[]align(128) u8 {
-    if (!lies(base, size, layout.segment_align)) return null;
+fn memoryAt(base: u32, size: u32) error{ Outside, SegmentSize }![]align(128) u8 {
+    if (!lies(base, size, 1)) return error.Outside;
+    // The first check of all, a creator's too [segment.check] [segment.claim_checked].
+    if (base % layout.segment_align != 0) return error.SegmentSize;
     return @as([*]align(128) u8, @ptrFromInt(base))[0..size];
 }
 

@@ -39,12 +39,12 @@ proctype writer() {
     :: able = true
     :: able = false
     fi;
-#ifdef MUT_WAKES_AFTER_STATE
-    state = ATTACHED;
+#ifdef MUT_WAKES_FIRST
     wakes = able;
+    state = ATTACHED;
 #else
-    wakes = able;
     state = ATTACHED;
+    wakes = able;
 #endif
 #ifndef MUT_ATTACH_SILENT
     ring_if_able();

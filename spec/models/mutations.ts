@@ -100,7 +100,7 @@ export const models: Model[] = [
     mutations: {
       VACANT_FOREVER: "deadlock",
       MECHANISM_IGNORED: "deadlock",
-      WAKES_AFTER_STATE: "none",
+      WAKES_FIRST: "none",
       ATTACH_SILENT: "none",
     },
   },

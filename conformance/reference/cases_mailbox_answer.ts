@@ -1,0 +1,199 @@
+/** Whose turn it is, and what a side of a mailbox answers: cases of `spec/mailbox.md`. @module */
+
+import { Cases, drained, member, utf8 } from "./builder.ts";
+import {
+  DISPOSED,
+  json,
+  MAY_READ,
+  reading,
+  set,
+  store,
+  whole,
+  wordIs,
+  writing,
+} from "./builder_mailbox.ts";
+import { fromHex, toHex, toImage } from "./bytes.ts";
+import type { Operation, Result, Setting } from "./case.ts";
+import { buildMailbox } from "./encode.ts";
+
+/** Adds them to the cases of the mailbox. */
+export function addMailboxAnswers(cases: Cases): void {
+  addTurns(cases);
+  addFault(cases);
+  addAnswers(cases);
+  addRest(cases);
+}
+
+/** `signal` is looked at first, then `status`; the first that is not in order decides. */
+function addTurns(cases: Cases): void {
+  const read = reading({ ...whole("[1]"), status: DISPOSED });
+  const write = writing({ size: 64, status: DISPOSED }, [{ write: { json: [1] }, wait: true }]);
+  const sides = [
+    ["reader", read, drained([], "peer.closed"), drained([], "mailbox.signal")],
+    ["writer", write, "peer.closed", "mailbox.signal"],
+  ] as const;
+  for (const [name, setting, closed, broken] of sides) {
+    const from = cases.valid(
+      `turn_${name}`,
+      "`signal` is in order, and `status` says closed.",
+      "mailbox.turn mailbox.closed",
+      setting,
+      { results: [closed] },
+    );
+    cases.invalid(
+      `turn_${name}_signal`,
+      "`signal` is broken, and `status` says closed: the first decides.",
+      "mailbox.turn",
+      from,
+      set("signal", 5),
+      { results: [broken] },
+    );
+    cases.invalid(
+      `turn_${name}_status`,
+      "`signal` is in order, and `status` is broken.",
+      "mailbox.turn",
+      from,
+      set("status", 7),
+      { results: [broken] },
+    );
+    const torn = cases.valid(
+      `turn_${name}_closing`,
+      "`signal` says closed, and `status` is broken: the first decides.",
+      "mailbox.turn mailbox.closed",
+      { ...setting, image: toImage(buildMailbox({ size: 64, signal: DISPOSED, status: 7 })) },
+      { results: [closed] },
+    );
+    cases.invalid(
+      `turn_${name}_both`,
+      "Both are broken.",
+      "mailbox.turn",
+      torn,
+      set("signal", 2),
+      { results: [broken] },
+    );
+  }
+}
+
+/** The second example of the chapter: a part that is longer than the byte area. */
+function addFault(cases: Cases): void {
+  const before = printed("writer: wrong part", "00000000  01000000  11000000  02000000  00000000");
+  const after = printed("reader: refuses it", "ffffffff  ffffffff  11000000  02000000  00000000");
+  const bytes = buildMailbox({ size: 48, part: utf8('["hello",[1,2,3]') });
+  bytes.set(before);
+  const image = toImage(bytes);
+  const from = cases.valid(
+    "fault",
+    "The second example of the chapter: the reader refuses the part, and closes the mailbox.",
+    "mailbox.check mailbox.close",
+    { kind: "read", image, role: "mailbox_reader", limit: 4096, operations: [{ read: true }] },
+    {
+      results: [drained([], "mailbox.length")],
+      bytes: [{ offset: 0, hex: toHex(after), about: "all five words" }],
+    },
+  );
+  const closing = [wordIs("status", DISPOSED), wordIs("signal", DISPOSED)];
+  cases.invalid(
+    "fault_status",
+    "A broken `status` is found before the part, and is closed as well.",
+    "mailbox.check mailbox.close mailbox.turn",
+    from,
+    set("status", 1),
+    { results: [drained([], "mailbox.signal")], bytes: [...closing, wordIs("length", 17)] },
+  );
+  cases.invalid(
+    "no_fault",
+    "A length of 16: the part is the first of two.",
+    "mailbox.check mailbox.close",
+    from,
+    set("length", 16),
+    {
+      results: [drained([])],
+      bytes: [wordIs("status", 0), wordIs("signal", 0), wordIs("length", 16)],
+    },
+  );
+}
+
+/** The five words of a line of the chapter's table, which must be there. */
+function printed(step: string, words: string): Uint8Array {
+  const chapter = Deno.readTextFileSync(new URL("../../spec/mailbox.md", import.meta.url));
+  if (!new RegExp(`${step} +${words}`).test(chapter)) throw new Error(`not printed: ${step}`);
+  return fromHex(words);
+}
+
+/** What was found once, a fault or a close, is the answer from then on. */
+function addAnswers(cases: Cases): void {
+  const closing = [store("status", DISPOSED), store("signal", DISPOSED)];
+  const again = [store("status", 0), store("signal", MAY_READ), store("length", 3)];
+  const clauses = "mailbox.first_answer mailbox.check";
+  const add = (name: string, about: string, setting: Setting, before: Result, after: Result) => {
+    const from = cases.valid(`answer_${name}`, about, clauses, setting, {
+      results: [before, "ok", after],
+      bytes: [wordIs("status", DISPOSED)],
+    });
+    cases.invalid(
+      `answer_${name}_restored`,
+      `${about} The words are in order again: the answer stays.`,
+      clauses,
+      from,
+      member("operations.1", { set: again }),
+      { results: [before, "ok", after], bytes: [wordIs("status", 0)] },
+    );
+    cases.invalid(
+      `answer_${name}_own_close`,
+      `${about} The own close comes first.`,
+      `${clauses} mailbox.closed`,
+      from,
+      member("operations.1", { close: true }),
+      {
+        results: [before, "ok", typeof after === "string" ? "pipe.closed" : closed],
+        bytes: [wordIs("status", DISPOSED)],
+      },
+    );
+  };
+  const closed = drained([], "pipe.closed");
+  const read: Operation[] = [{ read: true }, { set: closing }, { read: true }];
+  const [bad, gone] = [drained([], "mailbox.length"), drained([], "peer.closed")];
+  add("fault", "A part is too long.", reading({ ...whole("[1]"), length: 99 }, read), bad, bad);
+  const left = reading({ ...whole("[1]"), status: DISPOSED }, read);
+  add("closed", "The peer has closed.", left, gone, gone);
+  const write: Operation = { write: { json: [1] }, wait: true };
+  const wrong = writing({ size: 64, signal: 77 }, [write, { set: closing }, write]);
+  add("write_fault", "A signal is broken.", wrong, "mailbox.signal", "mailbox.signal");
+}
+
+/** What is left of a payload that was read. */
+function addRest(cases: Cases): void {
+  const operations: Operation[] = [{ read: 1 }, { set: [store("length", 7)] }, { read: true }];
+  const first = { items: json(1) };
+  const from = cases.valid(
+    "rest",
+    "The messages of one payload are asked for one after the other.",
+    "mailbox.closed mailbox.first_answer",
+    reading(whole("[1,2,3]"), operations),
+    { results: [first, "ok", drained(json(2, 3))] },
+  );
+  cases.invalid(
+    "rest_own_close",
+    "The own close drops the rest.",
+    "mailbox.closed mailbox.first_answer",
+    from,
+    member("operations.1", { close: true }),
+    { results: [first, "ok", drained([], "pipe.closed")] },
+  );
+  cases.invalid(
+    "rest_fault",
+    "The rest comes before a fault.",
+    "mailbox.first_answer",
+    from,
+    member("operations.1", { set: [store("signal", 5)] }),
+    { results: [first, "ok", drained(json(2, 3), "mailbox.signal")] },
+  );
+  cases.invalid(
+    "rest_peer_closed",
+    "The peer's close does not.",
+    "mailbox.closed mailbox.first_answer",
+    from,
+    member("operations.1", { set: [store("status", DISPOSED), store("signal", DISPOSED)] }),
+    { results: [first, "ok", drained(json(2, 3), "peer.closed")] },
+  );
+}

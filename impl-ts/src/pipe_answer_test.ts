@@ -1,0 +1,316 @@
+/** What a call answers first where several answers are true, and what it hands out with it. */
+
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { ClosedError, MillraceError, PeerFailedError } from "./error.ts";
+import { assertCode, codeOf, pattern, pipe, Scribe, scribed } from "./fixture.ts";
+import * as layout from "./layout.ts";
+import type { Reader } from "./pipe_reader.ts";
+import type { Writer } from "./pipe_writer.ts";
+import { Port } from "./port.ts";
+import { failEndpoint } from "./wait_endpoint.ts";
+import type { Segment } from "./segment.ts";
+
+const NOW = { timeout: 0 };
+const BOTH = [false, true];
+const STATES: [word: number, own: string | undefined, peer: string | undefined][] = [
+  [1, undefined, undefined],
+  [2, "pipe.closed", "peer.closed"],
+  [3 | (67 << 8), "pipe.failed", "peer.failed"],
+];
+
+const utf8 = (text: string) => [...new TextEncoder().encode(text)];
+
+function setState(segment: Segment, index: number, word: number): void {
+  segment.words(128 + index * 128, 128)[layout.ENDPOINT_STATE_WORD] = word;
+}
+
+function codeIn(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    if (!(error instanceof MillraceError)) throw error;
+    return error.code;
+  }
+}
+
+const writes: ((writer: Writer) => unknown)[] = [
+  (writer) => writer.write(pattern(1), NOW),
+  (writer) => writer.tryWrite(pattern(1)),
+  (writer) => writer.writeMany([pattern(1)], NOW),
+  (writer) => writer.writeMessage({ payload: pattern(1) }, NOW),
+  (writer) => writer.tryWriteMessage({ payload: pattern(1) }),
+  (writer) => writer.claim(1, NOW) && writer.abandon(),
+  (writer) => writer.tryClaim(1) && writer.abandon(),
+];
+
+Deno.test("[pipe.first_answer] a writer answers by the first row that holds", async () => {
+  let rows = 0;
+  for (const closed of BOTH) {
+    for (const found of ["nothing", "fault", "ended"]) {
+      for (const [own, ownCode] of STATES) {
+        for (const [peer, , peerCode] of STATES) {
+          const { segment, writer } = pipe({ codec: "bytes", start: 0 });
+          if (found === "fault") {
+            writer.write(pattern(100));
+            segment.words(512, 512)[layout.RING_HEAD_WORD] = 8;
+            assertCode(() => writer.tryWrite(pattern(112)), "ring.cursor");
+          }
+          if (found === "ended") writer.end();
+          if (closed) writer.close();
+          setState(segment, 0, own);
+          setState(segment, 1, peer);
+          const first = closed
+            ? "pipe.closed"
+            : found === "fault"
+            ? "ring.cursor"
+            : found === "ended"
+            ? "pipe.ended"
+            : ownCode ?? peerCode;
+          if (first === undefined) continue;
+          const what = `${closed} ${found} ${own} ${peer}`;
+          for (const write of writes) assertEquals(codeIn(() => write(writer)), first, what);
+          assertEquals(await codeOf(writer.writeAsync(pattern(1), NOW)), first, what);
+          // A second end does nothing, whatever has happened since.
+          const end = found === "ended" ? undefined : first;
+          assertEquals(codeIn(() => writer.end()), end, what);
+          rows++;
+        }
+      }
+    }
+  }
+  assertEquals(rows, 2 * 3 * 9 - 1);
+});
+
+const reads: ((reader: Reader) => unknown)[] = [
+  (reader) => codeIn(() => reader.tryRead()),
+  (reader) => codeIn(() => reader.read(NOW)),
+  (reader) => codeIn(() => reader.read({ timeout: 1 })),
+  (reader) => reader.readAsync(NOW).catch((error) => error.code),
+  (reader) => reader.readAsync({ timeout: 1 }).catch((error) => error.code),
+];
+
+Deno.test("[pipe.first_answer] a reader answers by the first row that holds", async () => {
+  for (const read of reads) {
+    for (const closed of BOTH) {
+      for (const batch of BOTH) {
+        for (const inRing of ["nothing", "message", "lost message", "fault", "ended"]) {
+          for (const [own, ownCode] of STATES) {
+            for (const [peer, , peerCode] of STATES) {
+              const { segment, reader, scribe } = scribed();
+              if (batch) {
+                scribe.frame({ codec: 3, payload: utf8("[1,2]") }).publish();
+                assertEquals(reader.tryRead(), 1);
+              }
+              if (inRing === "message") scribe.frame({ codec: 2, payload: utf8("7") });
+              if (inRing === "lost message") scribe.frame({ codec: 9 });
+              if (inRing === "fault") scribe.frame({ kind: 77 });
+              if (inRing === "ended") scribe.frame({ kind: 2, flags: 0 });
+              scribe.publish();
+              if (closed) {
+                // What it has found before its close does not count any more.
+                if (inRing !== "nothing") await read(reader);
+                reader.close();
+              }
+              setState(segment, 1, own);
+              setState(segment, 0, peer);
+              const expected: unknown[] = [];
+              if (!closed && batch) expected.push(2);
+              if (!closed && inRing === "message") expected.push(7);
+              if (!closed && inRing === "lost message") expected.push("message.codec");
+              const last = closed
+                ? "pipe.closed"
+                : inRing === "fault"
+                ? "frame.kind"
+                : inRing === "ended"
+                ? undefined
+                : ownCode ?? peerCode;
+              while (expected.length < 4) expected.push(last);
+              const got: unknown[] = [];
+              for (let i = 0; i < 4; i++) got.push(await read(reader));
+              assertEquals(got, expected, `${closed} ${batch} ${inRing} ${own} ${peer}`);
+            }
+          }
+        }
+      }
+    }
+  }
+});
+
+Deno.test("closing an endpoint that is marked failed leaves the mark", () => {
+  const { segment, writer, reader } = pipe();
+  for (const [end, index] of [[writer, 0], [reader, 1]] as const) {
+    failEndpoint(segment, index, "peer.lost");
+    end.close();
+    assertEquals(segment.words(128 + index * 128, 128)[1], 3 | (67 << 8));
+  }
+  assertCode(() => reader.read(), "pipe.closed");
+  assertCode(() => writer.write(1), "pipe.closed");
+});
+
+Deno.test("[pipe.failed_reason] a reason is named, or a number, or none", () => {
+  const rows = [[67, "peer.lost"], [0, undefined], [9999, 9999], [0xffffff, 0xffffff]] as const;
+  for (const [value, reason] of rows) {
+    const { segment, writer, reader } = pipe();
+    const word = 3 | (value << 8);
+    setState(segment, 0, word);
+    const peer = assertThrows(() => reader.read(), PeerFailedError);
+    assertEquals([peer.code, peer.reason], ["peer.failed", reason]);
+    const own = assertThrows(() => writer.write(1), ClosedError);
+    assertEquals([own.code, own.reason], ["pipe.failed", reason]);
+  }
+});
+
+Deno.test("a call that is refused for its timeout has done nothing", async () => {
+  const { segment, writer, reader } = pipe({ codec: "bytes", start: 0 });
+  const control = segment.words(512, 512);
+  const none = { timeout: -1 };
+  for (const call of [() => writer.write(pattern(1000), none), () => writer.claim(1, none)]) {
+    assertThrows(call, RangeError);
+  }
+  await assertRejects(() => writer.writeAsync(pattern(1000), none), RangeError);
+  writer.write(pattern(3));
+  assertEquals(control[layout.RING_TAIL_WORD], 32);
+  const target = new Uint8Array(9);
+  for (
+    const call of [
+      () => reader.read(none),
+      () => reader.readMessage(none),
+      () => reader.readInto(target, none),
+      () => reader.peek(none),
+    ]
+  ) assertThrows(call, RangeError);
+  assertEquals([control[layout.RING_HEAD_WORD], reader.tryRead()], [0, pattern(3)]);
+});
+
+/** Publishes what the peer has written so far just before the second load of its `tail`. */
+function publishingLate(scribe: Scribe, run: () => void): void {
+  const { load } = Atomics;
+  let loads = 0;
+  try {
+    Atomics.load = ((words: Int32Array, at: number) => {
+      const isTail = at === layout.RING_TAIL_WORD && words.byteOffset === scribe.control.byteOffset;
+      if (isTail && ++loads === 2) scribe.publish();
+      return load(words, at);
+    }) as typeof load;
+    run();
+    assertEquals(loads, 2);
+  } finally {
+    Atomics.load = load;
+  }
+}
+
+Deno.test("[pipe.look_again] one look more behind a final state, and then the state", () => {
+  const late: [write: (scribe: Scribe) => void, answer: unknown][] = [
+    [(scribe) => scribe.frame({ codec: 2, payload: utf8("7") }), 7],
+    [(scribe) => scribe.frame({ codec: 9 }), "message.codec"],
+    [(scribe) => scribe.frame({ kind: 2, flags: 0 }), undefined],
+    [(scribe) => scribe.frame({ kind: 77 }), "frame.kind"],
+    [(scribe) => scribe.frame({ kind: 128 }), "peer.closed"],
+    [(scribe) => scribe.frame({ flags: 1, total: 9, payload: [1] }), "peer.closed"],
+    [() => {}, "peer.closed"],
+  ];
+  const verbs = [
+    (reader: Reader) => reader.tryRead(),
+    (reader: Reader) => reader.read(NOW),
+    (reader: Reader) => reader.read(),
+  ];
+  for (const verb of verbs) {
+    for (const [write, answer] of late) {
+      const { segment, reader, scribe } = scribed();
+      setState(segment, 0, 2);
+      write(scribe);
+      publishingLate(scribe, () => assertEquals(codeIn(() => verb(reader)), answer));
+    }
+  }
+});
+
+Deno.test("[pipe.keep_parts] they are dropped with the report of a state", () => {
+  for (const [index, code] of [[0, "peer.failed"], [1, "pipe.failed"]] as const) {
+    for (const more of ["last", "end", "cancel"]) {
+      const { segment, reader, scribe } = scribed();
+      scribe.frame({ flags: 1, total: 2, payload: [1] }).publish();
+      assertEquals(reader.tryRead(), undefined);
+      const word = 3 | (66 << 8);
+      setState(segment, index, word);
+      assertCode(() => reader.tryRead(), code);
+      // A peer that is gone should not write any more; what it writes all the same is no message.
+      if (more === "last") scribe.frame({ flags: 2, payload: [2] }).frame({ payload: [3] });
+      if (more === "cancel") scribe.frame({ flags: 6 }).frame({ payload: [3] });
+      if (more === "end") scribe.frame({ kind: 2, flags: 0 });
+      scribe.publish();
+      assertEquals(reader.tryRead(), more === "end" ? undefined : Uint8Array.of(3));
+      assertEquals(reader.ended, more === "end");
+    }
+  }
+});
+
+Deno.test("[pipe.owed] the cancel is published also where the next message finds no room", () => {
+  const nexts = [
+    (writer: Writer) => assertEquals(writer.tryClaim(112), undefined),
+    (writer: Writer) => assertEquals(writer.tryWrite(pattern(112)), false),
+    (writer: Writer) => assertCode(() => writer.claim(112, NOW), "wait.timeout"),
+    (writer: Writer) => assertCode(() => writer.write(pattern(112), NOW), "wait.timeout"),
+    (writer: Writer) => {
+      writer.tryClaim(0);
+      writer.abandon();
+    },
+  ];
+  for (const next of nexts) {
+    const { segment, writer, reader } = pipe({ codec: "bytes", start: 0 });
+    assertCode(() => writer.write(pattern(1000), NOW), "wait.timeout");
+    next(writer);
+    assertEquals(segment.words(512, 512)[layout.RING_TAIL_WORD], 208);
+    assertCode(() => reader.tryRead(), "message.cancelled");
+    assertEquals(reader.tryRead(), undefined);
+  }
+});
+
+Deno.test("[pipe.close] drops an open claim, and what is finished and not published", () => {
+  const { segment, writer, reader } = pipe({ codec: "bytes", start: 0 });
+  writer.claim(8);
+  writer.finish();
+  writer.claim(8);
+  const before = segment.bytes(1024, 256).slice();
+  writer.close();
+  assertCode(() => writer.write(pattern(1)), "pipe.closed");
+  assertCode(() => writer.finish(), "pipe.closed");
+  assertCode(() => writer.publish(3), "pipe.closed");
+  assertEquals(segment.words(512, 512)[layout.RING_TAIL_WORD], 0);
+  assertEquals(segment.bytes(1024, 256), before);
+  assertCode(() => reader.tryRead(), "peer.closed");
+  // A reader that closes while a frame is lent.
+  const lending = pipe({ codec: "bytes" });
+  lending.writer.write(pattern(3));
+  lending.reader.peek();
+  lending.reader.close();
+  assertCode(() => lending.reader.tryPeek(), "pipe.closed");
+  assertCode(() => lending.reader.tryRead(), "pipe.closed");
+  lending.reader.release();
+});
+
+Deno.test("[pipe.peer_gone] a claim is not placed once the reader was found gone", () => {
+  const a = Port.create({ codec: "bytes" });
+  const b = Port.attach(a.memory);
+  a.claim(8);
+  b.close();
+  assertCode(() => a.tryRead(), "peer.closed");
+  assertCode(() => a.publish(), "peer.closed");
+  a.abandon();
+  assertEquals(a.segment.words(512, 512)[layout.RING_TAIL_WORD], 0);
+});
+
+Deno.test("[ring.fault] nothing is stored in the ring any more, wants included", async () => {
+  const { segment, reader, scribe } = scribed({ capacity: 1024 });
+  const pending = codeOf(reader.readAsync());
+  scribe.frame({ flags: 1, total: 4, payload: [1] }).frame({ flags: 0, payload: [2] });
+  scribe.frame({ kind: 77 }).publish();
+  const area = segment.bytes(512, 1536);
+  const before = area.slice();
+  assertCode(() => reader.tryRead(), "frame.kind");
+  assertEquals(await pending, "frame.kind");
+  assertEquals(await codeOf(reader.readAsync({ timeout: 1 })), "frame.kind");
+  assertCode(() => reader.read({ timeout: 1 }), "frame.kind");
+  reader.close();
+  assertCode(() => reader.read(), "pipe.closed");
+  assertEquals(area, before);
+});
