@@ -25,6 +25,8 @@ function steps(paths: string[]): Step[] {
     { name: "format Zig", command: ["zig", "fmt", "--check", ...zig] },
     { name: "lint", command: deno("lint") },
     { name: "types", command: deno("check", ".") },
+    // Refuses types that a user's compiler would have to work out.
+    { name: "publishing", command: deno("publish", "--dry-run", "--allow-dirty") },
     { name: "generated files", command: deno("run", "-A", "tools/generate.ts", "--check") },
     { name: "clauses and links", command: deno("run", "-A", "tools/clauses.ts") },
     { name: "cases of clauses", command: deno("test", "-A", "conformance/coverage_test.ts") },

@@ -8,7 +8,7 @@
  * @module
  */
 import { endOnSignals, run } from "./run.ts";
-import { judge, summaryLine, type Verdict } from "./test_counts.ts";
+import { judge, requiresAll, summaryLine, type Verdict } from "./test_counts.ts";
 
 /** Tests that one command runs. */
 interface Part {
@@ -18,9 +18,17 @@ interface Part {
 }
 
 const DENO_TEST = [Deno.execPath(), "test", "-A"];
+const NODE = "impl-ts/places/node_test.ts";
+const BROWSER = "impl-ts/places/browser_test.ts";
 const PARTS: Part[] = [
   { name: "spec", runner: "deno", command: [...DENO_TEST, "tools", "spec"] },
-  { name: "typescript", runner: "deno", command: [...DENO_TEST, "impl-ts"] },
+  {
+    name: "typescript",
+    runner: "deno",
+    command: [...DENO_TEST, `--ignore=${NODE},${BROWSER}`, "impl-ts"],
+  },
+  { name: "node", runner: "deno", command: [...DENO_TEST, NODE] },
+  { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER] },
   { name: "zig", runner: "zig", command: ["zig", "build", "test", "--summary", "all"] },
   { name: "kit", runner: "deno", command: [...DENO_TEST, "conformance"] },
   { name: "demo", runner: "deno", command: [...DENO_TEST, "bench"] },
@@ -46,11 +54,6 @@ function format(rows: Row[]): string {
       ].join("\n")
     ),
   ].join("\n");
-}
-
-function requiresAll(): boolean {
-  const set = (name: string) => !["", "0", "false"].includes(Deno.env.get(name) ?? "");
-  return set("CI") || set("MILLRACE_REQUIRE_ALL");
 }
 
 /** Runs the parts and returns the exit code. */

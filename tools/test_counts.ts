@@ -100,6 +100,12 @@ export function judge(
   return verdict;
 }
 
+/** Whether this run is the gate, for which a skipped test is a failed one. */
+export function requiresAll(): boolean {
+  const set = (name: string) => !["", "0", "false"].includes(Deno.env.get(name) ?? "");
+  return set("CI") || set("MILLRACE_REQUIRE_ALL");
+}
+
 /** The sum, as the last line of a run says it. */
 export function summaryLine(parts: Counts[]): string {
   const sum = (count: (part: Counts) => number) =>

@@ -5,9 +5,11 @@
  */
 
 import * as layout from "./layout.ts";
+import { FRAME_KIND_DATA, FRAME_KIND_END, FRAME_KIND_PAD, FRAME_KIND_THROW } from "./layout.ts";
 
-const { FRAME_KIND_DATA, FRAME_KIND_END, FRAME_KIND_THROW, FRAME_KIND_PAD } = layout;
-const { FRAME_FLAG_FIRST: FIRST, FRAME_FLAG_LAST: LAST, FRAME_FLAG_CANCEL: CANCEL } = layout;
+const FIRST = layout.FRAME_FLAG_FIRST;
+const LAST = layout.FRAME_FLAG_LAST;
+const CANCEL = layout.FRAME_FLAG_CANCEL;
 const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
 const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
 const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);

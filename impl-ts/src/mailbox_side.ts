@@ -8,6 +8,7 @@
 import { ClosedError, CorruptError, ForbiddenError, type MillraceError } from "./error.ts";
 import { PeerClosedError, SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
+import { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } from "./layout.ts";
 import type { ReasonCode } from "./layout.ts";
 import { isShared, type Memory, sleepBlind, toRegion } from "./segment.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
@@ -50,7 +51,6 @@ export class MailboxSide implements Sight {
     this.words = new Int32Array(buffer, byteOffset, HEADER_WORDS);
     this.bytes = new Uint8Array(buffer, byteOffset + layout.MAILBOX_HEADER_SIZE, area);
     this.#verb = verb;
-    const { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } = layout;
     this.#mine = verb === "read" ? MAILBOX_SIGNAL_MAY_READ : MAILBOX_SIGNAL_MAY_WRITE;
     this.#theirs = verb === "read" ? MAILBOX_SIGNAL_MAY_WRITE : MAILBOX_SIGNAL_MAY_READ;
     this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });

@@ -1,0 +1,53 @@
+/**
+ * The queues of a pipe's ends, and their limit.
+ *
+ * @module
+ */
+
+/** What a read of up to `N` messages returns: one, or an array with the newest first. */
+export type Taken<T, N extends number> = number extends N ? T | null | T[]
+  : N extends 1 ? T | null
+  : T[];
+
+/** A handler that sees a queue before it is cut to its limit, and may change it. */
+export type OverflowHandler<T> = (queue: T[]) => void;
+
+/** How long a queue may be, and who is told when it is longer. */
+export interface Bounds<T> {
+  /** Most messages; `null` for any number. */
+  limit: number | null;
+  /** Sees the queue before it is cut. */
+  onOverflow: OverflowHandler<T> | null;
+}
+
+/** Messages in one of the two orders that handlers of an overflow see: a reader's, a writer's. */
+export class Queue<T> {
+  /** The messages; the same array for as long as it holds any. */
+  values: T[] = [];
+  readonly #order: "oldest first" | "newest first";
+
+  constructor(order: "oldest first" | "newest first") {
+    this.#order = order;
+  }
+
+  /** Discards the oldest beyond the limit, when the handler has seen them. */
+  enforce({ limit, onOverflow }: Bounds<T>): void {
+    const { values } = this;
+    if (limit === null || values.length <= limit) return;
+    try {
+      onOverflow?.(values);
+    } finally {
+      const excess = values.length - limit;
+      if (excess > 0) {
+        if (this.#order === "oldest first") values.splice(0, excess);
+        else values.length = limit;
+      }
+    }
+  }
+}
+
+/** @throws {Error} unless the value is a limit of a queue. */
+export function requireQueueLimit(value: number | null): void {
+  if (value === null || (Number.isInteger(value) && value >= 0)) return;
+  throw new Error("queueLimit must be null or a non-negative integer");
+}

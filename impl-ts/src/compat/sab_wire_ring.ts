@@ -1,0 +1,197 @@
+/**
+ * A `SABPipe` on Millrace's ring: a burst is a JSON batch, so that any other endpoint of Millrace
+ * can be the peer.
+ *
+ * @module
+ */
+
+import { Decoder } from "../codec.ts";
+import { ClosedError, MessageError } from "../error.ts";
+import * as layout from "../layout.ts";
+import { Link, MAX_MESSAGE_SIZE_MAX, type Message } from "../pipe.ts";
+import { Reader } from "../pipe_reader.ts";
+import { Sender } from "../pipe_sender.ts";
+import type { Segment } from "../segment.ts";
+import { recordOffset } from "../segment_geometry.ts";
+import { Endpoint, stateOf } from "../wait_endpoint.ts";
+import { type ReaderWire, toJson, type WriterWire } from "./sab_wire.ts";
+
+/** Whether this end of the ring was closed, or marked failed, by whoever had it: for ever. */
+export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
+  const { writer, reader } = segment.channels[0]!;
+  const record = recordOffset(role === "w" ? writer : reader);
+  const words = segment.words(record, layout.ENDPOINT_RECORD_SIZE);
+  const word = Atomics.load(words, layout.ENDPOINT_STATE_WORD);
+  return stateOf(word) > layout.ENDPOINT_STATE_ATTACHED;
+}
+
+/**
+ * The writing end. It stands where `Writer` does, for the sake of a blocking read that carries on
+ * with what an asynchronous write has begun.
+ */
+export class RingWriterWire implements WriterWire {
+  readonly #link: Link;
+  readonly #sender: Sender;
+  /** The burst: the values from `#next` on are not encoded yet, and `#most` fit one frame. */
+  #values: readonly unknown[] = [];
+  #next = 0;
+  #most = 0;
+  #begun = false;
+
+  /** @throws {SegmentError} `segment.endpoint` if another writer is attached. */
+  constructor(segment: Segment) {
+    const channel = segment.channels[0]!;
+    this.#link = new Link(Endpoint.attach(segment, channel.writer), channel.reader);
+    this.#sender = new Sender(this.#link, channel);
+  }
+
+  get disposed(): boolean {
+    return isDisposed(this.#link);
+  }
+
+  /** Always: what fits the ring need not wait until anything is read. */
+  get free(): boolean {
+    return true;
+  }
+
+  begin(values: readonly unknown[]): void {
+    this.#values = values;
+    this.#next = 0;
+    this.#most = values.length;
+    this.#encode();
+    this.#begun = true;
+  }
+
+  carryOn(): boolean {
+    this.#requireOpen();
+    const { ring } = this.#sender;
+    ring.allowLoad();
+    try {
+      while (this.#begun && this.#sender.advance()) {
+        if (this.#next === this.#values.length) this.#begun = false;
+        else this.#encode();
+      }
+    } finally {
+      ring.publish();
+    }
+    return !this.#begun;
+  }
+
+  async waitForRoom(): Promise<void> {
+    const { endpoint, peer } = this.#link;
+    await endpoint.waitAsync(this.#sender.ring, undefined, peer, Infinity, undefined);
+  }
+
+  close(): void {
+    this.#link.close();
+  }
+
+  /**
+   * Encodes the next message: as many values as fit one frame, so that a reader that sees the first
+   * of a burst sees the others too. At first that is all of them: one that is no JSON is found
+   * before anything is written.
+   */
+  #encode(): void {
+    const { encoder } = this.#sender;
+    for (;;) {
+      const run = this.#values.slice(this.#next, this.#next + this.#most);
+      if (run.length === 1) encoder.encode(toJson(run[0]), "json");
+      else encoder.encodeBatch(run);
+      if (run.length === 1 || encoder.size <= this.#sender.largestFrame) {
+        this.#next += run.length;
+        return this.#sender.start(layout.FRAME_KIND_DATA, 0);
+      }
+      this.#most = run.length >> 1;
+    }
+  }
+
+  #requireOpen(): void {
+    const error = this.#link.ownError("write") ?? this.#sender.fault ??
+      this.#link.peerError("write");
+    if (error !== undefined) throw error;
+  }
+}
+
+/** The reading end. */
+export class RingReaderWire implements ReaderWire {
+  readonly #link: Link;
+  readonly #reader: Reader;
+  readonly #decoder: Decoder = new Decoder();
+
+  /** @throws {SegmentError} `segment.endpoint` if another reader is attached. */
+  constructor(segment: Segment) {
+    const channel = segment.channels[0]!;
+    this.#link = new Link(Endpoint.attach(segment, channel.reader), channel.writer);
+    // The original has no limit on messages, and neither has this.
+    this.#reader = new Reader(this.#link, channel, { maxMessageSize: MAX_MESSAGE_SIZE_MAX });
+  }
+
+  get disposed(): boolean {
+    return this.#reader.ended || isDisposed(this.#link);
+  }
+
+  get begun(): boolean {
+    return this.#link.incoming!.frame.inProgress;
+  }
+
+  take(timeout: number): unknown[] | undefined {
+    const reader = this.#reader;
+    return this.#decode(timeout > 0 ? reader.readMessage({ timeout }) : reader.tryReadMessage());
+  }
+
+  async takeAsync(timeout: number, signal: AbortSignal): Promise<unknown[] | undefined> {
+    return this.#decode(await this.#reader.readMessageAsync({ timeout, signal }));
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+
+  #decode(message: Message | undefined): unknown[] | undefined {
+    if (message === undefined) return undefined;
+    const { codec, payload } = message;
+    switch (codec) {
+      case layout.CODEC_JSON_BATCH:
+        return this.#decoder.batch(payload);
+      case layout.CODEC_JSON:
+        return [this.#decoder.json(payload)];
+      case layout.CODEC_TEXT:
+        return [this.#decoder.text(payload)];
+      case layout.CODEC_BYTES:
+        return [payload];
+      default:
+        throw new MessageError("message.codec", `Cannot read message: codec ${codec}`);
+    }
+  }
+}
+
+/** An end that was destroyed before, by whoever had it: for ever. */
+export class GoneWire implements WriterWire, ReaderWire {
+  readonly disposed = true;
+  readonly free = true;
+  readonly begun = false;
+
+  begin(): void {}
+
+  carryOn(): never {
+    throw new ClosedError("pipe.closed", "Cannot use pipe: this end was closed");
+  }
+
+  async waitForRoom(): Promise<void> {}
+
+  take(): never {
+    return this.carryOn();
+  }
+
+  takeAsync(): never {
+    return this.carryOn();
+  }
+
+  close(): void {}
+}
+
+function isDisposed(link: Link): boolean {
+  const { endpoint } = link;
+  return link.closed || link.peerGone() ||
+    stateOf(endpoint.state(endpoint.index)) !== layout.ENDPOINT_STATE_ATTACHED;
+}

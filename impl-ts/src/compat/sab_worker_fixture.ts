@@ -1,0 +1,100 @@
+/** The other thread of `sab_worker_test.ts`. Every wait in it is bounded. */
+
+import { MWChannel, SABMessagePort, SABPipe, type WireName } from "./sab_message_port.ts";
+
+const WAIT_MS = 10_000;
+
+/** What the worker is asked to do. The message may also be one of `postInit`. */
+export interface Task {
+  readonly task: "echo" | "echo async" | "echo events" | "channel" | "pipe" | "silent";
+  /** For `pipe`. */
+  readonly buffer: SharedArrayBuffer;
+  readonly wire: WireName;
+}
+
+const scope = globalThis as unknown as {
+  onmessage: (event: MessageEvent<Task>) => void;
+  postMessage(value: unknown): void;
+  close(): void;
+};
+
+scope.onmessage = async ({ data }) => {
+  try {
+    scope.postMessage("started");
+    if (data.task === "echo") echo(data);
+    else if (data.task === "echo async") await echoAsync(data);
+    else if (data.task === "echo events") await echoEvents(data);
+    else if (data.task === "channel") await useChannel(data);
+    else if (data.task === "pipe") readPipe(data);
+    else blockSilently(data);
+    scope.postMessage("done");
+  } catch (error) {
+    scope.postMessage((error as Error).message);
+  }
+  scope.close();
+};
+
+/** Never returns to the event loop; what it posts goes out all the same. */
+function echo(data: Task): void {
+  const port = SABMessagePort.from(data);
+  for (;;) {
+    const message = port.read(WAIT_MS);
+    if (message === "stop") break;
+    port.postMessage(message);
+  }
+  port.postMessage("stopped");
+  port.read(WAIT_MS); // until the other side closes
+}
+
+async function echoAsync(data: Task): Promise<void> {
+  const port = SABMessagePort.from(data);
+  for (;;) {
+    const some = await port.asyncRead(WAIT_MS, 100);
+    for (let message; (message = some.pop()) !== undefined;) {
+      if (message === "stop") await port.postMessage("stopped");
+      else port.postMessage(message);
+    }
+  }
+}
+
+function echoEvents(data: Task): Promise<void> {
+  const port = SABMessagePort.from(data);
+  return new Promise((resolve) =>
+    port.onmessage = ({ data: message }) => {
+      port.postMessage(message === "stop" ? "stopped" : message);
+      if (message !== "stop") return;
+      port.onmessage = null;
+      port.asyncRead(WAIT_MS).catch(() => resolve()); // until the other side closes
+    }
+  );
+}
+
+async function useChannel(data: Task): Promise<void> {
+  const channel = MWChannel.from(data);
+  for (let n = 0; n < 3; n++) channel.postMessage({ read: channel.read(WAIT_MS) });
+  channel.setMode("nonblocking");
+  await new Promise<void>((resolve) => {
+    channel.onmessage = ({ data: message }) => {
+      channel.postMessage({ event: message });
+      if (message === "last") resolve();
+    };
+    channel.postMessage("nonblocking");
+  });
+  channel.setMode("blocking");
+  channel.postMessage("blocking");
+  channel.postMessage({ read: channel.read(WAIT_MS) });
+  channel.read(WAIT_MS); // until the other side closes
+}
+
+/** Reads numbers in order, of which each second one comes as an array. */
+function readPipe({ buffer, wire }: Task): void {
+  const pipe = new SABPipe("r", buffer, 0, null, null, { wire });
+  for (let next = 0;;) {
+    const some = next % 2 === 0 ? [pipe.read(WAIT_MS)] : pipe.read(WAIT_MS, true, 7);
+    for (const { n } of some.reverse()) if (n !== next++) throw new Error(`${n} for ${next - 1}`);
+  }
+}
+
+function blockSilently({ buffer, wire }: Task): void {
+  new SABPipe("r", buffer, 0, null, null, { wire }).read(WAIT_MS);
+}

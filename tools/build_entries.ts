@@ -1,0 +1,57 @@
+/**
+ * What can be imported from the npm package: the one list from which the scripts, the declarations,
+ * the `exports` of package.json and the tests are made.
+ *
+ * @module
+ */
+
+/** The name of the npm package. */
+export const PACKAGE_NAME = "millrace";
+
+/** One thing that can be imported, as a module or as a script that sets a global. */
+export interface Entry {
+  /** Its name behind that of the package, as in `exports`. */
+  subpath: "." | `./${string}`;
+  /** The name of its files. */
+  name: string;
+  /** The module that it is, from the root of the repository. */
+  source: string;
+  /** The global that its script sets, to all that the module exports. */
+  globalName: string;
+}
+
+/** All of them; the package itself comes first. */
+export const ENTRIES: readonly Entry[] = [
+  { subpath: ".", name: "millrace", source: "impl-ts/src/mod.ts", globalName: "Millrace" },
+  {
+    subpath: "./sab-message-port",
+    name: "sab-message-port",
+    source: "impl-ts/src/compat/sab_message_port.ts",
+    globalName: "SABMessagePortLib",
+  },
+];
+
+/** What an importer of the module writes. */
+export function specifierOf({ subpath }: Entry): string {
+  return PACKAGE_NAME + subpath.slice(1);
+}
+
+/** What an importer of the script writes. */
+export function globalSpecifierOf(entry: Entry): string {
+  return `${specifierOf(entry)}/global`;
+}
+
+/** The ES module of an entry, from the package's folder. */
+export function modulePath({ name }: Entry): string {
+  return `${name}.js`;
+}
+
+/** The script of an entry, from the package's folder. */
+export function globalPath({ name }: Entry): string {
+  return `${name}.global.js`;
+}
+
+/** The declarations of an entry, from the package's folder. */
+export function typesPath({ source }: Entry): string {
+  return `types/${source.slice("impl-ts/src/".length).replace(/\.ts$/, ".d.ts")}`;
+}

@@ -1,0 +1,83 @@
+/**
+ * Puts the npm package together: scripts, declarations, package.json, README and license.
+ *
+ * @module
+ */
+import {
+  ENTRIES,
+  type Entry,
+  globalPath,
+  globalSpecifierOf,
+  modulePath,
+  PACKAGE_NAME,
+  specifierOf,
+  typesPath,
+} from "./build_entries.ts";
+import { bundleGlobal, bundleModules } from "./build_scripts.ts";
+import { declarations, SOURCE_NAME } from "./build_types.ts";
+
+/** A file of the package, by its path there. */
+export interface PackageFile {
+  path: string;
+  text: string;
+}
+
+/** All files of the package, made from the sources below the root. Call `stopBundler` behind it. */
+export async function makePackage(root: string): Promise<PackageFile[]> {
+  const read = (path: string) => Deno.readTextFile(`${root}/${path}`);
+  const { version } = JSON.parse(await read("impl-ts/deno.json"));
+  return [
+    { path: "package.json", text: JSON.stringify(manifest(version), null, 2) + "\n" },
+    { path: "README.md", text: readme(await read("impl-ts/README.md")) },
+    { path: "LICENSE", text: await read("LICENSE") },
+    ...await bundleModules(root, ENTRIES),
+    ...await Promise.all(ENTRIES.map((entry) => bundleGlobal(root, entry))),
+    ...declarations(root, ENTRIES),
+  ];
+}
+
+/** Writes the files into a folder, which then holds nothing else. */
+export async function writePackage(folder: string, files: PackageFile[]): Promise<void> {
+  await Deno.remove(folder, { recursive: true }).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+  for (const { path, text } of files) {
+    const place = `${folder}/${path}`;
+    await Deno.mkdir(place.slice(0, place.lastIndexOf("/")), { recursive: true });
+    await Deno.writeTextFile(place, text);
+  }
+}
+
+/** The content of package.json. There is no `files`: everything in the folder is the package. */
+export function manifest(
+  version: string,
+  entries: readonly Entry[] = ENTRIES,
+): Record<string, unknown> {
+  const subpathOf = (specifier: string) => `.${specifier.slice(PACKAGE_NAME.length)}`;
+  const modules: Record<string, unknown> = {};
+  const globals: Record<string, string> = {};
+  for (const entry of entries) {
+    // The first condition that matches wins, so the types come first.
+    const targets = { types: `./${typesPath(entry)}`, default: `./${modulePath(entry)}` };
+    modules[subpathOf(specifierOf(entry))] = targets;
+    globals[subpathOf(globalSpecifierOf(entry))] = `./${globalPath(entry)}`;
+  }
+  return {
+    name: PACKAGE_NAME,
+    version,
+    description: "Messages between threads, runtimes and processes, through shared memory",
+    keywords: ["sharedarraybuffer", "atomics", "worker", "ipc", "messageport", "ring-buffer"],
+    license: "MIT",
+    type: "module",
+    engines: { node: ">=20" },
+    sideEffects: Object.values(globals),
+    exports: { ...modules, ...globals, "./package.json": "./package.json" },
+  };
+}
+
+/** The README of the implementation, with the name of the package and without links out of it. */
+export function readme(text: string): string {
+  return text
+    .replaceAll(SOURCE_NAME, PACKAGE_NAME)
+    .replace(/\[([^\]]+)\]\((?!https?:)[^)]*\)/g, "$1");
+}

@@ -1,0 +1,58 @@
+import { assertEquals } from "@std/assert";
+import type { Entry } from "./build_entries.ts";
+import { makePackage, manifest, readme } from "./build_package.ts";
+import { stopBundler } from "./build_scripts.ts";
+
+const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
+const ENTRIES: Entry[] = [
+  { subpath: ".", name: "a", source: "impl-ts/src/mod.ts", globalName: "A" },
+  { subpath: "./b-c", name: "b-c", source: "impl-ts/src/compat/b_c.ts", globalName: "BC" },
+];
+
+Deno.test("manifest: every entry has types, a module and a script", () => {
+  const { exports, sideEffects, version } = manifest("1.2.3", ENTRIES);
+  assertEquals(version, "1.2.3");
+  assertEquals(exports, {
+    ".": { types: "./types/mod.d.ts", default: "./a.js" },
+    "./b-c": { types: "./types/compat/b_c.d.ts", default: "./b-c.js" },
+    "./global": "./a.global.js",
+    "./b-c/global": "./b-c.global.js",
+    "./package.json": "./package.json",
+  });
+  assertEquals(sideEffects, ["./a.global.js", "./b-c.global.js"]);
+});
+
+Deno.test("readme: the name of the package, and no links out of it", () => {
+  assertEquals(
+    readme('import { Port } from "@millrace/millrace";'),
+    'import { Port } from "millrace";',
+  );
+  assertEquals(
+    readme("the [specification](../spec/README.md), a [x](y)"),
+    "the specification, a x",
+  );
+  assertEquals(readme("see [MDN](https://example.org/a)"), "see [MDN](https://example.org/a)");
+});
+
+Deno.test("makePackage: what package.json and the declarations name is there", async () => {
+  const files = await makePackage(ROOT).finally(stopBundler);
+  const paths = new Set(files.map(({ path }) => path));
+  const text = (path: string) => files.find((file) => file.path === path)!.text;
+  const exports = JSON.parse(text("package.json")).exports as Record<string, unknown>;
+  const named = Object.values(exports)
+    .flatMap((target) => typeof target === "string" ? [target] : Object.values(target as object));
+  for (const path of ["./README.md", "./LICENSE", ...named]) {
+    assertEquals([path, paths.has(path.slice(2))], [path, true]);
+  }
+  for (const { path, text } of files.filter(({ path }) => path.endsWith(".d.ts"))) {
+    for (const [, target] of text.matchAll(/^(?:import|export) .*"(\..*)";$/gm)) {
+      const place = new URL(target!, `file:///${path}`).pathname.slice(1).replace(/\.js$/, ".d.ts");
+      assertEquals([path, target, paths.has(place)], [path, target, true]);
+    }
+  }
+});
+
+Deno.test("makePackage: both packages carry the license of the repository", async () => {
+  const read = (path: string) => Deno.readTextFile(`${ROOT}/${path}`);
+  assertEquals(await read("impl-ts/LICENSE"), await read("LICENSE"));
+});

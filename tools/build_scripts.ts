@@ -1,0 +1,75 @@
+/**
+ * Turns the TypeScript modules into the scripts of the npm package, with esbuild.
+ *
+ * @module
+ */
+import * as esbuild from "esbuild";
+import { type Entry, globalPath } from "./build_entries.ts";
+import type { PackageFile } from "./build_package.ts";
+
+// Node 20 has all of it, and private names stay private.
+const TARGET = "es2022";
+
+const OPTIONS = {
+  bundle: true,
+  write: false,
+  target: TARGET,
+  platform: "neutral",
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "silent",
+} satisfies esbuild.BuildOptions;
+
+/**
+ * The entries as ES modules. What two of them need stands in a module of its own: a class must
+ * exist once, or `instanceof` fails between the entries.
+ */
+export async function bundleModules(
+  root: string,
+  entries: readonly Entry[],
+): Promise<PackageFile[]> {
+  const { outputFiles } = await esbuild.build({
+    ...OPTIONS,
+    absWorkingDir: root,
+    entryPoints: Object.fromEntries(entries.map(({ name, source }) => [name, source])),
+    outdir: `${root}/out`,
+    format: "esm",
+    splitting: entries.length > 1,
+    chunkNames: "shared",
+  });
+  return outputFiles.map(({ path, text }) => ({ path: path.slice(`${root}/out/`.length), text }));
+}
+
+/** An entry as one script that assigns its global: for classic workers, and pages without tools. */
+export async function bundleGlobal(root: string, entry: Entry): Promise<PackageFile> {
+  const text = await bundleText({
+    absWorkingDir: root,
+    stdin: {
+      contents: `import * as all from "./${entry.source}"; globalThis.${entry.globalName} = all;`,
+      resolveDir: root,
+    },
+    format: "iife",
+    minify: true,
+  });
+  return { path: globalPath(entry), text };
+}
+
+/** What a bundler makes of an entry for somebody who uses all of it. */
+export function minifyEntry(root: string, { source }: Entry): Promise<string> {
+  return bundleText({ absWorkingDir: root, entryPoints: [source], format: "esm", minify: true });
+}
+
+/** Bundles into one text. */
+export async function bundleText(options: esbuild.BuildOptions): Promise<string> {
+  const { outputFiles = [] } = await esbuild.build({ ...OPTIONS, ...options });
+  const [file] = outputFiles;
+  if (file === undefined || outputFiles.length > 1) {
+    throw new Error(`Expected one file of the bundler, got ${outputFiles.length}`);
+  }
+  return file.text;
+}
+
+/** Ends the process that all builds share; without this, ours does not end either. */
+export function stopBundler(): Promise<void> {
+  return esbuild.stop();
+}

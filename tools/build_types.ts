@@ -1,0 +1,90 @@
+/**
+ * Writes the declarations of the npm package, and checks programs against declarations, with the
+ * TypeScript compiler.
+ *
+ * @module
+ */
+import ts from "typescript";
+import { type Entry, PACKAGE_NAME } from "./build_entries.ts";
+import type { PackageFile } from "./build_package.ts";
+
+/** The name of the package on the registry for Deno, which the examples in the sources import. */
+export const SOURCE_NAME = "@millrace/millrace";
+
+const SOURCES = "impl-ts/src";
+
+/**
+ * The declarations of everything that the entries reach, a file for each source, below `types/`.
+ *
+ * @throws {Error} with the compiler's words if the sources do not compile.
+ */
+export function declarations(root: string, entries: readonly Entry[]): PackageFile[] {
+  const files: PackageFile[] = [];
+  const program = ts.createProgram({
+    rootNames: entries.map(({ source }) => `${root}/${source}`),
+    options: {
+      ...CHECKS,
+      lib: ["lib.esnext.d.ts", "lib.dom.d.ts"],
+      allowImportingTsExtensions: true,
+      declaration: true,
+      emitDeclarationOnly: true,
+      module: ts.ModuleKind.ESNext,
+      moduleResolution: ts.ModuleResolutionKind.Bundler,
+      rootDir: `${root}/${SOURCES}`,
+      outDir: "/types",
+    },
+  });
+  const problems = [...ts.getPreEmitDiagnostics(program)];
+  const { diagnostics } = program.emit(undefined, (path, text) => {
+    files.push({ path: path.replace(/^\//, ""), text: forPackage(text) });
+  });
+  const told = describe([...problems, ...diagnostics]);
+  if (told.length > 0) throw new Error(`Cannot write declarations:\n${told.join("\n")}`);
+  return files.sort((a, b) => a.path < b.path ? -1 : 1);
+}
+
+/**
+ * What the compiler has to say about a program for Node, one line for each problem. The program
+ * gets what a compiler takes for ES2022 by default, and no more.
+ */
+export function checkProgram(paths: string[]): string[] {
+  const options: ts.CompilerOptions = {
+    ...CHECKS,
+    noEmit: true,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  };
+  return describe(ts.getPreEmitDiagnostics(ts.createProgram({ rootNames: paths, options })));
+}
+
+const CHECKS: ts.CompilerOptions = {
+  // The declarations of the platform are not ours to check; those of the package are.
+  skipDefaultLibCheck: true,
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  target: ts.ScriptTarget.ES2022,
+  types: [],
+};
+
+/**
+ * Declarations name each other as scripts, the package as npm knows it, and the part of the
+ * language that is newer than what a user's compiler may assume.
+ */
+function forPackage(text: string): string {
+  const head = text.includes("[Symbol.dispose]")
+    ? '/// <reference lib="esnext.disposable" />\n'
+    : "";
+  return head + text
+    .replace(/((?:\bfrom|\bimport)\s*\(?\s*["']\.{1,2}\/[^"'\n]+)\.ts(["'])/g, "$1.js$2")
+    .replaceAll(SOURCE_NAME, PACKAGE_NAME);
+}
+
+function describe(diagnostics: readonly ts.Diagnostic[]): string[] {
+  return diagnostics.map(({ file, start, messageText }) => {
+    const text = ts.flattenDiagnosticMessageText(messageText, "\n");
+    if (file === undefined || start === undefined) return text;
+    const { line } = file.getLineAndCharacterOfPosition(start);
+    return `${file.fileName.split("/").at(-1)}:${line + 1}: ${text}`;
+  });
+}

@@ -1,0 +1,13 @@
+/** Finds programs that a machine may have. @module */
+
+/** The first of these programs on the path, outside of a folder; `undefined` if there is none. */
+export async function findProgram(names: string[], outside?: string): Promise<string | undefined> {
+  const folders = (Deno.env.get("PATH") ?? "").split(":").filter((folder) => folder !== outside);
+  for (const name of names) {
+    for (const folder of folders) {
+      const info = await Deno.stat(`${folder}/${name}`).catch(() => undefined);
+      if (info?.isFile) return `${folder}/${name}`;
+    }
+  }
+  return undefined;
+}
