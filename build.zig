@@ -61,6 +61,18 @@ pub fn build(b: *std.Build) void {
         .target = target,
         .optimize = optimize,
     });
+    // The other process of the tests between processes.
+    const segment_peer = b.addExecutable(.{
+        .name = "segment_peer",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/src/segment_peer_fixture.zig"),
+            .target = target,
+            .optimize = optimize,
+        }),
+    });
+    const test_options = b.addOptions();
+    test_options.addOptionPath("segment_peer", segment_peer.getEmittedBin());
+    test_module.addOptions("test_options", test_options);
     const tests = b.addTest(.{ .root_module = test_module, .filters = test_filters });
     const run_tests = b.addRunArtifact(tests);
     // The tests print figures, which the build runner takes for a failure unless it passes all

@@ -123,10 +123,30 @@ export interface Setting {
   operations?: Operation[];
 }
 
+/** Something that a port need not offer; `README.md` says what each of them is. */
+export type Optional =
+  | "alignment"
+  | "word_alignment"
+  | "endpoint"
+  | "calls"
+  | "values"
+  | "bytes"
+  | "elements"
+  | "unknown_codec"
+  | "application_codec"
+  | "batches"
+  | "lending"
+  | "inbox"
+  | "chunks"
+  | "release"
+  | "surrogates";
+
 interface Common {
   id: string;
   about: string;
   clauses: string[];
+  /** A port that does not offer one of these may decline the case; no other port may. */
+  may_decline?: Optional[];
   expect: Expectation;
 }
 
@@ -150,4 +170,15 @@ export interface CaseFile {
 
 export function isInvalid(entry: Case): entry is InvalidCase {
   return "from" in entry;
+}
+
+/** Replaces one member of a setting, given by its path. Throws where that changes nothing. */
+export function changeMember(id: string, setting: Setting, path: string, value: unknown): void {
+  const keys = path.split(".");
+  const last = keys.pop() as string;
+  let target = setting as unknown as Record<string, unknown>;
+  for (const key of keys) target = target[key] as Record<string, unknown>;
+  if (target === undefined) throw new Error(`${id}: there is no member ${path}`);
+  if (JSON.stringify(target[last]) === JSON.stringify(value)) throw new Error(`${id}: no change`);
+  target[last] = value;
 }

@@ -367,15 +367,17 @@ function addWrites(cases: Cases): void {
     "A message that is too large for one frame; how it is cut is the writer's choice.",
     "frame.multipart frame.preamble frame.part frame.contiguous frame.extent",
     writing(large, {
-      operations: [{ write: { ...long, codec: 2, tag: 6 } }, { write: { text: "" } }, {
-        take: true,
-      }],
+      operations: [
+        { write: { ...long, codec: 200, tag: 6 }, wait: true },
+        { write: { text: "" } },
+        { take: true },
+      ],
     }),
     {
       results: [
         "ok",
         "ok",
-        drained([message({ ...long, codec: 2, tag: 6 }), message({ hex: "" })]),
+        drained([message({ ...long, codec: 200, tag: 6 }), message({ hex: "" })]),
       ],
     },
   );

@@ -22,6 +22,7 @@ export function addMailboxAnswers(cases: Cases): void {
   addFault(cases);
   addAnswers(cases);
   addRest(cases);
+  addCloseAgain(cases);
 }
 
 /** `signal` is looked at first, then `status`; the first that is not in order decides. */
@@ -196,4 +197,46 @@ function addRest(cases: Cases): void {
     member("operations.1", { set: [store("status", DISPOSED), store("signal", DISPOSED)] }),
     { results: [first, "ok", drained(json(2, 3), "peer.closed")] },
   );
+}
+
+/** A close stores its two words, whoever or whatever has closed the mailbox before. */
+function addCloseAgain(cases: Cases): void {
+  const over: Operation = { set: [store("signal", MAY_READ)] };
+  const close: Operation = { close: true };
+  const write: Operation = { write: { json: [1] }, wait: true };
+  const both = [wordIs("status", DISPOSED), wordIs("signal", DISPOSED)];
+  const plan = { size: 64, status: DISPOSED, signal: DISPOSED };
+  const sides = [
+    ["reader", reading, { read: true }, (code: string) => drained([], code)],
+    ["writer", writing, write, (code: string) => code],
+  ] as const;
+  for (const [name, setting, call, answer] of sides) {
+    const closed = answer("peer.closed");
+    const from = cases.valid(
+      `close_again_${name}`,
+      "The peer has closed, and a plain store has overwritten it: the own close stores -1 again.",
+      "mailbox.close",
+      setting(plan, [call, over, close]),
+      { results: [closed, "ok", "ok"], bytes: both },
+    );
+    cases.invalid(
+      `close_again_${name}_broken`,
+      "The same on a mailbox that a fault has closed.",
+      "mailbox.close mailbox.check",
+      from,
+      set("signal", 5),
+      { results: [answer("mailbox.signal"), "ok", "ok"], bytes: both },
+    );
+    cases.invalid(
+      `close_again_${name}_not`,
+      "A call in place of the close answers as before, and stores nothing.",
+      "mailbox.close mailbox.first_answer",
+      from,
+      member("operations.2", call),
+      {
+        results: [closed, "ok", closed],
+        bytes: [wordIs("status", DISPOSED), wordIs("signal", MAY_READ)],
+      },
+    );
+  }
 }

@@ -328,6 +328,16 @@ function addDroppedParts(cases: Cases): void {
     field(plan.at[1]!, "frame_header", "flags", 3),
     { results: ["ok", drained([], "peer.closed"), "ok", drained([], "frame.sequence")] },
   );
+  for (const [name, total] of [["less", 5], ["more", 7]] as const) {
+    cases.invalid(
+      `parts_dropped_${name}`,
+      `Its parts are 6 bytes and its total is ${total}: that they add up is checked as well.`,
+      `${clauses} frame.check frame.check_total`,
+      from,
+      field(plan.at[0]! + 16, "message_preamble", "total", total),
+      { results: ["ok", drained([], "peer.closed"), "ok", drained([], "frame.total")] },
+    );
+  }
   const cancel = part(utf8(""), { flags: LAST + CANCEL });
   add("parts_dropped_cancel", "its cancel is skipped.", [cancel, whole("hi")], gone);
   add("parts_dropped_end", "`end` reports nothing.", [endFrame()], drained([], "ended"));
@@ -405,7 +415,7 @@ function addWrites(cases: Cases): void {
     "There is room for some of them: none is placed.",
     "pipe.try_write",
     placed,
-    member("operations.0.write.count", 112),
+    member("operations.0.write", bytesOf(112)),
     {
       results: ["ok", "full", drained([message(bytesOf(112))])],
       bytes: [controlIs(plan, "tail", 128)],

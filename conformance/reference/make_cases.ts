@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { CaseFile } from "./case.ts";
 import type { Cases } from "./builder.ts";
+import type { CaseFile } from "./case.ts";
 import { codecCases } from "./cases_codec.ts";
 import { frameCases } from "./cases_frame.ts";
 import { mailboxCases } from "./cases_mailbox.ts";
@@ -14,6 +14,7 @@ import { portCases } from "./cases_port.ts";
 import { ringCases } from "./cases_ring.ts";
 import { segmentCases } from "./cases_segment.ts";
 import { waitCases } from "./cases_wait.ts";
+import { markOptional } from "./optional.ts";
 
 const FOLDER = new URL("../cases/", import.meta.url);
 
@@ -35,7 +36,7 @@ export function makeCases(): Cases[] {
 export async function makeFiles(): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   for (const { noun, list } of makeCases()) {
-    const file: CaseFile = { $schema: "../cases.schema.json", noun, cases: list };
+    const file: CaseFile = { $schema: "../cases.schema.json", noun, cases: markOptional(list) };
     files.set(`${noun}.json`, await format(write(file, "")));
   }
   return files;

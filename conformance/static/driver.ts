@@ -13,6 +13,7 @@ import type {
   Item,
   MessageCase,
   Operation,
+  Optional,
   Payload,
   Reason,
   Result,
@@ -26,11 +27,8 @@ import type { Resolved } from "./load.ts";
 /** An implementation, as far as the static cases need it. */
 export interface Testee {
   name: string;
-  /**
-   * Why it does not run a case: something that it does not offer, not a failure. `reports` are the
-   * codes that the case wants to see.
-   */
-  declines(setting: Setting, reports: string[]): string | undefined;
+  /** What it does not offer: the cases that say so in `may_decline` are declined, and no others. */
+  lacks: readonly Optional[];
   /** Puts the image into memory of its own, and attaches or creates. */
   open(setting: Setting, image: Uint8Array): Opened;
 }
@@ -73,12 +71,9 @@ interface Taker {
 /** More messages than any case has: a testee that never stops fails and does not hang. */
 const ITEMS_MAX = 1000;
 
-/** The codes that a case wants to see reported. */
-export function reportsOf({ expect }: Resolved): string[] {
-  const items = (expect.results ?? []).flatMap((result) =>
-    typeof result !== "string" && "items" in result ? result.items : []
-  );
-  return items.flatMap((item) => "report" in item ? [item.report] : []);
+/** What an implementation lacks of what a case needs: it declines the case, and does not fail. */
+export function declined({ mayDecline }: Resolved, { lacks }: Testee): Optional | undefined {
+  return mayDecline.find((name) => lacks.includes(name));
 }
 
 /** Runs a case; the lines say what differs. */
@@ -180,7 +175,8 @@ function makeTaker(setting: Setting, memory: Uint8Array): Taker {
   return new RingTaker(memory, place);
 }
 
-function toBytes(payload: Payload): Uint8Array {
+/** The payload of a message, encoded. */
+export function toBytes(payload: Payload): Uint8Array {
   if (payload.count !== undefined) return Uint8Array.from({ length: payload.count }, (_, i) => i);
   if (payload.hex !== undefined) return fromHex(payload.hex);
   const text = payload.text ?? JSON.stringify(payload.json);

@@ -9,9 +9,11 @@ import { fromHex, fromImage, toHex } from "../reference/bytes.ts";
 import {
   type Case,
   type CaseFile,
+  changeMember,
   type Expectation,
   type InvalidCase,
   isInvalid,
+  type Optional,
   type Setting,
   type ValidCase,
 } from "../reference/case.ts";
@@ -21,6 +23,7 @@ import { fieldOf, sizeOf } from "../reference/layout.ts";
 /** A case that can be run. */
 export interface Resolved {
   id: string;
+  mayDecline: Optional[];
   setting: Setting;
   memory: Uint8Array;
   expect: Expectation;
@@ -52,29 +55,20 @@ export function baseOf(entry: Case, cases: Map<string, Case>): ValidCase {
 
 /** Turns a case into what is to be run. Throws where its change is none, or not within a field. */
 export function resolve(entry: Case, cases: Map<string, Case>): Resolved {
-  const { id: _, about: __, clauses: ___, expect: ____, ...setting } = structuredClone(
-    baseOf(entry, cases),
-  );
-  const memory = fromImage(setting.image);
-  if (!isInvalid(entry)) return { id: entry.id, setting, memory, expect: entry.expect };
-  const { change } = entry;
-  if ("member" in change) {
-    changeMember(entry.id, setting, change.member, change.value);
-    return { id: entry.id, setting, memory: fromImage(setting.image), expect: entry.expect };
+  const { id, expect, may_decline: mayDecline = [] } = entry;
+  const setting = settingOf(baseOf(entry, cases));
+  if (isInvalid(entry) && "member" in entry.change) {
+    changeMember(id, setting, entry.change.member, entry.change.value);
   }
-  changeBytes(entry.id, memory, change);
-  return { id: entry.id, setting, memory, expect: entry.expect };
+  const memory = fromImage(setting.image);
+  if (isInvalid(entry) && "at" in entry.change) changeBytes(id, memory, entry.change);
+  return { id, mayDecline, setting, memory, expect };
 }
 
-/** Replaces one member, given by its path. */
-function changeMember(id: string, setting: Setting, path: string, value: unknown): void {
-  const keys = path.split(".");
-  const last = keys.pop() as string;
-  let target = setting as unknown as Record<string, unknown>;
-  for (const key of keys) target = target[key] as Record<string, unknown>;
-  if (target === undefined) throw new Error(`${id}: there is no member ${path}`);
-  if (JSON.stringify(target[last]) === JSON.stringify(value)) throw new Error(`${id}: no change`);
-  target[last] = value;
+/** A copy of what a valid case states, but for its name and what must come. */
+function settingOf(entry: ValidCase): Setting {
+  const { id: _, about: __, clauses: ___, may_decline: ____, expect: _____, ...setting } = entry;
+  return structuredClone(setting);
 }
 
 /** Replaces one field of a structure, or the first bytes of a payload. */

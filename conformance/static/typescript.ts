@@ -28,11 +28,8 @@ const TEXT = 1;
 
 export const typescript: Testee = {
   name: "TypeScript",
-  declines({ role, endpoint }) {
-    const isPipe = role === "reader" || role === "writer";
-    if (isPipe && endpoint !== undefined) return "a pipe takes the endpoint that its ring states";
-    return undefined;
-  },
+  // A pipe takes the endpoint that its ring states.
+  lacks: ["endpoint"],
   open(setting, image) {
     const memory = new SharedArrayBuffer((setting.memory_offset ?? 0) + image.length);
     const bytes = new Uint8Array(memory, setting.memory_offset ?? 0, image.length);
@@ -46,7 +43,7 @@ export const typescript: Testee = {
 };
 
 function open(setting: Setting, bytes: Uint8Array): Partial<Opened> {
-  const { role, channel, limit, calls } = setting;
+  const { role, channel, limit = 4096, calls } = setting;
   if (setting.kind === "create") {
     const geometry = setting.geometry as Geometry;
     if (setting.sole_owner) Segment.format(bytes, geometry);

@@ -6,7 +6,7 @@
 
 import { buildWasmWorker } from "../../tools/wasm_worker.ts";
 import { toHex } from "../reference/bytes.ts";
-import type { Item, MessageCase, Operation, Reason, Setting } from "../reference/case.ts";
+import type { Item, MessageCase, Optional, Reason, Setting } from "../reference/case.ts";
 import { reasonName, reasonNames } from "../reference/layout.ts";
 import type { Answer, Opened, Session, Testee } from "./driver.ts";
 
@@ -59,6 +59,9 @@ export async function buildZigTestee(): Promise<Testee> {
 
 class ZigTestee implements Testee {
   readonly name = "Zig";
+  // Its types demand aligned memory; it moves bytes, and so knows every codec and hands out a batch
+  // whole.
+  readonly lacks: readonly Optional[] = ["alignment", "unknown_codec", "elements"];
   readonly #bytes: Uint8Array;
   readonly #exports: Exports;
 
@@ -66,17 +69,6 @@ class ZigTestee implements Testee {
     if (exports.heap_base() > HOST_AT) throw new RangeError("the images lie in the module's data");
     this.#bytes = new Uint8Array(memory.buffer);
     this.#exports = exports;
-  }
-
-  declines(setting: Setting, reports: string[]): string | undefined {
-    if (setting.memory_offset && !setting.role.startsWith("mailbox")) {
-      return "its types demand aligned memory";
-    }
-    if (reports.includes("message.codec")) return "it moves bytes, and so knows every codec";
-    const isWhole = setting.kind === "decode" || setting.role === "mailbox_reader";
-    const isCounted = (operation: Operation) => "read" in operation && operation.read !== true;
-    if (isWhole && setting.operations?.some(isCounted)) return "it hands out a batch whole";
-    return undefined;
   }
 
   open(setting: Setting, image: Uint8Array): Opened {

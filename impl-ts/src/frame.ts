@@ -62,8 +62,10 @@ export class FrameReader {
   received = 0;
   /** Whether a multipart message has begun and not ended. */
   inProgress = false;
-  /** Whether the reader drops the message in progress, so that its sum is not checked. */
+  /** Whether the reader drops the message in progress, and has reported it. */
   dropped = false;
+  /** Whether it has done so at the first frame, so that the sum is not checked. */
+  unsummed = false;
   /** Largest message that the reader takes, in bytes. */
   readonly limit: number;
   #kindCodec = 0;
@@ -122,7 +124,7 @@ export class FrameReader {
     if (!this.isMessage || this.flags === WHOLE) return;
     if (this.flags === FIRST) {
       this.inProgress = true;
-      this.dropped = false;
+      this.dropped = this.unsummed = false;
       this.#kindCodec = this.kind | (this.codec << 8);
       this.#tag = this.tag;
       this.#total = this.total;
@@ -157,7 +159,7 @@ export class FrameReader {
     if ((this.kind | (this.codec << 8)) !== this.#kindCodec || this.tag !== this.#tag) {
       return layout.REASON_FRAME_SEQUENCE;
     }
-    if (cancel || this.dropped) return 0; // [frame.check_total]
+    if (cancel || this.unsummed) return 0; // [frame.check_total]
     const sum = this.received + size;
     const valid = (flags & LAST) !== 0 ? sum === this.total : sum <= this.total;
     return valid ? 0 : layout.REASON_FRAME_TOTAL;

@@ -65,6 +65,11 @@ export class Receiver {
     this.ring = link.incoming = new RingReader(link.endpoint, channel, this.frame);
   }
 
+  /** Whether a frame is lent, or the rest of its message still has to be. */
+  get lending(): boolean {
+    return this.lent || this.#progress === LENDING;
+  }
+
   /** Whether messages can still be received, and collected, in this state. */
   get open(): boolean {
     return !this.lent && !this.ended && this.#fault === undefined && this.#progress !== LENDING;
@@ -125,6 +130,7 @@ export class Receiver {
     this.ended = true;
     this.parts = EMPTY;
     this.ring.release();
+    this.#link.endpoint.rouse(); // whoever waits for the end of the port
     if (!cut) return ENDED;
     // [pipe.truncated]
     throw new MessageError("message.truncated", "Cannot read message: the stream ended inside it");
@@ -200,7 +206,7 @@ export class Receiver {
   #refuse(code: MessageError["code"], why: string): never {
     this.ring.release();
     // What comes of it behind this frame is not reported again.
-    this.frame.dropped = true;
+    this.frame.dropped = this.frame.unsummed = true;
     this.parts = EMPTY;
     this.#progress = IDLE;
     throw new MessageError(code, `Cannot read message: ${why}`);
@@ -212,14 +218,15 @@ export class Receiver {
   }
 
   /**
-   * Nothing was found: throws if this end is closed or failed, and returns undefined while more can
-   * come. If the peer is gone it loads `tail` once more, for the next `pull`, and returns the error
-   * for `giveUp` when no message comes of that. [pipe.look_again]
+   * Nothing was found: throws if this end was closed here, and returns undefined while more can
+   * come. If the peer is gone, or somebody else has closed or failed this end, it loads `tail` once
+   * more, for the next `pull`, and returns the error for `giveUp` when no message comes of that: a
+   * hub publishes, and then closes its client. [pipe.look_again]
    */
   lookAgain(): MillraceError | undefined {
-    const own = this.#link.ownError("read");
-    if (own !== undefined) throw this.giveUp(own);
-    const gone = this.#link.peerError("read");
+    const closed = this.#link.closedError("read");
+    if (closed !== undefined) throw this.giveUp(closed);
+    const gone = this.#link.ownError("read") ?? this.#link.peerError("read");
     if (gone === undefined) return undefined;
     try {
       this.ring.load();

@@ -217,8 +217,11 @@ pub const Reader = struct {
         const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
         var deadline: Deadline = .init(timeout);
         while (!reader.ended_seen) {
-            pipe.checkOwn(endpoint) catch |err| return reader.gone(err);
-            if (reader.ring.peer.state().final()) return reader.lookAgain(mode);
+            if (pipe.checkOwn(endpoint)) |_| {} else |err| {
+                if (endpoint.closed.load(.monotonic)) return reader.gone(err);
+                return reader.lookAgain(mode, err);
+            }
+            if (reader.ring.peer.state().final()) return reader.lookAgain(mode, null);
             // Before the cursor is loaded again: a flood of pads must not hold the call.
             if (deadline.passed(endpoint.host)) return null;
             reader.flush();
@@ -234,12 +237,17 @@ pub const Reader = struct {
     }
 
     /// [pipe.look_again] The peer may have published between our look at its cursor and the one at
-    /// its state. What one load shows counts, and then the state.
-    fn lookAgain(reader: *Reader, mode: anytype) ReadError!?@TypeOf(mode).Result {
+    /// the states. What one load shows counts, and then the state: the own one, or else the peer's.
+    fn lookAgain(
+        reader: *Reader,
+        mode: anytype,
+        own: ?error{ PipeClosed, PipeFailed },
+    ) ReadError!?@TypeOf(mode).Result {
         reader.ring.refresh() catch |err| return reader.faulted(err);
         var loaded = true;
         if (try mode.now(reader, &loaded)) |result| return result;
         if (reader.ended_seen) return null; // [pipe.end_once]
+        if (own) |err| return reader.gone(err);
         pipe.checkPeer(reader.ring.endpoint, &reader.ring.peer) catch |err| return reader.gone(err);
         unreachable; // a final state that was seen stays
     }

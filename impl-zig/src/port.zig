@@ -39,7 +39,7 @@ pub const Rings = struct {
     labels: [2]u32 = .{ 0, 0 },
 
     /// [port.layout]
-    fn channels(rings: Rings) [2]Channel {
+    pub fn channels(rings: Rings) [2]Channel {
         var result: [2]Channel = undefined;
         for (&result, 0..) |*channel, index| channel.* = .{
             .writer = @intCast(index),

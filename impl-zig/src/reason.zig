@@ -17,6 +17,7 @@ pub fn reasonOf(err: anyerror) ?layout.Reason {
         error.SegmentChannel => .segment_channel,
         error.SegmentGeometry => .segment_geometry,
         error.SegmentEndpoint => .segment_endpoint,
+        error.SegmentFile => .segment_file,
         error.RingCursor => .ring_cursor,
         error.FrameKind => .frame_kind,
         error.FrameFlags => .frame_flags,

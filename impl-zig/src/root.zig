@@ -19,6 +19,8 @@ pub const Memory = @import("segment.zig").Memory;
 pub const Geometry = @import("segment.zig").Geometry;
 pub const Channel = @import("segment.zig").Channel;
 pub const segmentSize = @import("segment.zig").sizeOf;
+pub const SegmentFile = @import("segment_file.zig").SegmentFile;
+pub const SegmentFileError = @import("segment_file.zig").Error;
 
 pub const Endpoint = @import("wait.zig").Endpoint;
 pub const Stats = @import("wait.zig").Stats;

@@ -5,8 +5,10 @@
 //! it may have been written by anybody, and may change under our hands at any time.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
+const SegmentFile = @import("segment_file.zig").SegmentFile;
 const assert = std.debug.assert;
 const Host = host_file.Host;
 const Timeout = host_file.Timeout;
@@ -42,7 +44,7 @@ pub const Header = extern struct {
     channel_count: u32,
     reserved: [92]u8,
 
-    const magic_bytes = "MILLRACE";
+    pub const magic_bytes = "MILLRACE";
 };
 
 /// The part of an endpoint that its peers see. Control words: atomic access only [segment.atomic].
@@ -127,6 +129,8 @@ pub const Segment = struct {
     endpoint_count: u32,
     /// The private copy of all descriptors, in storage of the caller.
     channels: []const Channel,
+    /// The file that the memory is mapped from, where the endpoints belong to processes.
+    file: ?*SegmentFile = null,
 
     /// Formats memory of which the caller is the only owner, whatever it holds: nobody else has
     /// seen it yet.
@@ -161,6 +165,16 @@ pub const Segment = struct {
         const formatting = layout.segment_ready_formatting;
         const found = @cmpxchgStrong(u32, &header.ready, blank, formatting, .seq_cst, .seq_cst);
         if (found == null) write(memory, geometry, size);
+        return attachSame(memory, geometry, storage, timeout);
+    }
+
+    /// As `attach`, and refuses a segment of another geometry than this one.
+    pub fn attachSame(
+        memory: Memory,
+        geometry: Geometry,
+        storage: []Channel,
+        timeout: Timeout,
+    ) Error!Segment {
         const segment = attach(memory, storage, timeout) catch |err| switch (err) {
             error.ChannelStorage => return refuseLarger(memory, timeout),
             else => |other| return other,
@@ -254,10 +268,58 @@ pub const Segment = struct {
         segment.ringAll(index, host);
     }
 
-    /// Whether endpoint `index` can be taken: it exists, and is vacant.
+    /// Refuses an endpoint that cannot be taken: that does not exist, or is not vacant.
     pub fn checkVacant(segment: *const Segment, index: u32) error{SegmentEndpoint}!void {
         if (index >= segment.endpoint_count) return error.SegmentEndpoint;
+        if (segment.inFile()) |file| {
+            if (index != file.index) return error.SegmentEndpoint; // [segment.file_lock]
+            if (file.taken) return;
+        }
         if (State.load(segment.record(index)) != .vacant) return error.SegmentEndpoint;
+    }
+
+    /// Takes a vacant endpoint [segment.attach]; of a file the one that is locked for the caller,
+    /// which whoever created the file has taken already.
+    pub fn take(
+        segment: *const Segment,
+        index: u32,
+        host: *const Host,
+    ) error{SegmentEndpoint}!void {
+        try segment.checkVacant(index);
+        const state = &segment.record(index).state;
+        const file = segment.inFile();
+        if (file == null or !file.?.taken) {
+            return segment.takeLoaded(index, @atomicLoad(u32, state, .seq_cst), host);
+        }
+        file.?.taken = false;
+        @atomicStore(u32, &segment.record(index).wakes, host.wakes, .seq_cst);
+        segment.ringAll(index, host);
+    }
+
+    /// Takes an endpoint whose state word was loaded, for tests to act between the two. The words
+    /// of an endpoint that somebody else has taken stay untouched.
+    pub fn takeLoaded(
+        segment: *const Segment,
+        index: u32,
+        loaded: u32,
+        host: *const Host,
+    ) error{SegmentEndpoint}!void {
+        if (State.of(loaded) != .vacant) return error.SegmentEndpoint;
+        const own = segment.record(index);
+        const attached = layout.endpoint_state_attached;
+        const found = @cmpxchgStrong(u32, &own.state, loaded, attached, .seq_cst, .seq_cst);
+        if (found == null) {
+            // [wait.wakes] Until then our peers poll; the ring sends them to look again.
+            @atomicStore(u32, &own.wakes, host.wakes, .seq_cst);
+            @atomicStore(u32, &own.agent, agentId(), .seq_cst); // [segment.agent]
+        }
+        // Also when somebody else was faster, who may have died before its own ring.
+        segment.ringAll(index, host);
+        if (found != null) return error.SegmentEndpoint;
+    }
+
+    fn inFile(segment: *const Segment) ?*SegmentFile {
+        return if (SegmentFile.supported) segment.file else null;
     }
 
     /// [segment.state_ring] Its own bell as well: its owner may sleep while another thread closes.
@@ -337,6 +399,12 @@ pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reaso
 pub fn ring(record: *Record, host: *const Host) void {
     _ = @atomicRmw(u32, &record.bell, .Add, 1, .seq_cst);
     host.notify(&record.bell);
+}
+
+/// Informative: who to look for when an endpoint hangs.
+fn agentId() u32 {
+    if (builtin.os.tag != .linux) return 0;
+    return @bitCast(std.os.linux.gettid());
 }
 
 fn awaitReady(ready: *u32, timeout: Timeout) Error!void {
@@ -503,4 +571,5 @@ fn write(memory: Memory, geometry: Geometry, size: u32) void {
 
 test {
     _ = @import("segment_test.zig");
+    _ = @import("segment_file.zig");
 }

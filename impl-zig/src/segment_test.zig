@@ -239,7 +239,7 @@ test "an endpoint that somebody else takes first is rung, and not written to [se
         record.agent = 5;
         record.state = found;
         // It was loaded as vacant.
-        const taken = millrace.Endpoint.take(&segment, 0, 0, &fixture.clockwork);
+        const taken = segment.takeLoaded(0, 0, &fixture.clockwork);
         try testing.expectError(error.SegmentEndpoint, taken);
         const words = [_]u32{ record.state, record.wakes, record.agent, record.bell };
         try testing.expectEqual([_]u32{ found, 1, 5, 1 }, words);

@@ -5,19 +5,19 @@
 //! consistent, so that at least one of the two sees the other.
 
 const std = @import("std");
-const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
-const segment_file = @import("segment.zig");
+const segment_zig = @import("segment.zig");
 const wait_spin = @import("wait_spin.zig");
 const assert = std.debug.assert;
 const Deadline = host_file.Deadline;
-const EndpointSet = segment_file.EndpointSet;
+const EndpointSet = segment_zig.EndpointSet;
 const Host = host_file.Host;
-const Record = segment_file.Record;
-const Segment = segment_file.Segment;
+const Record = segment_zig.Record;
+const Segment = segment_zig.Segment;
+const SegmentFile = @import("segment_file.zig").SegmentFile;
 const SpinRecord = wait_spin.SpinRecord;
-const State = segment_file.State;
+const State = segment_zig.State;
 
 const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
@@ -44,6 +44,10 @@ pub const Endpoint = struct {
     record: *Record,
     host: *const Host,
     peers: EndpointSet,
+    /// Tells whether the processes of peers are gone; null where nobody can.
+    file: ?*SegmentFile,
+    /// When it was last asked, in the time of `Host.now`.
+    checked_ns: u64 = 0,
     spin_ns: u64,
     blocking: bool,
     spins: SpinRecord = .{},
@@ -71,40 +75,17 @@ pub const Endpoint = struct {
         options: Options,
     ) error{SegmentEndpoint}!Endpoint {
         const host = options.host;
-        if (index >= segment.endpoint_count) return error.SegmentEndpoint;
-        const record = segment.record(index);
-        try take(segment, index, @atomicLoad(u32, &record.state, .seq_cst), host);
+        try segment.take(index, host);
         return .{
             .base = segment.base,
             .index = index,
-            .record = record,
+            .record = segment.record(index),
             .host = host,
             .peers = segment.peersOf(index),
+            .file = segment.file,
             .spin_ns = wait_spin.budgetOf(options.spin_us, host),
             .blocking = options.blocking,
         };
-    }
-
-    /// Makes an endpoint ours whose state word was loaded, for tests to act between the two. The
-    /// words of an endpoint that somebody else has taken stay untouched.
-    pub fn take(
-        segment: *const Segment,
-        index: u32,
-        loaded: u32,
-        host: *const Host,
-    ) error{SegmentEndpoint}!void {
-        if (State.of(loaded) != .vacant) return error.SegmentEndpoint;
-        const record = segment.record(index);
-        const attached = layout.endpoint_state_attached;
-        const found = @cmpxchgStrong(u32, &record.state, loaded, attached, .seq_cst, .seq_cst);
-        if (found == null) {
-            // [wait.wakes] Until then our peers poll; the ring sends them to look again.
-            @atomicStore(u32, &record.wakes, host.wakes, .seq_cst);
-            @atomicStore(u32, &record.agent, agentId(), .seq_cst); // [segment.agent]
-        }
-        // Also when somebody else was faster, who may have died before its own ring.
-        segment.ringAll(index, host);
-        if (found != null) return error.SegmentEndpoint;
     }
 
     /// Leaves: all pipes of this endpoint are closed at once, and every wait on it ends with
@@ -113,8 +94,35 @@ pub const Endpoint = struct {
     /// Thread-safe.
     pub fn close(endpoint: *Endpoint) void {
         if (endpoint.closed.swap(true, .seq_cst)) return;
-        segment_file.changeState(endpoint.record, .closed, null);
+        segment_zig.changeState(endpoint.record, .closed, null);
         endpoint.ringAll(endpoint.record, &endpoint.peers);
+    }
+
+    /// Marks the peers failed whose process is gone, with `peer.lost` [segment.file_dead]; the next
+    /// call on a pipe of theirs then fails. A wait does so at the end of each slice: call it only
+    /// where nothing ever waits. One system call for each attached peer; in a segment that is not
+    /// in a file, where a supervisor has to know, it does nothing.
+    pub fn checkPeers(endpoint: *Endpoint) void {
+        if (!SegmentFile.supported) return;
+        const file = endpoint.file orelse return;
+        var iterator = endpoint.peers.iterator(.{});
+        while (iterator.next()) |peer| {
+            const index: u32 = @intCast(peer);
+            // The state first: its owner locks before it attaches, and closes before it unlocks.
+            if (State.load(file.segment.record(index)) != .attached) continue;
+            if (file.lost(index)) file.segment.fail(index, .peer_lost, endpoint.host);
+        }
+    }
+
+    /// [wait.liveness] Before a sleep, where the last look was a slice ago. Counted across waits
+    /// and wakes: neither calls that each wait for less than a slice, nor a third endpoint that
+    /// rings again and again, hide a death.
+    fn checkAfterSlice(endpoint: *Endpoint) void {
+        if (!SegmentFile.supported or endpoint.file == null) return;
+        const now_ns = endpoint.host.now();
+        if (now_ns -| endpoint.checked_ns < slice_ns) return;
+        endpoint.checked_ns = now_ns;
+        endpoint.checkPeers();
     }
 
     /// [wait.spin] 0 makes every wait sleep at once.
@@ -169,7 +177,7 @@ pub const Endpoint = struct {
         // [wait.exchange] One request rings once, whoever else looks at the word.
         if (@atomicRmw(u32, wants, .Xchg, 0, .seq_cst) == 0) return;
         endpoint.stats.wakes +%= 1;
-        segment_file.ring(peer, endpoint.host);
+        segment_zig.ring(peer, endpoint.host);
     }
 
     pub const Outcome = enum { found, timeout, forbidden };
@@ -202,6 +210,7 @@ pub const Endpoint = struct {
         const host = endpoint.host;
         var round: u32 = 0;
         while (true) : (round +|= 1) {
+            endpoint.checkAfterSlice();
             // [wait.bell_first]
             const bell = @atomicLoad(u32, &endpoint.record.bell, .seq_cst);
             const asked_more = condition.arm(round == 0);
@@ -227,10 +236,10 @@ pub const Endpoint = struct {
 
     /// Rings the endpoint whose state was changed, and its peers [segment.state_ring].
     fn ringAll(endpoint: *Endpoint, record: *Record, peers: *const EndpointSet) void {
-        segment_file.ring(record, endpoint.host);
+        segment_zig.ring(record, endpoint.host);
         var iterator = peers.iterator(.{});
         while (iterator.next()) |index| {
-            segment_file.ring(endpoint.recordAt(index), endpoint.host);
+            segment_zig.ring(endpoint.recordAt(index), endpoint.host);
         }
     }
 };
@@ -257,7 +266,7 @@ pub const Peer = struct {
     /// Marks this peer failed for a fault in one of its words, and rings it and its peers
     /// [ring.fault].
     pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
-        segment_file.changeState(peer.record, .failed, why);
+        segment_zig.changeState(peer.record, .failed, why);
         endpoint.ringAll(peer.record, &peer.peers);
     }
 
@@ -268,9 +277,3 @@ pub const Peer = struct {
         return @atomicLoad(u32, &peer.record.wakes, .seq_cst) & mechanism != 0;
     }
 };
-
-/// Informative: who to look for when an endpoint hangs.
-fn agentId() u32 {
-    if (builtin.os.tag != .linux) return 0;
-    return @bitCast(std.os.linux.gettid());
-}

@@ -1,0 +1,131 @@
+/**
+ * What a port need not offer, and so which cases it may decline.
+ *
+ * @module
+ */
+
+import {
+  type Case,
+  changeMember,
+  isInvalid,
+  type MessageCase,
+  type Operation,
+  type Optional,
+  type Payload,
+  type Setting,
+  type ValidCase,
+  type Wanted,
+} from "./case.ts";
+import { limitOf, valueOf } from "./layout.ts";
+
+const BATCH = valueOf("codec", "json_batch");
+const JSON_TEXT = valueOf("codec", "json");
+const DATA = valueOf("frame_kind", "data");
+
+/** What no member of a case shows. */
+const BY_ID: Record<string, Optional> = {
+  "codec/json_surrogate": "surrogates",
+  "frame/write_parts": "chunks",
+  "mailbox/write_parts": "chunks",
+  "mailbox/write_two_parts": "chunks",
+  "port/inbox_fault": "inbox",
+  "port/lent_and_released": "inbox",
+  "ring/fault_stores_nothing": "release",
+};
+
+/** A case as it is run. */
+interface Whole {
+  setting: Setting;
+  operations: Operation[];
+  results: Wanted[];
+  /** Whether what is read is looked into. */
+  isDecoded: boolean;
+}
+
+const RULES: [Optional, (whole: Whole) => boolean][] = [
+  ["alignment", ({ setting }) => !!setting.memory_offset && !isMailbox(setting)],
+  ["word_alignment", ({ setting }) => !!setting.memory_offset && isMailbox(setting)],
+  ["endpoint", ({ setting: { role, endpoint } }) => role !== "port" && endpoint !== undefined],
+  [
+    "calls",
+    ({ setting, operations }) =>
+      setting.calls === true || payloads(operations).some(({ kind = DATA }) => kind !== DATA),
+  ],
+  ["values", ({ setting, results }) =>
+    setting.kind === "decode" ||
+    isMailbox(setting) && ["message.text", "message.json"].some((code) => reports(results, code))],
+  ["bytes", ({ setting, results }) =>
+    setting.kind === "read" && !isMailbox(setting) &&
+    messages(results).some(({ codec }) => codec >= JSON_TEXT)],
+  [
+    "elements",
+    ({ isDecoded, operations }) =>
+      isDecoded && operations.some((entry) => "read" in entry && entry.read !== true),
+  ],
+  ["unknown_codec", ({ results }) => reports(results, "message.codec")],
+  [
+    "application_codec",
+    ({ operations }) =>
+      payloads(operations).some(({ codec = 0 }) => codec >= limitOf("codec_application_min")),
+  ],
+  ["batches", ({ operations }) => payloads(operations).some(({ codec }) => codec === BATCH)],
+  ["lending", ({ operations }) => operations.some((entry) => "peek" in entry || "claim" in entry)],
+  [
+    "chunks",
+    ({ operations, results }) =>
+      operations.some((entry, index) =>
+        "write" in entry && !entry.wait && (entry.write.count ?? 0) >= 48 &&
+        results[index] !== "refused"
+      ),
+  ],
+];
+
+/** Returns the cases with `may_decline` wherever it belongs. */
+export function markOptional(cases: Case[]): Case[] {
+  const byId = new Map(cases.map((entry) => [entry.id, entry]));
+  return cases.map((entry) => {
+    const names = optionalIn(entry, byId);
+    if (names.length === 0) return entry;
+    const { id, about, clauses, ...rest } = entry;
+    return { id, about, clauses, may_decline: names, ...rest } as Case;
+  });
+}
+
+function optionalIn(entry: Case, cases: Map<string, Case>): Optional[] {
+  const base = isInvalid(entry) ? cases.get(entry.from) : entry;
+  const setting = structuredClone(base) as ValidCase;
+  if (isInvalid(entry) && "member" in entry.change) {
+    changeMember(entry.id, setting, entry.change.member, entry.change.value);
+  }
+  const { expect: { results = [] } } = entry;
+  const { operations = [], kind } = setting;
+  const isDecoded = kind === "decode" || setting.role === "mailbox_reader";
+  const whole = { setting, operations, results, isDecoded };
+  const names = RULES.filter(([, holds]) => holds(whole)).map(([name]) => name);
+  const own = BY_ID[entry.id];
+  return own === undefined ? names : [...names, own];
+}
+
+function isMailbox({ role }: Setting): boolean {
+  return role.startsWith("mailbox");
+}
+
+function payloads(operations: Operation[]): Payload[] {
+  return operations.flatMap((entry) =>
+    "write" in entry ? [entry.write] : "claim" in entry ? [entry.claim] : []
+  );
+}
+
+function items(results: Wanted[]) {
+  return results.flatMap((result) =>
+    typeof result === "object" && "items" in result ? result.items : []
+  );
+}
+
+function messages(results: Wanted[]): MessageCase[] {
+  return items(results).filter((item) => "kind" in item);
+}
+
+function reports(results: Wanted[], code: string): boolean {
+  return items(results).some((item) => "report" in item && item.report === code);
+}

@@ -1,0 +1,293 @@
+//! What a segment in a file needs of Linux: files by name and without one, and locks that belong to
+//! an open file description. Each call has one small set of errors; what a path that others control
+//! can do is told apart from what the machine lacks.
+
+const std = @import("std");
+const linux = std.os.linux;
+const assert = std.debug.assert;
+
+pub const Handle = linux.fd_t;
+
+pub const Error = error{
+    /// The path leads to something that is no file to trust [segment.file_own].
+    SegmentFile,
+    /// There is no such file, or a directory of the path is missing.
+    FileNotFound,
+    AccessDenied,
+    NameTooLong,
+    /// The file system is full, or the user's share of it.
+    NoSpaceLeft,
+    /// Too many open files, or no memory.
+    SystemResources,
+    Unexpected,
+};
+
+/// What is known of a file.
+pub const Stat = struct {
+    device: [2]u32,
+    inode: u64,
+    user: u32,
+    mode: u16,
+    size: u64,
+
+    /// [segment.file_own]
+    pub fn trusted(stat: Stat) bool {
+        if (stat.mode & linux.S.IFMT != linux.S.IFREG) return false;
+        return stat.user == linux.geteuid() and stat.mode & 0o077 == 0;
+    }
+
+    pub fn same(a: Stat, b: Stat) bool {
+        return a.inode == b.inode and std.mem.eql(u32, &a.device, &b.device);
+    }
+
+    fn of(directory: Handle, name: [*:0]const u8, flags: u32) Error!Stat {
+        var raw: linux.Statx = undefined;
+        const mask: linux.STATX = .BASIC_STATS;
+        _ = try check(linux.statx(directory, name, flags, mask, &raw));
+        return .{
+            .device = .{ raw.dev_major, raw.dev_minor },
+            .inode = raw.ino,
+            .user = raw.uid,
+            .mode = raw.mode,
+            .size = raw.size,
+        };
+    }
+};
+
+pub fn statOf(file: Handle) Error!Stat {
+    return .of(file, "", linux.AT.EMPTY_PATH);
+}
+
+/// A path, split so that all calls mean the same directory whatever is renamed meanwhile.
+pub const Place = struct {
+    directory: Handle,
+    name: [*:0]const u8,
+
+    pub fn init(path: [:0]const u8) Error!Place {
+        const slash = std.mem.findScalarLast(u8, path, '/');
+        const name_begins = if (slash) |index| index + 1 else 0;
+        var parent: [linux.PATH_MAX]u8 = undefined;
+        if (name_begins >= parent.len) return error.NameTooLong;
+        @memcpy(parent[0..name_begins], path[0..name_begins]);
+        parent[name_begins] = 0;
+        const parent_path: [*:0]const u8 =
+            if (name_begins == 0) "." else parent[0..name_begins :0].ptr;
+        const flags: linux.O = .{ .PATH = true, .DIRECTORY = true, .CLOEXEC = true };
+        const directory = try open(linux.AT.FDCWD, parent_path, flags);
+        errdefer close(directory);
+        // With a slash at its end it names the directory.
+        if (slash != null and name_begins == path.len) return error.SegmentFile;
+        return .{ .directory = directory, .name = path[name_begins..].ptr };
+    }
+
+    pub fn deinit(place: Place) void {
+        close(place.directory);
+    }
+
+    pub fn stat(place: Place) Error!Stat {
+        return .of(place.directory, place.name, linux.AT.SYMLINK_NOFOLLOW);
+    }
+
+    /// Opens the file that is there, and refuses what others could have put there.
+    pub fn openTrusted(place: Place) Error!Handle {
+        // Looked at before it is opened, because to open a device or a FIFO can have effects.
+        if (!(try place.stat()).trusted()) return error.SegmentFile;
+        const file = try open(place.directory, place.name, .{
+            .ACCMODE = .RDWR,
+            .NOFOLLOW = true,
+            .NONBLOCK = true,
+            .NOCTTY = true,
+            .CLOEXEC = true,
+        });
+        errdefer close(file);
+        // It may have been another file by then.
+        if (!(try statOf(file)).trusted()) return error.SegmentFile;
+        return file;
+    }
+
+    pub fn remove(place: Place) Error!void {
+        _ = try check(linux.unlinkat(place.directory, place.name, 0));
+    }
+};
+
+/// A file that nobody else can reach. It has no name, so that nothing is left of it when its maker
+/// dies; where the file system cannot do that, it has a secret one.
+pub const Unnamed = struct {
+    handle: Handle,
+    secret: ?[secret_size:0]u8,
+
+    const prefix = ".millrace-";
+    const secret_size = prefix.len + 16;
+    const mode = 0o600;
+
+    pub fn init(place: Place) Error!Unnamed {
+        if (initNameless(place)) |handle| return .{ .handle = handle, .secret = null };
+        return initSecret(place);
+    }
+
+    pub fn initSecret(place: Place) Error!Unnamed {
+        var number: [8]u8 = undefined;
+        // Neither waits nor falls short for so few bytes, once the machine has started.
+        if (try check(linux.getrandom(&number, number.len, 0)) != number.len) {
+            return error.Unexpected;
+        }
+        var secret: [secret_size:0]u8 = undefined;
+        @memcpy(&secret, prefix ++ std.fmt.bytesToHex(number, .lower));
+        secret[secret_size] = 0;
+        const handle = try open(place.directory, &secret, .{
+            .ACCMODE = .RDWR,
+            .CREAT = true,
+            .EXCL = true,
+            .NOFOLLOW = true,
+            .CLOEXEC = true,
+        });
+        return .{ .handle = handle, .secret = secret };
+    }
+
+    fn initNameless(place: Place) ?Handle {
+        const flags: linux.O = .{
+            .ACCMODE = .RDWR,
+            .TMPFILE = true,
+            .DIRECTORY = true,
+            .CLOEXEC = true,
+        };
+        const file = open(place.directory, ".", flags) catch return null;
+        // Without /proc it could not be given a name.
+        var buffer: [path_size]u8 = undefined;
+        const found = Stat.of(linux.AT.FDCWD, pathOf(file, &buffer), 0) catch null;
+        const own = statOf(file) catch null;
+        if (found != null and own != null and found.?.same(own.?)) return file;
+        close(file);
+        return null;
+    }
+
+    /// Gives the file its name, unless something has that name already. Returns whether it did.
+    pub fn link(unnamed: *const Unnamed, place: Place) Error!bool {
+        var buffer: [path_size]u8 = undefined;
+        const result = if (unnamed.secret) |*secret|
+            linux.linkat(place.directory, secret, place.directory, place.name, 0)
+        else
+            linux.linkat(
+                linux.AT.FDCWD,
+                pathOf(unnamed.handle, &buffer),
+                place.directory,
+                place.name,
+                linux.AT.SYMLINK_FOLLOW,
+            );
+        if (linux.errno(result) == .EXIST) return false;
+        _ = try check(result);
+        unnamed.removeSecret(place);
+        return true;
+    }
+
+    pub fn removeSecret(unnamed: *const Unnamed, place: Place) void {
+        const secret = &(unnamed.secret orelse return);
+        _ = linux.unlinkat(place.directory, secret, 0);
+    }
+
+    const path_size = "/proc/self/fd/".len + 11;
+
+    fn pathOf(file: Handle, buffer: *[path_size]u8) [*:0]const u8 {
+        return std.mem.printSentinel(buffer, "/proc/self/fd/{}", .{file}, 0) catch unreachable;
+    }
+};
+
+pub const Range = struct {
+    offset: u64,
+    /// 0 means to the end, wherever that will be.
+    size: u64,
+
+    fn flock(range: Range, kind: i16) linux.Flock {
+        var result = std.mem.zeroes(linux.Flock);
+        result.type = kind;
+        result.whence = linux.SEEK.SET;
+        result.start = @intCast(range.offset);
+        result.len = @intCast(range.size);
+        return result;
+    }
+};
+
+/// Takes an exclusive lock for this open file description, or returns false where another has one.
+pub fn lock(file: Handle, range: Range) Error!bool {
+    const request = range.flock(linux.F.WRLCK);
+    const result = linux.fcntl(file, linux.F.OFD_SETLK, @intFromPtr(&request));
+    switch (linux.errno(result)) {
+        .AGAIN, .ACCES => return false,
+        else => _ = try check(result),
+    }
+    return true;
+}
+
+pub fn unlock(file: Handle, range: Range) void {
+    const request = range.flock(linux.F.UNLCK);
+    _ = linux.fcntl(file, linux.F.OFD_SETLK, @intFromPtr(&request));
+}
+
+/// Whether another open file description has a lock in the range.
+pub fn locked(file: Handle, range: Range) Error!bool {
+    var request = range.flock(linux.F.WRLCK);
+    _ = try check(linux.fcntl(file, linux.F.OFD_GETLK, @intFromPtr(&request)));
+    return request.type != linux.F.UNLCK;
+}
+
+/// Makes sure that the file has memory for its first bytes: a store into a mapped hole of a file
+/// system that is full would be the end of the process.
+pub fn reserve(file: Handle, size: u64) Error!void {
+    while (true) {
+        const result = linux.fallocate(file, 0, 0, @intCast(size));
+        switch (linux.errno(result)) {
+            .INTR => continue,
+            // Where it does not exist, the file gets its size, and the caller its luck.
+            .OPNOTSUPP, .NOSYS => {
+                if ((try statOf(file)).size >= size) return;
+                _ = try check(linux.ftruncate(file, @intCast(size)));
+                return;
+            },
+            else => {
+                _ = try check(result);
+                return;
+            },
+        }
+    }
+}
+
+pub fn read(file: Handle, bytes: []u8) Error!usize {
+    return check(linux.pread(file, bytes.ptr, bytes.len, 0));
+}
+
+pub fn map(file: Handle, size: usize) Error![]align(std.heap.page_size_min) u8 {
+    const prot: linux.PROT = .{ .READ = true, .WRITE = true };
+    const result = try check(linux.mmap(null, size, prot, .{ .TYPE = .SHARED }, file, 0));
+    const bytes: [*]align(std.heap.page_size_min) u8 = @ptrFromInt(result);
+    return bytes[0..size];
+}
+
+pub fn unmap(memory: []const u8) void {
+    const result = linux.munmap(memory.ptr, memory.len);
+    assert(linux.errno(result) == .SUCCESS);
+}
+
+pub fn close(file: Handle) void {
+    _ = linux.close(file);
+}
+
+fn open(directory: Handle, path: [*:0]const u8, flags: linux.O) Error!Handle {
+    while (true) {
+        const result = linux.openat(directory, path, flags, Unnamed.mode);
+        if (linux.errno(result) == .INTR) continue;
+        return @intCast(try check(result));
+    }
+}
+
+fn check(result: usize) Error!usize {
+    return switch (linux.errno(result)) {
+        .SUCCESS => result,
+        .NOENT, .NOTDIR => error.FileNotFound,
+        .ACCES, .PERM, .ROFS => error.AccessDenied,
+        .NAMETOOLONG => error.NameTooLong,
+        .NOSPC, .DQUOT, .FBIG => error.NoSpaceLeft,
+        .MFILE, .NFILE, .NOMEM, .NOLCK => error.SystemResources,
+        .LOOP, .ISDIR, .NXIO, .NODEV => error.SegmentFile,
+        else => error.Unexpected,
+    };
+}
