@@ -20,6 +20,7 @@ export function portCases(): Cases {
   const cases = new Cases("port");
   addLayout(cases);
   addFind(cases);
+  addHub(cases);
   addBothWays(cases);
   addInbox(cases);
   return cases;
@@ -156,6 +157,33 @@ function addFind(cases: Cases): void {
     from,
     member("channel", 3),
     { results: ["ok", drained([])] },
+  );
+}
+
+/** The second client of a hub: endpoint 2, which reads channel 2 and writes channel 3. */
+function addHub(cases: Cases): void {
+  const channel = (writer: number, reader: number) => ({ writer, reader, capacity: 256 });
+  const hub = buildSegment({
+    endpoints: 3,
+    channels: [channel(0, 1), channel(1, 0), channel(0, 2), channel(2, 0)],
+    states: [ATTACHED, ATTACHED, VACANT],
+  });
+  fillRing(hub, 2, [whole("hi")]);
+  const echo: Operation[] = [{ read: true }, { write: { text: "back" } }, { take: true }];
+  cases.valid(
+    "hub_client",
+    "The second client of a hub reads its channel and writes its own.",
+    "port.hub_layout port.find",
+    using(hub, echo, { endpoint: 2, channel: 3 }),
+    { results: [drained([text("hi")]), "ok", drained([message({ text: "back" })])] },
+  );
+  cases.invalid(
+    "hub_client_without",
+    "Channel 2 leads to the first client too, so the second has nothing to read.",
+    "port.hub_layout port.find_none",
+    "port/hub_client",
+    field(descriptorAt(3, 2), "channel_descriptor", "reader", 1),
+    { result: "segment.channel", unchanged: true },
   );
 }
 

@@ -52,8 +52,7 @@ function open(setting: Setting, bytes: Uint8Array): Partial<Opened> {
   }
   const options = { maxMessageSize: limit, calls };
   if (role === "port") {
-    const side = setting.endpoint === 0 ? "a" as const : "b" as const;
-    const port = Port.attach(bytes, { ...options, side, timeout: 0 });
+    const port = Port.attach(bytes, { ...options, endpoint: setting.endpoint ?? 1, timeout: 0 });
     return { session: session(port.reader, port.writer, setting) };
   }
   if (role === "mailbox_reader") {

@@ -5,20 +5,102 @@
  */
 
 import { MessageError } from "./error.ts";
-import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT } from "./layout.ts";
+import { CODEC_APPLICATION_MIN, CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH } from "./layout.ts";
+import { CODEC_TEXT } from "./layout.ts";
 
 /**
- * How a writer turns values into payloads. `json` takes any JSON value, and a `Uint8Array` as
- * bytes; `text` takes strings; `bytes` takes a `Uint8Array`. A reader goes by each message's own
- * codec, whatever its writer chose.
+ * How a writer turns values into payloads. A reader goes by each message's own codec, whatever its
+ * writer chose. What a codec cannot carry is a `TypeError` of the call that writes it:
+ *
+ * - `json` takes any JSON value, and a `Uint8Array` as bytes. It refuses `undefined`, a function, a
+ *   symbol, a `BigInt`, and what contains itself. Inside a value it does as `JSON.stringify` does:
+ *   what JSON lacks is left out, or becomes `null`. A lone surrogate is escaped, and comes back.
+ * - `text` takes strings without lone surrogates, which UTF-8 does not have. [codec.text]
+ * - `bytes` takes a `Uint8Array`.
  */
 export type CodecName = "json" | "text" | "bytes";
+
+/**
+ * A codec of the application's own, for a writer, a reader or a port: its option `codec`.
+ *
+ * @typeParam In What it reads. @typeParam Out What it writes.
+ *
+ * @example
+ * ```ts
+ * import { type Codec, Port } from "@millrace/millrace";
+ *
+ * const point: Codec<[number, number]> = {
+ *   code: 128,
+ *   encode: (value) => new Uint8Array(Float64Array.from(value).buffer),
+ *   decode(payload) {
+ *     const [x = NaN, y = NaN] = new Float64Array(payload.buffer);
+ *     return [x, y];
+ *   },
+ * };
+ * using here = Port.create({ codec: point }); // a Port<[number, number]>
+ * using there = Port.attach(here.memory, { codec: point });
+ * here.write([0.5, -1]);
+ * there.read(); // [0.5, -1]
+ * ```
+ */
+export interface Codec<In = unknown, Out = In> {
+  /** The number that its messages carry, from 128 to 255. Both sides must mean the same by it. */
+  readonly code: number;
+  /**
+   * Returns the payload, which is copied before this is called again: the codec may use the same
+   * bytes for each. What it throws goes to the caller of `write`, and nothing is written.
+   */
+  encode(value: Out): Uint8Array;
+  /**
+   * Returns the value of a payload, never `undefined`. The payload is a copy, which is its own to
+   * keep. What it throws costs one message: the read throws a `MessageError`, `message.codec`,
+   * with that as its `cause`, and the next read goes on.
+   */
+  decode(payload: Uint8Array): In;
+}
+
+/** Any codec of an application. */
+export type AnyCodec = Codec<unknown, never>;
+
+/** Throws for what is no codec. */
+export function requireCodec(codec: CodecName | AnyCodec): void {
+  if (codec === "json" || codec === "text" || codec === "bytes") return;
+  const { code, encode, decode } = (codec ?? EMPTY) as Partial<AnyCodec>;
+  if (typeof encode !== "function" || typeof decode !== "function") {
+    throw new TypeError(
+      `codec must be "json", "text", "bytes", or have code, encode and decode: ${String(codec)}`,
+    );
+  }
+  if (Number.isInteger(code) && code! >= CODEC_APPLICATION_MIN && code! <= CODEC_MAX) return;
+  throw new RangeError(`codec.code must be from ${CODEC_APPLICATION_MIN} to ${CODEC_MAX}: ${code}`);
+}
+
+/** The codecs of an application that a reader knows, by number; undefined for none. */
+export type CodecTable = ReadonlyMap<number, AnyCodec> | undefined;
+
+/** Makes the table, of a codec that the peer's messages may have and of further ones. */
+export function codecTable(
+  codec: CodecName | AnyCodec = "json",
+  codecs: readonly AnyCodec[] = [],
+): CodecTable {
+  const table = new Map<number, AnyCodec>();
+  for (const each of typeof codec === "string" ? codecs : [codec, ...codecs]) {
+    requireCodec(each);
+    const other = table.get(each.code) ?? each;
+    if (other !== each) throw new TypeError(`codecs must differ in code: ${each.code}`);
+    table.set(each.code, each);
+  }
+  requireCodec(codec);
+  return table.size === 0 ? undefined : table;
+}
 
 /** Where `null` has no properties to look at. */
 const EMPTY: object = {};
 /** The first of the three bytes of U+FEFF. */
 const BOM_FIRST_BYTE = 0xef;
 const SCRATCH_SIZE = 16 * 1024;
+/** Largest number of a codec. */
+const CODEC_MAX = 255;
 /** Below this, copying words in a loop is faster than a call of `set` (measured: V8 13 and 15). */
 const LOOP_SIZE = 256;
 
@@ -39,20 +121,27 @@ export class Encoder {
   readonly #scratch: Uint8Array = new Uint8Array(SCRATCH_SIZE);
   readonly #scratchWords: Int32Array = new Int32Array(this.#scratch.buffer);
   readonly #encoder: TextEncoder = new TextEncoder();
+  /** Whether `source` belongs to a codec of the application, which may use it again. */
+  #borrowed = false;
 
   constructor() {
     this.source = this.#scratch;
   }
 
   /** Encodes one value. @throws {TypeError} if the codec cannot carry it. [codec.json] */
-  encode(value: unknown, codec: CodecName): void {
+  encode(value: unknown, codec: CodecName | AnyCodec): void {
+    if (typeof codec !== "string") return this.#foreign(value, codec);
+    this.#borrowed = false;
     if (codec !== "text" && value instanceof Uint8Array) {
       this.source = value;
       this.size = value.length;
       this.codec = CODEC_BYTES;
       return;
     }
-    if (codec === "text" && typeof value === "string") return this.#text(value, CODEC_TEXT);
+    if (codec === "text" && typeof value === "string") {
+      if (isWellFormed(value)) return this.#text(value, CODEC_TEXT);
+      throw new TypeError("Cannot write text: it has a lone surrogate");
+    }
     const text = codec === "json" ? JSON.stringify(value) : undefined;
     if (text === undefined) {
       throw new TypeError(`Cannot write ${typeof value}: the codec ${codec} cannot carry it`);
@@ -63,6 +152,7 @@ export class Encoder {
   /** Encodes one value or more as one batch. [codec.batch] */
   encodeBatch(values: readonly unknown[]): void {
     const text = JSON.stringify(values);
+    this.#borrowed = false;
     this.#text(text, CODEC_JSON_BATCH);
   }
 
@@ -78,9 +168,11 @@ export class Encoder {
     this.codec = encoded.codec;
   }
 
-  /** Takes the payload out of the scratch, so that it survives the next `encode`. */
+  /** Takes the payload out of what is used again, so that it survives the next `encode`. */
   detach(): void {
-    if (this.source === this.#scratch) this.source = this.#scratch.slice(0, this.size);
+    if (this.source !== this.#scratch && !this.#borrowed) return;
+    this.source = this.source.slice(0, this.size);
+    this.#borrowed = false;
   }
 
   /** Copies a part of the payload to a multiple of 16 in a byte area. */
@@ -98,9 +190,20 @@ export class Encoder {
     }
   }
 
+  #foreign(value: unknown, codec: AnyCodec): void {
+    const bytes: unknown = codec.encode(value as never);
+    if (!(bytes instanceof Uint8Array)) {
+      throw new TypeError(`Cannot write message: codec ${codec.code} did not make a Uint8Array`);
+    }
+    this.source = bytes;
+    this.size = bytes.length;
+    this.codec = codec.code;
+    this.#borrowed = true;
+  }
+
   #text(text: string, codec: number): void {
     this.codec = codec;
-    // [codec.text] The encoder replaces lone surrogates. One UTF-16 unit takes at most three bytes.
+    // [codec.text] What comes here is well-formed. One UTF-16 unit takes at most three bytes.
     if (text.length * 3 <= SCRATCH_SIZE) {
       // Into the scratch and not into the ring: the size must be known before the claim, and the
       // copy of a short text by words costs a tenth of the encoding.
@@ -173,6 +276,28 @@ export class Decoder {
     if (Array.isArray(values) && values.length > 0) return values;
     throw new MessageError("message.json", "Cannot read batch: it is not a non-empty array");
   }
+
+  /**
+   * Decodes a payload of a codec of the application's, which may keep it.
+   *
+   * @throws {MessageError} `message.codec` if the table does not have it, or if it fails.
+   */
+  foreign(payload: Uint8Array, code: number, table: CodecTable): unknown {
+    const codec = table?.get(code);
+    if (codec === undefined) { // [codec.unknown]
+      throw new MessageError("message.codec", `Cannot read message: codec ${code}`);
+    }
+    let value: unknown;
+    try {
+      value = codec.decode(payload);
+    } catch (cause) {
+      const why = `its codec ${code} failed: ${cause}`;
+      throw new MessageError("message.codec", `Cannot read message: ${why}`, { cause });
+    }
+    if (value !== undefined) return value;
+    const why = `its codec ${code} made it undefined`;
+    throw new MessageError("message.codec", `Cannot read message: ${why}`);
+  }
 }
 
 /**
@@ -189,6 +314,12 @@ export function encodeJson(value: unknown): Uint8Array {
       cause,
     });
   }
+}
+
+/** Whether a string has UTF-8. */
+function isWellFormed(text: string): boolean {
+  const { isWellFormed } = text as { isWellFormed?(): boolean };
+  return isWellFormed === undefined ? !/\p{Surrogate}/u.test(text) : isWellFormed.call(text);
 }
 
 /** Whether a value means the same inside a batch as alone. */

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { assertCode, pattern, pipe, scribed } from "./fixture.ts";
 
 const utf8 = (text: string) => [...new TextEncoder().encode(text)];
@@ -22,22 +22,52 @@ Deno.test("JSON values, text and bytes come back as they were", () => {
   }
 });
 
-Deno.test("a lone surrogate is never written", () => {
+Deno.test("a lone surrogate is never written: refused as text, escaped in JSON", async () => {
   const { writer, reader } = pipe({ codec: "text" });
-  writer.write("\ud800x");
-  assertEquals(reader.read(), "\ufffdx");
+  for (const text of ["\ud800x", "x\udc00", "\udc00\ud800", "€\ud83d"]) {
+    assertThrows(() => writer.write(text), TypeError, "lone surrogate");
+    assertThrows(() => writer.tryWrite(text), TypeError);
+    assertThrows(() => writer.writeMany(["ok", text]), TypeError);
+    assertEquals(reader.read(), "ok");
+    await assertRejects(() => writer.writeAsync(text), TypeError);
+  }
+  writer.write("\ud83d\ude00\ufffd"); // a pair is none, nor is what stands for one
+  assertEquals([reader.tryRead(), reader.tryRead()], ["\ud83d\ude00\ufffd", undefined]);
   const json = pipe();
   json.writer.write("\ud800x");
   assertEquals(json.reader.readMessage()?.payload, Uint8Array.from(utf8('"\\ud800x"')));
+  json.writer.write(["\ud800x"]);
+  assertEquals(json.reader.read(), ["\ud800x"]);
 });
 
-Deno.test("what a codec cannot carry is the caller's mistake", () => {
-  const json = pipe().writer;
-  for (const value of [undefined, () => 1, Symbol("s"), 1n]) {
+Deno.test("where strings have no isWellFormed, lone surrogates are found all the same", () => {
+  const { prototype } = String as unknown as { prototype: { isWellFormed: unknown } };
+  const { isWellFormed } = prototype;
+  const { writer, reader } = pipe({ codec: "text" });
+  try {
+    prototype.isWellFormed = undefined;
+    assertThrows(() => writer.write("\ud800x"), TypeError);
+    assertThrows(() => writer.write("\ud83d\ude00\ud83d"), TypeError);
+    writer.write("\ud83d\ude00");
+  } finally {
+    prototype.isWellFormed = isWellFormed;
+  }
+  assertEquals(reader.read(), "\ud83d\ude00");
+});
+
+Deno.test("what a codec cannot carry is the caller's mistake", async () => {
+  const { writer: json, reader } = pipe();
+  const circle: { self?: unknown } = {};
+  circle.self = [circle];
+  for (const value of [undefined, () => 1, Symbol("s"), 1n, { n: 1n }, circle]) {
     assertThrows(() => json.write(value), TypeError);
     assertThrows(() => json.tryWrite(value), TypeError);
     assertThrows(() => json.writeMany([value]), TypeError);
+    await assertRejects(() => json.writeAsync(value), TypeError);
   }
+  json.write([undefined, () => 1, NaN, { a: undefined, b: 1 }]); // inside a value, as JSON does
+  assertEquals(reader.read(), [null, null, null, { b: 1 }]);
+  assertEquals(reader.tryRead(), undefined);
   for (const value of [1, new Uint8Array(1), undefined, null]) {
     assertThrows(() => pipe({ codec: "text" }).writer.write(value), TypeError);
   }

@@ -6,9 +6,15 @@
  * @module
  */
 
-import { type ReasonCode, reasonName } from "./layout.ts";
+import { type ReasonCode as SharedReason, reasonName } from "./layout.ts";
 
-export type { ReasonCode };
+export type { SharedReason };
+
+/**
+ * What an error's `code` can be: a reason of the specification, or `port.overflow`, which never
+ * stands in shared memory.
+ */
+export type ReasonCode = SharedReason | "port.overflow";
 
 /**
  * The base of all errors of this library. `code` names what happened, as the specification does.
@@ -107,6 +113,31 @@ export class ClosedError extends MillraceError {
   ) {
     super(code, reason === undefined ? message : `${message}: ${describe(reason)}`);
     this.reason = named(reason ?? 0);
+  }
+}
+
+/**
+ * A message that was posted found the port's queue full, or was dropped from it for a newer one,
+ * as the option `overflow` says: code `port.overflow`.
+ *
+ * @example
+ * ```ts
+ * import { OverflowError, Port } from "@millrace/millrace";
+ *
+ * using port = Port.create({ capacity: 256, queueLimit: 1, overflow: "reject" });
+ * while (port.tryWrite("nobody reads"));
+ * port.postMessage(1);
+ * const error = await port.postMessage(2).catch((error) => error);
+ * console.log(error instanceof OverflowError && error.code); // "port.overflow"
+ * ```
+ */
+export class OverflowError extends MillraceError {
+  /** The name of the class. */
+  override name = "OverflowError";
+
+  /** Makes the error for a message that is not sent. */
+  constructor(message: string) {
+    super("port.overflow", message);
   }
 }
 

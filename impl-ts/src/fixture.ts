@@ -8,6 +8,7 @@ import type { ReaderOptions, WriterOptions } from "./pipe.ts";
 import { Reader } from "./pipe_reader.ts";
 import { Segment } from "./segment.ts";
 import { Writer } from "./pipe_writer.ts";
+import { agentMechanism, type Mechanism } from "./wait.ts";
 
 /** Below 2^32 by so little that the first messages cross it. */
 export const NEAR_WRAP = 2 ** 32 - 128;
@@ -27,7 +28,7 @@ export function pipeSegment({ capacity = 256, start = NEAR_WRAP }: PipeOptions =
 export function pipe<T = any>(options: PipeOptions = {}) {
   const segment = pipeSegment(options);
   const writer = Writer.attach<T>(segment, options);
-  const reader = Reader.attach<T>(segment, options);
+  const reader = Reader.attach<T>(segment, options as ReaderOptions<T>);
   return { segment, writer, reader };
 }
 
@@ -100,6 +101,37 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
   } catch (error) {
     return error instanceof MillraceError ? error.code : String(error);
   }
+}
+
+/** An agent's mechanism that reports each sleep before it begins, and does not sleep long. */
+export function watched(onSleep: (ms: number) => void, blocks = true): Mechanism {
+  const agent = agentMechanism();
+  return {
+    rings: agent.rings,
+    sleeps: agent.sleeps,
+    blocks,
+    sleep(words, index, expected, ms) {
+      onSleep(ms);
+      agent.sleep(words, index, expected, Math.min(ms, 1));
+    },
+    sleepAsync: agent.sleepAsync.bind(agent),
+    notify: agent.notify.bind(agent),
+  };
+}
+
+/**
+ * An agent's mechanism whose sleep, of a call that blocks, no slice ends: a lost wake, or a change
+ * that rings nobody, lasts as long as the tests that use it allow, and fails them.
+ */
+export function unsliced(onSleep: () => void = () => {}): Mechanism {
+  const agent = agentMechanism();
+  return {
+    ...watched(onSleep),
+    sleep(words, index, expected) {
+      onSleep();
+      agent.sleep(words, index, expected, 20_000);
+    },
+  };
 }
 
 /** Numbers from 0 to 2^32 - 1 that depend on the seed only. */

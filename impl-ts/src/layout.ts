@@ -396,7 +396,10 @@ export const REASON_MESSAGE_TRUNCATED = 49;
 export const REASON_MESSAGE_SIZE = 50;
 /** A message is of a kind that this reader does not offer; it was dropped. */
 export const REASON_MESSAGE_KIND = 51;
-/** A message has a codec that this reader does not know; it was dropped. */
+/**
+ * A message has a codec that this reader does not know, or that failed to decode it; it was
+ * dropped.
+ */
 export const REASON_MESSAGE_CODEC = 52;
 /** A text or JSON message is not valid UTF-8; it was dropped. */
 export const REASON_MESSAGE_TEXT = 53;

@@ -20,12 +20,13 @@ export {
   ForbiddenError,
   MessageError,
   MillraceError,
+  OverflowError,
   PeerClosedError,
   PeerFailedError,
   SegmentError,
   TimeoutError,
 } from "./error.ts";
-export type { ReasonCode } from "./error.ts";
+export type { ReasonCode, SharedReason } from "./error.ts";
 export type { Channel, ChannelGeometry, Geometry } from "./segment_geometry.ts";
 export { segmentSize } from "./segment_geometry.ts";
 export type { AttachAsyncOptions, AttachOptions, Memory, Region } from "./segment.ts";
@@ -34,12 +35,23 @@ export type { Mechanism } from "./wait.ts";
 export { agentMechanism, pollingMechanism } from "./wait.ts";
 export type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 export { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
-export type { CodecName } from "./codec.ts";
+export type { Codec, CodecName } from "./codec.ts";
 export type { Lent, Place } from "./pipe_lend.ts";
 export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe.ts";
 export type { ClaimOptions, MessageInit } from "./pipe_writer.ts";
 export { Writer } from "./pipe_writer.ts";
 export { Reader } from "./pipe_reader.ts";
 export { MailboxReader, MailboxWriter } from "./mailbox.ts";
-export type { PortCreateOptions, PortOptions, Side } from "./port.ts";
+export type { PortEventMap, PortListener, PortListenerOptions } from "./port_events.ts";
+export { PortCloseEvent, PortEventTarget } from "./port_events.ts";
+export type { DeliveryOptions } from "./port_delivery.ts";
+export type { PostingOptions, PostOptions } from "./port_outbox.ts";
+export type { PortHandoff } from "./port_handoff.ts";
+export type { PortAttachOptions, PortCreateOptions, PortOptions, Side } from "./port.ts";
 export { Port, portGeometry, portMemory } from "./port.ts";
+export type { Selectable } from "./select.ts";
+export { select, selectAsync } from "./select.ts";
+export type { HubCreateOptions, HubOptions } from "./hub.ts";
+export { Hub, hubGeometry } from "./hub.ts";
+export type { Supervised, SuperviseOptions, WorkerEnd, WorkerLike } from "./supervise.ts";
+export { holdLife, supervise, Supervision } from "./supervise.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type CodecName } from "./codec.ts";
+import { type Codec, type CodecName, codecTable, requireCodec } from "./codec.ts";
 import { type Endpoint, type EndpointOptions, failEndpoint, stateOf } from "./wait_endpoint.ts";
 import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
 import { PeerClosedError, SegmentError } from "./error.ts";
@@ -39,13 +39,17 @@ export interface WaitOptions {
 }
 
 /** How a writer works. */
-export interface WriterOptions extends EndpointOptions {
-  /** How values become payloads. Default `json`. */
-  readonly codec?: CodecName | undefined;
+export interface WriterOptions<Out = never> extends EndpointOptions {
+  /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
+  readonly codec?: CodecName | Codec<unknown, Out> | undefined;
 }
 
 /** How a reader works. */
-export interface ReaderOptions extends EndpointOptions {
+export interface ReaderOptions<In = unknown> extends EndpointOptions {
+  /** A codec of your own that messages may have; those of this library every reader knows. */
+  readonly codec?: CodecName | Codec<In, never> | undefined;
+  /** Further codecs of your own that messages may have. */
+  readonly codecs?: readonly Codec<In, never>[] | undefined;
   /** Largest message in bytes; larger ones are dropped with `message.size`. Default 64 MiB. */
   readonly maxMessageSize?: number | undefined;
   /** Whether `readMessage` also delivers calls, returns and throws. Default false. */
@@ -54,14 +58,14 @@ export interface ReaderOptions extends EndpointOptions {
 
 /** Throws for what a writer cannot work with: before its endpoint is taken, for ever. */
 export function requireWriterOptions({ codec = "json" }: WriterOptions): void {
-  if (codec === "json" || codec === "text" || codec === "bytes") return;
-  throw new TypeError(`codec must be "json", "text" or "bytes": ${codec}`);
+  requireCodec(codec);
 }
 
 /** The same for a reader. */
 export function requireReaderOptions(options: ReaderOptions): void {
-  const { maxMessageSize = MAX_MESSAGE_SIZE } = options;
+  const { maxMessageSize = MAX_MESSAGE_SIZE, codec, codecs } = options;
   requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
+  codecTable(codec, codecs);
 }
 
 /** Default of `maxMessageSize`. */

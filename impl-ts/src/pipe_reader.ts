@@ -4,20 +4,23 @@
  * @module
  */
 
-import { copyInto, Decoder, encodeJson } from "./codec.ts";
+import { type CodecTable, codecTable, copyInto, Decoder } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
-import { MessageError } from "./error.ts";
-import type { Channel } from "./segment_geometry.ts";
-import * as layout from "./layout.ts";
+import { MessageError, MillraceError } from "./error.ts";
+import { type Channel, requireInteger } from "./segment_geometry.ts";
+import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT, WAIT_POLL_MS } from "./layout.ts";
 import { Lent } from "./pipe_lend.ts";
 import { deadlineOf, findRing, Link, requireReaderOptions } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
 import { ENDED, IN_PARTS, IN_RING, LEND, NOTHING, Receiver, requireFit } from "./pipe_receiver.ts";
+import { Waiting } from "./pipe_waiting.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Turns, type Waitable } from "./wait.ts";
 
 /** No message, where `undefined` would be the end of the stream. */
 const NONE: unique symbol = Symbol("none");
+/** No outcome yet: more can come, or is not read. */
+export const OPEN: unique symbol = Symbol("open");
 /** Messages between two times that an event-loop reader looks whether it must give way. */
 const STREAK = 64;
 
@@ -47,15 +50,10 @@ export class Reader<T = unknown> {
   readonly #link: Link;
   readonly #receiver: Receiver;
   readonly #decoder: Decoder = new Decoder();
+  readonly #codecs: CodecTable;
   readonly #turns: Turns = new Turns();
-  /** Elements of a batch that are not read yet. */
-  #batch: readonly unknown[] = [];
-  #batchIndex = 0;
-  #batchKind = 0;
-  #batchTag = 0;
-  /** What came in while a port waited for room: messages and errors. */
-  readonly #inbox: (Message | MessageError)[] = [];
-  #inboxSize = 0;
+  /** What comes before anything in the ring. */
+  readonly #waiting: Waiting;
   readonly #lent: Lent;
   /** Whether the lent frame is in the ring, and has to be given back there. */
   #isLentInRing = false;
@@ -72,7 +70,9 @@ export class Reader<T = unknown> {
    */
   constructor(link: Link, channel: Channel, options: ReaderOptions = {}) {
     this.#link = link;
+    this.#codecs = codecTable(options.codec, options.codecs);
     this.#receiver = new Receiver(link, channel, options);
+    this.#waiting = new Waiting(this.#receiver);
     this.#lent = new Lent(this.#receiver.ring);
     link.drop = () => this.#drop();
   }
@@ -84,7 +84,7 @@ export class Reader<T = unknown> {
    */
   static attach<T = unknown>(
     segment: Segment,
-    options: ReaderOptions & { readonly channel?: number | undefined } = {},
+    options: ReaderOptions<T> & { readonly channel?: number | undefined } = {},
   ): Reader<T> {
     requireReaderOptions(options);
     const channel = findRing(segment, options.channel, () => true);
@@ -94,8 +94,7 @@ export class Reader<T = unknown> {
 
   /** Whether the end of the stream was reached: every later read returns `undefined`. */
   get ended(): boolean {
-    return this.#receiver.ended && this.#inbox.length === 0 &&
-      this.#batchIndex === this.#batch.length;
+    return this.#receiver.ended && !this.#waiting.some;
   }
 
   /** What this endpoint has counted. */
@@ -145,6 +144,50 @@ export class Reader<T = unknown> {
     return this.#wait(this.#value, options);
   }
 
+  /**
+   * Reads what is there, up to `max` messages, and blocks until there is one at least. `undefined`
+   * where `read` returns it.
+   *
+   * Throws what `read` throws. A lost message ends what is there: the next call reports it.
+   *
+   * @example
+   * ```ts
+   * import { Port } from "@millrace/millrace";
+   *
+   * using here = Port.create<number>();
+   * using there = Port.attach<number>(here.memory); // usually in another thread
+   * here.writeMany([1, 2, 3]);
+   * console.log(there.readMany(2), there.readMany(2)); // [1, 2] [3]
+   * ```
+   */
+  readMany(max: number, options?: WaitOptions): T[] | undefined {
+    requireMax(max);
+    return this.#fill(this.read(options), max);
+  }
+
+  /** Reads what is there, up to `max` messages; `undefined` if nothing is. */
+  tryReadMany(max: number): T[] | undefined {
+    requireMax(max);
+    return this.#fill(this.tryRead(), max);
+  }
+
+  /** `readMany` without blocking. Calls are served in order. */
+  async readManyAsync(max: number, options?: WaitOptions): Promise<T[] | undefined> {
+    requireMax(max);
+    return await this.#wait(() => {
+      const first = this.#takeValue();
+      return first === NONE ? NONE : this.#fill(first, max);
+    }, options);
+  }
+
+  /**
+   * Reads message after message until the stream ends, and throws what `readAsync` throws. Leaving
+   * the loop leaves the pipe as it is: what comes then can be read, or looped over, later.
+   */
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
+    for (let value; (value = await this.readAsync()) !== undefined;) yield value;
+  }
+
   /** Reads one message as it is, a batch as one, and blocks until there is one. */
   readMessage(options?: WaitOptions): Message | undefined {
     requireWait(options);
@@ -181,7 +224,10 @@ export class Reader<T = unknown> {
   /** The same, if there is a message. */
   tryReadInto(target: Uint8Array): number | undefined {
     try {
-      return this.#try(() => this.#takeInto(target));
+      // Like `#try`, but for the message that is there without a closure: 100 bytes each, measured.
+      const taken = this.#takeInto(target);
+      const size = taken !== NONE ? taken : this.#takeLast(() => this.#takeInto(target));
+      return size === NONE ? undefined : size;
     } finally {
       this.#receiver.leave(target);
     }
@@ -228,35 +274,143 @@ export class Reader<T = unknown> {
    */
   fillInbox(maxCount: number, maxSize: number): Waitable | undefined {
     if (!this.#receiver.open) return undefined;
-    const before = this.#inbox.length;
+    const waiting = this.#waiting;
+    const before = waiting.inboxCount;
+    const { kind, codec, tag } = this.#receiver;
     // One load only: the writer looks at its deadline before it comes here again.
     let mayLoad = true;
-    for (; this.#inbox.length < maxCount && this.#inboxSize < maxSize; mayLoad = false) {
+    for (; waiting.hasRoom(maxCount, maxSize); mayLoad = false) {
       try {
         const found = this.#receiver.pull(undefined, mayLoad);
         if (found === NOTHING || found === ENDED) break;
-        const message = this.#receiver.makeMessage(found);
-        this.#inboxSize += message.payload.length;
-        this.#inbox.push(message);
+        waiting.keep(this.#receiver.makeMessage(found));
       } catch (error) {
         // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
         if (!(error instanceof MessageError)) break;
-        this.#inbox.push(error);
+        waiting.keep(error);
       }
     }
+    this.#receiver.note(kind, codec, tag); // those of the message that was read last
     this.#receiver.ring.flush(); // [port.publish_both]
     // [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks.
-    if (this.#inbox.length > before) this.#link.endpoint.rouse();
-    return this.#receiver.open && this.#inbox.length < maxCount && this.#inboxSize < maxSize
+    if (waiting.inboxCount > before) this.#link.endpoint.rouse();
+    return this.#receiver.open && waiting.hasRoom(maxCount, maxSize)
       ? this.#receiver.ring
       : undefined;
   }
 
+  /**
+   * The link of this end; for `select`.
+   *
+   * @internal
+   */
+  get link(): Link {
+    return this.#link;
+  }
+
+  /**
+   * Whether a read would return or throw something at once; for `select`. What cannot be left in
+   * the ring for it, a message of several frames or the report of a lost one, goes into the inbox.
+   *
+   * @internal
+   */
+  poll(): boolean {
+    if (this.#waiting.some) return true;
+    const { kind, codec, tag } = this.#receiver;
+    let found: number;
+    try {
+      found = this.#receiver.pull(undefined);
+      if (found === IN_PARTS) this.#keep(this.#receiver.makeMessage(found));
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error;
+      // A fault or a close keeps itself, for the read to meet again.
+      if (error instanceof MessageError) this.#keep(error);
+      return true;
+    }
+    this.#receiver.note(kind, codec, tag);
+    return found !== NOTHING || this.#link.peerGone() || this.#link.ownError("read") !== undefined;
+  }
+
+  /**
+   * Whether events may take messages: no asynchronous read is served first, and nothing is lent.
+   *
+   * @internal
+   */
+  get idle(): boolean {
+    return !this.#turns.busy && !this.#receiver.lending;
+  }
+
+  /**
+   * Waits until a message may be there for events; for ports.
+   *
+   * @internal
+   */
+  async arrival(keep: boolean): Promise<void> {
+    if (this.#turns.busy) {
+      await this.#turns.take(Infinity, undefined);
+      return this.#turns.give();
+    }
+    // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
+    const { endpoint, peer } = this.#link;
+    if (this.#receiver.lending) return await endpoint.rest(WAIT_POLL_MS, keep);
+    this.#link.settle();
+    await endpoint.waitAsync(this.#receiver.ring, undefined, peer, Infinity, undefined, keep);
+  }
+
+  /**
+   * How the pipe has ended, for ports: the error, undefined behind an `end`, or `OPEN` while more
+   * can come or is not read. Takes nothing but one message into the inbox, and that only when a
+   * state is final.
+   *
+   * @internal
+   */
+  outcome(): MillraceError | typeof OPEN | undefined {
+    if (this.ended) return undefined;
+    const receiver = this.#receiver;
+    if (!this.#link.peerGone() && this.#link.ownError("read") === undefined) return OPEN;
+    try {
+      for (let last = false;; last = true) {
+        if (receiver.lending) return OPEN;
+        this.fillInbox(1, 1);
+        if (this.#waiting.some) return OPEN;
+        if (receiver.pull(undefined, false) === ENDED) return undefined;
+        const gone = receiver.lookAgain();
+        if (gone === undefined) return OPEN;
+        if (last) return receiver.giveUp(gone);
+      }
+    } catch (error) {
+      if (error instanceof MillraceError) return error;
+      throw error;
+    }
+  }
+
+  /** Behind a first value, takes what is there up to `max`. */
+  #fill(first: T | undefined, max: number): T[] | undefined {
+    if (first === undefined) return undefined;
+    const values = [first];
+    try {
+      while (values.length < max) {
+        const value = this.#takeValue();
+        if (value === NONE || value === undefined) break;
+        values.push(value);
+      }
+    } catch (error) {
+      // A fault keeps itself; the report of a lost message would go lost with what was read.
+      if (!(error instanceof MillraceError)) throw error;
+      if (error instanceof MessageError) this.#waiting.keepFirst(error);
+    }
+    return values;
+  }
+
+  /** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
+  #keep(arrival: Message | MessageError): void {
+    this.#waiting.keep(arrival);
+    this.#link.endpoint.rouse();
+  }
+
   /** [pipe.close] What was taken out of the ring and not delivered is dropped. */
   #drop(): void {
-    this.#inbox.length = 0;
-    this.#batch = [];
-    this.#batchIndex = 0;
+    this.#waiting.drop();
     this.#receiver.drop();
   }
 
@@ -324,12 +478,15 @@ export class Reader<T = unknown> {
   }
 
   #takeValue(): T | typeof NONE | undefined {
-    if (this.#batchIndex < this.#batch.length) return this.#nextOfBatch() as T;
-    if (this.#inbox.length > 0) return this.#decode(this.#shiftInbox()) as T;
+    const waiting = this.#waiting;
+    if (waiting.inBatch) return waiting.nextOfBatch() as T;
+    if (waiting.inboxCount > 0) return this.#decode(waiting.shift()) as T;
     const found = this.#receiver.pull(undefined);
     if (found === NOTHING) return NONE;
     if (found === ENDED) return undefined;
-    if (found === IN_PARTS || this.#receiver.codec === layout.CODEC_BYTES) {
+    const { codec } = this.#receiver;
+    // What is handed out as bytes, to the caller or to a codec of its own, is a copy of its own.
+    if (found === IN_PARTS || codec === CODEC_BYTES || codec > CODEC_JSON_BATCH) {
       return this.#decode(this.#receiver.makeMessage(found)) as T;
     }
     const { bytes, words, payload } = this.#receiver.ring;
@@ -346,34 +503,21 @@ export class Reader<T = unknown> {
 
   #decodePayload(payload: Uint8Array): unknown {
     switch (this.#receiver.codec) {
-      case layout.CODEC_BYTES:
+      case CODEC_BYTES:
         return payload;
-      case layout.CODEC_TEXT:
+      case CODEC_TEXT:
         return this.#decoder.text(payload);
-      case layout.CODEC_JSON:
+      case CODEC_JSON:
         return this.#decoder.json(payload);
-      case layout.CODEC_JSON_BATCH:
-        this.#batch = this.#decoder.batch(payload);
-        this.#batchIndex = 0;
-        this.#batchKind = this.#receiver.kind;
-        this.#batchTag = this.#receiver.tag;
-        return this.#nextOfBatch();
-      default: // [codec.unknown]
-        throw new MessageError(
-          "message.codec",
-          `Cannot read message: codec ${this.#receiver.codec}`,
-        );
+      case CODEC_JSON_BATCH:
+        return this.#waiting.open(this.#decoder.batch(payload));
+      default:
+        return this.#decoder.foreign(payload, this.#receiver.codec, this.#codecs);
     }
   }
 
-  /** [codec.batch_read] */
-  #nextOfBatch(): unknown {
-    this.#receiver.note(this.#batchKind, layout.CODEC_JSON, this.#batchTag);
-    return this.#batch[this.#batchIndex++];
-  }
-
   #takeMessage(): Message | typeof NONE | undefined {
-    const waiting = this.#takeWaiting();
+    const waiting = this.#waiting.take();
     if (waiting !== undefined) return waiting;
     const found = this.#receiver.pull(undefined);
     if (found === NOTHING) return NONE;
@@ -382,10 +526,10 @@ export class Reader<T = unknown> {
   }
 
   #takeInto(target: Uint8Array): number | typeof NONE | undefined {
-    const waiting = this.#peekWaiting();
+    const waiting = this.#waiting.peek();
     if (waiting !== undefined) {
       requireFit(waiting.payload.length, target);
-      this.#takeWaiting();
+      this.#waiting.take();
       target.set(waiting.payload);
       return waiting.payload.length;
     }
@@ -408,7 +552,7 @@ export class Reader<T = unknown> {
     if (this.#receiver.lent && !this.#link.closed) {
       throw new TypeError("Cannot peek: a frame is lent already");
     }
-    const waiting = this.#takeWaiting();
+    const waiting = this.#waiting.take();
     if (waiting !== undefined) {
       this.#lent.showCopy(waiting.payload, waiting.kind, waiting.codec, waiting.tag);
       this.#isLentInRing = false;
@@ -427,44 +571,11 @@ export class Reader<T = unknown> {
     this.#receiver.lent = true;
     return this.#lent;
   }
+}
 
-  /** The next message of a batch or of the inbox, left where it is. */
-  #peekWaiting(): Message | undefined {
-    if (this.#batchIndex < this.#batch.length) {
-      const payload = this.#encodeOfBatch();
-      // [codec.batch_read]
-      const codec = layout.CODEC_JSON;
-      return { kind: this.#batchKind, codec, tag: this.#batchTag, payload };
-    }
-    if (this.#inbox[0] instanceof MessageError) this.#shiftInbox();
-    return this.#inbox[0] as Message | undefined;
-  }
-
-  #encodeOfBatch(): Uint8Array {
-    try {
-      return encodeJson(this.#batch[this.#batchIndex]);
-    } catch (error) {
-      this.#batchIndex++;
-      throw error;
-    }
-  }
-
-  /** Takes the next message of a batch, or else of the inbox. [port.inbox_order] */
-  #takeWaiting(): Message | undefined {
-    const message = this.#peekWaiting();
-    if (message === undefined) return undefined;
-    if (this.#batchIndex < this.#batch.length) this.#batchIndex++;
-    else this.#shiftInbox();
-    this.#receiver.note(message.kind, message.codec, message.tag);
-    return message;
-  }
-
-  #shiftInbox(): Message {
-    const message = this.#inbox.shift()!;
-    if (message instanceof MessageError) throw message;
-    this.#inboxSize -= message.payload.length;
-    return message;
-  }
+/** Throws for a count that is none, before anything is taken. */
+function requireMax(max: number): void {
+  requireInteger("max", max, 1, Number.MAX_SAFE_INTEGER);
 }
 
 /** Throws for a timeout that is none, before anything is taken. */

@@ -9,10 +9,10 @@ import { Encoder } from "./codec.ts";
 import { packKind, WHOLE } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
+import { FRAME_ALIGN, FRAME_HEADER_SIZE, MESSAGE_PREAMBLE_SIZE, RING_RESERVE } from "./layout.ts";
 import type { Link } from "./pipe.ts";
 import { NO_ROOM, RingWriter } from "./ring.ts";
 
-const { FRAME_ALIGN, FRAME_HEADER_SIZE, MESSAGE_PREAMBLE_SIZE, RING_RESERVE } = layout;
 /** Smallest extent of a chunk: a header and one byte, or a header and the preamble. */
 const LEAST_CHUNK = 2 * layout.FRAME_ALIGN;
 
@@ -56,6 +56,11 @@ export class Sender {
     this.#kind = kind;
     this.#tag = tag;
     this.#sent = -1;
+  }
+
+  /** Whether a part of the message under way is placed already. */
+  get begun(): boolean {
+    return this.#sent >= 0;
   }
 
   /** The fault that was found in the reader's cursor; nothing is written any more. [ring.fault] */

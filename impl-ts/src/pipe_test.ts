@@ -197,11 +197,14 @@ Deno.test("asynchronous verbs keep the order of the calls, and copy what they en
   const writes: Promise<void>[] = [];
   for (; value.n < 8; value.n++) writes.push(writer.writeAsync(value));
   assertThrows(() => writer.write(value), TypeError);
-  assertThrows(() => writer.end(), TypeError);
   assertEquals(writer.tryWrite(value), false);
+  writer.end(); // behind them
+  assertEquals(writer.ended, true);
+  assertCode(() => writer.tryWrite(value), "pipe.ended");
   const reads = Array.from({ length: 8 }, () => reader.readAsync());
   assertEquals((await Promise.all(reads)).map((each) => each?.n), [0, 1, 2, 3, 4, 5, 6, 7]);
   await Promise.all(writes);
+  assertEquals([await reader.readAsync(), reader.ended], [undefined, true]);
 });
 
 Deno.test("closing drops, and everything published is still read by the peer", async () => {

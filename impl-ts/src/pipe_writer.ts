@@ -4,29 +4,18 @@
  * @module
  */
 
-import { type CodecName, type Encoded, isBatchable } from "./codec.ts";
+import { type AnyCodec, type CodecName, type Encoded, isBatchable } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
-import { ClosedError, TimeoutError } from "./error.ts";
 import { packKind, WHOLE } from "./frame.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { Place } from "./pipe_lend.ts";
-import { deadlineOf, findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
+import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
 import { requireWriterOptions, type WriterOptions } from "./pipe.ts";
+import { Deadline, type Idle, Outlet, RUN_COUNT, RUN_SIZE, timedOut } from "./pipe_outlet.ts";
 import { NO_ROOM } from "./ring.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Sender } from "./pipe_sender.ts";
-import { Turns, type Waitable } from "./wait.ts";
-
-/** Most values in a batch, and the size from which on fewer are packed: more gains nothing. */
-const RUN_COUNT = 16;
-const RUN_SIZE = 4096;
-
-/** What a port does while it waits for room: it takes what arrives into its inbox. */
-export interface Idle {
-  /** Takes in what is there; returns what to wait for as well, undefined when the inbox is full. */
-  fill(): Waitable | undefined;
-}
 
 /** What a claimed message is. */
 export interface ClaimOptions extends WaitOptions {
@@ -59,14 +48,12 @@ export interface ClaimOptions extends WaitOptions {
 export class Writer<T = unknown> {
   readonly #link: Link;
   readonly #sender: Sender;
-  readonly #codec: CodecName;
-  readonly #idle: Idle | undefined;
-  readonly #turns: Turns = new Turns();
-  #ended = false;
+  readonly #codec: CodecName | AnyCodec;
+  readonly #outlet: Outlet;
+  /** The `end` that waits for its turn. */
+  #ending: Promise<void> | undefined;
   /** How many values `writeMany` tries to pack next. */
   #run = RUN_COUNT;
-  /** The open claim: its size, or -1. */
-  #claimed = -1;
   #claimedKind = 0;
   #claimedTag = 0;
   readonly #place: Place;
@@ -82,7 +69,7 @@ export class Writer<T = unknown> {
     this.#sender = new Sender(link, channel);
     this.#place = new Place(this.#sender.ring);
     this.#codec = options.codec ?? "json";
-    this.#idle = idle;
+    this.#outlet = new Outlet(link, this.#sender, this.#codec, idle);
   }
 
   /**
@@ -92,7 +79,7 @@ export class Writer<T = unknown> {
    */
   static attach<T = unknown>(
     segment: Segment,
-    options: WriterOptions & { readonly channel?: number | undefined } = {},
+    options: WriterOptions<T> & { readonly channel?: number | undefined } = {},
   ): Writer<T> {
     requireWriterOptions(options);
     const channel = findRing(segment, options.channel, () => true);
@@ -102,7 +89,16 @@ export class Writer<T = unknown> {
 
   /** Whether `end` was called. */
   get ended(): boolean {
-    return this.#ended;
+    return this.#outlet.ended;
+  }
+
+  /**
+   * What this writer shares with the posts of its port.
+   *
+   * @internal
+   */
+  get outlet(): Outlet {
+    return this.#outlet;
   }
 
   /** What this endpoint has counted. */
@@ -121,9 +117,9 @@ export class Writer<T = unknown> {
    * @throws {TypeError} if the codec cannot carry the value.
    */
   write(value: T, options?: WaitOptions): void {
-    this.#begin(options);
+    const deadline = this.#begin(options);
     this.#sender.encoder.encode(value, this.#codec);
-    this.#send(layout.FRAME_KIND_DATA, 0, options);
+    this.#send(layout.FRAME_KIND_DATA, 0, options, deadline);
   }
 
   /**
@@ -132,8 +128,8 @@ export class Writer<T = unknown> {
    * @throws {RangeError} if the message could not be written at once even to an empty ring.
    */
   tryWrite(value: T): boolean {
-    this.#check();
-    if (this.#turns.busy) return false;
+    this.#outlet.check();
+    if (!this.#outlet.takeOver()) return false;
     this.#sender.encoder.encode(value, this.#codec);
     return this.#trySend(layout.FRAME_KIND_DATA, 0);
   }
@@ -154,8 +150,7 @@ export class Writer<T = unknown> {
    * Blocks, and throws what `write` throws. The values before the one that failed are written.
    */
   writeMany(values: readonly T[], options?: WaitOptions): void {
-    this.#begin(options);
-    const deadline = new Deadline(options);
+    const deadline = this.#begin(options) ?? new Deadline(options);
     try {
       for (let index = 0; index < values.length;) {
         index += this.#encodeRun(values, index);
@@ -170,15 +165,15 @@ export class Writer<T = unknown> {
 
   /** Writes one message as it is, and blocks while there is no room. */
   writeMessage(message: MessageInit, options?: WaitOptions): void {
-    this.#begin(options);
+    const deadline = this.#begin(options);
     const { kind, tag } = this.#encodeMessage(message);
-    this.#send(kind, tag, options);
+    this.#send(kind, tag, options, deadline);
   }
 
   /** Writes one message as it is, if there is room for all of it. */
   tryWriteMessage(message: MessageInit): boolean {
-    this.#check();
-    if (this.#turns.busy) return false;
+    this.#outlet.check();
+    if (!this.#outlet.takeOver()) return false;
     const { kind, tag } = this.#encodeMessage(message);
     return this.#trySend(kind, tag);
   }
@@ -190,10 +185,10 @@ export class Writer<T = unknown> {
    * @throws {RangeError} if no frame can be so large.
    */
   claim(size: number, options?: ClaimOptions): Place {
-    this.#begin(options);
+    let deadline = this.#begin(options);
     this.#prepareClaim(size, options);
     if (!this.#tryClaim(size)) {
-      const deadline = new Deadline(options);
+      deadline ??= new Deadline(options);
       do this.#waitRoom(deadline); while (!this.#tryClaim(size));
     }
     return this.#place;
@@ -201,8 +196,8 @@ export class Writer<T = unknown> {
 
   /** Lends a place if there is room; `undefined` if there is none. */
   tryClaim(size: number, options?: ClaimOptions): Place | undefined {
-    this.#check();
-    if (this.#turns.busy) return undefined;
+    this.#outlet.check();
+    if (!this.#outlet.takeOver()) return undefined;
     this.#prepareClaim(size, options);
     return this.#tryClaim(size) ? this.#place : undefined;
   }
@@ -217,38 +212,66 @@ export class Writer<T = unknown> {
     // [pipe.close] drops the claim, and [pipe.peer_gone] forbids to place it.
     const known = this.#link.knownError("finish");
     if (known !== undefined) throw known;
-    if (this.#claimed < 0) throw new TypeError("Cannot finish: nothing is claimed");
-    const bytes = size ?? this.#claimed;
-    requireInteger("size", bytes, 0, this.#claimed);
+    if (this.#outlet.claimed < 0) throw new TypeError("Cannot finish: nothing is claimed");
+    const bytes = size ?? this.#outlet.claimed;
+    requireInteger("size", bytes, 0, this.#outlet.claimed);
     this.#sender.ring.finish(bytes, this.#claimedKind, this.#claimedTag);
-    this.#claimed = -1;
+    this.#outlet.claimed = -1;
   }
 
   /** Completes the claimed message, if one is open, and makes all finished ones visible. */
   publish(size?: number): void {
-    if (this.#claimed >= 0 || size !== undefined) this.finish(size);
+    if (this.#outlet.claimed >= 0 || size !== undefined) this.finish(size);
     if (!this.#link.closed) this.#sender.ring.publish();
   }
 
   /** Gives the claimed place back unused. */
   abandon(): void {
-    if (this.#claimed < 0) throw new TypeError("Cannot abandon: nothing is claimed");
-    this.#claimed = -1;
+    if (this.#outlet.claimed < 0) throw new TypeError("Cannot abandon: nothing is claimed");
+    this.#outlet.claimed = -1;
     this.#sender.ring.rewind(this.#sender.ring.tail);
   }
 
   /**
-   * Ends the stream: the reader gets everything written, then the end. Never waits, and does
-   * nothing the second time, whatever has happened since. Throws what `tryWrite` throws.
+   * Ends the stream: the reader gets everything written, then the end. Never waits: while posts or
+   * asynchronous writes are under way, the end comes behind them. Nothing can be written from now
+   * on, and a second call does nothing, whatever has happened since. Throws what `tryWrite` throws.
    */
   end(): void {
-    if (this.#ended) return;
-    this.#check();
-    if (this.#turns.busy) throw new TypeError("Cannot end: an asynchronous write is under way");
-    this.#sender.placeCancel(); // [pipe.owed_end] Without room for both it is left away.
-    this.#ended = true; // [pipe.end]
-    this.#sender.ring.finishEnd();
-    this.#sender.ring.publish();
+    const outlet = this.#outlet;
+    if (outlet.ended) return;
+    outlet.check();
+    if (outlet.takeOver()) return outlet.placeEnd();
+    this.#ending = this.#endLater();
+    // Who waits for it calls `endAsync`; to others the state of the pipe says the same.
+    this.#ending.catch(() => {});
+  }
+
+  /**
+   * Ends the stream as `end` does, and waits until the end is in the ring, behind everything that
+   * was posted and written before. The wait can be given up, the end cannot.
+   */
+  async endAsync(options?: WaitOptions): Promise<void> {
+    const deadline = new Deadline(options);
+    options?.signal?.throwIfAborted();
+    this.end();
+    if (this.#ending === undefined) return;
+    const { turns } = this.#outlet;
+    if (!await turns.take(deadline.time, options?.signal)) throw timedOut();
+    turns.give();
+    return this.#ending;
+  }
+
+  async #endLater(): Promise<void> {
+    const outlet = this.#outlet;
+    outlet.ended = true;
+    await outlet.turns.take(Infinity, undefined);
+    try {
+      outlet.checkAccepted();
+      outlet.placeEnd();
+    } finally {
+      outlet.turns.give();
+    }
   }
 
   /** Closes this endpoint now. What is published stays readable; waits end with `pipe.closed`. */
@@ -261,29 +284,24 @@ export class Writer<T = unknown> {
     this.close();
   }
 
-  /** The answers that need no look at the ring, in their order. [pipe.first_answer] */
-  #check(): void {
-    const closed = this.#link.closedError("write");
-    if (closed !== undefined) throw closed;
-    if (this.#sender.fault !== undefined) throw this.#sender.fault;
-    if (this.#ended) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
-    this.#requireOpen(); // [pipe.peer_gone]
-    if (this.#claimed >= 0) throw new TypeError("Cannot write: a claim is open");
-    this.#sender.ring.allowLoad();
-  }
-
-  #begin(options: WaitOptions | undefined): void {
-    this.#check();
+  /** What a blocking call does first; returns its deadline if posts had to be written before. */
+  #begin(options: WaitOptions | undefined): Deadline | undefined {
+    this.#outlet.check();
     // Here and not only at the first wait: nothing may be stored for a call that is refused.
     requireTimeout(options?.timeout, Infinity);
     options?.signal?.throwIfAborted();
-    if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
+    return this.#outlet.turns.busy ? this.#outlet.takeOverBlocking(options) : undefined;
   }
 
-  #send(kind: number, tag: number, options: WaitOptions | undefined): void {
+  #send(
+    kind: number,
+    tag: number,
+    options: WaitOptions | undefined,
+    deadline: Deadline | undefined,
+  ): void {
     this.#sender.start(kind, tag);
     if (!this.#sender.advance()) {
-      const deadline = new Deadline(options);
+      deadline ??= new Deadline(options);
       do this.#waitRoom(deadline); while (!this.#sender.advance());
     }
     this.#sender.ring.publish();
@@ -311,24 +329,26 @@ export class Writer<T = unknown> {
     tag: number,
     options: WaitOptions | undefined,
   ): Promise<void> {
-    this.#check();
+    this.#outlet.check();
     const signal = options?.signal;
     signal?.throwIfAborted();
     const deadline = new Deadline(options);
     // Encoded at the call, as a copy, beside the message that may be under way; and before the
     // turn is taken, which a value that cannot be encoded must not keep.
     const own = this.#encodeApart(encode);
-    if (!this.#turns.tryTake() && !await this.#turns.take(deadline.time, signal)) throw timedOut();
+    this.#outlet.asked++;
+    const { turns } = this.#outlet;
+    if (!turns.tryTake() && !await turns.take(deadline.time, signal)) throw timedOut();
     try {
       if (own !== undefined) this.#sender.encoder.restore(own);
-      this.#check();
+      this.#outlet.checkAccepted();
       this.#sender.start(kind, tag);
       if (this.#sender.advance()) return this.#sender.ring.publish();
       this.#sender.encoder.detach();
       do await this.#waitRoomAsync(deadline, signal); while (!this.#sender.advance());
       this.#sender.ring.publish();
     } finally {
-      this.#turns.give();
+      turns.give();
     }
   }
 
@@ -338,7 +358,7 @@ export class Writer<T = unknown> {
    */
   #encodeApart(encode: () => void): Encoded | undefined {
     const { encoder } = this.#sender;
-    if (!this.#turns.busy) {
+    if (!this.#outlet.turns.busy) {
       encode();
       return undefined;
     }
@@ -354,56 +374,21 @@ export class Writer<T = unknown> {
 
   /** Publishes, and waits until there may be room. Gives the message up at the deadline. */
   #waitRoom(deadline: Deadline): void {
-    const other = this.#beforeWait(deadline);
-    const { endpoint, peer } = this.#link;
     try {
-      if (endpoint.wait(this.#sender.ring, other, peer, deadline.time)) return this.#afterWait();
+      this.#outlet.waitRoom(deadline);
     } catch (error) {
       this.#sender.owe();
       throw error;
     }
-    this.#giveUp();
   }
 
   async #waitRoomAsync(deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
-    const other = this.#beforeWait(deadline);
-    const { endpoint, peer } = this.#link;
-    const { ring } = this.#sender;
     try {
-      if (await endpoint.waitAsync(ring, other, peer, deadline.time, signal)) {
-        return this.#afterWait();
-      }
+      await this.#outlet.waitRoomAsync(deadline, signal);
     } catch (error) {
       this.#sender.owe();
       throw error;
     }
-    this.#giveUp();
-  }
-
-  #beforeWait(deadline: Deadline): Waitable | undefined {
-    this.#link.settle();
-    this.#requireOpen();
-    const other = this.#idle?.fill();
-    // Here and not only in the wait, which comes back at once while the peer keeps a cursor moving.
-    if (performance.now() >= deadline.time) this.#giveUp();
-    return other;
-  }
-
-  /** [pipe.peer_gone] The wait may have ended because of a state. */
-  #afterWait(): void {
-    this.#requireOpen();
-    this.#sender.ring.allowLoad();
-  }
-
-  /** Throws for a state that is final: one load of each. */
-  #requireOpen(): void {
-    const error = this.#link.ownError("write") ?? this.#link.peerError("write");
-    if (error !== undefined) throw error;
-  }
-
-  #giveUp(): never {
-    this.#sender.owe();
-    throw timedOut();
   }
 
   /** Encodes the next values as one payload and returns how many it took. */
@@ -463,7 +448,7 @@ export class Writer<T = unknown> {
     const at = this.#sender.claim(size);
     if (at === NO_ROOM) return false;
     this.#place.offset = at;
-    this.#place.size = this.#claimed = size;
+    this.#place.size = this.#outlet.claimed = size;
     return true;
   }
 }
@@ -474,22 +459,8 @@ export interface MessageInit extends Partial<Omit<Message, "payload">> {
   readonly payload: Uint8Array;
 }
 
-/** The end of a call's waiting, computed when it is made: at the first wait. [wait.deadline] */
-class Deadline {
-  readonly time: number;
-
-  constructor(options: WaitOptions | undefined) {
-    const timeout = requireTimeout(options?.timeout, Infinity);
-    this.time = deadlineOf(timeout);
-  }
-}
-
 function requireKind(kind: number): void {
-  const { FRAME_KIND_DATA, FRAME_KIND_CALL, FRAME_KIND_THROW } = layout;
-  if (kind === FRAME_KIND_DATA || (kind >= FRAME_KIND_CALL && kind <= FRAME_KIND_THROW)) return;
+  const calls = kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW;
+  if (kind === layout.FRAME_KIND_DATA || calls) return;
   throw new RangeError(`kind must be 1, 3, 4 or 5: ${kind}`);
-}
-
-function timedOut(): TimeoutError {
-  return new TimeoutError("Cannot write: the ring stayed full until the deadline");
 }

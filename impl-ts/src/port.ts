@@ -4,72 +4,36 @@
  * @module
  */
 
-import { Endpoint, type Stats } from "./wait_endpoint.ts";
-import { SegmentError } from "./error.ts";
-import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
+import { MillraceError } from "./error.ts";
+import { Link, type Message, type WaitOptions } from "./pipe.ts";
 import type { Lent, Place } from "./pipe_lend.ts";
-import { findRing, Link, type Message, type ReaderOptions, type WaitOptions } from "./pipe.ts";
-import { requireReaderOptions, requireWriterOptions, type WriterOptions } from "./pipe.ts";
+import { waitForPeer, waitForPeerAsync } from "./pipe_peer.ts";
 import { Reader } from "./pipe_reader.ts";
-import { type AttachOptions, type Memory, Segment, sharedMemory } from "./segment.ts";
 import { type ClaimOptions, type MessageInit, Writer } from "./pipe_writer.ts";
-import { requireSpin } from "./wait_spinner.ts";
+import { Delivery } from "./port_delivery.ts";
+import { PortEventTarget } from "./port_events.ts";
+import { isHandoff, makeHandoff, type PortHandoff } from "./port_handoff.ts";
+import { endpointOf, findRings, portGeometry, requirePortOptions } from "./port_options.ts";
+import type { PortAttachOptions, PortCreateOptions, PortOptions } from "./port_options.ts";
+import { Outbox, type PostOptions } from "./port_outbox.ts";
+import { readableOf, writableOf } from "./port_stream.ts";
+import { type AttachOptions, type Memory, Segment } from "./segment.ts";
+import type { Channel } from "./segment_geometry.ts";
+import { Endpoint, type Stats } from "./wait_endpoint.ts";
 
-/** Which end of a port: `a` is endpoint 0, `b` is endpoint 1. */
-export type Side = "a" | "b";
+export { portGeometry, portMemory, requirePortOptions } from "./port_options.ts";
+export type { PortAttachOptions, PortCreateOptions, PortOptions, Side } from "./port_options.ts";
 
-/** How a port works, on either side. */
-export interface PortOptions extends WriterOptions, ReaderOptions {
-  /** Which end this is. `create` takes `a` by default, `attach` takes `b`. */
-  readonly side?: Side | undefined;
-  /** Most messages kept in the inbox while a write waits for room; 0 for none. Default 1,024. */
-  readonly inboxCount?: number | undefined;
-  /** Most bytes kept there. Default 16 MiB. */
-  readonly inboxSize?: number | undefined;
-}
-
-/** How to make a port. */
-export interface PortCreateOptions extends PortOptions, AttachOptions {
-  /**
-   * Blank memory, which the other side may create a port on at the same time with the same
-   * capacity and start. By default fresh shared memory.
-   */
-  readonly memory?: Memory | undefined;
-  /** Bytes of each ring, or of the rings from a to b and from b to a. Default 262,144. */
-  readonly capacity?: number | readonly [number, number] | undefined;
-  /** The position at which the cursors begin; for tests. */
-  readonly start?: number | undefined;
-}
-
-const DEFAULT_CAPACITY = 256 * 1024;
 const DEFAULT_INBOX_COUNT = 1024;
 const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
 
 /**
- * The geometry of a port: two endpoints, a ring each way. [port.layout]
+ * One end of a pair that sends messages both ways: blocking, as promises, as events or as streams.
+ * All methods belong to the thread that made it.
  *
- * @example
- * ```ts
- * import { portGeometry, segmentSize } from "@millrace/millrace";
- *
- * segmentSize(portGeometry({ capacity: [256, 1024] })); // 2816
- * ```
- */
-export function portGeometry(options: PortCreateOptions = {}): Geometry {
-  const { capacity = DEFAULT_CAPACITY, start = 0 } = options;
-  const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
-  return {
-    endpoints: 2,
-    channels: [
-      { writer: 0, reader: 1, capacity: there, start },
-      { writer: 1, reader: 0, capacity: back, start },
-    ],
-  };
-}
-
-/**
- * One end of a pair that sends messages both ways, blocking or not. All methods belong to the
- * thread that made it.
+ * Each message goes to one taker. A verb that is called takes what is there; asynchronous reads
+ * that wait, among them loops and streams, come next, one message each; the rest become events,
+ * while anybody listens to `message`. Nothing is delivered while a frame is lent by `peek`.
  *
  * @typeParam In What it reads. @typeParam Out What it writes.
  *
@@ -87,26 +51,34 @@ export function portGeometry(options: PortCreateOptions = {}): Geometry {
  * console.log(here.read()); // "got it"
  * ```
  */
-export class Port<In = unknown, Out = In> {
+export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   /** The segment in which both pipes lie. */
   readonly segment: Segment;
   readonly #link: Link;
   readonly #writer: Writer<Out>;
   readonly #reader: Reader<In>;
+  readonly #delivery: Delivery<In>;
+  readonly #outbox: Outbox;
+  #readable: ReadableStream<In> | undefined;
+  #writable: WritableStream<Out> | undefined;
 
-  private constructor(segment: Segment, side: Side, options: PortOptions) {
+  /**
+   * Joins two rings to an attached endpoint; for hubs. Use `Port.create` or `Port.attach`.
+   *
+   * @internal
+   */
+  constructor(link: Link, outgoing: Channel, incoming: Channel, options: PortOptions) {
     const { inboxCount = DEFAULT_INBOX_COUNT, inboxSize = DEFAULT_INBOX_SIZE } = options;
-    requirePortOptions(options);
-    const index = side === "a" ? 0 : 1;
-    Endpoint.requireVacant(segment, index);
-    const [outgoing, incoming] = findRings(segment, index);
-    const endpoint = Endpoint.attach(segment, index, options);
-    this.segment = segment;
-    this.#link = new Link(endpoint, outgoing.reader);
-    this.#reader = new Reader<In>(this.#link, incoming, options);
-    const reader = this.#reader;
+    const reader = new Reader<In>(link, incoming, options);
+    const delivery = new Delivery<In>(reader, options);
+    super(delivery);
+    this.segment = link.endpoint.segment;
+    this.#link = link;
+    this.#reader = reader;
+    this.#delivery = delivery;
     const idle = { fill: () => reader.fillInbox(inboxCount, inboxSize) };
-    this.#writer = new Writer<Out>(this.#link, outgoing, options, idle);
+    this.#writer = new Writer<Out>(link, outgoing, options, idle);
+    this.#outbox = new Outbox(this.#writer.outlet, options);
   }
 
   /**
@@ -116,36 +88,84 @@ export class Port<In = unknown, Out = In> {
    * @throws {RangeError} if a capacity is no power of two from 256 to 2^30.
    * @throws {SegmentError} if the memory given cannot be used.
    */
-  static create<In = unknown, Out = In>(options: PortCreateOptions = {}): Port<In, Out> {
+  static create<In = unknown, Out = In>(
+    options: PortCreateOptions<In, Out> = {},
+  ): Port<In, Out> {
     const geometry = portGeometry(options);
     const { memory } = options;
     requirePortOptions(options); // before anything of the memory is touched
     const segment = memory === undefined
       ? Segment.allocate(geometry)
       : Segment.create(memory, geometry, options);
-    return new Port<In, Out>(segment, options.side ?? "a", options);
+    return Port.#take<In, Out>(segment, options.side === "b" ? 1 : 0, options);
   }
 
   /**
-   * Attaches to a port that another thread has made, by default as side `b`. Blocks until the
-   * memory is formatted.
+   * Attaches to a port that another thread has made, by default as side `b`, or as a client of a
+   * hub. Blocks until the memory is formatted.
    *
    * @throws {SegmentError} if it is not formatted in time, is no port, or the side is taken.
    */
   static attach<In = unknown, Out = In>(
     memory: Memory,
-    options: PortOptions & AttachOptions = {},
+    options: PortAttachOptions<In, Out> & AttachOptions = {},
   ): Port<In, Out> {
-    return new Port<In, Out>(Segment.attach(memory, options), options.side ?? "b", options);
+    const segment = Segment.attach(memory, options);
+    return Port.#take<In, Out>(segment, endpointOf(options), options);
   }
 
   /** `attach` without blocking. */
   static async attachAsync<In = unknown, Out = In>(
     memory: Memory,
-    options: PortOptions & WaitOptions = {},
+    options: PortAttachOptions<In, Out> & WaitOptions = {},
   ): Promise<Port<In, Out>> {
     const segment = await Segment.attachAsync(memory, options);
-    return new Port<In, Out>(segment, options.side ?? "b", options);
+    return Port.#take<In, Out>(segment, endpointOf(options), options);
+  }
+
+  /**
+   * Attaches to a port that was handed over: to `handoff()` of the other end, as it was posted.
+   * Which side calls first makes no difference: what was sent before is there.
+   *
+   * @throws {TypeError} if the value is no handoff.
+   * @throws {SegmentError} if the end is taken already.
+   *
+   * @example
+   * ```ts
+   * import { Port } from "@millrace/millrace";
+   *
+   * using here = Port.create<string>();
+   * const posted = here.handoff({ name: "log" }); // worker.postMessage(posted)
+   * // In the worker, with `event.data`:
+   * using there = Port.from<string>(posted);
+   * there.write(posted.name);
+   * console.log(here.read()); // "log"
+   * ```
+   */
+  static from<In = unknown, Out = In>(
+    handoff: unknown,
+    options: PortOptions<In, Out> & AttachOptions & { readonly side?: undefined } = {},
+  ): Port<In, Out> {
+    if (!isHandoff(handoff)) throw new TypeError("Cannot make port: this is no handoff of one");
+    return Port.attach<In, Out>(handoff.memory, { ...options, endpoint: handoff.endpoint });
+  }
+
+  /** Whether a value was made by `handoff`. `Extra` is what its caller has added. */
+  static isHandoff<Extra extends object = object>(value: unknown): value is PortHandoff & Extra {
+    return isHandoff(value);
+  }
+
+  static #take<In, Out>(
+    segment: Segment,
+    index: number,
+    options: PortOptions<In, Out>,
+  ): Port<In, Out> {
+    requirePortOptions(options);
+    Endpoint.requireVacant(segment, index);
+    const [outgoing, incoming] = findRings(segment, index);
+    const endpoint = Endpoint.attach(segment, index, options);
+    const link = new Link(endpoint, outgoing.reader);
+    return new Port<In, Out>(link, outgoing, incoming, options);
   }
 
   /** The memory of the port, to be posted to the other thread. */
@@ -153,14 +173,38 @@ export class Port<In = unknown, Out = In> {
     return this.segment.memory;
   }
 
+  /**
+   * Makes a plain object to post to the thread of the other end, which calls `Port.from` on it.
+   * It has properties of the caller's own beside it, to tell several ports apart.
+   *
+   * @throws {TypeError} if the memory is not shared, or a property has a name of the handoff's.
+   */
+  handoff<Extra extends object = object>(extra?: Extra): PortHandoff & Extra {
+    return makeHandoff(this.segment, this.peerIndex, extra);
+  }
+
   /** Whether everything was read and the peer has ended its stream. */
   get ended(): boolean {
     return this.#reader.ended;
   }
 
+  /**
+   * Settles when nothing more will come: with undefined if the peer has ended its stream or `close`
+   * was called here, otherwise with the error; it never rejects. What the peer has published is
+   * delivered first, so that somebody has to read it. Alone it does not keep the process alive.
+   */
+  get closed(): Promise<MillraceError | undefined> {
+    return this.#delivery.closed;
+  }
+
   /** What this endpoint has counted. */
   get stats(): Stats {
     return this.#link.endpoint.stats;
+  }
+
+  /** Index of the endpoint at the other end. */
+  get peerIndex(): number {
+    return this.#link.peer;
   }
 
   /** The writing half, with everything that it offers. */
@@ -171,6 +215,74 @@ export class Port<In = unknown, Out = In> {
   /** The reading half, with everything that it offers. */
   get reader(): Reader<In> {
     return this.#reader;
+  }
+
+  /**
+   * What arrives, as a stream: one message is read for each that is pulled, and none ahead. It ends
+   * with the peer's stream, and fails with what `readAsync` throws, a lost message included.
+   *
+   * Cancelling it closes the port, since nobody will read what comes; to read on, release its
+   * reader, or loop over `values({ preventCancel: true })`.
+   *
+   * @example
+   * ```ts
+   * import { Port } from "@millrace/millrace";
+   *
+   * using here = Port.create<string>();
+   * using there = Port.attach<string>(here.memory); // usually in another thread
+   * there.writeMany(["a", "b"]);
+   * there.end();
+   * const upper = new TransformStream<string, string>({
+   *   transform: (text, to) => to.enqueue(text.toUpperCase()),
+   * });
+   * for await (const text of here.readable.pipeThrough(upper)) console.log(text); // "A", "B"
+   * ```
+   */
+  get readable(): ReadableStream<In> {
+    return this.#readable ??= readableOf(this.#reader, () => this.close());
+  }
+
+  /**
+   * What is sent, as a stream: a write is done when the message is in the ring. Closing it ends the
+   * outgoing stream, as `endAsync` does; aborting it closes the port.
+   *
+   * @example
+   * ```ts
+   * import { Port } from "@millrace/millrace";
+   *
+   * using here = Port.create<number>();
+   * using there = Port.attach<number>(here.memory); // usually in another thread
+   * await ReadableStream.from([1, 2]).pipeTo(here.writable);
+   * for await (const n of there) console.log(n); // 1, 2
+   * ```
+   */
+  get writable(): WritableStream<Out> {
+    return this.#writable ??= writableOf(this.#writer, () => this.close());
+  }
+
+  /**
+   * Sends one message without waiting, in order with all other writes. The value is encoded now;
+   * what is posted in one job goes out together at its end, short JSON in batches, and the rest in
+   * the background as soon as there is room.
+   *
+   * The promise settles when the message is in the ring, or will not come there. Nobody has to
+   * listen to it: `overflow` says what becomes of a queue that grows.
+   *
+   * @throws {TypeError} at the call, if the codec cannot carry the value.
+   *
+   * @example
+   * ```ts
+   * import { Port } from "@millrace/millrace";
+   *
+   * using here = Port.create<string>();
+   * using there = Port.attach<string>(here.memory); // usually in another thread
+   * there.onmessage = ({ data }) => there.postMessage(`${data} back`);
+   * here.postMessage("there and");
+   * console.log(await here.readAsync()); // "there and back"
+   * ```
+   */
+  postMessage(value: Out, options?: PostOptions): Promise<void> {
+    return this.#outbox.post(value, options);
   }
 
   /** See `Writer.write`. While it waits for room, it takes what arrives into the inbox. */
@@ -198,9 +310,24 @@ export class Port<In = unknown, Out = In> {
     this.#writer.writeMessage(message, options);
   }
 
+  /** See `Writer.tryWriteMessage`. */
+  tryWriteMessage(message: MessageInit): boolean {
+    return this.#writer.tryWriteMessage(message);
+  }
+
   /** See `Writer.claim`. */
   claim(size: number, options?: ClaimOptions): Place {
     return this.#writer.claim(size, options);
+  }
+
+  /** See `Writer.tryClaim`. */
+  tryClaim(size: number, options?: ClaimOptions): Place | undefined {
+    return this.#writer.tryClaim(size, options);
+  }
+
+  /** See `Writer.finish`. */
+  finish(size?: number): void {
+    this.#writer.finish(size);
   }
 
   /** See `Writer.publish`. */
@@ -228,9 +355,39 @@ export class Port<In = unknown, Out = In> {
     return this.#reader.readAsync(options);
   }
 
+  /** See `Reader.readMany`. */
+  readMany(max: number, options?: WaitOptions): In[] | undefined {
+    return this.#reader.readMany(max, options);
+  }
+
+  /** See `Reader.tryReadMany`. */
+  tryReadMany(max: number): In[] | undefined {
+    return this.#reader.tryReadMany(max);
+  }
+
+  /** See `Reader.readManyAsync`. */
+  readManyAsync(max: number, options?: WaitOptions): Promise<In[] | undefined> {
+    return this.#reader.readManyAsync(max, options);
+  }
+
+  /** Reads message after message until the stream ends, as `Reader` does. */
+  [Symbol.asyncIterator](): AsyncGenerator<In, void, void> {
+    return this.#reader[Symbol.asyncIterator]();
+  }
+
   /** See `Reader.readMessage`. */
   readMessage(options?: WaitOptions): Message | undefined {
     return this.#reader.readMessage(options);
+  }
+
+  /** See `Reader.tryReadMessage`. */
+  tryReadMessage(): Message | undefined {
+    return this.#reader.tryReadMessage();
+  }
+
+  /** See `Reader.readMessageAsync`. */
+  readMessageAsync(options?: WaitOptions): Promise<Message | undefined> {
+    return this.#reader.readMessageAsync(options);
   }
 
   /** See `Reader.readInto`. */
@@ -238,9 +395,19 @@ export class Port<In = unknown, Out = In> {
     return this.#reader.readInto(target, options);
   }
 
+  /** See `Reader.tryReadInto`. */
+  tryReadInto(target: Uint8Array): number | undefined {
+    return this.#reader.tryReadInto(target);
+  }
+
   /** See `Reader.peek`. */
   peek(options?: WaitOptions): Lent | undefined {
     return this.#reader.peek(options);
+  }
+
+  /** See `Reader.tryPeek`. */
+  tryPeek(): Lent | undefined {
+    return this.#reader.tryPeek();
   }
 
   /** See `Reader.release`. */
@@ -248,57 +415,69 @@ export class Port<In = unknown, Out = In> {
     this.#reader.release();
   }
 
-  /** Ends the outgoing stream; reading goes on. [port.end] */
+  /**
+   * Blocks until the other side has attached, and returns whether it has: false at the timeout.
+   * A worker that never comes is found by this alone. What became of a peer that has come, the next
+   * call tells.
+   *
+   * @throws {ClosedError} if this end is closed or failed.
+   */
+  waitForPeer(options?: WaitOptions): boolean {
+    return waitForPeer(this.#link, options);
+  }
+
+  /** `waitForPeer` without blocking. */
+  waitForPeerAsync(options?: WaitOptions): Promise<boolean> {
+    return waitForPeerAsync(this.#link, options);
+  }
+
+  /**
+   * Lets a port that is listened to keep the process alive, as it does unless `unref` was called;
+   * one that nobody listens to does not. Reads and writes that wait always do.
+   */
+  ref(): void {
+    this.#delivery.keep(true);
+  }
+
+  /** Lets the process end while the port is listened to. */
+  unref(): void {
+    this.#delivery.keep(false);
+  }
+
+  /** Ends the outgoing stream, behind what was posted; reading goes on. [port.end] */
   end(): void {
     this.#writer.end();
   }
 
-  /** Closes both directions now. Waits of this port, here or in async calls, end. [port.close] */
+  /** Ends it, and waits until all of it is in the ring. See `Writer.endAsync`. */
+  endAsync(options?: WaitOptions): Promise<void> {
+    return this.#writer.endAsync(options);
+  }
+
+  /**
+   * Closes both directions now. Waits of this port, here or in async calls, end. What this job has
+   * posted still goes out as far as there is room; the other promises reject. [port.close]
+   */
   close(): void {
+    this.#outbox.flushLast();
     this.#reader.close();
+    this.#delivery.finish();
   }
 
   /** The same as `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
-}
 
-/**
- * Makes shared memory of the size that a port takes, blank: either side may `create` on it.
- *
- * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
- *
- * @example
- * ```ts
- * import { Port, portMemory } from "@millrace/millrace";
- *
- * const memory = portMemory();
- * using b = Port.create({ memory, side: "b" }); // usually in another thread
- * using a = Port.create({ memory });
- * ```
- */
-export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
-  return sharedMemory(segmentSize(portGeometry(options)));
-}
-
-/** Throws for what a port cannot work with. */
-function requirePortOptions(options: PortOptions): void {
-  const { side, spin, inboxCount = 0, inboxSize = 0 } = options;
-  requireInteger("inboxCount", inboxCount, 0, Number.MAX_SAFE_INTEGER);
-  requireInteger("inboxSize", inboxSize, 0, Number.MAX_SAFE_INTEGER);
-  if (side !== undefined && side !== "a" && side !== "b") {
-    throw new TypeError(`side must be "a" or "b": ${side}`);
+  /** Ends the outgoing stream, waits until all that was posted is in the ring, and closes. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.endAsync();
+    } catch (error) {
+      // The peer has gone, or this end: there is nothing left to wait for.
+      if (!(error instanceof MillraceError)) throw error;
+    } finally {
+      this.close();
+    }
   }
-  requireSpin(spin);
-  requireWriterOptions(options);
-  requireReaderOptions(options);
-}
-
-/** The rings on which an endpoint writes and reads. [port.find] [port.find_none] */
-function findRings(segment: Segment, index: number): [Channel, Channel] {
-  const outgoing = findRing(segment, undefined, (channel) => channel.writer === index);
-  const incoming = findRing(segment, undefined, (channel) => channel.reader === index);
-  if (outgoing.reader === incoming.writer) return [outgoing, incoming];
-  throw new SegmentError("segment.channel", "Cannot attach port: its rings have different peers");
 }

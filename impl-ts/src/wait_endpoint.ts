@@ -233,7 +233,7 @@ export class Endpoint {
   /**
    * The same for an event loop: the sleep is a promise. It sleeps once at most: a message may also
    * have come into the inbox meanwhile, which no cursor shows, so that the caller looks after every
-   * sleep. Throws the reason of an aborted signal.
+   * sleep. Throws the reason of an aborted signal. `keep` says whether the process lives so long.
    */
   async waitAsync(
     what: Waitable,
@@ -241,6 +241,7 @@ export class Endpoint {
     peer: number,
     deadline: number,
     signal: AbortSignal | undefined,
+    keep: boolean = true,
   ): Promise<boolean> {
     signal?.throwIfAborted();
     const bell = Atomics.load(this.#words, this.#bell);
@@ -254,7 +255,7 @@ export class Endpoint {
       if (left > 0) {
         this.#parks++;
         const ms = Math.min(left, layout.WAIT_SLICE_MS);
-        await this.#sleeper.sleep(bell, ms, this.#wakeable(peer), signal);
+        await this.#sleeper.sleep(bell, ms, this.wakeable(peer), signal, keep);
       }
     } finally {
       other?.disarm();
@@ -263,6 +264,11 @@ export class Endpoint {
     if (found) await this.giveWay();
     signal?.throwIfAborted();
     return found || left > 0;
+  }
+
+  /** Waits for so many milliseconds, or until the sleeps of this endpoint are ended. */
+  rest(ms: number, keep: boolean): Promise<void> {
+    return this.#sleeper.rest(ms, undefined, keep);
   }
 
   /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
@@ -282,13 +288,13 @@ export class Endpoint {
 
   #sleep(bell: number, ms: number, peer: number): void {
     const { mechanism } = this;
-    if (this.#wakeable(peer)) mechanism.sleep(this.#words, this.#bell, bell, ms);
+    if (this.wakeable(peer)) mechanism.sleep(this.#words, this.#bell, bell, ms);
     // [wait.poll] On the own bell all the same: a close by another thread of ours still wakes it.
     else mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, layout.WAIT_POLL_MS));
   }
 
   /** Whether the peer can ring the mechanism by which this endpoint sleeps. [wait.mechanism] */
-  #wakeable(peer: number): boolean {
+  wakeable(peer: number): boolean {
     // [wait.vacant] Its attach will ring us, or a slice will end.
     if (stateOf(this.state(peer)) === layout.ENDPOINT_STATE_VACANT) return true;
     const wakes = Atomics.load(this.#words, peer * RECORD_WORDS + layout.ENDPOINT_WAKES_WORD);

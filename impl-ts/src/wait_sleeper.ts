@@ -7,6 +7,7 @@
 
 import { WAIT_POLL_MS, WAIT_SLICE_MS } from "./layout.ts";
 import type { Mechanism } from "./wait.ts";
+import { nextTask, unref } from "./wait_task.ts";
 
 /** An event loop that is kept busy by what arrives at once turns after so long. */
 const GIVE_WAY_MS = 8;
@@ -42,16 +43,24 @@ export class Sleeper {
 
   /**
    * Sleeps while the word holds `expected`, at most `ms` milliseconds, or until the signal aborts,
-   * which it does not report. Where the peer cannot wake us, it is a short pause.
+   * which it does not report. Where the peer cannot wake us, it is a short pause. `keep` says
+   * whether the process lives so long.
    */
   async sleep(
     expected: number,
     ms: number,
     wakeable: boolean,
     signal: AbortSignal | undefined,
+    keep: boolean = true,
   ): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const most = wakeable && this.#listen(expected) ? ms : Math.min(ms, POLL_ASYNC_MS);
+    const most = wakeable && this.#listen(expected) ? ms : Math.min(ms, POLL_ASYNC_MS);
+    await this.rest(most, signal, keep);
+    this.#turned = -1;
+  }
+
+  /** Waits for so many milliseconds, for the signal, or until it is roused. */
+  rest(ms: number, signal: AbortSignal | undefined, keep: boolean): Promise<void> {
+    return new Promise<void>((resolve) => {
       const wake = () => {
         this.#wakes.delete(wake);
         clearTimeout(timer);
@@ -60,11 +69,11 @@ export class Sleeper {
       };
       // Alone, a pending waitAsync does not keep the event loop of Deno or Node alive
       // (measured: Deno 2.9, Node 20). A timer does.
-      const timer = setTimeout(wake, most);
+      const timer = setTimeout(wake, ms);
+      if (!keep) unref(timer);
       this.#wakes.add(wake);
       signal?.addEventListener("abort", wake);
     });
-    this.#turned = -1;
   }
 
   /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
@@ -72,7 +81,7 @@ export class Sleeper {
     const now = performance.now();
     if (this.#turned < 0) this.#turned = now;
     if (now - this.#turned < GIVE_WAY_MS) return;
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await nextTask(true);
     this.#turned = -1;
   }
 

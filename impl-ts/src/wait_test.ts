@@ -1,26 +1,10 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Endpoint } from "./wait_endpoint.ts";
-import { assertCode, codeOf, pattern, pipe, pipeSegment } from "./fixture.ts";
+import { assertCode, codeOf, pattern, pipe, pipeSegment, watched } from "./fixture.ts";
 import * as layout from "./layout.ts";
 import { agentMechanism, mayBlock, type Mechanism, pollingMechanism, Turns } from "./wait.ts";
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
-
-/** An agent's mechanism that reports each sleep before it begins, and does not sleep long. */
-function watched(onSleep: (ms: number) => void, blocks = true): Mechanism {
-  const agent = agentMechanism();
-  return {
-    rings: agent.rings,
-    sleeps: agent.sleeps,
-    blocks,
-    sleep(words, index, expected, ms) {
-      onSleep(ms);
-      agent.sleep(words, index, expected, Math.min(ms, 1));
-    },
-    sleepAsync: agent.sleepAsync.bind(agent),
-    notify: agent.notify.bind(agent),
-  };
-}
 
 Deno.test("an endpoint stores the mechanisms that it can ring", () => {
   for (const mechanism of [agentMechanism(), pollingMechanism()]) {

@@ -384,7 +384,8 @@ pub const reason_message_truncated = 49;
 pub const reason_message_size = 50;
 /// A message is of a kind that this reader does not offer; it was dropped.
 pub const reason_message_kind = 51;
-/// A message has a codec that this reader does not know; it was dropped.
+/// A message has a codec that this reader does not know, or that failed to decode it; it was
+/// dropped.
 pub const reason_message_codec = 52;
 /// A text or JSON message is not valid UTF-8; it was dropped.
 pub const reason_message_text = 53;
@@ -554,7 +555,8 @@ pub const Reason = enum(u32) {
     message_size = 50,
     /// A message is of a kind that this reader does not offer; it was dropped.
     message_kind = 51,
-    /// A message has a codec that this reader does not know; it was dropped.
+    /// A message has a codec that this reader does not know, or that failed to decode it; it was
+    /// dropped.
     message_codec = 52,
     /// A text or JSON message is not valid UTF-8; it was dropped.
     message_text = 53,

@@ -1,0 +1,56 @@
+/**
+ * Waiting for a peer that has not attached yet. See `spec/wait.md`.
+ *
+ * @module
+ */
+
+import { ENDPOINT_STATE_VACANT } from "./layout.ts";
+import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
+import { requireTimeout } from "./segment.ts";
+import type { Waitable } from "./wait.ts";
+import { stateOf } from "./wait_endpoint.ts";
+
+/**
+ * Blocks until the peer has attached, and returns whether it has. What became of it since, the next
+ * call tells.
+ *
+ * @throws {ClosedError} if this end is closed or failed.
+ */
+export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
+  const { arrival, timeout } = begin(link, options);
+  if (arrival.look() || timeout === 0) return arrival.look();
+  link.settle();
+  link.endpoint.wait(arrival, undefined, link.peer, deadlineOf(timeout));
+  requireOwn(link);
+  return arrival.look();
+}
+
+/** `waitForPeer` without blocking. */
+export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): Promise<boolean> {
+  const { arrival, timeout } = begin(link, options);
+  const deadline = deadlineOf(timeout);
+  while (!arrival.look() && performance.now() < deadline) {
+    link.settle();
+    await link.endpoint.waitAsync(arrival, undefined, link.peer, deadline, options.signal);
+    requireOwn(link);
+  }
+  return arrival.look();
+}
+
+function begin(link: Link, options: WaitOptions): { arrival: Waitable; timeout: number } {
+  const timeout = requireTimeout(options.timeout, Infinity);
+  options.signal?.throwIfAborted();
+  requireOwn(link);
+  // Nothing to arm: who attaches rings all its peers, whether or not they ask. [segment.state_ring]
+  const arrival = {
+    look: () => stateOf(link.endpoint.state(link.peer)) !== ENDPOINT_STATE_VACANT,
+    arm: () => {},
+    disarm: () => {},
+  };
+  return { arrival, timeout };
+}
+
+function requireOwn(link: Link): void {
+  const error = link.ownError("wait");
+  if (error !== undefined) throw error;
+}

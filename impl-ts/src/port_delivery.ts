@@ -1,0 +1,167 @@
+/**
+ * Brings what a port reads to its listeners, turn by turn of the event loop. See `spec/port.md`.
+ *
+ * @module
+ */
+
+import { MessageError, MillraceError } from "./error.ts";
+import { WAIT_SLICE_MS } from "./layout.ts";
+import { OPEN, type Reader } from "./pipe_reader.ts";
+import { type EventSource, PortCloseEvent } from "./port_events.ts";
+import { requireInteger } from "./segment_geometry.ts";
+import { nextTask } from "./wait_task.ts";
+
+/** How messages are delivered as events. */
+export interface DeliveryOptions {
+  /** Most messages in one turn of the event loop, from 1. Default 256. */
+  readonly turnCount?: number | undefined;
+  /** Milliseconds after which no further message is delivered in the same turn. Default 4. */
+  readonly turnTime?: number | undefined;
+}
+
+const DEFAULT_TURN_COUNT = 256;
+const DEFAULT_TURN_TIME = 4;
+
+/** Never wakes: the bell is all that a watch listens to. */
+const NOTHING = { look: () => false, arm: () => {}, disarm: () => {} };
+
+/** Throws for what a delivery cannot work with. */
+export function requireDeliveryOptions(options: DeliveryOptions): void {
+  const { turnCount = DEFAULT_TURN_COUNT, turnTime = DEFAULT_TURN_TIME } = options;
+  requireInteger("turnCount", turnCount, 1, Number.MAX_SAFE_INTEGER);
+  if (turnTime >= 0) return;
+  throw new RangeError(`turnTime must be 0 or more: ${turnTime}`);
+}
+
+/** The events of one port. */
+export class Delivery<In> implements EventSource {
+  target: EventTarget | undefined;
+  readonly #reader: Reader<In>;
+  readonly #turnCount: number;
+  readonly #turnTime: number;
+  readonly #clock: () => number;
+  #isListening = false;
+  #isWatching = false;
+  #isRunning = false;
+  #keep = true;
+  /** What this turn of the event loop has had: messages, and milliseconds. */
+  #count = 0;
+  #spent = 0;
+  #isOver = false;
+  #error: MillraceError | undefined;
+  #closed: Promise<MillraceError | undefined> | undefined;
+  #settle: (() => void) | undefined;
+
+  /** Makes the delivery of a reader. `clock` is for tests. */
+  constructor(
+    reader: Reader<In>,
+    options: DeliveryOptions & { readonly clock?: () => number },
+  ) {
+    this.#reader = reader;
+    this.#turnCount = options.turnCount ?? DEFAULT_TURN_COUNT;
+    this.#turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
+    this.#clock = options.clock ?? (() => performance.now());
+  }
+
+  /** Settles when nothing more will come, with the error if there is one. */
+  get closed(): Promise<MillraceError | undefined> {
+    this.#closed ??= new Promise((resolve) => {
+      this.#settle = () => resolve(this.#error);
+      if (this.#isOver) this.#settle();
+    });
+    this.watch();
+    return this.#closed;
+  }
+
+  listen(on: boolean): void {
+    this.#isListening = on;
+    this.#wake();
+  }
+
+  watch(): void {
+    this.#isWatching = true;
+    this.#wake();
+  }
+
+  /** Whether the process lives while messages are delivered. */
+  keep(on: boolean): void {
+    this.#keep = on;
+    this.#reader.link.endpoint.rouse();
+  }
+
+  /** Nothing more will come: tells everybody, once. */
+  finish(error?: MillraceError | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    // The own close is no error, whatever the verbs say about it from now on.
+    this.#error = this.#reader.link.closed ? undefined : error;
+    this.#settle?.();
+    // Not inside of the call that has found it.
+    queueMicrotask(() => this.target?.dispatchEvent(new PortCloseEvent(this.#error)));
+  }
+
+  #wake(): void {
+    if (this.#isRunning) this.#reader.link.endpoint.rouse();
+    else if (!this.#isOver && (this.#isListening || this.#isWatching)) this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    // First of all the job that began to listen comes to its end, as with a MessagePort.
+    await this.#nextTurn(true);
+    while (!this.#isOver && (this.#isListening || this.#isWatching)) {
+      if (this.#reader.link.closed) this.finish();
+      else if (!this.#isListening) await this.#lookOut();
+      else if (!this.#deliver()) await this.#nextTurn(this.#keep);
+      else if (this.#isListening && !this.#isOver) await this.#reader.arrival(this.#keep);
+    }
+    this.#isRunning = false;
+  }
+
+  /** Delivers what is there. False: this turn has had its share. */
+  #deliver(): boolean {
+    const began = this.#clock() - this.#spent;
+    while (this.#isListening && !this.#isOver && this.#reader.idle) {
+      // Time that was slept is not spent, and one message comes in any case.
+      if (this.#count >= this.#turnCount) return false;
+      if (this.#count > 0 && this.#clock() - began >= this.#turnTime) return false;
+      const event = this.#take();
+      if (event === undefined) break;
+      this.#count++;
+      this.target!.dispatchEvent(event);
+    }
+    this.#spent = this.#clock() - began;
+    return true;
+  }
+
+  #take(): Event | undefined {
+    try {
+      const data = this.#reader.tryRead();
+      if (data !== undefined) return new MessageEvent("message", { data });
+      if (this.#reader.ended) this.finish();
+    } catch (error) {
+      if (error instanceof MessageError) return new MessageEvent("messageerror", { data: error });
+      if (!(error instanceof MillraceError)) throw error;
+      this.finish(error);
+    }
+    return undefined;
+  }
+
+  async #nextTurn(keep: boolean): Promise<void> {
+    await nextTask(keep);
+    this.#count = this.#spent = 0;
+  }
+
+  /** Sleeps until a state may have ended the pipe. */
+  async #lookOut(): Promise<void> {
+    const reader = this.#reader;
+    const outcome = reader.outcome();
+    if (outcome !== OPEN) return this.finish(outcome);
+    const { link } = reader;
+    // What is left in the ring, somebody else has to read; nothing rings when that is done.
+    if (link.peerGone() || link.ownError("read") !== undefined) {
+      return await link.endpoint.rest(WAIT_SLICE_MS, false);
+    }
+    await link.endpoint.waitAsync(NOTHING, undefined, link.peer, Infinity, undefined, false);
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The events of a port: their types, and an event target that knows whether anybody listens. See
+ * `spec/port.md`.
+ *
+ * @module
+ */
+
+import type { MessageError, MillraceError } from "./error.ts";
+
+/**
+ * Says that nothing more will come, and why: the event `close`.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ *
+ * const port = Port.create();
+ * port.onclose = ({ error }) => console.log(error?.code ?? "closed"); // "closed"
+ * port.close();
+ * ```
+ */
+export class PortCloseEvent extends Event {
+  /** Undefined where the peer has ended its stream, or `close` was called here. */
+  readonly error: MillraceError | undefined;
+
+  /** Makes the event. */
+  constructor(error?: MillraceError | undefined) {
+    super("close");
+    this.error = error;
+  }
+}
+
+/** The events of a port, by their types. */
+export interface PortEventMap<In = unknown> {
+  /** A message has come: `data` is its value. */
+  message: MessageEvent<In>;
+  /** A message was lost: `data` says why. */
+  messageerror: MessageEvent<MessageError>;
+  /** Nothing more will come. */
+  close: PortCloseEvent;
+}
+
+/** Who is told of an event. */
+export type PortListener<E extends Event> =
+  | ((event: E) => unknown)
+  | { handleEvent(event: E): unknown };
+
+/** How to listen to an event, as in the platform's `AddEventListenerOptions`. */
+export interface PortListenerOptions {
+  /** Whether to listen while the event is captured. */
+  readonly capture?: boolean | undefined;
+  /** Whether to listen to one event only. */
+  readonly once?: boolean | undefined;
+  /** Whether the listener never cancels the event. */
+  readonly passive?: boolean | undefined;
+  /** Ends the listening. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What the events come from. */
+export interface EventSource {
+  /** Where the events go. */
+  target: EventTarget | undefined;
+  /** Starts or stops the delivery of messages. */
+  listen(on: boolean): void;
+  /** Looks out for the end, also while nobody listens to messages. */
+  watch(): void;
+}
+
+/** A listener to messages, and what was registered in its place. */
+interface Entry {
+  readonly listener: PortListener<Event>;
+  readonly capture: boolean;
+  readonly registered: PortListener<Event>;
+  remove(): void;
+}
+
+type Handler<E> = ((event: E) => unknown) | null;
+type Called = (event: never) => unknown;
+
+/**
+ * The event target that every port is.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ *
+ * const here = Port.create<string>();
+ * const there = Port.attach<string>(here.memory); // usually in another thread
+ * there.write("hello");
+ * there.end();
+ * await new Promise((resolve) => {
+ *   here.addEventListener("message", ({ data }) => console.log(data)); // "hello"
+ *   here.addEventListener("close", resolve);
+ * });
+ * ```
+ */
+export class PortEventTarget<In = unknown> extends EventTarget {
+  readonly #source: EventSource;
+  readonly #messages: Entry[] = [];
+  readonly #handlers = new Map<string, { handler: Called; call(event: Event): void }>();
+
+  /**
+   * Made as a part of a port.
+   *
+   * @internal
+   */
+  constructor(source: EventSource) {
+    super();
+    this.#source = source;
+    source.target = this;
+  }
+
+  /**
+   * Is called with each message; null by default. Setting it starts the delivery, as the first
+   * listener to `message` does, and setting it to null stops it, as removing the last one does.
+   */
+  get onmessage(): ((event: MessageEvent<In>) => unknown) | null {
+    return this.#handler("message");
+  }
+
+  set onmessage(handler: ((event: MessageEvent<In>) => unknown) | null) {
+    this.#setHandler("message", handler);
+  }
+
+  /** Is told of each message that was lost while messages are delivered; null by default. */
+  get onmessageerror(): ((event: MessageEvent<MessageError>) => unknown) | null {
+    return this.#handler("messageerror");
+  }
+
+  set onmessageerror(handler: ((event: MessageEvent<MessageError>) => unknown) | null) {
+    this.#setHandler("messageerror", handler);
+  }
+
+  /** Is called once, when nothing more will come; null by default. */
+  get onclose(): ((event: PortCloseEvent) => unknown) | null {
+    return this.#handler("close");
+  }
+
+  set onclose(handler: ((event: PortCloseEvent) => unknown) | null) {
+    this.#setHandler("close", handler);
+  }
+
+  /** Listens to an event. The first listener to `message` starts the delivery. */
+  override addEventListener<K extends keyof PortEventMap<In>>(
+    type: K,
+    listener: PortListener<PortEventMap<In>[K]> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  /** Listens to any other event. */
+  override addEventListener(
+    type: string,
+    listener: PortListener<Event> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  override addEventListener(
+    type: string,
+    // deno-lint-ignore no-explicit-any
+    listener: PortListener<any> | null,
+    options?: boolean | PortListenerOptions,
+  ): void {
+    if (type === "message" && listener !== null) return this.#addMessage(listener, options);
+    super.addEventListener(type, listener, options as AddEventListenerOptions);
+    if (type === "close") this.#source.watch();
+  }
+
+  /** Ends the listening to an event. Without a listener to `message` the delivery stops. */
+  override removeEventListener<K extends keyof PortEventMap<In>>(
+    type: K,
+    listener: PortListener<PortEventMap<In>[K]> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  /** Ends the listening to any other event. */
+  override removeEventListener(
+    type: string,
+    listener: PortListener<Event> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  override removeEventListener(
+    type: string,
+    // deno-lint-ignore no-explicit-any
+    listener: PortListener<any> | null,
+    options?: boolean | PortListenerOptions,
+  ): void {
+    if (type !== "message") {
+      return super.removeEventListener(type, listener, isCapture(options));
+    }
+    this.#find(listener, options)?.remove();
+  }
+
+  /** As `EventTarget` does; `once` and `signal` are seen to here, to know when nobody listens. */
+  #addMessage(listener: PortListener<Event>, options?: boolean | PortListenerOptions): void {
+    const { once, passive, signal } = typeof options === "object" ? options : {};
+    if (signal?.aborted || this.#find(listener, options) !== undefined) return;
+    const capture = isCapture(options);
+    const call = (event: Event) => {
+      entry.remove();
+      if (typeof listener === "function") listener.call(this, event);
+      else listener.handleEvent(event);
+    };
+    const remove = () => {
+      signal?.removeEventListener("abort", remove);
+      this.#messages.splice(this.#messages.indexOf(entry), 1);
+      super.removeEventListener("message", entry.registered, { capture });
+      if (this.#messages.length === 0) this.#source.listen(false);
+    };
+    const entry: Entry = { listener, capture, registered: once ? call : listener, remove };
+    this.#messages.push(entry);
+    signal?.addEventListener("abort", remove);
+    super.addEventListener(
+      "message",
+      entry.registered,
+      passive === undefined ? { capture } : { capture, passive },
+    );
+    this.#source.listen(true);
+  }
+
+  #find(
+    listener: PortListener<Event> | null,
+    options: boolean | PortListenerOptions | undefined,
+  ): Entry | undefined {
+    const capture = isCapture(options);
+    return this.#messages.find((each) => each.listener === listener && each.capture === capture);
+  }
+
+  #handler<E>(type: string): Handler<E> {
+    return (this.#handlers.get(type)?.handler ?? null) as Handler<E>;
+  }
+
+  /** A handler has the place among the listeners where it was first set. */
+  #setHandler<E>(type: string, handler: Handler<E>): void {
+    const set = typeof handler === "function" ? handler as Called : null;
+    const old = this.#handlers.get(type);
+    if (set === null) {
+      this.#handlers.delete(type);
+      if (old !== undefined) this.removeEventListener(type, old.call);
+    } else if (old !== undefined) {
+      old.handler = set;
+    } else {
+      const entry = {
+        handler: set,
+        call: (event: Event) => void entry.handler.call(this, event as never),
+      };
+      this.#handlers.set(type, entry);
+      this.addEventListener(type, entry.call);
+    }
+  }
+}
+
+function isCapture(options: boolean | PortListenerOptions | undefined): boolean {
+  return typeof options === "object" ? options.capture === true : options === true;
+}

@@ -1,0 +1,42 @@
+/** What the tests of ports share: both ends in one thread, and bounded waits. */
+
+import { assert } from "@std/assert";
+import { codeOf } from "./fixture.ts";
+import { Port, type PortCreateOptions } from "./port.ts";
+
+// deno-lint-ignore no-explicit-any
+export function ports(options: PortCreateOptions<any, any> = {}): [Port<any>, Port<any>] {
+  const here = Port.create(options);
+  return [here, Port.attach(here.memory, { ...options, side: "b" })];
+}
+
+/** Lets the event loop turn until something is true, a few seconds at most. */
+export async function until(condition: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 1000 && !condition(); turn++) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert(condition());
+}
+
+/** A promise that keeps no process alive, with a timer that does, for some seconds. */
+export async function held<T>(promise: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => {}, 5000);
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Fills the ring from a port, and returns how many messages that took. */
+export function fill(port: Port<unknown>): number {
+  let count = 0;
+  while (port.tryWrite("fill")) count++;
+  return count;
+}
+
+/** What comes of a promise: "sent", a code, or what it says otherwise. */
+export async function fate(promise: Promise<void>): Promise<string> {
+  const code = await codeOf(promise);
+  return code === "no error" ? "sent" : code;
+}

@@ -1,0 +1,51 @@
+/**
+ * What is posted to another thread so that it makes its end of a port. See `spec/port.md`.
+ *
+ * @module
+ */
+
+import type { Segment } from "./segment.ts";
+import type { Memory } from "./segment.ts";
+
+/**
+ * A plain object from which another thread makes its end of a port, by `Port.from`.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortHandoff } from "@millrace/millrace";
+ *
+ * const handoff: PortHandoff & { name: string } = Port.create().handoff({ name: "log" });
+ * console.log(Port.isHandoff(structuredClone(handoff)), handoff.endpoint); // true 1
+ * ```
+ */
+export interface PortHandoff {
+  /** Says what this is. */
+  readonly millrace: "port";
+  /** The memory of the port. */
+  readonly memory: Memory;
+  /** Index of the endpoint that is handed over. */
+  readonly endpoint: number;
+}
+
+/** Makes a handoff, with what the caller adds to it. */
+export function makeHandoff<Extra extends object>(
+  segment: Segment,
+  endpoint: number,
+  extra: Extra | undefined,
+): PortHandoff & Extra {
+  if (!segment.shared) throw new TypeError("Cannot hand port over: its memory is not shared");
+  const handoff: PortHandoff = { millrace: "port", memory: segment.memory, endpoint };
+  for (const name of Object.keys(handoff)) {
+    if (extra === undefined || !Object.hasOwn(extra, name)) continue;
+    throw new TypeError(`Cannot hand port over: ${name} is a property of every handoff`);
+  }
+  return { ...extra as Extra, ...handoff };
+}
+
+/** Whether a value is a handoff, as far as can be seen without attaching. */
+export function isHandoff(value: unknown): value is PortHandoff {
+  if (typeof value !== "object" || value === null) return false;
+  const { millrace, memory, endpoint } = value as Partial<PortHandoff>;
+  return millrace === "port" && typeof memory === "object" && memory !== null &&
+    Number.isInteger(endpoint);
+}

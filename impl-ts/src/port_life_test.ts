@@ -1,0 +1,67 @@
+import { assertEquals } from "@std/assert";
+
+/** Runs a program of its own, with a port and its peer; returns what it says in its time. */
+async function run(program: string): Promise<string> {
+  const mod = new URL("./mod.ts", import.meta.url).href;
+  const source = `
+    import { Port } from ${JSON.stringify(mod)};
+    const port = Port.create(), peer = Port.attach(port.memory);
+    const say = (word) => console.log(word);
+    globalThis.addEventListener("unload", () => say("ended"));
+    // Whatever happens. In a process of its own, so that no worker outlives it.
+    const bound = setTimeout(() => { say("bounded"); Deno.exit(); }, 500);
+    Deno.unrefTimer(bound);
+    ${program}
+  `;
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["eval", "--no-lock", "--cached-only", source],
+    env: { NO_COLOR: "1" },
+    stdout: "piped",
+    stderr: "inherit",
+  });
+  const { stdout } = await command.output();
+  return new TextDecoder().decode(stdout).trim().split("\n").join(" ");
+}
+
+Deno.test("a port lets its process end, unless it is listened to", async () => {
+  const programs: [string, string][] = [
+    ["", "ended"],
+    ["port.onclose = () => say('close'); port.closed.then(say);", "ended"],
+    ["port.onmessage = () => {};", "bounded ended"],
+    ["port.onmessage = () => {}; port.onmessage = null;", "ended"],
+    ["port.onmessage = () => {}; setTimeout(() => port.unref(), 20);", "ended"],
+    ["port.unref(); port.onmessage = () => {};", "ended"],
+    ["port.onmessage = () => {}; port.unref(); setTimeout(() => port.ref(), 20);", "bounded ended"],
+    ["port.onmessage = () => {}; port.unref(); port.readAsync();", "bounded ended"],
+    ["port.unref(); port.onmessage = () => {}; port.ref();", "bounded ended"],
+    ["port.onclose = () => {}; port.onmessage = () => {};", "bounded ended"],
+    // A flood, each message behind the last.
+    ["port.onmessage = () => peer.write(0); peer.write(0); port.unref();", "ended"],
+    [
+      "port.onmessage = () => peer.write(0); peer.write(0); port.unref();" +
+      "setTimeout(() => port.ref(), 20);",
+      "bounded ended",
+    ],
+    // Listened to while what is left is looked at, of a peer that has gone.
+    [
+      "peer.write('got'); peer.close(); port.onclose = () => say('close');" +
+      "setTimeout(() => port.onmessage = ({ data }) => say(data), 20);",
+      "got close ended",
+    ],
+    ["port.onmessage = () => {}; setTimeout(() => port.close(), 20);", "ended"],
+    ["port.onmessage = ({ data }) => say(data); peer.write('got'); peer.end();", "got ended"],
+    // A message that is there comes to a port without a hold while something else has one.
+    [
+      "port.unref(); port.onmessage = ({ data }) => say(data); peer.write('got');" +
+      "setTimeout(() => {}, 50);",
+      "got ended",
+    ],
+    // What is posted keeps the process until it is in the ring.
+    [
+      "while (port.tryWrite('x'.repeat(1000))); port.postMessage(1).then(() => say('sent'));" +
+      "setTimeout(() => { while (peer.tryRead() !== undefined); }, 50);",
+      "sent ended",
+    ],
+  ];
+  for (const [program, said] of programs) assertEquals(await run(program), said, program);
+});

@@ -1,0 +1,123 @@
+/**
+ * What a port is made of and how it works: options and geometry. See `spec/port.md`.
+ *
+ * @module
+ */
+
+import type { Codec, CodecName } from "./codec.ts";
+import { SegmentError } from "./error.ts";
+import { findRing, type ReaderOptions, requireReaderOptions } from "./pipe.ts";
+import { requireWriterOptions, type WriterOptions } from "./pipe.ts";
+import { type DeliveryOptions, requireDeliveryOptions } from "./port_delivery.ts";
+import { type PostingOptions, requirePostingOptions } from "./port_outbox.ts";
+import { type AttachOptions, type Memory, type Segment, sharedMemory } from "./segment.ts";
+import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
+import { requireSpin } from "./wait_spinner.ts";
+
+/** Which end of a port: `a` is endpoint 0, `b` is endpoint 1. */
+export type Side = "a" | "b";
+
+/** How a port works, on either side. */
+export interface PortOptions<In = unknown, Out = never>
+  extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions<Out>, DeliveryOptions {
+  /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
+  readonly codec?: CodecName | Codec<In, Out> | undefined;
+  /** Which end this is. `create` takes `a` by default, `attach` takes `b`. */
+  readonly side?: Side | undefined;
+  /** Most messages kept in the inbox while a write waits for room; 0 for none. Default 1,024. */
+  readonly inboxCount?: number | undefined;
+  /** Most bytes kept there. Default 16 MiB. */
+  readonly inboxSize?: number | undefined;
+}
+
+/** Which end to attach to. */
+export interface PortAttachOptions<In = unknown, Out = never> extends PortOptions<In, Out> {
+  /** Index of the endpoint, in place of `side`: client `i` of a hub is endpoint `i + 1`. */
+  readonly endpoint?: number | undefined;
+}
+
+/** How to make a port. */
+export interface PortCreateOptions<In = unknown, Out = never>
+  extends PortOptions<In, Out>, AttachOptions {
+  /**
+   * Blank memory, which the other side may create a port on at the same time with the same
+   * capacity and start. By default fresh shared memory.
+   */
+  readonly memory?: Memory | undefined;
+  /** Bytes of each ring, or of the rings from a to b and from b to a. Default 262,144. */
+  readonly capacity?: number | readonly [number, number] | undefined;
+  /** The position at which the cursors begin; for tests. */
+  readonly start?: number | undefined;
+}
+
+const DEFAULT_CAPACITY = 256 * 1024;
+
+/**
+ * The geometry of a port: two endpoints, a ring each way. [port.layout]
+ *
+ * @example
+ * ```ts
+ * import { portGeometry, segmentSize } from "@millrace/millrace";
+ *
+ * segmentSize(portGeometry({ capacity: [256, 1024] })); // 2816
+ * ```
+ */
+export function portGeometry(options: PortCreateOptions = {}): Geometry {
+  const { capacity = DEFAULT_CAPACITY, start = 0 } = options;
+  const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
+  return {
+    endpoints: 2,
+    channels: [
+      { writer: 0, reader: 1, capacity: there, start },
+      { writer: 1, reader: 0, capacity: back, start },
+    ],
+  };
+}
+
+/**
+ * Makes shared memory of the size that a port takes, blank: either side may `create` on it.
+ *
+ * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
+ *
+ * @example
+ * ```ts
+ * import { Port, portMemory } from "@millrace/millrace";
+ *
+ * const memory = portMemory();
+ * using b = Port.create({ memory, side: "b" }); // usually in another thread
+ * using a = Port.create({ memory });
+ * ```
+ */
+export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
+  return sharedMemory(segmentSize(portGeometry(options)));
+}
+
+/** The endpoint to attach to. */
+export function endpointOf({ side, endpoint }: PortAttachOptions): number {
+  if (endpoint === undefined) return side === "a" ? 0 : 1;
+  if (side === undefined) return endpoint;
+  throw new TypeError("Cannot attach port: side and endpoint are both given");
+}
+
+/** Throws for what a port cannot work with. */
+export function requirePortOptions(options: PortOptions): void {
+  const { side, spin, inboxCount = 0, inboxSize = 0 } = options;
+  requireInteger("inboxCount", inboxCount, 0, Number.MAX_SAFE_INTEGER);
+  requireInteger("inboxSize", inboxSize, 0, Number.MAX_SAFE_INTEGER);
+  if (side !== undefined && side !== "a" && side !== "b") {
+    throw new TypeError(`side must be "a" or "b": ${side}`);
+  }
+  requireSpin(spin);
+  requireWriterOptions(options);
+  requireReaderOptions(options);
+  requirePostingOptions(options);
+  requireDeliveryOptions(options);
+}
+
+/** The rings on which an endpoint writes and reads. [port.find] [port.find_none] */
+export function findRings(segment: Segment, index: number): [Channel, Channel] {
+  const outgoing = findRing(segment, undefined, (channel) => channel.writer === index);
+  const incoming = findRing(segment, undefined, (channel) => channel.reader === index);
+  if (outgoing.reader === incoming.writer) return [outgoing, incoming];
+  throw new SegmentError("segment.channel", "Cannot attach port: its rings have different peers");
+}

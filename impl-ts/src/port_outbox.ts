@@ -1,0 +1,332 @@
+/**
+ * What is posted on a port: messages that go out together at the end of the job, in the background
+ * where there is no room. See `spec/port.md`.
+ *
+ * @module
+ */
+
+import type { Encoded } from "./codec.ts";
+import { OverflowError } from "./error.ts";
+import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
+import { Deadline, type Outlet, type Posts, RUN_COUNT, RUN_SIZE } from "./pipe_outlet.ts";
+import { requireInteger } from "./segment_geometry.ts";
+
+/** How messages are posted. */
+export interface PostingOptions<Out = never> {
+  /**
+   * Most messages that are posted and not in the ring yet, from 1; one of which a part is there
+   * does not count. Default 1,024.
+   */
+  readonly queueLimit?: number | undefined;
+  /**
+   * What becomes of a message that is posted when so many are. Default `wait`.
+   *
+   * - `wait`: it is taken all the same; whoever awaits the promises does not get so far.
+   * - `reject`: its promise rejects with an `OverflowError`.
+   * - `drop-oldest`: it is taken, and the oldest one dropped, whose promise rejects with an
+   *   `OverflowError`.
+   */
+  readonly overflow?: "wait" | "reject" | "drop-oldest" | undefined;
+  /** Is told each value that `drop-oldest` drops, at the end of the job. */
+  readonly onOverflow?: ((value: Out) => void) | undefined;
+}
+
+/** How one message is posted. */
+export interface PostOptions {
+  /** Takes the message back while it is not in the ring: the promise rejects with the reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const DEFAULT_QUEUE_LIMIT = 1024;
+/** Settled posts at the front of a group that are kept, rather than move the others. */
+const KEEP_COUNT = 1024;
+
+/** One message. Its promise is settled once. */
+interface Post {
+  /** A JSON text, or the payload. */
+  readonly payload: string | Encoded;
+  readonly value: unknown;
+  readonly promise: Promise<void>;
+  settled: boolean;
+  /** Settles the promise, and lets go of the signal. */
+  settle(error?: { readonly reason: unknown }): void;
+}
+
+/** Messages that are written in one turn. */
+interface Group {
+  posts: Post[];
+  /** The first one that may not be settled. */
+  next: number;
+  /** The outlet's count behind the request for the turn. */
+  readonly asked: number;
+}
+
+/** Throws for what an outbox cannot work with. */
+export function requirePostingOptions(options: PostingOptions): void {
+  const { queueLimit = DEFAULT_QUEUE_LIMIT, overflow = "wait" } = options;
+  requireInteger("queueLimit", queueLimit, 1, Number.MAX_SAFE_INTEGER);
+  if (overflow === "wait" || overflow === "reject" || overflow === "drop-oldest") return;
+  throw new TypeError(`overflow must be "wait", "reject" or "drop-oldest": ${overflow}`);
+}
+
+/** The messages posted on one port. */
+export class Outbox implements Posts {
+  readonly #outlet: Outlet;
+  readonly #limit: number;
+  readonly #overflow: PostingOptions["overflow"];
+  readonly #onOverflow: PostingOptions["onOverflow"];
+  /** The most that is sure to fit one frame as a batch, in UTF-16 units. [frame.batch_whole] */
+  readonly #runSize: number;
+  /** In the order of their turns. */
+  readonly #groups: Group[] = [];
+  /** The one that has the turn. */
+  #active: Group | undefined;
+  /** What the encoder holds: taken out of the active group, in the ring in part at most. */
+  #run: Post[] = [];
+  /** Whether one of the run is settled, so that the encoder no longer holds what is left. */
+  #isStale = false;
+  /** Posts that are not settled. */
+  #count = 0;
+
+  /** Makes an outbox that is empty. */
+  constructor(outlet: Outlet, options: PostingOptions) {
+    this.#outlet = outlet;
+    this.#limit = options.queueLimit ?? DEFAULT_QUEUE_LIMIT;
+    this.#overflow = options.overflow;
+    this.#onOverflow = options.onOverflow;
+    // One UTF-16 unit takes at most three bytes.
+    this.#runSize = Math.min(RUN_SIZE, Math.floor(outlet.sender.largestFrame / 3));
+    outlet.posts = this;
+  }
+
+  /**
+   * Posts one value. The promise settles when the message is in the ring, or will not come there;
+   * nobody has to listen to it.
+   *
+   * @throws {TypeError} if the value cannot be encoded, or a claim is open.
+   */
+  post(value: unknown, { signal }: PostOptions = {}): Promise<void> {
+    const payload = this.#encode(value);
+    this.#outlet.requireNoClaim();
+    try {
+      signal?.throwIfAborted();
+      this.#outlet.check();
+      this.#makeRoom();
+    } catch (error) {
+      return handled(Promise.reject(error));
+    }
+    const post = this.#makePost(payload, value, signal);
+    const last = this.#groups.at(-1);
+    // Behind an asynchronous write that was called meanwhile.
+    if (last !== undefined && last.asked === this.#outlet.asked) last.posts.push(post);
+    else this.#send([post]);
+    return post.promise;
+  }
+
+  flush(wait?: () => void): void {
+    const group = this.#active;
+    if (group === undefined) return;
+    while (!this.#advance(group)) {
+      if (wait === undefined) return;
+      wait();
+    }
+    this.#finish(group);
+  }
+
+  /** Before a close: writes what there is room for. */
+  flushLast(): void {
+    try {
+      this.flush();
+    } catch {
+      // The promises say what it is.
+    }
+  }
+
+  /** Writes a group in its turn, and in the background where there is no room. */
+  async #send(posts: Post[]): Promise<void> {
+    const { turns } = this.#outlet;
+    const group: Group = { posts, next: 0, asked: ++this.#outlet.asked };
+    this.#groups.push(group);
+    if (turns.tryTake()) {
+      this.#active = group;
+      await undefined; // the rest of the job may post more, and it all becomes visible at once
+    } else {
+      await turns.take(Infinity, undefined);
+      this.#active = group;
+    }
+    const deadline = new Deadline(undefined);
+    try {
+      while (this.#active === group && !this.#advance(group)) {
+        await this.#outlet.waitRoomAsync(deadline, undefined);
+      }
+    } catch (reason) {
+      if (this.#active !== group) return;
+      for (const post of this.#run) post.settle({ reason });
+      for (let post; (post = peek(group)) !== undefined;) post.settle({ reason });
+      this.#run = [];
+      this.#isStale = false;
+    }
+    // Unless a blocking call, or an end, has done it.
+    if (this.#active === group) this.#finish(group);
+  }
+
+  #finish(group: Group): void {
+    this.#groups.splice(this.#groups.indexOf(group), 1);
+    this.#active = undefined;
+    this.#outlet.turns.give();
+  }
+
+  /** Places and publishes what there is room for; true when nothing is left. */
+  #advance(group: Group): boolean {
+    const { sender } = this.#outlet;
+    this.#outlet.checkAccepted();
+    for (;;) {
+      if (this.#isStale) {
+        sender.owe();
+        this.#run = this.#run.filter((post) => !post.settled);
+        this.#isStale = false;
+        if (this.#run.length > 0) this.#start();
+      }
+      if (this.#run.length === 0) {
+        this.#run = this.#takeRun(group);
+        if (this.#run.length > 0) this.#start();
+      }
+      const done = this.#run.length === 0;
+      if (done || !sender.advance()) {
+        if (!done) sender.encoder.detach();
+        sender.ring.publish();
+        return done;
+      }
+      // Published before anybody can look.
+      for (const post of this.#run) post.settle();
+      this.#run = [];
+    }
+  }
+
+  /** Takes the next message out of a group, or as many JSON texts as make a batch. */
+  #takeRun(group: Group): Post[] {
+    const run: Post[] = [];
+    let size = 1;
+    for (let post; (post = peek(group)) !== undefined; group.next++) {
+      size += typeof post.payload === "string" ? post.payload.length + 1 : Infinity;
+      if (run.length > 0 && (run.length === RUN_COUNT || size > this.#runSize)) break;
+      run.push(post);
+    }
+    return run;
+  }
+
+  /** Gives the run to the encoder. */
+  #start(): void {
+    const { encoder } = this.#outlet.sender;
+    const { payload } = this.#run[0]!;
+    if (typeof payload !== "string") encoder.restore(payload);
+    else if (this.#run.length === 1) encodeText(encoder, payload, CODEC_JSON);
+    else {
+      const texts = this.#run.map((post) => post.payload);
+      encodeText(encoder, `[${texts.join(",")}]`, CODEC_JSON_BATCH); // [codec.batch]
+    }
+    this.#outlet.sender.start(FRAME_KIND_DATA, 0);
+  }
+
+  /** A copy of the value as it is now: a JSON text, from which batches are made, or the payload. */
+  #encode(value: unknown): string | Encoded {
+    const { codec, sender: { encoder } } = this.#outlet;
+    if (codec === "json" && !(value instanceof Uint8Array)) {
+      const text = JSON.stringify(value);
+      if (text !== undefined) return text;
+    }
+    const active = encoder.save();
+    try {
+      encoder.encode(value, codec);
+      const encoded = encoder.save();
+      return { ...encoded, source: encoded.source.slice(0, encoded.size) };
+    } finally {
+      encoder.restore(active);
+    }
+  }
+
+  #makePost(payload: Post["payload"], value: unknown, signal: AbortSignal | undefined): Post {
+    let resolve!: () => void;
+    let reject!: (reason: unknown) => void;
+    const promise = new Promise<void>((...both) => [resolve, reject] = both);
+    const abort = () => this.#takeBack(post, signal!.reason);
+    const post: Post = {
+      payload,
+      promise,
+      value: this.#onOverflow && value,
+      settled: false,
+      settle: (error) => {
+        post.settled = true;
+        this.#count--;
+        signal?.removeEventListener("abort", abort);
+        if (error === undefined) return resolve();
+        handled(promise);
+        reject(error.reason);
+      },
+    };
+    this.#count++;
+    signal?.addEventListener("abort", abort);
+    return post;
+  }
+
+  /** Settles a message that is not in the ring. */
+  #takeBack(post: Post, reason: unknown): void {
+    post.settle({ reason });
+    if (!this.#run.includes(post)) return;
+    this.#isStale = true;
+    this.#outlet.link.endpoint.rouse(); // what comes behind it may have room
+  }
+
+  /** Sees to it that one more can be posted, as `overflow` says. */
+  #makeRoom(): void {
+    const overflow = this.#overflow ?? "wait";
+    if (overflow === "wait" || !this.#isFull()) return;
+    this.flush();
+    if (!this.#isFull()) return;
+    if (overflow === "reject") {
+      throw new OverflowError(`Cannot post: ${this.#limit} messages wait for room`);
+    }
+    const oldest = this.#oldest();
+    this.#takeBack(oldest, new OverflowError("Cannot send: dropped for a newer message"));
+    const told = this.#onOverflow;
+    if (told !== undefined) queueMicrotask(() => told(oldest.value as never));
+  }
+
+  #isFull(): boolean {
+    return this.#count - (this.#outlet.sender.begun ? this.#run.length : 0) >= this.#limit;
+  }
+
+  /** The oldest message of which nothing is in the ring. */
+  #oldest(): Post {
+    if (!this.#outlet.sender.begun) {
+      for (const post of this.#run) if (!post.settled) return post;
+    }
+    for (const group of this.#groups) {
+      const post = peek(group);
+      if (post !== undefined) return post;
+    }
+    throw new Error("Assertion failed: what is full has an oldest");
+  }
+}
+
+/** The first message of a group that is not settled. */
+function peek(group: Group): Post | undefined {
+  while (group.posts[group.next]?.settled) group.next++;
+  if (group.next > KEEP_COUNT && group.next * 2 > group.posts.length) {
+    group.posts.splice(0, group.next);
+    group.next = 0;
+  }
+  return group.posts[group.next];
+}
+
+/** Encodes a text that is JSON already. */
+function encodeText(encoder: Outlet["sender"]["encoder"], text: string, codec: number): void {
+  encoder.encode(text, "text");
+  encoder.codec = codec;
+}
+
+/** A promise whose rejection nobody has to handle: the close event says it too. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
