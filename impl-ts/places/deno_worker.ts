@@ -3,8 +3,13 @@
  *
  * @module
  */
+import type { WorkerPart } from "./stage.ts";
 import { playWorker } from "./web_stage.ts";
 
 const name = new URL(import.meta.url).search.slice(1);
-const { default: part } = await import(`./${name}/worker.ts`);
-playWorker(part);
+playWorker(load());
+
+async function load(): Promise<WorkerPart<unknown>> {
+  const { default: part } = await import(`./${name}/worker.ts`);
+  return part;
+}

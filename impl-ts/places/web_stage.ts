@@ -30,13 +30,16 @@ export async function playMain(
   }
 }
 
-/** Plays the worker's part in the worker that imports this. */
-export function playWorker<Given>(part: WorkerPart<Given>): void {
+/**
+ * Plays the worker's part in the worker that imports this. It listens at once, while the part may
+ * still be on its way: a worker of Deno loses what comes before it listens.
+ */
+export function playWorker<Given>(part: WorkerPart<Given> | Promise<WorkerPart<Given>>): void {
   const scope = globalThis as unknown as WorkerScope;
   scope.onmessage = async ({ data }) => {
     scope.onmessage = null;
     try {
-      scope.postMessage({ value: await part(data) });
+      scope.postMessage({ value: await (await part)(data) });
     } catch (error) {
       scope.postMessage({ error: textOf(error) });
     }
