@@ -1,4 +1,4 @@
-//! Builds the Zig implementation: `zig build` installs `zig-out/bin/millrace.wasm`, and
+//! Builds the Zig implementation: `zig build` installs `zig-out/bin/millrace*.wasm`, and
 //! `zig build test` runs the tests. As a package it offers the module "millrace", `wasmTarget` and
 //! `addWasmWorker`.
 
@@ -13,18 +13,30 @@ pub fn build(b: *std.Build) void {
         .root_source_file = b.path("impl-zig/src/root.zig"),
     });
 
-    const wasm = addWasmWorker(b, .{
-        .name = "millrace",
-        .root_source_file = b.path("impl-zig/src/wasm.zig"),
-        .optimize = b.option(
-            std.builtin.OptimizeMode,
-            "wasm-optimize",
-            "How millrace.wasm is optimized (default: small)",
-        ) orelse .small,
-    });
-    const install_wasm = b.addInstallArtifact(wasm, .{});
-    b.getInstallStep().dependOn(&install_wasm.step);
-    b.step("wasm", "Build zig-out/bin/millrace.wasm").dependOn(&install_wasm.step);
+    const wasm_optimize = b.option(
+        std.builtin.OptimizeMode,
+        "wasm-optimize",
+        "How millrace.wasm and millrace_mailbox.wasm are optimized (default: small)",
+    ) orelse .small;
+    const wasm_step = b.step("wasm", "Build zig-out/bin/millrace.wasm and millrace_mailbox.wasm");
+    for ([_]WasmWorker{
+        .{
+            .name = "millrace",
+            .root_source_file = b.path("impl-zig/src/wasm.zig"),
+            .optimize = wasm_optimize,
+        },
+        .{
+            .name = "millrace_mailbox",
+            .root_source_file = b.path("impl-zig/src/wasm_mailbox.zig"),
+            .optimize = wasm_optimize,
+            // Behind the data of the other, so that both can have one memory.
+            .global_base = 320 * 1024,
+        },
+    }) |options| {
+        const install = b.addInstallArtifact(addWasmWorker(b, options), .{});
+        b.getInstallStep().dependOn(&install.step);
+        wasm_step.dependOn(&install.step);
+    }
 
     const imports: []const std.Build.Module.Import = &.{.{ .name = "millrace", .module = module }};
     const demo = addWasmWorker(b, .{
@@ -41,6 +53,17 @@ pub fn build(b: *std.Build) void {
     });
     b.step("interop", "Build the worker that meets the other implementation")
         .dependOn(&b.addInstallArtifact(interop, .{}).step);
+    const file_peer = b.addExecutable(.{
+        .name = "file_peer",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("conformance/interop/file_peer.zig"),
+            .target = target,
+            .optimize = .safe,
+            .imports = imports,
+        }),
+    });
+    b.step("file-peer", "Build the process that meets the other implementation in a file")
+        .dependOn(&b.addInstallArtifact(file_peer, .{}).step);
     const static = addWasmWorker(b, .{
         .name = "static_worker",
         .root_source_file = b.path("conformance/static/worker.zig"),
@@ -80,6 +103,24 @@ pub fn build(b: *std.Build) void {
     run_tests.stdio = .inherit;
     test_step.dependOn(&run_tests.step);
 
+    // As a command for any WASI runtime: what needs no threads, which WASI does not have.
+    const wasi_tests = b.addTest(.{
+        .name = "millrace_wasi",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/src/root.zig"),
+            .target = b.resolveTargetQuery(.{ .cpu_arch = .wasm32, .os_tag = .wasi }),
+            .optimize = .safe,
+            .strip = true,
+        }),
+        .filters = &.{
+            "codec.test",       "frame_test",   "ring_test",
+            "pipe_answer_test", "mailbox_test", "mailbox_close_test",
+        },
+    });
+    wasi_tests.root_module.addOptions("test_options", test_options);
+    b.step("wasi", "Build zig-out/bin/millrace_wasi.wasm, tests for a WASI runtime")
+        .dependOn(&b.addInstallArtifact(wasi_tests, .{}).step);
+
     const bench = b.addExecutable(.{
         .name = "millrace-bench",
         .root_module = b.createModule(.{
@@ -117,6 +158,8 @@ pub const WasmWorker = struct {
     memory_size: u64 = 64 * wasm_page,
     memory_size_max: u64 = 16_384 * wasm_page,
     stack_size: u64 = 256 * 1024,
+    /// Where the module's data begin; behind the stack if null.
+    global_base: ?u64 = null,
 };
 
 const wasm_page = 64 * 1024;
@@ -141,5 +184,6 @@ pub fn addWasmWorker(b: *std.Build, options: WasmWorker) *std.Build.Step.Compile
     worker.initial_memory = options.memory_size;
     worker.max_memory = options.memory_size_max;
     worker.stack_size = options.stack_size;
+    worker.global_base = options.global_base;
     return worker;
 }

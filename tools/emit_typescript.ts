@@ -1,4 +1,4 @@
-/** Prints a layout as `impl-ts/src/layout.ts`. @module */
+/** Prints a layout as `impl-ts/src/layout.ts`, and its reasons for `impl-zig/wasm.ts`. @module */
 import type { Layout } from "./layout.ts";
 import { constantGroups } from "./layout_constants.ts";
 import { numeral, wrap } from "./emit_text.ts";
@@ -19,6 +19,21 @@ export function emitTypeScript(layout: Layout): string {
       ]),
     ]),
     ...reasons(layout),
+    "",
+  ].join("\n");
+}
+
+/** The names alone, for the host of a module that answers with the numbers. */
+export function emitReasonNames(layout: Layout): string {
+  return [
+    "// Generated from spec/layout.json by tools/generate.ts; do not edit.",
+    "",
+    ...doc("What the statuses of `millrace.wasm` below 0 mean.\n\n@module"),
+    "",
+    ...doc("The name of every reason code, by its number."),
+    "export const REASON_NAMES: Readonly<Record<number, string>> = Object.freeze({",
+    ...layout.reasons.map((reason) => `  ${reason.value}: "${reason.name}",`),
+    "});",
     "",
   ].join("\n");
 }

@@ -9,7 +9,7 @@
  * @module
  */
 import { readClauses } from "./clauses.ts";
-import { emitTypeScript } from "./emit_typescript.ts";
+import { emitReasonNames, emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
 import { fillTables } from "./emit_tables.ts";
 import { readLayout } from "./layout.ts";
@@ -26,6 +26,7 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
   const files: GeneratedFile[] = [
     { path: "impl-ts/src/layout.ts", text: emitTypeScript(layout) },
     { path: "impl-zig/src/layout.zig", text: emitZig(layout) },
+    { path: "impl-zig/wasm_reasons.ts", text: emitReasonNames(layout) },
   ];
   const chapters: string[] = [];
   for await (const entry of Deno.readDir(`${root}/spec`)) {

@@ -274,7 +274,12 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
     await Deno.writeTextFile(`${root}/spec/layout.json`, JSON.stringify(example()));
     const chapter = "<!-- generated: limits ring -->\n<!-- /generated -->\n";
     await Deno.writeTextFile(`${root}/spec/ring.md`, chapter);
-    const paths = ["impl-ts/src/layout.ts", "impl-zig/src/layout.zig", "spec/ring.md"];
+    const paths = [
+      "impl-ts/src/layout.ts",
+      "impl-zig/src/layout.zig",
+      "impl-zig/wasm_reasons.ts",
+      "spec/ring.md",
+    ];
     const stale = async () => (await findStale(root, await generate(root))).map((f) => f.path);
     assertEquals(await stale(), paths);
     assertEquals(await main(["--check"], root), 1);

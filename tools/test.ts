@@ -10,7 +10,7 @@
 import { endOnSignals, run } from "./run.ts";
 import { judge, requiresAll, summaryLine, type Verdict } from "./test_counts.ts";
 
-/** Tests that one command runs. */
+/** Tests that one command runs; parts of one name run together. */
 interface Part {
   name: string;
   runner: "deno" | "zig";
@@ -30,6 +30,8 @@ const PARTS: Part[] = [
   { name: "node", runner: "deno", command: [...DENO_TEST, NODE] },
   { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER] },
   { name: "zig", runner: "zig", command: ["zig", "build", "test", "--summary", "all"] },
+  // The WebAssembly that comes from it, in JavaScript hosts and in wasmtime.
+  { name: "zig", runner: "deno", command: [...DENO_TEST, "impl-zig"] },
   { name: "kit", runner: "deno", command: [...DENO_TEST, "conformance"] },
   { name: "demo", runner: "deno", command: [...DENO_TEST, "bench"] },
 ];
@@ -60,7 +62,7 @@ function format(rows: Row[]): string {
 async function main(names: string[], root: string): Promise<number> {
   const unknown = names.filter((name) => !PARTS.some((part) => part.name === name));
   if (unknown.length > 0) {
-    const known = PARTS.map((part) => part.name).join(", ");
+    const known = [...new Set(PARTS.map((part) => part.name))].join(", ");
     console.error(`Unknown part: ${unknown.join(", ")}. The parts are ${known}.`);
     return 2;
   }

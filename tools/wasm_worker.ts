@@ -1,5 +1,6 @@
 /**
- * Builds the Zig programs that run in workers of the demo and of the conformance tests.
+ * Builds WebAssembly: what runs in workers of the demo and of the conformance tests, and the
+ * modules that are the product.
  *
  * @module
  */
@@ -17,10 +18,17 @@ const TIMEOUT_MS = 10 * 60_000;
  * @throws {Error} with the compiler's output if the build fails
  */
 export async function buildWasmWorker(step: string): Promise<WebAssembly.Module> {
+  return new WebAssembly.Module(await buildWasm(step, `${step}_worker`));
+}
+
+/**
+ * Runs a step of build.zig and returns the bytes of a module that it installs, `NAME.wasm`.
+ *
+ * @throws {Error} with the compiler's output if the build fails
+ */
+export async function buildWasm(step: string, name: string): Promise<Uint8Array<ArrayBuffer>> {
   const options = { cwd: fileURLToPath(ROOT), timeoutMs: TIMEOUT_MS, echo: false };
   const { code, output } = await run(["zig", "build", step], options);
   if (code !== 0) throw new Error(`zig build ${step} failed:\n${output}`);
-  return new WebAssembly.Module(
-    await Deno.readFile(new URL(`zig-out/bin/${step}_worker.wasm`, ROOT)),
-  );
+  return await Deno.readFile(new URL(`zig-out/bin/${name}.wasm`, ROOT));
 }

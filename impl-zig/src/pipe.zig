@@ -9,10 +9,15 @@ const std = @import("std");
 const layout = @import("layout.zig");
 const wait = @import("wait.zig");
 const frame = @import("frame.zig");
-const Bytes = @import("ring.zig").Bytes;
+const ring_file = @import("ring.zig");
+const segment_file = @import("segment.zig");
+const Bytes = ring_file.Bytes;
 const Endpoint = wait.Endpoint;
 const Peer = wait.Peer;
-const Segment = @import("segment.zig").Segment;
+const Segment = segment_file.Segment;
+const State = segment_file.State;
+const hot = ring_file.hot;
+const reasonOf = @import("reason.zig").reasonOf;
 
 pub const Writer = @import("pipe_writer.zig").Writer;
 pub const Send = @import("pipe_writer.zig").Send;
@@ -110,23 +115,24 @@ pub fn find(
     segment: *const Segment,
     index: u32,
     named: ?u32,
-    comptime end: enum { writer, reader },
+    end: enum { writer, reader },
 ) error{ SegmentEndpoint, SegmentChannel }!u32 {
     try segment.checkVacant(index);
     for (segment.channels, 0..) |channel, channel_index| {
         if (named) |wanted| if (wanted != channel_index) continue;
         if (channel.kind != .ring) continue;
-        if (@field(channel, @tagName(end)) == index) return @intCast(channel_index);
+        const found = if (end == .writer) channel.writer else channel.reader;
+        if (found == index) return @intCast(channel_index);
     }
     return error.SegmentChannel;
 }
 
 /// Refuses a call where the own endpoint's state is final.
-pub inline fn checkOwn(endpoint: *Endpoint) error{ PipeClosed, PipeFailed }!void {
+pub fn checkOwn(endpoint: *Endpoint) callconv(hot) error{ PipeClosed, PipeFailed }!void {
     const state = endpoint.marked();
     if (state == .attached) return;
     if (state == .closed) return error.PipeClosed;
-    endpoint.behind = state.reason();
+    blame(endpoint, state);
     return error.PipeFailed;
 }
 
@@ -138,10 +144,24 @@ pub fn checkPeer(endpoint: *Endpoint, peer: *Peer) error{ PeerClosed, PeerFailed
         .closed => return error.PeerClosed,
         .failed, .invalid => {
             // [segment.state_invalid]
-            endpoint.behind = if (state == .invalid) .segment_state else state.reason();
+            blame(endpoint, state);
+            if (state == .invalid) endpoint.behind = .segment_state;
             return error.PeerFailed;
         },
     }
+}
+
+/// [pipe.failed_reason]
+noinline fn blame(endpoint: *Endpoint, state: State) void {
+    endpoint.behind = state.reason();
+}
+
+/// Marks the peer failed for a fault in one of its words or frames [ring.fault]; returns the reason
+/// to keep.
+pub noinline fn fault(endpoint: *Endpoint, peer: *Peer, err: anyerror) layout.Reason {
+    const why = reasonOf(err).?;
+    peer.fail(endpoint, why);
+    return why;
 }
 
 test {

@@ -4,6 +4,7 @@
 //! before the last byte of it was copied or the caller released it.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_file = @import("segment.zig");
@@ -12,7 +13,6 @@ const frame = @import("frame.zig");
 const ring_file = @import("ring.zig");
 const pipe = @import("pipe.zig");
 const hot = ring_file.hot;
-const reasonOf = @import("reason.zig").reasonOf;
 const assert = std.debug.assert;
 const Bytes = ring_file.Bytes;
 const Deadline = host_file.Deadline;
@@ -77,9 +77,12 @@ pub const Reader = struct {
     ///
     /// Asserts that, and that no frame is lent.
     pub fn read(reader: *Reader, storage: []u8, timeout: Timeout) ReadError!?Message {
-        var loaded = false;
-        if (try reader.readNow(storage, .drop, &loaded)) |message| return message;
-        return reader.readSlow(Copying{ .storage = storage }, timeout);
+        var patience: Patience = .init(timeout);
+        while (true) {
+            const found = try reader.readNow(storage, .drop, &patience.loaded);
+            if (found) |message| return message;
+            if (!try reader.awaitFrame(&patience)) return null;
+        }
     }
 
     /// Reads the next message if it is there: `read` without waiting.
@@ -94,9 +97,12 @@ pub const Reader = struct {
     ///
     /// Asserts that no frame is lent and that `read` is not in the middle of a message.
     pub fn peek(reader: *Reader, timeout: Timeout) ReadError!?Lent {
-        var loaded = false;
-        if (try reader.peekNow(&loaded)) |lent| return lent;
-        return reader.readSlow(Lending{}, timeout);
+        var patience: Patience = .init(timeout);
+        while (true) {
+            const found = try reader.peekNow(&patience.loaded);
+            if (found) |lent| return lent;
+            if (!try reader.awaitFrame(&patience)) return null;
+        }
     }
 
     /// Takes the lent frame back and returns its space to the writer.
@@ -137,7 +143,7 @@ pub const Reader = struct {
     pub fn readNow(
         reader: *Reader,
         storage: []u8,
-        comptime large: Large,
+        large: Large,
         loaded: *bool,
     ) callconv(hot) ReadError!?Message {
         if (reader.parts) |parts| {
@@ -147,7 +153,8 @@ pub const Reader = struct {
             // A message that was begun by `peek` is completed by `peek`.
             assert(reader.progress == null or reader.dropping);
         }
-        while (try reader.nextPart(storage.len, large, loaded)) |part| {
+        var part: Part = undefined;
+        while (try reader.nextPart(storage.len, large, loaded, &part)) {
             const end = part.offset + part.payload.len;
             assert(end <= storage.len);
             @memcpy(storage[@intCast(part.offset)..][0..part.payload.len], part.payload);
@@ -165,7 +172,8 @@ pub const Reader = struct {
 
     pub fn peekNow(reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Lent {
         assert(reader.parts == null);
-        const part = try reader.nextPart(std.math.maxInt(u64), .drop, loaded) orelse return null;
+        var part: Part = undefined;
+        if (!try reader.nextPart(std.math.maxInt(u64), .drop, loaded, &part)) return null;
         reader.lent = part.extent;
         return .{
             .payload = part.payload,
@@ -190,66 +198,56 @@ pub const Reader = struct {
         if (reader.fault == null) reader.ring.flush();
     }
 
-    const Copying = struct {
-        storage: []u8,
-        const Result = Message;
+    /// What a call that waits for a message keeps from one look at the ring to the next.
+    const Patience = struct {
+        deadline: Deadline,
+        /// Whether the one load of the cursor that the next look may make was made.
+        loaded: bool = false,
+        /// Whether a final state was seen, so that this look is the last.
+        last: bool = false,
+        /// What to report behind it if that state is the own one.
+        own: ?error{ PipeClosed, PipeFailed } = null,
 
-        fn now(mode: Copying, reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Message {
-            return reader.readNow(mode.storage, .drop, loaded);
-        }
-    };
-
-    const Lending = struct {
-        const Result = Lent;
-
-        fn now(_: Lending, reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Lent {
-            return reader.peekNow(loaded);
+        fn init(timeout: Timeout) Patience {
+            return .{ .deadline = .init(timeout) };
         }
     };
 
     /// Goes on where the ring was seen empty: reports what ends the reading [pipe.drain], or waits.
-    fn readSlow(
-        reader: *Reader,
-        mode: anytype,
-        timeout: Timeout,
-    ) ReadError!?@TypeOf(mode).Result {
+    /// Returns false where the call is over without a message.
+    fn awaitFrame(reader: *Reader, patience: *Patience) ReadError!bool {
         const endpoint = reader.ring.endpoint;
-        const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
-        var deadline: Deadline = .init(timeout);
-        while (!reader.ended_seen) {
-            if (pipe.checkOwn(endpoint)) |_| {} else |err| {
-                if (endpoint.closed.load(.monotonic)) return reader.gone(err);
-                return reader.lookAgain(mode, err);
-            }
-            if (reader.ring.peer.state().final()) return reader.lookAgain(mode, null);
-            // Before the cursor is loaded again: a flood of pads must not hold the call.
-            if (deadline.passed(endpoint.host)) return null;
-            reader.flush();
-            switch (endpoint.wait(&condition, &deadline)) {
-                .found => {},
-                .timeout => return null,
-                .forbidden => return error.WaitForbidden,
-            }
-            var loaded = false;
-            if (try mode.now(reader, &loaded)) |result| return result;
+        if (reader.ended_seen) return false; // [pipe.end_once]
+        if (patience.last) {
+            if (patience.own) |err| return reader.gone(err);
+            const peer = &reader.ring.peer;
+            pipe.checkPeer(endpoint, peer) catch |err| return reader.gone(err);
+            unreachable; // a final state that was seen stays
         }
-        return null;
-    }
-
-    /// [pipe.look_again] The peer may have published between our look at its cursor and the one at
-    /// the states. What one load shows counts, and then the state: the own one, or else the peer's.
-    fn lookAgain(
-        reader: *Reader,
-        mode: anytype,
-        own: ?error{ PipeClosed, PipeFailed },
-    ) ReadError!?@TypeOf(mode).Result {
-        reader.ring.refresh() catch |err| return reader.faulted(err);
-        var loaded = true;
-        if (try mode.now(reader, &loaded)) |result| return result;
-        if (reader.ended_seen) return null; // [pipe.end_once]
-        if (own) |err| return reader.gone(err);
-        pipe.checkPeer(reader.ring.endpoint, &reader.ring.peer) catch |err| return reader.gone(err);
-        unreachable; // a final state that was seen stays
+        pipe.checkOwn(endpoint) catch |err| {
+            if (endpoint.closedHere()) return reader.gone(err);
+            patience.own = err;
+        };
+        if (patience.own != null or reader.ring.peer.state().final()) {
+            // [pipe.look_again] The peer may have published between our look at its cursor and the
+            // one at the states. What one load shows counts, and then the state: the own one, or
+            // else the peer's.
+            reader.ring.refresh() catch |err| return reader.faulted(err);
+            patience.last = true;
+            patience.loaded = true;
+            return true;
+        }
+        // Before the cursor is loaded again: a flood of pads must not hold the call.
+        if (patience.deadline.passed(endpoint.host)) return false;
+        reader.flush();
+        const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
+        switch (endpoint.wait(&condition, &patience.deadline)) {
+            .found => {},
+            .timeout => return false,
+            .forbidden => return error.WaitForbidden,
+        }
+        patience.loaded = false;
+        return true;
     }
 
     const Part = struct {
@@ -268,14 +266,15 @@ pub const Reader = struct {
     fn nextPart(
         reader: *Reader,
         limit: u64,
-        comptime large: Large,
+        large: Large,
         loaded: *bool,
-    ) callconv(hot) ReadError!?Part {
+        part: *Part,
+    ) callconv(hot) ReadError!bool {
         assert(reader.lent == 0);
         // [pipe.first_answer]
         if (reader.ring.endpoint.closedHere()) return reader.gone(error.PipeClosed);
         if (reader.fault != null) return reader.corrupt();
-        return reader.nextPartUnchecked(limit, large, loaded) catch |err| switch (err) {
+        return reader.nextPartUnchecked(limit, large, loaded, part) catch |err| switch (err) {
             error.MessageCancelled,
             error.MessageTruncated,
             error.MessageSize,
@@ -291,16 +290,17 @@ pub const Reader = struct {
     fn nextPartUnchecked(
         reader: *Reader,
         limit: u64,
-        comptime large: Large,
+        large: Large,
         loaded: *bool,
-    ) callconv(hot) (Fault || MessageError)!?Part {
+        part: *Part,
+    ) callconv(hot) (Fault || MessageError)!bool {
         const ring = &reader.ring;
         while (!reader.ended_seen) { // [frame.after_end]
             if (ring.empty()) {
-                if (loaded.*) return null;
+                if (loaded.*) return false;
                 loaded.* = true;
                 try ring.refresh();
-                if (ring.empty()) return null;
+                if (ring.empty()) return false;
             }
             const header = ring.header();
             const progress = if (reader.progress) |*message| message else null;
@@ -312,11 +312,11 @@ pub const Reader = struct {
                     return error.MessageKind;
                 }
                 if (header.size > limit) {
-                    if (large == .leave) return null;
+                    if (large == .leave) return false;
                     ring.release(checked.extent);
                     return error.MessageSize;
                 }
-                return .{
+                part.* = .{
                     .header = header,
                     .extent = checked.extent,
                     .payload = ring.payload(header.size),
@@ -325,14 +325,21 @@ pub const Reader = struct {
                     .first = true,
                     .last = true,
                 };
+                return true;
             }
-            switch (try reader.chunk(header, checked, limit, large)) {
-                .part => |part| return part,
+            // Not `part` itself: what a call that is not inlined points to leaves the registers.
+            var far: Part = undefined;
+            const step = @call(apart, chunk, .{ reader, header, checked, limit, large, &far });
+            switch (try step) {
+                .part => {
+                    part.* = far;
+                    return true;
+                },
                 .done => {},
-                .left => return null,
+                .left => return false,
             }
         }
-        return null;
+        return false;
     }
 
     /// Whether this is a message of a kind that this reader does not offer [pipe.unknown_kind].
@@ -340,59 +347,70 @@ pub const Reader = struct {
         return header.kind != layout.frame_kind_data and !reader.calls;
     }
 
-    const Step = union(enum) { part: Part, done, left };
+    const Step = enum { part, done, left };
+
+    /// Off the path of nearly every message; but where size counts, its one caller takes it in.
+    const apart: std.builtin.CallModifier = if (builtin.mode == .small) .auto else .never_inline;
 
     /// Handles every frame but whole messages.
-    noinline fn chunk(
+    fn chunk(
         reader: *Reader,
         header: frame.Header,
         checked: frame.Checked,
         limit: u64,
         large: Large,
+        part: *Part,
     ) (Fault || MessageError)!Step {
         const ring = &reader.ring;
+        var payload: Bytes = undefined;
+        var offset: u64 = 0;
         switch (checked.class) {
             .whole => unreachable,
-            .skip => ring.release(checked.extent),
+            .skip => {
+                ring.release(checked.extent);
+                return .done;
+            },
             .end => {
                 ring.release(checked.extent);
                 reader.ended_seen = true;
                 if (reader.drop()) return error.MessageTruncated; // [pipe.truncated]
+                return .done;
             },
             .cancel => {
                 ring.release(checked.extent);
                 if (reader.drop()) return error.MessageCancelled; // [pipe.cancelled]
+                return .done;
             },
             .first => {
                 const bytes = ring.payload(header.size);
                 const preamble: frame.Preamble = .load(bytes[0..layout.message_preamble_size]);
                 const begun = try frame.begin(header, preamble);
                 const is_strange = reader.strange(header);
-                if (is_strange or begun.total > limit) {
-                    if (!is_strange and large == .leave) return .left;
-                    reader.progress = begun;
+                const is_large = begun.total > limit;
+                if (is_large and !is_strange and large == .leave) return .left;
+                reader.progress = begun;
+                if (is_strange or is_large) {
                     reader.progress.?.uncounted = true; // [frame.check_total]
                     reader.dropping = true;
                     ring.release(checked.extent);
                     return if (is_strange) error.MessageKind else error.MessageSize;
                 }
-                reader.progress = begun;
-                const part = bytes[layout.message_preamble_size..];
-                return .{ .part = reader.makePart(header, checked, @alignCast(part), 0) };
+                payload = @alignCast(bytes[layout.message_preamble_size..]);
             },
             .middle, .last => {
                 const message = &reader.progress.?;
-                const offset = message.received;
+                offset = message.received;
                 try frame.advance(message, header);
-                if (!reader.dropping) {
-                    const part = ring.payload(header.size);
-                    return .{ .part = reader.makePart(header, checked, part, offset) };
+                if (reader.dropping) {
+                    ring.release(checked.extent);
+                    if (checked.class == .last) _ = reader.drop();
+                    return .done;
                 }
-                ring.release(checked.extent);
-                if (checked.class == .last) _ = reader.drop();
+                payload = ring.payload(header.size);
             },
         }
-        return .done;
+        part.* = reader.makePart(header, checked, payload, offset);
+        return .part;
     }
 
     fn makePart(
@@ -437,9 +455,8 @@ pub const Reader = struct {
 
     /// [ring.fault]
     fn faulted(reader: *Reader, err: Fault) error{Corrupt} {
-        reader.fault = reasonOf(err).?;
         _ = reader.drop();
-        reader.ring.peer.fail(reader.ring.endpoint, reader.fault.?);
+        reader.fault = pipe.fault(reader.ring.endpoint, &reader.ring.peer, err);
         return reader.corrupt();
     }
 

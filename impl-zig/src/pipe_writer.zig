@@ -12,7 +12,6 @@ const frame = @import("frame.zig");
 const ring_file = @import("ring.zig");
 const pipe = @import("pipe.zig");
 const hot = ring_file.hot;
-const reasonOf = @import("reason.zig").reasonOf;
 const assert = std.debug.assert;
 const Bytes = ring_file.Bytes;
 const Deadline = host_file.Deadline;
@@ -143,7 +142,7 @@ pub const Writer = struct {
     /// Asserts that a claim of at least this size is open.
     pub fn finish(writer: *Writer, size: u32, envelope: Envelope) void {
         assert(envelope.valid());
-        writer.ring.finish(envelope.header(size, flag_first | flag_last));
+        writer.finishFrame(envelope, size, flag_first | flag_last);
     }
 
     /// Makes all finished messages visible to the reader. Drops them where this end was closed
@@ -214,7 +213,7 @@ pub const Writer = struct {
         const claimed = writer.ring.claim(size) catch |err| return writer.faulted(err);
         const place = claimed orelse return false;
         @memcpy(place, payload);
-        writer.ring.finish(envelope.header(size, flag_first | flag_last));
+        writer.finishFrame(envelope, size, flag_first | flag_last);
         writer.ring.publish();
         return true;
     }
@@ -336,7 +335,7 @@ pub const Writer = struct {
             const size: u32 = @intCast(send.total);
             const bytes = try ring.claim(size) orelse return size;
             send.copy(bytes);
-            ring.finish(send.envelope.header(size, flag_first | flag_last)); // [frame.whole]
+            writer.finishFrame(send.envelope, size, flag_first | flag_last); // [frame.whole]
             return null;
         }
         if (send.at_once and !try ring.room(writer.extentsOf(send.total))) {
@@ -355,7 +354,7 @@ pub const Writer = struct {
             // [frame.multipart]
             var flags: u8 = if (send.sent_any) 0 else flag_first;
             if (is_last) flags |= flag_last;
-            ring.finish(send.envelope.header(size, flags));
+            writer.finishFrame(send.envelope, size, flags);
             send.sent_any = true;
             if (is_last) return null;
             // The reader copies this chunk while the next is written; but a message that is to be
@@ -387,17 +386,21 @@ pub const Writer = struct {
         const bytes = try writer.ring.claim(0) orelse return false;
         assert(bytes.len == 0);
         // [frame.cancel]
-        writer.ring.finish(envelope.header(0, flag_last | flag_cancel));
+        writer.finishFrame(envelope, 0, flag_last | flag_cancel);
         // At once, whatever becomes of the message behind it: its claim may be taken back.
         writer.ring.publish();
         writer.owed = null;
         return true;
     }
 
+    /// Completes the claimed frame.
+    fn finishFrame(writer: *Writer, envelope: Envelope, size: u32, flags: u8) callconv(hot) void {
+        writer.ring.finish(envelope.header(size, flags));
+    }
+
     /// [ring.fault]
     fn faulted(writer: *Writer, err: ring_file.Error) error{Corrupt} {
-        writer.fault = reasonOf(err).?;
-        writer.ring.peer.fail(writer.ring.endpoint, writer.fault.?);
+        writer.fault = pipe.fault(writer.ring.endpoint, &writer.ring.peer, err);
         return writer.corrupt();
     }
 

@@ -40,15 +40,17 @@ pub const Rings = struct {
 
     /// [port.layout]
     pub fn channels(rings: Rings) [2]Channel {
-        var result: [2]Channel = undefined;
-        for (&result, 0..) |*channel, index| channel.* = .{
-            .writer = @intCast(index),
-            .reader = @intCast(1 - index),
+        return .{ rings.channel(0), rings.channel(1) };
+    }
+
+    fn channel(rings: Rings, index: u32) Channel {
+        return .{
+            .writer = index,
+            .reader = 1 - index,
             .data_size = rings.capacities[index],
             .label = rings.labels[index],
             .start = rings.starts[index],
         };
-        return result;
     }
 
     /// Whether a segment with these rings is one that its readers accept.

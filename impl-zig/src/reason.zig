@@ -7,6 +7,12 @@ const layout = @import("layout.zig");
 /// `error.Corrupt` stands for many: ask the pipe or the mailbox for its `reason()`. It and errors
 /// of other libraries give null.
 pub fn reasonOf(err: anyerror) ?layout.Reason {
+    const code = codeOf(err);
+    return if (@backingInt(code) == 0) null else code;
+}
+
+/// The same with 0 for null: a table of numbers, where optional ones would be one of addresses.
+noinline fn codeOf(err: anyerror) layout.Reason {
     return switch (err) {
         error.SegmentSize => .segment_size,
         error.SegmentUnready => .segment_unready,
@@ -40,6 +46,6 @@ pub fn reasonOf(err: anyerror) ?layout.Reason {
         error.PipeEnded => .pipe_ended,
         error.Timeout => .wait_timeout,
         error.WaitForbidden => .wait_forbidden,
-        else => null,
+        else => @fromBackingInt(0),
     };
 }

@@ -319,6 +319,11 @@ pub const Wait = struct {
 
     /// Whether a cursor has moved so that there is something to do. It is checked when it is used.
     pub inline fn glance(condition: *const Wait, comptime order: std.lang.AtomicOrder) bool {
+        // One copy of the code where size counts: the strongest order is right for every caller.
+        return condition.glanceIn(if (builtin.mode == .small) .seq_cst else order);
+    }
+
+    fn glanceIn(condition: *const Wait, comptime order: std.lang.AtomicOrder) callconv(hot) bool {
         if (condition.reader) |ring| {
             if (@atomicLoad(u32, &ring.control.tail, order) != ring.tail) return true;
         }
@@ -334,12 +339,15 @@ pub const Wait = struct {
     /// Whether there is anything that can end the wait [wait.recheck].
     pub fn look(condition: *const Wait, comptime order: std.lang.AtomicOrder) bool {
         if (condition.glance(order)) return true;
+        return condition.lookAtStates();
+    }
+
+    fn lookAtStates(condition: *const Wait) bool {
         if (condition.endpoint.state().final()) return true;
         // With both, the two peers are one endpoint. The pipe that waits will ask its own record of
         // it: a state that only the other has seen must not end a wait that then begins anew.
-        if (condition.writer) |ring| return ring.peer.state().final();
-        if (condition.reader) |ring| return ring.peer.state().final();
-        return false;
+        const peer = if (condition.writer) |ring| &ring.peer else &condition.reader.?.peer;
+        return peer.state().final();
     }
 
     pub fn arm(condition: *const Wait, first: bool) bool {

@@ -1,4 +1,5 @@
-//! Exports for JavaScript hosts: a blocking port inside WebAssembly.
+//! `millrace.wasm`: a blocking port for hosts of WebAssembly, such as JavaScript and wasmtime.
+//! `wasm.ts` wraps these exports for JavaScript.
 //!
 //! The module imports its memory (`env.memory`, shared) and one function, `millrace.now_us() ->
 //! f64`, a clock in microseconds that never goes back, such as `() => performance.now() * 1000`.
@@ -10,30 +11,40 @@
 //! `exports.__stack_pointer.value = top` (a multiple of 16; the stack grows down). 128 KiB suffice:
 //! `millrace_port_attach` takes 36 of them, everything else less than 2.
 //!
+//! Who wakes whom. The same instruction wakes agents of JavaScript under a JavaScript engine and
+//! guests under wasmtime, and the module cannot tell which it is; so the host says it whenever it
+//! makes a port. `thread` holds the mechanism [wait.mechanism], which is also all that the endpoint
+//! then claims to ring [wait.wakes]: 1 (`agent`), 4 (`wasmtime`), or 0 for none, to poll; and 256
+//! where the calling thread must not block, such as a browser's main thread [wait.no_block]. Who
+//! shares the memory from outside of the engine polls, and can ring by `millrace_notify`.
+//!
 //! Addresses, sizes and codes are `u32`; a timeout is an `f64` in milliseconds, where Infinity
 //! waits for ever and 0 tries once. A status is
 //!   1 done, or a message; 0 nothing yet, or timed out; 2 the end of the stream;
 //!   below 0 the negated reason code of spec/layout.json; -256 the caller's mistake, such as an
 //!   address that is outside the memory or not aligned: an object needs a multiple of 16, what a
 //!   call fills in a multiple of 8.
-//! The exports of the mailbox are in `wasm_mailbox.zig`.
+//! The mailbox is a module of its own: `wasm_mailbox.zig`.
 
 const std = @import("std");
 const layout = @import("layout.zig");
-const host = @import("host.zig");
+const host_file = @import("host.zig");
 const pipe = @import("pipe.zig");
 const port_file = @import("port.zig");
-const reasonOf = @import("reason.zig").reasonOf;
+const arguments = @import("wasm_arguments.zig");
+const Host = host_file.Host;
+const Endpoint = @import("wait.zig").Endpoint;
 const Port = port_file.Port;
-const Timeout = host.Timeout;
+const bytesAt = arguments.bytesAt;
+const lies = arguments.lies;
+const statusOf = arguments.statusOf;
+const timeoutOf = arguments.timeoutOf;
+const status_done = arguments.status_done;
+const status_invalid = arguments.status_invalid;
+const status_nothing = arguments.status_nothing;
+const status_end = 2;
 
 pub const panic = std.debug.no_panic;
-
-pub const status_nothing = 0;
-pub const status_done = 1;
-const status_end = 2;
-/// An argument is out of range. No reason code is as large.
-pub const status_invalid = -256;
 
 /// What `millrace_port_read` and `millrace_port_peek` fill in.
 const Message = extern struct {
@@ -52,7 +63,6 @@ const Message = extern struct {
 };
 
 comptime {
-    _ = @import("wasm_mailbox.zig");
     std.debug.assert(@sizeOf(Message) == 24);
     std.debug.assert(@offsetOf(Message, "tag") == 16);
     std.debug.assert(@offsetOf(Message, "codec") == 22);
@@ -74,7 +84,7 @@ export fn millrace_version() u32 {
 
 /// Returns the first address that is the host's, a multiple of 128. Needs no stack.
 export fn millrace_heap_base() u32 {
-    return @intCast(host.heapBase());
+    return @intCast(host_file.heapBase());
 }
 
 /// Returns the bytes that the host must set aside for a port object, at a multiple of 16.
@@ -84,7 +94,8 @@ export fn millrace_port_size() u32 {
 
 /// Returns the bytes of a segment for a port with rings of these capacities; 0 if there is none.
 export fn millrace_segment_size(capacity0: u32, capacity1: u32) u32 {
-    const rings = ringsOf(capacity0, capacity1, 0, 0) orelse return 0;
+    const rings = ringsOf(capacity0, capacity1, 0, 0);
+    if (!rings.valid()) return 0;
     return rings.segmentSize() catch 0;
 }
 
@@ -99,11 +110,15 @@ export fn millrace_port_create(
     capacity1: u32,
     start0: u32,
     start1: u32,
+    thread: u32,
 ) i32 {
     const port = objectBlank(object) orelse return status_invalid;
-    const memory = memoryAt(base, size) catch |err| return statusOf(err);
-    const rings = ringsOf(capacity0, capacity1, start0, start1) orelse return status_invalid;
-    port.port.create(memory, rings, 0, .{}) catch |err| return statusOf(err);
+    const endpoint = endpointOf(thread) orelse return status_invalid;
+    if (refusal(base, size)) |status| return status;
+    const rings = ringsOf(capacity0, capacity1, start0, start1);
+    if (!rings.valid()) return status_invalid;
+    const options: Port.Options = .{ .endpoint = endpoint };
+    port.port.create(memoryAt(base, size), rings, 0, options) catch |err| return statusOf(err);
     port.magic = Object.magic_attached;
     return status_done;
 }
@@ -113,13 +128,15 @@ export fn millrace_port_attach(
     object: u32,
     base: u32,
     size: u32,
-    endpoint: u32,
+    index: u32,
+    thread: u32,
     timeout_ms: f64,
 ) i32 {
     const port = objectBlank(object) orelse return status_invalid;
-    const memory = memoryAt(base, size) catch |err| return statusOf(err);
-    const options: Port.Options = .{ .timeout = .fromFloatMs(timeout_ms) };
-    port.port.attach(memory, endpoint, options) catch |err| return statusOf(err);
+    const endpoint = endpointOf(thread) orelse return status_invalid;
+    if (refusal(base, size)) |status| return status;
+    const options: Port.Options = .{ .endpoint = endpoint, .timeout = timeoutOf(timeout_ms) };
+    port.port.attach(memoryAt(base, size), index, options) catch |err| return statusOf(err);
     port.magic = Object.magic_attached;
     return status_done;
 }
@@ -147,7 +164,7 @@ export fn millrace_port_write(
     const envelope = envelopeOf(codec, tag) orelse return status_invalid;
     const payload = bytesAt(address, size) orelse return status_invalid;
     if (port.writer.ring.claimed > 0) return status_invalid;
-    const timeout: Timeout = .fromFloatMs(timeout_ms);
+    const timeout = timeoutOf(timeout_ms);
     if (timeout == .none and size > port.writer.trySizeMax()) return status_invalid;
     if (envelope.codec == .json_batch and size > port.writer.frameSizeMax()) return status_invalid;
     port.write(payload, envelope, timeout) catch |err| return failed(port, err);
@@ -167,9 +184,9 @@ export fn millrace_port_read(
     const storage = bytesAt(address, capacity) orelse return status_invalid;
     if (!port.storageFits(storage)) return status_invalid;
     const result = resultAt(Message, out) orelse return status_invalid;
-    const found = port.read(storage, .fromFloatMs(timeout_ms)) catch |err|
+    const found = port.read(storage, timeoutOf(timeout_ms)) catch |err|
         return failed(port, err);
-    const message = found orelse return if (port.ended()) status_end else status_nothing;
+    const message = found orelse return nothing(port);
     result.* = .{
         .address = @intCast(@intFromPtr(message.payload.ptr)),
         .size = @intCast(message.payload.len),
@@ -186,7 +203,7 @@ export fn millrace_port_read(
 export fn millrace_port_claim(object: u32, size: u32, timeout_ms: f64) i64 {
     const port = portOf(object) orelse return status_invalid;
     if (size > port.writer.frameSizeMax() or port.writer.ring.claimed > 0) return status_invalid;
-    const bytes = port.claim(size, .fromFloatMs(timeout_ms)) catch |err| return failed(port, err);
+    const bytes = port.claim(size, timeoutOf(timeout_ms)) catch |err| return failed(port, err);
     return @intCast(@intFromPtr(bytes.ptr));
 }
 
@@ -219,8 +236,8 @@ export fn millrace_port_peek(object: u32, out: u32, timeout_ms: f64) i32 {
     const port = portOf(object) orelse return status_invalid;
     if (!port.peekFits()) return status_invalid;
     const result = resultAt(Message, out) orelse return status_invalid;
-    const found = port.peek(.fromFloatMs(timeout_ms)) catch |err| return failed(port, err);
-    const lent = found orelse return if (port.ended()) status_end else status_nothing;
+    const found = port.peek(timeoutOf(timeout_ms)) catch |err| return failed(port, err);
+    const lent = found orelse return nothing(port);
     const first: u8 = if (lent.first) layout.frame_flag_first else 0;
     const last: u8 = if (lent.last) layout.frame_flag_last else 0;
     result.* = .{
@@ -274,6 +291,21 @@ export fn millrace_port_stats(object: u32, out: u32) i32 {
     return status_done;
 }
 
+/// Wakes all that sleep on the word at this address, and returns how many did. For a host that
+/// shares the memory from outside of the engine and has moved the word, a peer's bell, by itself
+/// [wait.ring].
+export fn millrace_notify(address: u32) i32 {
+    if (!lies(address, @sizeOf(u32), @alignOf(u32))) return status_invalid;
+    return asm volatile (
+        \\local.get %[address]
+        \\i32.const -1
+        \\memory.atomic.notify 0
+        \\local.set %[result]
+        : [result] "=r" (-> i32),
+        : [address] "r" (address),
+        : .{ .memory = true });
+}
+
 /// Returns the reason code behind the last status of -65 (`peer.failed`) or -81 (`pipe.failed`), as
 /// it stood there; 0 where there was none.
 export fn millrace_port_reason(object: u32) u32 {
@@ -295,36 +327,49 @@ fn portOf(address: u32) ?*Port {
     return &known.port;
 }
 
-/// Whether so many bytes lie in the memory, at a multiple of `alignment`. Nothing lies at 0.
-pub fn lies(address: u32, size: u32, alignment: u32) bool {
-    const memory_size = @as(u64, @wasmMemorySize(0)) * std.wasm.page_size;
-    return address > 0 and address % alignment == 0 and @as(u64, address) + size <= memory_size;
-}
-
 fn resultAt(comptime T: type, address: u32) ?*T {
     return if (lies(address, @sizeOf(T), 8)) @ptrFromInt(address) else null;
 }
 
-pub fn bytesAt(address: u32, size: u32) ?[]u8 {
-    // An address of 0 with size 0 is what a host passes for "nothing".
-    if (size == 0) return &.{};
-    if (!lies(address, size, 1)) return null;
-    return @as([*]u8, @ptrFromInt(address))[0..size];
+/// What an endpoint is told of the thread that it belongs to; null for bits that mean nothing.
+fn endpointOf(thread: u32) ?Endpoint.Options {
+    const host: *const Host = switch (thread & ~no_block) {
+        layout.wake_mechanism_agent => &host_file.wasm_agent,
+        layout.wake_mechanism_wasmtime => &wasmtime,
+        0 => &polling,
+        else => return null,
+    };
+    return .{ .host = host, .blocking = thread & no_block == 0 };
 }
 
-fn memoryAt(base: u32, size: u32) error{ Outside, SegmentSize }![]align(128) u8 {
-    if (!lies(base, size, 1)) return error.Outside;
+const no_block: u32 = 256;
+const wasmtime = hostOf(layout.wake_mechanism_wasmtime);
+const polling = hostOf(0);
+
+/// The same instructions, which wake others.
+fn hostOf(mechanism: u32) Host {
+    var host = host_file.wasm_agent;
+    host.wakes = mechanism;
+    host.mechanism = mechanism;
+    return host;
+}
+
+/// Why there is no segment in this memory, if that shows before any byte of it is looked at.
+fn refusal(base: u32, size: u32) ?i32 {
+    if (!lies(base, size, 1)) return status_invalid;
     // The first check of all, a creator's too [segment.check] [segment.claim_checked].
-    if (base % layout.segment_align != 0) return error.SegmentSize;
+    return if (base % layout.segment_align != 0) statusOf(error.SegmentSize) else null;
+}
+
+fn memoryAt(base: u32, size: u32) []align(128) u8 {
     return @as([*]align(128) u8, @ptrFromInt(base))[0..size];
 }
 
-fn ringsOf(capacity0: u32, capacity1: u32, start0: u32, start1: u32) ?port_file.Rings {
-    const rings: port_file.Rings = .{
+fn ringsOf(capacity0: u32, capacity1: u32, start0: u32, start1: u32) port_file.Rings {
+    return .{
         .capacities = .{ capacity0, capacity1 },
         .starts = .{ start0, start1 },
     };
-    return if (rings.valid()) rings else null;
 }
 
 fn envelopeOf(codec: u32, tag: u32) ?pipe.Envelope {
@@ -332,15 +377,10 @@ fn envelopeOf(codec: u32, tag: u32) ?pipe.Envelope {
     return .{ .codec = @fromBackingInt(codec), .tag = tag };
 }
 
-fn failed(port: *const Port, err: anyerror) i32 {
-    return switch (err) {
-        error.Timeout => status_nothing,
-        error.Corrupt => -@as(i32, @intCast(@backingInt(port.reason().?))),
-        else => statusOf(err),
-    };
+fn nothing(port: *const Port) i32 {
+    return if (port.ended()) status_end else status_nothing;
 }
 
-pub fn statusOf(err: anyerror) i32 {
-    const reason = reasonOf(err) orelse return status_invalid;
-    return -@as(i32, @intCast(@backingInt(reason)));
+fn failed(port: *const Port, err: anyerror) i32 {
+    return arguments.failed(port.reason(), err);
 }

@@ -1,5 +1,9 @@
-//! Exports for JavaScript hosts: the two sides of a mailbox [spec/mailbox.md]. Where things lie and
-//! what a status means is told in `wasm.zig`.
+//! `millrace_mailbox.wasm`: the two sides of a mailbox [spec/mailbox.md] for hosts of WebAssembly.
+//! What it imports and what a status means is told in `wasm.zig`; a module of its own, because who
+//! uses the one rarely needs the other.
+//!
+//! Its data lie behind those of `millrace.wasm`, so that both may have one memory: what the host
+//! shares then begins at the larger of the two heap bases.
 //!
 //! A side is an object of `millrace_mailbox_size()` bytes that the host sets aside, at a multiple
 //! of 16. The section of the mailbox, at a multiple of 4 and blank before its first use, is where
@@ -8,10 +12,11 @@
 const std = @import("std");
 const host = @import("host.zig");
 const mailbox = @import("mailbox.zig");
-const wasm = @import("wasm.zig");
+const wasm = @import("wasm_arguments.zig");
 const MailboxReader = mailbox.MailboxReader;
 const MailboxWriter = mailbox.MailboxWriter;
-const Timeout = host.Timeout;
+
+pub const panic = std.debug.no_panic;
 
 /// A stale handle, or memory that never was such a side, is refused.
 fn Object(comptime Kind: type, comptime magic_attached: u32) type {
@@ -49,6 +54,11 @@ comptime {
     std.debug.assert(@alignOf(ReaderObject) <= 16);
 }
 
+/// Returns the first address that is the host's, a multiple of 128. Needs no stack.
+export fn millrace_heap_base() u32 {
+    return @intCast(host.heapBase());
+}
+
 /// Returns the bytes that the host must set aside for one side of a mailbox.
 export fn millrace_mailbox_size() u32 {
     return @max(@sizeOf(WriterObject), @sizeOf(ReaderObject));
@@ -71,7 +81,7 @@ export fn millrace_mailbox_writer_write(
     const writer = WriterObject.known(object) orelse return wasm.status_invalid;
     const payload = wasm.bytesAt(address, size) orelse return wasm.status_invalid;
     if (!writer.fits(payload)) return wasm.status_invalid;
-    writer.write(payload, .fromFloatMs(timeout_ms)) catch |err| return failed(writer, err);
+    writer.write(payload, wasm.timeoutOf(timeout_ms)) catch |err| return failed(writer, err);
     return wasm.status_done;
 }
 
@@ -106,7 +116,7 @@ export fn millrace_mailbox_reader_read(
     const storage = wasm.bytesAt(address, capacity) orelse return wasm.status_invalid;
     if (storage.len > std.math.maxInt(i32)) return wasm.status_invalid;
     if (!reader.fits(storage)) return wasm.status_invalid;
-    const found = reader.read(storage, .fromFloatMs(timeout_ms)) catch |err|
+    const found = reader.read(storage, wasm.timeoutOf(timeout_ms)) catch |err|
         return failed(reader, err);
     const payload = found orelse return wasm.status_nothing;
     return @intCast(payload.len);
@@ -120,9 +130,5 @@ export fn millrace_mailbox_reader_close(object: u32) i32 {
 }
 
 fn failed(side: anytype, err: anyerror) i32 {
-    return switch (err) {
-        error.Timeout => wasm.status_nothing,
-        error.Corrupt => -@as(i32, @intCast(@backingInt(side.reason().?))),
-        else => wasm.statusOf(err),
-    };
+    return wasm.failed(side.reason(), err);
 }
