@@ -75,9 +75,12 @@ export function manifest(
   };
 }
 
-/** The README of the implementation, with the name of the package and without links out of it. */
+/**
+ * The README of the implementation, without links out of it. Its imports have the name of the npm
+ * package; where it speaks of the other registry, the name there stays.
+ */
 export function readme(text: string): string {
   return text
-    .replaceAll(SOURCE_NAME, PACKAGE_NAME)
-    .replace(/\[([^\]]+)\]\((?!https?:)[^)]*\)/g, "$1");
+    .replace(new RegExp(`((?:from|import) "|\`)${SOURCE_NAME}(?=["/])`, "g"), `$1${PACKAGE_NAME}`)
+    .replace(/\[([^\]]+)\]\((?!https?:|#)[^)]*\)/g, "$1");
 }

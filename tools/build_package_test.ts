@@ -28,10 +28,15 @@ Deno.test("readme: the name of the package, and no links out of it", () => {
     'import { Port } from "millrace";',
   );
   assertEquals(
+    readme("`@millrace/millrace/x`, `deno add jsr:@millrace/millrace`, `@millrace/millrace`"),
+    "`millrace/x`, `deno add jsr:@millrace/millrace`, `@millrace/millrace`",
+  );
+  assertEquals(
     readme("the [specification](../spec/README.md), a [x](y)"),
     "the specification, a x",
   );
-  assertEquals(readme("see [MDN](https://example.org/a)"), "see [MDN](https://example.org/a)");
+  const kept = "see [MDN](https://example.org/a) and [below](#below)";
+  assertEquals(readme(kept), kept);
 });
 
 Deno.test("makePackage: what package.json and the declarations name is there", async () => {

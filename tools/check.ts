@@ -17,7 +17,7 @@ interface Step {
 
 const TIMEOUT_MS = 10 * 60_000;
 
-function steps(paths: string[]): Step[] {
+function steps(paths: string[], entries: string[]): Step[] {
   const deno = (...args: string[]) => [Deno.execPath(), ...args];
   const zig = paths.filter((path) => /\.(zig|zon)$/.test(path));
   return [
@@ -25,6 +25,7 @@ function steps(paths: string[]): Step[] {
     { name: "format Zig", command: ["zig", "fmt", "--check", ...zig] },
     { name: "lint", command: deno("lint") },
     { name: "types", command: deno("check", ".") },
+    { name: "documentation", command: deno("doc", "--lint", ...entries) },
     // Refuses types that a user's compiler would have to work out.
     { name: "publishing", command: deno("publish", "--dry-run", "--allow-dirty") },
     { name: "generated files", command: deno("run", "-A", "tools/generate.ts", "--check") },
@@ -32,6 +33,12 @@ function steps(paths: string[]): Step[] {
     { name: "cases of clauses", command: deno("test", "-A", "conformance/coverage_test.ts") },
     { name: "house rules", command: deno("test", "-A", "tools/tidy_test.ts") },
   ];
+}
+
+/** The modules that are published, by their paths. */
+async function listEntries(root: string): Promise<string[]> {
+  const { exports } = JSON.parse(await Deno.readTextFile(`${root}/impl-ts/deno.json`));
+  return Object.values<string>(exports).map((path) => path.replace(/^\./, "impl-ts"));
 }
 
 /** Runs all steps and returns the exit code. */
@@ -42,7 +49,7 @@ async function main(args: string[], root: string): Promise<number> {
   }
   endOnSignals();
   const failed: string[] = [];
-  for (const { name, command } of steps(await listFiles(root))) {
+  for (const { name, command } of steps(await listFiles(root), await listEntries(root))) {
     const outcome = await run(command, { cwd: root, timeoutMs: TIMEOUT_MS, echo: false });
     const good = outcome.code === 0 && !outcome.timedOut;
     const word = good ? "ok" : outcome.timedOut ? "TIMED OUT" : "FAILED";

@@ -36,5 +36,6 @@ function startWorker(worker: Worker): Actor {
     postMessage: (message, transfer = []) =>
       worker.postMessage(message, transfer as unknown as Transferable[]),
     terminate: () => void worker.terminate(),
+    worker,
   };
 }

@@ -5,19 +5,27 @@ import { checkProgram } from "../../tools/build_types.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
+import { forNode, type Program, programsOf, runProgram, writePrograms } from "./guide.ts";
 import { compileForNode, type Form, nodePath, partsOf, scenariosFor } from "./scenarios.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 const NODE_MAJOR_MIN = 20;
 const FORMS: Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
+const PINNED = `${ROOT}/.tools/bin/node`;
+const GUIDE = programsOf(await Deno.readTextFile(`${ROOT}/impl-ts/README.md`));
 
-/** An empty folder, into which the package is installed. */
+/** An empty folder, into which the package is put. */
 let folder = "";
+/** Another one, for a tarball and the folders into which it is installed. */
+let shop = "";
 
 Deno.test.beforeAll(async () => {
   folder = await Deno.makeTempDir({ prefix: "millrace-node-" });
-  await writePackage(`${folder}/node_modules/millrace`, await makePackage(ROOT));
+  shop = await Deno.makeTempDir({ prefix: "millrace-npm-" });
+  const files = await makePackage(ROOT);
+  await writePackage(`${folder}/node_modules/millrace`, files);
+  await writePackage(`${shop}/unpacked`, files);
   for (const name of scenariosFor("node")) {
     for (const form of FORMS) {
       for (const part of partsOf(name)) {
@@ -30,10 +38,10 @@ Deno.test.beforeAll(async () => {
 
 Deno.test.afterAll(async () => {
   await stopBundler();
-  await Deno.remove(folder, { recursive: true });
+  for (const each of [folder, shop]) await Deno.remove(each, { recursive: true });
 });
 
-addScenarios("the pinned Node", `${ROOT}/.tools/bin/node`, requiresAll());
+addScenarios("the pinned Node", PINNED, requiresAll());
 addScenarios("the system's Node", await findProgram(["node"], `${ROOT}/.tools/bin`), false);
 
 Deno.test("the declarations type a program for Node", async () => {
@@ -50,6 +58,55 @@ Deno.test("the declarations refuse a program that mixes up what it writes", asyn
   assertStringIncludes(problem, "mistaken.ts:2: Argument of type 'string'");
   assertEquals(others, []);
 });
+
+// Who brought a Deno of their own need not have the pinned Node; the gate has it.
+const ignore = majorOf(PINNED) === 0 && !requiresAll();
+
+Deno.test("npm packs the package, and installs the tarball", { ignore }, async () => {
+  await npm(shop, "pack", "./unpacked");
+  const { version } = JSON.parse(await Deno.readTextFile(`${shop}/unpacked/package.json`));
+  const dependencies = { millrace: `file:../millrace-${version}.tgz` };
+  await Deno.mkdir(`${shop}/empty`);
+  const manifest = JSON.stringify({ type: "module", dependencies });
+  await Deno.writeTextFile(`${shop}/empty/package.json`, manifest);
+  await npm(`${shop}/empty`, "install");
+  // From here on the programs are those of the guide that has come with the package.
+  const text = await Deno.readTextFile(`${shop}/empty/node_modules/millrace/README.md`);
+  const programs = programsOf(text);
+  assertEquals(programs.map(({ name }) => name), GUIDE.map(({ name }) => name));
+  assertEquals(programs.filter(({ files }) => files["main.ts"]!.includes("@millrace/")), []);
+  await writePrograms(`${shop}/empty/node`, programs.map(forNode));
+  // Deno 2.9 installs no tarballs, and takes what npm has installed.
+  await writePrograms(`${shop}/empty/deno`, programs);
+});
+
+for (const program of GUIDE) {
+  const name = `runs the guide's ${program.name} with the tarball`;
+  Deno.test(`the pinned Node ${name}`, { ignore }, async () => {
+    await assertRuns("node", program, [PINNED]);
+  });
+  Deno.test(`Deno ${name}`, { ignore }, async () => {
+    await assertRuns("deno", program, [Deno.execPath(), "run", "-A", "--no-check"]);
+  });
+}
+
+async function assertRuns(place: string, program: Program, command: string[]): Promise<void> {
+  const outcome = await runProgram(`${shop}/empty/${place}`, program, command);
+  assertEquals(outcome, [program.output, 0, false]);
+}
+
+/** Runs the npm that came with the pinned Node, without a network. */
+async function npm(cwd: string, ...args: string[]): Promise<void> {
+  const program = await Deno.realPath(PINNED);
+  const place = program.replace(/bin\/[^/]+$/, "lib/node_modules/npm/bin/npm-cli.js");
+  const quiet = ["--offline", "--no-audit", "--no-fund", "--cache", `${shop}/npm-cache`];
+  await runIn(cwd, [PINNED, place, ...args, ...quiet]);
+}
+
+async function runIn(cwd: string, command: string[]): Promise<void> {
+  const { output, code } = await run(command, { cwd, timeoutMs: TIMEOUT_MS, echo: false });
+  assertEquals(code, 0, output);
+}
 
 /** Adds a test for each scenario and form, or one that is visibly skipped. */
 function addScenarios(label: string, path: string | undefined, needed: boolean): void {

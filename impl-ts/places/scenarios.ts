@@ -24,6 +24,9 @@ const HERE = import.meta.dirname!;
 /** Scenarios that are about one place. All others play in all of them. */
 const ONLY: Readonly<Record<string, Place>> = { not_isolated: "browser", page_blocks: "browser" };
 
+/** Scenarios with an error that nobody catches, which Deno also prints. */
+export const LOUD: readonly string[] = ["supervise"];
+
 /** The scenarios for a place. */
 export function scenariosFor(place: Place): string[] {
   return [...Deno.readDirSync(HERE)]

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { MillraceError, type ReasonCode } from "millrace";
+import { MillraceError, type ReasonCode, type WorkerLike } from "millrace";
 
 /** What a scenario's `main.ts` gets: the place it plays in. */
 export interface Stage {
@@ -22,6 +22,8 @@ export interface Actor {
   postMessage(message: unknown, transfer?: Transferable[]): void;
   /** Ends the worker from outside, wherever it stands. */
   terminate(): void;
+  /** The worker itself, as this place has it. */
+  readonly worker: WorkerLike;
 }
 
 /** The default export of `main.ts`. The scenario fails if it throws. */
@@ -32,6 +34,14 @@ export type WorkerPart<Given> = (given: Given) => unknown;
 
 /** Bounds every wait of a scenario: only one that hangs gets there. */
 export const WAIT = { timeout: 10_000 } as const;
+
+/** Bounds a wait that has no timeout of its own. */
+export function within<T>(promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("It did not come in time")), WAIT.timeout);
+    promise.finally(() => clearTimeout(timer)).then(resolve, reject);
+  });
+}
 
 /** Fails unless both are the same values; typed arrays count as what they hold. */
 export function assertEquals(actual: unknown, expected: unknown): void {

@@ -62,6 +62,7 @@ function startWorker(worker: Worker): Actor {
     result,
     postMessage: (message, transfer = []) => worker.postMessage(message, transfer),
     terminate: () => worker.terminate(),
+    worker,
   };
 }
 

@@ -1,7 +1,10 @@
 import { assert } from "@std/assert";
 
-/** Bytes for each message, of a million: some hundred kilobytes in all are the runtime's own. */
-const MOST = 0.5;
+/**
+ * Bytes for each message, of a million: far below an object. Some hundred kilobytes in all are the
+ * runtime's own, and a megabyte on a machine that is busy.
+ */
+const MOST = 4;
 /** The least that an object takes. */
 const OBJECT = 16;
 

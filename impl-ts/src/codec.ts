@@ -48,7 +48,8 @@ export interface Codec<In = unknown, Out = In> {
   readonly code: number;
   /**
    * Returns the payload, which is copied before this is called again: the codec may use the same
-   * bytes for each. What it throws goes to the caller of `write`, and nothing is written.
+   * bytes for each. What it throws goes to the caller of `write`, and nothing is written. While it
+   * runs, as while a `toJSON` does, every other write on the same end is refused.
    */
   encode(value: Out): Uint8Array;
   /**
@@ -123,6 +124,8 @@ export class Encoder {
   readonly #encoder: TextEncoder = new TextEncoder();
   /** Whether `source` belongs to a codec of the application, which may use it again. */
   #borrowed = false;
+  /** Whether a value is being encoded, in which the application's own code may run. */
+  active = false;
 
   constructor() {
     this.source = this.#scratch;
@@ -130,6 +133,15 @@ export class Encoder {
 
   /** Encodes one value. @throws {TypeError} if the codec cannot carry it. [codec.json] */
   encode(value: unknown, codec: CodecName | AnyCodec): void {
+    this.active = true;
+    try {
+      this.#encode(value, codec);
+    } finally {
+      this.active = false;
+    }
+  }
+
+  #encode(value: unknown, codec: CodecName | AnyCodec): void {
     if (typeof codec !== "string") return this.#foreign(value, codec);
     this.#borrowed = false;
     if (codec !== "text" && value instanceof Uint8Array) {
@@ -151,9 +163,18 @@ export class Encoder {
 
   /** Encodes one value or more as one batch. [codec.batch] */
   encodeBatch(values: readonly unknown[]): void {
-    const text = JSON.stringify(values);
+    this.active = true;
+    try {
+      this.encodeJson(JSON.stringify(values), CODEC_JSON_BATCH);
+    } finally {
+      this.active = false;
+    }
+  }
+
+  /** Encodes what is a JSON text already. */
+  encodeJson(text: string, codec: number): void {
     this.#borrowed = false;
-    this.#text(text, CODEC_JSON_BATCH);
+    this.#text(text, codec);
   }
 
   /** The payload as it stands, to be restored later. */
@@ -171,7 +192,7 @@ export class Encoder {
   /** Takes the payload out of what is used again, so that it survives the next `encode`. */
   detach(): void {
     if (this.source !== this.#scratch && !this.#borrowed) return;
-    this.source = this.source.slice(0, this.size);
+    this.source = copyOut(this.source, 0, this.size);
     this.#borrowed = false;
   }
 
@@ -339,7 +360,7 @@ function hasText(value: unknown): boolean {
   }
 }
 
-/** Copies bytes of shared memory into fresh private memory. */
+/** Copies bytes into fresh private memory. `slice` would not: that of Node's `Buffer` is a view. */
 export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array {
   const copy = new Uint8Array(size);
   copy.set(bytes.subarray(at, at + size));

@@ -5,12 +5,13 @@
  */
 
 import { SegmentError } from "./error.ts";
-import { Link, type WaitOptions } from "./pipe.ts";
+import { deadlineOf, Link, type WaitOptions } from "./pipe.ts";
 import { Port, type PortOptions, requirePortOptions } from "./port.ts";
-import { type AttachOptions, type Memory, Segment } from "./segment.ts";
+import { type AttachOptions, type Memory, requireTimeout, Segment } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger } from "./segment_geometry.ts";
 import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "./layout.ts";
 import { Selection } from "./select.ts";
+import type { Waitable } from "./wait.ts";
 import { closeEndpoint, Endpoint, failEndpoint, type Stats } from "./wait_endpoint.ts";
 
 /** The hub's endpoint; client `i` has endpoint `i + 1`. */
@@ -170,10 +171,16 @@ export class Hub<In = unknown, Out = In> {
     return open?.ports[open.selection.select(options ?? {})];
   }
 
-  /** `select` without blocking. */
+  /** `select` without blocking. A port that is closed meanwhile is left out. */
   async selectAsync(options?: WaitOptions): Promise<Port<In, Out> | undefined> {
-    const open = this.#select();
-    return open?.ports[await open.selection.selectAsync(options ?? {})];
+    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    for (;;) {
+      const open = this.#select();
+      const timeout = Math.max(0, deadline - performance.now());
+      const port = open?.ports[await open.selection.selectAsync({ ...options, timeout })];
+      // Not one that was closed meanwhile.
+      if (port === undefined || !port.reader.link.closed) return port;
+    }
   }
 
   /**
@@ -235,14 +242,18 @@ class HubLink extends Link {
     if (this.closed) return;
     this.closed = true;
     this.#ties.openCount--;
-    this.drop?.();
-    this.outgoing?.drop();
+    this.dropAll();
     if (this.#ties.closing) return;
     const { segment, mechanism } = this.endpoint;
     if (!closeEndpoint(segment, this.peer, mechanism)) {
       failEndpoint(segment, this.peer, "peer.terminated", mechanism);
     }
     this.endpoint.rouse();
+  }
+
+  override flushPosts(): Waitable | undefined {
+    for (const { posts } of this.#ties.links) posts?.();
+    return super.flushPosts();
   }
 
   /** One thread waits for one port: none of the others may hold anything back meanwhile. */

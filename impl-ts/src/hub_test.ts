@@ -147,12 +147,13 @@ Deno.test("closing the hub ends all ports and all that waits for them", async ()
   const pending = [
     ...clients.map((client) => codeOf(client.readAsync().then(() => client.readAsync()))),
     ...hub.ports.map((port) => codeOf(port.readAsync())),
-    hub.selectAsync().then((port) => codeOf(port!.readAsync())),
   ];
+  const selecting = hub.selectAsync();
   hub.close();
   hub.close();
   const codes = await Promise.all(pending);
-  assertEquals(codes, ["peer.closed", "peer.closed", ...new Array(3).fill("pipe.closed")]);
+  assertEquals(codes, ["peer.closed", "peer.closed", "pipe.closed", "pipe.closed"]);
+  assertEquals(await selecting, undefined);
   for (const port of hub.ports) assertCode(() => port.write(1), "pipe.closed");
   assertEquals([hub.select(), await hub.selectAsync()], [undefined, undefined]);
 });
@@ -259,4 +260,38 @@ Deno.test("the ports of a hub are ports: handed over, posted to, listened to", a
   assertEquals(await clients[1]!.readAsync(), "the last");
   assertEquals((await closed[1])?.code, "peer.closed");
   assertEquals(await Promise.all(own), [undefined, undefined]);
+});
+
+Deno.test("selectAsync goes on when a port is closed, and ends with the last", async () => {
+  const [hub, clients] = hubWith(3);
+  const [first, second, third] = hub.ports;
+  const selecting = hub.selectAsync({ timeout: 5000 });
+  first!.close();
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  clients[1]!.write(1);
+  assertStrictEquals(await selecting, second);
+  assertEquals(second!.read(), 1);
+  const last = hub.selectAsync();
+  second!.close();
+  third!.close();
+  assertEquals(await last, undefined);
+});
+
+Deno.test("before one port blocks, what was posted on the others is written", () => {
+  const [hub, clients] = hubWith(2);
+  const [first, second] = hub.ports;
+  const calls = [
+    () => second!.read({ timeout: 1 }),
+    () => hub.select({ timeout: 1 }),
+    () => {
+      while (second!.tryWrite(0));
+      assertCode(() => second!.write(0, { timeout: 1 }), "wait.timeout");
+    },
+  ];
+  for (const [index, call] of calls.entries()) {
+    first!.postMessage(index);
+    call();
+    assertEquals(clients[0]!.tryRead(), index);
+  }
+  hub.close();
 });

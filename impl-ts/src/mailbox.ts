@@ -109,8 +109,8 @@ export class MailboxWriter<T = unknown> {
    */
   tryWrite(value: T): boolean {
     this.#side.hasTurn();
-    if (this.#turns.busy) return false;
     const payload = this.#encode([value], false)!;
+    if (this.#turns.busy) return false;
     if (payload.count > 1) {
       throw new RangeError(`Cannot write ${payload.size} bytes at once: the mailbox is too small`);
     }
@@ -148,8 +148,9 @@ export class MailboxWriter<T = unknown> {
   #write(values: readonly T[], options: WaitOptions | undefined): void {
     this.#side.hasTurn();
     options?.signal?.throwIfAborted();
-    if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     const payload = this.#encode(values, false);
+    // Behind that: a `toJSON` may write too.
+    if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
     // [mailbox.write_all]
     if (this.#owed !== undefined) this.#finish(this.#owed, payload, deadline);

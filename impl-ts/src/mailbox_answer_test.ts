@@ -72,3 +72,23 @@ Deno.test("a mailbox refuses a value whose toJSON leaves nothing", () => {
   assertThrows(() => writer.write({ toJSON: () => undefined }), TypeError);
   assertEquals(new Uint8Array(memory).every((byte) => byte === 0), true);
 });
+
+Deno.test("a write whose value writes asynchronously is refused, and breaks nothing", async () => {
+  const memory = new SharedArrayBuffer(64);
+  const writer = MailboxWriter.attach<unknown>(memory);
+  const reader = MailboxReader.attach<unknown>(memory);
+  const text = "y".repeat(100);
+  let inner: Promise<void> | undefined;
+  const outer = {
+    toJSON() {
+      inner ??= writer.writeAsync(text);
+      return "outer";
+    },
+  };
+  assertEquals(writer.tryWrite(outer), false);
+  assertThrows(() => writer.write(outer, { timeout: 0 }), TypeError, "under way");
+  assertEquals(await reader.readAsync({ timeout: 5000 }), text);
+  await inner;
+  writer.write(1);
+  assertEquals(reader.read({ timeout: 5000 }), 1);
+});

@@ -14,6 +14,7 @@ import * as layout from "./layout.ts";
 import { reasonName } from "./layout.ts";
 import { Fault, type RingReader, type RingWriter } from "./ring.ts";
 import type { Segment } from "./segment.ts";
+import type { Waitable } from "./wait.ts";
 
 /** A message as it stands in the ring, without a look into its payload. */
 export interface Message {
@@ -50,7 +51,10 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
   readonly codec?: CodecName | Codec<In, never> | undefined;
   /** Further codecs of your own that messages may have. */
   readonly codecs?: readonly Codec<In, never>[] | undefined;
-  /** Largest message in bytes; larger ones are dropped with `message.size`. Default 64 MiB. */
+  /**
+   * Largest message in bytes; larger ones are dropped with `message.size`. A batch counts as one,
+   * and `writeMany` and `postMessage` make some of up to 12 KiB. Default 64 MiB.
+   */
   readonly maxMessageSize?: number | undefined;
   /** Whether `readMessage` also delivers calls, returns and throws. Default false. */
   readonly calls?: boolean | undefined;
@@ -91,6 +95,9 @@ export function findRing(
   throw new SegmentError("segment.channel", "Cannot attach to segment: it has no such ring");
 }
 
+/** Asynchronous calls between two times that a port looks whether the event loop has to turn. */
+export const STREAK = 64;
+
 /** The end of a wait: `deadline` is undefined until the call first has to wait. [wait.deadline] */
 export function deadlineOf(timeout: number): number {
   return timeout === Infinity ? Infinity : performance.now() + timeout;
@@ -108,8 +115,12 @@ export class Link {
   incoming: RingReader | undefined;
   /** Drops what was taken out of the ring and not delivered. */
   drop: (() => void) | undefined;
+  /** Set by a port: see `flushPosts`. */
+  posts: (() => Waitable | undefined) | undefined;
   /** The peer's state word once it was final or invalid; it must not change any more. */
   #final = 0;
+  /** Asynchronous writes and posts so far. */
+  #streak = 0;
 
   /** Makes a link from an attached endpoint to its peer. */
   constructor(endpoint: Endpoint, peer: number) {
@@ -121,9 +132,28 @@ export class Link {
   close(): void {
     if (this.closed) return;
     this.closed = true;
-    this.drop?.();
-    this.outgoing?.drop();
+    this.dropAll();
     this.endpoint.close();
+  }
+
+  /** Drops what is not published or not delivered, and stores nothing any more. [pipe.close] */
+  dropAll(): void {
+    this.drop?.();
+    this.outgoing?.close();
+    this.incoming?.close();
+  }
+
+  /**
+   * Before a call blocks, and so keeps the job from its end: writes what was posted. Returns what
+   * to wait for to write the rest, where there is no room for all of it.
+   */
+  flushPosts(): Waitable | undefined {
+    return this.posts?.();
+  }
+
+  /** Lets the event loop turn now and then, where asynchronous writes never have to wait. */
+  giveWay(): Promise<void> | undefined {
+    return ++this.#streak % STREAK === 0 ? this.endpoint.giveWay() : undefined;
   }
 
   /**
@@ -166,6 +196,11 @@ export class Link {
   peerGone(): boolean {
     const state = stateOf(this.endpoint.state(this.peer));
     return state > layout.ENDPOINT_STATE_ATTACHED || this.#final !== 0;
+  }
+
+  /** Whether a state, own or peer's, says that nothing will come but what is there. */
+  isFinal(): boolean {
+    return this.peerGone() || this.ownError("read") !== undefined;
   }
 
   /** The error of the peer's state, or undefined while it is vacant or attached: one load. */

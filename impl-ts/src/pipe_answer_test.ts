@@ -314,3 +314,22 @@ Deno.test("[ring.fault] nothing is stored in the ring any more, wants included",
   assertCode(() => reader.read(), "pipe.closed");
   assertEquals(area, before);
 });
+
+Deno.test("[pipe.close] takes every wish back, and stores nothing from then on", async () => {
+  const here = Port.create({ capacity: 256 });
+  Port.attach(here.memory);
+  while (here.tryWrite("fill"));
+  const pending = [here.readAsync(), here.writeAsync(1)].map(codeOf);
+  const wishes = [
+    here.segment.words(512, 512).subarray(layout.RING_WRITER_WANTS_WORD),
+    here.segment.words(512 + 512 + 256, 512).subarray(layout.RING_READER_WANTS_WORD),
+  ];
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  assertEquals(wishes.map(([wish]) => wish !== 0), [true, true]);
+  here.close();
+  assertEquals(wishes.map(([wish]) => wish), [0, 0]);
+  // Whose memory that is from now on, its owner says.
+  for (const wish of wishes) wish[0] = 77;
+  assertEquals(await Promise.all(pending), ["pipe.closed", "pipe.closed"]);
+  assertEquals(wishes.map(([wish]) => wish), [77, 77]);
+});

@@ -81,13 +81,14 @@ export class Outlet {
     if (this.sender.fault !== undefined) throw this.sender.fault;
     if (ended) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
     this.#requireOpen(); // [pipe.peer_gone]
-    this.requireNoClaim();
+    this.requireFree();
     this.sender.ring.allowLoad();
   }
 
-  /** Throws while a claim is open: nothing can be placed in front of it. */
-  requireNoClaim(): void {
+  /** Throws while a claim is open, or a value is encoded: nothing can be placed before that. */
+  requireFree(): void {
     if (this.claimed >= 0) throw new TypeError("Cannot write: a claim is open");
+    if (this.sender.encoder.active) throw new TypeError("Cannot write: a value is being encoded");
   }
 
   /** Writes what was posted, without waiting. False: the turn is still somebody else's. */
@@ -119,6 +120,7 @@ export class Outlet {
 
   /** Publishes, and waits until there may be room. At the deadline the message stays under way. */
   waitRoom(deadline: Deadline): void {
+    this.link.flushPosts(); // those of a hub's other ports
     const other = this.#beforeWait(deadline);
     const { endpoint, peer } = this.link;
     if (!endpoint.wait(this.sender.ring, other, peer, deadline.time)) throw timedOut();

@@ -19,6 +19,7 @@ import { stateOf } from "./wait_endpoint.ts";
 export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
   const { arrival, timeout } = begin(link, options);
   if (arrival.look() || timeout === 0) return arrival.look();
+  link.flushPosts();
   link.settle();
   link.endpoint.wait(arrival, undefined, link.peer, deadlineOf(timeout));
   requireOwn(link);

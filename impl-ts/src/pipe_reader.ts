@@ -10,19 +10,15 @@ import { MessageError, MillraceError } from "./error.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT, WAIT_POLL_MS } from "./layout.ts";
 import { Lent } from "./pipe_lend.ts";
-import { deadlineOf, findRing, Link, requireReaderOptions } from "./pipe.ts";
+import { deadlineOf, findRing, Link, requireReaderOptions, STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
 import { ENDED, IN_PARTS, IN_RING, LEND, NOTHING, Receiver, requireFit } from "./pipe_receiver.ts";
 import { Waiting } from "./pipe_waiting.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
-import { Turns, type Waitable } from "./wait.ts";
+import { Turns } from "./wait.ts";
 
 /** No message, where `undefined` would be the end of the stream. */
 const NONE: unique symbol = Symbol("none");
-/** No outcome yet: more can come, or is not read. */
-export const OPEN: unique symbol = Symbol("open");
-/** Messages between two times that an event-loop reader looks whether it must give way. */
-const STREAK = 64;
 
 /**
  * Reads messages from a ring. All methods belong to the thread that attached it.
@@ -72,7 +68,7 @@ export class Reader<T = unknown> {
     this.#link = link;
     this.#codecs = codecTable(options.codec, options.codecs);
     this.#receiver = new Receiver(link, channel, options);
-    this.#waiting = new Waiting(this.#receiver);
+    this.#waiting = new Waiting(link, this.#receiver);
     this.#lent = new Lent(this.#receiver.ring);
     link.drop = () => this.#drop();
   }
@@ -94,7 +90,7 @@ export class Reader<T = unknown> {
 
   /** Whether the end of the stream was reached: every later read returns `undefined`. */
   get ended(): boolean {
-    return this.#receiver.ended && !this.#waiting.some;
+    return this.#waiting.ended;
   }
 
   /** What this endpoint has counted. */
@@ -267,40 +263,7 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Takes messages into the inbox while it has room, up to a count and a sum of bytes; for ports.
-   * Returns what to wait for to go on, or undefined when there is no more room or nothing to come.
-   *
-   * @internal
-   */
-  fillInbox(maxCount: number, maxSize: number): Waitable | undefined {
-    if (!this.#receiver.open) return undefined;
-    const waiting = this.#waiting;
-    const before = waiting.inboxCount;
-    const { kind, codec, tag } = this.#receiver;
-    // One load only: the writer looks at its deadline before it comes here again.
-    let mayLoad = true;
-    for (; waiting.hasRoom(maxCount, maxSize); mayLoad = false) {
-      try {
-        const found = this.#receiver.pull(undefined, mayLoad);
-        if (found === NOTHING || found === ENDED) break;
-        waiting.keep(this.#receiver.makeMessage(found));
-      } catch (error) {
-        // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
-        if (!(error instanceof MessageError)) break;
-        waiting.keep(error);
-      }
-    }
-    this.#receiver.note(kind, codec, tag); // those of the message that was read last
-    this.#receiver.ring.flush(); // [port.publish_both]
-    // [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks.
-    if (waiting.inboxCount > before) this.#link.endpoint.rouse();
-    return this.#receiver.open && waiting.hasRoom(maxCount, maxSize)
-      ? this.#receiver.ring
-      : undefined;
-  }
-
-  /**
-   * The link of this end; for `select`.
+   * The link of this end; for ports.
    *
    * @internal
    */
@@ -309,26 +272,12 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Whether a read would return or throw something at once; for `select`. What cannot be left in
-   * the ring for it, a message of several frames or the report of a lost one, goes into the inbox.
+   * What comes before anything in the ring; for ports.
    *
    * @internal
    */
-  poll(): boolean {
-    if (this.#waiting.some) return true;
-    const { kind, codec, tag } = this.#receiver;
-    let found: number;
-    try {
-      found = this.#receiver.pull(undefined);
-      if (found === IN_PARTS) this.#keep(this.#receiver.makeMessage(found));
-    } catch (error) {
-      if (!(error instanceof MillraceError)) throw error;
-      // A fault or a close keeps itself, for the read to meet again.
-      if (error instanceof MessageError) this.#keep(error);
-      return true;
-    }
-    this.#receiver.note(kind, codec, tag);
-    return found !== NOTHING || this.#link.peerGone() || this.#link.ownError("read") !== undefined;
+  get waiting(): Waiting {
+    return this.#waiting;
   }
 
   /**
@@ -357,40 +306,18 @@ export class Reader<T = unknown> {
     await endpoint.waitAsync(this.#receiver.ring, undefined, peer, Infinity, undefined, keep);
   }
 
-  /**
-   * How the pipe has ended, for ports: the error, undefined behind an `end`, or `OPEN` while more
-   * can come or is not read. Takes nothing but one message into the inbox, and that only when a
-   * state is final.
-   *
-   * @internal
-   */
-  outcome(): MillraceError | typeof OPEN | undefined {
-    if (this.ended) return undefined;
-    const receiver = this.#receiver;
-    if (!this.#link.peerGone() && this.#link.ownError("read") === undefined) return OPEN;
-    try {
-      for (let last = false;; last = true) {
-        if (receiver.lending) return OPEN;
-        this.fillInbox(1, 1);
-        if (this.#waiting.some) return OPEN;
-        if (receiver.pull(undefined, false) === ENDED) return undefined;
-        const gone = receiver.lookAgain();
-        if (gone === undefined) return OPEN;
-        if (last) return receiver.giveUp(gone);
-      }
-    } catch (error) {
-      if (error instanceof MillraceError) return error;
-      throw error;
-    }
-  }
-
   /** Behind a first value, takes what is there up to `max`. */
   #fill(first: T | undefined, max: number): T[] | undefined {
     if (first === undefined) return undefined;
     const values = [first];
     try {
-      while (values.length < max) {
-        const value = this.#takeValue();
+      // One load more: a peer that goes on writing must not keep us here. [ring.one_load]
+      for (let mayLoad = true; values.length < max;) {
+        let value = this.#takeValue(false);
+        if (value === NONE && mayLoad) {
+          mayLoad = false;
+          value = this.#takeValue();
+        }
         if (value === NONE || value === undefined) break;
         values.push(value);
       }
@@ -400,12 +327,6 @@ export class Reader<T = unknown> {
       if (error instanceof MessageError) this.#waiting.keepFirst(error);
     }
     return values;
-  }
-
-  /** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
-  #keep(arrival: Message | MessageError): void {
-    this.#waiting.keep(arrival);
-    this.#link.endpoint.rouse();
   }
 
   /** [pipe.close] What was taken out of the ring and not delivered is dropped. */
@@ -443,8 +364,9 @@ export class Reader<T = unknown> {
       const last = this.#takeLast(take);
       if (last !== NONE) return last as R;
       if (late) return undefined;
+      const other = this.#link.flushPosts();
       this.#link.settle();
-      if (!endpoint.wait(this.#receiver.ring, undefined, peer, deadline)) return undefined;
+      if (!endpoint.wait(this.#receiver.ring, other, peer, deadline)) return undefined;
       const taken = take();
       if (taken !== NONE) return taken as R;
     }
@@ -477,11 +399,11 @@ export class Reader<T = unknown> {
     }
   }
 
-  #takeValue(): T | typeof NONE | undefined {
+  #takeValue(mayLoad = true): T | typeof NONE | undefined {
     const waiting = this.#waiting;
     if (waiting.inBatch) return waiting.nextOfBatch() as T;
     if (waiting.inboxCount > 0) return this.#decode(waiting.shift()) as T;
-    const found = this.#receiver.pull(undefined);
+    const found = this.#receiver.pull(undefined, mayLoad);
     if (found === NOTHING) return NONE;
     if (found === ENDED) return undefined;
     const { codec } = this.#receiver;

@@ -27,12 +27,14 @@ const LENDING = 2;
 
 /** Instead of a target: frames are lent where they lie. */
 export const LEND: unique symbol = Symbol("lend");
+/** The same: what has to be read stays where it is, and only an `end` is taken. */
+export const LOOK: unique symbol = Symbol("look");
 
 /** No parts. */
 const EMPTY: Uint8Array = new Uint8Array(0);
 
 /** What `pull` does with messages: collects them in fresh memory, in the caller's, or lends. */
-export type Target = Uint8Array | typeof LEND | undefined;
+export type Target = Uint8Array | typeof LEND | typeof LOOK | undefined;
 
 /** Receives messages; one for each reader. */
 export class Receiver {
@@ -116,7 +118,10 @@ export class Receiver {
   /** Handles one frame of a message, or the end. */
   #arrive(target: Target): number {
     const frame = this.frame;
-    if (frame.kind === layout.FRAME_KIND_END) return this.#arriveEnd();
+    const isEnd = frame.kind === layout.FRAME_KIND_END;
+    if (target === LOOK && !(frame.inProgress ? frame.dropped : isEnd)) return IN_RING;
+    if (isEnd) return this.#arriveEnd();
+    if (target === LOOK) return this.#skip();
     if (frame.flags !== WHOLE) return this.#arriveChunk(target);
     this.#admit(frame.size);
     if (target instanceof Uint8Array) requireFit(frame.size, target);
@@ -136,7 +141,7 @@ export class Receiver {
     throw new MessageError("message.truncated", "Cannot read message: the stream ended inside it");
   }
 
-  #arriveChunk(target: Target): number {
+  #arriveChunk(target: Exclude<Target, typeof LOOK>): number {
     const frame = this.frame;
     const first = frame.flags === layout.FRAME_FLAG_FIRST;
     if (first) this.#admit(frame.total);
@@ -166,7 +171,7 @@ export class Receiver {
     return IN_PARTS;
   }
 
-  #beginParts(target: Target): void {
+  #beginParts(target: Exclude<Target, typeof LOOK>): void {
     const { total } = this.frame;
     if (target === LEND) this.#progress = LENDING;
     else {
@@ -214,7 +219,7 @@ export class Receiver {
 
   /** Takes the caller's storage out of use: when the call returns, it is the caller's again. */
   leave(target: Uint8Array): void {
-    if (this.parts === target) this.parts = target.slice(0, this.frame.total);
+    if (this.parts === target) this.parts = copyOut(target, 0, this.frame.total);
   }
 
   /**

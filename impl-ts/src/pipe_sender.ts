@@ -51,8 +51,14 @@ export class Sender {
     return size <= this.largestFrame || this.#worstCost(size) <= this.ring.capacity - RING_RESERVE;
   }
 
-  /** Begins the message that the encoder holds. */
+  /**
+   * Begins the message that the encoder holds.
+   *
+   * @throws {ClosedError} if this end was closed while the value was encoded. [pipe.close]
+   */
   start(kind: number, tag: number): void {
+    const closed = this.#link.closedError("write");
+    if (closed !== undefined) throw closed;
     this.#kind = kind;
     this.#tag = tag;
     this.#sent = -1;

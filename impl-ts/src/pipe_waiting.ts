@@ -6,13 +6,18 @@
  */
 
 import { encodeJson } from "./codec.ts";
-import { MessageError } from "./error.ts";
+import { MessageError, MillraceError } from "./error.ts";
 import { CODEC_JSON } from "./layout.ts";
-import type { Message } from "./pipe.ts";
-import type { Receiver } from "./pipe_receiver.ts";
+import type { Link, Message } from "./pipe.ts";
+import { ENDED, IN_PARTS, LOOK, NOTHING, type Receiver } from "./pipe_receiver.ts";
+import type { Waitable } from "./wait.ts";
+
+/** No outcome yet: more can come, or is not read. */
+export const OPEN: unique symbol = Symbol("open");
 
 /** Messages and errors that come before what is in the ring; one for each reader. */
 export class Waiting {
+  readonly #link: Link;
   readonly #receiver: Receiver;
   /** Elements of a batch that are not read yet: they come first. */
   #batch: readonly unknown[] = [];
@@ -24,7 +29,8 @@ export class Waiting {
   #inboxSize = 0;
 
   /** Makes one that is empty. */
-  constructor(receiver: Receiver) {
+  constructor(link: Link, receiver: Receiver) {
+    this.#link = link;
     this.#receiver = receiver;
   }
 
@@ -43,9 +49,9 @@ export class Waiting {
     return this.inBatch || this.#inbox.length > 0;
   }
 
-  /** Whether the inbox may take more, up to a count and a sum of bytes. */
-  hasRoom(maxCount: number, maxSize: number): boolean {
-    return this.#inbox.length < maxCount && this.#inboxSize < maxSize;
+  /** Whether the end of the stream was read, and nothing is left. */
+  get ended(): boolean {
+    return this.#receiver.ended && !this.some;
   }
 
   /** Begins a batch, which has come in the receiver's message, and returns its first value. */
@@ -63,8 +69,90 @@ export class Waiting {
     return this.#batch[this.#index++];
   }
 
+  /**
+   * Takes messages into the inbox while it has room, up to a count and a sum of bytes; for ports.
+   * Returns what to wait for to go on, or undefined when there is no more room or nothing to come.
+   */
+  fill(maxCount: number, maxSize: number): Waitable | undefined {
+    const receiver = this.#receiver;
+    if (!receiver.open) return undefined;
+    const before = this.inboxCount;
+    const { kind, codec, tag } = receiver;
+    // One load only: the writer looks at its deadline before it comes here again.
+    let mayLoad = true;
+    for (; this.#hasRoom(maxCount, maxSize); mayLoad = false) {
+      try {
+        const found = receiver.pull(undefined, mayLoad);
+        if (found === NOTHING || found === ENDED) break;
+        this.#keep(receiver.makeMessage(found));
+      } catch (error) {
+        // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
+        if (!(error instanceof MessageError)) break;
+        this.#keep(error);
+      }
+    }
+    receiver.note(kind, codec, tag); // those of the message that was read last
+    receiver.ring.flush(); // [port.publish_both]
+    if (this.inboxCount > before) this.#rouse();
+    return receiver.open && this.#hasRoom(maxCount, maxSize) ? receiver.ring : undefined;
+  }
+
+  /**
+   * Whether a read would return or throw something at once; for `select`. What cannot be left in
+   * the ring for it, a message of several frames or the report of a lost one, goes into the inbox.
+   */
+  poll(): boolean {
+    if (this.some) return true;
+    const receiver = this.#receiver;
+    const { kind, codec, tag } = receiver;
+    let found: number;
+    try {
+      found = receiver.pull(undefined);
+      if (found === IN_PARTS) this.#keep(receiver.makeMessage(found));
+    } catch (error) {
+      // A fault or a close keeps itself, for the read to meet again.
+      if (!(error instanceof MillraceError)) throw error;
+      if (error instanceof MessageError) this.#keep(error);
+      found = ENDED;
+    }
+    if (this.some) this.#rouse();
+    receiver.note(kind, codec, tag);
+    return found !== NOTHING || this.#link.isFinal();
+  }
+
+  /**
+   * How the pipe has ended, for ports: the error, undefined behind an `end`, or `OPEN` while more
+   * can come or is not read. Takes nothing but the `end`.
+   */
+  outcome(): MillraceError | typeof OPEN | undefined {
+    const receiver = this.#receiver;
+    try {
+      for (let last = false;; last = true) {
+        if (this.some || receiver.lending) return OPEN;
+        const found = receiver.pull(LOOK);
+        if (found !== NOTHING) return found === ENDED ? undefined : OPEN;
+        const gone = receiver.lookAgain();
+        if (gone === undefined) return OPEN;
+        if (last) return receiver.giveUp(gone);
+      }
+    } catch (error) {
+      if (error instanceof MillraceError) return error;
+      throw error;
+    }
+  }
+
+  /** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
+  #rouse(): void {
+    this.#link.endpoint.rouse();
+  }
+
+  /** Whether the inbox may take more, up to a count and a sum of bytes. */
+  #hasRoom(maxCount: number, maxSize: number): boolean {
+    return this.#inbox.length < maxCount && this.#inboxSize < maxSize;
+  }
+
   /** Puts something behind everything in the inbox. */
-  keep(arrival: Message | MessageError): void {
+  #keep(arrival: Message | MessageError): void {
     if (!(arrival instanceof MessageError)) this.#inboxSize += arrival.payload.length;
     this.#inbox.push(arrival);
   }

@@ -139,8 +139,32 @@ export class Writer<T = unknown> {
    * when all of the message is in the ring; until then, bytes given must not change.
    */
   async writeAsync(value: T, options?: WaitOptions): Promise<void> {
-    const encode = () => this.#sender.encoder.encode(value, this.#codec);
-    await this.#sendAsync(encode, layout.FRAME_KIND_DATA, 0, options);
+    this.#outlet.check();
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    const deadline = new Deadline(options);
+    // Encoded at the call, as a copy, beside the message that may be under way; and before the
+    // turn is taken, which a value that cannot be encoded must not keep.
+    const own = this.#encodeApart(value);
+    this.#outlet.asked++;
+    const { turns } = this.#outlet;
+    if (!turns.tryTake() && !await turns.take(deadline.time, signal)) throw timedOut();
+    try {
+      if (own !== undefined) this.#sender.encoder.restore(own);
+      const turn = this.#link.giveWay();
+      if (turn !== undefined) {
+        this.#sender.encoder.detach();
+        await turn;
+      }
+      this.#outlet.checkAccepted();
+      this.#sender.start(layout.FRAME_KIND_DATA, 0);
+      if (this.#sender.advance()) return this.#sender.ring.publish();
+      this.#sender.encoder.detach();
+      do await this.#waitRoomAsync(deadline, signal); while (!this.#sender.advance());
+      this.#sender.ring.publish();
+    } finally {
+      turns.give();
+    }
   }
 
   /**
@@ -313,9 +337,9 @@ export class Writer<T = unknown> {
       const { size } = this.#sender.encoder;
       throw new RangeError(`Cannot write ${size} bytes at once: the ring is too small`);
     }
+    this.#sender.start(kind, tag);
     const owed = this.#sender.placeCancel();
     const before = this.#sender.ring.tail;
-    this.#sender.start(kind, tag);
     const placed = owed && this.#sender.advance();
     // [pipe.try_write] All frames or none: none of them is visible yet.
     if (!placed) this.#sender.ring.rewind(before);
@@ -323,48 +347,19 @@ export class Writer<T = unknown> {
     return placed;
   }
 
-  async #sendAsync(
-    encode: () => void,
-    kind: number,
-    tag: number,
-    options: WaitOptions | undefined,
-  ): Promise<void> {
-    this.#outlet.check();
-    const signal = options?.signal;
-    signal?.throwIfAborted();
-    const deadline = new Deadline(options);
-    // Encoded at the call, as a copy, beside the message that may be under way; and before the
-    // turn is taken, which a value that cannot be encoded must not keep.
-    const own = this.#encodeApart(encode);
-    this.#outlet.asked++;
-    const { turns } = this.#outlet;
-    if (!turns.tryTake() && !await turns.take(deadline.time, signal)) throw timedOut();
-    try {
-      if (own !== undefined) this.#sender.encoder.restore(own);
-      this.#outlet.checkAccepted();
-      this.#sender.start(kind, tag);
-      if (this.#sender.advance()) return this.#sender.ring.publish();
-      this.#sender.encoder.detach();
-      do await this.#waitRoomAsync(deadline, signal); while (!this.#sender.advance());
-      this.#sender.ring.publish();
-    } finally {
-      turns.give();
-    }
-  }
-
   /**
-   * Encodes a message. Where the encoder holds one that is under way, that is in place afterwards,
+   * Encodes a value. Where the encoder holds one that is under way, that is in place afterwards,
    * and the new one is returned.
    */
-  #encodeApart(encode: () => void): Encoded | undefined {
+  #encodeApart(value: T): Encoded | undefined {
     const { encoder } = this.#sender;
     if (!this.#outlet.turns.busy) {
-      encode();
+      encoder.encode(value, this.#codec);
       return undefined;
     }
     const active = encoder.save();
     try {
-      encode();
+      encoder.encode(value, this.#codec);
       encoder.detach();
       return encoder.save();
     } finally {
@@ -393,9 +388,7 @@ export class Writer<T = unknown> {
 
   /** Encodes the next values as one payload and returns how many it took. */
   #encodeRun(values: readonly T[], index: number): number {
-    let end = index;
-    const most = Math.min(values.length, index + this.#run);
-    while (this.#codec === "json" && end < most && isBatchable(values[end])) end++;
+    const end = this.#codec === "json" ? this.#findRun(values, index) : index;
     if (end - index > 1 && this.#encodeBatch(values.slice(index, end))) {
       const { size } = this.#sender.encoder;
       this.#run = size > RUN_SIZE ? (this.#run >> 1) || 1 : RUN_COUNT;
@@ -405,6 +398,20 @@ export class Writer<T = unknown> {
     this.#sender.encoder.encode(values[index], this.#codec);
     if (this.#sender.encoder.size < RUN_SIZE / RUN_COUNT) this.#run = RUN_COUNT;
     return 1;
+  }
+
+  /** Where the values end that may go into one batch. */
+  #findRun(values: readonly T[], index: number): number {
+    const { encoder } = this.#sender;
+    const most = Math.min(values.length, index + this.#run);
+    encoder.active = true; // a value may have a `toJSON`
+    try {
+      let end = index;
+      while (end < most && isBatchable(values[end])) end++;
+      return end;
+    } finally {
+      encoder.active = false;
+    }
   }
 
   /** False if one of the values cannot be encoded: one by one, those before it can be written. */

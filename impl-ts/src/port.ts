@@ -76,7 +76,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     this.#link = link;
     this.#reader = reader;
     this.#delivery = delivery;
-    const idle = { fill: () => reader.fillInbox(inboxCount, inboxSize) };
+    const idle = { fill: () => reader.waiting.fill(inboxCount, inboxSize) };
     this.#writer = new Writer<Out>(link, outgoing, options, idle);
     this.#outbox = new Outbox(this.#writer.outlet, options);
   }
@@ -262,8 +262,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
 
   /**
    * Sends one message without waiting, in order with all other writes. The value is encoded now;
-   * what is posted in one job goes out together at its end, short JSON in batches, and the rest in
-   * the background as soon as there is room.
+   * what is posted in one job goes out together at its end, or before a call that blocks, short
+   * JSON in batches, and the rest in the background as soon as there is room.
    *
    * The promise settles when the message is in the ring, or will not come there. Nobody has to
    * listen to it: `overflow` says what becomes of a queue that grows.
@@ -469,7 +469,10 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     this.close();
   }
 
-  /** Ends the outgoing stream, waits until all that was posted is in the ring, and closes. */
+  /**
+   * Ends the outgoing stream, waits until all that was posted is in the ring, and closes. The peer
+   * decides how long that takes; `endAsync` with a timeout, and `close`, do not wait longer.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.endAsync();

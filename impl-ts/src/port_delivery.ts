@@ -6,7 +6,8 @@
 
 import { MessageError, MillraceError } from "./error.ts";
 import { WAIT_SLICE_MS } from "./layout.ts";
-import { OPEN, type Reader } from "./pipe_reader.ts";
+import type { Reader } from "./pipe_reader.ts";
+import { OPEN } from "./pipe_waiting.ts";
 import { type EventSource, PortCloseEvent } from "./port_events.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { nextTask } from "./wait_task.ts";
@@ -155,11 +156,11 @@ export class Delivery<In> implements EventSource {
   /** Sleeps until a state may have ended the pipe. */
   async #lookOut(): Promise<void> {
     const reader = this.#reader;
-    const outcome = reader.outcome();
+    const outcome = reader.waiting.outcome();
     if (outcome !== OPEN) return this.finish(outcome);
     const { link } = reader;
     // What is left in the ring, somebody else has to read; nothing rings when that is done.
-    if (link.peerGone() || link.ownError("read") !== undefined) {
+    if (link.isFinal()) {
       return await link.endpoint.rest(WAIT_SLICE_MS, false);
     }
     await link.endpoint.waitAsync(NOTHING, undefined, link.peer, Infinity, undefined, false);

@@ -291,6 +291,31 @@ Deno.test("closed waits until everything is read, by whichever verb", async () =
   }
 });
 
+Deno.test("closed settles behind an end, which nobody has to read", async () => {
+  const [a, b] = ports();
+  const closed = held(a.closed);
+  b.write(1);
+  b.end();
+  const lent = a.peek();
+  assertEquals(lent?.size, 1);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals(a.ended, false);
+  a.release();
+  assertEquals(await closed, undefined);
+  assertEquals([a.ended, a.tryRead()], [true, undefined]);
+  a.close();
+});
+
+Deno.test("a listener that is none takes no messages", async () => {
+  const [a, b] = ports();
+  a.addEventListener("message", undefined as unknown as null);
+  a.addEventListener("message", null);
+  b.write(1);
+  for (let turn = 0; turn < 3; turn++) await nextTask(true);
+  assertEquals(a.tryRead(), 1);
+  a.close();
+});
+
 Deno.test("a lost message and the end behind it keep their order", async () => {
   const [a, b] = ports({ capacity: 256 });
   new Scribe(b.segment, 1).frame({ flags: 1, total: 200, payload: new Array(64).fill(1) })

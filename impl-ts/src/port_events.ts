@@ -159,7 +159,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     listener: PortListener<any> | null,
     options?: boolean | PortListenerOptions,
   ): void {
-    if (type === "message" && listener !== null) return this.#addMessage(listener, options);
+    if (type === "message" && listener) return this.#addMessage(listener, options);
     super.addEventListener(type, listener, options as AddEventListenerOptions);
     if (type === "close") this.#source.watch();
   }

@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 async function run(program: string): Promise<string> {
   const mod = new URL("./mod.ts", import.meta.url).href;
   const source = `
-    import { Port } from ${JSON.stringify(mod)};
+    import { Port, Segment, supervise } from ${JSON.stringify(mod)};
     const port = Port.create(), peer = Port.attach(port.memory);
     const say = (word) => console.log(word);
     globalThis.addEventListener("unload", () => say("ended"));
@@ -55,6 +55,14 @@ Deno.test("a port lets its process end, unless it is listened to", async () => {
       "port.unref(); port.onmessage = ({ data }) => say(data); peer.write('got');" +
       "setTimeout(() => {}, 50);",
       "got ended",
+    ],
+    // To watch a worker keeps nothing alive, also where its peers can only poll.
+    [
+      "const mem = new ArrayBuffer(4096);" +
+      "const segment = Segment.create(mem, { endpoints: 2, channels: [" +
+      "{ writer: 0, reader: 1, capacity: 256 }] });" +
+      "supervise({ terminate() {} }, { segment, index: 0 }, { lock: 'life' });",
+      "ended",
     ],
     // What is posted keeps the process until it is in the ring.
     [

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Encoded } from "./codec.ts";
+import { copyOut, type Encoded } from "./codec.ts";
 import { OverflowError } from "./error.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { Deadline, type Outlet, type Posts, RUN_COUNT, RUN_SIZE } from "./pipe_outlet.ts";
@@ -43,8 +43,8 @@ const KEEP_COUNT = 1024;
 
 /** One message. Its promise is settled once. */
 interface Post {
-  /** A JSON text, or the payload. */
-  readonly payload: string | Encoded;
+  /** A JSON text, or the payload; let go of when it is settled. */
+  payload: string | Encoded;
   readonly value: unknown;
   readonly promise: Promise<void>;
   settled: boolean;
@@ -87,6 +87,8 @@ export class Outbox implements Posts {
   #isStale = false;
   /** Posts that are not settled. */
   #count = 0;
+  /** Whether a flush is under way, which may wait for room and so be asked for another. */
+  #isFlushing = false;
 
   /** Makes an outbox that is empty. */
   constructor(outlet: Outlet, options: PostingOptions) {
@@ -97,6 +99,10 @@ export class Outbox implements Posts {
     // One UTF-16 unit takes at most three bytes.
     this.#runSize = Math.min(RUN_SIZE, Math.floor(outlet.sender.largestFrame / 3));
     outlet.posts = this;
+    outlet.link.posts = () => {
+      this.flushLast();
+      return this.#active === undefined ? undefined : outlet.sender.ring;
+    };
   }
 
   /**
@@ -106,8 +112,8 @@ export class Outbox implements Posts {
    * @throws {TypeError} if the value cannot be encoded, or a claim is open.
    */
   post(value: unknown, { signal }: PostOptions = {}): Promise<void> {
+    this.#outlet.requireFree();
     const payload = this.#encode(value);
-    this.#outlet.requireNoClaim();
     try {
       signal?.throwIfAborted();
       this.#outlet.check();
@@ -124,16 +130,21 @@ export class Outbox implements Posts {
   }
 
   flush(wait?: () => void): void {
-    const group = this.#active;
-    if (group === undefined) return;
-    while (!this.#advance(group)) {
-      if (wait === undefined) return;
-      wait();
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    try {
+      for (let group; (group = this.#active) !== undefined; this.#finish(group)) {
+        while (!this.#advance(group)) {
+          if (wait === undefined) return;
+          wait();
+        }
+      }
+    } finally {
+      this.#isFlushing = false;
     }
-    this.#finish(group);
   }
 
-  /** Before a close: writes what there is room for. */
+  /** Before a close, or a wait for something else: writes what there is room for. */
   flushLast(): void {
     try {
       this.flush();
@@ -144,15 +155,15 @@ export class Outbox implements Posts {
 
   /** Writes a group in its turn, and in the background where there is no room. */
   async #send(posts: Post[]): Promise<void> {
-    const { turns } = this.#outlet;
+    const { link, turns } = this.#outlet;
     const group: Group = { posts, next: 0, asked: ++this.#outlet.asked };
     this.#groups.push(group);
     if (turns.tryTake()) {
       this.#active = group;
-      await undefined; // the rest of the job may post more, and it all becomes visible at once
+      await link.giveWay(); // the rest of the job may post more, and all becomes visible at once
     } else {
-      await turns.take(Infinity, undefined);
-      this.#active = group;
+      // At once, so that a verb that is called next finds the posts, and writes them.
+      await turns.take(Infinity, undefined, () => this.#active = group);
     }
     const deadline = new Deadline(undefined);
     try {
@@ -220,10 +231,10 @@ export class Outbox implements Posts {
     const { encoder } = this.#outlet.sender;
     const { payload } = this.#run[0]!;
     if (typeof payload !== "string") encoder.restore(payload);
-    else if (this.#run.length === 1) encodeText(encoder, payload, CODEC_JSON);
+    else if (this.#run.length === 1) encoder.encodeJson(payload, CODEC_JSON);
     else {
       const texts = this.#run.map((post) => post.payload);
-      encodeText(encoder, `[${texts.join(",")}]`, CODEC_JSON_BATCH); // [codec.batch]
+      encoder.encodeJson(`[${texts.join(",")}]`, CODEC_JSON_BATCH); // [codec.batch]
     }
     this.#outlet.sender.start(FRAME_KIND_DATA, 0);
   }
@@ -239,7 +250,7 @@ export class Outbox implements Posts {
     try {
       encoder.encode(value, codec);
       const encoded = encoder.save();
-      return { ...encoded, source: encoded.source.slice(0, encoded.size) };
+      return { ...encoded, source: copyOut(encoded.source, 0, encoded.size) };
     } finally {
       encoder.restore(active);
     }
@@ -256,7 +267,9 @@ export class Outbox implements Posts {
       value: this.#onOverflow && value,
       settled: false,
       settle: (error) => {
+        if (post.settled) return;
         post.settled = true;
+        post.payload = "";
         this.#count--;
         signal?.removeEventListener("abort", abort);
         if (error === undefined) return resolve();
@@ -317,12 +330,6 @@ function peek(group: Group): Post | undefined {
     group.next = 0;
   }
   return group.posts[group.next];
-}
-
-/** Encodes a text that is JSON already. */
-function encodeText(encoder: Outlet["sender"]["encoder"], text: string, codec: number): void {
-  encoder.encode(text, "text");
-  encoder.codec = codec;
 }
 
 /** A promise whose rejection nobody has to handle: the close event says it too. */

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { assertCode, codeOf, pattern } from "./fixture.ts";
+import { assertCode, codeOf, pattern, watched } from "./fixture.ts";
 import { ClosedError, MillraceError, OverflowError } from "./error.ts";
 import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
 import { Port, type PortCreateOptions } from "./port.ts";
@@ -376,4 +376,65 @@ Deno.test("postings that make no sense are refused", () => {
     "port.overflow",
     true,
   ]);
+});
+
+Deno.test("a call that blocks first writes what was posted, and goes on with it", async () => {
+  const drained: unknown[] = [];
+  let sleeps = 0;
+  const mechanism = watched(() => {
+    // Room comes while the call sleeps.
+    if (++sleeps === 1) drained.push(...drain(b));
+  });
+  const a: Port = Port.create({ capacity: 256, spin: 0, mechanism });
+  const b: Port = Port.attach(a.memory);
+  const sent = [a.postMessage("one"), a.postMessage("two")];
+  assertEquals(a.read({ timeout: 3 }), undefined);
+  assertEquals(drained, ["one", "two"]);
+  await Promise.all(sent);
+  fill(a);
+  sleeps = 0;
+  const last = a.postMessage("x".repeat(100));
+  assertEquals(a.read({ timeout: 20 }), undefined);
+  assertEquals(drain(b), ["x".repeat(100)]);
+  await last;
+  a.close();
+  const alone = Port.create<string>();
+  alone.postMessage("early");
+  assertEquals(alone.waitForPeer({ timeout: 1 }), false);
+  assertEquals(Port.attach<string>(alone.memory).tryRead(), "early");
+});
+
+Deno.test("posts that get the turn can be written at once", () => {
+  const [a, b] = ports();
+  const { turns } = a.writer.outlet;
+  turns.tryTake(); // as an asynchronous write does
+  a.postMessage("posted");
+  turns.give();
+  assertEquals([a.tryWrite("try"), a.write("write")], [true, undefined]);
+  assertEquals(drain(b), ["posted", "try", "write"]);
+  a.close();
+});
+
+Deno.test("a text of JSON that is no UTF-16 costs no other message", async () => {
+  const [a, b] = ports();
+  const { rawJSON } = JSON as { rawJSON?(text: string): unknown };
+  const raw = rawJSON?.('"\ud800"') ?? "\ufffd";
+  await Promise.all([1, raw, 2].map((value) => a.postMessage(value)));
+  assertEquals(drain(b), [1, "\ufffd", 2]);
+  a.close();
+});
+
+Deno.test("what is sent is let go of, though the queue is never empty", async () => {
+  const size = 512 * 1024;
+  const [a, b] = ports({ capacity: size });
+  const post = () => a.postMessage(new Uint8Array(size));
+  for (let i = 0; i < 3; i++) post();
+  const { external } = Deno.memoryUsage();
+  for (let i = 0; i < 400; i++) {
+    post();
+    await b.readAsync();
+  }
+  const kept = (Deno.memoryUsage().external - external) / size;
+  assert(kept < 250, `${kept} of 400`); // what is garbage by now counts until it is collected
+  a.close();
 });

@@ -19,12 +19,14 @@ export function readableOf<In>(reader: Reader<In>, close: () => void): ReadableS
   }, { highWaterMark: 0 });
 }
 
-/** What a writer writes, one message at a time; `close` is for an abort. */
+/**
+ * What a writer writes, one message at a time; `close` is for an abort. It comes by the signal: the
+ * stream itself tells of it only when the write or the end under way is over, which may wait long.
+ */
 export function writableOf<Out>(writer: Writer<Out>, close: () => void): WritableStream<Out> {
   return new WritableStream<Out>({
-    // An abort waits for the write under way, which may wait for room.
+    start: ({ signal }) => signal.addEventListener("abort", close),
     write: (value, { signal }) => writer.writeAsync(value, { signal }),
     close: () => writer.endAsync(),
-    abort: close,
   });
 }

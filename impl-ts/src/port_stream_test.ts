@@ -160,3 +160,37 @@ Deno.test("a stream, a loop, reads and events share what comes, each message onc
   assertEquals(seen.toSorted(), [0, 1, 2, 3]);
   a.close();
 });
+
+Deno.test("aborting writable while it is being closed closes the port", async () => {
+  const [a] = ports({ capacity: 256 });
+  fill(a);
+  const posted = codeOf(a.postMessage("posted"));
+  const writing = a.writable.getWriter();
+  const closing = codeOf(writing.close());
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  await codeOf(writing.abort(new Error("enough")));
+  assertEquals(await Promise.all([posted, closing]), ["pipe.closed", "pipe.closed"]);
+});
+
+Deno.test("[ring.one_load] readMany ends though the peer goes on writing", () => {
+  const { writer, reader } = pipe({ capacity: 4096 });
+  const { load } = Atomics;
+  let count = 0;
+  let isWriting = false;
+  Atomics.load = ((view: Int32Array, index: number) => {
+    if (!isWriting && count < 1000) { // whenever the reader looks
+      isWriting = true;
+      writer.tryWrite(count++);
+      isWriting = false;
+    }
+    return load(view, index);
+  }) as typeof load;
+  let read: number[] | undefined;
+  try {
+    read = reader.tryReadMany(1e9);
+  } finally {
+    Atomics.load = load;
+  }
+  assertEquals(read, Array.from({ length: read!.length }, (_, n) => n));
+  assert(count > 1 && count < 10, `${count}`);
+});

@@ -131,6 +131,12 @@ export class RingWriter implements Waitable {
     this.#stopped = true;
   }
 
+  /** Takes its wish back, and stores nothing in this ring any more. [pipe.close] [wait.disarm] */
+  close(): void {
+    if (this.#arms > 0) this.#unwish();
+    this.stop();
+  }
+
   /** Places an `end`, for which room is always left. [pipe.end_now] */
   finishEnd(): void {
     writeHeader(this.words, (this.#tail & (this.capacity - 1)) >> 2, 0, END, 0);
@@ -167,8 +173,11 @@ export class RingWriter implements Waitable {
   }
 
   disarm(): void {
-    if (--this.#arms > 0 || this.#stopped) return;
-    Atomics.store(this.#control, RING_WRITER_WANTS_WORD, 0);
+    if (--this.#arms === 0) this.#unwish();
+  }
+
+  #unwish(): void {
+    if (!this.#stopped) Atomics.store(this.#control, RING_WRITER_WANTS_WORD, 0);
   }
 
   /** Whether so many bytes, the reserve included, are free; loads `head` only if need be. */
@@ -276,6 +285,12 @@ export class RingReader implements Waitable {
     this.#stopped = true;
   }
 
+  /** Takes its wish back, and stores nothing in this ring any more. [pipe.close] [wait.disarm] */
+  close(): void {
+    if (this.#arms > 0) this.#unwish();
+    this.stop();
+  }
+
   /**
    * Stores `head` for all that was released, and wakes the writer if it waits for that. Nothing
    * else stores `head`, and it stands between frames, ahead of the last. [ring.head_owner]
@@ -307,8 +322,11 @@ export class RingReader implements Waitable {
   }
 
   disarm(): void {
-    if (--this.#arms > 0 || this.#stopped) return;
-    Atomics.store(this.#control, RING_READER_WANTS_WORD, 0);
+    if (--this.#arms === 0) this.#unwish();
+  }
+
+  #unwish(): void {
+    if (!this.#stopped) Atomics.store(this.#control, RING_READER_WANTS_WORD, 0);
   }
 }
 

@@ -110,6 +110,7 @@ export class Selection {
     for (;;) {
       const found = this.#find();
       if (found >= 0) return found;
+      if (timeout > 0) group!.links[0]!.flushPosts();
       for (const each of this.#groups) each.settle();
       const now = performance.now();
       if (now >= deadline) return -1;
@@ -140,7 +141,7 @@ export class Selection {
     let least = Infinity;
     for (let index = 0; index < this.#readers.length; index++) {
       const reader = this.#readers[index]!;
-      if (!reader.poll()) continue;
+      if (!reader.waiting.poll()) continue;
       const last = chosen.get(reader) ?? 0;
       if (last >= least) continue;
       found = index;

@@ -10,6 +10,7 @@ import type { Segment } from "./segment.ts";
 import { recordOffset, requireInteger } from "./segment_geometry.ts";
 import { defaultMechanism } from "./wait.ts";
 import { failEndpoint, stateOf } from "./wait_endpoint.ts";
+import { unref } from "./wait_task.ts";
 
 /** A worker, as far as it matters here: a web `Worker`, or one of `node:worker_threads`. */
 export interface WorkerLike {
@@ -274,7 +275,7 @@ async function arrival(places: readonly Place[], signal: AbortSignal): Promise<v
     const bell = Atomics.load(words, ENDPOINT_BELL_WORD);
     if (!places.every(vacant)) return;
     await (mechanism.sleepAsync(words, ENDPOINT_BELL_WORD, bell, WAIT_SLICE_MS) ??
-      new Promise((resolve) => setTimeout(resolve, WAIT_POLL_MS)));
+      new Promise<void>((resolve) => unref(setTimeout(resolve, WAIT_POLL_MS))));
   }
 }
 

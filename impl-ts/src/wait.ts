@@ -19,15 +19,21 @@ export interface Mechanism {
   readonly blocks: boolean;
   /** Sleeps while the word holds `expected`, at most `ms` milliseconds. */
   sleep(words: Int32Array, index: number, expected: number, ms: number): void;
-  /** The same without blocking; `undefined` where a timer has to do. */
+  /**
+   * The same without blocking; `undefined` where a timer has to do. `keep` says whether the sleep
+   * may keep the process alive; by default it may.
+   */
   sleepAsync(
     words: Int32Array,
     index: number,
     expected: number,
     ms: number,
+    keep?: boolean,
   ): Promise<unknown> | undefined;
   /** Wakes all that sleep on the word. */
   notify(words: Int32Array, index: number): void;
+  /** Marks peers that are dead, where it can find that out. Called after sleeps. [wait.liveness] */
+  checkPeers?(): void;
 }
 
 /** What a wait waits for: a side of a ring. */
@@ -162,9 +168,19 @@ export class Turns {
     return this.#busy = true;
   }
 
-  /** Waits for the turn. Returns false at the deadline, and throws the reason of the signal. */
-  async take(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
-    if (this.tryTake()) return true;
+  /**
+   * Waits for the turn. Returns false at the deadline, and throws the reason of the signal. `taken`
+   * is called when the turn comes, and so before anything else happens.
+   */
+  async take(
+    deadline: number,
+    signal: AbortSignal | undefined,
+    taken?: () => void,
+  ): Promise<boolean> {
+    if (this.tryTake()) {
+      taken?.();
+      return true;
+    }
     let mine = false;
     await new Promise<void>((resolve) => {
       const stop = () => {
@@ -174,6 +190,7 @@ export class Turns {
       };
       const start = () => {
         mine = true;
+        taken?.();
         settle();
       };
       const ms = deadline - performance.now();

@@ -220,6 +220,7 @@ export class Endpoint {
         if (left > 0) {
           this.#parks++;
           this.#sleep(bell, Math.min(left, layout.WAIT_SLICE_MS), peer); // [wait.slice]
+          this.mechanism.checkPeers?.();
         }
       } finally {
         other?.disarm();
@@ -256,6 +257,7 @@ export class Endpoint {
         this.#parks++;
         const ms = Math.min(left, layout.WAIT_SLICE_MS);
         await this.#sleeper.sleep(bell, ms, this.wakeable(peer), signal, keep);
+        this.mechanism.checkPeers?.();
       }
     } finally {
       other?.disarm();

@@ -53,7 +53,7 @@ export class Sleeper {
     signal: AbortSignal | undefined,
     keep: boolean = true,
   ): Promise<void> {
-    const most = wakeable && this.#listen(expected) ? ms : Math.min(ms, POLL_ASYNC_MS);
+    const most = wakeable && this.#listen(expected, keep) ? ms : Math.min(ms, POLL_ASYNC_MS);
     await this.rest(most, signal, keep);
     this.#turned = -1;
   }
@@ -86,12 +86,12 @@ export class Sleeper {
   }
 
   /** Sees to it that one asynchronous sleep is outstanding on the word. False: poll instead. */
-  #listen(expected: number): boolean {
+  #listen(expected: number, keep: boolean): boolean {
     // [wait.async_one] One that waits for an older value of a bell is about to be woken; on the
     // signal of a mailbox a side sleeps with one value only.
     if (this.#asleep) return true;
     const ms = WAIT_SLICE_MS;
-    const sleep = this.#mechanism.sleepAsync(this.#words, this.#index, expected, ms);
+    const sleep = this.#mechanism.sleepAsync(this.#words, this.#index, expected, ms, keep);
     if (sleep === undefined) return false;
     this.#asleep = true;
     const over = () => {

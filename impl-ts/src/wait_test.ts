@@ -2,6 +2,7 @@ import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Endpoint } from "./wait_endpoint.ts";
 import { assertCode, codeOf, pattern, pipe, pipeSegment, watched } from "./fixture.ts";
 import * as layout from "./layout.ts";
+import { Port } from "./port.ts";
 import { agentMechanism, mayBlock, type Mechanism, pollingMechanism, Turns } from "./wait.ts";
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
@@ -137,6 +138,22 @@ Deno.test("a flood does not starve the event loop", async () => {
   }
   clearInterval(timer);
   assertEquals(ticks > 1, true);
+});
+
+Deno.test("a flood of writes that never wait does not starve the event loop", async () => {
+  const here = Port.create<number>();
+  const there = Port.attach<number>(here.memory);
+  for (const verb of ["writeAsync", "postMessage"] as const) {
+    let over = false;
+    setTimeout(() => over = true, 0);
+    const end = performance.now() + 2000;
+    while (!over && performance.now() < end) {
+      await here[verb](1);
+      there.tryRead();
+    }
+    assertEquals(over, true, verb);
+  }
+  here.close();
 });
 
 Deno.test("Turns are given in order, and a deadline leaves the line", async () => {

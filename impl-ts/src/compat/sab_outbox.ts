@@ -28,6 +28,7 @@ export class Outbox<T> {
   #leaving: Batch<T> | undefined;
   #posted: Batch<T> | undefined;
   #flushing = false;
+  #writing = false;
 
   constructor(wire: WriterWire, bounds: Bounds<T>, report: (error: unknown) => unknown) {
     this.#wire = wire;
@@ -51,6 +52,16 @@ export class Outbox<T> {
 
   /** Writes without waiting; true when nothing is left to be written. */
   write(): boolean {
+    if (this.#writing) return false; // a `toJSON` of what is being written reads
+    this.#writing = true;
+    try {
+      return this.#write();
+    } finally {
+      this.#writing = false;
+    }
+  }
+
+  #write(): boolean {
     try {
       while (this.#leaving !== undefined || this.#leave()) {
         if (!this.#wire.carryOn()) return false;
@@ -65,7 +76,7 @@ export class Outbox<T> {
       if (this.#leaving === undefined) this.#posted = undefined;
       this.#leaving = undefined;
       lost?.reject(this.#report(error));
-      return this.write(); // There is one burst less.
+      return this.#write(); // There is one burst less.
     }
   }
 

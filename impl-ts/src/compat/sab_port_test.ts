@@ -102,6 +102,19 @@ for (const wire of WIRES) {
     a.close();
   });
 
+  Deno.test(`SABMessagePort: a toJSON may read, ${wire}`, async () => {
+    const { a, b } = ports(wire);
+    const toJSON = () => {
+      a.tryRead();
+      return "x".repeat(8000);
+    };
+    const sent = Array.from({ length: 40 }, () => a.postMessage({ toJSON }));
+    let count = 0;
+    for (; count < sent.length; count++) assertEquals(await b.asyncRead(2000), toJSON());
+    await within(Promise.all(sent));
+    a.close();
+  });
+
   Deno.test(`SABMessagePort: what a read has written settles its promise, ${wire}`, async () => {
     const { a, b } = ports(wire);
     const written = [a.postMessage(1), a.postMessage(2)];

@@ -1,0 +1,189 @@
+// Both implementations in two processes, on a segment in a file: messages to the byte, whoever
+// makes the file, and what each side learns when the other ends, leaves or is killed.
+
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { fileURLToPath } from "node:url";
+import { AVAILABLE, Peer, Place, test, WAIT } from "../../impl-ts/src/host/host_fixture.ts";
+import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
+import { MillraceError, PeerFailedError, type Port, portGeometry } from "../../impl-ts/src/mod.ts";
+import { REASON_VALUES } from "../../impl-ts/src/layout.ts";
+import { run } from "../../tools/run.ts";
+import { faultOf, fill, Workload } from "./workload.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** That of the other process of the TypeScript tests, which some of these use. */
+const CAPACITY = 1024;
+const GEOMETRY = portGeometry({ capacity: CAPACITY });
+const A = { endpoint: 0 };
+const B = { endpoint: 1 };
+
+if (AVAILABLE) {
+  const options = { cwd: ROOT, timeoutMs: 10 * 60_000, echo: false };
+  const { code, output } = await run(["zig", "build", "file-peer"], options);
+  if (code !== 0) throw new Error(`zig build file-peer failed:\n${output}`);
+}
+
+/** The Zig process, once it has attached. */
+class ZigPeer {
+  readonly #process: Deno.ChildProcess;
+  readonly #lines: ReadableStreamDefaultReader<string>;
+  #said = "";
+
+  private constructor(process: Deno.ChildProcess) {
+    this.#process = process;
+    this.#lines = process.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  }
+
+  static async start(
+    how: "create" | "open",
+    path: string,
+    role: "echo" | "hold" | "leave",
+    spin: number,
+  ): Promise<ZigPeer> {
+    const process = new Deno.Command(`${ROOT}zig-out/bin/file_peer`, {
+      args: [how, path, role, `${CAPACITY}`, `${spin}`],
+      stdin: "null",
+      stdout: "piped",
+    }).spawn();
+    const peer = new ZigPeer(process);
+    await peer.#line();
+    return peer;
+  }
+
+  async #line(): Promise<string> {
+    for (;;) {
+      const end = this.#said.indexOf("\n");
+      if (end >= 0) {
+        const line = this.#said.slice(0, end);
+        this.#said = this.#said.slice(end + 1);
+        return line;
+      }
+      const { value, done } = await this.#lines.read();
+      if (done) throw new Error(`The Zig process ended: ${(await this.#process.status).code}`);
+      this.#said += value;
+    }
+  }
+
+  /** How its part ended. */
+  async answer(): Promise<{ code: number; parks: number }> {
+    const [code, parks] = (await this.#line()).split(" ").map(Number);
+    return { code: code!, parks: parks! };
+  }
+
+  kill(): void {
+    this.#process.kill("SIGKILL");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.kill();
+    } catch {
+      // It has ended.
+    }
+    await this.#lines.cancel();
+    await this.#process.status;
+  }
+}
+
+/** Writes the messages of a seed, one at a time, and compares what comes back. */
+function drive(port: Port, seed: number, count: number): void {
+  const outgoing = new Workload(seed, CAPACITY);
+  const incoming = new Workload(seed, CAPACITY);
+  const [there, back] = [new Uint8Array(outgoing.sizeMax), new Uint8Array(outgoing.sizeMax)];
+  for (let index = 0; index < count; index++) {
+    const message = outgoing.next();
+    const payload = fill(message, there);
+    port.writeMessage({ payload, codec: 0, tag: message.tag }, WAIT);
+    const size = port.readInto(back, WAIT);
+    assert(size !== undefined, `message ${index} did not come back`);
+    assertEquals(faultOf(incoming.next(), port.reader.tag, back.subarray(0, size)), undefined);
+  }
+}
+
+function errorOf(call: () => unknown): MillraceError {
+  return assertThrows(call, MillraceError);
+}
+
+for (const spin of [50, 0]) {
+  for (const creator of ["TypeScript", "Zig"]) {
+    const how = spin === 0 ? "parked" : "spinning";
+    test(`interop: a file made by ${creator}, echo until the end, ${how}`, async () => {
+      using place = new Place();
+      const { path } = place;
+      const mine = creator === "TypeScript"
+        ? SegmentFile.create(path, GEOMETRY, { ...A, spin })
+        : undefined;
+      await using peer = await ZigPeer.start(mine ? "open" : "create", path, "echo", spin);
+      using file = mine ?? SegmentFile.open(path, { ...B, spin });
+      using port = file.port();
+      drive(port, 1 + spin, 2_000);
+      if (spin === 0) assert(port.stats.parks > 0, "nobody slept");
+      port.end();
+      assertEquals([port.read(WAIT), port.ended], [undefined, true]);
+      const { code, parks } = await peer.answer();
+      assertEquals(code, 0);
+      if (spin === 0) assert(parks > 0, "the Zig process never slept");
+    });
+  }
+}
+
+test("interop: asynchronous calls meet a Zig process in a file", async () => {
+  using place = new Place();
+  using file = SegmentFile.create(place.path, GEOMETRY, A);
+  await using peer = await ZigPeer.start("open", place.path, "echo", 0);
+  using port = file.port<number>();
+  for (let index = 0; index < 200; index++) {
+    await port.writeAsync(index, WAIT);
+    assertEquals(await port.readAsync(WAIT), index);
+  }
+  await port.endAsync(WAIT);
+  assertEquals((await peer.answer()).code, 0);
+});
+
+test("interop: create of one side takes the live file of the other", async () => {
+  using place = new Place();
+  {
+    using file = SegmentFile.create(place.path, GEOMETRY, B);
+    await using _peer = await ZigPeer.start("create", place.path, "echo", 50);
+    drive(file.port(), 5, 20);
+  }
+  await using _peer = await ZigPeer.start("create", place.path, "echo", 50); // a left-over
+  using file = SegmentFile.create(place.path, GEOMETRY, B);
+  drive(file.port(), 6, 20);
+  assertEquals(errorOf(() => SegmentFile.create(place.path, GEOMETRY, A)).code, "segment.endpoint");
+  const other = portGeometry({ capacity: 256 });
+  assertEquals(errorOf(() => SegmentFile.create(place.path, other, A)).code, "segment.geometry");
+});
+
+test("interop: a process that closes is found by the other", async () => {
+  using place = new Place();
+  const file = SegmentFile.create(place.path, GEOMETRY, A);
+  await using peer = await ZigPeer.start("open", place.path, "hold", 0);
+  file.close();
+  assertEquals((await peer.answer()).code, REASON_VALUES["peer.closed"]);
+  await using _left = await ZigPeer.start("create", place.path, "leave", 0);
+  // It may have left before: the file is there, and nobody has ever had the other end.
+  using late = SegmentFile.open(place.path, B);
+  assertEquals(errorOf(() => late.port().read(WAIT)).code, "peer.closed");
+});
+
+for (const spin of [50, 0]) {
+  test(`interop: a Zig process that is killed is found, spin ${spin}`, async () => {
+    using place = new Place();
+    await using peer = await ZigPeer.start("create", place.path, "hold", spin);
+    using file = SegmentFile.open(place.path, { ...B, spin });
+    using port = file.port();
+    port.write("hello");
+    peer.kill();
+    const error = errorOf(() => port.read(WAIT));
+    assertEquals((error as PeerFailedError).reason, "peer.lost");
+  });
+}
+
+test("interop: a Deno process that is killed is found by the Zig process", async () => {
+  using place = new Place();
+  await using zig = await ZigPeer.start("create", place.path, "hold", 0);
+  await using deno = await Peer.start({ path: place.path, creates: false, mode: "idle" });
+  deno.kill();
+  assertEquals((await zig.answer()).code, REASON_VALUES["peer.lost"]);
+});

@@ -1,0 +1,55 @@
+import { assert } from "@std/assert";
+import { test } from "./host_fixture.ts";
+
+test("the examples in the doc comments run", async () => {
+  const command = new Deno.Command(Deno.execPath(), {
+    // With no permission beyond those that the documentation names. Unchecked, because what Deno
+    // puts around an example imports every name of the file, and fails at `noUnusedLocals`.
+    args: [
+      "test",
+      "--doc",
+      "--no-check",
+      "--no-prompt",
+      "--allow-ffi",
+      "--allow-read=/dev/shm",
+      "--allow-write=/dev/shm",
+      ...["mod.ts", "segment_file.ts", "system_error.ts"],
+    ],
+    cwd: import.meta.dirname!,
+    env: { NO_COLOR: "1" },
+    stdout: "piped",
+    stderr: "piped",
+  });
+  const { code, stdout, stderr } = await command.output();
+  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+  assert(code === 0, text);
+  assert(Number(/(\d+) passed/.exec(text)?.[1]) >= 3, text);
+});
+
+test("create and open refuse without the permissions", async () => {
+  const script = `
+    import { SegmentFile } from "./mod.ts";
+    try {
+      SegmentFile.open("/dev/shm/none", { endpoint: 0 });
+    } catch (error) {
+      console.log(error.name, error.code ?? "");
+    }`;
+  const said = async (...allowed: string[]) => {
+    const process = new Deno.Command(Deno.execPath(), {
+      args: ["run", "--no-check", "--no-prompt", ...allowed, "-"],
+      cwd: import.meta.dirname!,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "null",
+    }).spawn();
+    const writer = process.stdin.getWriter();
+    await writer.write(new TextEncoder().encode(script));
+    await writer.close();
+    return new TextDecoder().decode((await process.output()).stdout).trim();
+  };
+  const files = ["--allow-read", "--allow-write"];
+  assert(await said(...files) === "NotCapable");
+  assert(await said("--allow-ffi", "--allow-read") === "NotCapable");
+  assert(await said("--allow-ffi", "--allow-write") === "NotCapable");
+  assert(await said("--allow-ffi", ...files) === "SystemError ENOENT");
+});

@@ -1,0 +1,22 @@
+/**
+ * Segments in files: for Deno processes that exchange messages with one another and with native
+ * ones. Needs Linux on x86-64 or aarch64 and `--allow-ffi`; nothing else of Millrace does.
+ *
+ * @example
+ * ```ts
+ * import { portGeometry } from "@millrace/millrace";
+ * import { SegmentFile } from "@millrace/millrace/host"; // needs --allow-ffi
+ *
+ * const path = `/dev/shm/numbers-${crypto.randomUUID()}`;
+ * using file = SegmentFile.create(path, portGeometry(), { endpoint: 0 });
+ * using port = file.port<number>();
+ * port.tryWrite(1); // whoever opens the file as endpoint 1 reads it
+ * Deno.removeSync(path);
+ * ```
+ *
+ * @module
+ */
+
+export { SegmentFile } from "./segment_file.ts";
+export type { SegmentFileOptions } from "./segment_file.ts";
+export { SystemError } from "./system_error.ts";

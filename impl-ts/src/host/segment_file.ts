@@ -1,0 +1,379 @@
+/**
+ * A segment in a file that several processes map. See `spec/segment.md`, "Segments in a file".
+ *
+ * @module
+ */
+
+import { SegmentError } from "../error.ts";
+import { ENDPOINT_STATE_ATTACHED, SEGMENT_MAGIC_SIZE } from "../layout.ts";
+import { SEGMENT_SIZE_MAX, SEGMENT_SIZE_MIN } from "../layout.ts";
+import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe.ts";
+import type { ReaderOptions, WriterOptions } from "../pipe.ts";
+import { Reader } from "../pipe_reader.ts";
+import { Writer } from "../pipe_writer.ts";
+import { Port, type PortOptions, requirePortOptions } from "../port.ts";
+import { findRings } from "../port_options.ts";
+import { requireTimeout, Segment } from "../segment.ts";
+import { type Channel, type Geometry, place, type Plan, samePlan } from "../segment_geometry.ts";
+import type { Mechanism } from "../wait.ts";
+import { Endpoint, type EndpointOptions, failEndpoint, stateOf } from "../wait_endpoint.ts";
+import { requireSpin } from "../wait_spinner.ts";
+import { FutexMechanism } from "./futex.ts";
+import * as libc from "./libc.ts";
+import { Mapping } from "./mapping.ts";
+import { type Draft, makeDraft } from "./segment_file_draft.ts";
+import * as locks from "./segment_file_lock.ts";
+import { EEXIST, ENOENT, SystemError } from "./system_error.ts";
+
+/** Which endpoint of a file to take, and how. */
+export interface SegmentFileOptions {
+  /** Index of the endpoint; of a port, 0 is side `a` and 1 side `b`. */
+  readonly endpoint: number;
+  /**
+   * Milliseconds to wait for others that are opening or replacing the same file; default 5,000. For
+   * the file itself nobody waits, nor for a peer.
+   */
+  readonly timeout?: number | undefined;
+  /** Microseconds to spin before sleeping in a blocking call, as in every endpoint's options. */
+  readonly spin?: number | undefined;
+}
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+
+/**
+ * One endpoint of a segment in a file, by which processes exchange messages, written in whatever
+ * language. Needs Linux on x86-64 or aarch64, and the permissions `--allow-ffi`, and
+ * `--allow-read` and `--allow-write` for the path.
+ *
+ * All of its methods belong to one thread; other threads, of this process too, open the file once
+ * more. A peer whose process dies, however it goes, is found by every call that waits, within two
+ * slices of 100 ms: a `PeerFailedError` with the reason `peer.lost`.
+ *
+ * Asynchronous waits take a thread of Deno's pool for each endpoint, for eight of them at most in
+ * each thread, and 50 µs to begin; further endpoints, and `onmessage` after `unref`, look every 4
+ * ms instead. Where latency counts, block in a worker.
+ *
+ * @example
+ * ```ts
+ * import { portGeometry } from "@millrace/millrace";
+ * import { SegmentFile } from "@millrace/millrace/host"; // needs --allow-ffi
+ *
+ * const path = `/dev/shm/my-service-${crypto.randomUUID()}`;
+ * using here = SegmentFile.create(path, portGeometry(), { endpoint: 0 });
+ * using port = here.port<string>();
+ * // Usually in another process:
+ * using there = SegmentFile.open(path, { endpoint: 1 });
+ * there.port<string>().write("hello");
+ *
+ * console.log(port.read()); // "hello"
+ * Deno.removeSync(path); // the file outlives both
+ * ```
+ */
+export class SegmentFile {
+  /** Where the file was found or made. */
+  readonly path: string;
+  /** The segment, attached and checked. */
+  readonly segment: Segment;
+  /** How its endpoints sleep and wake; for `closeEndpoint` and `failEndpoint`. */
+  readonly mechanism: Mechanism;
+  readonly #endpoint: Endpoint;
+  readonly #fd: number;
+  readonly #mapping: Mapping;
+  /** The endpoints at the other ends of our channels. */
+  readonly #peers: readonly number[];
+  #user: { close(): void } | undefined;
+  #isClosed = false;
+
+  /** Maps a file, locks a record of it and takes the endpoint. */
+  private constructor(path: string, fd: number, order: Order, join: Join) {
+    this.path = path;
+    this.#fd = fd;
+    this.#mapping = new Mapping(fd, join.size);
+    this.mechanism = new FutexMechanism(this.#mapping, () => this.checkPeers());
+    try {
+      this.segment = join.attach(this.#mapping.buffer);
+      this.#peers = peersOf(this.segment, order.endpoint);
+      // [segment.file_lock] Before the state is attached.
+      Endpoint.requireVacant(this.segment, order.endpoint);
+      locks.lockRecord(fd, order.endpoint);
+      locks.unlockHeader(fd);
+      const { mechanism } = this;
+      this.#endpoint = Endpoint.attach(this.segment, order.endpoint, { ...order, mechanism });
+    } catch (error) {
+      this.#mapping.release();
+      throw error;
+    }
+  }
+
+  /**
+   * Takes an endpoint of the file at `path`. Never waits for a file that is not there yet.
+   *
+   * @throws {SystemError} `ENOENT` if there is none; whatever else the system refuses; `ENOSYS`
+   * where there is no such host.
+   * @throws {SegmentError} `segment.file` if others could have made or can read the file;
+   * `segment.endpoint` if somebody has the endpoint, or has had it; and whatever `Segment.attach`
+   * throws.
+   * @throws {TimeoutError} if others keep replacing the file.
+   * @throws {Deno.errors.NotCapable} without the permissions.
+   */
+  static open(path: string | URL, options: SegmentFileOptions): SegmentFile {
+    const name = requirePath(path);
+    const order = requireOrder(options);
+    for (;;) {
+      const file = locks.openOwn(name);
+      try {
+        if (locks.lockHeader(name, file, order.deadline)) {
+          return SegmentFile.#join(name, file, order);
+        }
+      } catch (error) {
+        libc.close(file.fd);
+        throw error;
+      }
+      libc.close(file.fd);
+      locks.requireTime(name, order.deadline);
+    }
+  }
+
+  /**
+   * Makes the file at `path`, or takes it as somebody else who lives has made it, with the same
+   * geometry: either side may come first. A file whose processes have all gone is replaced.
+   *
+   * @throws {RangeError} if the geometry is outside the limits of the specification.
+   * @throws {SegmentError} `segment.geometry` if it is in use with another; `segment.file` if what
+   * is there is no segment, or could be somebody else's; and whatever `open` throws.
+   * @throws {SystemError} `ENOSPC` if there is no room; whatever else the system refuses.
+   * @throws {TimeoutError} if others keep replacing the file.
+   * @throws {Deno.errors.NotCapable} without the permissions.
+   */
+  static create(
+    path: string | URL,
+    geometry: Geometry,
+    options: SegmentFileOptions,
+  ): SegmentFile {
+    const name = requirePath(path);
+    const order = requireOrder(options);
+    const plan = place(geometry);
+    if (order.endpoint >= plan.endpointCount) {
+      const why = "no such one";
+      throw new SegmentError(
+        "segment.endpoint",
+        `Cannot attach endpoint ${order.endpoint}: ${why}`,
+      );
+    }
+    const draft = makeDraft(name, plan.size);
+    let file: SegmentFile | undefined;
+    let used: SegmentFile | undefined;
+    try {
+      const attach = (memory: ArrayBuffer) => Segment.format(memory, geometry);
+      file = new SegmentFile(name, draft.fd, order, { size: plan.size, attach });
+      used = SegmentFile.#publish(file, draft, plan, order);
+      return used;
+    } finally {
+      if (draft.path !== undefined) libc.unlink(draft.path);
+      if (used === undefined || used !== file) {
+        if (file !== undefined) file.#mapping.release();
+        libc.close(draft.fd);
+      }
+    }
+  }
+
+  /** Gives a file its name, and returns it; or the one that has the name and is in use. */
+  static #publish(file: SegmentFile, draft: Draft, plan: Plan, order: Order): SegmentFile {
+    const { path } = file;
+    for (let round = 0;; round++) {
+      // [segment.file_ready] Not by renaming, which would take the name from whoever has it.
+      if (libc.link(draft.path ?? draft.fd, path) === 0) return file;
+      const errno = libc.lastErrno();
+      if (errno !== EEXIST) throw new SystemError(`Cannot create ${path}`, errno, "linkat");
+      const used = SegmentFile.#useOrRemove(path, plan, order);
+      if (used !== undefined) return used;
+      // Without time, too, a left-over is replaced.
+      if (round > 0) locks.requireTime(path, order.deadline);
+    }
+  }
+
+  /** Takes the file at a path if it is in use, and removes it if it is a left-over. */
+  static #useOrRemove(path: string, plan: Plan, order: Order): SegmentFile | undefined {
+    let file: locks.OwnFile;
+    try {
+      file = locks.openOwn(path);
+    } catch (error) {
+      if (error instanceof SystemError && error.errno === ENOENT) return undefined;
+      throw error;
+    }
+    let used: SegmentFile | undefined;
+    try {
+      // [segment.file_left] All that follows, with the lock on the header.
+      if (!locks.lockHeader(path, file, order.deadline)) return undefined;
+      if (locks.isAnyRecordLocked(file.fd)) {
+        return used = SegmentFile.#join(path, file, order, plan);
+      }
+      const magic = String.fromCharCode(...libc.readStart(file.fd, SEGMENT_MAGIC_SIZE));
+      if (magic !== "" && magic !== "MILLRACE") throw locks.untrusted(path, "it is no segment");
+      if (libc.unlink(path) !== 0) {
+        throw new SystemError(`Cannot replace ${path}`, libc.lastErrno(), "unlink");
+      }
+      return undefined;
+    } finally {
+      if (used === undefined) libc.close(file.fd);
+    }
+  }
+
+  /** Takes an endpoint of a file whose header is locked. */
+  static #join(path: string, file: locks.OwnFile, order: Order, plan?: Plan): SegmentFile {
+    const size = Math.min(file.status.size, SEGMENT_SIZE_MAX);
+    if (size < SEGMENT_SIZE_MIN) {
+      throw new SegmentError("segment.size", `Cannot attach segment: ${path} has ${size} bytes`);
+    }
+    const attach = (memory: ArrayBuffer) => {
+      // A file has its name only when it is ready: nothing to wait for.
+      const segment = Segment.attach(memory, { timeout: 0 });
+      if (plan !== undefined && !samePlan(plan, segment)) {
+        const why = "it is in use with another geometry";
+        throw new SegmentError("segment.geometry", `Cannot create ${path}: ${why}`);
+      }
+      return segment;
+    };
+    return new SegmentFile(path, file.fd, order, { size, attach });
+  }
+
+  /** Index of our endpoint. */
+  get endpoint(): number {
+    return this.#endpoint.index;
+  }
+
+  /**
+   * Makes the port of this endpoint, which has one ring each way. A file has one port, one writer
+   * or one reader.
+   *
+   * @throws {SegmentError} `segment.channel` if the segment is no port.
+   * @throws {TypeError} if the endpoint has a user already.
+   */
+  port<In = unknown, Out = In>(
+    options: Omit<PortOptions<In, Out>, keyof EndpointOptions | "side"> = {},
+  ): Port<In, Out> {
+    requirePortOptions(options);
+    const [outgoing, incoming] = findRings(this.segment, this.endpoint);
+    const link = this.#link(outgoing.reader);
+    return this.#user = new Port<In, Out>(link, outgoing, incoming, options);
+  }
+
+  /**
+   * Makes the writer of a ring: of channel `channel`, by default of the first that this endpoint
+   * writes.
+   *
+   * @throws {SegmentError} `segment.channel` if there is none.
+   * @throws {TypeError} if the endpoint has a user already.
+   */
+  writer<T = unknown>(
+    options: Omit<WriterOptions<T>, keyof EndpointOptions> & {
+      readonly channel?: number | undefined;
+    } = {},
+  ): Writer<T> {
+    requireWriterOptions(options);
+    const own = ({ writer }: Channel) => writer === this.endpoint;
+    const channel = findRing(this.segment, options.channel, own);
+    return this.#user = new Writer<T>(this.#link(channel.reader), channel, options);
+  }
+
+  /**
+   * Makes the reader of a ring: of channel `channel`, by default of the first that this endpoint
+   * reads.
+   *
+   * @throws {SegmentError} `segment.channel` if there is none.
+   * @throws {TypeError} if the endpoint has a user already.
+   */
+  reader<T = unknown>(
+    options: Omit<ReaderOptions<T>, keyof EndpointOptions> & {
+      readonly channel?: number | undefined;
+    } = {},
+  ): Reader<T> {
+    requireReaderOptions(options);
+    const own = ({ reader }: Channel) => reader === this.endpoint;
+    const channel = findRing(this.segment, options.channel, own);
+    return this.#user = new Reader<T>(this.#link(channel.writer), channel, options);
+  }
+
+  /**
+   * Looks whether the processes of the peers live, and marks those failed that do not: their reason
+   * is `peer.lost`. Calls that wait do so themselves; this is for those who never wait.
+   * [segment.file_dead]
+   */
+  checkPeers(): void {
+    if (this.#isClosed) return;
+    for (const peer of this.#peers) {
+      if (stateOf(this.#endpoint.state(peer)) !== ENDPOINT_STATE_ATTACHED) continue;
+      // Its lock came first: attached and not locked is dead, or closed since.
+      if (locks.isRecordLocked(this.#fd, peer)) continue;
+      failEndpoint(this.segment, peer, "peer.lost", this.mechanism);
+    }
+  }
+
+  /**
+   * Closes the endpoint, with the port, writer or reader that it has, and lets go of the file,
+   * which stays. What was written and published can still be read by the peer.
+   */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#user?.close();
+    this.#endpoint.close();
+    this.#isClosed = true;
+    locks.unlockRecord(this.#fd, this.endpoint);
+    this.#mapping.release();
+    libc.close(this.#fd);
+  }
+
+  /** The same as `close`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #link(peer: number): Link {
+    if (this.#isClosed) throw new TypeError(`Cannot use ${this.path}: it is closed`);
+    if (this.#user === undefined) return new Link(this.#endpoint, peer);
+    throw new TypeError(`Cannot use ${this.path} twice: endpoint ${this.endpoint} is in use`);
+  }
+}
+
+/** What the caller has asked for, checked. */
+interface Order {
+  readonly endpoint: number;
+  readonly spin: number | undefined;
+  readonly deadline: number;
+}
+
+/** How much of a file to map, and how to come from that to its segment. */
+interface Join {
+  readonly size: number;
+  attach(memory: ArrayBuffer): Segment;
+}
+
+function requireOrder({ endpoint, spin, timeout }: SegmentFileOptions): Order {
+  requireSpin(spin);
+  const deadline = performance.now() + requireTimeout(timeout, DEFAULT_TIMEOUT_MS);
+  if (!Number.isInteger(endpoint) || endpoint < 0) {
+    throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
+  }
+  return { endpoint, spin, deadline };
+}
+
+/** Asks for the permissions that Deno cannot ask for itself, since it sees a native call only. */
+function requirePath(path: string | URL): string {
+  const name = typeof path === "string" ? path : decodeURIComponent(path.pathname);
+  if (globalThis.Deno === undefined) return name; // refused where the C library is opened
+  for (const kind of ["read", "write"] as const) {
+    if (Deno.permissions.requestSync({ name: kind, path: name }).state === "granted") continue;
+    const how = `run again with the --allow-${kind} flag`;
+    throw new Deno.errors.NotCapable(`Requires ${kind} access to "${name}", ${how}`);
+  }
+  return name;
+}
+
+function peersOf(segment: Segment, index: number): readonly number[] {
+  const peers = new Set<number>();
+  for (const { writer, reader } of segment.channels) {
+    if (writer === index) peers.add(reader);
+    if (reader === index) peers.add(writer);
+  }
+  return [...peers];
+}

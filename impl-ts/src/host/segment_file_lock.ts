@@ -1,0 +1,128 @@
+/**
+ * Finding the file that is meant, and the locks that say who lives. See `spec/segment.md`,
+ * "Segments in a file".
+ *
+ * @module
+ */
+
+import { SegmentError, TimeoutError } from "../error.ts";
+import { ENDPOINT_COUNT_MAX, ENDPOINT_RECORD_SIZE, ENDPOINT_TABLE_OFFSET } from "../layout.ts";
+import { SEGMENT_HEADER_SIZE } from "../layout.ts";
+import { sleepBlind } from "../segment.ts";
+import { recordOffset } from "../segment_geometry.ts";
+import * as libc from "./libc.ts";
+import { EACCES, EAGAIN, ENOENT, SystemError } from "./system_error.ts";
+
+const S_IFMT = 0o170000;
+const S_IFREG = 0o100000;
+/** Any access by the group or by all. */
+const OTHERS = 0o077;
+/** Between two tries for a lock that another process holds for the time of a few system calls. */
+const RETRY_MS = 1;
+
+/** A file that was opened and belongs to us alone. */
+export interface OwnFile {
+  readonly fd: number;
+  readonly status: libc.FileStatus;
+}
+
+/**
+ * Opens the file at a path and refuses it if others could have put it there. [segment.file_own]
+ *
+ * @throws {SegmentError} `segment.file`.
+ * @throws {SystemError} `ENOENT` if there is none, and whatever else the system says.
+ */
+export function openOwn(path: string): OwnFile {
+  const fd = libc.openExisting(path);
+  if (fd < 0) {
+    const errno = libc.lastErrno();
+    // A link, a folder or a socket refuses to be opened, each in its own way.
+    const status = libc.status(path);
+    if (status !== undefined) requireOwn(path, status);
+    throw new SystemError(`Cannot open ${path}`, errno, "open");
+  }
+  try {
+    const status = libc.status(fd);
+    if (status === undefined) {
+      throw new SystemError(`Cannot open ${path}`, libc.lastErrno(), "statx");
+    }
+    requireOwn(path, status);
+    return { fd, status };
+  } catch (error) {
+    libc.close(fd);
+    throw error;
+  }
+}
+
+function requireOwn(path: string, { mode, user }: libc.FileStatus): void {
+  if ((mode & S_IFMT) !== S_IFREG) throw untrusted(path, "it is no regular file");
+  if (user !== libc.effectiveUser()) throw untrusted(path, `it belongs to user ${user}`);
+  if ((mode & OTHERS) !== 0) throw untrusted(path, "others than its owner may access it");
+}
+
+/** The error for a file that is not used, and not replaced either. */
+export function untrusted(path: string, why: string): SegmentError {
+  return new SegmentError("segment.file", `Cannot open ${path}: ${why}`);
+}
+
+/**
+ * Locks the header, waiting for whoever has it, and returns whether the file is still the one at
+ * the path: who opens a file that is being replaced would wait in it for nobody.
+ * [segment.file_open]
+ *
+ * @throws {TimeoutError} at the deadline.
+ */
+export function lockHeader(path: string, { fd, status }: OwnFile, deadline: number): boolean {
+  while (!tryLock(fd, 0, SEGMENT_HEADER_SIZE)) {
+    requireTime(path, deadline);
+    sleepBlind(RETRY_MS);
+  }
+  const there = libc.status(path);
+  if (there !== undefined) return there.identity === status.identity;
+  const errno = libc.lastErrno();
+  if (errno === ENOENT) return false;
+  throw new SystemError(`Cannot open ${path}`, errno, "statx");
+}
+
+/** @throws {TimeoutError} at the deadline. */
+export function requireTime(path: string, deadline: number): void {
+  if (performance.now() < deadline) return;
+  throw new TimeoutError(`Cannot open ${path}: others are opening or replacing it`);
+}
+
+/** Gives the header back. */
+export function unlockHeader(fd: number): void {
+  libc.unlock(fd, 0, SEGMENT_HEADER_SIZE);
+}
+
+/**
+ * Takes the lock that says that the owner of an endpoint lives. [segment.file_lock]
+ *
+ * @throws {SegmentError} `segment.endpoint` if another has it.
+ */
+export function lockRecord(fd: number, index: number): void {
+  if (tryLock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE)) return;
+  throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is locked`);
+}
+
+/** Gives it back. A child process or the mapping may hold the file for longer than its owner. */
+export function unlockRecord(fd: number, index: number): void {
+  libc.unlock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
+}
+
+/** Whether the owner of another endpoint lives. */
+export function isRecordLocked(fd: number, index: number): boolean {
+  return libc.isLocked(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
+}
+
+/** Whether any endpoint that a file can have is somebody's: it need not hold a segment. */
+export function isAnyRecordLocked(fd: number): boolean {
+  return libc.isLocked(fd, ENDPOINT_TABLE_OFFSET, ENDPOINT_COUNT_MAX * ENDPOINT_RECORD_SIZE);
+}
+
+function tryLock(fd: number, start: number, size: number): boolean {
+  if (libc.lock(fd, start, size) === 0) return true;
+  const errno = libc.lastErrno();
+  if (errno === EAGAIN || errno === EACCES) return false; // either, says POSIX
+  throw new SystemError("Cannot lock file", errno, "fcntl");
+}

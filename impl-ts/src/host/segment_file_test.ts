@@ -1,0 +1,273 @@
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { ClosedError, portGeometry, SegmentError, TimeoutError } from "../mod.ts";
+import { segmentSize } from "../mod.ts";
+import { GEOMETRY, Place, test } from "./host_fixture.ts";
+import * as libc from "./libc.ts";
+import { SegmentFile, SystemError } from "./mod.ts";
+import { makeDraft } from "./segment_file_draft.ts";
+import * as locks from "./segment_file_lock.ts";
+
+const A = { endpoint: 0 };
+const B = { endpoint: 1 };
+const SIZE = segmentSize(GEOMETRY);
+
+function refuses(code: string, call: () => unknown): void {
+  const error = assertThrows(call, SegmentError);
+  assertEquals(error.code, code);
+}
+
+function refusesSystem(code: string, call: () => unknown): void {
+  const error = assertThrows(call, SystemError);
+  assertEquals(error.code, code);
+}
+
+/** A file of mode 0600 with these bytes. */
+function put(path: string, bytes: string | Uint8Array): void {
+  const data = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
+  Deno.writeFileSync(path, data, { mode: 0o600 });
+}
+
+test("create and open share one segment, and every kind of end works on it", () => {
+  using place = new Place();
+  using here = SegmentFile.create(place.path, GEOMETRY, A);
+  using there = SegmentFile.open(place.path, B);
+  using a = here.port<string>();
+  using b = there.port<string>();
+  a.write("there");
+  assertEquals(b.tryRead(), "there");
+  b.write("back");
+  assertEquals(a.read(), "back");
+  a.end();
+  assertEquals([b.read(), b.ended], [undefined, true]);
+  const info = Deno.statSync(place.path);
+  assertEquals([info.mode! & 0o7777, info.size], [0o600, SIZE]);
+  assert(info.blocks! * 512 >= SIZE, "all bytes are reserved"); // [segment.file_space]
+  // Nothing else is left in the folder.
+  assertEquals([...Deno.readDirSync(place.folder)].map(({ name }) => name), ["segment"]);
+});
+
+test("a writer and a reader share a one-way segment; each endpoint has one user", () => {
+  using place = new Place();
+  const geometry = {
+    endpoints: 3,
+    channels: [{ writer: 0, reader: 1, capacity: 256 }, { writer: 0, reader: 2, capacity: 256 }],
+  };
+  using here = SegmentFile.create(place.path, geometry, A);
+  using there = SegmentFile.open(place.path, { endpoint: 2 });
+  refuses("segment.channel", () => here.port());
+  refuses("segment.channel", () => here.reader());
+  refuses("segment.channel", () => there.reader({ channel: 0 }));
+  using writer = here.writer<number>({ channel: 1 });
+  using reader = there.reader<number>();
+  writer.write(7);
+  assertEquals(reader.read(), 7);
+  assertThrows(() => here.writer(), TypeError, "endpoint 0 is in use");
+});
+
+test("open refuses what others could have put there or can read", () => {
+  using place = new Place();
+  const { folder, path } = place;
+  using _file = SegmentFile.create(path, GEOMETRY, A);
+  const link = `${folder}/link`;
+  Deno.symlinkSync(path, link);
+  refuses("segment.file", () => SegmentFile.open(link, B));
+  refuses("segment.file", () => SegmentFile.create(link, GEOMETRY, B));
+  refuses("segment.file", () => SegmentFile.open(folder, B));
+  const pipe = `${folder}/pipe`;
+  new Deno.Command("mkfifo", { args: ["-m", "600", pipe] }).outputSync();
+  refuses("segment.file", () => SegmentFile.open(pipe, B));
+  using _socket = Deno.listen({ transport: "unix", path: `${folder}/socket` });
+  refuses("segment.file", () => SegmentFile.open(`${folder}/socket`, B));
+  for (const mode of [0o640, 0o604, 0o620, 0o601]) {
+    Deno.chmodSync(path, mode);
+    refuses("segment.file", () => SegmentFile.open(path, B));
+    refuses("segment.file", () => SegmentFile.create(path, GEOMETRY, B));
+  }
+  Deno.chmodSync(path, 0o600);
+  SegmentFile.open(path, B).close();
+});
+
+test("open refuses the file of another user", () => {
+  using place = new Place();
+  let path = "/etc/passwd"; // root's
+  if (Deno.uid() === 0) {
+    put(path = place.path, "MILLRACE");
+    Deno.chownSync(path, 1, null);
+  }
+  refuses("segment.file", () => SegmentFile.open(path, B));
+  refuses("segment.file", () => SegmentFile.create(path, GEOMETRY, A));
+});
+
+test("open refuses a file that holds no segment, with the code of the check", () => {
+  using place = new Place();
+  const { path } = place;
+  refusesSystem("ENOENT", () => SegmentFile.open(path, B));
+  put(path, "");
+  refuses("segment.size", () => SegmentFile.open(path, B));
+  put(path, new Uint8Array(255));
+  refuses("segment.size", () => SegmentFile.open(path, B));
+  put(path, new Uint8Array(256));
+  refuses("segment.unready", () => SegmentFile.open(path, B));
+  put(path, "MILLRACE and some text behind it ".repeat(10));
+  refuses("segment.magic", () => SegmentFile.open(path, B));
+  using _file = SegmentFile.create(path, GEOMETRY, A);
+  refuses("segment.endpoint", () => SegmentFile.open(path, A));
+  refuses("segment.endpoint", () => SegmentFile.open(path, { endpoint: 2 }));
+  SegmentFile.open(path, B).close();
+  refuses("segment.endpoint", () => SegmentFile.open(path, B)); // closed is not vacant
+});
+
+test("a record that is locked is somebody's, whatever its state says", () => {
+  using place = new Place();
+  using _file = SegmentFile.create(place.path, GEOMETRY, A);
+  const other = locks.openOwn(place.path);
+  locks.lockRecord(other.fd, 1);
+  refuses("segment.endpoint", () => SegmentFile.open(place.path, B));
+  libc.close(other.fd);
+  SegmentFile.open(place.path, B).close();
+});
+
+test("create replaces a left-over and an empty file, and takes a live one", () => {
+  using place = new Place();
+  const { path } = place;
+  put(path, "");
+  const first = SegmentFile.create(path, GEOMETRY, A);
+  {
+    using other = SegmentFile.create(path, GEOMETRY, B); // the same file: either comes first
+    assertEquals(other.endpoint, 1);
+    using a = first.port<string>();
+    using b = other.port<string>();
+    a.write("same");
+    assertEquals(b.tryRead(), "same");
+  }
+  refuses("segment.endpoint", () => SegmentFile.create(path, GEOMETRY, A));
+  const before = Deno.statSync(path).ino;
+  first.close();
+  using second = SegmentFile.create(path, GEOMETRY, B);
+  assertEquals(second.endpoint, 1);
+  assert(Deno.statSync(path).ino !== before, "another file has the name");
+  assertEquals([...Deno.readDirSync(place.folder)].map(({ name }) => name), ["segment"]);
+});
+
+test("create refuses a live file of another geometry, and leaves it alone", () => {
+  using place = new Place();
+  const { path } = place;
+  using here = SegmentFile.create(path, GEOMETRY, A);
+  const other = portGeometry({ capacity: 2048 });
+  refuses("segment.geometry", () => SegmentFile.create(path, other, B));
+  refuses("segment.geometry", () => SegmentFile.create(path, other, A)); // before the endpoint
+  using there = SegmentFile.open(path, B);
+  here.port().write(1);
+  assertEquals(there.port().tryRead(), 1);
+});
+
+test("create refuses a file that is no segment, and leaves it alone", () => {
+  using place = new Place();
+  const { path } = place;
+  for (const text of ["MILLRAC", "a letter to somebody"]) {
+    put(path, text);
+    refuses("segment.file", () => SegmentFile.create(path, GEOMETRY, A));
+    assertEquals(Deno.readTextFileSync(path), text);
+  }
+  put(path, "MILLRACE");
+  SegmentFile.create(path, GEOMETRY, A).close();
+});
+
+test("create refuses what cannot be before it makes anything", () => {
+  using place = new Place();
+  const { folder, path } = place;
+  const { channels } = GEOMETRY;
+  refuses("segment.endpoint", () => SegmentFile.create(path, GEOMETRY, { endpoint: 2 }));
+  refuses("segment.endpoint", () => SegmentFile.create(path, GEOMETRY, { endpoint: 0.5 }));
+  const none = { endpoints: 0, channels };
+  assertThrows(() => SegmentFile.create(path, none, A), RangeError, "endpoints");
+  assertThrows(() => SegmentFile.create(path, GEOMETRY, { ...A, timeout: -1 }), RangeError);
+  assertThrows(() => SegmentFile.create(path, GEOMETRY, { ...A, spin: -1 }), RangeError);
+  assertThrows(() => SegmentFile.create(`${path}\0`, GEOMETRY, A), TypeError, "NUL");
+  refusesSystem("ENOENT", () => SegmentFile.create(`${folder}/none/segment`, GEOMETRY, A));
+  refusesSystem("ENOTDIR", () => SegmentFile.create("/etc/passwd/segment", GEOMETRY, A));
+  assertEquals([...Deno.readDirSync(folder)], []);
+});
+
+test("a path may be a URL", () => {
+  using place = new Place();
+  const url = new URL(`file://${place.folder}/a%20name`);
+  using file = SegmentFile.create(url, GEOMETRY, A);
+  assertEquals(file.path, `${place.folder}/a name`);
+});
+
+test("who opens or replaces a file waits for others that do, up to the timeout", () => {
+  using place = new Place();
+  const { path } = place;
+  const first = SegmentFile.create(path, GEOMETRY, A);
+  const other = locks.openOwn(path);
+  assert(locks.lockHeader(path, other, Infinity));
+  const timed = (call: () => unknown) =>
+    assertEquals(assertThrows(call, TimeoutError).code, "wait.timeout");
+  timed(() => SegmentFile.open(path, { ...B, timeout: 5 }));
+  timed(() => SegmentFile.create(path, GEOMETRY, { ...B, timeout: 5 }));
+  first.close();
+  timed(() => SegmentFile.create(path, GEOMETRY, { ...B, timeout: 0 }));
+  locks.unlockHeader(other.fd);
+  SegmentFile.create(path, GEOMETRY, { ...B, timeout: 0 }).close();
+  libc.close(other.fd);
+});
+
+test("lockHeader finds that the name has gone, or stands for another file", () => {
+  using place = new Place();
+  const { path } = place;
+  const first = SegmentFile.create(path, GEOMETRY, A);
+  const opened = locks.openOwn(path);
+  assertEquals(locks.lockHeader(path, opened, Infinity), true);
+  locks.unlockHeader(opened.fd);
+  first.close();
+  Deno.renameSync(path, `${path}2`);
+  assertEquals(locks.lockHeader(path, opened, Infinity), false);
+  locks.unlockHeader(opened.fd);
+  using _second = SegmentFile.create(path, GEOMETRY, A);
+  assertEquals(locks.lockHeader(path, opened, Infinity), false);
+  libc.close(opened.fd);
+});
+
+test("where files without a name do not exist, a draft has one of its own", () => {
+  using place = new Place();
+  const draft = makeDraft(place.path, 4096, true);
+  const { mode, size } = Deno.statSync(draft.path!);
+  assertEquals([mode! & 0o7777, size], [0o600, 4096]);
+  assertEquals(libc.link(draft.path!, place.path), 0);
+  assertEquals(libc.link(draft.path!, place.path), -1);
+  libc.close(draft.fd);
+  // No device has so many bytes: the draft goes again.
+  const error = assertThrows(() => makeDraft(`${place.folder}/x`, 2 ** 62, true), SystemError);
+  assert(error.code === "EFBIG" || error.code === "ENOSPC", error.message);
+  assertEquals([...Deno.readDirSync(place.folder)].length, 2);
+});
+
+test("close ends all waits, and what comes late touches neither file nor memory", async () => {
+  using place = new Place();
+  const here = SegmentFile.create(place.path, GEOMETRY, A);
+  using there = SegmentFile.open(place.path, B);
+  const port = here.port();
+  const reads = [port.readAsync(), port.readMessageAsync()];
+  const { closed } = port;
+  await new Promise((resolve) => setTimeout(resolve, 5)); // asleep
+  const bytes = here.segment.bytes(0, SIZE);
+  assertEquals(String.fromCharCode(...bytes.subarray(0, 8)), "MILLRACE");
+  here.close();
+  here.close();
+  for (const read of reads) {
+    assertEquals((await assertRejects(() => read, ClosedError)).code, "pipe.closed");
+  }
+  assertEquals(await closed, undefined);
+  assertThrows(() => port.read(), ClosedError);
+  assertThrows(() => port.tryWrite(1), ClosedError);
+  assertThrows(() => here.port(), TypeError, "closed");
+  here.checkPeers();
+  port.close();
+  assert(bytes.every((byte) => byte === 0), "the file is no longer mapped");
+  bytes.fill(1);
+  assertEquals(Deno.readFileSync(place.path)[0], "M".charCodeAt(0));
+  const error = assertThrows(() => there.port().read());
+  assertEquals((error as ClosedError).code, "peer.closed");
+  assert(!locks.isRecordLocked(locks.openOwn(place.path).fd, 0));
+});
