@@ -5,6 +5,7 @@ import { assert, assertEquals, assertGreater, assertMatch } from "@std/assert";
 import { type Mechanism, Port, portGeometry, Segment } from "../impl-ts/src/mod.ts";
 import { buildWasm } from "../tools/wasm_worker.ts";
 import { type Argument, Guest, GuestMemory, runCommand, Wasmtime } from "./wasmtime_fixture.ts";
+import { fileURLToPath } from "node:url";
 
 const MECHANISM_WASMTIME = 4;
 const DONE = 1;
@@ -27,7 +28,7 @@ const module = wasmtime?.compile(await buildWasm("wasm", "millrace"));
 /** Where the package of the toolchain or the system has it. */
 function findLibrary(): string | undefined {
   const name = Deno.build.os === "darwin" ? "libwasmtime.dylib" : "libwasmtime.so";
-  const pinned = new URL(`../.tools/toolchain/lib/${name}`, import.meta.url).pathname;
+  const pinned = fileURLToPath(new URL(`../.tools/toolchain/lib/${name}`, import.meta.url));
   return [pinned, `/usr/local/lib/${name}`, `/usr/lib/${name}`].find((path) => {
     try {
       return Deno.statSync(path).isFile;
