@@ -1,6 +1,6 @@
-//! Builds the Zig implementation: `zig build` installs `zig-out/bin/millrace*.wasm`, and
-//! `zig build test` runs the tests. As a package it offers the module "millrace", `wasmTarget` and
-//! `addWasmWorker`.
+//! Builds the Zig implementation: `zig build` installs `zig-out/bin/millrace*.wasm`, `zig build
+//! lib` the library for C, and `zig build test` runs the tests. As a package it offers the module
+//! "millrace", `wasmTarget` and `addWasmWorker`.
 
 const std = @import("std");
 
@@ -73,6 +73,27 @@ pub fn build(b: *std.Build) void {
     b.step("static", "Build the worker that runs the static cases")
         .dependOn(&b.addInstallArtifact(static, .{}).step);
 
+    const lib_options: Library = .{
+        .target = target,
+        .optimize = b.option(
+            std.builtin.OptimizeMode,
+            "lib-optimize",
+            "How libmillrace is optimized (default: fast)",
+        ) orelse .fast,
+    };
+    const lib_step = b.step("lib", "Build libmillrace for C in zig-out/lib and zig-out/include");
+    for ([_]std.builtin.LinkMode{ .static, .dynamic }) |linkage| {
+        const library = addLibrary(b, lib_options, linkage);
+        const has_implib = linkage == .dynamic and target.result.os.tag == .windows;
+        const install = b.addInstallArtifact(library, .{
+            // It has the name of the static library.
+            .implib_dir = if (has_implib) .{ .override = .{ .custom = "lib/dll" } } else .default,
+        });
+        lib_step.dependOn(&install.step);
+    }
+    const header = b.addInstallHeaderFile(b.path("impl-zig/include/millrace.h"), "millrace.h");
+    lib_step.dependOn(&header.step);
+
     const test_filters = b.option(
         []const []const u8,
         "test-filter",
@@ -103,6 +124,20 @@ pub fn build(b: *std.Build) void {
     run_tests.stdio = .inherit;
     test_step.dependOn(&run_tests.step);
 
+    const c_abi_tests = b.addTest(.{
+        .name = "c_abi",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/src/c_abi.zig"),
+            .target = target,
+            .optimize = optimize,
+        }),
+        // The core's tests have run already.
+        .filters = &.{".test.c_abi:"},
+    });
+    const run_c_abi_tests = b.addRunArtifact(c_abi_tests);
+    run_c_abi_tests.stdio = .inherit;
+    test_step.dependOn(&run_c_abi_tests.step);
+
     // As a command for any WASI runtime: what needs no threads, which WASI does not have.
     const wasi_tests = b.addTest(.{
         .name = "millrace_wasi",
@@ -132,6 +167,40 @@ pub fn build(b: *std.Build) void {
     });
     const run_bench = b.addRunArtifact(bench);
     b.step("bench", "Measure echo and throughput between two threads").dependOn(&run_bench.step);
+}
+
+const Library = struct {
+    target: std.Build.ResolvedTarget,
+    optimize: std.builtin.OptimizeMode,
+};
+
+/// The library for C (see `impl-zig/include/millrace.h`).
+fn addLibrary(
+    b: *std.Build,
+    options: Library,
+    linkage: std.builtin.LinkMode,
+) *std.Build.Step.Compile {
+    const library = b.addLibrary(.{
+        .name = "millrace",
+        .linkage = linkage,
+        .version = .{ .major = 0, .minor = 1, .patch = 0 },
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/src/c_abi.zig"),
+            .target = options.target,
+            .optimize = options.optimize,
+            .strip = options.optimize != .debug,
+            // So that programs and libraries of any kind can take the static one in.
+            .pic = true,
+            // On Linux it needs no certain one: whatever process takes it in has `getauxval`.
+            .link_libc = switch (options.target.result.os.tag) {
+                .linux, .windows => false,
+                else => true,
+            },
+        }),
+    });
+    // For linkers that do not know where Zig keeps it.
+    library.bundle_compiler_rt = true;
+    return library;
 }
 
 /// The target on which Millrace blocks in WebAssembly: freestanding, with atomics.

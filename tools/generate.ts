@@ -9,10 +9,13 @@
  * @module
  */
 import { readClauses } from "./clauses.ts";
+import { emitReasonTexts, fillHeader } from "./emit_c.ts";
 import { emitReasonNames, emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
 import { fillTables } from "./emit_tables.ts";
 import { readLayout } from "./layout.ts";
+
+const HEADER = "impl-zig/include/millrace.h";
 
 /** A file and what it must hold. */
 export interface GeneratedFile {
@@ -27,7 +30,10 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
     { path: "impl-ts/src/layout.ts", text: emitTypeScript(layout) },
     { path: "impl-zig/src/layout.zig", text: emitZig(layout) },
     { path: "impl-zig/wasm_reasons.ts", text: emitReasonNames(layout) },
+    { path: "impl-zig/src/c_abi_reasons.zig", text: emitReasonTexts(layout) },
   ];
+  const header = await Deno.readTextFile(`${root}/${HEADER}`);
+  files.push({ path: HEADER, text: fillHeader(header, layout) });
   const chapters: string[] = [];
   for await (const entry of Deno.readDir(`${root}/spec`)) {
     if (entry.isFile && entry.name.endsWith(".md")) chapters.push(`spec/${entry.name}`);

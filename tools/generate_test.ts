@@ -274,10 +274,15 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
     await Deno.writeTextFile(`${root}/spec/layout.json`, JSON.stringify(example()));
     const chapter = "<!-- generated: limits ring -->\n<!-- /generated -->\n";
     await Deno.writeTextFile(`${root}/spec/ring.md`, chapter);
+    await Deno.mkdir(`${root}/impl-zig/include`, { recursive: true });
+    const header = "/* generated: reasons all */\n/* /generated */\n";
+    await Deno.writeTextFile(`${root}/impl-zig/include/millrace.h`, header);
     const paths = [
       "impl-ts/src/layout.ts",
       "impl-zig/src/layout.zig",
       "impl-zig/wasm_reasons.ts",
+      "impl-zig/src/c_abi_reasons.zig",
+      "impl-zig/include/millrace.h",
       "spec/ring.md",
     ];
     const stale = async () => (await findStale(root, await generate(root))).map((f) => f.path);

@@ -1,0 +1,513 @@
+/*
+ * Millrace: messages between threads, runtimes and processes through shared memory.
+ *
+ * A *segment* is shared bytes, in memory of yours or in a file. It has *endpoints*, one for each
+ * thread that takes part, and *channels*, rings of bytes that lead from one endpoint to another. A
+ * *port* is one endpoint at work: it writes whole messages to one channel and reads them from
+ * another. The specification is in spec/; names in brackets, such as [pipe.close], are its clauses.
+ *
+ *   millrace_channel both[2] = {{0, 1, 65536, 0, 0}, {1, 0, 65536, 0, 0}};
+ *   millrace_segment *segment = malloc(millrace_segment_size());
+ *   millrace_port *port = malloc(millrace_port_size());
+ *   millrace_segment_create_file(segment, "/dev/shm/my-service", 2, both, 2, 0, 1000);
+ *   millrace_port_attach(port, segment, 0);
+ *   millrace_port_write(port, "hello", 5, MILLRACE_CODEC_TEXT, 0, 1000);
+ *
+ * examples/echo.c is a whole program, and examples/echo.py the same in Python.
+ *
+ * Status. Calls return an int32_t:
+ *    1  MILLRACE_DONE: done, or here is a message;
+ *    0  MILLRACE_NOTHING: nothing yet, or the time was over;
+ *    2  MILLRACE_END: the peer has ended its stream, and everything before was read;
+ *   -1 to -255: the negated reason code of spec/layout.json, such as
+ *      -MILLRACE_REASON_PEER_CLOSED; each call says which it can give;
+ *   -256  MILLRACE_INVALID: the caller's mistake, and nothing was done: NULL or a misaligned
+ *      pointer where there must be something, an object that is none, a number out of range, or a
+ *      call that does not fit what was done before;
+ *   -257 and below: what a file's system answered.
+ * Everything that can go wrong with what a peer does is a status: its bytes are checked before they
+ * are used. What no library can check is an address at which the process has no memory.
+ *
+ * Objects (millrace_segment, millrace_port, millrace_mailbox). The library allocates nothing: an
+ * object lies in storage of yours of the size that its ..._size() says, aligned as malloc does it
+ * (to 8 bytes at least), with any bytes in it. It becomes an object by a call that creates, opens
+ * or attaches, and storage again by ..._leave(), before which it must neither be freed nor moved.
+ * Leave ports before the segment through which they attached. Where such a call fails, the storage
+ * holds no object.
+ *
+ * Times. timeout_ms is how long a call may wait, in milliseconds: 0 only tries, -1 waits for ever.
+ * Before a call sleeps it looks again and again for up to 50 us [wait.spin]; see
+ * millrace_port_set_spin.
+ *
+ * Threads. An object belongs to one thread at a time, but for the calls that say "any thread".
+ * Nothing may use it while or after it is left.
+ *
+ * Processes. After fork(), only one of the two processes may use an object, and the locks of its
+ * file last until both are gone.
+ */
+#ifndef MILLRACE_H
+#define MILLRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct millrace_segment millrace_segment;
+typedef struct millrace_port millrace_port;
+typedef struct millrace_mailbox millrace_mailbox;
+
+/* Statuses that are no reason codes. */
+enum {
+  MILLRACE_DONE = 1,
+  MILLRACE_NOTHING = 0,
+  MILLRACE_END = 2,
+  MILLRACE_INVALID = -256,
+  /* This system has no segments in files: it is not Linux in 64 bits. */
+  MILLRACE_UNSUPPORTED = -257,
+  /* There is no such file, or a directory of the path is missing. */
+  MILLRACE_NOT_FOUND = -258,
+  MILLRACE_ACCESS_DENIED = -259,
+  MILLRACE_NAME_TOO_LONG = -260,
+  /* The file system is full, or the user's share of it. */
+  MILLRACE_NO_SPACE = -261,
+  /* Too many open files, or no memory. */
+  MILLRACE_NO_RESOURCES = -262,
+  /* The system refused for a reason that is not foreseen. */
+  MILLRACE_SYSTEM = -263
+};
+
+/* Reason codes, as they stand in shared memory. As a status they are negated. */
+/* generated: reasons all */
+enum {
+  /* The memory is too small, too large or not aligned for what the header or the caller
+     states. */
+  MILLRACE_REASON_SEGMENT_SIZE = 1,
+  /* Nobody finished formatting the segment before the deadline. */
+  MILLRACE_REASON_SEGMENT_UNREADY = 2,
+  /* This memory does not hold a Millrace segment. */
+  MILLRACE_REASON_SEGMENT_MAGIC = 3,
+  /* The segment has another major version. */
+  MILLRACE_REASON_SEGMENT_VERSION = 4,
+  /* The segment requires a feature that this endpoint does not know. */
+  MILLRACE_REASON_SEGMENT_FEATURE = 5,
+  /* A count is out of range, or a table does not fit the segment. */
+  MILLRACE_REASON_SEGMENT_TABLE = 6,
+  /* A channel descriptor is out of range, misaligned, or overlaps something. */
+  MILLRACE_REASON_SEGMENT_CHANNEL = 7,
+  /* The segment is ready, with another geometry than the caller asked for. */
+  MILLRACE_REASON_SEGMENT_GEOMETRY = 8,
+  /* The endpoint does not exist, or is not vacant. */
+  MILLRACE_REASON_SEGMENT_ENDPOINT = 9,
+  /* An endpoint's state word holds a value that no endpoint may store. */
+  MILLRACE_REASON_SEGMENT_STATE = 10,
+  /* The file cannot be trusted: not a regular one, of another user, or open to others. */
+  MILLRACE_REASON_SEGMENT_FILE = 11,
+  /* A cursor moved out of its bounds or lost its alignment. */
+  MILLRACE_REASON_RING_CURSOR = 16,
+  /* A frame's kind is invalid or unknown. */
+  MILLRACE_REASON_FRAME_KIND = 32,
+  /* A frame's flags are unknown, or do not go with its kind, codec or size. */
+  MILLRACE_REASON_FRAME_FLAGS = 33,
+  /* A reserved byte of a frame or a preamble is not 0. */
+  MILLRACE_REASON_FRAME_RESERVED = 34,
+  /* A frame reaches beyond what was published, beyond the byte area, or above half the
+     capacity; or its size does not go with its kind. */
+  MILLRACE_REASON_FRAME_SIZE = 35,
+  /* A pad does not reach exactly to the end of the byte area. */
+  MILLRACE_REASON_FRAME_PAD = 36,
+  /* A frame does not continue the message in progress, or continues one that was never begun. */
+  MILLRACE_REASON_FRAME_SEQUENCE = 37,
+  /* The chunks of a message do not add up to the total in its preamble. */
+  MILLRACE_REASON_FRAME_TOTAL = 38,
+  /* The section is not aligned to 4, or too small to hold a part. */
+  MILLRACE_REASON_MAILBOX_SIZE = 40,
+  /* A control word holds a value that no endpoint may store. */
+  MILLRACE_REASON_MAILBOX_SIGNAL = 41,
+  /* A part is empty, or larger than the byte area. */
+  MILLRACE_REASON_MAILBOX_LENGTH = 42,
+  /* A part is not the one that must come next. */
+  MILLRACE_REASON_MAILBOX_PART = 43,
+  /* The writer gave up in the middle of a message; its chunks were dropped. */
+  MILLRACE_REASON_MESSAGE_CANCELLED = 48,
+  /* The stream ended in the middle of a message; its chunks were dropped. */
+  MILLRACE_REASON_MESSAGE_TRUNCATED = 49,
+  /* A message is larger than the reader's limit; it was dropped. */
+  MILLRACE_REASON_MESSAGE_SIZE = 50,
+  /* A message is of a kind that this reader does not offer; it was dropped. */
+  MILLRACE_REASON_MESSAGE_KIND = 51,
+  /* A message has a codec that this reader does not know, or that failed to decode it; it was
+     dropped. */
+  MILLRACE_REASON_MESSAGE_CODEC = 52,
+  /* A text or JSON message is not valid UTF-8; it was dropped. */
+  MILLRACE_REASON_MESSAGE_TEXT = 53,
+  /* A JSON message does not parse, or a batch is not a non-empty array; it was dropped. */
+  MILLRACE_REASON_MESSAGE_JSON = 54,
+  /* The peer closed its endpoint without an `end`, or no longer reads. */
+  MILLRACE_REASON_PEER_CLOSED = 64,
+  /* The peer's endpoint is marked failed. */
+  MILLRACE_REASON_PEER_FAILED = 65,
+  /* The peer's supervisor ended it, or saw it end. */
+  MILLRACE_REASON_PEER_TERMINATED = 66,
+  /* The peer's process died: its lock on the endpoint record is gone. */
+  MILLRACE_REASON_PEER_LOST = 67,
+  /* This endpoint is closed; nothing can be read or written any more. */
+  MILLRACE_REASON_PIPE_CLOSED = 80,
+  /* This endpoint was marked failed by its peer or its supervisor. */
+  MILLRACE_REASON_PIPE_FAILED = 81,
+  /* The writer has ended its stream and cannot write any more. */
+  MILLRACE_REASON_PIPE_ENDED = 82,
+  /* The deadline passed before the call could be done. */
+  MILLRACE_REASON_WAIT_TIMEOUT = 96,
+  /* The caller's signal aborted the call. */
+  MILLRACE_REASON_WAIT_ABORTED = 97,
+  /* This thread must not block; use the asynchronous call. */
+  MILLRACE_REASON_WAIT_FORBIDDEN = 98
+};
+/* /generated */
+
+/* How a payload is written. Codecs from 128 to 255 belong to the application. The library hands
+   payload and codec on as they are; that text is UTF-8 and JSON is JSON is the writer's duty
+   [codec.text] [codec.json] [codec.batch]. */
+/* generated: enum codec */
+enum {
+  /* Bytes, as they are. */
+  MILLRACE_CODEC_BYTES = 0,
+  /* Text in UTF-8. */
+  MILLRACE_CODEC_TEXT = 1,
+  /* One JSON text in UTF-8. */
+  MILLRACE_CODEC_JSON = 2,
+  /* A JSON array of one or more messages, in order, in one frame. */
+  MILLRACE_CODEC_JSON_BATCH = 3
+};
+/* /generated */
+
+/* What a message is; of these, ports read and write data. */
+/* generated: enum frame_kind */
+enum {
+  /* Never written: blank memory is no frame. */
+  MILLRACE_FRAME_KIND_INVALID = 0,
+  /* A message, or a chunk of one. */
+  MILLRACE_FRAME_KIND_DATA = 1,
+  /* The writer is done; nothing follows. */
+  MILLRACE_FRAME_KIND_END = 2,
+  /* A request, or a chunk of one. */
+  MILLRACE_FRAME_KIND_CALL = 3,
+  /* The result of a call, or a chunk of one. */
+  MILLRACE_FRAME_KIND_RETURN = 4,
+  /* The failure of a call, or a chunk of one. */
+  MILLRACE_FRAME_KIND_THROW = 5,
+  /* Fills the byte area exactly to its end. */
+  MILLRACE_FRAME_KIND_PAD = 6
+};
+/* /generated */
+
+/* Which part of its message a frame is. */
+/* generated: flags frame_flag */
+enum {
+  /* The first frame of a message. */
+  MILLRACE_FRAME_FLAG_FIRST = 1,
+  /* The last frame of a message. */
+  MILLRACE_FRAME_FLAG_LAST = 2,
+  /* With `last`: the writer gave up; drop the chunks of this message. */
+  MILLRACE_FRAME_FLAG_CANCEL = 4
+};
+/* /generated */
+
+/* The version of the layout of segments, not of this library. */
+/* generated: version layout */
+enum {
+  /* Major * 65,536 + minor; `millrace_version` must have the same major. */
+  MILLRACE_VERSION = 65536
+};
+/* /generated */
+
+/* ---- What things are called ---- */
+
+/* The version of the layout that the library was built for. Any thread. */
+uint32_t millrace_version(void);
+
+/* What a status means, as a sentence in English. Never NULL. Any thread. */
+const char *millrace_status_text(int32_t status);
+
+/* The name of a reason code, such as "peer.lost"; "unknown" where there is none. Any thread. */
+const char *millrace_reason_name(uint32_t reason);
+
+/* What a reason code means, as a sentence in English. Never NULL. Any thread. */
+const char *millrace_reason_text(uint32_t reason);
+
+/* ---- Segments ---- */
+
+/* A channel: a ring of bytes from one endpoint to another. Two of them, {0, 1, ...} and
+   {1, 0, ...}, make a port [port.layout]. */
+typedef struct millrace_channel {
+  uint32_t writer;   /* the endpoints, by index */
+  uint32_t reader;
+  uint32_t capacity; /* bytes: a power of two from 256 to 2^30 */
+  uint32_t label;    /* your own number for it */
+  uint32_t start;    /* the position at which its cursors begin: 0, or a multiple of 16 */
+} millrace_channel;
+
+/* Bytes of storage for a millrace_segment: about 37,000. */
+size_t millrace_segment_size(void);
+
+/* Returns the bytes of memory that a segment with these endpoints (1 to 256) and channels (at most
+   1,024) takes, or 0 where there can be none: a mistake in a channel, or more than 4 GiB
+   [segment.place]. Any thread. */
+uint32_t millrace_memory_size(uint32_t endpoint_count, const millrace_channel *channels,
+                              uint32_t channel_count);
+
+/* Makes memory that nobody else has seen yet a segment, whatever it holds; then both sides attach.
+   `memory` is at a multiple of 128, else -MILLRACE_REASON_SEGMENT_SIZE, and so is too little of it.
+   A geometry for which millrace_memory_size is 0 is MILLRACE_INVALID. Never waits. */
+int32_t millrace_memory_format(void *memory, size_t memory_size, uint32_t endpoint_count,
+                               const millrace_channel *channels, uint32_t channel_count);
+
+/* Makes blank memory a segment, or attaches to it where somebody else with the same geometry was
+   first [segment.claim]. The memory must outlive the object. Waits for whoever is formatting: after
+   the timeout -MILLRACE_REASON_SEGMENT_UNREADY. Refuses memory that holds anything else with
+   -MILLRACE_REASON_SEGMENT_... [segment.check]. Takes 80 KiB of stack. */
+int32_t millrace_segment_create(millrace_segment *segment, void *memory, size_t memory_size,
+                                uint32_t endpoint_count, const millrace_channel *channels,
+                                uint32_t channel_count, int32_t timeout_ms);
+
+/* Attaches to a segment in memory that somebody formats, after all its checks [segment.check];
+   waits and refuses as millrace_segment_create does. */
+int32_t millrace_segment_attach(millrace_segment *segment, void *memory, size_t memory_size,
+                                int32_t timeout_ms);
+
+/* Makes a file with a segment, of mode 0600, or opens the one that is at the path and in use, where
+   its geometry is the same. Either process may come first. A segment that nobody uses any more is
+   replaced; a file that is no segment, or that others than its owner can open, is
+   -MILLRACE_REASON_SEGMENT_FILE [segment.file_left] [segment.file_own].
+   Locks one endpoint for the caller: a port is attached to no other. Where somebody has that one,
+   -MILLRACE_REASON_SEGMENT_ENDPOINT. From then on a peer whose process dies is found within two
+   slices of 100 ms by whoever waits [segment.file_dead].
+   Waits for others who are about to open or replace the file; after the timeout MILLRACE_NOTHING.
+   The library trusts processes of the same user not to make the file shorter (SIGBUS).
+   Threads of one process open the file once each. Takes 80 KiB of stack. */
+int32_t millrace_segment_create_file(millrace_segment *segment, const char *path,
+                                     uint32_t endpoint_count, const millrace_channel *channels,
+                                     uint32_t channel_count, uint32_t endpoint,
+                                     int32_t timeout_ms);
+
+/* Opens the file that is there, whatever its geometry. Does not wait for it to appear: that is
+   MILLRACE_NOT_FOUND at once. Otherwise as millrace_segment_create_file. */
+int32_t millrace_segment_open_file(millrace_segment *segment, const char *path, uint32_t endpoint,
+                                   int32_t timeout_ms);
+
+/* Gives the object up; of a file also the lock and the mapping. A file stays at its path: whoever
+   creates one there replaces it when nobody uses it any more. MILLRACE_INVALID while a port is
+   attached through this object. */
+int32_t millrace_segment_leave(millrace_segment *segment);
+
+/* For a supervisor that knows that the thread of an endpoint is gone: marks the endpoint failed and
+   rings its peers, whose calls then fail with -MILLRACE_REASON_PEER_FAILED and this reason
+   [pipe.supervisor]. The reason is MILLRACE_REASON_PEER_TERMINATED or MILLRACE_REASON_PEER_LOST. A
+   state that is final already stays. Any thread. */
+int32_t millrace_segment_fail_endpoint(millrace_segment *segment, uint32_t endpoint,
+                                       uint32_t reason);
+
+/* Closes an attached endpoint on its owner's behalf: the owner's calls end with
+   -MILLRACE_REASON_PIPE_CLOSED, its peers read what was published, and then get
+   -MILLRACE_REASON_PEER_CLOSED. An endpoint that nobody has attached stays vacant. Any thread. */
+int32_t millrace_segment_close_endpoint(millrace_segment *segment, uint32_t endpoint);
+
+/* ---- Ports ----
+ *
+ * What ends a port, in the order in which a call looks for it [pipe.first_answer]:
+ *   -MILLRACE_REASON_PIPE_CLOSED    this end was closed;
+ *   -MILLRACE_REASON_FRAME_..., _RING_...  the peer broke the layout; kept, and reported again;
+ *   -MILLRACE_REASON_PIPE_FAILED    this end was marked failed: see millrace_port_reason;
+ *   -MILLRACE_REASON_PEER_CLOSED    the peer closed without an end, or no longer reads;
+ *   -MILLRACE_REASON_PEER_FAILED    the peer is marked failed: see millrace_port_reason, which is
+ *                                   MILLRACE_REASON_PEER_LOST where its process has died.
+ * A call that reads gives what was published before it reports one of the last three [pipe.drain].
+ */
+
+/* One of several channels of an endpoint: the first. */
+#define MILLRACE_FIRST ((uint32_t)0xffffffffu)
+
+/* Bytes to write. */
+typedef struct millrace_bytes {
+  const void *address; /* may be NULL where the size is 0 */
+  size_t size;
+} millrace_bytes;
+
+/* A message, or a frame of one. */
+typedef struct millrace_message {
+  const void *payload; /* in the caller's storage, or, lent, in the ring */
+  size_t size;         /* bytes of the payload */
+  uint64_t total;      /* bytes of the whole message */
+  uint32_t tag;        /* the application's own number */
+  uint8_t kind;        /* MILLRACE_FRAME_KIND_DATA */
+  uint8_t codec;
+  uint8_t flags;       /* MILLRACE_FRAME_FLAG_FIRST, _LAST: which part; a whole message has both */
+  uint8_t reserved;
+} millrace_message;
+
+/* What an endpoint did so far. */
+typedef struct millrace_stats {
+  uint64_t wakes;        /* bells rung because the peer asked for it: system calls */
+  uint64_t wakes_elided; /* cursors stored while the peer did not ask */
+  uint64_t parks;        /* times that it slept or paused */
+} millrace_stats;
+
+/* Bytes of storage for a millrace_port: about 500. */
+size_t millrace_port_size(void);
+
+/* Takes an endpoint, with the first channel that it writes and the first that it reads [port.find].
+   -MILLRACE_REASON_SEGMENT_ENDPOINT where there is no such endpoint or somebody has it;
+   -MILLRACE_REASON_SEGMENT_CHANNEL where it does not have both, with one peer. Never waits.
+   Several threads may attach through one segment in memory at once. */
+int32_t millrace_port_attach(millrace_port *port, millrace_segment *segment, uint32_t endpoint);
+
+/* Takes an endpoint only to write, to the channel of that index or to MILLRACE_FIRST. Calls that
+   read are MILLRACE_INVALID on such a port. Otherwise as millrace_port_attach. */
+int32_t millrace_port_attach_writer(millrace_port *port, millrace_segment *segment,
+                                    uint32_t endpoint, uint32_t channel);
+
+/* Takes an endpoint only to read, from the channel of that index or from MILLRACE_FIRST. Calls that
+   write are MILLRACE_INVALID on such a port. Otherwise as millrace_port_attach. */
+int32_t millrace_port_attach_reader(millrace_port *port, millrace_segment *segment,
+                                    uint32_t endpoint, uint32_t channel);
+
+/* Gives a port storage for messages that arrive while it waits for room, so that two sides that
+   both write do not wait for one another [port.inbox]. A message takes 16 bytes more than its
+   payload, rounded up to a multiple of 16. The storage must outlive the port; size 0 takes it away.
+   MILLRACE_INVALID while messages stand in the one before. Without it, write and read in turn. */
+int32_t millrace_port_set_inbox(millrace_port *port, void *storage, size_t size);
+
+/* How long a call looks again and again before it sleeps, in microseconds. 0 makes it sleep at
+   once; the default is 50 with two or more processors, else 0 [wait.spin]. */
+int32_t millrace_port_set_spin(millrace_port *port, uint32_t microseconds);
+
+/* With 0, for a thread that must not block: a call that would have to sleep is
+   -MILLRACE_REASON_WAIT_FORBIDDEN instead [wait.no_block]. */
+int32_t millrace_port_set_blocking(millrace_port *port, int32_t blocking);
+
+/* Writes one message and waits for room; it is visible to the reader when this returns
+   MILLRACE_DONE. With timeout 0 all of it is written or nothing; a message that could never be
+   written so, being larger than the ring, is MILLRACE_INVALID [pipe.try_write]. With time to wait a
+   message may be larger than the ring; when the time is over in the middle, MILLRACE_NOTHING, and
+   the reader drops what it has of it [frame.cancel]. Behind millrace_port_end:
+   -MILLRACE_REASON_PIPE_ENDED. MILLRACE_INVALID also while a claim is open, for a codec above 255,
+   and for a MILLRACE_CODEC_JSON_BATCH larger than half the ring [frame.batch_whole]. */
+int32_t millrace_port_write(millrace_port *port, const void *payload, size_t size, uint32_t codec,
+                            uint32_t tag, int32_t timeout_ms);
+
+/* Writes many messages and makes them visible with few stores, 64 at a time at most. `written` is
+   how many were written when the time was over (MILLRACE_NOTHING), or at least how many where the
+   call failed. Otherwise as millrace_port_write, whose mistakes are looked for first. */
+int32_t millrace_port_write_many(millrace_port *port, const millrace_bytes *payloads, size_t count,
+                                 uint32_t codec, uint32_t tag, int32_t timeout_ms,
+                                 size_t *written);
+
+/* Lends the place of one message in the ring, to be filled where it lies, and waits for room. At
+   most half the ring less 16 bytes, else MILLRACE_INVALID; so is a second claim. Then publish it or
+   abandon it; until then, no other call that writes. */
+int32_t millrace_port_claim(millrace_port *port, uint32_t size, int32_t timeout_ms, void **place);
+
+/* Makes the claimed message visible, with its final size, which is at most what was claimed rounded
+   up to a multiple of 16. Never waits. Where the port was closed meanwhile the message is dropped,
+   which the next call reports. MILLRACE_INVALID where no claim is open. */
+int32_t millrace_port_publish(millrace_port *port, uint32_t size, uint32_t codec, uint32_t tag);
+
+/* Takes an open claim back, unseen. MILLRACE_INVALID where none is open. */
+int32_t millrace_port_abandon(millrace_port *port);
+
+/* Ends the outgoing stream: the reader gets everything written so far, then MILLRACE_END. Reading
+   goes on. Ending again does nothing. Never waits [pipe.end_now]. */
+int32_t millrace_port_end(millrace_port *port);
+
+/* Copies the next message into the storage and describes it in `message`. The capacity is the
+   limit: a larger message is -MILLRACE_REASON_MESSAGE_SIZE, once, and dropped [pipe.limit]. Other
+   reasons that cost one message, and the next call goes on: _MESSAGE_CANCELLED, _MESSAGE_TRUNCATED,
+   _MESSAGE_KIND. After MILLRACE_NOTHING, pass the same storage again: it may hold the first parts
+   of a message, and then another is MILLRACE_INVALID [pipe.keep_parts]. So is a call while a frame
+   is lent. With anything but MILLRACE_DONE, `message` is all 0. */
+int32_t millrace_port_read(millrace_port *port, void *storage, size_t capacity, int32_t timeout_ms,
+                           millrace_message *message);
+
+/* Lends the next frame, a whole message or a part of one, where it lies in the ring, until
+   millrace_port_release. No limit applies. For peers that you trust: they can change the bytes
+   meanwhile [pipe.lend]. MILLRACE_INVALID while a frame is lent, or a read is in the middle of a
+   message. Otherwise as millrace_port_read. */
+int32_t millrace_port_peek(millrace_port *port, int32_t timeout_ms, millrace_message *message);
+
+/* Gives the lent frame back to its writer. MILLRACE_INVALID where none is lent. */
+int32_t millrace_port_release(millrace_port *port);
+
+/* For who never waits, in a segment in a file: marks peers failed whose process is gone, which the
+   next call then reports. One system call for each peer. A call that waits does so by itself. */
+int32_t millrace_port_check_peers(millrace_port *port);
+
+/* The reason code behind the last -MILLRACE_REASON_PEER_FAILED or -MILLRACE_REASON_PIPE_FAILED,
+   such as MILLRACE_REASON_PEER_LOST: the number that was found there, known or not; 0 where there
+   was none [pipe.failed_reason]. */
+uint32_t millrace_port_reason(millrace_port *port);
+
+/* Fills in what this endpoint did so far. */
+int32_t millrace_port_stats(millrace_port *port, millrace_stats *stats);
+
+/* Closes both directions at once, and ends a wait of the owner's with -MILLRACE_REASON_PIPE_CLOSED
+   [port.close]. The peer reads what was published. Closing again does nothing. Any thread. */
+int32_t millrace_port_close(millrace_port *port);
+
+/* Closes the port and gives the object up: its storage is the caller's again. */
+int32_t millrace_port_leave(millrace_port *port);
+
+/* ---- Mailboxes ----
+ *
+ * The wire of sab-message-port 1.0, one way: a payload is a JSON array of messages, cut into parts
+ * where it is larger than the section. The section is 33 bytes or more of shared memory at a
+ * multiple of 4, blank before its first use by either side.
+ *
+ * What ends a mailbox: -MILLRACE_REASON_PIPE_CLOSED (this side closed it), _PEER_CLOSED, or
+ * _MAILBOX_... (the peer broke the layout).
+ */
+
+/* Bytes of storage for a millrace_mailbox: about 160. */
+size_t millrace_mailbox_size(void);
+
+/* Becomes the writer of the mailbox in a section, which must outlive the object.
+   -MILLRACE_REASON_MAILBOX_SIZE where it is misaligned or too small [mailbox.section]. */
+int32_t millrace_mailbox_attach_writer(millrace_mailbox *mailbox, void *memory, size_t memory_size);
+
+/* Becomes the reader of the mailbox in a section. Otherwise as millrace_mailbox_attach_writer. */
+int32_t millrace_mailbox_attach_reader(millrace_mailbox *mailbox, void *memory, size_t memory_size);
+
+/* As millrace_port_set_spin. */
+int32_t millrace_mailbox_set_spin(millrace_mailbox *mailbox, uint32_t microseconds);
+
+/* Writes one payload, a JSON array of at least one message in UTF-8, and returns when its last part
+   lies in the mailbox. A payload cannot be given up behind its first part: after MILLRACE_NOTHING,
+   while millrace_mailbox_partial is 1, pass the same payload again, and no other
+   (MILLRACE_INVALID) [mailbox.begun]. So is a payload that is no array. */
+int32_t millrace_mailbox_write(millrace_mailbox *mailbox, const void *payload, size_t size,
+                               int32_t timeout_ms);
+
+/* Copies the next payload into the storage, and its size into `size`. The capacity is the limit: a
+   larger one is -MILLRACE_REASON_MESSAGE_SIZE, once, and dropped; so are those that are not UTF-8
+   (_MESSAGE_TEXT) or no array (_MESSAGE_JSON), and the next call goes on [mailbox.bad_payload].
+   After MILLRACE_NOTHING, while millrace_mailbox_partial is 1, pass the same storage again
+   [mailbox.keep_parts]. */
+int32_t millrace_mailbox_read(millrace_mailbox *mailbox, void *storage, size_t capacity,
+                              int32_t timeout_ms, size_t *size);
+
+/* Returns 1 while a payload is under way, else 0. */
+int32_t millrace_mailbox_partial(millrace_mailbox *mailbox);
+
+/* Closes the mailbox: every call of either side ends. Any thread. */
+int32_t millrace_mailbox_close(millrace_mailbox *mailbox);
+
+/* Closes the mailbox and gives the object up: its storage is the caller's again. */
+int32_t millrace_mailbox_leave(millrace_mailbox *mailbox);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,51 @@
+//! The library for C and everything that speaks its ABI; `include/millrace.h` describes it.
+//!
+//! Invariant: nothing is allocated. Objects lie in storage of the caller's, and a call checks every
+//! argument that can be checked before it does anything: no assertion of the core is in reach.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const arguments = @import("c_abi_arguments.zig");
+const reasons = @import("c_abi_reasons.zig");
+
+comptime {
+    _ = @import("c_abi_segment.zig");
+    _ = @import("c_abi_port.zig");
+    _ = @import("c_abi_mailbox.zig");
+}
+
+/// Traps. Only mistakes of the library's own end there, never a caller's or a peer's.
+pub const panic = std.debug.no_panic;
+
+pub export fn millrace_version() u32 {
+    return layout.version_major << 16 | layout.version_minor;
+}
+
+pub export fn millrace_reason_name(reason: u32) [*:0]const u8 {
+    return reasons.name(@fromBackingInt(reason));
+}
+
+pub export fn millrace_reason_text(reason: u32) [*:0]const u8 {
+    return reasons.text(@fromBackingInt(reason));
+}
+
+pub export fn millrace_status_text(status: i32) [*:0]const u8 {
+    return switch (status) {
+        arguments.done => "Done.",
+        arguments.nothing => "Nothing yet, or the time was over before the call could be done.",
+        arguments.end => "The stream has ended.",
+        arguments.invalid => "An argument is wrong, or the call does not fit what was done before.",
+        arguments.unsupported => "This system has no segments in files.",
+        arguments.not_found => "There is no such file, or a directory of the path is missing.",
+        arguments.access_denied => "The system denied access to the file.",
+        arguments.name_too_long => "The path is too long.",
+        arguments.no_space => "The file system is full, or the user's share of it.",
+        arguments.no_resources => "Too many open files, or no memory.",
+        arguments.system => "The system refused for a reason that is not foreseen.",
+        else => reasons.text(@fromBackingInt(if (status < 0) @abs(status) else 0)),
+    };
+}
+
+test {
+    _ = @import("c_abi_test.zig");
+}

@@ -1,0 +1,67 @@
+//! What the tests of the calls from C share: storage for objects, and two ports on one segment.
+
+const std = @import("std");
+const arguments = @import("c_abi_arguments.zig");
+const layout = @import("layout.zig");
+const segments = @import("c_abi_segment.zig");
+const ports = @import("c_abi_port.zig");
+const testing = std.testing;
+const Status = arguments.Status;
+
+/// Room for any object.
+pub const Storage = [40 * 1024]u8;
+
+pub const both: [2]segments.Ring = .{
+    .{ .writer = 0, .reader = 1, .capacity = 256 },
+    .{ .writer = 1, .reader = 0, .capacity = 256 },
+};
+
+/// Two endpoints in memory, each with a port. Must stay where it was opened.
+pub const Pair = struct {
+    memory: [4096]u8 align(128) = @splat(0),
+    segment_storage: Storage align(8) = undefined,
+    storage: [2]Storage align(8) = undefined,
+
+    pub fn open(pair: *Pair) !void {
+        // Bytes that nobody has chosen, as an allocator leaves them.
+        @memset(&pair.segment_storage, 0xaa);
+        for (&pair.storage) |*storage| @memset(storage, 0xaa);
+        const place = pair.segment();
+        try expectStatus(arguments.done, segments.millrace_segment_create(
+            place,
+            &pair.memory,
+            pair.memory.len,
+            2,
+            &both,
+            both.len,
+            0,
+        ));
+        for (0..2) |index| {
+            const attached = ports.millrace_port_attach(pair.side(index), place, @intCast(index));
+            try expectStatus(arguments.done, attached);
+        }
+    }
+
+    pub fn leave(pair: *Pair) void {
+        for (0..2) |index| _ = ports.millrace_port_leave(pair.side(index));
+        const left = segments.millrace_segment_leave(pair.segment());
+        std.debug.assert(left == arguments.done);
+    }
+
+    pub fn segment(pair: *Pair) *anyopaque {
+        return &pair.segment_storage;
+    }
+
+    pub fn side(pair: *Pair, index: usize) *anyopaque {
+        return &pair.storage[index];
+    }
+};
+
+pub fn expectStatus(expected: Status, found: Status) !void {
+    try testing.expectEqual(expected, found);
+}
+
+/// The status that stands for a reason.
+pub fn reasonStatus(reason: layout.Reason) Status {
+    return -@as(Status, @intCast(@backingInt(reason)));
+}

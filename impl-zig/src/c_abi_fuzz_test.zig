@@ -1,0 +1,232 @@
+//! Calls from C with arguments that make no sense, in an order that makes none: each returns a
+//! status, and nothing trips an assertion.
+
+const std = @import("std");
+const arguments = @import("c_abi_arguments.zig");
+const segments = @import("c_abi_segment.zig");
+const ports = @import("c_abi_port.zig");
+const mailboxes = @import("c_abi_mailbox.zig");
+const fixture = @import("c_abi_fixture.zig");
+const SegmentFile = @import("segment_file.zig").SegmentFile;
+const testing = std.testing;
+const Storage = fixture.Storage;
+
+const seed_count = 40;
+const call_count = 400;
+
+/// What a pointer of a call means, so that what it is given may be wrong but lies in memory of this
+/// process, and apart from what the library may keep to itself until a later call:
+///   o an object's storage; s shared memory; b bytes to read or fill in; c channels; p pieces;
+///   i an inbox; f a path. Numbers stand in no list.
+const calls = .{
+    .{ ports.millrace_port_set_inbox, "oi" },
+    .{ ports.millrace_port_write, "ob" },
+    .{ ports.millrace_port_write_many, "opb" },
+    .{ ports.millrace_port_claim, "ob" },
+    .{ ports.millrace_port_publish, "o" },
+    .{ ports.millrace_port_abandon, "o" },
+    .{ ports.millrace_port_read, "obb" },
+    .{ ports.millrace_port_peek, "ob" },
+    .{ ports.millrace_port_release, "o" },
+    .{ ports.millrace_port_reason, "o" },
+    .{ ports.millrace_port_stats, "ob" },
+    .{ mailboxes.millrace_mailbox_write, "ob" },
+    .{ mailboxes.millrace_mailbox_read, "obb" },
+    .{ mailboxes.millrace_mailbox_partial, "o" },
+    // From here on seldom: they end what the others need.
+    .{ ports.millrace_port_set_spin, "o" },
+    .{ ports.millrace_port_set_blocking, "o" },
+    .{ ports.millrace_port_check_peers, "o" },
+    .{ ports.millrace_port_end, "o" },
+    .{ ports.millrace_port_close, "o" },
+    .{ ports.millrace_port_leave, "o" },
+    .{ ports.millrace_port_attach, "oo" },
+    .{ ports.millrace_port_attach_writer, "oo" },
+    .{ ports.millrace_port_attach_reader, "oo" },
+    .{ segments.millrace_memory_size, "c" },
+    .{ segments.millrace_memory_format, "sc" },
+    .{ segments.millrace_segment_create, "osc" },
+    .{ segments.millrace_segment_attach, "os" },
+    .{ segments.millrace_segment_create_file, "ofc" },
+    .{ segments.millrace_segment_open_file, "of" },
+    .{ segments.millrace_segment_leave, "o" },
+    .{ segments.millrace_segment_fail_endpoint, "o" },
+    .{ segments.millrace_segment_close_endpoint, "o" },
+    .{ mailboxes.millrace_mailbox_attach_writer, "os" },
+    .{ mailboxes.millrace_mailbox_attach_reader, "os" },
+    .{ mailboxes.millrace_mailbox_set_spin, "o" },
+    .{ mailboxes.millrace_mailbox_close, "o" },
+    .{ mailboxes.millrace_mailbox_leave, "o" },
+};
+const often_count = 14;
+
+const World = struct {
+    random: std.Random,
+    objects: [6]Storage align(8) = @splat(@splat(0)),
+    shared: [3][4096]u8 align(128) = @splat(@splat(0)),
+    bytes: [32 * 1024]u8 align(8),
+    channels: [4][2]segments.Ring = @splat(fixture.both),
+    pieces: [128]ports.Piece = @splat(.{ .address = "pieces", .size = 6 }),
+    inbox: [1024]u8 align(16) = undefined,
+    paths: [3]?[*:0]const u8,
+    /// How often a call was answered with something else than "invalid".
+    valid_count: usize = 0,
+
+    const Ring = segments.Ring;
+
+    fn pointer(world: *World, role: u8) ?*anyopaque {
+        const random = world.random;
+        switch (random.uintLessThan(u32, 32)) {
+            0 => return null,
+            // Misaligned for everything but bytes, which are long enough.
+            1 => return &world.bytes[1],
+            else => {},
+        }
+        return switch (role) {
+            'o' => if (random.uintLessThan(u32, 2) == 0)
+                // One of the two ports, usually.
+                &world.objects[1 + random.uintLessThan(usize, 2)]
+            else
+                &world.objects[random.uintLessThan(usize, world.objects.len)],
+            's' => &world.shared[random.uintLessThan(usize, world.shared.len)],
+            'b' => &world.bytes[8 * random.uintLessThan(usize, 1024)],
+            'c' => if (random.uintLessThan(u32, 8) == 0)
+                &world.bytes
+            else
+                &world.channels[random.uintLessThan(usize, world.channels.len)],
+            'p' => &world.pieces,
+            'i' => &world.inbox,
+            else => unreachable,
+        };
+    }
+
+    fn argument(world: *World, comptime T: type, role: u8) T {
+        const random = world.random;
+        if (T == ?*anyopaque or T == ?*const anyopaque) return world.pointer(role);
+        if (T == ?[*:0]const u8) {
+            return world.paths[random.uintLessThan(usize, world.paths.len)];
+        }
+        if (T == usize) return switch (role) {
+            'p' => random.uintLessThan(usize, world.pieces.len + 1),
+            'i' => random.uintLessThan(usize, world.inbox.len + 1),
+            else => ([_]usize{ 0, 1, 3, 40, 100, 200, 1000, 4096, std.math.maxInt(usize) })[
+                random.uintLessThan(usize, 9)
+            ],
+        };
+        if (T == i32) {
+            // Seldom to wait, and never for ever.
+            const rare = random.uintLessThan(u32, 64);
+            return if (rare == 0) 1 else if (rare == 1) -2 else 0;
+        }
+        comptime std.debug.assert(T == u32);
+        return switch (random.uintLessThan(u32, 16)) {
+            0 => random.int(u32),
+            1 => std.math.maxInt(u32),
+            2 => 66,
+            3 => 128,
+            else => random.uintLessThan(u32, 4),
+        };
+    }
+
+    fn step(world: *World) void {
+        const random = world.random;
+        const often = random.uintLessThan(u32, 8) > 0;
+        switch (random.uintLessThan(usize, if (often) often_count else calls.len)) {
+            inline 0...calls.len - 1 => |index| world.make(calls[index][0], calls[index][1]),
+            else => unreachable,
+        }
+    }
+
+    fn make(world: *World, comptime call: anytype, comptime roles: []const u8) void {
+        var values: std.meta.ArgsTuple(@TypeOf(call)) = undefined;
+        comptime var pointer_index: usize = 0;
+        comptime var role: u8 = 0;
+        inline for (&values) |*value| {
+            const T = @TypeOf(value.*);
+            if (@typeInfo(T) == .optional) {
+                role = roles[pointer_index];
+                pointer_index += 1;
+            }
+            value.* = world.argument(T, role);
+        }
+        comptime std.debug.assert(pointer_index == roles.len);
+        const status = @call(.auto, call, values);
+        if (@TypeOf(status) == arguments.Status and status != arguments.invalid) {
+            world.valid_count += 1;
+        }
+    }
+
+    /// What a peer may do at any time.
+    fn scribble(world: *World) void {
+        const random = world.random;
+        const memory = &world.shared[random.uintLessThan(usize, world.shared.len)];
+        memory[random.uintLessThan(usize, memory.len)] = random.int(u8);
+    }
+
+    /// Begins anew: two ports, or one of each direction, on a segment; and both sides of a mailbox.
+    fn begin(world: *World) void {
+        world.leave();
+        const random = world.random;
+        const objects = &world.objects;
+        @memset(&world.shared[0], 0);
+        @memset(&world.shared[1], 0);
+        _ = segments.millrace_segment_create(
+            &objects[0],
+            &world.shared[0],
+            world.shared[0].len,
+            2,
+            &fixture.both,
+            2,
+            0,
+        );
+        if (random.uintLessThan(u32, 4) == 0) {
+            _ = ports.millrace_port_attach_writer(&objects[1], &objects[0], 0, 0);
+            _ = ports.millrace_port_attach_reader(&objects[2], &objects[0], 1, 0);
+        } else {
+            for (0..2) |index| {
+                _ = ports.millrace_port_attach(&objects[1 + index], &objects[0], @intCast(index));
+            }
+        }
+        const size = random.intRangeAtMost(usize, 33, 300);
+        _ = mailboxes.millrace_mailbox_attach_writer(&objects[3], &world.shared[1], size);
+        _ = mailboxes.millrace_mailbox_attach_reader(&objects[4], &world.shared[1], size);
+    }
+
+    /// Ports before the segments under them.
+    fn leave(world: *World) void {
+        for (&world.objects) |*object| _ = ports.millrace_port_leave(object);
+        for (&world.objects) |*object| _ = mailboxes.millrace_mailbox_leave(object);
+        for (&world.objects) |*object| _ = segments.millrace_segment_leave(object);
+    }
+};
+
+test "c_abi: no arguments and no order of calls trip an assertion" {
+    var directory: @import("segment_file_fixture.zig").Directory = undefined;
+    if (SegmentFile.supported) try directory.init();
+    defer if (SegmentFile.supported) directory.deinit();
+    const path: ?[*:0]const u8 = if (SegmentFile.supported) directory.path("fuzz") else "fuzz";
+    var valid_count: usize = 0;
+    for (0..seed_count) |seed| {
+        errdefer std.debug.print("seed {}\n", .{seed});
+        var prng: std.Random.DefaultPrng = .init(seed);
+        const world = try testing.allocator.create(World);
+        defer testing.allocator.destroy(world);
+        world.* = .{ .random = prng.random(), .bytes = undefined, .paths = .{ null, "", path } };
+        prng.random().bytes(&world.bytes);
+        for (world.channels[1..], 0..) |*channels, index| channels[1].writer = @intCast(index);
+        @memcpy(world.bytes[0..8], "[\"text\"]");
+        world.begin();
+        for (0..call_count) |_| {
+            world.step();
+            if (prng.random().uintLessThan(u32, 128) == 0) world.scribble();
+            if (prng.random().uintLessThan(u32, 64) == 0) world.begin();
+        }
+        world.leave();
+        for (&world.objects) |*object| {
+            try testing.expectEqual(-256, segments.millrace_segment_leave(object));
+        }
+        valid_count += world.valid_count;
+    }
+    // The calls were not all refused at the door: a fifth is not.
+    try testing.expect(valid_count > seed_count * call_count / 8);
+}

@@ -1,0 +1,412 @@
+//! Ports for C: both directions, or one alone [spec/port.md] [spec/pipe.md]. What each call
+//! promises stands in `millrace.h`.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host = @import("host.zig");
+const pipe = @import("pipe.zig");
+const arguments = @import("c_abi_arguments.zig");
+const c_abi_segment = @import("c_abi_segment.zig");
+const assert = std.debug.assert;
+const Deadline = host.Deadline;
+const Endpoint = @import("wait.zig").Endpoint;
+const Inbox = @import("port_inbox.zig").Inbox;
+const Port = @import("port.zig").Port;
+const Reader = pipe.Reader;
+const Status = arguments.Status;
+const Writer = pipe.Writer;
+
+/// `millrace_message`.
+pub const Message = extern struct {
+    payload: ?*const anyopaque,
+    size: usize,
+    total: u64,
+    tag: u32,
+    kind: u8,
+    codec: u8,
+    flags: u8,
+    reserved: u8 = 0,
+};
+
+/// `millrace_bytes`.
+pub const Piece = extern struct {
+    address: ?*const anyopaque,
+    size: usize,
+};
+
+/// `millrace_stats`.
+pub const Stats = extern struct {
+    wakes: u64,
+    wakes_elided: u64,
+    parks: u64,
+};
+
+const Body = struct {
+    /// Where only one direction is there, the other and the inbox are undefined.
+    port: Port,
+    role: enum { both, writer, reader },
+    segment: *c_abi_segment.Object,
+
+    fn writerThere(body: *Body) ?*Writer {
+        return if (body.role == .reader) null else &body.port.writer;
+    }
+
+    fn readerThere(body: *Body) ?*Reader {
+        return if (body.role == .writer) null else &body.port.reader;
+    }
+
+    fn lent(body: *Body) bool {
+        return if (body.role == .both) body.port.lent() else body.port.reader.lent > 0;
+    }
+
+    fn peekFits(body: *Body) bool {
+        if (body.role == .both) return body.port.peekFits();
+        return !body.lent() and !body.port.reader.partial();
+    }
+
+    fn storageFits(body: *Body, storage: []const u8) bool {
+        if (body.role == .both) return body.port.storageFits(storage);
+        const reader = &body.port.reader;
+        if (body.lent()) return false;
+        const parts = reader.parts orelse return !reader.inProgress();
+        return parts.ptr == storage.ptr and parts.len == storage.len;
+    }
+
+    fn whyNone(body: *Body) Status {
+        const ended = if (body.role == .both) body.port.ended() else body.port.reader.ended();
+        return if (ended) arguments.end else arguments.nothing;
+    }
+
+    fn failed(body: *Body, err: anyerror) Status {
+        return arguments.failed(err, body.port.endpoint.behind);
+    }
+};
+
+pub const Object = arguments.Object(Body, .port);
+
+pub export fn millrace_port_size() usize {
+    return @sizeOf(Object);
+}
+
+pub export fn millrace_port_attach(port: ?*anyopaque, segment: ?*anyopaque, endpoint: u32) Status {
+    const object = Object.blank(port) orelse return arguments.invalid;
+    const through = c_abi_segment.Object.known(segment) orelse return arguments.invalid;
+    object.body.port.init(through.body.get(), endpoint, .{}) catch |err|
+        return arguments.failed(err, null);
+    return begin(object, through, .both);
+}
+
+pub export fn millrace_port_attach_writer(
+    port: ?*anyopaque,
+    segment: ?*anyopaque,
+    endpoint: u32,
+    channel: u32,
+) Status {
+    return attachOne(.writer, port, segment, endpoint, channel);
+}
+
+pub export fn millrace_port_attach_reader(
+    port: ?*anyopaque,
+    segment: ?*anyopaque,
+    endpoint: u32,
+    channel: u32,
+) Status {
+    return attachOne(.reader, port, segment, endpoint, channel);
+}
+
+fn attachOne(
+    comptime role: enum { writer, reader },
+    port: ?*anyopaque,
+    segment: ?*anyopaque,
+    endpoint: u32,
+    channel: u32,
+) Status {
+    const object = Object.blank(port) orelse return arguments.invalid;
+    const through = c_abi_segment.Object.known(segment) orelse return arguments.invalid;
+    const known = through.body.get();
+    const End = if (role == .writer) Writer else Reader;
+    const named = if (channel == std.math.maxInt(u32)) null else channel;
+    const found = End.find(known, endpoint, named) catch |err|
+        return arguments.failed(err, null);
+    const own = &object.body.port;
+    own.endpoint = Endpoint.attach(known, endpoint, .{}) catch |err|
+        return arguments.failed(err, null);
+    const end = End.init(&own.endpoint, known, found) catch unreachable;
+    if (role == .writer) own.writer = end else own.reader = end;
+    return begin(object, through, if (role == .writer) .writer else .reader);
+}
+
+fn begin(
+    object: *Object,
+    segment: *c_abi_segment.Object,
+    role: @FieldType(Body, "role"),
+) Status {
+    object.body.role = role;
+    object.body.segment = segment;
+    _ = segment.body.port_count.fetchAdd(1, .monotonic);
+    object.seal();
+    return arguments.done;
+}
+
+pub export fn millrace_port_set_inbox(port: ?*anyopaque, storage: ?*anyopaque, size: usize) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const body = &object.body;
+    if (body.role != .both or !body.port.inbox.empty()) return arguments.invalid;
+    const bytes = arguments.storageAt(storage, size) orelse return arguments.invalid;
+    const skipped = std.mem.alignForward(usize, @intFromPtr(bytes.ptr), Inbox.entry_align) -
+        @intFromPtr(bytes.ptr);
+    body.port.setInbox(if (skipped < bytes.len) @alignCast(bytes[skipped..]) else &.{});
+    return arguments.done;
+}
+
+pub export fn millrace_port_set_spin(port: ?*anyopaque, microseconds: u32) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    object.body.port.endpoint.setSpin(microseconds);
+    return arguments.done;
+}
+
+pub export fn millrace_port_set_blocking(port: ?*anyopaque, blocking: i32) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    object.body.port.endpoint.blocking = blocking != 0;
+    return arguments.done;
+}
+
+pub export fn millrace_port_write(
+    port: ?*anyopaque,
+    payload: ?*const anyopaque,
+    size: usize,
+    codec: u32,
+    tag: u32,
+    timeout_ms: i32,
+) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const body = &object.body;
+    const writer = body.writerThere() orelse return arguments.invalid;
+    const bytes = arguments.bytesAt(payload, size) orelse return arguments.invalid;
+    const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
+    const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
+    if (writer.ring.claimed > 0 or !fits(writer, size, envelope, timeout)) {
+        return arguments.invalid;
+    }
+    const result = if (body.role == .both)
+        body.port.write(bytes, envelope, timeout)
+    else
+        writer.write(bytes, envelope, timeout);
+    result catch |err| return body.failed(err);
+    return arguments.done;
+}
+
+/// Payloads that are handed on, and published, together.
+const slice_count = 64;
+
+pub export fn millrace_port_write_many(
+    port: ?*anyopaque,
+    payloads: ?*const anyopaque,
+    count: usize,
+    codec: u32,
+    tag: u32,
+    timeout_ms: i32,
+    written: ?*anyopaque,
+) Status {
+    const result = arguments.resultAt(usize, written) orelse return arguments.invalid;
+    var written_count: usize = 0;
+    defer result.* = written_count;
+    const object = Object.known(port) orelse return arguments.invalid;
+    const body = &object.body;
+    const writer = body.writerThere() orelse return arguments.invalid;
+    const pieces = arguments.arrayAt(Piece, payloads, count) orelse return arguments.invalid;
+    const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
+    const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
+    if (writer.ring.claimed > 0) return arguments.invalid;
+    // All of them before anything is placed.
+    for (pieces) |piece| {
+        if (arguments.bytesAt(piece.address, piece.size) == null) return arguments.invalid;
+        if (!fits(writer, piece.size, envelope, timeout)) return arguments.invalid;
+    }
+    var deadline: Deadline = .init(timeout);
+    while (written_count < count) {
+        var slices: [slice_count][]const u8 = undefined;
+        const part = slices[0..@min(slice_count, count - written_count)];
+        for (part, pieces[written_count..][0..part.len]) |*slice, piece| {
+            slice.* = arguments.bytesAt(piece.address, piece.size).?;
+        }
+        // The clock is read only where one slice is not all.
+        const left = if (part.len == count) timeout else timeLeft(&deadline);
+        const placed = if (body.role == .both)
+            body.port.writeMany(part, envelope, left)
+        else
+            writer.writeMany(part, envelope, left);
+        const part_count = placed catch |err| return body.failed(err);
+        written_count += part_count;
+        if (part_count < part.len) return arguments.nothing;
+    }
+    return arguments.done;
+}
+
+fn timeLeft(deadline: *Deadline) host.Timeout {
+    return switch (deadline.timeout) {
+        .none, .forever => deadline.timeout,
+        // Not 0, which would mean something else: all frames of a message at once, or none.
+        else => .ns(@max(1, deadline.left(.native))),
+    };
+}
+
+pub export fn millrace_port_claim(
+    port: ?*anyopaque,
+    size: u32,
+    timeout_ms: i32,
+    place: ?*anyopaque,
+) Status {
+    const result = arguments.resultAt(?*anyopaque, place) orelse return arguments.invalid;
+    result.* = null;
+    const object = Object.known(port) orelse return arguments.invalid;
+    const body = &object.body;
+    const writer = body.writerThere() orelse return arguments.invalid;
+    const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
+    if (writer.ring.claimed > 0 or size > writer.frameSizeMax()) return arguments.invalid;
+    const claimed = if (body.role == .both)
+        body.port.claim(size, timeout)
+    else
+        writer.claim(size, timeout);
+    const bytes = claimed catch |err| return body.failed(err);
+    result.* = bytes.ptr;
+    return arguments.done;
+}
+
+pub export fn millrace_port_publish(port: ?*anyopaque, size: u32, codec: u32, tag: u32) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const writer = object.body.writerThere() orelse return arguments.invalid;
+    const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
+    const claimed = writer.ring.claimed;
+    if (claimed == 0 or size > claimed - layout.frame_header_size) return arguments.invalid;
+    writer.finish(size, envelope);
+    writer.publish();
+    return arguments.done;
+}
+
+pub export fn millrace_port_abandon(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const writer = object.body.writerThere() orelse return arguments.invalid;
+    if (writer.ring.claimed == 0) return arguments.invalid;
+    writer.abandon();
+    return arguments.done;
+}
+
+pub export fn millrace_port_end(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const writer = object.body.writerThere() orelse return arguments.invalid;
+    if (writer.ring.claimed > 0) return arguments.invalid;
+    writer.end() catch |err| return object.body.failed(err);
+    return arguments.done;
+}
+
+pub export fn millrace_port_read(
+    port: ?*anyopaque,
+    storage: ?*anyopaque,
+    capacity: usize,
+    timeout_ms: i32,
+    message: ?*anyopaque,
+) Status {
+    const result = arguments.resultAt(Message, message) orelse return arguments.invalid;
+    result.* = std.mem.zeroes(Message);
+    const object = Object.known(port) orelse return arguments.invalid;
+    const body = &object.body;
+    const reader = body.readerThere() orelse return arguments.invalid;
+    const bytes = arguments.storageAt(storage, capacity) orelse return arguments.invalid;
+    const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
+    if (!body.storageFits(bytes)) return arguments.invalid;
+    const found = if (body.role == .both)
+        body.port.read(bytes, timeout)
+    else
+        reader.read(bytes, timeout);
+    const copied = (found catch |err| return body.failed(err)) orelse return body.whyNone();
+    result.* = .{
+        .payload = copied.payload.ptr,
+        .size = copied.payload.len,
+        .total = copied.payload.len,
+        .tag = copied.tag,
+        .kind = @intCast(@backingInt(copied.kind)),
+        .codec = @intCast(@backingInt(copied.codec)),
+        .flags = layout.frame_flag_first | layout.frame_flag_last,
+    };
+    return arguments.done;
+}
+
+pub export fn millrace_port_peek(port: ?*anyopaque, timeout_ms: i32, message: ?*anyopaque) Status {
+    const result = arguments.resultAt(Message, message) orelse return arguments.invalid;
+    result.* = std.mem.zeroes(Message);
+    const object = Object.known(port) orelse return arguments.invalid;
+    const body = &object.body;
+    const reader = body.readerThere() orelse return arguments.invalid;
+    const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
+    if (!body.peekFits()) return arguments.invalid;
+    const found = if (body.role == .both) body.port.peek(timeout) else reader.peek(timeout);
+    const lent = (found catch |err| return body.failed(err)) orelse return body.whyNone();
+    const first: u8 = if (lent.first) layout.frame_flag_first else 0;
+    const last: u8 = if (lent.last) layout.frame_flag_last else 0;
+    result.* = .{
+        .payload = lent.payload.ptr,
+        .size = lent.payload.len,
+        .total = lent.total,
+        .tag = lent.tag,
+        .kind = @intCast(@backingInt(lent.kind)),
+        .codec = @intCast(@backingInt(lent.codec)),
+        .flags = first | last,
+    };
+    return arguments.done;
+}
+
+pub export fn millrace_port_release(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const body = &object.body;
+    const reader = body.readerThere() orelse return arguments.invalid;
+    if (!body.lent()) return arguments.invalid;
+    if (body.role == .both) body.port.release() else reader.release();
+    return arguments.done;
+}
+
+pub export fn millrace_port_check_peers(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    object.body.port.endpoint.checkPeers();
+    return arguments.done;
+}
+
+pub export fn millrace_port_reason(port: ?*anyopaque) u32 {
+    const object = Object.known(port) orelse return 0;
+    return if (object.body.port.endpoint.behind) |reason| @backingInt(reason) else 0;
+}
+
+pub export fn millrace_port_stats(port: ?*anyopaque, stats: ?*anyopaque) Status {
+    const result = arguments.resultAt(Stats, stats) orelse return arguments.invalid;
+    const object = Object.known(port) orelse return arguments.invalid;
+    const found = object.body.port.endpoint.stats;
+    result.* = .{
+        .wakes = found.wakes,
+        .wakes_elided = found.wakes_elided,
+        .parks = found.parks,
+    };
+    return arguments.done;
+}
+
+pub export fn millrace_port_close(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    object.body.port.endpoint.close();
+    return arguments.done;
+}
+
+pub export fn millrace_port_leave(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    object.forget();
+    object.body.port.endpoint.close();
+    // Behind the last use of the memory.
+    const before = object.body.segment.body.port_count.fetchSub(1, .release);
+    assert(before > 0);
+    return arguments.done;
+}
+
+/// Whether this message is one that the writer can write: there and then, where the caller does not
+/// want to wait [pipe.try_never], and a batch in one frame [frame.batch_whole].
+fn fits(writer: *const Writer, size: usize, envelope: pipe.Envelope, timeout: host.Timeout) bool {
+    if (timeout == .none and size > writer.trySizeMax()) return false;
+    return envelope.codec != .json_batch or size <= writer.frameSizeMax();
+}
