@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Layout, Reason } from "./layout.ts";
+import type { Layout } from "./layout.ts";
 import { wrap } from "./emit_text.ts";
 
 const OPEN = /^\/\* generated: (\w+) (\w+) \*\/$/;
@@ -88,16 +88,6 @@ function comment(about: string): string[] {
 
 /** Prints `impl-zig/src/c_abi_reasons.zig`, formatted as `zig fmt` would. */
 export function emitReasonTexts({ reasons }: Layout): string {
-  const table = (name: string, unknown: string, say: (reason: Reason) => string) => [
-    `pub fn ${name}(reason: layout.Reason) [*:0]const u8 {`,
-    "    return switch (reason) {",
-    ...reasons.map((reason) =>
-      `        .${reason.name.replace(".", "_")} => ${JSON.stringify(say(reason))},`
-    ),
-    `        _ => ${JSON.stringify(unknown)},`,
-    "    };",
-    "}",
-  ];
   return [
     "//! Generated from spec/layout.json by tools/generate.ts; do not edit.",
     "//!",
@@ -105,11 +95,15 @@ export function emitReasonTexts({ reasons }: Layout): string {
     "",
     'const layout = @import("layout.zig");',
     "",
-    "/// The name of the reason, or `unknown` where this version knows none.",
-    ...table("name", "unknown", (reason) => reason.name),
-    "",
     "/// What the reason means.",
-    ...table("text", "This version knows no such reason.", (reason) => reason.about),
+    "pub fn text(reason: layout.Reason) [*:0]const u8 {",
+    "    return switch (reason) {",
+    ...reasons.map(({ name, about }) =>
+      `        .${name.replace(".", "_")} => ${JSON.stringify(about)},`
+    ),
+    '        _ => "This version knows no such reason.",',
+    "    };",
+    "}",
     "",
   ].join("\n");
 }

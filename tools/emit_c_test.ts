@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { emitReasonTexts, fillHeader } from "./emit_c.ts";
+import { emitZig } from "./emit_zig.ts";
 import type { Layout } from "./layout.ts";
 
 /** What a header can name. */
@@ -67,8 +68,13 @@ Deno.test("fillHeader: refuses regions that it cannot fill, by line", () => {
   }
 });
 
-Deno.test("emitReasonTexts: gives every reason a name and a text, quotes included", () => {
+Deno.test("emitZig: gives every reason a name", () => {
+  const text = emitZig(LAYOUT);
+  assertStringIncludes(text, '.ring_cursor => "ring.cursor",\n            _ => "unknown",');
+});
+
+Deno.test("emitReasonTexts: gives every reason a text, quotes included", () => {
   const text = emitReasonTexts(LAYOUT);
-  assertStringIncludes(text, '        .ring_cursor => "ring.cursor",\n        _ => "unknown",');
+  assertStringIncludes(text, '        _ => "This version knows no such reason.",');
   assertStringIncludes(text, '        .ring_cursor => "Out \\"of\\" bounds.",');
 });

@@ -65,7 +65,7 @@ function reasonEnumeration(reasons: Reason[]): string[] {
     "    _,",
     "",
     ...doc("The name of the reason, or `unknown` where this version knows none.", "    "),
-    "    pub fn name(reason: Reason) []const u8 {",
+    "    pub fn name(reason: Reason) [:0]const u8 {",
     "        return switch (reason) {",
     ...reasons.map((reason) => `            .${tag(reason)} => "${reason.name}",`),
     '            _ => "unknown",',

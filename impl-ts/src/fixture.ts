@@ -1,6 +1,6 @@
 /** What several tests need: pipes in one thread, and a peer that writes any bytes it likes. */
 
-import { assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { Endpoint } from "./wait_endpoint.ts";
 import { MillraceError } from "./error.ts";
 import * as layout from "./layout.ts";
@@ -21,6 +21,35 @@ export interface PipeOptions extends WriterOptions, ReaderOptions {
 export function pipeSegment({ capacity = 256, start = NEAR_WRAP }: PipeOptions = {}): Segment {
   const channel = { writer: 0, reader: 1, capacity, start: start >>> 0 };
   return Segment.allocate({ endpoints: 2, channels: [channel] });
+}
+
+/**
+ * Runs the examples in the doc comments of some files, and returns how many passed. All of them
+ * must. Unchecked, because what Deno puts around an example imports every name of the file, and
+ * fails at `noUnusedLocals`.
+ */
+export async function runExamples(
+  directory: string,
+  files: string[],
+  permissions: string[] = ["-A"],
+): Promise<number> {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["test", "--doc", "--no-check", ...permissions, ...files],
+    cwd: directory,
+    env: { NO_COLOR: "1" },
+    stdout: "piped",
+    stderr: "piped",
+  });
+  const { code, stdout, stderr } = await command.output();
+  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+  assert(code === 0, text);
+  return Number(/(\d+) passed/.exec(text)?.[1]);
+}
+
+/** What is no test, and nothing that only tests share. */
+export function listSources(directory: string): string[] {
+  return [...Deno.readDirSync(directory)].map(({ name }) => name)
+    .filter((name) => name.endsWith(".ts") && !/(_test|^fixture|_fixture)\.ts$/.test(name));
 }
 
 /** Both ends of a pipe in one thread. */

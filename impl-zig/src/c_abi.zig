@@ -22,7 +22,7 @@ pub export fn millrace_version() u32 {
 }
 
 pub export fn millrace_reason_name(reason: u32) [*:0]const u8 {
-    return reasons.name(@fromBackingInt(reason));
+    return @as(layout.Reason, @fromBackingInt(reason)).name();
 }
 
 pub export fn millrace_reason_text(reason: u32) [*:0]const u8 {

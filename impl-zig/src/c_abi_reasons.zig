@@ -4,53 +4,6 @@
 
 const layout = @import("layout.zig");
 
-/// The name of the reason, or `unknown` where this version knows none.
-pub fn name(reason: layout.Reason) [*:0]const u8 {
-    return switch (reason) {
-        .segment_size => "segment.size",
-        .segment_unready => "segment.unready",
-        .segment_magic => "segment.magic",
-        .segment_version => "segment.version",
-        .segment_feature => "segment.feature",
-        .segment_table => "segment.table",
-        .segment_channel => "segment.channel",
-        .segment_geometry => "segment.geometry",
-        .segment_endpoint => "segment.endpoint",
-        .segment_state => "segment.state",
-        .segment_file => "segment.file",
-        .ring_cursor => "ring.cursor",
-        .frame_kind => "frame.kind",
-        .frame_flags => "frame.flags",
-        .frame_reserved => "frame.reserved",
-        .frame_size => "frame.size",
-        .frame_pad => "frame.pad",
-        .frame_sequence => "frame.sequence",
-        .frame_total => "frame.total",
-        .mailbox_size => "mailbox.size",
-        .mailbox_signal => "mailbox.signal",
-        .mailbox_length => "mailbox.length",
-        .mailbox_part => "mailbox.part",
-        .message_cancelled => "message.cancelled",
-        .message_truncated => "message.truncated",
-        .message_size => "message.size",
-        .message_kind => "message.kind",
-        .message_codec => "message.codec",
-        .message_text => "message.text",
-        .message_json => "message.json",
-        .peer_closed => "peer.closed",
-        .peer_failed => "peer.failed",
-        .peer_terminated => "peer.terminated",
-        .peer_lost => "peer.lost",
-        .pipe_closed => "pipe.closed",
-        .pipe_failed => "pipe.failed",
-        .pipe_ended => "pipe.ended",
-        .wait_timeout => "wait.timeout",
-        .wait_aborted => "wait.aborted",
-        .wait_forbidden => "wait.forbidden",
-        _ => "unknown",
-    };
-}
-
 /// What the reason means.
 pub fn text(reason: layout.Reason) [*:0]const u8 {
     return switch (reason) {

@@ -585,7 +585,7 @@ pub const Reason = enum(u32) {
     _,
 
     /// The name of the reason, or `unknown` where this version knows none.
-    pub fn name(reason: Reason) []const u8 {
+    pub fn name(reason: Reason) [:0]const u8 {
         return switch (reason) {
             .segment_size => "segment.size",
             .segment_unready => "segment.unready",

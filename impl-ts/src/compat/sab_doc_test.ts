@@ -1,20 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
+import { listSources, runExamples } from "../fixture.ts";
 
 Deno.test("the examples in the doc comments run", async () => {
-  const files = [...Deno.readDirSync(import.meta.dirname!)].map(({ name }) => name)
-    .filter((name) => name.endsWith(".ts") && !/(_test|_fixture)\.ts$/.test(name));
-  const command = new Deno.Command(Deno.execPath(), {
-    // As in the doc test of the directory above.
-    args: ["test", "--doc", "--no-check", "-A", ...files],
-    cwd: import.meta.dirname!,
-    env: { NO_COLOR: "1" },
-    stdout: "piped",
-    stderr: "piped",
-  });
-  const { code, stdout, stderr } = await command.output();
-  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  assert(code === 0, text);
-  assertEquals(Number(/(\d+) passed/.exec(text)?.[1]), 5, text);
+  const directory = import.meta.dirname!;
+  assertEquals(await runExamples(directory, listSources(directory)), 5);
 });
 
 Deno.test("the global has what the module has", async () => {

@@ -1,29 +1,12 @@
 import { assert } from "@std/assert";
+import { runExamples } from "../fixture.ts";
 import { test } from "./host_fixture.ts";
 
 test("the examples in the doc comments run", async () => {
-  const command = new Deno.Command(Deno.execPath(), {
-    // With no permission beyond those that the documentation names. Unchecked, because what Deno
-    // puts around an example imports every name of the file, and fails at `noUnusedLocals`.
-    args: [
-      "test",
-      "--doc",
-      "--no-check",
-      "--no-prompt",
-      "--allow-ffi",
-      "--allow-read=/dev/shm",
-      "--allow-write=/dev/shm",
-      ...["mod.ts", "segment_file.ts", "system_error.ts"],
-    ],
-    cwd: import.meta.dirname!,
-    env: { NO_COLOR: "1" },
-    stdout: "piped",
-    stderr: "piped",
-  });
-  const { code, stdout, stderr } = await command.output();
-  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  assert(code === 0, text);
-  assert(Number(/(\d+) passed/.exec(text)?.[1]) >= 3, text);
+  // With no permission beyond those that the documentation names.
+  const permissions = ["--allow-ffi", "--allow-read=/dev/shm", "--allow-write=/dev/shm"];
+  const files = ["mod.ts", "segment_file.ts", "system_error.ts"];
+  assert(await runExamples(import.meta.dirname!, files, ["--no-prompt", ...permissions]) >= 3);
 });
 
 test("create and open refuse without the permissions", async () => {
