@@ -1,0 +1,173 @@
+// Every static case: what the inspector finds in its image is what the case says comes of it, as
+// far as the bytes alone can show that.
+
+import { assert, assertEquals } from "@std/assert";
+import type { Result, Wanted } from "../reference/case.ts";
+import { loadCases, resolve, type Resolved } from "../static/load.ts";
+import { inspect } from "./mod.ts";
+
+const cases = loadCases();
+
+/** What the bytes cannot show, or show to nobody who takes part; by reason. */
+const EXCEPTIONS: Record<string, string> = {
+  "where the memory begins is not in its bytes": `
+    segment/memory_misaligned segment/create_misaligned mailbox/misaligned`,
+  "an endpoint is asked for, and the bytes do not say which": `
+    segment/taken_attached segment/taken_closed segment/attach_taken_bits port/taken
+    port/no_rings_taken pipe/find_own_taken`,
+  "it is taken because its state is invalid, which counts as a fault of its own": `
+    segment/taken_unknown`,
+  "a ring or two are asked for, and the bytes do not say which": `
+    pipe/find_other_kind pipe/find_beyond pipe/find_none pipe/find_of_others pipe/find_own_none
+    port/no_outgoing port/no_incoming port/no_rings port/other_peers port/hub_client_without`,
+  "another geometry is asked for": `
+    segment/create_other_endpoints segment/create_other_writer segment/create_other_reader
+    segment/create_other_capacity segment/create_other_label segment/create_other_start`,
+  "the memory is blank, or garbage, until a creator has formatted it": `
+    segment/create segment/create_start segment/create_on_garbage segment/format_again
+    segment/create_smallest segment/create_gap segment/create_too_small segment/create_too_large
+    port/example`,
+  "the reader drops this message at its first frame, and does not look at its total": `
+    frame/total_limit pipe/total_7 pipe/total_100000000 pipe/total_1fffffffffffff`,
+  "the fault shows only later: in another call, or by an answer that comes before": `
+    pipe/parts_dropped_inside pipe/parts_dropped_less pipe/parts_dropped_more
+    pipe/answer_batch_fault pipe/answer_still_fault pipe/answer_still_fault_own pipe/lend_broken
+    port/inbox_fault ring/fault_stores_nothing segment/fault_after_invalid`,
+  "the fault is in words that a writer finds before it does anything": `
+    mailbox/write_signal mailbox/write_status mailbox/turn_writer_signal
+    mailbox/turn_writer_status mailbox/turn_writer_both mailbox/answer_write_fault
+    mailbox/answer_write_fault_restored mailbox/answer_write_fault_own_close
+    mailbox/close_again_writer_broken`,
+  "a writer does not look at the words of a part": "mailbox/write_waits",
+};
+
+const excepted = new Map(
+  Object.entries(EXCEPTIONS).flatMap(([reason, ids]) =>
+    ids.trim().split(/\s+/).map((id) => [id, reason] as const)
+  ),
+);
+
+/** The report of a message that the inspector, which takes all of them, does not lose. */
+const OF_THE_READER = ["message.size", "message.kind"];
+
+function look({ memory, setting }: Resolved) {
+  const as = setting.role.startsWith("mailbox") ? "mailbox" : "segment";
+  return inspect(memory, { as });
+}
+
+/** What the first call of the case gives, where that is a read. */
+function firstRead({ setting, expect }: Resolved): Exclude<Result, string> | undefined {
+  const operation = setting.operations?.[0];
+  if (operation === undefined || !("read" in operation)) return undefined;
+  const first = expect.results?.[0] as Wanted | undefined;
+  return typeof first === "object" && !("one_of" in first) ? first : undefined;
+}
+
+/** The fault that the case says. */
+function faultOf(resolved: Resolved): string | undefined {
+  const { result } = resolved.expect;
+  if (result !== undefined && result !== "ok") return result;
+  const read = firstRead(resolved);
+  const end = read !== undefined && "items" in read ? read.end : undefined;
+  if (end !== undefined && /^(?:frame|ring|mailbox)\./.test(end)) return end;
+  return read?.reason === "segment.state" ? read.reason : undefined;
+}
+
+/** The reports of a first read, in order. */
+function reportsOf(resolved: Resolved): string[] | undefined {
+  const read = firstRead(resolved);
+  if (read === undefined || !("items" in read)) return undefined;
+  const codes = read.items.flatMap((item) => "report" in item ? [item.report] : []);
+  return codes.some((code) => OF_THE_READER.includes(code)) ? undefined : codes;
+}
+
+Deno.test("inspect finds in every case the fault that comes of it, and none in a sound one", () => {
+  const wrong: string[] = [];
+  let faults = 0;
+  for (const entry of cases.values()) {
+    const resolved = resolve(entry, cases);
+    const must = faultOf(resolved);
+    const { fault } = look(resolved);
+    const isSame = fault?.code === must;
+    if (isSame && must !== undefined) faults += 1;
+    if (isSame !== excepted.has(entry.id)) continue;
+    const fact = isSame ? "needs no exception" : `must be ${must}: ${fault?.fact}`;
+    wrong.push(`${entry.id}: ${fault?.code ?? "no fault"} ${fact}`);
+  }
+  assertEquals(wrong, []);
+  assert(faults > 100, `only ${faults} faults were compared`);
+});
+
+Deno.test("inspect: the exceptions name cases", () => {
+  for (const id of excepted.keys()) assert(cases.has(id), id);
+});
+
+Deno.test("inspect cites a clause that the case cites, or the one behind its check", () => {
+  // Cases that show several clauses at once name the one that they are about.
+  const checks = ["segment.check", "segment.await", "frame.check", "mailbox.check", "ring.cursor"];
+  for (const entry of cases.values()) {
+    const resolved = resolve(entry, cases);
+    const { fault } = look(resolved);
+    if (faultOf(resolved) === undefined || fault === null || excepted.has(entry.id)) continue;
+    const isCited = entry.clauses.includes(fault.clause) || checks.includes(fault.clause);
+    assert(isCited, `${entry.id}: [${fault.clause}]`);
+    assert(fault.text.length > 20 && fault.meaning.endsWith("."), entry.id);
+  }
+});
+
+Deno.test("inspect reports the messages that a reader of the case loses, and no others", () => {
+  let count = 0;
+  for (const entry of cases.values()) {
+    const resolved = resolve(entry, cases);
+    const must = reportsOf(resolved);
+    if (must === undefined || excepted.has(entry.id)) continue;
+    // The application knows its codecs, the inspector knows none of them.
+    const isKnown = must.includes("message.codec") && !/unknown_(?:4|127)$/.test(entry.id);
+    const codes = look(resolved).reports.map(({ code }) => code);
+    assertEquals(codes, isKnown ? [] : must, entry.id);
+    count += must.length;
+  }
+  assert(count > 20, `only ${count} reports were compared`);
+});
+
+Deno.test("inspect counts the messages of every case that is read to its end", () => {
+  let count = 0;
+  for (const entry of cases.values()) {
+    const resolved = resolve(entry, cases);
+    const { setting, expect } = resolved;
+    const read = firstRead(resolved);
+    const isWhole = setting.kind === "read" && setting.role === "reader" &&
+      setting.operations?.length === 1 && expect.results?.length === 1 && "channel" in setting;
+    if (!isWhole || read === undefined || !("items" in read) || excepted.has(entry.id)) continue;
+    if (read.items.some((item) => "report" in item)) continue;
+    const ring = look(resolved).channels?.[setting.channel!]?.ring;
+    if (ring === undefined || setting.endpoint === 0) continue;
+    assertEquals(ring.message_count, read.items.length, entry.id);
+    assertEquals(ring.ended, read.end === "ended", entry.id);
+    count += 1;
+  }
+  assert(count > 50, `only ${count} cases were compared`);
+});
+
+/** Without their magic, or with a signal of -1 alone, they look like the other. */
+const AMBIGUOUS = [
+  "mailbox/turn_reader_closing",
+  "mailbox/turn_writer_closing",
+  "segment/create_while_formatting",
+  "segment/order_magic",
+  "segment/order_unready",
+  "segment/order_ready",
+];
+
+Deno.test("inspect guesses from the bytes of every case what they are", () => {
+  const wrong: string[] = [];
+  for (const entry of cases.values()) {
+    const resolved = resolve(entry, cases);
+    const { memory, setting } = resolved;
+    const as = setting.role.startsWith("mailbox") ? "mailbox" : "segment";
+    if (inspect(memory).as === as || memory.every((byte) => byte === 0)) continue;
+    // Nothing else than the words that are broken here says that it is a mailbox.
+    if (look(resolved).fault?.code !== "mailbox.signal") wrong.push(entry.id);
+  }
+  assertEquals(wrong, AMBIGUOUS);
+});

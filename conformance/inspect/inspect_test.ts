@@ -1,0 +1,179 @@
+// What the inspector prints, and what it finds that no case is about.
+
+import { assert, assertEquals } from "@std/assert";
+import { endFrame, firstOf, part, pattern, pipe, utf8, whole } from "../reference/builder.ts";
+import { buildMailbox, buildSegment, type FramePlan, put, recordAt } from "../reference/encode.ts";
+import { makeGolden, NOW, waitingPipe } from "./golden_fixture.ts";
+import { format, inspect } from "./mod.ts";
+
+for (const [name, text] of makeGolden()) {
+  Deno.test(`golden/${name} is what golden_fixture.ts prints`, async () => {
+    assertEquals(text, await Deno.readTextFile(new URL(`golden/${name}`, import.meta.url)));
+  });
+}
+
+Deno.test("conformance/README.md shows what the inspector prints", async () => {
+  const text = await Deno.readTextFile(new URL("../README.md", import.meta.url));
+  assert(text.includes(makeGolden().get("waiting_pipe.txt")!));
+});
+
+/** The notes and the clauses that they name. */
+function notesOf(bytes: Uint8Array): (string | undefined)[] {
+  const { notes, fault } = inspect(bytes);
+  assertEquals(fault, null);
+  return notes.map(({ clause, fact }) => clause ?? fact);
+}
+
+Deno.test("inspect takes a ring in the middle of a message as it is", () => {
+  const frames = [firstOf(6, utf8("abc")), part(utf8("def")), whole("next")];
+  const { bytes, control } = pipe({ states: [1, 1], frames });
+  put(bytes, control, "ring_control", "head", 48);
+  const found = inspect(bytes);
+  assertEquals(found.fault, null);
+  const ring = found.channels![0]!.ring!;
+  assertEquals(ring.message_count, 2);
+  assertEquals(ring.frames[0]!.progress, { received: 3, total: null });
+  // The same frame where nothing was ever read.
+  const { bytes: fresh } = pipe({ states: [1, 1], frames: frames.slice(1) });
+  assertEquals(inspect(fresh).fault?.code, "frame.sequence");
+});
+
+Deno.test("inspect reads from start as long as the reader is vacant", () => {
+  const { bytes, control } = pipe({ frames: [whole("one"), whole("two")] });
+  put(bytes, control, "ring_control", "head", 32);
+  const found = inspect(bytes);
+  assertEquals(found.channels![0]!.ring!.message_count, 2);
+  assertEquals(found.notes.map(({ clause }) => clause), ["ring.head_owner"]);
+  put(bytes, recordAt(1), "endpoint_record", "state", 1);
+  assertEquals(inspect(bytes).channels![0]!.ring!.message_count, 1);
+});
+
+Deno.test("inspect says who asks to be rung, and how far off that is", () => {
+  const { bytes, control } = pipe({ states: [1, 1], frames: [whole("one")] });
+  put(bytes, control, "ring_control", "reader_wants", 0x31);
+  const wants = () => inspect(bytes).channels![0]!.ring!.reader_wants;
+  assertEquals(wants(), { value: 0x31, owner: 1, target: 48, missing: 16 });
+  put(bytes, control, "ring_control", "reader_wants", 0x21);
+  assertEquals(wants().missing, 0);
+  put(bytes, control, "ring_control", "reader_wants", 0xfffffff1);
+  assertEquals(wants().missing, -48);
+  put(bytes, control, "ring_control", "reader_wants", 0);
+  assertEquals(wants(), { value: 0, owner: 1, target: null, missing: null });
+});
+
+Deno.test("inspect notes requests that no endpoint makes", () => {
+  const { bytes, control } = pipe({ states: [1, 1], frames: [whole("one")] });
+  const noted = (word: string, value: number) => {
+    put(bytes, control, "ring_control", word, value);
+    const notes = notesOf(bytes);
+    put(bytes, control, "ring_control", word, 0);
+    return notes;
+  };
+  assertEquals(noted("reader_wants", 0x31), []);
+  assertEquals(noted("reader_wants", 0x41), ["wait.reader_asks"]);
+  assertEquals(noted("reader_wants", 0x30), ["reader_wants is no position with bit 0 set"]);
+  assertEquals(noted("writer_wants", 0x21), []);
+  assertEquals(noted("writer_wants", 0x31), ["wait.writer_more"]);
+});
+
+const breaches: [string, FramePlan[], number][] = [
+  ["frame.pad", [{ kind: 6, payload: new Uint8Array(48), time: 7 }], 192],
+  ["frame.end", [{ ...endFrame(), tag: 1 }], 0],
+  ["ring.pad", [{ kind: 6, payload: new Uint8Array(48) }, whole("small")], 192],
+  ["pipe.end", [endFrame(), whole("more")], 0],
+  ["ring.room", [whole(pattern(112)), whole(pattern(96)), whole("")], 0],
+];
+
+for (const [clause, frames, start] of breaches) {
+  Deno.test(`inspect notes a writer that breaks [${clause}]`, () => {
+    assertEquals(notesOf(pipe({ states: [1, 1], frames, start }).bytes), [clause]);
+  });
+}
+
+Deno.test("inspect notes nothing about a writer that keeps these clauses", () => {
+  const pad = { kind: 6, payload: new Uint8Array(48) };
+  const frames = [pad, whole(pattern(64)), endFrame()];
+  assertEquals(notesOf(pipe({ states: [1, 1], frames, start: 192 }).bytes), []);
+  const full = [whole(pattern(112)), whole(pattern(96)), endFrame()];
+  assertEquals(notesOf(pipe({ states: [1, 1], frames: full }).bytes), []);
+});
+
+Deno.test("inspect notes reserved bytes, gaps, and what lies behind the segment", () => {
+  const { bytes } = pipe({ states: [1, 1] });
+  assertEquals(notesOf(bytes), []);
+  const changed = (offset: number) => {
+    const copy = bytes.slice();
+    copy[offset] = 1;
+    return notesOf(copy);
+  };
+  assertEquals(changed(127), ["segment.write"]);
+  assertEquals(changed(255), ["segment.write"]);
+  assertEquals(changed(384 + 63), ["segment.write"]);
+  assertEquals(changed(448), ["64 bytes that belong to nothing, 1 of them not 0"]);
+  assertEquals(changed(512 + 4), ["1 byte between the control words not 0"]);
+  const longer = new Uint8Array(bytes.length + 2);
+  longer.set(bytes);
+  longer[bytes.length] = 9;
+  assertEquals(notesOf(longer), ["2 bytes of memory behind the segment, 1 of them not 0"]);
+});
+
+Deno.test("inspect names the shapes", () => {
+  const shape = (endpoints: number, ...pairs: [number, number][]) => {
+    const channels = pairs.map(([writer, reader]) => ({ writer, reader, capacity: 256 }));
+    return inspect(buildSegment({ endpoints, channels }).bytes).shape;
+  };
+  assertEquals(shape(2, [0, 1]), "a pipe");
+  assertEquals(shape(2, [0, 1], [1, 0]), "a port");
+  assertEquals(shape(2, [1, 0], [0, 1]), "2 endpoints, 2 channels");
+  assertEquals(shape(3, [0, 1], [1, 0], [0, 2], [2, 0]), "a hub of 2 clients");
+  assertEquals(shape(3, [0, 1], [1, 0]), "3 endpoints, 2 channels");
+  assertEquals(shape(1), "1 endpoint, 0 channels");
+});
+
+Deno.test("inspect guesses a mailbox only from the words of one", () => {
+  const mailbox = buildMailbox({ size: 64, signal: 1, length: 2, part_count: 1 });
+  assertEquals(inspect(mailbox).as, "mailbox");
+  put(mailbox, 0, "mailbox_header", "signal", 2);
+  assertEquals(inspect(mailbox).as, "segment");
+  assertEquals(inspect(mailbox, { as: "mailbox" }).fault?.code, "mailbox.signal");
+  assertEquals(inspect(new Uint8Array(64)).as, "segment");
+});
+
+Deno.test("inspect keeps as many frames as it is told, counts all, and shows the fault", () => {
+  const frames = [whole("1"), whole("2"), whole("3"), { ...whole("4"), kind: 9 }];
+  const { bytes } = pipe({ frames });
+  const ring = inspect(bytes, { limit: 1 }).channels![0]!.ring!;
+  assertEquals(ring.frame_count, 4);
+  assertEquals(ring.frames.map(({ payload }) => payload.preview), ['"1"', '"4"']);
+  assertEquals(ring.frames[1]!.fault, "frame.kind");
+  const text = format(inspect(bytes, { limit: 1 }));
+  assert(/2 frames more\n.*frame\.kind/.test(text), text);
+});
+
+Deno.test("inspect reckons times up to the moment it is told", () => {
+  const time = Number(BigInt(NOW) * 1000n & 0xffff_ffffn);
+  const dateOf = (time: number) => {
+    const { bytes } = pipe({ frames: [whole("x", { time })] });
+    return inspect(bytes, { now: NOW }).channels![0]!.ring!.frames[0]!.date;
+  };
+  assertEquals(dateOf(0), null);
+  assertEquals(dateOf(time), "2026-02-03T04:05:06.000000Z");
+  // One microsecond later is 2^32 microseconds ago.
+  assertEquals(dateOf(time + 1), "2026-02-03T02:53:31.032705Z");
+});
+
+Deno.test("format shows no control characters of a payload, and colours only when told to", () => {
+  const { bytes } = pipe({ frames: [whole("\u001b[2J\u202e\u0085")] });
+  const found = inspect(bytes);
+  assertEquals(/[^\P{C}\n]/u.test(format(found)), false);
+  assert(format(found).includes("\\u001b[2J\\u{202e}\\u{85}"));
+  assert(format(found, { color: true }).includes("\x1b["));
+});
+
+Deno.test("inspect works on shared memory and leaves it as it is", () => {
+  const shared = new Uint8Array(new SharedArrayBuffer(1280));
+  shared.set(waitingPipe());
+  const options = { now: NOW };
+  assertEquals(inspect(shared, options), inspect(waitingPipe(), options));
+  assertEquals([...shared], [...waitingPipe()]);
+});
