@@ -6,21 +6,16 @@
  *
  * @module
  */
-import { ENTRIES, globalPath, specifierOf } from "./build_entries.ts";
+import { ENTRIES, globalPath } from "./build_entries.ts";
 import { makePackage, writePackage } from "./build_package.ts";
-import { minifyEntry, stopBundler } from "./build_scripts.ts";
+import { stopBundler } from "./build_scripts.ts";
+import { IMPORTS, measureImport, type Size, sizeOf } from "./build_sizes.ts";
 
 const OUT = "dist/npm";
 
-async function gzipSize(text: string): Promise<number> {
-  const packed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
-  return (await new Response(packed).arrayBuffer()).byteLength;
-}
-
-async function sizeRow(name: string, text: string): Promise<string> {
-  const size = new TextEncoder().encode(text).length;
+function sizeRow(name: string, { minified, gzip }: Size): string {
   const number = (value: number) => value.toLocaleString("en").padStart(10);
-  return name.padEnd(34) + number(size) + number(await gzipSize(text));
+  return name.padEnd(54) + number(minified) + number(gzip);
 }
 
 /** Builds, prints, and returns the exit code. */
@@ -32,11 +27,15 @@ async function main(args: string[], root: string): Promise<number> {
   try {
     const files = await makePackage(root);
     await writePackage(`${root}/${OUT}`, files);
-    console.log("minified, in bytes                      whole      gzip");
-    for (const entry of ENTRIES) {
-      console.log(await sizeRow(`import "${specifierOf(entry)}"`, await minifyEntry(root, entry)));
-      const path = globalPath(entry);
-      console.log(await sizeRow(path, files.find((file) => file.path === path)!.text));
+    console.log("what a bundler makes of an import, in bytes             minified      gzip");
+    for (const each of IMPORTS) {
+      const { names, specifier } = each;
+      const shown = names === "*" ? "* as all" : `{ ${names} }`;
+      console.log(sizeRow(`${shown} from "${specifier}"`, await measureImport(each, files)));
+    }
+    for (const path of ENTRIES.map(globalPath)) {
+      const { text } = files.find((file) => file.path === path)!;
+      console.log(sizeRow(`${path}, whole`, await sizeOf(text)));
     }
     console.log(`${files.length} files in ${OUT}/`);
     return 0;

@@ -8,6 +8,9 @@
 /** The name of the npm package. */
 export const PACKAGE_NAME = "millrace";
 
+/** The pages of the guide that come with it: all but that of `./host`, which is Deno's alone. */
+export const PAGES: readonly string[] = ["README.md", "guide/ports.md"];
+
 /** One thing that can be imported, as a module or as a script that sets a global. */
 export interface Entry {
   /** Its name behind that of the package, as in `exports`. */

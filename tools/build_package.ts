@@ -10,6 +10,7 @@ import {
   globalSpecifierOf,
   modulePath,
   PACKAGE_NAME,
+  PAGES,
   specifierOf,
   typesPath,
 } from "./build_entries.ts";
@@ -28,7 +29,10 @@ export async function makePackage(root: string): Promise<PackageFile[]> {
   const { version } = JSON.parse(await read("impl-ts/deno.json"));
   return [
     { path: "package.json", text: JSON.stringify(manifest(version), null, 2) + "\n" },
-    { path: "README.md", text: readme(await read("impl-ts/README.md")) },
+    ...await Promise.all(PAGES.map(async (path) => ({
+      path,
+      text: readme(await read(`impl-ts/${path}`)),
+    }))),
     { path: "LICENSE", text: await read("LICENSE") },
     ...await bundleModules(root, ENTRIES),
     ...await Promise.all(ENTRIES.map((entry) => bundleGlobal(root, entry))),
@@ -76,11 +80,18 @@ export function manifest(
 }
 
 /**
- * The README of the implementation, without links out of it. Its imports have the name of the npm
- * package; where it speaks of the other registry, the name there stays.
+ * A page of the implementation's guide, without links out of the package. Its imports have the name
+ * of the npm package; where it speaks of the other registry, or of the entry that only that has,
+ * the name there stays.
  */
 export function readme(text: string): string {
   return text
-    .replace(new RegExp(`((?:from|import) "|\`)${SOURCE_NAME}(?=["/])`, "g"), `$1${PACKAGE_NAME}`)
-    .replace(/\[([^\]]+)\]\((?!https?:|#)[^)]*\)/g, "$1");
+    .replace(
+      new RegExp(`((?:from|import) "|\`)${SOURCE_NAME}(?=["/])(?!/host\\b)`, "g"),
+      `$1${PACKAGE_NAME}`,
+    )
+    .replace(
+      /\[([^\]]+)\]\((?!https?:|#)([^)#]*)[^)]*\)/g,
+      (link, words, target) => PAGES.includes(target.replace(/^\.\.\//, "")) ? link : words,
+    );
 }

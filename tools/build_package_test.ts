@@ -35,8 +35,12 @@ Deno.test("readme: the name of the package, and no links out of it", () => {
     readme("the [specification](../spec/README.md), a [x](y)"),
     "the specification, a x",
   );
+  const host = 'import "@millrace/millrace/host"; // `@millrace/millrace/host`';
+  assertEquals(readme(host), host);
   const kept = "see [MDN](https://example.org/a) and [below](#below)";
   assertEquals(readme(kept), kept);
+  const pages = "[a](guide/ports.md#x), [b](../README.md)";
+  assertEquals(readme(`${pages}, [c](guide/processes.md)`), `${pages}, c`);
 });
 
 Deno.test("makePackage: what package.json and the declarations name is there", async () => {

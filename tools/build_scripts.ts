@@ -54,11 +54,6 @@ export async function bundleGlobal(root: string, entry: Entry): Promise<PackageF
   return { path: globalPath(entry), text };
 }
 
-/** What a bundler makes of an entry for somebody who uses all of it. */
-export function minifyEntry(root: string, { source }: Entry): Promise<string> {
-  return bundleText({ absWorkingDir: root, entryPoints: [source], format: "esm", minify: true });
-}
-
 /** Bundles into one text. */
 export async function bundleText(options: esbuild.BuildOptions): Promise<string> {
   const { outputFiles = [] } = await esbuild.build({ ...OPTIONS, ...options });

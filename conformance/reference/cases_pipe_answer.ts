@@ -25,6 +25,7 @@ export function addAnswers(cases: Cases): void {
   addReadEnd(cases);
   addReadPeer(cases);
   addWrite(cases);
+  addEndClosed(cases);
   addWriteEnded(cases);
   addWriteFault(cases);
   addClosing(cases);
@@ -283,13 +284,16 @@ function addWrite(cases: Cases): void {
   const both = (name: string, operation: Operation, code: string, reason?: Reason) => {
     const answer = reason === undefined ? code : { code, reason };
     const isPeer = code.startsWith("peer.");
+    const isState = operation !== close && code.endsWith(".closed");
     const clauses = [
       FIRST_ANSWER,
       ...(isPeer ? ["pipe.peer_gone"] : []),
+      ...(isState ? ["pipe.end_closed"] : []),
       ...(reason === undefined ? [] : ["pipe.failed_reason"]),
     ].join(" ");
-    const about = isPeer ? "The reader has gone." : "This endpoint is no longer attached.";
-    add(`answer_write_${name}`, about, operation, [answer, answer, nothing], [
+    const about = (isPeer ? "The reader has gone." : "This endpoint is no longer attached.") +
+      (isState ? " To end does nothing." : "");
+    add(`answer_write_${name}`, about, operation, [answer, isState ? "ok" : answer, nothing], [
       controlIs(plan, "tail", 0),
     ], clauses);
   };
@@ -304,20 +308,43 @@ function addWrite(cases: Cases): void {
   const gone = writersPipe({ states: [VACANT, CLOSED] });
   const alone = cases.valid(
     "answer_write_peer",
-    "The reader has closed, and this endpoint is attached.",
-    FIRST_ANSWER,
+    "The reader has closed, and this endpoint is attached: to end does nothing.",
+    `${FIRST_ANSWER} pipe.end_closed`,
     writing(gone, {
       operations: [setState(0, ATTACHED), { write: { text: "a" } }, { end: true }],
     }),
-    { results: ["ok", "peer.closed", "peer.closed"], bytes: [controlIs(gone, "tail", 0)] },
+    { results: ["ok", "peer.closed", "ok"], bytes: [controlIs(gone, "tail", 0)] },
   );
   const failure = { code: "pipe.failed", reason: "peer.lost" };
   const about = "The own state comes before the peer's.";
   const bytes = [controlIs(gone, "tail", 0)];
   const ahead = adder(cases, alone, 0, []);
   ahead("answer_write_both_failed", about, setState(0, LOST), [failure, failure], bytes);
-  const closed = ["pipe.closed", "pipe.closed"];
-  ahead("answer_write_both_closed", about, setState(0, CLOSED), closed, bytes);
+  const closed = ["pipe.closed", "ok"];
+  const clauses = `${FIRST_ANSWER} pipe.end_closed`;
+  ahead("answer_write_both_closed", about, setState(0, CLOSED), closed, bytes, clauses);
+}
+
+function addEndClosed(cases: Cases): void {
+  const plan = writersPipe({ states: [VACANT, CLOSED] });
+  const write: Operation = { write: { text: "a" } };
+  const operations: Operation[] = [{ end: true }, write, { end: true }, { take: true }];
+  const from = cases.valid(
+    "end_closed",
+    "The reader has closed: the stream ends without a frame, and nothing can be written behind it.",
+    "pipe.end_closed pipe.first_answer pipe.peer_gone",
+    writing(plan, { operations }),
+    { results: ["ok", "pipe.ended", "ok", drained([])], bytes: [controlIs(plan, "tail", 0)] },
+  );
+  const failure = { code: "peer.failed", reason: "peer.lost" };
+  cases.invalid(
+    "end_failed",
+    "The reader has failed: every call says so, and the stream does not count as ended.",
+    "pipe.end_closed pipe.first_answer pipe.peer_gone pipe.failed_reason",
+    from,
+    field(recordAt(1), "endpoint_record", "state", LOST),
+    { results: [failure, failure, failure, drained([])], bytes: [controlIs(plan, "tail", 0)] },
+  );
 }
 
 function addWriteEnded(cases: Cases): void {

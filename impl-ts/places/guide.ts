@@ -1,13 +1,15 @@
 /**
- * The programs of the guide, `impl-ts/README.md`, so that tests can run each of them.
+ * The programs of the guide, `impl-ts/README.md` and its pages, so that tests can run each of them.
  *
- * A block of TypeScript whose first line is `// main.ts` or `// worker.ts` is that file of the
- * program of its section; any other one is a program of its own. What a program must print stands
- * in the comments behind its calls of `console.log`: `// 1, then 2` are two lines.
+ * A block of TypeScript whose first line is `// main.ts`, `// worker.ts` or the like is that file
+ * of the program of its section; any other one is a program of its own. What a program must print
+ * stands in the comments behind its calls of `console.log`: `// 1, then 2` are two lines.
  *
  * @module
  */
 import { run } from "../../tools/run.ts";
+
+export { PAGES } from "../../tools/build_entries.ts";
 
 /** A program of the guide. */
 export interface Program {
@@ -19,7 +21,16 @@ export interface Program {
   output: string;
 }
 
+/** The page about what only Deno has, and that only on Linux. */
+export const HOST_PAGE = "guide/processes.md";
+
 const TIMEOUT_MS = 30_000;
+
+/** The programs of some pages in a folder. */
+export async function readPrograms(folder: string, pages: readonly string[]): Promise<Program[]> {
+  const texts = await Promise.all(pages.map((page) => Deno.readTextFile(`${folder}/${page}`)));
+  return texts.flatMap(programsOf);
+}
 
 /** The programs in a Markdown text, in their order. */
 export function programsOf(text: string): Program[] {

@@ -5,7 +5,8 @@ import { checkProgram } from "../../tools/build_types.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
-import { forNode, type Program, programsOf, runProgram, writePrograms } from "./guide.ts";
+import { forNode, PAGES, type Program, readPrograms, runProgram } from "./guide.ts";
+import { writePrograms } from "./guide.ts";
 import { compileForNode, type Form, nodePath, partsOf, scenariosFor } from "./scenarios.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
@@ -13,7 +14,7 @@ const NODE_MAJOR_MIN = 20;
 const FORMS: Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
 const PINNED = `${ROOT}/.tools/bin/node`;
-const GUIDE = programsOf(await Deno.readTextFile(`${ROOT}/impl-ts/README.md`));
+const GUIDE = await readPrograms(`${ROOT}/impl-ts`, PAGES);
 
 /** An empty folder, into which the package is put. */
 let folder = "";
@@ -71,8 +72,7 @@ Deno.test("npm packs the package, and installs the tarball", { ignore }, async (
   await Deno.writeTextFile(`${shop}/empty/package.json`, manifest);
   await npm(`${shop}/empty`, "install");
   // From here on the programs are those of the guide that has come with the package.
-  const text = await Deno.readTextFile(`${shop}/empty/node_modules/millrace/README.md`);
-  const programs = programsOf(text);
+  const programs = await readPrograms(`${shop}/empty/node_modules/millrace`, PAGES);
   assertEquals(programs.map(({ name }) => name), GUIDE.map(({ name }) => name));
   assertEquals(programs.filter(({ files }) => files["main.ts"]!.includes("@millrace/")), []);
   await writePrograms(`${shop}/empty/node`, programs.map(forNode));

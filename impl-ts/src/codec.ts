@@ -17,6 +17,18 @@ import { CODEC_TEXT } from "./layout.ts";
  *   what JSON lacks is left out, or becomes `null`. A lone surrogate is escaped, and comes back.
  * - `text` takes strings without lone surrogates, which UTF-8 does not have. [codec.text]
  * - `bytes` takes a `Uint8Array`.
+ *
+ * @example
+ * ```ts
+ * import { type CodecName, Port } from "@millrace/millrace";
+ *
+ * for (const codec of ["json", "text", "bytes"] satisfies CodecName[]) {
+ *   using here = Port.create<unknown>({ codec });
+ *   using there = Port.attach<unknown>(here.memory); // it need not know
+ *   here.write(codec === "bytes" ? Uint8Array.of(1) : codec);
+ *   console.log(there.read()); // "json", then "text", then Uint8Array(1) [ 1 ]
+ * }
+ * ```
  */
 export type CodecName = "json" | "text" | "bytes";
 

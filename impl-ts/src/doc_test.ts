@@ -1,7 +1,39 @@
-import { assert } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { listSources, runExamples } from "./fixture.ts";
+
+/** A symbol in what `deno doc --json` prints, as far as it matters here. */
+interface Symbol {
+  name: string;
+  declarations: { jsDoc?: { tags?: { kind: string; doc?: string }[] } }[];
+}
+
+Deno.test("every symbol that is exported has an example", async () => {
+  const { exports } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../deno.json`));
+  let count = 0;
+  const lacking: string[] = [];
+  for (const [name, path] of Object.entries<string>(exports)) {
+    for (const symbol of await documented(`${import.meta.dirname}/../${path}`)) {
+      const tags = symbol.declarations.flatMap(({ jsDoc }) => jsDoc?.tags ?? []);
+      const has = tags.some(({ kind, doc }) => kind === "example" && doc?.includes("```ts\n"));
+      if (!has) lacking.push(`${name}: ${symbol.name}`);
+      count++;
+    }
+  }
+  assertEquals(lacking, []);
+  assert(count > 80, `only ${count} symbols were found`);
+});
+
+async function documented(path: string): Promise<Symbol[]> {
+  const { code, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["doc", "--json", path],
+    stderr: "null",
+  }).output();
+  assertEquals(code, 0, path);
+  const { nodes } = JSON.parse(new TextDecoder().decode(stdout));
+  return Object.values<{ symbols?: Symbol[] }>(nodes).flatMap(({ symbols }) => symbols ?? []);
+}
 
 Deno.test("the examples in the doc comments run", async () => {
   const directory = import.meta.dirname!;
-  assert(await runExamples(directory, listSources(directory)) >= 8);
+  assert(await runExamples(directory, listSources(directory)) >= 60);
 });

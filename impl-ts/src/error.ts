@@ -6,13 +6,42 @@
  * @module
  */
 
-import { type ReasonCode as SharedReason, reasonName } from "./layout.ts";
-
-export type { SharedReason };
+import { type ReasonCode as LayoutReason, reasonName } from "./layout.ts";
 
 /**
- * What an error's `code` can be: a reason of the specification, or `port.overflow`, which never
- * stands in shared memory.
+ * A reason of the specification, which can stand in shared memory.
+ *
+ * @example
+ * ```ts
+ * import { failEndpoint, PeerFailedError, Port, type SharedReason } from "@millrace/millrace";
+ *
+ * const reason: SharedReason = "peer.lost";
+ * using port = Port.create();
+ * failEndpoint(port.segment, port.peerIndex, reason);
+ * const error = await port.readAsync().catch((error) => error);
+ * console.log(error instanceof PeerFailedError && error.reason); // "peer.lost"
+ * ```
+ */
+export type SharedReason = LayoutReason;
+
+/**
+ * What an error's `code` can be: a reason of the specification, or `port.overflow`. That one is
+ * local: the queue of posts is this library's own, so the specification's table does not have it,
+ * it never stands in shared memory, and `failEndpoint` refuses it.
+ *
+ * @example
+ * ```ts
+ * import { MillraceError, Port, type ReasonCode } from "@millrace/millrace";
+ *
+ * const harmless: ReasonCode[] = ["peer.closed", "pipe.closed"];
+ * const port = Port.create();
+ * port.close();
+ * try {
+ *   port.read();
+ * } catch (error) {
+ *   console.log(error instanceof MillraceError && harmless.includes(error.code)); // true
+ * }
+ * ```
  */
 export type ReasonCode = SharedReason | "port.overflow";
 
@@ -46,6 +75,19 @@ export class MillraceError extends Error {
 /**
  * The memory cannot be used as a segment, or not by this endpoint: codes `segment.*`; or not as a
  * mailbox: code `mailbox.size`.
+ *
+ * @example
+ * ```ts
+ * import { Port, SegmentError } from "@millrace/millrace";
+ *
+ * using here = Port.create();
+ * using there = Port.attach(here.memory);
+ * try {
+ *   Port.attach(here.memory); // as side b once more
+ * } catch (error) {
+ *   console.log(error instanceof SegmentError && error.code); // "segment.endpoint"
+ * }
+ * ```
  */
 export class SegmentError extends MillraceError {
   /** The name of the class. */
@@ -55,6 +97,22 @@ export class SegmentError extends MillraceError {
 /**
  * The peer broke the structure of a ring or of a mailbox: codes `ring.*`, `frame.*`, `mailbox.*`.
  * It is unusable from then on, and every later call reports the same error.
+ *
+ * @example
+ * ```ts
+ * import { CorruptError, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create();
+ * using there = Port.attach(here.memory);
+ * // A peer that has gone mad writes its cursor, on which the reader's side checks everything:
+ * const { controlOffset, controlSize } = here.segment.channels[0]!;
+ * here.segment.words(controlOffset, controlSize).fill(7);
+ * try {
+ *   there.read();
+ * } catch (error) {
+ *   console.log(error instanceof CorruptError && error.code); // "ring.cursor"
+ * }
+ * ```
  */
 export class CorruptError extends MillraceError {
   /** The name of the class. */
@@ -63,19 +121,69 @@ export class CorruptError extends MillraceError {
 
 /**
  * One message was lost: codes `message.*`. The next call goes on with the message behind it.
+ *
+ * @example
+ * ```ts
+ * import { MessageError, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory, { maxMessageSize: 8 });
+ * here.write("too long for them");
+ * here.write("short");
+ * for (let message; message === undefined;) {
+ *   try {
+ *     console.log(message = there.read()); // "short"
+ *   } catch (error) {
+ *     if (!(error instanceof MessageError)) throw error; // "message.size": that one is lost
+ *   }
+ * }
+ * ```
  */
 export class MessageError extends MillraceError {
   /** The name of the class. */
   override name = "MessageError";
 }
 
-/** The peer has closed its endpoint, without an `end` in front, or a mailbox: `peer.closed`. */
+/**
+ * The peer has closed its endpoint, without an `end` in front, or a mailbox: `peer.closed`.
+ *
+ * @example
+ * ```ts
+ * import { PeerClosedError, Port } from "@millrace/millrace";
+ *
+ * const here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * here.write(1);
+ * here.close(); // without `here.end()`
+ * console.log(there.read()); // 1
+ * try {
+ *   there.read();
+ * } catch (error) {
+ *   console.log(error instanceof PeerClosedError); // true
+ * }
+ * ```
+ */
 export class PeerClosedError extends MillraceError {
   /** The name of the class. */
   override name = "PeerClosedError";
 }
 
-/** The peer's endpoint is marked failed: code `peer.failed`. */
+/**
+ * The peer's endpoint is marked failed: code `peer.failed`.
+ *
+ * @example
+ * ```ts
+ * import { failEndpoint, PeerFailedError, Port } from "@millrace/millrace";
+ *
+ * using port = Port.create();
+ * failEndpoint(port.segment, port.peerIndex, "peer.terminated"); // as `supervise` does
+ * try {
+ *   port.read();
+ * } catch (error) {
+ *   if (error instanceof PeerFailedError) console.log(error.reason); // "peer.terminated"
+ * }
+ * ```
+ */
 export class PeerFailedError extends MillraceError {
   /** The name of the class. */
   override name = "PeerFailedError";
@@ -95,6 +203,17 @@ export class PeerFailedError extends MillraceError {
 /**
  * This endpoint is closed (`pipe.closed`), was marked failed by somebody else (`pipe.failed`), or
  * has ended its stream and cannot write any more (`pipe.ended`).
+ *
+ * @example
+ * ```ts
+ * import { ClosedError, Port } from "@millrace/millrace";
+ *
+ * const port = Port.create();
+ * const waiting = port.readAsync();
+ * port.close();
+ * const error = await waiting.catch((error) => error);
+ * console.log(error instanceof ClosedError && error.code); // "pipe.closed"
+ * ```
  */
 export class ClosedError extends MillraceError {
   /** The name of the class. */
@@ -141,7 +260,23 @@ export class OverflowError extends MillraceError {
   }
 }
 
-/** The deadline passed before the call could be done: code `wait.timeout`. */
+/**
+ * The deadline passed before the call could be done: code `wait.timeout`.
+ *
+ * @example
+ * ```ts
+ * import { Port, TimeoutError } from "@millrace/millrace";
+ *
+ * using port = Port.create<string>({ capacity: 256 });
+ * while (port.tryWrite("nobody reads"));
+ * try {
+ *   port.write("one more", { timeout: 10 });
+ * } catch (error) {
+ *   console.log(error instanceof TimeoutError); // true
+ * }
+ * console.log(port.read({ timeout: 10 })); // undefined
+ * ```
+ */
 export class TimeoutError extends MillraceError {
   /** The name of the class. */
   override name = "TimeoutError";
@@ -158,7 +293,24 @@ export class TimeoutError extends MillraceError {
   }
 }
 
-/** This thread must not block, a browser's main thread for one: code `wait.forbidden`. */
+/**
+ * This thread must not block, a browser's main thread for one: code `wait.forbidden`.
+ *
+ * @example
+ * ```ts
+ * import { agentMechanism, ForbiddenError, Port } from "@millrace/millrace";
+ *
+ * // As on a browser's main thread:
+ * const mechanism = Object.create(agentMechanism(), { blocks: { value: false } });
+ * using port = Port.create<string>({ mechanism });
+ * try {
+ *   port.read();
+ * } catch (error) {
+ *   if (!(error instanceof ForbiddenError)) throw error;
+ *   console.log(await port.readAsync({ timeout: 10 })); // undefined
+ * }
+ * ```
+ */
 export class ForbiddenError extends MillraceError {
   /** The name of the class. */
   override name = "ForbiddenError";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import * as mod from "./mod.ts";
 
 Deno.test("errors say their code, their class and, for a failure, the reason", () => {
@@ -18,6 +18,13 @@ Deno.test("errors say their code, their class and, for a failure, the reason", (
   assertEquals(new mod.PeerFailedError("x", 0).message, "x: no reason given (peer.failed)");
   assertEquals(new mod.TimeoutError("x").code, "wait.timeout");
   assertEquals(new mod.ForbiddenError("x").code, "wait.forbidden");
+});
+
+Deno.test("a code of this library's own never stands in shared memory", () => {
+  using port = mod.Port.create();
+  const local = "port.overflow" as mod.SharedReason;
+  assertThrows(() => mod.failEndpoint(port.segment, 1, local), TypeError);
+  assertEquals(mod.failEndpoint(port.segment, 1, "peer.lost"), true);
 });
 
 Deno.test("mod.ts lists the public interface, and nothing of the inside", () => {

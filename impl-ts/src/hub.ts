@@ -18,13 +18,38 @@ import { closeEndpoint, Endpoint, failEndpoint, type Stats } from "./wait_endpoi
 const HUB = 0;
 const DEFAULT_CAPACITY = 64 * 1024;
 
-/** How a hub's side of its ports works. */
+/**
+ * How a hub's side of its ports works.
+ *
+ * @example
+ * ```ts
+ * import { Hub, type HubOptions, portMemory } from "@millrace/millrace";
+ *
+ * // A port is a hub with one client.
+ * const options: HubOptions<string, string> = { codec: "text", queueLimit: 16 };
+ * using hub = Hub.create<string, string>(1, { capacity: 4096, ...options });
+ * console.log(hub.ports.length); // 1
+ * ```
+ */
 export interface HubOptions<In = unknown, Out = never> extends PortOptions<In, Out> {
   /** A hub is always endpoint 0. */
   readonly side?: undefined;
 }
 
-/** How to make a hub. */
+/**
+ * How to make a hub.
+ *
+ * @example
+ * ```ts
+ * import { Hub, type HubCreateOptions } from "@millrace/millrace";
+ *
+ * // Short orders to the clients, long answers from them.
+ * const options: HubCreateOptions<string, number> = { capacity: [1024, 65_536] };
+ * using hub = Hub.create<string, number>(2, options);
+ * const sizes = hub.segment.channels.map(({ dataSize }) => dataSize);
+ * console.log(sizes.join()); // 1024,65536,1024,65536
+ * ```
+ */
 export interface HubCreateOptions<In = unknown, Out = never>
   extends HubOptions<In, Out>, AttachOptions {
   /** Blank memory, on which others may create the same hub. By default fresh shared memory. */

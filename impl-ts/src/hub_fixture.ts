@@ -5,7 +5,7 @@ import type { Hub } from "./hub.ts";
 import type { Port } from "./port.ts";
 
 /** No wait is longer. */
-export const WAIT = { timeout: 10_000 };
+export const WAIT = { timeout: 60_000 };
 
 /** The messages of one client: JSON, and bytes of one frame or of several. */
 export function messages(endpoint: number, count: number): unknown[] {

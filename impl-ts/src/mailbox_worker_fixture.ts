@@ -4,7 +4,7 @@ import { MillraceError } from "./error.ts";
 import { MailboxReader, MailboxWriter } from "./mailbox.ts";
 import { Disposed, Original } from "./mailbox_fixture.ts";
 
-const WAIT = { timeout: 5_000 };
+const WAIT = { timeout: 60_000 };
 
 /** What the worker is asked to do with two mailboxes, of which it reads the first. */
 export interface MailboxTask {

@@ -4,7 +4,7 @@ import { random } from "./fixture.ts";
 import { MailboxReader, MailboxWriter } from "./mailbox.ts";
 import { type MailboxTask, secondOffset } from "./mailbox_worker_fixture.ts";
 
-const WAIT = { timeout: 5_000 };
+const WAIT = { timeout: 60_000 };
 
 interface Ends {
   writer: MailboxWriter;

@@ -16,7 +16,20 @@ import { Fault, type RingReader, type RingWriter } from "./ring.ts";
 import type { Segment } from "./segment.ts";
 import type { Waitable } from "./wait.ts";
 
-/** A message as it stands in the ring, without a look into its payload. */
+/**
+ * A message as it stands in the ring, without a look into its payload.
+ *
+ * @example
+ * ```ts
+ * import { type Message, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create<string>({ codec: "text" });
+ * using there = Port.attach(here.memory); // usually in another thread
+ * here.write("hello");
+ * const { codec, payload }: Message = there.readMessage()!;
+ * console.log(codec, payload.length); // 1 5
+ * ```
+ */
 export interface Message {
   /** 1 is data; 3, 4 and 5 are calls, returns and throws. */
   readonly kind: number;
@@ -28,7 +41,19 @@ export interface Message {
   readonly payload: Uint8Array;
 }
 
-/** How long a call may wait. */
+/**
+ * How long a call may wait.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ *
+ * using port = Port.create<string>();
+ * console.log(port.read({ timeout: 10 })); // undefined
+ * const signal = AbortSignal.timeout(10);
+ * console.log(await port.readAsync({ signal }).catch((reason) => reason.name)); // "TimeoutError"
+ * ```
+ */
 export interface WaitOptions {
   /** Milliseconds; without it a call waits for ever, with 0 not at all. */
   readonly timeout?: number | undefined;
@@ -39,13 +64,43 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How a writer works. */
+/**
+ * How a writer works.
+ *
+ * @example
+ * ```ts
+ * import { Segment, Writer, type WriterOptions } from "@millrace/millrace";
+ *
+ * const options: WriterOptions<string> = { codec: "text", spin: 0 };
+ * const channels = [{ writer: 0, reader: 1, capacity: 256 }];
+ * using writer = Writer.attach<string>(Segment.allocate({ endpoints: 2, channels }), options);
+ * console.log(writer.tryWrite("plain text")); // true
+ * ```
+ */
 export interface WriterOptions<Out = never> extends EndpointOptions {
   /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
   readonly codec?: CodecName | Codec<unknown, Out> | undefined;
 }
 
-/** How a reader works. */
+/**
+ * How a reader works.
+ *
+ * @example
+ * ```ts
+ * import { MessageError, Reader, Segment, Writer } from "@millrace/millrace";
+ *
+ * const channels = [{ writer: 0, reader: 1, capacity: 4096 }];
+ * const segment = Segment.allocate({ endpoints: 2, channels });
+ * using writer = Writer.attach<string>(segment);
+ * using reader = Reader.attach<string>(segment, { maxMessageSize: 1024 });
+ * writer.write("a".repeat(1500));
+ * try {
+ *   reader.read();
+ * } catch (error) {
+ *   if (error instanceof MessageError) console.log(error.code); // "message.size"
+ * }
+ * ```
+ */
 export interface ReaderOptions<In = unknown> extends EndpointOptions {
   /** A codec of your own that messages may have; those of this library every reader knows. */
   readonly codec?: CodecName | Codec<In, never> | undefined;

@@ -70,15 +70,65 @@ Deno.test("[pipe.first_answer] a writer answers by the first row that holds", as
           const what = `${closed} ${found} ${own} ${peer}`;
           for (const write of writes) assertEquals(codeIn(() => write(writer)), first, what);
           assertEquals(await codeOf(writer.writeAsync(pattern(1), NOW)), first, what);
-          // A second end does nothing, whatever has happened since.
-          const end = found === "ended" ? undefined : first;
+          // A second end does nothing, whatever has happened since; nor does one that nobody is
+          // left to read. [pipe.end_closed]
+          const late = !closed && first.endsWith(".closed");
+          const end = found === "ended" || late ? undefined : first;
           assertEquals(codeIn(() => writer.end()), end, what);
+          if (late) assertEquals(codeIn(() => writer.tryWrite(pattern(1))), "pipe.ended", what);
+          assertEquals(writer.ended, found === "ended" || late, what);
           rows++;
         }
       }
     }
   }
   assertEquals(rows, 2 * 3 * 9 - 1);
+});
+
+Deno.test("[pipe.end_closed] two sides end and close, in any order", async () => {
+  for (const first of BOTH) {
+    const here = Port.create<number>();
+    const there = Port.attach<number>(here.memory);
+    const [a, b] = first ? [here, there] : [there, here];
+    a.write(1);
+    a.end();
+    assertEquals([b.tryRead(), b.tryRead(), b.ended], [1, undefined, true]);
+    b.write(2);
+    assertEquals(a.tryRead(), 2); // all that it wants to know
+    a.close();
+    b.end();
+    await b.endAsync();
+    assertCode(() => b.write(3), "pipe.ended");
+    assertEquals(codeIn(() => b.tryRead()), undefined);
+    b.close();
+  }
+});
+
+Deno.test("[pipe.end_closed] endAsync rejects where posts that it waits for are lost", async () => {
+  const lines = async (late: boolean) => {
+    const here = Port.create<string>({ capacity: 256 });
+    const there = Port.attach<string>(here.memory);
+    while (here.tryWrite("fill"));
+    const posted = codeOf(here.postMessage("lost"));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    const ending = late ? undefined : codeOf(here.endAsync());
+    there.close();
+    return [await posted, await (ending ?? codeOf(here.endAsync()))];
+  };
+  assertEquals(await lines(false), ["peer.closed", "peer.closed"]);
+  assertEquals(await lines(true), ["peer.closed", "no error"]);
+});
+
+Deno.test("[pipe.end_closed] an end behind a write that was given up", async () => {
+  const { writer, reader } = pipe<Uint8Array>({ codec: "bytes" });
+  const giving = new AbortController();
+  const written = codeOf(writer.writeAsync(pattern(1000), { signal: giving.signal }));
+  const ending = writer.endAsync();
+  reader.close();
+  giving.abort();
+  await written;
+  await ending;
+  assertCode(() => writer.write(pattern(1)), "pipe.ended");
 });
 
 const reads: ((reader: Reader) => unknown)[] = [

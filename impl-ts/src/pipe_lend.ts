@@ -11,7 +11,21 @@ import type { FrameReader } from "./frame.ts";
 import { FRAME_FLAG_FIRST, FRAME_FLAG_LAST } from "./layout.ts";
 import type { RingReader, RingWriter } from "./ring.ts";
 
-/** The place of a claimed message, to be filled. Valid until it is finished or abandoned. */
+/**
+ * The place of a claimed message, to be filled. Valid until it is finished or abandoned.
+ *
+ * @example
+ * ```ts
+ * import { type Place, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * const { area, offset, size }: Place = here.claim(4); // no view is made
+ * for (let i = 0; i < size; i++) area[offset + i] = i;
+ * here.publish();
+ * console.log(there.read()); // Uint8Array(4) [ 0, 1, 2, 3 ]
+ * ```
+ */
 export class Place {
   /** The ring's byte area. */
   readonly area: Uint8Array;
@@ -35,7 +49,23 @@ export class Place {
   }
 }
 
-/** A frame lent to be read: a whole message, or one chunk. Valid until `release`. */
+/**
+ * A frame lent to be read: a whole message, or one chunk. Valid until `release`.
+ *
+ * @example
+ * ```ts
+ * import { type Lent, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * here.write(Uint8Array.of(1, 2, 3));
+ * const lent: Lent | undefined = there.peek();
+ * let sum = 0;
+ * for (let i = 0; i < lent!.size; i++) sum += lent!.area[lent!.offset + i]!;
+ * there.release();
+ * console.log(sum); // 6
+ * ```
+ */
 export class Lent {
   /** The memory that holds the payload. */
   area: Uint8Array;

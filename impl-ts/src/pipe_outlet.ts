@@ -6,7 +6,7 @@
  */
 
 import type { AnyCodec, CodecName } from "./codec.ts";
-import { ClosedError, TimeoutError } from "./error.ts";
+import { ClosedError, PeerClosedError, TimeoutError } from "./error.ts";
 import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
 import type { Sender } from "./pipe_sender.ts";
 import { requireTimeout } from "./segment.ts";
@@ -53,6 +53,8 @@ export class Outlet {
   ended = false;
   /** The open claim: its size, or -1. */
   claimed = -1;
+  /** Groups of posts that were accepted, and could not be written, so far. */
+  lostCount = 0;
   /** Set by a port on which something is posted. */
   posts: Posts | undefined;
   readonly #idle: Idle | undefined;
@@ -107,6 +109,26 @@ export class Outlet {
     if (this.turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     this.check();
     return deadline;
+  }
+
+  /** Ends the stream, behind what was posted. False: it is not its turn. */
+  tryEnd(): boolean {
+    try {
+      this.check();
+      if (!this.takeOver()) return false;
+      this.placeEnd();
+    } catch (error) {
+      if (!this.mayEnd(error)) throw error;
+      if (this.turns.busy) return false; // behind the posts, which are lost
+      this.ended = true;
+    }
+    return true;
+  }
+
+  /** Whether an `end` that was refused with this error does nothing instead. [pipe.end_closed] */
+  mayEnd(error: unknown): boolean {
+    if (error instanceof PeerClosedError) return true;
+    return error instanceof ClosedError && error.code === "pipe.closed" && !this.link.closed;
   }
 
   /** Places and publishes the `end`, for which there is always room. */

@@ -17,7 +17,22 @@ import { NO_ROOM } from "./ring.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Sender } from "./pipe_sender.ts";
 
-/** What a claimed message is. */
+/**
+ * What a claimed message is.
+ *
+ * @example
+ * ```ts
+ * import { type ClaimOptions, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach(here.memory); // usually in another thread
+ * const image: ClaimOptions = { codec: 128, tag: 7, timeout: 1000 };
+ * here.claim(640, image).payload.fill(255);
+ * here.publish();
+ * const { codec, tag, payload } = there.readMessage()!;
+ * console.log(codec, tag, payload.length); // 128 7 640
+ * ```
+ */
 export interface ClaimOptions extends WaitOptions {
   /** Default 0: bytes. 3, a batch, and the application's own from 128 on are allowed. */
   readonly codec?: number | undefined;
@@ -259,13 +274,14 @@ export class Writer<T = unknown> {
   /**
    * Ends the stream: the reader gets everything written, then the end. Never waits: while posts or
    * asynchronous writes are under way, the end comes behind them. Nothing can be written from now
-   * on, and a second call does nothing, whatever has happened since. Throws what `tryWrite` throws.
+   * on, and a second call does nothing, whatever has happened since.
+   *
+   * Where the reader has closed already, or a hub has closed this end, there is nobody to tell, and
+   * it does nothing. [pipe.end_closed] Otherwise it throws what `tryWrite` throws.
    */
   end(): void {
     const outlet = this.#outlet;
-    if (outlet.ended) return;
-    outlet.check();
-    if (outlet.takeOver()) return outlet.placeEnd();
+    if (outlet.ended || outlet.tryEnd()) return;
     this.#ending = this.#endLater();
     // Who waits for it calls `endAsync`; to others the state of the pipe says the same.
     this.#ending.catch(() => {});
@@ -273,7 +289,8 @@ export class Writer<T = unknown> {
 
   /**
    * Ends the stream as `end` does, and waits until the end is in the ring, behind everything that
-   * was posted and written before. The wait can be given up, the end cannot.
+   * was posted and written before; rejects with the reason if posts that it waits for are lost. The
+   * wait can be given up, the end cannot.
    */
   async endAsync(options?: WaitOptions): Promise<void> {
     const deadline = new Deadline(options);
@@ -289,10 +306,13 @@ export class Writer<T = unknown> {
   async #endLater(): Promise<void> {
     const outlet = this.#outlet;
     outlet.ended = true;
+    const { lostCount } = outlet;
     await outlet.turns.take(Infinity, undefined);
     try {
       outlet.checkAccepted();
       outlet.placeEnd();
+    } catch (error) {
+      if (outlet.lostCount !== lostCount || !outlet.mayEnd(error)) throw error;
     } finally {
       outlet.turns.give();
     }
@@ -460,7 +480,20 @@ export class Writer<T = unknown> {
   }
 }
 
-/** A message to write. */
+/**
+ * A message to write.
+ *
+ * @example
+ * ```ts
+ * import { type MessageInit, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create();
+ * using there = Port.attach(here.memory); // usually in another thread
+ * const init: MessageInit = { payload: Uint8Array.of(1, 2), tag: 42 };
+ * here.writeMessage(init);
+ * console.log(there.readMessage()?.tag); // 42
+ * ```
+ */
 export interface MessageInit extends Partial<Omit<Message, "payload">> {
   /** The payload. */
   readonly payload: Uint8Array;

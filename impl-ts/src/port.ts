@@ -235,7 +235,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * const upper = new TransformStream<string, string>({
    *   transform: (text, to) => to.enqueue(text.toUpperCase()),
    * });
-   * for await (const text of here.readable.pipeThrough(upper)) console.log(text); // "A", "B"
+   * for await (const text of here.readable.pipeThrough(upper)) console.log(text); // "A", then "B"
    * ```
    */
   get readable(): ReadableStream<In> {
@@ -253,7 +253,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * using here = Port.create<number>();
    * using there = Port.attach<number>(here.memory); // usually in another thread
    * await ReadableStream.from([1, 2]).pipeTo(here.writable);
-   * for await (const n of there) console.log(n); // 1, 2
+   * for await (const n of there) console.log(n); // 1, then 2
    * ```
    */
   get writable(): WritableStream<Out> {
@@ -444,7 +444,10 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     this.#delivery.keep(false);
   }
 
-  /** Ends the outgoing stream, behind what was posted; reading goes on. [port.end] */
+  /**
+   * Ends the outgoing stream, behind what was posted; reading goes on. Does nothing towards a peer
+   * that has closed. See `Writer.end`. [port.end]
+   */
   end(): void {
     this.#writer.end();
   }

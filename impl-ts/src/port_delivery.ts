@@ -12,7 +12,22 @@ import { type EventSource, PortCloseEvent } from "./port_events.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { nextTask } from "./wait_task.ts";
 
-/** How messages are delivered as events. */
+/**
+ * How messages are delivered as events.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ *
+ * // At most 16 messages, or 1 ms, before timers, rendering and others have their turn.
+ * const here = Port.create<number>({ turnCount: 16, turnTime: 1 });
+ * const there = Port.attach<number>(here.memory); // usually in another thread
+ * there.writeMany([1, 2, 3]);
+ * there.end();
+ * here.onmessage = ({ data }) => console.log(data); // 1, then 2, then 3
+ * await here.closed;
+ * ```
+ */
 export interface DeliveryOptions {
   /** Most messages in one turn of the event loop, from 1. Default 256. */
   readonly turnCount?: number | undefined;
@@ -70,7 +85,7 @@ export class Delivery<In> implements EventSource {
       this.#settle = () => resolve(this.#error);
       if (this.#isOver) this.#settle();
     });
-    this.watch();
+    this.#wake();
     return this.#closed;
   }
 
@@ -79,9 +94,14 @@ export class Delivery<In> implements EventSource {
     this.#wake();
   }
 
-  watch(): void {
-    this.#isWatching = true;
+  watch(on: boolean): void {
+    this.#isWatching = on;
     this.#wake();
+  }
+
+  /** Whether anybody wants to know of anything. */
+  get #isWanted(): boolean {
+    return this.#isListening || this.#isWatching || this.#closed !== undefined;
   }
 
   /** Whether the process lives while messages are delivered. */
@@ -103,14 +123,14 @@ export class Delivery<In> implements EventSource {
 
   #wake(): void {
     if (this.#isRunning) this.#reader.link.endpoint.rouse();
-    else if (!this.#isOver && (this.#isListening || this.#isWatching)) this.#run();
+    else if (!this.#isOver && this.#isWanted) this.#run();
   }
 
   async #run(): Promise<void> {
     this.#isRunning = true;
     // First of all the job that began to listen comes to its end, as with a MessagePort.
     await this.#nextTurn(true);
-    while (!this.#isOver && (this.#isListening || this.#isWatching)) {
+    while (!this.#isOver && this.#isWanted) {
       if (this.#reader.link.closed) this.finish();
       else if (!this.#isListening) await this.#lookOut();
       else if (!this.#deliver()) await this.#nextTurn(this.#keep);

@@ -5,6 +5,7 @@ import { MessageError, type MillraceError } from "./error.ts";
 import { pipe, Scribe } from "./fixture.ts";
 import { Port } from "./port.ts";
 import { PortCloseEvent } from "./port_events.ts";
+import { WAIT_SLICE_MS } from "./layout.ts";
 import { held, ports, until } from "./port_fixture.ts";
 import { Segment } from "./segment.ts";
 import { nextTask } from "./wait_task.ts";
@@ -260,6 +261,33 @@ Deno.test("close says why: the peer closes, fails, breaks the ring, or we close"
       assertEquals([events.length, await a.closed], [1, error]);
     }
   }
+});
+
+Deno.test("nobody looks out for the end once nobody listens to close", async () => {
+  const [a, b] = ports();
+  const parks = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 3 * WAIT_SLICE_MS));
+    return a.stats.parks;
+  };
+  const abort = new AbortController();
+  const listener = () => {};
+  a.addEventListener("close", listener, { signal: abort.signal });
+  a.addEventListener("close", listener, true);
+  a.onclose = listener;
+  await until(() => a.stats.parks > 2); // slice after slice
+  a.removeEventListener("close", listener, true);
+  abort.abort();
+  const before = a.stats.parks;
+  await until(() => a.stats.parks > before + 2);
+  a.onclose = null;
+  await parks(); // what had begun is over
+  assertEquals(await parks(), await parks());
+  // Whoever listens again is told.
+  const seen: unknown[] = [];
+  a.addEventListener("close", ({ error }) => seen.push(error?.code), { once: true });
+  b.close();
+  await until(() => seen.length > 0);
+  assertEquals(seen, ["peer.closed"]);
 });
 
 Deno.test("a handler may close the port: no message comes behind that, and no error", async () => {

@@ -30,7 +30,26 @@ export class PortCloseEvent extends Event {
   }
 }
 
-/** The events of a port, by their types. */
+/**
+ * The events of a port, by their types.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortEventMap } from "@millrace/millrace";
+ *
+ * // The next event of a type.
+ * function next<T, K extends keyof PortEventMap<T>>(port: Port<T>, type: K) {
+ *   return new Promise<PortEventMap<T>[K]>((resolve) =>
+ *     port.addEventListener(type, resolve, { once: true })
+ *   );
+ * }
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * there.write("hello");
+ * console.log((await next(here, "message")).data); // "hello"
+ * ```
+ */
 export interface PortEventMap<In = unknown> {
   /** A message has come: `data` is its value. */
   message: MessageEvent<In>;
@@ -40,12 +59,43 @@ export interface PortEventMap<In = unknown> {
   close: PortCloseEvent;
 }
 
-/** Who is told of an event. */
+/**
+ * Who is told of an event.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortListener } from "@millrace/millrace";
+ *
+ * const log: PortListener<MessageEvent<string>> = {
+ *   handleEvent: ({ data }) => console.log(data), // "hello"
+ * };
+ * const here = Port.create<string>();
+ * here.addEventListener("message", log);
+ * const there = Port.attach<string>(here.memory); // usually in another thread
+ * there.write("hello");
+ * there.end();
+ * await here.closed;
+ * ```
+ */
 export type PortListener<E extends Event> =
   | ((event: E) => unknown)
   | { handleEvent(event: E): unknown };
 
-/** How to listen to an event, as in the platform's `AddEventListenerOptions`. */
+/**
+ * How to listen to an event, as in the platform's `AddEventListenerOptions`.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortListenerOptions } from "@millrace/millrace";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * there.writeMany([1, 2]);
+ * const once: PortListenerOptions = { once: true, signal: AbortSignal.timeout(10_000) };
+ * const first = await new Promise((resolve) => here.addEventListener("message", resolve, once));
+ * console.log((first as MessageEvent<number>).data, here.tryRead()); // 1 2
+ * ```
+ */
 export interface PortListenerOptions {
   /** Whether to listen while the event is captured. */
   readonly capture?: boolean | undefined;
@@ -63,11 +113,14 @@ export interface EventSource {
   target: EventTarget | undefined;
   /** Starts or stops the delivery of messages. */
   listen(on: boolean): void;
-  /** Looks out for the end, also while nobody listens to messages. */
-  watch(): void;
+  /** Starts or stops to look out for the end, also while nobody listens to messages. */
+  watch(on: boolean): void;
 }
 
-/** A listener to messages, and what was registered in its place. */
+/** The types of which the source is told whether anybody listens. */
+type Counted = "message" | "close";
+
+/** A listener to one of them, and what was registered in its place. */
 interface Entry {
   readonly listener: PortListener<Event>;
   readonly capture: boolean;
@@ -97,7 +150,7 @@ type Called = (event: never) => unknown;
  */
 export class PortEventTarget<In = unknown> extends EventTarget {
   readonly #source: EventSource;
-  readonly #messages: Entry[] = [];
+  readonly #entries: Record<Counted, Entry[]> = { message: [], close: [] };
   readonly #handlers = new Map<string, { handler: Called; call(event: Event): void }>();
 
   /**
@@ -159,9 +212,8 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     listener: PortListener<any> | null,
     options?: boolean | PortListenerOptions,
   ): void {
-    if (type === "message" && listener) return this.#addMessage(listener, options);
+    if (listener && isCounted(type)) return this.#add(type, listener, options);
     super.addEventListener(type, listener, options as AddEventListenerOptions);
-    if (type === "close") this.#source.watch();
   }
 
   /** Ends the listening to an event. Without a listener to `message` the delivery stops. */
@@ -182,16 +234,19 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     listener: PortListener<any> | null,
     options?: boolean | PortListenerOptions,
   ): void {
-    if (type !== "message") {
-      return super.removeEventListener(type, listener, isCapture(options));
-    }
-    this.#find(listener, options)?.remove();
+    if (isCounted(type)) return this.#find(type, listener, options)?.remove();
+    super.removeEventListener(type, listener, isCapture(options));
   }
 
   /** As `EventTarget` does; `once` and `signal` are seen to here, to know when nobody listens. */
-  #addMessage(listener: PortListener<Event>, options?: boolean | PortListenerOptions): void {
+  #add(
+    type: Counted,
+    listener: PortListener<Event>,
+    options?: boolean | PortListenerOptions,
+  ): void {
     const { once, passive, signal } = typeof options === "object" ? options : {};
-    if (signal?.aborted || this.#find(listener, options) !== undefined) return;
+    if (signal?.aborted || this.#find(type, listener, options) !== undefined) return;
+    const entries = this.#entries[type];
     const capture = isCapture(options);
     const call = (event: Event) => {
       entry.remove();
@@ -200,27 +255,36 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     };
     const remove = () => {
       signal?.removeEventListener("abort", remove);
-      this.#messages.splice(this.#messages.indexOf(entry), 1);
-      super.removeEventListener("message", entry.registered, { capture });
-      if (this.#messages.length === 0) this.#source.listen(false);
+      entries.splice(entries.indexOf(entry), 1);
+      super.removeEventListener(type, entry.registered, { capture });
+      if (entries.length === 0) this.#tell(type, false);
     };
     const entry: Entry = { listener, capture, registered: once ? call : listener, remove };
-    this.#messages.push(entry);
+    entries.push(entry);
     signal?.addEventListener("abort", remove);
     super.addEventListener(
-      "message",
+      type,
       entry.registered,
       passive === undefined ? { capture } : { capture, passive },
     );
-    this.#source.listen(true);
+    this.#tell(type, true);
+  }
+
+  /** Tells the source whether anybody listens. */
+  #tell(type: Counted, on: boolean): void {
+    if (type === "message") this.#source.listen(on);
+    else this.#source.watch(on);
   }
 
   #find(
+    type: Counted,
     listener: PortListener<Event> | null,
     options: boolean | PortListenerOptions | undefined,
   ): Entry | undefined {
     const capture = isCapture(options);
-    return this.#messages.find((each) => each.listener === listener && each.capture === capture);
+    return this.#entries[type].find((each) =>
+      each.listener === listener && each.capture === capture
+    );
   }
 
   #handler<E>(type: string): Handler<E> {
@@ -245,6 +309,10 @@ export class PortEventTarget<In = unknown> extends EventTarget {
       this.addEventListener(type, entry.call);
     }
   }
+}
+
+function isCounted(type: string): type is Counted {
+  return type === "message" || type === "close";
 }
 
 function isCapture(options: boolean | PortListenerOptions | undefined): boolean {

@@ -4,7 +4,7 @@ import { Port } from "./port.ts";
 import { ports } from "./port_fixture.ts";
 import type { Task } from "./port_worker_fixture.ts";
 
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 60_000 };
 
 /** Hands ports to one worker, lets something run, and ends the worker. */
 async function withWorker(

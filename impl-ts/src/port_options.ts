@@ -14,10 +14,36 @@ import { type AttachOptions, type Memory, type Segment, sharedMemory } from "./s
 import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
 import { requireSpin } from "./wait_spinner.ts";
 
-/** Which end of a port: `a` is endpoint 0, `b` is endpoint 1. */
+/**
+ * Which end of a port: `a` is endpoint 0, `b` is endpoint 1.
+ *
+ * @example
+ * ```ts
+ * import { Port, portMemory, type Side } from "@millrace/millrace";
+ *
+ * // Whoever comes first formats the memory; each side names its own.
+ * const memory = portMemory();
+ * const [a, b] = (["a", "b"] satisfies Side[]).map((side) => Port.create<Side>({ memory, side }));
+ * a!.write("a");
+ * console.log(b!.read()); // "a"
+ * ```
+ */
 export type Side = "a" | "b";
 
-/** How a port works, on either side. */
+/**
+ * How a port works, on either side.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortOptions } from "@millrace/millrace";
+ *
+ * const options: PortOptions<string, string> = { codec: "text", spin: 0, inboxCount: 16 };
+ * using here = Port.create<string>(options);
+ * using there = Port.attach<string>(here.memory, options); // usually in another thread
+ * here.write("hello");
+ * console.log(there.read({ timeout: 1000 })); // "hello"
+ * ```
+ */
 export interface PortOptions<In = unknown, Out = never>
   extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions<Out>, DeliveryOptions {
   /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
@@ -30,13 +56,37 @@ export interface PortOptions<In = unknown, Out = never>
   readonly inboxSize?: number | undefined;
 }
 
-/** Which end to attach to. */
+/**
+ * Which end to attach to.
+ *
+ * @example
+ * ```ts
+ * import { Hub, Port } from "@millrace/millrace";
+ *
+ * using hub = Hub.create<string>(3);
+ * using third = Port.attach<string>(hub.memory, { endpoint: 3 }); // usually in another thread
+ * third.write("client 2");
+ * console.log(hub.ports[2]?.read()); // "client 2"
+ * ```
+ */
 export interface PortAttachOptions<In = unknown, Out = never> extends PortOptions<In, Out> {
   /** Index of the endpoint, in place of `side`: client `i` of a hub is endpoint `i + 1`. */
   readonly endpoint?: number | undefined;
 }
 
-/** How to make a port. */
+/**
+ * How to make a port.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortCreateOptions } from "@millrace/millrace";
+ *
+ * // Much one way, little the other.
+ * const options: PortCreateOptions<string, Uint8Array> = { capacity: [1 << 20, 4096] };
+ * using port = Port.create<string, Uint8Array>(options);
+ * console.log(port.segment.channels.map(({ dataSize }) => dataSize)); // [ 1048576, 4096 ]
+ * ```
+ */
 export interface PortCreateOptions<In = unknown, Out = never>
   extends PortOptions<In, Out>, AttachOptions {
   /**

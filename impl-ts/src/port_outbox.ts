@@ -11,7 +11,23 @@ import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { Deadline, type Outlet, type Posts, RUN_COUNT, RUN_SIZE } from "./pipe_outlet.ts";
 import { requireInteger } from "./segment_geometry.ts";
 
-/** How messages are posted. */
+/**
+ * How messages are posted.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PostingOptions } from "@millrace/millrace";
+ *
+ * const latest: PostingOptions<number> = {
+ *   queueLimit: 1,
+ *   overflow: "drop-oldest",
+ *   onOverflow: (value) => console.log("dropped", value), // dropped 1
+ * };
+ * using port = Port.create<number>({ capacity: 256, ...latest });
+ * while (port.tryWrite(0)); // nobody reads
+ * for (const value of [1, 2]) port.postMessage(value);
+ * ```
+ */
 export interface PostingOptions<Out = never> {
   /**
    * Most messages that are posted and not in the ring yet, from 1; one of which a part is there
@@ -31,7 +47,21 @@ export interface PostingOptions<Out = never> {
   readonly onOverflow?: ((value: Out) => void) | undefined;
 }
 
-/** How one message is posted. */
+/**
+ * How one message is posted.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ *
+ * using port = Port.create<string>({ capacity: 256 });
+ * while (port.tryWrite("nobody reads"));
+ * const changing = new AbortController();
+ * const posted = port.postMessage("take me back", { signal: changing.signal });
+ * changing.abort("changed my mind");
+ * console.log(await posted.catch((reason) => reason)); // "changed my mind"
+ * ```
+ */
 export interface PostOptions {
   /** Takes the message back while it is not in the ring: the promise rejects with the reason. */
   readonly signal?: AbortSignal | undefined;
@@ -172,6 +202,7 @@ export class Outbox implements Posts {
       }
     } catch (reason) {
       if (this.#active !== group) return;
+      this.#outlet.lostCount++;
       for (const post of this.#run) post.settle({ reason });
       for (let post; (post = peek(group)) !== undefined;) post.settle({ reason });
       this.#run = [];

@@ -2,7 +2,7 @@
 
 import { Port, type PortHandoff } from "./mod.ts";
 
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 60_000 };
 
 /** What a worker is asked to do with a port that it is handed. */
 export interface Task {

@@ -17,7 +17,22 @@ import {
   WAIT_POLL_MS,
 } from "./layout.ts";
 
-/** A piece of memory: a typed array, a `DataView`, or just the three numbers. */
+/**
+ * A piece of memory: a typed array, a `DataView`, or just the three numbers.
+ *
+ * @example
+ * ```ts
+ * import { Port, portGeometry, type Region, segmentSize } from "@millrace/millrace";
+ *
+ * // Two ports in one piece of memory.
+ * const size = segmentSize(portGeometry({ capacity: 256 }));
+ * const buffer = new SharedArrayBuffer(2 * size);
+ * const first: Region = { buffer, byteOffset: 0, byteLength: size };
+ * using a = Port.create({ memory: first, capacity: 256 });
+ * using b = Port.create({ memory: new DataView(buffer, size), capacity: 256 });
+ * console.log(a.segment.size + b.segment.size === buffer.byteLength); // true
+ * ```
+ */
 export interface Region {
   /** The memory that holds the piece. */
   readonly buffer: ArrayBufferLike;
@@ -31,16 +46,55 @@ export interface Region {
  * What a segment may lie in. On an `ArrayBuffer` nobody else sees it, unless a native process does
  * through a mapping; an endpoint on one polls where it would sleep. A `WebAssembly.Memory` that is
  * not shared must not grow while it is in use: growing detaches the bytes that endpoints hold.
+ *
+ * @example
+ * ```ts
+ * import { type Memory, Port } from "@millrace/millrace";
+ *
+ * // A port in memory that WebAssembly sees too.
+ * const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
+ * const piece: Memory = new Uint8Array(memory.buffer, 4096, 8192);
+ * using here = Port.create<string>({ memory: piece, capacity: 2048 });
+ * using there = Port.attach<string>(piece); // usually in another thread
+ * here.write("through the module's memory");
+ * console.log(there.read()); // "through the module's memory"
+ * ```
  */
 export type Memory = SharedArrayBuffer | ArrayBuffer | WebAssembly.Memory | Region;
 
-/** How long to wait for somebody else to finish formatting. */
+/**
+ * How long to wait for somebody else to finish formatting.
+ *
+ * @example
+ * ```ts
+ * import { MillraceError, Port, portMemory } from "@millrace/millrace";
+ *
+ * const memory = portMemory(); // blank: nobody has made a port on it yet
+ * try {
+ *   Port.attach(memory, { timeout: 10 });
+ * } catch (error) {
+ *   if (error instanceof MillraceError) console.log(error.code); // "segment.unready"
+ * }
+ * ```
+ */
 export interface AttachOptions {
   /** Milliseconds; default 5,000. 0 only looks. */
   readonly timeout?: number | undefined;
 }
 
-/** How long to wait without blocking, and what may end it. */
+/**
+ * How long to wait without blocking, and what may end it.
+ *
+ * @example
+ * ```ts
+ * import { portMemory, Segment } from "@millrace/millrace";
+ *
+ * const giving = new AbortController();
+ * const attaching = Segment.attachAsync(portMemory(), { timeout: 60_000, signal: giving.signal });
+ * giving.abort("no longer needed");
+ * console.log(await attaching.catch((reason) => reason)); // "no longer needed"
+ * ```
+ */
 export interface AttachAsyncOptions extends AttachOptions {
   /** Ends the wait with its reason. */
   readonly signal?: AbortSignal | undefined;

@@ -8,7 +8,20 @@
 import { SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
 
-/** One channel, as its creator chooses it. Sizes in bytes. */
+/**
+ * One channel, as its creator chooses it. Sizes in bytes.
+ *
+ * @example
+ * ```ts
+ * import { type ChannelGeometry, Segment } from "@millrace/millrace";
+ *
+ * const orders: ChannelGeometry = { writer: 0, reader: 1, capacity: 4096, label: 1 };
+ * const notes: ChannelGeometry = { writer: 0, reader: 2, capacity: 256, label: 2 };
+ * const segment = Segment.allocate({ endpoints: 3, channels: [orders, notes] });
+ * const found = segment.channels.find(({ label }) => label === 2);
+ * console.log(found?.reader, found?.dataSize); // 2 256
+ * ```
+ */
 export interface ChannelGeometry {
   /** Index of the endpoint that writes. */
   readonly writer: number;
@@ -22,7 +35,25 @@ export interface ChannelGeometry {
   readonly start?: number;
 }
 
-/** What a creator chooses: how many endpoints, and the channels between them. */
+/**
+ * What a creator chooses: how many endpoints, and the channels between them.
+ *
+ * @example
+ * ```ts
+ * import { type Geometry, Reader, Segment, Writer } from "@millrace/millrace";
+ *
+ * // A ring of three threads, each of which writes to the next one.
+ * const geometry: Geometry = {
+ *   endpoints: 3,
+ *   channels: [0, 1, 2].map((i) => ({ writer: i, reader: (i + 1) % 3, capacity: 1024 })),
+ * };
+ * const segment = Segment.allocate(geometry);
+ * using writer = Writer.attach<string>(segment, { channel: 1 });
+ * using reader = Reader.attach<string>(segment, { channel: 1 }); // usually in another thread
+ * writer.write("from 1 to 2");
+ * console.log(reader.read()); // "from 1 to 2"
+ * ```
+ */
 export interface Geometry {
   /** From 1 to 256. */
   readonly endpoints: number;
@@ -30,7 +61,20 @@ export interface Geometry {
   readonly channels: readonly ChannelGeometry[];
 }
 
-/** A channel as it stands in a segment. Offsets count bytes from the start of the segment. */
+/**
+ * A channel as it stands in a segment. Offsets count bytes from the start of the segment.
+ *
+ * @example
+ * ```ts
+ * import { type Channel, Segment } from "@millrace/millrace";
+ *
+ * const describe = ({ writer, reader, dataSize }: Channel) =>
+ *   `${writer} to ${reader}: ${dataSize}`;
+ * const channels = [{ writer: 0, reader: 1, capacity: 256 }];
+ * const segment = Segment.allocate({ endpoints: 2, channels });
+ * console.log(segment.channels.map(describe).join()); // "0 to 1: 256"
+ * ```
+ */
 export interface Channel {
   /** The kind: 1 is a ring. Channels of other kinds are range-checked and left alone. */
   readonly kind: number;

@@ -11,7 +11,21 @@ import { requireTimeout } from "./segment.ts";
 import type { Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 
-/** What can be waited for together with others: a reader, or a port. */
+/**
+ * What can be waited for together with others: a reader, or a port.
+ *
+ * @example
+ * ```ts
+ * import { Port, type Selectable, selectAsync } from "@millrace/millrace";
+ *
+ * const ports = [Port.create<string>(), Port.create<string>()];
+ * const names = new Map<Selectable, string>([[ports[0]!, "left"], [ports[1]!, "right"]]);
+ * Port.attach<string>(ports[1]!.memory).write("hello"); // usually in another thread
+ * const ready = await selectAsync([...names.keys()]);
+ * console.log(names.get(ready!)); // "right"
+ * for (const port of ports) port.close();
+ * ```
+ */
 export type Selectable = Reader<unknown> | { readonly reader: Reader<unknown> };
 
 /**

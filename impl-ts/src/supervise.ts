@@ -12,7 +12,20 @@ import { defaultMechanism } from "./wait.ts";
 import { failEndpoint, stateOf } from "./wait_endpoint.ts";
 import { unref } from "./wait_task.ts";
 
-/** A worker, as far as it matters here: a web `Worker`, or one of `node:worker_threads`. */
+/**
+ * A worker, as far as it matters here: a web `Worker`, or one of `node:worker_threads`.
+ *
+ * @example
+ * ```ts
+ * import { Port, supervise, type WorkerLike } from "@millrace/millrace";
+ *
+ * // Anything that can be ended, a child process for one.
+ * const job: WorkerLike = { terminate: () => console.log("ended") }; // ended
+ * using port = Port.create<string>();
+ * await supervise(job, port).terminate();
+ * console.log(await port.readAsync().catch((error) => error.reason)); // "peer.terminated"
+ * ```
+ */
 export interface WorkerLike {
   /** Ends the worker; in Node, a promise tells when it has ended. */
   terminate(): unknown;
@@ -29,12 +42,39 @@ export interface WorkerLike {
 /**
  * An endpoint of the worker's: the other side of a port that this thread has, or any endpoint by
  * its segment and index.
+ *
+ * @example
+ * ```ts
+ * import { Port, supervise, type Supervised } from "@millrace/millrace";
+ *
+ * // Both ends of this port are in other threads; this one has only its memory.
+ * using port = Port.create<string>();
+ * const end: Supervised = { segment: port.segment, index: 1 };
+ * await supervise({ terminate() {} }, end).terminate();
+ * console.log(await port.readAsync().catch((error) => error.code)); // "peer.failed"
+ * ```
  */
 export type Supervised =
   | { readonly segment: Segment; readonly peerIndex: number }
   | { readonly segment: Segment; readonly index: number };
 
-/** How to watch a worker. */
+/**
+ * How to watch a worker.
+ *
+ * @example
+ * ```ts
+ * import { Port, supervise } from "@millrace/millrace";
+ *
+ * const source = new Blob(["self.onmessage = () => self.close()"], { type: "text/javascript" });
+ * const worker = new Worker(URL.createObjectURL(source), { type: "module" });
+ * using port = Port.create();
+ * const lock = crypto.randomUUID();
+ * using supervision = supervise(worker, port, { lock });
+ * worker.postMessage(port.handoff({ lock })); // there: await holdLife(data.lock)
+ * supervision.terminate();
+ * console.log((await supervision.failed).signal); // "terminate"
+ * ```
+ */
 export interface SuperviseOptions {
   /**
    * The name of the lock that the worker holds while it lives: see `holdLife`, which it must have
@@ -43,7 +83,20 @@ export interface SuperviseOptions {
   readonly lock?: string | undefined;
 }
 
-/** How the end of a worker was found, and what was made of it. */
+/**
+ * How the end of a worker was found, and what was made of it.
+ *
+ * @example
+ * ```ts
+ * import { Port, supervise, type WorkerEnd } from "@millrace/millrace";
+ *
+ * const tell = ({ signal, marked }: WorkerEnd) => `${signal}, marked: ${marked}`;
+ * using port = Port.create();
+ * const supervision = supervise({ terminate() {} }, port);
+ * supervision.terminate();
+ * console.log(tell(await supervision.failed)); // "terminate, marked: true"
+ * ```
+ */
 export interface WorkerEnd {
   /**
    * What told: `terminate` of this object, the worker's `error` event, Node's `exit` event, or the
@@ -62,7 +115,21 @@ interface Place {
   readonly index: number;
 }
 
-/** A worker that is being watched; made by `supervise`. */
+/**
+ * A worker that is being watched; made by `supervise`.
+ *
+ * @example
+ * ```ts
+ * import { Port, supervise, type Supervision } from "@millrace/millrace";
+ *
+ * const source = new Blob(["throw new Error('oh')"], { type: "text/javascript" });
+ * const worker = new Worker(URL.createObjectURL(source), { type: "module" });
+ * using port = Port.create<string>();
+ * using supervision: Supervision = supervise(worker, port);
+ * console.log(await port.readAsync().catch((error) => error.reason)); // "peer.terminated"
+ * console.log((await supervision.failed).signal); // "error"
+ * ```
+ */
 export class Supervision {
   /**
    * Settles, without ever being rejected, once the worker is known to have ended and its endpoints

@@ -8,7 +8,7 @@ import { type Memory, Segment } from "./segment.ts";
 import { holdLife, supervise, type WorkerLike } from "./supervise.ts";
 import type { SuperviseTask } from "./supervise_worker_fixture.ts";
 
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 60_000 };
 
 /** A worker that has attached to its side of a port, and what it says next. */
 async function started(

@@ -9,7 +9,30 @@ import { ForbiddenError } from "./error.ts";
 import { WAIT_POLL_MS, WAKE_MECHANISM_AGENT } from "./layout.ts";
 import { sleepBlind } from "./segment.ts";
 
-/** One way to sleep on a word and to wake its sleepers. */
+/**
+ * One way to sleep on a word and to wake its sleepers.
+ *
+ * @example
+ * ```ts
+ * import { agentMechanism, type Mechanism, Port } from "@millrace/millrace";
+ *
+ * // The usual one, which also writes down how long it meant to sleep.
+ * const agent = agentMechanism();
+ * const sleeps: number[] = [];
+ * const noted: Mechanism = {
+ *   ...agent,
+ *   sleep(words, index, expected, ms) {
+ *     sleeps.push(ms);
+ *     agent.sleep(words, index, expected, ms);
+ *   },
+ *   sleepAsync: (...given) => agent.sleepAsync(...given),
+ *   notify: (...given) => agent.notify(...given),
+ * };
+ * using port = Port.create({ mechanism: noted, spin: 0 });
+ * port.read({ timeout: 50 });
+ * console.log(sleeps.length > 0 && sleeps.every((ms) => ms <= 50)); // true
+ * ```
+ */
 export interface Mechanism {
   /** Bits of `wake_mechanism`: whose sleepers `notify` wakes. Stored in the endpoint's `wakes`. */
   readonly rings: number;

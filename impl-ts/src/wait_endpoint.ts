@@ -5,16 +5,29 @@
  * @module
  */
 
-import { ForbiddenError, SegmentError } from "./error.ts";
+import { ForbiddenError, SegmentError, type SharedReason } from "./error.ts";
 import { recordOffset, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
-import { REASON_VALUES, type ReasonCode } from "./layout.ts";
+import { REASON_VALUES } from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import { defaultMechanism, type Mechanism, type Waitable } from "./wait.ts";
 import { Sleeper } from "./wait_sleeper.ts";
 import { type Sight, Spinner } from "./wait_spinner.ts";
 
-/** What an endpoint has counted since it attached. */
+/**
+ * What an endpoint has counted since it attached.
+ *
+ * @example
+ * ```ts
+ * import { Port, type Stats } from "@millrace/millrace";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory);
+ * for (let n = 0; n < 100; n++) here.write(n);
+ * const { wakes, wakesElided }: Stats = here.stats;
+ * console.log(wakes, wakesElided >= 100); // 0 true
+ * ```
+ */
 export interface Stats {
   /** Bells rung: a system call each. */
   readonly wakes: number;
@@ -24,7 +37,18 @@ export interface Stats {
   readonly parks: number;
 }
 
-/** How an endpoint waits. */
+/**
+ * How an endpoint waits.
+ *
+ * @example
+ * ```ts
+ * import { pollingMechanism, Port } from "@millrace/millrace";
+ *
+ * // Leaves the processor to others, and needs nobody who wakes it.
+ * using port = Port.create({ spin: 0, mechanism: pollingMechanism() });
+ * console.log(port.read({ timeout: 10 })); // undefined
+ * ```
+ */
 export interface EndpointOptions {
   /**
    * Microseconds to spin before sleeping in a blocking call. Default 50 with two or more
@@ -81,7 +105,7 @@ export function closeEndpoint(segment: Segment, index: number, mechanism?: Mecha
 export function failEndpoint(
   segment: Segment,
   index: number,
-  reason: ReasonCode = "peer.terminated",
+  reason: SharedReason = "peer.terminated",
   mechanism?: Mechanism,
 ): boolean {
   requireInteger("index", index, 0, segment.endpointCount - 1);

@@ -9,6 +9,7 @@
 interface Runtime {
   setImmediate?(callback: () => void): unknown;
   Deno?: { unrefTimer?(timer: unknown): void };
+  process?: { nextTick?(callback: () => void): void };
 }
 
 const { setImmediate, Deno } = globalThis as Runtime;
@@ -18,6 +19,16 @@ export function unref(timer: unknown): void {
   const { unref } = timer as { unref?(): void };
   if (typeof unref === "function") unref.call(timer); // Node
   else if (typeof timer === "number") Deno?.unrefTimer?.(timer);
+}
+
+/**
+ * Calls back before a worker of Deno that calls `self.close()` in this job ends, which it does at
+ * once, without running its microtasks; ticks of Node's kind it still runs (measured: Deno 2.9).
+ * Where there is nothing of the kind, it does nothing.
+ */
+export function beforeEnd(callback: () => void): void {
+  if (Deno === undefined) return;
+  (globalThis as Runtime).process?.nextTick?.(callback);
 }
 
 /**

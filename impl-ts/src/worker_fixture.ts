@@ -3,7 +3,7 @@
 import { MillraceError } from "./error.ts";
 import { Port } from "./port.ts";
 
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 60_000 };
 
 /** What the worker is asked to do with its port. */
 export interface Task {

@@ -5,7 +5,7 @@ import type { Task } from "./worker_fixture.ts";
 import { Port, type PortCreateOptions } from "./port.ts";
 import { processorCount } from "./wait.ts";
 
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 60_000 };
 
 /** Starts the other thread, and ends it whatever happens; returns the last thing that it said. */
 async function withWorker(

@@ -49,10 +49,18 @@ test "a call to write or to end answers by the first row that holds [pipe.first_
             try testing.expectError(answer, pair.writer.claim(1, .none));
             try testing.expectEqual(tail, pair.writer.ring.control.tail);
         } else try pair.writer.write("x", .{}, .ms(1));
-        // A second end does nothing, whatever has happened since.
-        if (expected == null or holds(mask, Fact, .ended)) {
-            try pair.writer.end();
+        // A second end does nothing, whatever has happened since; nor does a first one where either
+        // side is closed, behind which this one has ended [pipe.end_closed].
+        const closed = mask != 0 and switch (@as(Fact, @fromBackingInt(@intCast(@ctz(mask))))) {
+            .own_closed, .peer_closed => true,
+            .closed, .fault, .ended, .own_failed, .peer_failed => false,
+        };
+        if (expected == null or closed or holds(mask, Fact, .ended)) {
+            for (0..2) |_| try pair.writer.end();
         } else try testing.expectError(expected.?, pair.writer.end());
+        if (!closed) continue;
+        try testing.expectEqual(tail, pair.writer.ring.control.tail);
+        try testing.expectError(error.PipeEnded, pair.writer.write("x", .{}, .ms(1)));
     }
 }
 

@@ -162,13 +162,20 @@ pub const Writer = struct {
     }
 
     /// Ends the stream: the reader gets everything written so far, then the end. Never waits.
-    /// Ending again does nothing, whatever has happened since.
+    /// Ending again does nothing, whatever has happened since; nor does ending when the reader has
+    /// closed, or somebody has closed this end on its behalf: nobody is left to be told
+    /// [pipe.end_closed]. So `error.PeerClosed` never comes.
     ///
     /// Asserts that no claim is open.
     pub fn end(writer: *Writer) PipeError!void {
         if (writer.ended) return;
         writer.check() catch |err| switch (err) {
             error.PipeEnded, error.Timeout, error.WaitForbidden => unreachable,
+            error.PipeClosed, error.PeerClosed => {
+                if (writer.ring.endpoint.closedHere()) return error.PipeClosed;
+                writer.ended = true;
+                return;
+            },
             else => |other| return other,
         };
         assert(writer.ring.claimed == 0);
@@ -218,6 +225,7 @@ pub const Writer = struct {
         return true;
     }
 
+    /// `write` for whoever owns the wait: `waiter.waitForRoom` is called while there is no room.
     pub fn writeWith(
         writer: *Writer,
         send: *Send,
@@ -245,6 +253,7 @@ pub const Writer = struct {
         return envelope.codec != .json_batch or size <= writer.ring.sizeMax();
     }
 
+    /// `writeMany` as `writeWith` does it.
     pub fn writeManyWith(
         writer: *Writer,
         payloads: []const []const u8,
@@ -272,6 +281,7 @@ pub const Writer = struct {
         return payloads.len;
     }
 
+    /// `claim` as `writeWith` does it.
     pub fn claimWith(
         writer: *Writer,
         size: u32,
@@ -316,6 +326,7 @@ pub const Writer = struct {
         }
     }
 
+    /// Waits until a frame with a payload of this size has room, or something ends the wait.
     pub fn waitForRoom(writer: *Writer, size: u32, deadline: *Deadline) Endpoint.Outcome {
         const endpoint = writer.ring.endpoint;
         const condition: Wait = .{ .endpoint = endpoint, .writer = &writer.ring, .size = size };

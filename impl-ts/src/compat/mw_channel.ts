@@ -10,10 +10,36 @@ import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
 import { type InitTarget, makeInit, requireInit } from "./sab_port.ts";
 import { type OverflowHandler, Queue, requireQueueLimit, type Taken } from "./sab_queue.ts";
 
-/** How messages go from the main side to the worker: through the pipe, or the native port. */
+/**
+ * How messages go from the main side to the worker: through the pipe, or the native port.
+ *
+ * @example
+ * ```ts
+ * import { MWChannel, type MWMode } from "@millrace/millrace/sab-message-port";
+ *
+ * const main = new MWChannel("m");
+ * const modes: MWMode[] = ["nonblocking", "blocking"];
+ * for (const mode of modes) main.setMode(mode);
+ * main.close();
+ * ```
+ */
 export type MWMode = "blocking" | "nonblocking";
 
-/** The message from which the worker makes its side. */
+/**
+ * The message from which the worker makes its side.
+ *
+ * @example
+ * ```ts
+ * import { MWChannel, type MWChannelInit } from "@millrace/millrace/sab-message-port";
+ *
+ * const main = new MWChannel("m");
+ * const [init] = main.postInit(null, { name: "log" });
+ * const { type, name }: MWChannelInit = init; // in the worker: event.data
+ * console.log(type, name); // MWChannel log
+ * MWChannel.from(init).close();
+ * main.close();
+ * ```
+ */
 export interface MWChannelInit extends SABOptions {
   /** What it is. */
   readonly type: "MWChannel";

@@ -3,7 +3,7 @@ import { listSources, runExamples } from "../fixture.ts";
 
 Deno.test("the examples in the doc comments run", async () => {
   const directory = import.meta.dirname!;
-  assertEquals(await runExamples(directory, listSources(directory)), 5);
+  assertEquals(await runExamples(directory, listSources(directory)), 14);
 });
 
 Deno.test("the global has what the module has", async () => {

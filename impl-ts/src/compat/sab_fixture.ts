@@ -7,7 +7,7 @@ import { SABMessagePort, SABPipe } from "./sab_message_port.ts";
 export const WIRES: readonly WireName[] = ["ring", "mailbox"];
 
 /** A wait in the original has no limit; in a test everything has one. */
-export const WAIT_MS = 5_000;
+export const WAIT_MS = 60_000;
 
 /** A section that holds a ring of 512 bytes. */
 export const SMALL = 1024 + 512;

@@ -10,7 +10,23 @@ import { Turns } from "../wait.ts";
 import { type Bounds, Queue, type Taken } from "./sab_queue.ts";
 import { isClosing, type ReaderWire } from "./sab_wire.ts";
 
-/** A handler of messages. */
+/**
+ * A handler of messages.
+ *
+ * @example
+ * ```ts
+ * import { type MessageHandler, SABPipe } from "@millrace/millrace/sab-message-port";
+ *
+ * const writer = new SABPipe<string>("w");
+ * const reader = new SABPipe<string>("r", writer.buffer); // usually in a worker
+ * const heard = Promise.withResolvers<string>();
+ * const handler: MessageHandler<string> = ({ data }) => heard.resolve(data);
+ * reader.onmessage = handler;
+ * writer.postMessage("hello");
+ * console.log(await heard.promise); // "hello"
+ * writer.destroy();
+ * ```
+ */
 export type MessageHandler<T> = (event: { data: T }) => void;
 
 /** What the inbox needs of its pipe. */

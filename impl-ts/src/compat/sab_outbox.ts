@@ -5,6 +5,7 @@
  */
 
 import { MillraceError } from "../error.ts";
+import { beforeEnd } from "../wait_task.ts";
 import { type Bounds, Queue } from "./sab_queue.ts";
 import { disposedError, isSound, type WriterWire } from "./sab_wire.ts";
 
@@ -89,6 +90,7 @@ export class Outbox<T> {
 
   async #flush(): Promise<void> {
     this.#flushing = true;
+    beforeEnd(() => this.write());
     // What is posted before this is over goes along.
     await undefined;
     while (!this.write()) {

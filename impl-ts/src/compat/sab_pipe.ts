@@ -14,7 +14,20 @@ import type { ReaderWire, WireName, WriterWire } from "./sab_wire.ts";
 import { MailboxReaderWire, MailboxWriterWire } from "./sab_wire_mailbox.ts";
 import { GoneWire, isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_wire_ring.ts";
 
-/** What this layer adds to the parameters of the original. */
+/**
+ * What this layer adds to the parameters of the original.
+ *
+ * @example
+ * ```ts
+ * import { SABMessagePort, type SABOptions } from "@millrace/millrace/sab-message-port";
+ *
+ * // For a worker that still has the original.
+ * const options: SABOptions = { wire: "mailbox" };
+ * const port = new SABMessagePort("a", 256, null, options);
+ * console.log(port.postInit()[0].wire); // "mailbox"
+ * port.close();
+ * ```
+ */
 export interface SABOptions {
   /**
    * `mailbox` for the original's wire. Both sides must choose the same. By default the ring, where

@@ -8,14 +8,42 @@ import type { MessageHandler } from "./sab_inbox.ts";
 import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
 import type { OverflowHandler, Taken } from "./sab_queue.ts";
 
-/** What `postInit` posts to: a worker, a native port, a window of the same kind. */
+/**
+ * What `postInit` posts to: a worker, a native port, a window of the same kind.
+ *
+ * @example
+ * ```ts
+ * import { type InitTarget, SABMessagePort } from "@millrace/millrace/sab-message-port";
+ *
+ * const port = new SABMessagePort();
+ * const target: InitTarget = {
+ *   postMessage: ({ type, n }) => console.log(type, n), // SABMessagePort 1
+ * };
+ * port.postInit(target, { n: 1 }); // usually a worker
+ * port.close();
+ * ```
+ */
 export interface InitTarget {
   /** Sends a message and what moves along with it. */
   // deno-lint-ignore no-explicit-any
   postMessage(message: any, transfer?: any): void;
 }
 
-/** The message from which the other side makes its port. */
+/**
+ * The message from which the other side makes its port.
+ *
+ * @example
+ * ```ts
+ * import { SABMessagePort, type SABMessagePortInit } from "@millrace/millrace/sab-message-port";
+ *
+ * const port = new SABMessagePort();
+ * const [init] = port.postInit(null, { name: "log" });
+ * const received: SABMessagePortInit = structuredClone(init); // in the worker: event.data
+ * const other = SABMessagePort.from(received);
+ * console.log(received.name, other.buffer.byteLength); // log 262144
+ * port.close();
+ * ```
+ */
 export interface SABMessagePortInit extends SABOptions {
   /** What it is. */
   readonly type: "SABMessagePort";

@@ -4,12 +4,44 @@
  * @module
  */
 
-/** What a read of up to `N` messages returns: one, or an array with the newest first. */
+/**
+ * What a read of up to `N` messages returns: one, or an array with the newest first.
+ *
+ * @example
+ * ```ts
+ * import { SABPipe, type Taken } from "@millrace/millrace/sab-message-port";
+ *
+ * const writer = new SABPipe<number>("w");
+ * const reader = new SABPipe<number>("r", writer.buffer); // usually in a worker
+ * await writer.postMessage(1);
+ * const one: Taken<number, 1> = reader.tryRead();
+ * const many: Taken<number, 10> = reader.tryRead(10);
+ * console.log(one, many); // 1 []
+ * writer.destroy();
+ * ```
+ */
 export type Taken<T, N extends number> = number extends N ? T | null | T[]
   : N extends 1 ? T | null
   : T[];
 
-/** A handler that sees a queue before it is cut to its limit, and may change it. */
+/**
+ * A handler that sees a queue before it is cut to its limit, and may change it.
+ *
+ * @example
+ * ```ts
+ * import { type OverflowHandler, SABPipe } from "@millrace/millrace/sab-message-port";
+ *
+ * // Lets the newest one pass, and no others.
+ * const newest: OverflowHandler<number> = (queue) => void queue.splice(0, queue.length - 1);
+ * const writer = new SABPipe<number>("w");
+ * writer.queueLimit = 2;
+ * writer.onQueueOverflow = newest;
+ * const reader = new SABPipe<number>("r", writer.buffer); // usually in a worker
+ * for (const n of [1, 2, 3]) writer.postMessage(n);
+ * console.log(await reader.asyncRead(1000)); // 3
+ * writer.destroy();
+ * ```
+ */
 export type OverflowHandler<T> = (queue: T[]) => void;
 
 /** How long a queue may be, and who is told when it is longer. */

@@ -12,7 +12,20 @@ import { RING_CAPACITY_MAX, RING_CAPACITY_MIN, SEGMENT_ALIGN, WAIT_SLICE_MS } fr
 import { Segment } from "../segment.ts";
 import { type Geometry, segmentSize } from "../segment_geometry.ts";
 
-/** `ring`: Millrace's own, the default. `mailbox`: byte for byte that of the original. */
+/**
+ * `ring`: Millrace's own, the default. `mailbox`: byte for byte that of the original.
+ *
+ * @example
+ * ```ts
+ * import { SABPipe, type WireName } from "@millrace/millrace/sab-message-port";
+ *
+ * for (const wire of ["ring", "mailbox"] satisfies WireName[]) {
+ *   const writer = new SABPipe("w", new SharedArrayBuffer(4096), 0, null, null, { wire });
+ *   console.log(writer.wire); // "ring", then "mailbox"
+ *   writer.destroy();
+ * }
+ * ```
+ */
 export type WireName = "ring" | "mailbox";
 
 /** The piece of shared memory that a pipe has to itself. */

@@ -2,11 +2,11 @@
 
 import { MWChannel, SABMessagePort, SABPipe, type WireName } from "./sab_message_port.ts";
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 60_000;
 
 /** What the worker is asked to do. The message may also be one of `postInit`. */
 export interface Task {
-  readonly task: "echo" | "echo async" | "echo events" | "channel" | "pipe" | "silent";
+  readonly task: "echo" | "echo async" | "echo events" | "channel" | "pipe" | "silent" | "leave";
   /** For `pipe`. */
   readonly buffer: SharedArrayBuffer;
   readonly wire: WireName;
@@ -26,6 +26,7 @@ scope.onmessage = async ({ data }) => {
     else if (data.task === "echo events") await echoEvents(data);
     else if (data.task === "channel") await useChannel(data);
     else if (data.task === "pipe") readPipe(data);
+    else if (data.task === "leave") leave(data);
     else blockSilently(data);
     scope.postMessage("done");
   } catch (error) {
@@ -44,6 +45,13 @@ function echo(data: Task): void {
   }
   port.postMessage("stopped");
   port.read(WAIT_MS); // until the other side closes
+}
+
+/** Ends the worker in the very job that posts, as Deno does it: at once. */
+function leave(data: Task): void {
+  const port = SABMessagePort.from(data);
+  for (const word of ["last", "words"]) port.postMessage(word);
+  scope.close();
 }
 
 async function echoAsync(data: Task): Promise<void> {

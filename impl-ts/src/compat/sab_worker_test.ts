@@ -121,3 +121,18 @@ for (const wire of WIRES) {
     assertEquals(last, "SABPipe disposed");
   });
 }
+
+for (const wire of WIRES) {
+  Deno.test(`what a worker posts before it closes itself arrives, ${wire}`, async () => {
+    const port = new SABMessagePort("a", 8, null, { wire });
+    const url = new URL("./sab_worker_fixture.ts", import.meta.url);
+    const worker = new Worker(url, { type: "module" });
+    try {
+      port.postInit(worker, { task: "leave" });
+      assertEquals(await port.asyncRead(WAIT_MS, 9), ["words", "last"]);
+    } finally {
+      port.close();
+      worker.terminate();
+    }
+  });
+}

@@ -6,7 +6,7 @@ test("the examples in the doc comments run", async () => {
   // With no permission beyond those that the documentation names.
   const permissions = ["--allow-ffi", "--allow-read=/dev/shm", "--allow-write=/dev/shm"];
   const files = ["mod.ts", "segment_file.ts", "system_error.ts"];
-  assert(await runExamples(import.meta.dirname!, files, ["--no-prompt", ...permissions]) >= 3);
+  assert(await runExamples(import.meta.dirname!, files, ["--no-prompt", ...permissions]) >= 4);
 });
 
 test("create and open refuse without the permissions", async () => {

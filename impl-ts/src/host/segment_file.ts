@@ -25,7 +25,21 @@ import { type Draft, makeDraft } from "./segment_file_draft.ts";
 import * as locks from "./segment_file_lock.ts";
 import { EEXIST, ENOENT, SystemError } from "./system_error.ts";
 
-/** Which endpoint of a file to take, and how. */
+/**
+ * Which endpoint of a file to take, and how.
+ *
+ * @example
+ * ```ts
+ * import { portGeometry } from "@millrace/millrace";
+ * import { SegmentFile, type SegmentFileOptions } from "@millrace/millrace/host";
+ *
+ * const path = `/dev/shm/my-service-${crypto.randomUUID()}`;
+ * const options: SegmentFileOptions = { endpoint: 0, timeout: 1000, spin: 0 };
+ * using file = SegmentFile.create(path, portGeometry(), options);
+ * console.log(file.port().read({ timeout: 10 })); // undefined
+ * Deno.removeSync(path);
+ * ```
+ */
 export interface SegmentFileOptions {
   /** Index of the endpoint; of a port, 0 is side `a` and 1 side `b`. */
   readonly endpoint: number;
