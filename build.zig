@@ -1,8 +1,11 @@
 //! Builds the Zig implementation: `zig build` installs `zig-out/bin/millrace*.wasm`, `zig build
-//! lib` the library for C, and `zig build test` runs the tests. As a package it offers the module
-//! "millrace", `wasmTarget` and `addWasmWorker`.
+//! lib` the library for C, `zig build docs` the reference; `zig build test` runs the tests. As a
+//! package it offers the module "millrace", `wasmTarget` and `addWasmWorker`.
 
 const std = @import("std");
+
+/// The version of this implementation; that of the layout is in `spec/layout.json`.
+const version = std.SemanticVersion.parse(@import("build.zig.zon").version) catch unreachable;
 
 pub fn build(b: *std.Build) void {
     const target = b.standardTargetOptions(.{});
@@ -93,6 +96,22 @@ pub fn build(b: *std.Build) void {
     }
     const header = b.addInstallHeaderFile(b.path("impl-zig/include/millrace.h"), "millrace.h");
     lib_step.dependOn(&header.step);
+    addCross(b);
+
+    const docs = b.addObject(.{
+        .name = "millrace",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/src/root.zig"),
+            .target = target,
+            .optimize = .debug,
+        }),
+    });
+    const install_docs = b.addInstallDirectory(.{
+        .source_dir = docs.getEmittedDocs(),
+        .install_dir = .prefix,
+        .install_subdir = "docs",
+    });
+    b.step("docs", "Build the reference in zig-out/docs").dependOn(&install_docs.step);
 
     const test_filters = b.option(
         []const []const u8,
@@ -116,6 +135,16 @@ pub fn build(b: *std.Build) void {
     });
     const test_options = b.addOptions();
     test_options.addOptionPath("segment_peer", segment_peer.getEmittedBin());
+    const segment_kill = b.addExecutable(.{
+        .name = "segment_kill",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/src/segment_kill_fixture.zig"),
+            .target = target,
+            // Few instructions, because a test steps through them; and what applications run.
+            .optimize = .fast,
+        }),
+    });
+    test_options.addOptionPath("segment_kill", segment_kill.getEmittedBin());
     test_module.addOptions("test_options", test_options);
     const tests = b.addTest(.{ .root_module = test_module, .filters = test_filters });
     const run_tests = b.addRunArtifact(tests);
@@ -138,6 +167,10 @@ pub fn build(b: *std.Build) void {
     run_c_abi_tests.stdio = .inherit;
     test_step.dependOn(&run_c_abi_tests.step);
 
+    addFuzz(b, target, test_step);
+    addTestCross(b, test_options);
+    addTestees(b, target, imports, test_step);
+
     // As a command for any WASI runtime: what needs no threads, which WASI does not have.
     const wasi_tests = b.addTest(.{
         .name = "millrace_wasi",
@@ -157,16 +190,134 @@ pub fn build(b: *std.Build) void {
         .dependOn(&b.addInstallArtifact(wasi_tests, .{}).step);
 
     const bench = b.addExecutable(.{
-        .name = "millrace-bench",
+        .name = "millrace-bench-native",
         .root_module = b.createModule(.{
-            .root_source_file = b.path("impl-zig/bench/bench.zig"),
+            .root_source_file = b.path("bench/native/main.zig"),
             .target = target,
             .optimize = .fast,
-            .imports = &.{.{ .name = "millrace", .module = module }},
+            .imports = imports,
         }),
     });
-    const run_bench = b.addRunArtifact(bench);
-    b.step("bench", "Measure echo and throughput between two threads").dependOn(&run_bench.step);
+    bench.root_module.linkLibrary(addLibrary(b, lib_options, .static));
+    const bench_tests = b.addTest(.{
+        .name = "bench_native",
+        .root_module = bench.root_module,
+        .filters = &.{ "histogram.test", "payload.test", "protocol.test" },
+    });
+    test_step.dependOn(&b.addRunArtifact(bench_tests).step);
+    b.step("bench-native", "Build the benchmark driver for threads and processes")
+        .dependOn(&b.addInstallArtifact(bench, .{}).step);
+}
+
+/// The fuzz targets and the hostile peers: with the tests in a mode that is fast and checks all the
+/// same, and the targets alone for the compiler's fuzzer (`zig build fuzz --fuzz=10K`).
+fn addFuzz(b: *std.Build, target: std.Build.ResolvedTarget, test_step: *std.Build.Step) void {
+    const options = b.addOptions();
+    const about = "Let the fuzzer meet the canary too, which ends it at once";
+    options.addOption(bool, "canary", b.option(bool, "fuzz-canary", about) orelse false);
+    const module = b.createModule(.{
+        .root_source_file = b.path("impl-zig/src/fuzz_test.zig"),
+        .target = target,
+        .optimize = .safe,
+        .imports = &.{.{ .name = "fuzz_options", .module = options.createModule() }},
+    });
+    const all = b.addRunArtifact(b.addTest(.{
+        .name = "fuzz",
+        .root_module = module,
+        .filters = &.{ ".test.fuzz:", ".test.scribble:" },
+    }));
+    all.stdio = .inherit;
+    test_step.dependOn(&all.step);
+    const targets = b.addTest(.{
+        .name = "fuzz_targets",
+        .root_module = module,
+        .filters = &.{".test.fuzz:"},
+    });
+    b.step("fuzz", "Run the fuzz targets; with --fuzz=10K, under the fuzzer")
+        .dependOn(&b.addRunArtifact(targets).step);
+}
+
+/// The testees of the conformance kit (see `conformance/testees/zig`).
+fn addTestees(
+    b: *std.Build,
+    target: std.Build.ResolvedTarget,
+    imports: []const std.Build.Module.Import,
+    test_step: *std.Build.Step,
+) void {
+    const options = b.addOptions();
+    options.addOption([]const u8, "version", b.fmt("{f}", .{version}));
+    const with_options = std.mem.concat(b.allocator, std.Build.Module.Import, &.{
+        imports, &.{.{ .name = "options", .module = options.createModule() }},
+    }) catch @panic("OOM");
+    const wasi = b.resolveTargetQuery(.{ .cpu_arch = .wasm32, .os_tag = .wasi });
+    for ([_]struct { []const u8, []const u8, std.Build.ResolvedTarget }{
+        .{ "testee", "Build the conformance kit's testee", target },
+        .{ "testee-wasi", "Build it as a WASI command", wasi },
+    }) |entry| {
+        const step_name, const about, const place = entry;
+        const testee = b.addExecutable(.{
+            .name = if (place.result.os.tag == .wasi) "testee_wasi" else "testee",
+            .root_module = b.createModule(.{
+                .root_source_file = b.path("conformance/testees/zig/main.zig"),
+                .target = place,
+                .optimize = .safe,
+                // Compiled at every start where it is WebAssembly.
+                .strip = place.result.os.tag == .wasi,
+                .imports = with_options,
+            }),
+        });
+        b.step(step_name, about).dependOn(&b.addInstallArtifact(testee, .{}).step);
+    }
+    const guest = addWasmWorker(b, .{
+        .name = "testee_guest",
+        .root_source_file = b.path("conformance/testees/zig/guest.zig"),
+        .imports = with_options,
+        .optimize = .safe,
+        // As little as it needs and as much as there can be: the memory is the kit's.
+        .memory_size = 16 * wasm_page,
+        .memory_size_max = 65_536 * wasm_page,
+    });
+    b.step("testee-guest", "Build it as a guest with shared memory")
+        .dependOn(&b.addInstallArtifact(guest, .{}).step);
+    const tests = b.addTest(.{
+        .name = "testee",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("conformance/testees/zig/testee.zig"),
+            .target = target,
+            .imports = imports,
+        }),
+    });
+    test_step.dependOn(&b.addRunArtifact(tests).step);
+}
+
+/// The tests for systems on which they are not run: that they compile there, in seconds.
+fn addTestCross(b: *std.Build, test_options: *std.Build.Step.Options) void {
+    const step = b.step("test-cross", "Compile the tests for the other systems");
+    for ([_]std.Target.Query{
+        .{ .cpu_arch = .aarch64, .os_tag = .linux },
+        .{ .cpu_arch = .arm, .os_tag = .linux, .abi = .musleabihf },
+        .{ .cpu_arch = .aarch64, .os_tag = .macos },
+        .{ .cpu_arch = .x86_64, .os_tag = .windows },
+        .{ .cpu_arch = .wasm32, .os_tag = .wasi },
+    }) |query| {
+        const target = b.resolveTargetQuery(query);
+        for ([_][]const u8{ "root", "fuzz_test" }) |name| {
+            const tests = b.addTest(.{
+                .name = b.fmt("{s}-{t}-{t}", .{ name, query.cpu_arch.?, query.os_tag.? }),
+                .root_module = b.createModule(.{
+                    .root_source_file = b.path(b.fmt("impl-zig/src/{s}.zig", .{name})),
+                    .target = target,
+                    .optimize = .debug,
+                }),
+            });
+            tests.root_module.addOptions("test_options", test_options);
+            const options = b.addOptions();
+            options.addOption(bool, "canary", false);
+            tests.root_module.addOptions("fuzz_options", options);
+            // Nobody asks for the program, so that all is checked and no code is made.
+            step.dependOn(&tests.step);
+        }
+    }
 }
 
 const Library = struct {
@@ -183,7 +334,7 @@ fn addLibrary(
     const library = b.addLibrary(.{
         .name = "millrace",
         .linkage = linkage,
-        .version = .{ .major = 0, .minor = 1, .patch = 0 },
+        .version = version,
         .root_module = b.createModule(.{
             .root_source_file = b.path("impl-zig/src/c_abi.zig"),
             .target = options.target,
@@ -203,13 +354,49 @@ fn addLibrary(
     return library;
 }
 
+/// Compiles the library for systems that the tests may not run on.
+fn addCross(b: *std.Build) void {
+    const step = b.step("lib-cross", "Compile libmillrace for the other systems");
+    for ([_]std.Target.Query{
+        .{ .cpu_arch = .aarch64, .os_tag = .linux },
+        .{ .cpu_arch = .aarch64, .os_tag = .macos },
+        .{ .cpu_arch = .x86_64, .os_tag = .windows },
+    }) |query| {
+        const target = b.resolveTargetQuery(query);
+        // The dynamic one, because that is linked too.
+        const library = addLibrary(b, .{ .target = target, .optimize = .safe }, .dynamic);
+        // Without it nothing asks for what is compiled.
+        _ = library.getEmittedBin();
+        step.dependOn(&library.step);
+    }
+    // What these compile to is of no use: they check which mechanism is the default.
+    for ([_]std.Target.Os.Tag{ .freestanding, .wasi }) |os_tag| {
+        for ([_][]const u8{ "host_fixture", "host_chosen_fixture" }) |name| {
+            const fixture = b.addObject(.{
+                .name = name,
+                .root_module = b.createModule(.{
+                    .root_source_file = b.path(b.fmt("impl-zig/src/{s}.zig", .{name})),
+                    .target = wasmTargetOn(b, os_tag),
+                    .optimize = .safe,
+                }),
+            });
+            _ = fixture.getEmittedBin();
+            step.dependOn(&fixture.step);
+        }
+    }
+}
+
 /// The target on which Millrace blocks in WebAssembly: freestanding, with atomics.
 ///
 /// For other packages' build scripts: `@import("millrace").wasmTarget(b)`.
 pub fn wasmTarget(b: *std.Build) std.Build.ResolvedTarget {
+    return wasmTargetOn(b, .freestanding);
+}
+
+fn wasmTargetOn(b: *std.Build, os_tag: std.Target.Os.Tag) std.Build.ResolvedTarget {
     return b.resolveTargetQuery(.{
         .cpu_arch = .wasm32,
-        .os_tag = .freestanding,
+        .os_tag = os_tag,
         .cpu_model = .{ .explicit = &std.Target.wasm.cpu.generic },
         .cpu_features_add = std.Target.wasm.featureSet(&.{ .atomics, .bulk_memory, .simd128 }),
     });

@@ -1,6 +1,6 @@
 /**
  * Writes everything that comes from `spec/layout.json`: the constants of both implementations and
- * the tables in the chapters.
+ * the tables in the chapters; and what comes from the static cases, the corpus of the fuzz targets.
  *
  * `deno task generate` writes; with `--check` it compares byte for byte, names every stale file and
  * exits 1. The results are checked in, so that a reader needs no tool to read them, and so that a
@@ -10,6 +10,7 @@
  */
 import { readClauses } from "./clauses.ts";
 import { emitReasonTexts, fillHeader } from "./emit_c.ts";
+import { emitFuzzCorpus } from "./emit_fuzz_corpus.ts";
 import { emitReasonNames, emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
 import { fillTables } from "./emit_tables.ts";
@@ -23,7 +24,7 @@ export interface GeneratedFile {
   text: string;
 }
 
-/** Everything that the layout below the root turns into. Reads only. */
+/** Everything that the layout below the root, and our static cases, turn into. Reads only. */
 export async function generate(root: string): Promise<GeneratedFile[]> {
   const layout = await readLayout(root);
   const files: GeneratedFile[] = [
@@ -31,6 +32,7 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
     { path: "impl-zig/src/layout.zig", text: emitZig(layout) },
     { path: "impl-zig/wasm_reasons.ts", text: emitReasonNames(layout) },
     { path: "impl-zig/src/c_abi_reasons.zig", text: emitReasonTexts(layout) },
+    { path: "impl-zig/src/fuzz_corpus.txt", text: emitFuzzCorpus() },
   ];
   const header = await Deno.readTextFile(`${root}/${HEADER}`);
   files.push({ path: HEADER, text: fillHeader(header, layout) });

@@ -29,6 +29,8 @@ const OWN_NAMES = new Set([
   "CONTRIBUTING.md",
   "CHANGELOG.md",
   "LICENSE",
+  "Cargo.toml",
+  "Cargo.lock",
 ]);
 
 /** Everything that is wrong with the files, one line each. */

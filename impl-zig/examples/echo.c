@@ -28,16 +28,17 @@ static int failed(const char *what, int32_t status, millrace_port *port) {
   return 1;
 }
 
-/* Sends back whatever comes, until the client ends its stream. */
+/* Sends back whatever comes, of any kind, codec and tag, until the client ends its stream. */
 static int serve(millrace_port *port) {
   char storage[SIZE_MAX_READ];
   millrace_message message;
+  millrace_port_set_calls(port, 1);
   for (;;) {
     int32_t status = millrace_port_read(port, storage, sizeof storage, -1, &message);
     if (status == MILLRACE_END) break;
     if (status != MILLRACE_DONE) return failed("read", status, port);
-    status = millrace_port_write(port, message.payload, message.size, message.codec, message.tag,
-                                 PATIENCE_MS);
+    status = millrace_port_write_kind(port, message.kind, message.payload, message.size,
+                                      message.codec, message.tag, PATIENCE_MS);
     if (status != MILLRACE_DONE) return failed("write", status, port);
   }
   millrace_port_end(port);

@@ -14,7 +14,7 @@ from ctypes import c_uint8, c_void_p
 
 # From millrace.h.
 DONE, NOTHING, END = 1, 0, 2
-CODEC_JSON = 2
+KIND_DATA, CODEC_JSON = 1, 2
 PATIENCE_MS = 10_000
 SERVER, CLIENT = 0, 1
 
@@ -49,9 +49,10 @@ SIGNATURES = {
     "millrace_segment_leave": (c_int32, [c_void_p]),
     "millrace_port_attach": (c_int32, [c_void_p, c_void_p, c_uint32]),
     "millrace_port_set_spin": (c_int32, [c_void_p, c_uint32]),
-    "millrace_port_write": (
+    "millrace_port_set_calls": (c_int32, [c_void_p, c_int32]),
+    "millrace_port_write_kind": (
         c_int32,
-        [c_void_p, c_char_p, c_size_t, c_uint32, c_uint32, c_int32],
+        [c_void_p, c_uint32, c_char_p, c_size_t, c_uint32, c_uint32, c_int32],
     ),
     "millrace_port_read": (c_int32, [c_void_p, c_void_p, c_size_t, c_int32, POINTER(Message)]),
     "millrace_port_end": (c_int32, [c_void_p]),
@@ -76,6 +77,7 @@ class Millrace:
         self.check("use " + path, self.lib.millrace_segment_create_file(
             self.segment, path.encode(), 2, channels, 2, side, 1_000))
         self.check("attach", self.lib.millrace_port_attach(self.port, self.segment, side))
+        self.lib.millrace_port_set_calls(self.port, 1)
         if spin_us is not None:
             self.lib.millrace_port_set_spin(self.port, spin_us)
 
@@ -93,19 +95,20 @@ class Millrace:
         why = f" ({self.lib.millrace_reason_name(reason).decode()})" if reason else ""
         raise SystemExit(f"Cannot {what}: {self.lib.millrace_status_text(status).decode()}{why}")
 
-    def write(self, payload: bytes, codec: int, tag: int) -> None:
-        self.check("write", self.lib.millrace_port_write(
-            self.port, payload, len(payload), codec, tag, PATIENCE_MS))
+    def write(self, payload: bytes, kind: int, codec: int, tag: int) -> None:
+        self.check("write", self.lib.millrace_port_write_kind(
+            self.port, kind, payload, len(payload), codec, tag, PATIENCE_MS))
 
-    def read(self, timeout_ms: int) -> tuple[bytes, int, int] | None:
-        """Returns payload, codec and tag, or None at the end of the stream."""
+    def read(self, timeout_ms: int) -> tuple[bytes, int, int, int] | None:
+        """Returns payload, kind, codec and tag, or None at the end of the stream."""
         message = Message()
         status = self.lib.millrace_port_read(
             self.port, self.storage, len(self.storage), timeout_ms, byref(message))
         if status == END:
             return None
         self.check("read", status)
-        return ctypes.string_at(message.payload, message.size), message.codec, message.tag
+        payload = ctypes.string_at(message.payload, message.size)
+        return payload, message.kind, message.codec, message.tag
 
     def end(self) -> None:
         self.check("end", self.lib.millrace_port_end(self.port))
@@ -122,8 +125,8 @@ def ask(port: Millrace, count: int) -> None:
     begin = 0
     for index in range(count):
         question = b'{"question":%d}' % index
-        port.write(question, CODEC_JSON, index)
-        if port.read(PATIENCE_MS) != (question, CODEC_JSON, index):
+        port.write(question, KIND_DATA, CODEC_JSON, index)
+        if port.read(PATIENCE_MS) != (question, KIND_DATA, CODEC_JSON, index):
             raise SystemExit(f"Answer {index} is not the question")
         if index == 0:  # which may have waited for the server to start
             print("connected", flush=True)

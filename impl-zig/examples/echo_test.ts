@@ -1,5 +1,6 @@
 // Runs the examples against one another, each in a process of its own: C with `zig cc` and the
-// shared library, C with the system's compiler and the static one, and Python.
+// shared library, C with the system's compiler and the static one, C linked statically with musl,
+// and Python.
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { fileURLToPath } from "node:url";
@@ -36,6 +37,11 @@ const systemC: Program = {
   command: [`${folder}/echo_system`],
   there: systemCompiler !== undefined,
 };
+const muslC: Program = {
+  name: "C (musl, static)",
+  command: [`${folder}/echo_musl`],
+  there: Deno.build.arch === "x86_64",
+};
 const py: Program = {
   name: "Python",
   command: [python ?? "", `${EXAMPLES}/echo.py`, `${OUT}/lib/libmillrace.so`],
@@ -54,6 +60,12 @@ Deno.test.beforeAll(async () => {
   const source = [`-I${OUT}/include`, `${EXAMPLES}/echo.c`];
   const shared = [`-L${OUT}/lib`, "-lmillrace", `-Wl,-rpath,${OUT}/lib`];
   await build("zig", "cc", ...strict, ...source, ...shared, "-o", `${folder}/echo_zig`);
+  if (muslC.there) {
+    const target = "x86_64-linux-musl";
+    await build("zig", "build", "lib", `-Dtarget=${target}`, "--prefix", `${folder}/musl`);
+    const whole = ["-target", target, "-static", `${folder}/musl/lib/libmillrace.a`];
+    await build("zig", "cc", ...strict, ...source, ...whole, "-o", `${folder}/echo_musl`);
+  }
   if (systemCompiler === undefined) return;
   const archive = `${OUT}/lib/libmillrace.a`;
   await build(systemCompiler, ...strict, ...source, archive, "-o", `${folder}/echo_system`);
@@ -121,7 +133,14 @@ function test(name: string, programs: Program[], body: (path: string) => Promise
   });
 }
 
-const PAIRS = [[zigC, zigC], [zigC, systemC], [systemC, zigC], [zigC, py], [py, zigC]] as const;
+const PAIRS = [
+  [zigC, zigC],
+  [zigC, systemC],
+  [systemC, zigC],
+  [muslC, zigC],
+  [zigC, py],
+  [py, zigC],
+] as const;
 
 for (const [client, server] of PAIRS) {
   for (const { how, spin } of [{ how: "spinning", spin: "100" }, { how: "parked", spin: "0" }]) {

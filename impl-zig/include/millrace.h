@@ -184,7 +184,8 @@ enum {
 };
 /* /generated */
 
-/* What a message is; of these, ports read and write data. */
+/* What a message is. Ports write and read data; with millrace_port_write_kind and
+   millrace_port_set_calls also calls, returns and throws. The others are no messages. */
 /* generated: enum frame_kind */
 enum {
   /* Never written: blank memory is no frame. */
@@ -341,9 +342,9 @@ typedef struct millrace_message {
   const void *payload; /* in the caller's storage, or, lent, in the ring */
   size_t size;         /* bytes of the payload */
   uint64_t total;      /* bytes of the whole message */
-  uint32_t tag;        /* the application's own number */
-  uint8_t kind;        /* MILLRACE_FRAME_KIND_DATA */
-  uint8_t codec;
+  uint32_t tag;        /* the application's own number; the id of a call */
+  uint8_t kind;        /* MILLRACE_FRAME_KIND_DATA, _CALL, _RETURN or _THROW */
+  uint8_t codec;       /* MILLRACE_CODEC_..., or one of the application's, as the writer gave it */
   uint8_t flags;       /* MILLRACE_FRAME_FLAG_FIRST, _LAST: which part; a whole message has both */
   uint8_t reserved;
 } millrace_message;
@@ -388,7 +389,12 @@ int32_t millrace_port_set_spin(millrace_port *port, uint32_t microseconds);
    -MILLRACE_REASON_WAIT_FORBIDDEN instead [wait.no_block]. */
 int32_t millrace_port_set_blocking(millrace_port *port, int32_t blocking);
 
-/* Writes one message and waits for room; it is visible to the reader when this returns
+/* With anything but 0, the port reads calls, returns and throws too; `kind` of millrace_message
+   tells them apart. Otherwise, as in the beginning, each costs -MILLRACE_REASON_MESSAGE_KIND once
+   and is dropped [pipe.unknown_kind]. */
+int32_t millrace_port_set_calls(millrace_port *port, int32_t calls);
+
+/* Writes one message of data and waits for room; it is visible to the reader when this returns
    MILLRACE_DONE. With timeout 0 all of it is written or nothing; a message that could never be
    written so, being larger than the ring, is MILLRACE_INVALID [pipe.try_write]. With time to wait a
    message may be larger than the ring; when the time is over in the middle, MILLRACE_NOTHING, and
@@ -398,9 +404,16 @@ int32_t millrace_port_set_blocking(millrace_port *port, int32_t blocking);
 int32_t millrace_port_write(millrace_port *port, const void *payload, size_t size, uint32_t codec,
                             uint32_t tag, int32_t timeout_ms);
 
-/* Writes many messages and makes them visible with few stores, 64 at a time at most. `written` is
-   how many were written when the time was over (MILLRACE_NOTHING), or at least how many where the
-   call failed. Otherwise as millrace_port_write, whose mistakes are looked for first. */
+/* Writes one message of another kind: MILLRACE_FRAME_KIND_DATA, _CALL, _RETURN or _THROW, of which
+   the last three carry the id of their call as tag; anything else is MILLRACE_INVALID. Otherwise as
+   millrace_port_write. */
+int32_t millrace_port_write_kind(millrace_port *port, uint32_t kind, const void *payload,
+                                 size_t size, uint32_t codec, uint32_t tag, int32_t timeout_ms);
+
+/* Writes many messages of data and makes them visible with few stores, 64 at a time at most.
+   `written` is how many were written when the time was over (MILLRACE_NOTHING), or at least how
+   many where the call failed. Otherwise as millrace_port_write, whose mistakes are looked for
+   first. */
 int32_t millrace_port_write_many(millrace_port *port, const millrace_bytes *payloads, size_t count,
                                  uint32_t codec, uint32_t tag, int32_t timeout_ms,
                                  size_t *written);
@@ -410,9 +423,9 @@ int32_t millrace_port_write_many(millrace_port *port, const millrace_bytes *payl
    abandon it; until then, no other call that writes. */
 int32_t millrace_port_claim(millrace_port *port, uint32_t size, int32_t timeout_ms, void **place);
 
-/* Makes the claimed message visible, with its final size, which is at most what was claimed rounded
-   up to a multiple of 16. Never waits. Where the port was closed meanwhile the message is dropped,
-   which the next call reports. MILLRACE_INVALID where no claim is open. */
+/* Makes the claimed message, of data, visible with its final size, which is at most what was
+   claimed rounded up to a multiple of 16. Never waits. Where the port was closed meanwhile the
+   message is dropped, which the next call reports. MILLRACE_INVALID where no claim is open. */
 int32_t millrace_port_publish(millrace_port *port, uint32_t size, uint32_t codec, uint32_t tag);
 
 /* Takes an open claim back, unseen. MILLRACE_INVALID where none is open. */

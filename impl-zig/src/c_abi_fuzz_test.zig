@@ -21,6 +21,7 @@ const call_count = 400;
 const calls = .{
     .{ ports.millrace_port_set_inbox, "oi" },
     .{ ports.millrace_port_write, "ob" },
+    .{ ports.millrace_port_write_kind, "ob" },
     .{ ports.millrace_port_write_many, "opb" },
     .{ ports.millrace_port_claim, "ob" },
     .{ ports.millrace_port_publish, "o" },
@@ -36,6 +37,7 @@ const calls = .{
     // From here on seldom: they end what the others need.
     .{ ports.millrace_port_set_spin, "o" },
     .{ ports.millrace_port_set_blocking, "o" },
+    .{ ports.millrace_port_set_calls, "o" },
     .{ ports.millrace_port_check_peers, "o" },
     .{ ports.millrace_port_end, "o" },
     .{ ports.millrace_port_close, "o" },
@@ -58,7 +60,7 @@ const calls = .{
     .{ mailboxes.millrace_mailbox_close, "o" },
     .{ mailboxes.millrace_mailbox_leave, "o" },
 };
-const often_count = 14;
+const often_count = 15;
 
 const World = struct {
     random: std.Random,

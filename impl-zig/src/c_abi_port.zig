@@ -171,8 +171,28 @@ pub export fn millrace_port_set_blocking(port: ?*anyopaque, blocking: i32) Statu
     return arguments.done;
 }
 
+pub export fn millrace_port_set_calls(port: ?*anyopaque, calls: i32) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const reader = object.body.readerThere() orelse return arguments.invalid;
+    reader.calls = calls != 0;
+    return arguments.done;
+}
+
 pub export fn millrace_port_write(
     port: ?*anyopaque,
+    payload: ?*const anyopaque,
+    size: usize,
+    codec: u32,
+    tag: u32,
+    timeout_ms: i32,
+) Status {
+    const data = @backingInt(layout.FrameKind.data);
+    return millrace_port_write_kind(port, data, payload, size, codec, tag, timeout_ms);
+}
+
+pub export fn millrace_port_write_kind(
+    port: ?*anyopaque,
+    kind: u32,
     payload: ?*const anyopaque,
     size: usize,
     codec: u32,
@@ -183,7 +203,9 @@ pub export fn millrace_port_write(
     const body = &object.body;
     const writer = body.writerThere() orelse return arguments.invalid;
     const bytes = arguments.bytesAt(payload, size) orelse return arguments.invalid;
-    const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
+    var envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
+    envelope.kind = @fromBackingInt(kind);
+    if (!envelope.valid()) return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
     if (writer.ring.claimed > 0 or !fits(writer, size, envelope, timeout)) {
         return arguments.invalid;

@@ -2,6 +2,7 @@
 //! poll.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const fixture = @import("fixture.zig");
 const millrace = @import("root.zig");
 const testing = std.testing;
@@ -212,6 +213,7 @@ test "a fault found while a port writes: the ring is left alone, its space is no
 }
 
 test "echo between two threads of which one or both can only poll" {
+    if (builtin.single_threaded) return error.SkipZigTest;
     const kinds = [_]*const millrace.Host{ .native, &millrace.host.polling };
     for ([_][2]usize{ .{ 0, 1 }, .{ 1, 0 }, .{ 1, 1 } }) |hosts| {
         var memory: [4096]u8 align(128) = @splat(0);

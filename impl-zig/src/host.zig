@@ -7,6 +7,7 @@
 
 const std = @import("std");
 const builtin = @import("builtin");
+const root = @import("root");
 const layout = @import("layout.zig");
 const assert = std.debug.assert;
 const is_wasm = builtin.target.cpu.arch.isWasm();
@@ -33,14 +34,17 @@ pub const Timeout = enum(u64) {
     /// Any other value is a number of nanoseconds.
     _,
 
+    /// Nanoseconds; 0 is `.none`.
     pub fn ns(count: u64) Timeout {
         return @fromBackingInt(count);
     }
 
+    /// Microseconds; 0 is `.none`.
     pub fn us(count: u64) Timeout {
         return ns(count *| ns_per_us);
     }
 
+    /// Milliseconds; 0 is `.none`.
     pub fn ms(count: u64) Timeout {
         return ns(count *| ns_per_ms);
     }
@@ -63,6 +67,8 @@ pub const Deadline = struct {
     /// In the time of `Host.now`; valid once `started`.
     at_ns: u64 = 0,
     started: bool = false,
+    /// Whether `over` was asked before.
+    asked: bool = false,
 
     pub fn init(timeout: Timeout) Deadline {
         return .{ .timeout = timeout };
@@ -70,12 +76,20 @@ pub const Deadline = struct {
 
     /// Returns the nanoseconds that are left; 0 when the deadline has passed.
     pub fn left(deadline: *Deadline, host: *const Host) u64 {
+        return switch (deadline.timeout) {
+            .none => 0,
+            .forever => std.math.maxInt(u64),
+            else => deadline.leftAt(host.now()),
+        };
+    }
+
+    /// As `left`, for who has read the clock.
+    pub fn leftAt(deadline: *Deadline, now: u64) u64 {
         switch (deadline.timeout) {
             .none => return 0,
             .forever => return std.math.maxInt(u64),
             else => {},
         }
-        const now = host.now();
         if (!deadline.started) {
             deadline.started = true;
             deadline.at_ns = now +| @as(u64, @backingInt(deadline.timeout));
@@ -85,6 +99,16 @@ pub const Deadline = struct {
 
     pub fn passed(deadline: *Deadline, host: *const Host) bool {
         return deadline.left(host) == 0;
+    }
+
+    /// As `passed`, but for the first time a call that may wait has not waited long enough yet, and
+    /// the clock is left alone: reading it waits for all loads before it, and where one of them is
+    /// on its way from another core, an echo takes up to twice as long (measured, x86-64).
+    pub fn over(deadline: *Deadline, host: *const Host) bool {
+        if (deadline.timeout == .none) return true;
+        const first = !deadline.asked;
+        deadline.asked = true;
+        return !first and deadline.passed(host);
     }
 };
 
@@ -106,8 +130,17 @@ pub const Host = struct {
     /// How many processors this process may use; spinning makes sense from two on.
     processor_count: *const fn () u32,
 
-    /// The mechanism of the target this was compiled for.
-    pub const native: *const Host = if (is_wasm and has_wasm_wait)
+    /// What calls use that are not told otherwise: `millrace_host` of the root source file, where
+    /// it declares one, else the mechanism of the target.
+    ///
+    /// The same WebAssembly instructions wake different sleepers under different engines. A
+    /// freestanding module counts as one of JavaScript's, and a WASI command, which may run under
+    /// any engine, polls. Whoever knows better says so, for the program or for one endpoint:
+    ///
+    ///     pub const millrace_host = &millrace.host.wasmtime;
+    pub const native: *const Host = if (@hasDecl(root, "millrace_host"))
+        root.millrace_host
+    else if (is_wasm and has_wasm_wait and builtin.os.tag == .freestanding)
         &wasm_agent
     else if (builtin.os.tag == .linux)
         &linux_futex
@@ -115,16 +148,24 @@ pub const Host = struct {
         &polling;
 };
 
-/// WebAssembly with shared memory. JavaScript agents and the modules in them wake one another.
-pub const wasm_agent: Host = .{
-    .wakes = layout.wake_mechanism_agent,
-    .mechanism = layout.wake_mechanism_agent,
-    .now = clock.now,
-    .sleep = wasm.sleep,
-    .notify = wasm.notify,
-    .pause = wasm.pause,
-    .processor_count = assumeTwo,
-};
+/// WebAssembly with shared memory, in an engine of JavaScript: agents and the modules in them wake
+/// one another.
+pub const wasm_agent: Host = wasmHost(layout.wake_mechanism_agent);
+
+/// WebAssembly with shared memory, in one engine of wasmtime: its guests wake one another.
+pub const wasmtime: Host = wasmHost(layout.wake_mechanism_wasmtime);
+
+fn wasmHost(mechanism: u32) Host {
+    return .{
+        .wakes = mechanism,
+        .mechanism = mechanism,
+        .now = clock.now,
+        .sleep = wasm.sleep,
+        .notify = wasm.notify,
+        .pause = wasm.pause,
+        .processor_count = assumeTwo,
+    };
+}
 
 /// Linux threads and processes on one mapping. Without the PRIVATE flag, which would tie the sleep
 /// to one process.

@@ -57,7 +57,7 @@ const Meddler = struct {
 
 const Outcomes = struct { messages: u64 = 0, corrupt: u64 = 0, other: u64 = 0 };
 
-fn play(seed: u64, outcomes: *Outcomes) !void {
+fn play(seed: usize, outcomes: *Outcomes) !void {
     var prng: std.Random.DefaultPrng = .init(seed);
     const random = prng.random();
     var memory: [4096]u8 align(128) = @splat(0);

@@ -30,6 +30,7 @@ pub const MailboxError = error{
     Corrupt,
 };
 
+/// Why a payload was not written.
 pub const MailboxWriteError = MailboxError || error{
     /// Not everything was written by the deadline. Where the payload is begun, pass it again
     /// [mailbox.begun].
@@ -38,6 +39,7 @@ pub const MailboxWriteError = MailboxError || error{
     WaitForbidden,
 };
 
+/// Why no payload was read.
 pub const MailboxReadError = MailboxError || error{
     /// A payload was larger than the storage, and is dropped.
     MessageSize,

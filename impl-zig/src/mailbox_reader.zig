@@ -29,6 +29,7 @@ pub const MailboxReader = struct {
     /// Whether the rest of the payload is dropped, and was reported.
     dropping: bool = false,
 
+    /// How a side sleeps.
     pub const Options = Side.Options;
 
     /// Asserts nothing of the memory, which must be blank before the first use of either side: a

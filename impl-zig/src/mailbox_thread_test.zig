@@ -2,6 +2,7 @@
 //! parked and polling, to the end and closed in the middle.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const mailbox_fixture = @import("mailbox_fixture.zig");
 const millrace = @import("root.zig");
 const testing = std.testing;
@@ -150,6 +151,7 @@ const pairs = [_][2]Kind{
 };
 
 test "two threads exchange payloads both ways, whatever their kinds" {
+    if (builtin.single_threaded) return error.SkipZigTest;
     for (pairs, 0..) |kinds, index| {
         var port: Port = undefined;
         const slow = kinds[0] == .polling;
@@ -163,6 +165,7 @@ test "two threads exchange payloads both ways, whatever their kinds" {
 }
 
 test "a close in the middle of the traffic, by either end, stops both and is no fault" {
+    if (builtin.single_threaded) return error.SkipZigTest;
     for (pairs, 0..) |kinds, index| for (0..12) |round| {
         var port: Port = undefined;
         const seed = 0xc105_0000 + 100 * index + round;

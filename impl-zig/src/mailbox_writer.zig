@@ -22,6 +22,7 @@ pub const MailboxWriter = struct {
     /// How far the payload under way was written; null between payloads.
     progress: ?Progress = null,
 
+    /// How a side sleeps.
     pub const Options = Side.Options;
 
     /// Asserts nothing of the memory, which must be blank before the first use of either side: a

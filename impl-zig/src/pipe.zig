@@ -39,6 +39,7 @@ pub const PipeError = error{
     PeerFailed,
 };
 
+/// Why a message was not written.
 pub const WriteError = PipeError || error{
     /// This writer has ended its stream.
     PipeEnded,
@@ -48,6 +49,7 @@ pub const WriteError = PipeError || error{
     WaitForbidden,
 };
 
+/// Why no message was read.
 pub const ReadError = PipeError || error{
     /// The writer gave up in the middle of a message; its parts are dropped.
     MessageCancelled,
@@ -68,6 +70,7 @@ pub const Envelope = struct {
     /// The application's number of a data message; the id of a call.
     tag: u32 = 0,
 
+    /// The header of a frame of such a message.
     pub fn header(envelope: Envelope, size: u32, flags: u8) frame.Header {
         return .{
             .size = size,
@@ -78,6 +81,7 @@ pub const Envelope = struct {
         };
     }
 
+    /// Whether a writer may write it: the kind is that of a message, and the codec is a byte.
     pub fn valid(envelope: Envelope) bool {
         if (@backingInt(envelope.codec) > std.math.maxInt(u8)) return false;
         return switch (envelope.kind) {

@@ -170,6 +170,8 @@ pub const Reader = struct {
         return null;
     }
 
+    /// Lends the next frame if it is there. `loaded` is whether the one load of the cursor that
+    /// this call may make was made [ring.one_load].
     pub fn peekNow(reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Lent {
         assert(reader.parts == null);
         var part: Part = undefined;
@@ -238,7 +240,7 @@ pub const Reader = struct {
             return true;
         }
         // Before the cursor is loaded again: a flood of pads must not hold the call.
-        if (patience.deadline.passed(endpoint.host)) return false;
+        if (patience.deadline.over(endpoint.host)) return false;
         reader.flush();
         const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
         switch (endpoint.wait(&condition, &patience.deadline)) {

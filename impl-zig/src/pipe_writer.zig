@@ -317,7 +317,7 @@ pub const Writer = struct {
         assert(writer.ring.claimed == 0); // waiting with an open claim is the caller's mistake
         writer.flush(); // [ring.publish_all]
         // Before the cursor is loaded again: a reader that keeps up must not hold the call.
-        if (deadline.passed(writer.ring.endpoint.host)) return error.Timeout;
+        if (deadline.over(writer.ring.endpoint.host)) return error.Timeout;
         writer.ring.loaded = false;
         switch (waiter.waitForRoom(size, deadline)) {
             .found => {},

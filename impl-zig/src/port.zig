@@ -80,7 +80,9 @@ pub const Port = struct {
     reader: Reader,
     inbox: Inbox,
 
+    /// What may be left to its default.
     pub const Options = struct {
+        /// How the port sleeps.
         endpoint: Endpoint.Options = .{},
         /// Where messages go that arrive while the port waits for room. May be empty; it is the
         /// caller's and must outlive the port. Each message takes 16 bytes more than its payload,
@@ -88,9 +90,9 @@ pub const Port = struct {
         inbox: []align(Inbox.entry_align) u8 = &.{},
         /// Whether calls, returns and throws are delivered [pipe.unknown_kind].
         calls: bool = false,
-        /// How long to wait for the segment to become ready. Not at all on a thread that must not
-        /// block [wait.no_block].
-        timeout: Timeout = .ms(1_000),
+        /// How long to wait for the segment to become ready: 5 s. Not at all on a thread that must
+        /// not block [wait.no_block].
+        timeout: Timeout = .ms(5_000),
 
         fn attachTimeout(options: Options) Timeout {
             return if (options.endpoint.blocking) options.timeout else .none;
@@ -288,6 +290,7 @@ pub const Port = struct {
         port.inbox = .init(storage);
     }
 
+    /// What the endpoint of this port did so far.
     pub fn stats(port: *const Port) wait.Stats {
         return port.endpoint.stats;
     }

@@ -36,6 +36,7 @@ fn echo(memory: millrace.Memory, setup: Setup) !void {
 
 /// Seeded sizes, one message after the other there and back.
 fn echoTest(setup: Setup, seed: u64) !void {
+    if (builtin.single_threaded) return error.SkipZigTest;
     var memory: [64 * 1024]u8 align(128) = @splat(0);
     const rings: millrace.Rings = .{
         .capacities = .{ setup.capacity, setup.capacity },
@@ -89,6 +90,7 @@ test "echo of messages larger than the rings, spinning and sleeping" {
 }
 
 test "a stream of seeded sizes from thread to thread, one after the other and in batches" {
+    if (builtin.single_threaded) return error.SkipZigTest;
     for ([_]u32{ 0, 200 }) |spin_us| {
         var memory: [16 * 1024]u8 align(128) = undefined;
         const geometry = fixture.pipeGeometry(2048, 0xffff_fc00);
@@ -140,6 +142,7 @@ fn produce(memory: millrace.Memory, spin_us: u32) !void {
 }
 
 test "two floods pass one another through the inboxes" {
+    if (builtin.single_threaded) return error.SkipZigTest;
     var memory: [16 * 1024]u8 align(128) = @splat(0);
     var a: Port = undefined;
     var inbox: [8192]u8 align(16) = undefined;
@@ -284,6 +287,7 @@ test "a port refuses a segment without its two rings, and leaves it as it was" {
 }
 
 test "a peer that dies while a thread sleeps: its supervisor wakes the sleeper" {
+    if (builtin.single_threaded) return error.SkipZigTest;
     var memory: [8192]u8 align(128) = @splat(0);
     var a: Port = undefined;
     const rings: millrace.Rings = .{ .capacities = .{ 256, 256 } };

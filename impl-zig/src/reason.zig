@@ -37,6 +37,7 @@ noinline fn codeOf(err: anyerror) layout.Reason {
         error.MessageTruncated => .message_truncated,
         error.MessageSize => .message_size,
         error.MessageKind => .message_kind,
+        error.MessageCodec => .message_codec,
         error.MessageText => .message_text,
         error.MessageJson => .message_json,
         error.PeerClosed => .peer_closed,

@@ -41,6 +41,22 @@ comptime {
 pub const hot: std.builtin.CallingConvention =
     if (builtin.mode == .small) .auto else .@"inline";
 
+/// Stores a cursor, sequentially consistent [wait.store_order].
+///
+/// On x86-64 as two instructions, because `xchg`, which compilers make of such a store, first waits
+/// until all earlier stores are visible and only then asks for the cursor's line: two journeys
+/// between the cores, one behind the other, where a plain store lets them overlap. The fence behind
+/// it keeps the later loads back all the same.
+inline fn storeCursor(cursor: *u32, value: u32) void {
+    if (builtin.target.cpu.arch != .x86_64) return @atomicStore(u32, cursor, value, .seq_cst);
+    @atomicStore(u32, cursor, value, .release);
+    asm volatile ("lock orl $0, (%%rsp)" ::: .{ .memory = true, .cc = true });
+}
+
+/// How far ahead of `tail` a writer asks for the lines of the byte area: as many messages as it
+/// writes while a line comes from the reader's cache.
+const ahead_size = 512;
+
 /// A place in the byte area, lent to the caller. Payloads begin at multiples of 16.
 pub const Bytes = []align(layout.frame_align) u8;
 
@@ -138,8 +154,23 @@ pub const RingWriter = struct {
         // [ring.publish] Payload first, cursor second: a reader that sees this cursor must also
         // see the payload. Sequentially consistent, because `wake` loads `reader_wants` next. This
         // is the only store of this word [ring.tail_owner].
-        @atomicStore(u32, &ring.control.tail, ring.tail, .seq_cst);
+        storeCursor(&ring.control.tail, ring.tail);
         ring.endpoint.wake(&ring.control.reader_wants, ring.tail, ring.peer.record);
+        ring.askAhead();
+    }
+
+    /// Asks for lines that will be written soon, which the reader's cache still has from the last
+    /// time round. Otherwise each store of `tail` waits for those of its message, because of the
+    /// fence: a stream of 64 bytes then takes 120 to 280 ns a message, and 40 with this (measured,
+    /// x86-64). Not where unread frames may stand: the reader is about to need them.
+    inline fn askAhead(ring: *const RingWriter) void {
+        if (builtin.target.cpu.arch != .x86_64) return;
+        const line = 64;
+        if (ring.tail -% ring.head + ahead_size + 2 * line > ring.capacity) return;
+        inline for (.{ 0, line }) |step| {
+            const offset = (ring.tail +% (ahead_size + step)) & (ring.capacity - 1);
+            @prefetch(&ring.area[offset], .{ .rw = .write, .locality = 3, .cache = .data });
+        }
     }
 
     /// Publishes what is finished, if anything is [ring.publish_all].
@@ -302,7 +333,7 @@ pub const RingReader = struct {
         // [ring.release] The last access to these bytes is behind us. Sequentially consistent,
         // because `wake` loads `writer_wants` next. This is the only store of this word
         // [ring.head_owner].
-        @atomicStore(u32, &ring.control.head, ring.head, .seq_cst);
+        storeCursor(&ring.control.head, ring.head);
         ring.endpoint.wake(&ring.control.writer_wants, ring.head, ring.peer.record);
     }
 };

@@ -2,9 +2,13 @@
 //!
 //! The specification is in `spec/`; each file here implements the chapter of the same name. Nothing
 //! allocates, nothing needs libc, and every structure lies where the caller puts it.
+//!
+//! `Port` exchanges messages in both directions, `SegmentFile` puts it between processes, `Select`
+//! waits for several pipes; `Writer` and `Reader` are one direction each. The guide is `README.md`.
 
 /// Every offset, size, flag and code of the layout; generated from `spec/layout.json`.
 pub const layout = @import("layout.zig");
+/// What is behind a failure: a code of the specification, as it stands in shared memory.
 pub const Reason = layout.Reason;
 pub const reasonOf = @import("reason.zig").reasonOf;
 
@@ -33,6 +37,7 @@ pub const MailboxReadError = @import("mailbox.zig").MailboxReadError;
 
 pub const Codec = @import("codec.zig").Codec;
 pub const codec = @import("codec.zig");
+pub const json = @import("codec_json.zig");
 
 pub const Writer = @import("pipe.zig").Writer;
 pub const Reader = @import("pipe.zig").Reader;
@@ -45,6 +50,7 @@ pub const ReadError = @import("pipe.zig").ReadError;
 
 pub const Port = @import("port.zig").Port;
 pub const Rings = @import("port.zig").Rings;
+pub const Select = @import("select.zig").Select;
 
 test {
     _ = @import("segment.zig");
@@ -52,8 +58,10 @@ test {
     _ = @import("ring.zig");
     _ = @import("mailbox.zig");
     _ = @import("codec.zig");
+    _ = @import("codec_json.zig");
     _ = @import("pipe.zig");
     _ = @import("port.zig");
+    _ = @import("select.zig");
     _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");
     _ = @import("edge_test.zig");

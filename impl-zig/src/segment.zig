@@ -123,6 +123,10 @@ pub fn sizeOf(geometry: Geometry) error{SegmentSize}!u32 {
     return placer.size();
 }
 
+/// The shared bytes, checked: how many endpoints and which channels they have. Small, and may be
+/// copied; whoever attached through it does not need it any more.
+///
+/// Thread safety: immutable; any number of threads may attach through one.
 pub const Segment = struct {
     base: [*]align(layout.segment_align) u8,
     size: u32,

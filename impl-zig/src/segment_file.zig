@@ -65,9 +65,10 @@ pub const SegmentFile = struct {
     /// elsewhere is a compile error.
     pub const supported = builtin.os.tag == .linux and @bitSizeOf(usize) == 64;
 
+    /// What may be left to its default.
     pub const Options = struct {
-        /// How long to wait for others who are about to open or replace the same file.
-        timeout: Timeout = .ms(1_000),
+        /// How long to wait for others who are about to open or replace the same file: 5 s.
+        timeout: Timeout = .ms(5_000),
     };
 
     /// Makes a file with a segment at a path, of mode 0600, or opens the one that is there and in
@@ -326,5 +327,6 @@ test {
         _ = @import("segment_file_test.zig");
         _ = @import("segment_process_test.zig");
         _ = @import("segment_race_test.zig");
+        _ = @import("segment_kill_test.zig");
     }
 }

@@ -1,6 +1,7 @@
 //! Segments: the bytes of the chapter's examples, and every row of its table of checks.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const millrace = @import("root.zig");
 const fixture = @import("fixture.zig");
 const segment_file = @import("segment.zig");
@@ -359,6 +360,7 @@ test "create refuses a geometry that is larger than the memory or than any segme
 }
 
 test "attach waits for whoever formats, and gives up at its deadline" {
+    if (builtin.single_threaded) return error.SkipZigTest;
     var memory: [2048]u8 align(128) = @splat(0);
     var storage: [1]Channel = undefined;
     try testing.expectError(error.SegmentUnready, Segment.attach(&memory, &storage, .ms(20)));

@@ -24,6 +24,7 @@ const ns_per_ms = 1_000_000;
 const slice_ns = layout.wait_slice_ms * ns_per_ms;
 const more_ns = layout.wait_more_ms * ns_per_ms;
 
+/// What an endpoint did so far.
 pub const Stats = struct {
     /// Bells rung because a peer asked for it. Each is a system call.
     wakes: u64 = 0,
@@ -58,7 +59,9 @@ pub const Endpoint = struct {
     /// of this endpoint; null where nobody said [pipe.failed_reason].
     behind: ?layout.Reason = null,
 
+    /// How an endpoint sleeps.
     pub const Options = struct {
+        /// Clock and wake mechanism.
         host: *const Host = .native,
         /// How long to look again and again before each sleep. `null` is the default: 50 µs with
         /// two or more processors, else 0 [wait.spin].
@@ -180,6 +183,8 @@ pub const Endpoint = struct {
         segment_zig.ring(peer, endpoint.host);
     }
 
+    /// How a wait ended: there is something to do, the time was over, or it would have had to
+    /// sleep where that is forbidden.
     pub const Outcome = enum { found, timeout, forbidden };
 
     /// Waits until `condition.look` says that there is something to do, or the deadline passes.

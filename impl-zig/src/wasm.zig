@@ -335,7 +335,7 @@ fn resultAt(comptime T: type, address: u32) ?*T {
 fn endpointOf(thread: u32) ?Endpoint.Options {
     const host: *const Host = switch (thread & ~no_block) {
         layout.wake_mechanism_agent => &host_file.wasm_agent,
-        layout.wake_mechanism_wasmtime => &wasmtime,
+        layout.wake_mechanism_wasmtime => &host_file.wasmtime,
         0 => &polling,
         else => return null,
     };
@@ -343,16 +343,12 @@ fn endpointOf(thread: u32) ?Endpoint.Options {
 }
 
 const no_block: u32 = 256;
-const wasmtime = hostOf(layout.wake_mechanism_wasmtime);
-const polling = hostOf(0);
-
-/// The same instructions, which wake others.
-fn hostOf(mechanism: u32) Host {
+const polling: Host = polling: {
     var host = host_file.wasm_agent;
-    host.wakes = mechanism;
-    host.mechanism = mechanism;
-    return host;
-}
+    host.wakes = 0;
+    host.mechanism = 0;
+    break :polling host;
+};
 
 /// Why there is no segment in this memory, if that shows before any byte of it is looked at.
 fn refusal(base: u32, size: u32) ?i32 {

@@ -1,0 +1,93 @@
+/**
+ * What the runner and the drivers tell each other, one line of JSON each. See `README.md`.
+ *
+ * @module
+ */
+
+/** Which threads or processes the two ends of a peer are. */
+export type Ends = "workers" | "main-worker" | "async" | "threads" | "processes";
+
+/** One resolved scenario: everything a driver needs to know to run it once. */
+export interface Scenario {
+  readonly name: string;
+  /** `bytes-64`, `json-118` and so on. */
+  readonly payload: string;
+  /** Bytes of the payload. */
+  readonly size: number;
+  readonly format: "bytes" | "json";
+  readonly ends: Ends;
+  /** Whether an end that waits may spin first; `park` sleeps at once. */
+  readonly wait: "spin" | "park";
+  /** Whether the driver has all processors or is held on one; the runner sees to it. */
+  readonly pin: "free" | "one-core";
+  readonly duration_ms: number;
+  readonly warmup_ms: number;
+  /** Messages or calls to measure, in place of the duration. */
+  readonly count?: number;
+  /** `load`: messages per second that are offered. */
+  readonly rate?: number;
+  /** `load`: microseconds that the consumer is busy with each message. */
+  readonly service_us?: number;
+  /** `stream`: messages in one burst, which one answer confirms. */
+  readonly burst?: number;
+  /** `stream`: most messages under way, for peers whose queue has no end. */
+  readonly window?: number;
+  /** `stream`: whether the sender waits for each message to be taken over. */
+  readonly awaited?: boolean;
+  /** `call`: who calls whom. */
+  readonly direction?: "down" | "up" | "nested";
+}
+
+/** How often each value was seen, with three significant digits. */
+export interface Histogram {
+  readonly unit: "ns";
+  readonly values: readonly number[];
+  readonly counts: readonly number[];
+}
+
+/** What one run measured. */
+export interface Result {
+  /** Round trips, messages or calls that were measured. */
+  readonly count: number;
+  readonly elapsed_ns: number;
+  /** Round trips. */
+  readonly latency?: Histogram;
+  /** `load`: from the scheduled arrival to the start of the service. */
+  readonly waiting?: Histogram;
+  /** `load`: from the start of the service to its end. */
+  readonly service?: Histogram;
+  /** Sleeps of both ends: parks that really waited. */
+  readonly sleeps?: number;
+  /** `idle`: processor time of the whole driver. */
+  readonly cpu_ms?: number;
+  /** Payload bytes that were moved one way. */
+  readonly bytes?: number;
+  /** `memory`: bytes that both ends allocated. */
+  readonly bytes_allocated?: number;
+  readonly notes?: readonly string[];
+}
+
+/** The first line of a driver. */
+export interface Hello {
+  readonly driver: {
+    readonly name: string;
+    readonly version: string;
+    /** `deno`, `node`, `chromium` or `native`. */
+    readonly place: string;
+    readonly peers: readonly string[];
+  };
+}
+
+/** A line to a driver. */
+export interface Request {
+  readonly id: number;
+  readonly peer: string;
+  readonly scenario: Scenario;
+  readonly repetition: number;
+}
+
+/** A line of a driver: what came of the request with this id. */
+export type Answer =
+  | { readonly id: number; readonly result: Result }
+  | { readonly id: number; readonly decline: string }
+  | { readonly id: number; readonly error: string };

@@ -1,0 +1,377 @@
+//! One end that was opened, in memory or in a file, and what can be done with it.
+//!
+//! A port's failure is returned as it is; `reasonBeside` and `codeOf` say what it means to the kit.
+//! `error.Refused` is the caller's mistake, and `error.Unoffered` what the role does not have.
+
+const std = @import("std");
+const millrace = @import("millrace");
+const protocol = @import("protocol.zig");
+const value = @import("value.zig");
+const Allocator = std.mem.Allocator;
+const Item = protocol.Item;
+const Timeout = millrace.Timeout;
+const layout = millrace.layout;
+
+/// Where a message goes whose size nobody has limited.
+const limit_default = 256 * 1024;
+/// An inbox takes what its ring can hold, within these.
+const inbox_size_min = 4096;
+const inbox_size_max = 1 << 20;
+
+pub const Session = struct {
+    gpa: Allocator,
+    host: *const millrace.Host,
+    role: protocol.Role,
+    values: bool,
+    limited: bool,
+    /// The private copy of the descriptors.
+    channels: []millrace.Channel = &.{},
+    endpoint: millrace.Endpoint = undefined,
+    own_reader: millrace.Reader = undefined,
+    own_writer: millrace.Writer = undefined,
+    port: millrace.Port = undefined,
+    mailbox_reader: millrace.MailboxReader = undefined,
+    mailbox_writer: millrace.MailboxWriter = undefined,
+    /// The directions of a pipe or a port that it has.
+    reader: ?*millrace.Reader = null,
+    writer: ?*millrace.Writer = null,
+    storage: []u8 = &.{},
+    inbox: []align(16) u8 = &.{},
+    /// What a mailbox's writer has begun must stay where it was [mailbox.begun].
+    written: []u8 = &.{},
+    /// What was not asked for yet of a batch that was read.
+    rest: ?value.Rest = null,
+    opened: bool = false,
+
+    /// Nothing is open yet.
+    pub fn init(
+        gpa: Allocator,
+        host: *const millrace.Host,
+        command: *const protocol.Command,
+    ) Session {
+        return .{
+            .gpa = gpa,
+            .host = host,
+            .role = command.role,
+            .values = command.values,
+            .limited = command.limit != null,
+        };
+    }
+
+    /// Returns storage for the descriptors of any segment.
+    pub fn channelStorage(session: *Session) ![]millrace.Channel {
+        if (session.channels.len == 0) {
+            session.channels = try session.gpa.alloc(millrace.Channel, layout.channel_count_max);
+        }
+        return session.channels;
+    }
+
+    /// Takes an endpoint of a segment. It must stay where it is until `deinit`.
+    pub fn openSegment(
+        session: *Session,
+        segment: *const millrace.Segment,
+        command: *const protocol.Command,
+    ) !void {
+        const gpa = session.gpa;
+        const endpoint: millrace.Endpoint.Options = .{
+            .host = session.host,
+            .spin_us = command.spin_us,
+        };
+        switch (command.role) {
+            .port => {
+                const index = command.endpoint orelse return error.Refused;
+                const capacity = capacityRead(segment, index);
+                try session.allocate(command.limit);
+                session.inbox = try gpa.alignedAlloc(u8, .@"16", @min(
+                    @max(4 * capacity, inbox_size_min),
+                    inbox_size_max,
+                ));
+                try session.port.init(segment, index, .{
+                    .endpoint = endpoint,
+                    .inbox = session.inbox,
+                    .calls = command.calls,
+                });
+                session.reader = &session.port.reader;
+                session.writer = &session.port.writer;
+            },
+            .reader => {
+                const index = command.endpoint orelse 1;
+                const channel = try millrace.Reader.find(segment, index, command.channel);
+                try session.allocate(command.limit);
+                session.endpoint = try .attach(segment, index, endpoint);
+                session.own_reader = try .init(&session.endpoint, segment, channel);
+                session.own_reader.calls = command.calls;
+                session.reader = &session.own_reader;
+            },
+            .writer => {
+                const index = command.endpoint orelse 0;
+                const channel = try millrace.Writer.find(segment, index, command.channel);
+                session.endpoint = try .attach(segment, index, endpoint);
+                session.own_writer = try .init(&session.endpoint, segment, channel);
+                session.writer = &session.own_writer;
+            },
+            .segment, .mailbox_reader, .mailbox_writer => unreachable,
+        }
+        session.opened = true;
+    }
+
+    /// Takes one side of a mailbox, which is all of the memory.
+    pub fn openMailbox(session: *Session, memory: []u8, command: *const protocol.Command) !void {
+        const side: millrace.Endpoint.Options = .{
+            .host = session.host,
+            .spin_us = command.spin_us,
+        };
+        if (command.role == .mailbox_reader) {
+            session.mailbox_reader = try .init(memory, side);
+            try session.allocate(command.limit);
+        } else {
+            session.mailbox_writer = try .init(memory, side);
+        }
+        session.opened = true;
+    }
+
+    /// Closes the end, where that has not happened, and gives its memory back.
+    pub fn deinit(session: *Session) void {
+        if (session.opened) session.close();
+        session.gpa.free(session.channels);
+        session.gpa.free(session.storage);
+        session.gpa.free(session.inbox);
+        session.gpa.free(session.written);
+        session.* = undefined;
+    }
+
+    fn allocate(session: *Session, limit: ?usize) !void {
+        session.storage = try session.gpa.alloc(u8, limit orelse limit_default);
+    }
+
+    /// Makes room for messages of that size, unless a limit says otherwise or the storage is in
+    /// use.
+    pub fn reserve(session: *Session, size: usize) !void {
+        if (session.limited or session.storage.len >= size) return;
+        if (!session.hasReader() or session.partial()) return;
+        session.gpa.free(session.storage);
+        session.storage = &.{};
+        session.storage = try session.gpa.alloc(u8, size);
+        session.rest = null;
+    }
+
+    pub fn isMailbox(session: *const Session) bool {
+        return session.role == .mailbox_reader or session.role == .mailbox_writer;
+    }
+
+    pub fn hasReader(session: *const Session) bool {
+        return session.reader != null or session.role == .mailbox_reader;
+    }
+
+    pub fn hasWriter(session: *const Session) bool {
+        return session.writer != null or session.role == .mailbox_writer;
+    }
+
+    fn partial(session: *const Session) bool {
+        if (session.role == .mailbox_reader) return session.mailbox_reader.partial();
+        return session.reader.?.partial();
+    }
+
+    /// Reads one message into the storage, or null where there is none; of a pipe or a port.
+    pub fn readMessage(session: *Session, timeout: Timeout) !?millrace.Message {
+        if (session.role == .port) {
+            if (!session.port.storageFits(session.storage)) return error.Refused;
+            return session.port.read(session.storage, timeout);
+        }
+        const reader = session.reader orelse return error.Unoffered;
+        if (reader.lent > 0 or reader.inProgress() and !reader.partial()) return error.Refused;
+        return reader.read(session.storage, timeout);
+    }
+
+    /// Reads one payload of a mailbox into the storage.
+    pub fn readPayload(session: *Session, timeout: Timeout) !?[]u8 {
+        return session.mailbox_reader.read(session.storage, timeout);
+    }
+
+    /// Reads what an application would see next, or null.
+    pub fn read(session: *Session, arena: Allocator, timeout: Timeout) !?Item {
+        if (!session.hasReader()) return error.Unoffered;
+        if (try value.next(arena, &session.rest)) |item| return item;
+        if (session.isMailbox()) {
+            const payload = (try session.readPayload(timeout)) orelse return null;
+            session.rest = try value.begin(arena, payload, 1, 0);
+            return value.next(arena, &session.rest);
+        }
+        const message = (try session.readMessage(timeout)) orelse return null;
+        if (session.values) return try value.decode(arena, message, &session.rest);
+        return .{
+            .kind = @backingInt(message.kind),
+            .codec = @backingInt(message.codec),
+            .tag = message.tag,
+            .hex = .{ .bytes = message.payload },
+        };
+    }
+
+    /// Whether the stream that it reads has ended. A mailbox has no such end.
+    pub fn ended(session: *const Session) bool {
+        if (session.role == .port) return session.port.ended();
+        return if (session.reader) |reader| reader.ended() else false;
+    }
+
+    /// The reply that a read or a look gives.
+    pub fn told(session: *const Session, item: ?Item) protocol.Reply {
+        if (item) |there| return .{ .taken = .{ .item = there } };
+        return .{ .end = .{ .end = if (session.ended()) .ended else .nothing } };
+    }
+
+    /// Borrows the next frame, without waiting.
+    pub fn peek(session: *Session) !?Item {
+        const reader = session.reader orelse return error.Unoffered;
+        const is_port = session.role == .port;
+        const fits = if (is_port)
+            session.port.peekFits()
+        else
+            reader.lent == 0 and !reader.partial();
+        if (!fits) return error.Refused;
+        const found = if (is_port) try session.port.peek(.none) else try reader.peek(.none);
+        const lent = found orelse return null;
+        return .{
+            .kind = @backingInt(lent.kind),
+            .codec = @backingInt(lent.codec),
+            .tag = lent.tag,
+            .hex = .{ .bytes = lent.payload },
+        };
+    }
+
+    /// Gives back what was borrowed.
+    pub fn release(session: *Session) !void {
+        const reader = session.reader orelse return error.Unoffered;
+        if (session.role == .port) {
+            if (!session.port.lent()) return error.Refused;
+            return session.port.release();
+        }
+        if (reader.lent == 0) return error.Refused;
+        reader.release();
+    }
+
+    /// Writes one message and waits for room. `error.Refused` where the caller must not ask.
+    pub fn write(
+        session: *Session,
+        payload: []const u8,
+        envelope: millrace.Envelope,
+        timeout: Timeout,
+    ) !void {
+        if (session.isMailbox()) return session.writePayload(payload, timeout);
+        const writer = session.writer orelse return error.Unoffered;
+        // What follows is asserted by the writer, whose caller asks first.
+        if (!envelope.valid()) return error.Refused;
+        const is_batch = envelope.codec == .json_batch;
+        if (is_batch and payload.len > writer.frameSizeMax()) return error.Refused;
+        if (timeout == .none and payload.len > writer.trySizeMax()) return error.Refused;
+        if (session.role == .port) return session.port.write(payload, envelope, timeout);
+        return writer.write(payload, envelope, timeout);
+    }
+
+    /// Writes a payload to a mailbox from a copy that stays, as long as it is under way.
+    fn writePayload(session: *Session, payload: []const u8, timeout: Timeout) !void {
+        if (session.role != .mailbox_writer) return error.Unoffered;
+        if (session.mailbox_writer.partial()) return error.Refused;
+        session.gpa.free(session.written);
+        session.written = &.{};
+        session.written = try session.gpa.dupe(u8, payload);
+        if (!session.mailbox_writer.fits(session.written)) return error.Refused;
+        return session.mailbox_writer.write(session.written, timeout);
+    }
+
+    /// Goes on with the payload that timed out, if one did.
+    pub fn resumeWrite(session: *Session, timeout: Timeout) !void {
+        if (session.role != .mailbox_writer) return error.Unoffered;
+        if (!session.mailbox_writer.partial()) return;
+        return session.mailbox_writer.write(session.written, timeout);
+    }
+
+    /// Claims `size` bytes where there is room now, fills in the payload, and finishes the message
+    /// or gives it up.
+    pub fn claim(
+        session: *Session,
+        payload: []const u8,
+        envelope: millrace.Envelope,
+        size: usize,
+        gives_up: bool,
+    ) !void {
+        const writer = session.writer orelse return error.Unoffered;
+        if (!envelope.valid() or size > writer.frameSizeMax()) return error.Refused;
+        if (payload.len > size) return error.Refused;
+        const place = try writer.claim(@intCast(size), .none);
+        @memcpy(place[0..payload.len], payload);
+        if (gives_up) writer.abandon() else writer.finish(@intCast(payload.len), envelope);
+    }
+
+    /// Publishes what is finished, if anything is.
+    pub fn publish(session: *Session) !void {
+        const writer = session.writer orelse return error.Unoffered;
+        writer.flush();
+    }
+
+    /// Ends the stream that it writes.
+    pub fn end(session: *Session) !void {
+        const writer = session.writer orelse return error.Unoffered;
+        return writer.end();
+    }
+
+    /// Closes the end; what follows is answered by the port.
+    pub fn close(session: *Session) void {
+        // The own close drops what was not delivered, and a batch was not as a whole [pipe.close].
+        session.rest = null;
+        switch (session.role) {
+            .segment => {},
+            .reader, .writer => session.endpoint.close(),
+            .port => session.port.close(),
+            .mailbox_reader => session.mailbox_reader.close(),
+            .mailbox_writer => session.mailbox_writer.close(),
+        }
+    }
+
+    /// Sleeps so far, and rings where somebody counts them.
+    pub fn parks(session: *const Session) u64 {
+        return switch (session.role) {
+            .mailbox_reader => session.mailbox_reader.side.parks,
+            .mailbox_writer => session.mailbox_writer.side.parks,
+            else => session.stats().parks,
+        };
+    }
+
+    pub fn wakes(session: *const Session) ?u64 {
+        return if (session.isMailbox()) null else session.stats().wakes;
+    }
+
+    fn stats(session: *const Session) millrace.Stats {
+        return if (session.role == .port) session.port.stats() else session.endpoint.stats;
+    }
+
+    /// What an error of the port is called, or null where it is none of the port's.
+    pub fn failureOf(session: *const Session, err: anyerror) ?protocol.Failure {
+        const behind = session.reason();
+        const code = millrace.reasonOf(err) orelse {
+            if (err != error.Corrupt) return null;
+            return .{ .code = behind.?.name() };
+        };
+        return .{ .code = code.name(), .reason = switch (code) {
+            .pipe_failed, .peer_failed => .of(behind),
+            else => null,
+        } };
+    }
+
+    fn reason(session: *const Session) ?millrace.Reason {
+        if (!session.opened) return null;
+        return switch (session.role) {
+            .mailbox_reader => session.mailbox_reader.reason(),
+            .mailbox_writer => session.mailbox_writer.reason(),
+            .port => session.port.reason(),
+            else => session.endpoint.behind,
+        };
+    }
+};
+
+/// The capacity of the ring that an endpoint reads; 0 where there is none, as the port will say.
+fn capacityRead(segment: *const millrace.Segment, index: u32) usize {
+    for (segment.channels) |channel| {
+        if (channel.kind == .ring and channel.reader == index) return channel.data_size;
+    }
+    return 0;
+}

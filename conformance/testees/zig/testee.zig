@@ -1,0 +1,247 @@
+//! Plays the testee of `conformance/protocol/` on the implementation, wherever it runs: in goes a
+//! command as JSON, out comes the reply. It holds no case and expects nothing.
+//!
+//! An error of `answer` is no reply: the testee should die of it.
+
+const std = @import("std");
+const millrace = @import("millrace");
+const files = @import("files.zig");
+const protocol = @import("protocol.zig");
+const tasks = @import("tasks.zig");
+const Allocator = std.mem.Allocator;
+const Command = protocol.Command;
+const Reply = protocol.Reply;
+const Session = @import("session.zig").Session;
+const layout = millrace.layout;
+
+const segment_align = layout.segment_align;
+
+/// What depends on where the testee runs.
+pub const Place = struct {
+    hello: protocol.Hello,
+    host: *const millrace.Host = .native,
+};
+
+pub const Testee = struct {
+    gpa: Allocator,
+    place: Place,
+    /// What one command needs; the reply lies there until the next.
+    arena: std.heap.ArenaAllocator,
+    handles: std.AutoHashMapUnmanaged(u32, *Handle) = .empty,
+
+    pub fn init(gpa: Allocator, place: Place) Testee {
+        return .{ .gpa = gpa, .place = place, .arena = .init(gpa) };
+    }
+
+    pub fn deinit(testee: *Testee) void {
+        var handles = testee.handles.valueIterator();
+        while (handles.next()) |handle| handle.*.destroy(testee.gpa);
+        testee.handles.deinit(testee.gpa);
+        testee.arena.deinit();
+        testee.* = undefined;
+    }
+
+    /// Answers one command. The reply, without a line break, is good until the next. `shared` is
+    /// the memory that an `open` of carrier `shared` names, where it was handed over.
+    pub fn answer(testee: *Testee, text: []const u8, shared: ?[]u8) ![]const u8 {
+        _ = testee.arena.reset(.free_all);
+        const arena = testee.arena.allocator();
+        const head = try protocol.parse(protocol.Head, arena, text);
+        const reply = try testee.perform(head, text, shared);
+        var line: std.Io.Writer.Allocating = .init(arena);
+        try reply.write(head.id, &line.writer);
+        return line.written();
+    }
+
+    fn perform(testee: *Testee, head: protocol.Head, text: []const u8, shared: ?[]u8) !Reply {
+        const name = std.meta.stringToEnum(protocol.Name, head.command) orelse
+            return .{ .decline = "unknown command" };
+        if (name == .start) return .{ .hello = testee.place.hello };
+        const arena = testee.arena.allocator();
+        const command = try protocol.parse(Command, arena, text);
+        if (name == .open) return testee.open(&command, shared);
+        const handle = testee.handles.get(command.handle) orelse return error.UnknownHandle;
+        if (name == .drop) {
+            _ = testee.handles.remove(command.handle);
+            handle.destroy(testee.gpa);
+            return .ok;
+        }
+        return handle.call(arena, name, &command) catch |err|
+            (handle.refusal(err) orelse return err);
+    }
+
+    fn open(testee: *Testee, command: *const Command, shared: ?[]u8) !Reply {
+        if (testee.handles.contains(command.handle)) return error.KnownHandle;
+        if (command.carrier == .file and !files.supported) return .{ .decline = "no files here" };
+        if (command.carrier == .shared and shared == null) {
+            return .{ .decline = "no memory of this name that a guest can reach" };
+        }
+        const handle = try testee.gpa.create(Handle);
+        handle.* = .{ .session = .init(testee.gpa, testee.place.host, command) };
+        errdefer handle.destroy(testee.gpa);
+        switch (command.carrier) {
+            .bytes => {
+                handle.owned = try makeMemory(testee.gpa, testee.arena.allocator(), command);
+                handle.memory = handle.owned[command.memory_offset..];
+            },
+            .shared => handle.memory = shared.?,
+            .file => {},
+        }
+        const reply = handle.open(testee.arena.allocator(), command) catch |err|
+            (handle.refusal(err) orelse return err);
+        // Also where that failed: the kit looks at the memory.
+        try testee.handles.put(testee.gpa, command.handle, handle);
+        return reply;
+    }
+};
+
+/// What stands behind a number: memory, and what was opened in it.
+const Handle = struct {
+    session: Session,
+    file: files.File = .none,
+    /// Where it is not a file.
+    memory: ?[]u8 = null,
+    /// That memory where it is the testee's own, and a few bytes in front.
+    owned: []align(segment_align) u8 = &.{},
+
+    fn destroy(handle: *Handle, gpa: Allocator) void {
+        handle.session.deinit();
+        handle.file.close();
+        gpa.free(handle.owned);
+        gpa.destroy(handle);
+    }
+
+    fn open(handle: *Handle, arena: Allocator, command: *const Command) !Reply {
+        const session = &handle.session;
+        const geometry: ?millrace.Geometry = if (command.kind == .create)
+            try geometryOf(arena, command.geometry)
+        else
+            null;
+        if (session.isMailbox()) {
+            // Nothing in a file says how the peer wakes, so both sides poll.
+            if (handle.memory == null) session.host = &millrace.host.polling;
+            const memory = handle.memory orelse try handle.file.openMailbox(arena, command.path);
+            try session.openMailbox(memory, command);
+            return .ok;
+        }
+        const storage = try session.channelStorage();
+        if (handle.memory == null) {
+            const segment = try handle.file.openSegment(arena, command, geometry, storage);
+            try session.openSegment(segment, command);
+            return .ok;
+        }
+        if (@intFromPtr(handle.memory.?.ptr) % segment_align != 0) {
+            return .{ .decline = "no segment in memory that is not aligned" };
+        }
+        const memory: millrace.Memory = @alignCast(handle.memory.?);
+        if (geometry) |wanted| {
+            if (command.sole_owner) {
+                try millrace.Segment.format(memory, wanted);
+            } else {
+                _ = try millrace.Segment.create(memory, wanted, storage, .none);
+            }
+        }
+        const segment: millrace.Segment = try .attach(memory, storage, .none);
+        if (command.role != .segment) try session.openSegment(&segment, command);
+        return .ok;
+    }
+
+    fn call(
+        handle: *Handle,
+        arena: Allocator,
+        name: protocol.Name,
+        command: *const Command,
+    ) !Reply {
+        const session = &handle.session;
+        const timeout: millrace.Timeout = .ms(command.timeout_ms orelse 0);
+        const envelope = command.message.envelope();
+        switch (name) {
+            .start, .open, .drop => unreachable,
+            .read => return session.told(try session.read(arena, timeout)),
+            .peek => return session.told(try session.peek()),
+            .release => try session.release(),
+            .write => {
+                const payload = try protocol.fromHex(arena, command.message.hex);
+                session.write(payload, envelope, timeout) catch |err|
+                    return if (err == error.Timeout and command.timeout_ms == null) .full else err;
+            },
+            .claim => {
+                const payload = try protocol.fromHex(arena, command.message.hex);
+                session.claim(payload, envelope, command.size.?, command.abandon) catch |err|
+                    return if (err == error.Timeout) .full else err;
+            },
+            .publish => try session.publish(),
+            .end => try session.end(),
+            .@"resume" => try session.resumeWrite(timeout),
+            .close => session.close(),
+            .patch => for (command.bytes) |run| {
+                const bytes = try protocol.fromHex(arena, run.hex);
+                @memcpy(handle.memory.?[run.offset..][0..bytes.len], bytes);
+            },
+            .dump => {
+                const rest = handle.memory.?[command.from..];
+                const bytes = rest[0 .. command.size orelse rest.len];
+                return .{ .bytes = .{ .hex = .{ .bytes = bytes } } };
+            },
+            .run => {
+                const task = command.task.?;
+                if (tasks.unfit(session, task)) |why| return .{ .decline = why };
+                return .{ .ran = try tasks.run(session, arena, task, timeout) };
+            },
+        }
+        return .ok;
+    }
+
+    /// The reply behind an error, or null where it is none of the port's.
+    fn refusal(handle: *const Handle, err: anyerror) ?Reply {
+        if (err == error.Refused) return .refused;
+        if (err == error.Unoffered) return .{ .decline = "not for this role" };
+        return .{ .@"error" = handle.session.failureOf(err) orelse return null };
+    }
+};
+
+/// Makes the memory of a command, 0 but for what it states.
+fn makeMemory(
+    gpa: Allocator,
+    arena: Allocator,
+    command: *const Command,
+) ![]align(segment_align) u8 {
+    const size = command.memory_offset + command.memory.size;
+    const owned = try gpa.alignedAlloc(u8, .fromByteUnits(segment_align), size);
+    errdefer gpa.free(owned);
+    @memset(owned, 0);
+    for (command.memory.bytes) |run| {
+        const bytes = try protocol.fromHex(arena, run.hex);
+        @memcpy(owned[command.memory_offset + run.offset ..][0..bytes.len], bytes);
+    }
+    return owned;
+}
+
+/// A geometry that the implementation does not have to assert; `error.Refused` for any other.
+fn geometryOf(arena: Allocator, from: protocol.Geometry) !millrace.Geometry {
+    if (from.endpoints < 1 or from.endpoints > layout.endpoint_count_max) return error.Refused;
+    if (from.channels.len > layout.channel_count_max) return error.Refused;
+    const channels = try arena.alloc(millrace.Channel, from.channels.len);
+    for (from.channels, channels) |ring, *channel| {
+        if (ring.writer >= from.endpoints or ring.reader >= from.endpoints) return error.Refused;
+        if (ring.writer == ring.reader) return error.Refused;
+        if (ring.capacity < layout.ring_capacity_min) return error.Refused;
+        if (ring.capacity > layout.ring_capacity_max) return error.Refused;
+        if (!std.math.isPowerOfTwo(ring.capacity)) return error.Refused;
+        if (ring.start % layout.frame_align != 0) return error.Refused;
+        channel.* = .{
+            .writer = ring.writer,
+            .reader = ring.reader,
+            .data_size = ring.capacity,
+            .label = ring.label,
+            .start = ring.start,
+        };
+    }
+    return .{ .endpoint_count = from.endpoints, .channels = channels };
+}
+
+test {
+    _ = @import("region.zig");
+    _ = @import("value.zig");
+    _ = @import("workload.zig");
+}

@@ -1,0 +1,114 @@
+// The guide: every program in it is compiled and runs, and its table of errors is complete. Those
+// of its beginning are run by `package_test.ts`.
+
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import { buildWasm } from "../tools/wasm_worker.ts";
+import { block, BLOCKS, inFolder, README, ROOT, succeed } from "./readme_fixture.ts";
+
+const MODULE = `${ROOT}impl-zig/src/root.zig`;
+
+Deno.test("README: every block of code is marked, and so run by a test", () => {
+  const blocks = [...README.matchAll(/^```(zig|c|ts)\n/gm)];
+  assertEquals(BLOCKS.length, blocks.length);
+  const known = [
+    ...["file: build.zig", "worker", "program: threads", "program: processes"], // package_test.ts
+    ...["test", "wasi", "c", "page", "page worker"],
+  ];
+  assertEquals([...new Set(BLOCKS.map(({ mark }) => mark))].sort(), known.sort());
+});
+
+Deno.test("README: its tests pass", async () => {
+  await inFolder(async (folder) => {
+    const tests = BLOCKS.filter(({ mark }) => mark === "test").map(({ code }) => code);
+    assertGreater(tests.length, 4);
+    const imports = 'const std = @import("std");\nconst millrace = @import("millrace");\n\n';
+    await Deno.writeTextFile(`${folder}/guide.zig`, imports + tests.join("\n"));
+    const modules = ["--dep", "millrace", "-Mroot=guide.zig", `-Mmillrace=${MODULE}`];
+    const output = await succeed(folder, "zig", "test", ...modules);
+    assert(output.includes(`All ${tests.length} tests passed.`), output);
+  });
+});
+
+Deno.test("README: a WASI command can choose its mechanism", async () => {
+  await inFolder(async (folder) => {
+    const check = "comptime {\n    if (millrace.Host.native.wakes != 4) unreachable;\n}\n";
+    await Deno.writeTextFile(`${folder}/command.zig`, `${block("wasi")}\n${check}`);
+    const modules = ["--dep", "millrace", "-Mroot=command.zig", `-Mmillrace=${MODULE}`];
+    const target = ["-target", "wasm32-wasi", "-mcpu=generic+atomics+bulk_memory"];
+    await succeed(folder, "zig", "build-obj", ...target, ...modules);
+  });
+});
+
+Deno.test({
+  name: "README: the program in C reads what another process writes",
+  ignore: Deno.build.os !== "linux",
+  fn: () =>
+    inFolder(async (folder) => {
+      await Deno.writeTextFile(`${folder}/reader.c`, block("c"));
+      await succeed(ROOT, "zig", "build", "lib");
+      const strict = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-value", "-Werror"];
+      const library = [`-I${ROOT}zig-out/include`, `${ROOT}zig-out/lib/libmillrace.a`];
+      await succeed(folder, "zig", "cc", ...strict, "reader.c", ...library, "-o", "reader");
+      const reader = succeed(folder, "./reader", `${folder}/port`);
+      await Deno.writeTextFile(`${folder}/writer.zig`, WRITER);
+      const modules = ["--dep", "millrace", "-Mroot=writer.zig", `-Mmillrace=${MODULE}`];
+      await succeed(folder, "zig", "run", ...modules, "--", `${folder}/port`);
+      assertEquals(await reader, "7: from Zig\n");
+    }),
+});
+
+const WRITER = `const std = @import("std");
+const millrace = @import("millrace");
+
+pub fn main(init: std.process.Init) !void {
+    const arguments = try init.minimal.args.toSlice(init.arena.allocator());
+    const rings: millrace.Rings = .{ .capacities = .{ 65_536, 65_536 } };
+    const channels = rings.channels();
+    const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
+    var file: millrace.SegmentFile = undefined;
+    var storage: [2]millrace.Channel = undefined;
+    try file.create(arguments[1], geometry, 1, &storage, .{});
+    defer file.close();
+    var port: millrace.Port = undefined;
+    try port.init(&file.segment, 1, .{});
+    defer port.close();
+    try port.write("from Zig", .{ .tag = 7 }, .ms(10_000));
+    try port.end();
+    _ = port.read(&.{}, .ms(10_000)) catch |err| if (err != error.PeerClosed) return err;
+}
+`;
+
+Deno.test("README: the page and its worker exchange messages", async () => {
+  await inFolder(async (folder) => {
+    for (const name of ["wasm", "wasm_instance", "wasm_mailbox", "wasm_reasons"]) {
+      await Deno.copyFile(`${ROOT}impl-zig/${name}.ts`, `${folder}/${name}.ts`);
+    }
+    await Deno.writeFile(`${folder}/millrace.wasm`, await buildWasm("wasm", "millrace"));
+    await Deno.writeTextFile(`${folder}/page.ts`, block("page"));
+    await Deno.writeTextFile(`${folder}/worker.ts`, block("page worker"));
+    const output = await succeed(folder, Deno.execPath(), "run", "-A", "--no-config", "page.ts");
+    assertEquals(output, '{ did: { cmd: "run" } }\n');
+  });
+});
+
+Deno.test("README: the table of errors has all of them, with their codes", async () => {
+  const read = (path: string) => Deno.readTextFile(`${ROOT}${path}`);
+  const numbers = new Map(
+    [...(await read("impl-zig/src/layout.zig")).matchAll(/^pub const reason_(\w+) = (\d+);$/gm)]
+      .map(([, name = "", number]) => [name, number]),
+  );
+  const expected = [
+    ...(await read("impl-zig/src/reason.zig")).matchAll(/^ +(error.*?) => \.(\w+),/gm),
+  ]
+    .flatMap(([, errors = "", reason = ""]) =>
+      errors.split(", ").map((error) =>
+        `${error} ${reason.replace("_", ".")} ${numbers.get(reason)}`
+      )
+    )
+    // These are behind `error.Corrupt`.
+    .filter((row) => !/^error\.(Ring|Frame)/.test(row));
+  const found = [...README.matchAll(/^\| `(error\.\w+)` \| `([\w.]+)` \((\d+)\) \|/gm)]
+    .map(([, error, code, number]) => `${error} ${code} ${number}`);
+  assertEquals(found.sort(), expected.sort());
+  assertGreater(found.length, 20);
+});

@@ -1,0 +1,17 @@
+//! The fuzz targets, one for each place where this implementation reads what somebody else wrote;
+//! and the hostile peers, who write while it reads.
+//!
+//! As a part of the tests each target gets the memories of the static cases and thousands of
+//! mutants of them. `zig build fuzz --fuzz=10K` hands them to the compiler's fuzzer.
+
+test {
+    _ = @import("fuzz_fixture.zig");
+    _ = @import("fuzz_segment_test.zig");
+    _ = @import("fuzz_pipe_test.zig");
+    _ = @import("fuzz_write_test.zig");
+    _ = @import("fuzz_mailbox_test.zig");
+    _ = @import("fuzz_codec_test.zig");
+    _ = @import("fuzz_canary_test.zig");
+    _ = @import("scribble_test.zig");
+    _ = @import("scribble_flip_test.zig");
+}

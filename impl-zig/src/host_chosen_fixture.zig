@@ -1,0 +1,12 @@
+//! As `host_fixture.zig`, in a program that chooses.
+
+const std = @import("std");
+const millrace = @import("root.zig");
+
+pub const millrace_host = &millrace.host.wasmtime;
+
+comptime {
+    const expected = millrace.layout.wake_mechanism_wasmtime;
+    std.debug.assert(millrace.Host.native.wakes == expected);
+    std.debug.assert(millrace.Host.native.mechanism == expected);
+}

@@ -1,0 +1,52 @@
+//! Hostile peers: a million scribbles over the words and bytes that two threads share, while one of
+//! them makes its calls. Each call comes back by its deadline, with a result or a documented code.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const layout = @import("layout.zig");
+const scribble_fixture = @import("scribble_fixture.zig");
+const testing = std.testing;
+const Duel = scribble_fixture.Duel;
+const Histogram = scribble_fixture.Histogram;
+const Reason = layout.Reason;
+
+/// Reasons that no peer's bytes lead to in this implementation, and why.
+const exceptions = [_]struct { why: Reason, because: []const u8 }{
+    .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
+    .{ .why = .mailbox_size, .because = "is about the memory that the caller gives" },
+    .{ .why = .message_codec, .because = "this implementation hands on every codec" },
+    .{ .why = .wait_aborted, .because = "this implementation has no signals: close ends a wait" },
+};
+
+test "scribble: a million scribbles, and every reason a peer can cause" {
+    if (builtin.single_threaded) return error.SkipZigTest;
+    var sum: Histogram = .{};
+    inline for (.{
+        .{ @import("scribble_port_fixture.zig").World, 700_000 },
+        .{ @import("scribble_mailbox_fixture.zig").World, 200_000 },
+        .{ @import("scribble_attach_fixture.zig").World, 100_000 },
+    }) |entry| {
+        const World, const total = entry;
+        const duel = try testing.allocator.create(Duel(World));
+        defer testing.allocator.destroy(duel);
+        duel.* = .{ .world = undefined, .total = total };
+        const found = try duel.run();
+        std.debug.print("{s}: {} scribbles, {} lives, {} results\n", .{
+            @typeName(World), duel.scribbles.raw, duel.life.raw, found.good,
+        });
+        // Otherwise nothing ever works, and nothing is shown.
+        try testing.expect(found.good > 1_000);
+        sum.merge(&found);
+    }
+    sum.print();
+    inline for (@typeInfo(Reason).@"enum".field_values) |value| {
+        const why: Reason = @fromBackingInt(value);
+        const excepted = for (exceptions) |exception| {
+            if (exception.why == why) break true;
+        } else false;
+        if (excepted == (sum.count(why) > 0)) {
+            std.debug.print("{s}: {} times\n", .{ why.name(), sum.count(why) });
+            return error.WrongReasons;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The process that is killed at each of its stores: `segment_kill <role> <step> <path>` attaches
+//! to endpoint 1 of the port at the path, and plays its role step by step. It stops itself before
+//! and after the step of that number, for whoever traces it to go on one instruction at a time.
+
+const std = @import("std");
+const millrace = @import("root.zig");
+const linux = std.os.linux;
+
+/// What the process does. The last is a writer with a fault, which its reader must notice.
+pub const Role = enum { write, read, write_unfinished };
+
+/// Longer than any wait of the test, so that whoever is left alone ends.
+pub const patience: millrace.Timeout = .ms(20_000);
+
+/// Small, so that a message is stored in a few instructions and every other one goes round the end
+/// of the ring; the cursors pass 2^32.
+pub const rings: millrace.Rings = .{
+    .capacities = .{ 512, 512 },
+    .starts = .{ 0xffff_fe00, 0xffff_fe00 },
+};
+
+/// The messages of the stream, over and over. The largest is longer than the ring.
+const sizes = [_]u32{ 40, 0, 100, 700, 16, 224, 5, 5, 60 };
+pub const size_max = 700;
+
+/// Before it writes or reads this message, the survivor pauses, so that the other has to wait.
+pub fn pausesBefore(tag: u32) bool {
+    return tag % 3 == 2;
+}
+
+pub fn sizeOf(tag: u32) u32 {
+    return sizes[tag % sizes.len];
+}
+
+pub fn fill(payload: []u8, tag: u32) void {
+    for (payload, 0..) |*byte, index| byte.* = @truncate(index *% 29 +% tag *% 11 +% 1);
+}
+
+pub const message_step_count: u32 = sizes.len;
+
+/// Attach; a message a step; a batch of two, or a frame that is lent; end; close.
+pub fn stepCount(role: Role) u32 {
+    return message_step_count + @as(u32, if (role == .read) 3 else 4);
+}
+
+/// How many messages of the stream are whole when so many steps are done.
+pub fn messageCount(role: Role, step_count: u32) u32 {
+    const extra: u32 = if (role == .read) 1 else 2;
+    if (step_count == 0) return 0;
+    const batch = message_step_count + 1;
+    return if (step_count <= batch) step_count - 1 else message_step_count + extra;
+}
+
+/// One end of the port, in a process or a thread of its own. Must stay where it was opened.
+pub const End = struct {
+    file: millrace.SegmentFile,
+    port: millrace.Port,
+    storage: [2]millrace.Channel,
+    payload: [size_max]u8,
+
+    /// Sleeps at once: who spins executes instructions without end.
+    const options: millrace.Port.Options = .{ .endpoint = .{ .spin_us = 0 } };
+
+    pub fn create(end: *End, path: [:0]const u8) !void {
+        const channels = rings.channels();
+        const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
+        try end.file.create(path, geometry, 0, &end.storage, .{});
+        errdefer end.file.close();
+        try end.port.init(&end.file.segment, 0, options);
+    }
+
+    pub fn close(end: *End) void {
+        end.port.close();
+        end.file.close();
+    }
+
+    pub fn writeNext(end: *End, tag: u32) !void {
+        const payload = end.payload[0..sizeOf(tag)];
+        fill(payload, tag);
+        try end.port.write(payload, .{ .tag = tag }, patience);
+    }
+
+    /// Reads the message of this number, or returns false at the end of the stream.
+    pub fn readNext(end: *End, tag: u32) !bool {
+        const message = (try end.port.read(&end.payload, patience)) orelse {
+            return if (end.port.ended()) false else error.Timeout;
+        };
+        try expectMessage(tag, message.tag, message.payload);
+        return true;
+    }
+
+    fn step(end: *End, role: Role, number: u32) !void {
+        if (number == 0) return end.port.init(&end.file.segment, 1, options);
+        const tag = number - 1;
+        if (tag < message_step_count) return switch (role) {
+            .write => end.writeNext(tag),
+            .read => if (!try end.readNext(tag)) error.Ended,
+            .write_unfinished => end.writeUnfinished(tag),
+        };
+        switch (tag - message_step_count) {
+            0 => if (role == .read) try end.peekNext(tag) else try end.writeTwo(tag),
+            1 => if (role == .read) end.port.close() else try end.port.end(),
+            2 => end.port.close(),
+            else => unreachable,
+        }
+    }
+
+    /// Two messages that become visible by one store.
+    fn writeTwo(end: *End, first_tag: u32) !void {
+        for ([_]u32{ first_tag, first_tag + 1 }) |tag| {
+            const size = sizeOf(tag);
+            fill(try end.port.claim(size, patience), tag);
+            end.port.finish(size, .{ .tag = tag });
+        }
+        end.port.publish();
+    }
+
+    fn peekNext(end: *End, tag: u32) !void {
+        const lent = (try end.port.peek(patience)) orelse return error.Ended;
+        try expectMessage(tag, lent.tag, lent.payload);
+        end.port.release();
+    }
+
+    /// The fault: visible before it is there.
+    fn writeUnfinished(end: *End, tag: u32) !void {
+        const size = @min(sizeOf(tag), 100);
+        const payload = try end.port.claim(size, patience);
+        end.port.finish(size, .{ .tag = tag });
+        end.port.publish();
+        fill(payload, tag);
+    }
+};
+
+fn expectMessage(tag: u32, found_tag: u32, payload: []const u8) !void {
+    if (found_tag != tag) return error.TagDiffers;
+    var expected: [size_max]u8 = undefined;
+    fill(expected[0..sizeOf(tag)], tag);
+    if (!std.mem.eql(u8, expected[0..sizeOf(tag)], payload)) return error.PayloadDiffers;
+}
+
+pub fn main(init: std.process.Init) !void {
+    if (!millrace.SegmentFile.supported) return error.Unsupported;
+    const arguments = try init.minimal.args.toSlice(init.arena.allocator());
+    const role = std.meta.stringToEnum(Role, arguments[1]) orelse return error.NoRole;
+    const stopped_step = try std.fmt.parseInt(u32, arguments[2], 10);
+    var end: End = undefined;
+    try end.file.open(arguments[3], 1, &end.storage, .{});
+    for (0..stepCount(role)) |number| {
+        if (number == stopped_step) stop();
+        try end.step(role, @intCast(number));
+        if (number == stopped_step) stop();
+    }
+}
+
+fn stop() void {
+    _ = linux.kill(linux.getpid(), .STOP);
+}
