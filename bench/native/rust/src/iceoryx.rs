@@ -34,7 +34,9 @@ where
         let window = scenario.window();
         let open = |out: &str, home: &str| -> Result<Self::End, String> {
             let told = |err: &dyn std::fmt::Debug| format!("iceoryx2 answers {err:?}");
-            let node = NodeBuilder::new().create::<Shared>().map_err(|err| told(&err))?;
+            let node = NodeBuilder::new()
+                .create::<Shared>()
+                .map_err(|err| told(&err))?;
             let service = |name: &str| {
                 node.service_builder(&name.try_into().map_err(|err| told(&err))?)
                     .publish_subscribe::<[u8; N]>()
@@ -51,9 +53,15 @@ where
                 .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
                 .create()
                 .map_err(|err| told(&err))?;
-            let subscriber =
-                service(home)?.subscriber_builder().create().map_err(|err| told(&err))?;
-            Ok(IceoryxEnd { publisher, subscriber, _node: node })
+            let subscriber = service(home)?
+                .subscriber_builder()
+                .create()
+                .map_err(|err| told(&err))?;
+            Ok(IceoryxEnd {
+                publisher,
+                subscriber,
+                _node: node,
+            })
         };
         let a = open(&names[0], &names[1])?;
         let b = open(&names[1], &names[0])?;

@@ -12,7 +12,13 @@ use peers::Peer;
 use protocol::{Answer, Body, Request, Scenario};
 use std::io::{BufRead, Write};
 
-const PEERS: [&str; 5] = ["millrace-c", "millrace-c-lend", "rtrb", "crossbeam-channel", "iceoryx2"];
+const PEERS: [&str; 5] = [
+    "millrace-c",
+    "millrace-c-lend",
+    "rtrb",
+    "crossbeam-channel",
+    "iceoryx2",
+];
 
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
@@ -33,7 +39,10 @@ fn main() -> std::io::Result<()> {
             eprintln!("Cannot read a request: {err}: {line}");
             std::process::exit(2);
         });
-        let answer = Answer { id: request.id, body: perform(&request) };
+        let answer = Answer {
+            id: request.id,
+            body: perform(&request),
+        };
         writeln!(out, "{}", serde_json::to_string(&answer)?)?;
         out.flush()?;
     }

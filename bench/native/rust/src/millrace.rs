@@ -88,7 +88,11 @@ unsafe extern "C" {
 }
 
 fn check(status: i32, what: &str) -> Result<(), String> {
-    if status == DONE { Ok(()) } else { Err(format!("libmillrace answers {status} to {what}")) }
+    if status == DONE {
+        Ok(())
+    } else {
+        Err(format!("libmillrace answers {status} to {what}"))
+    }
 }
 
 #[inline(always)]
@@ -177,10 +181,21 @@ fn open_pair(size: usize, scenario: &Scenario) -> Result<(Port, Port), String> {
             let made =
                 millrace_segment_create(segment.at(), at, memory_size, 2, list, 2, PATIENCE_MS);
             check(made, "create")?;
-            check(millrace_port_attach(port.at(), segment.at(), side), "attach")?;
-            let spin_us = if scenario.wait == Wait::Spin { SPIN_US } else { 0 };
+            check(
+                millrace_port_attach(port.at(), segment.at(), side),
+                "attach",
+            )?;
+            let spin_us = if scenario.wait == Wait::Spin {
+                SPIN_US
+            } else {
+                0
+            };
             check(millrace_port_set_spin(port.at(), spin_us), "set_spin")?;
-            Ok::<_, String>(Some(Port { port, segment, _memory: memory.clone() }))
+            Ok::<_, String>(Some(Port {
+                port,
+                segment,
+                _memory: memory.clone(),
+            }))
         });
         let mut take = |side: usize| -> Result<Port, String> {
             Ok(std::mem::replace(&mut ports[side], Ok(None))?.expect("taken once"))
@@ -202,8 +217,14 @@ impl<const N: usize> Peer<N> for Copying {
     fn open(scenario: &Scenario) -> Result<(Self::End, Self::End), String> {
         let (a, b) = open_pair(N, scenario)?;
         Ok((
-            CopyingEnd { port: a, storage: Box::new([0; N]) },
-            CopyingEnd { port: b, storage: Box::new([0; N]) },
+            CopyingEnd {
+                port: a,
+                storage: Box::new([0; N]),
+            },
+            CopyingEnd {
+                port: b,
+                storage: Box::new([0; N]),
+            },
         ))
     }
 }
@@ -225,7 +246,13 @@ impl<const N: usize> End for CopyingEnd<N> {
         let storage = self.storage.as_mut_ptr();
         // SAFETY: the storage has N bytes, and the payload lies in it.
         unsafe {
-            sure(millrace_port_read(self.port.port.at(), storage, N, PATIENCE_MS, &mut message));
+            sure(millrace_port_read(
+                self.port.port.at(),
+                storage,
+                N,
+                PATIENCE_MS,
+                &mut message,
+            ));
             see(std::slice::from_raw_parts(message.payload, message.size))
         }
     }
@@ -252,7 +279,12 @@ impl<const N: usize> End for LendingEnd<N> {
         let mut place = std::ptr::null_mut();
         // SAFETY: the place has N bytes, until it is published.
         unsafe {
-            sure(millrace_port_claim(self.port.port.at(), N as u32, PATIENCE_MS, &mut place));
+            sure(millrace_port_claim(
+                self.port.port.at(),
+                N as u32,
+                PATIENCE_MS,
+                &mut place,
+            ));
             make(std::slice::from_raw_parts_mut(place, N));
             sure(millrace_port_publish(self.port.port.at(), N as u32, 0, 0));
         }
@@ -263,7 +295,11 @@ impl<const N: usize> End for LendingEnd<N> {
         let mut message = Message::NONE;
         // SAFETY: the payload is ours until it is released.
         unsafe {
-            sure(millrace_port_peek(self.port.port.at(), PATIENCE_MS, &mut message));
+            sure(millrace_port_peek(
+                self.port.port.at(),
+                PATIENCE_MS,
+                &mut message,
+            ));
             let seen = see(std::slice::from_raw_parts(message.payload, message.size));
             sure(millrace_port_release(self.port.port.at()));
             seen

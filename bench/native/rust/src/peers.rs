@@ -40,7 +40,16 @@ impl<const N: usize> Peer<N> for Rtrb {
         spins_only(scenario)?;
         let (there, here) = rtrb::RingBuffer::new(scenario.window());
         let (back, home) = rtrb::RingBuffer::new(scenario.window());
-        Ok((RtrbEnd { writer: there, reader: home }, RtrbEnd { writer: back, reader: here }))
+        Ok((
+            RtrbEnd {
+                writer: there,
+                reader: home,
+            },
+            RtrbEnd {
+                writer: back,
+                reader: here,
+            },
+        ))
     }
 }
 
@@ -85,8 +94,16 @@ impl<const N: usize> Peer<N> for Crossbeam {
         let (there, here) = crossbeam_channel::bounded(scenario.window());
         let (back, home) = crossbeam_channel::bounded(scenario.window());
         Ok((
-            CrossbeamEnd { writer: there, reader: home, parks },
-            CrossbeamEnd { writer: back, reader: here, parks },
+            CrossbeamEnd {
+                writer: there,
+                reader: home,
+                parks,
+            },
+            CrossbeamEnd {
+                writer: back,
+                reader: here,
+                parks,
+            },
         ))
     }
 }

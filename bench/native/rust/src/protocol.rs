@@ -71,7 +71,11 @@ impl From<&Histogram<u64>> for Sparse {
             .map(|step| (histogram.median_equivalent(step.value_iterated_to()), step))
             .map(|(value, step)| (value, step.count_at_value()))
             .unzip();
-        Sparse { unit: "ns", values, counts }
+        Sparse {
+            unit: "ns",
+            values,
+            counts,
+        }
     }
 }
 

@@ -59,7 +59,10 @@ impl Usage {
 
     fn since(self) -> Usage {
         let after = Usage::current();
-        Usage { cpu_ns: after.cpu_ns - self.cpu_ns, sleeps: after.sleeps - self.sleeps }
+        Usage {
+            cpu_ns: after.cpu_ns - self.cpu_ns,
+            sleeps: after.sleeps - self.sleeps,
+        }
     }
 }
 
@@ -73,7 +76,12 @@ struct Listener {
 
 impl Listener {
     fn new(board: Arc<Board>) -> Listener {
-        Listener { board, seen: WARM_UP, before: Usage::default(), used: Usage::default() }
+        Listener {
+            board,
+            seen: WARM_UP,
+            before: Usage::default(),
+            used: Usage::default(),
+        }
     }
 
     /// Returns false when the other end is to stop.
@@ -311,5 +319,8 @@ fn burst<const N: usize, E: End + 'static>(
     board.tell(STOP);
     end.send(|_| {});
     let (used, _other) = thread.join().expect("the other end");
-    Measured { latency: Some((&latency).into()), ..measured(count, N, at - begin, own, used) }
+    Measured {
+        latency: Some((&latency).into()),
+        ..measured(count, N, at - begin, own, used)
+    }
 }

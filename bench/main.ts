@@ -1,0 +1,222 @@
+/**
+ * Measures Millrace and its rivals on the same work in the same run, and prints tables.
+ *
+ * The method, in short; `README.md` has the whole of it. Every run has new threads, and warms up
+ * before it measures. The repetitions of all peers of a scenario take turns, and the table shows
+ * the median with the smallest and the largest. A ratio is one of two medians of the same run, to
+ * the floor (what the machine needs without any library) or to a named rival; figures of different
+ * machines are never compared. Whether a wait has spun or slept is told by counting the sleeps.
+ *
+ * @module
+ */
+import { fits, readArguments, USAGE, UsageError } from "./runner/arguments.ts";
+import type { Arguments } from "./runner/arguments.ts";
+import { comparison, refusal } from "./runner/compare.ts";
+import { openWorkshop } from "./runner/drivers.ts";
+import { type Goal, goalsTable, judge, loadGoals } from "./runner/goals.ts";
+import { MachineWatch } from "./runner/machine.ts";
+import { machineWarnings } from "./runner/machine_warnings.ts";
+import { countRuns, measure } from "./runner/measure.ts";
+import { Progress } from "./runner/progress.ts";
+import { writeReport } from "./runner/report.ts";
+import { type Results, RESULTS_VERSION, type Row, type ScenarioInfo } from "./runner/results.ts";
+import { withRatios } from "./runner/results.ts";
+import { readResults, writeResults } from "./runner/results_file.ts";
+import { EFFORTS, loadTasks, type PlaceName, type Task } from "./runner/scenarios.ts";
+import { runSummary, scenarioTable } from "./runner/table.ts";
+
+const REPORT = new URL("report.html", import.meta.url);
+const INTERRUPTED = 130;
+const PLACES: readonly PlaceName[] = ["deno", "node", "chromium", "native"];
+
+if (import.meta.main) Deno.exit(await bench(Deno.args));
+
+/** Runs the benchmarks and returns the exit code. */
+export async function bench(args: readonly string[]): Promise<number> {
+  try {
+    const wanted = readArguments(args);
+    if (wanted.help) {
+      console.log(USAGE);
+      return 0;
+    }
+    return await run(wanted);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    console.error(`bench: ${error.message}\n\n${USAGE}`);
+    return 2;
+  }
+}
+
+async function run(wanted: Arguments): Promise<number> {
+  const goals = await loadGoals();
+  const before = wanted.compare === undefined ? undefined : await readFile(wanted.compare);
+  if (wanted.from !== undefined) {
+    const results = await readFile(wanted.from);
+    printAll(results);
+    return await finish(results, wanted, goals, before);
+  }
+  const tasks = selectTasks(await loadTasks(EFFORTS[wanted.effort]), wanted, goals);
+  if (wanted.list) {
+    for (const { id, title, places } of tasks) console.log(`${id}  ${title} (${places.join()})`);
+    return 0;
+  }
+  if (tasks.length === 0) throw new UsageError("No scenario fits");
+  return await finish(await measureAll(tasks, wanted, goals), wanted, goals, before);
+}
+
+/** The scenarios that were asked for. */
+function selectTasks(tasks: readonly Task[], wanted: Arguments, goals: readonly Goal[]): Task[] {
+  return tasks.filter(({ id, places }) =>
+    (wanted.only.length === 0 || wanted.only.some((glob) => fits(id, glob))) &&
+    (wanted.places.length === 0 || places.some((place) => wanted.places.includes(place))) &&
+    (!wanted.goals || goals.some(({ scenario }) => scenario === id))
+  );
+}
+
+/** Measures, and prints each scenario as it is done. */
+async function measureAll(
+  tasks: readonly Task[],
+  wanted: Arguments,
+  goals: readonly Goal[],
+): Promise<Results> {
+  const start = performance.now();
+  const started = new Date().toISOString();
+  const needed = new Set(tasks.flatMap((task) => task.places));
+  const places = new Set(
+    PLACES.filter((place) =>
+      needed.has(place) && (wanted.places.length === 0 || wanted.places.includes(place))
+    ),
+  );
+  const interrupt = listenForInterrupt();
+  const workshop = await openWorkshop(places, wanted.sabMessagePort, (step) => console.error(step));
+  const watch = await MachineWatch.start();
+  const warnings = machineWarnings(await watch.describe());
+  for (const warning of warnings) console.error(`WARNING: ${warning}`);
+  const progress = new Progress(countRuns(tasks, places));
+  const rows: Row[] = [];
+  const drivers = new Map<string, { name: string; place: string; version: string }>();
+  for (const { name, missing } of workshop.kinds) {
+    if (missing !== undefined) console.log(`SKIPPED: the driver ${name}: ${missing}`);
+  }
+  try {
+    await measure(tasks, places, {
+      kinds: workshop.kinds,
+      wants: (peer, task) => wantsPeer(peer, task, wanted, goals),
+      stopped: () => interrupt.happened,
+      onSession: () => {},
+      onRun: (what) => progress.step(what),
+      onDriver: (driver) => drivers.set(driver.name, driver),
+      onRows(task, place, found) {
+        const complete = withRatios(tasks, found);
+        rows.push(...complete);
+        progress.clear();
+        console.log(`${scenarioTable(infoOf(task), place, complete)}\n`);
+      },
+    });
+  } finally {
+    interrupt.close();
+    await workshop.close();
+  }
+  return {
+    version: RESULTS_VERSION,
+    started,
+    effort: wanted.effort,
+    machine: await watch.describe(),
+    drivers: [...drivers.values()],
+    complete: !interrupt.happened,
+    seconds: Math.round((performance.now() - start) / 1000),
+    scenarios: tasks.map(infoOf),
+    rows,
+  };
+}
+
+function wantsPeer(peer: string, task: Task, wanted: Arguments, goals: readonly Goal[]): boolean {
+  if (peer === task.floor || peer === task.rival) return true;
+  if (wanted.peers.length > 0) return wanted.peers.includes(peer);
+  if (!wanted.goals) return true;
+  return goals.some((goal) =>
+    goal.scenario === task.id && [...goal.peer, ...goal.versus ?? []].includes(peer)
+  );
+}
+
+function infoOf({ id, title, figure, scenario, floor, rival }: Task): ScenarioInfo {
+  return {
+    id,
+    title,
+    figure,
+    size: scenario.size,
+    ...floor === undefined ? {} : { floor },
+    ...rival === undefined ? {} : { rival },
+  };
+}
+
+/** Everything behind the measuring: files, goals, comparison, and the exit code. */
+async function finish(
+  results: Results,
+  wanted: Arguments,
+  goals: readonly Goal[],
+  before: Results | undefined,
+): Promise<number> {
+  console.log(runSummary(results, machineWarnings(results.machine)));
+  if (wanted.json !== undefined) {
+    await writeResults(wanted.json, results);
+    console.log(`Results: ${wanted.json}`);
+  }
+  const whole = wanted.only.length + wanted.peers.length + wanted.places.length === 0 &&
+    wanted.effort !== "smoke" && !wanted.goals && wanted.from === undefined;
+  const report = wanted.report ?? (whole && results.complete ? REPORT : undefined);
+  if (report !== undefined) {
+    await writeReport(results, report);
+    console.log(`Report: ${report instanceof URL ? "bench/report.html" : report}`);
+  }
+  let code = results.complete ? 0 : INTERRUPTED;
+  if (results.rows.some(({ failed }) => failed !== undefined)) code ||= 1;
+  if (before !== undefined) {
+    const why = refusal(before, results);
+    if (why !== undefined) {
+      console.error(`Cannot compare to ${wanted.compare}: ${why}`);
+      return 2;
+    }
+    console.log(`\n${comparison(before, results)}`);
+  }
+  if (wanted.goals) {
+    const verdicts = judge(goals, results);
+    console.log(`\n${goalsTable(verdicts)}`);
+    if (verdicts.some(({ holds }) => !holds)) code ||= 1;
+  }
+  return code;
+}
+
+function printAll(results: Results): void {
+  for (const info of results.scenarios) {
+    for (const place of PLACES) {
+      const rows = results.rows.filter((row) => row.scenario === info.id && row.place === place);
+      if (rows.length > 0) console.log(`${scenarioTable(info, place, rows)}\n`);
+    }
+  }
+}
+
+async function readFile(path: string): Promise<Results> {
+  try {
+    return await readResults(path);
+  } catch (error) {
+    throw new UsageError(`Cannot read ${path}: ${(error as Error).message}`);
+  }
+}
+
+/** The first Ctrl-C ends the run and shows what there is; the second one ends at once. */
+function listenForInterrupt(): { readonly happened: boolean; close(): void } {
+  let happened = false;
+  const onSignal = () => {
+    if (happened) Deno.exit(INTERRUPTED);
+    happened = true;
+    console.error("\nEnding, with what was measured so far ...");
+  };
+  Deno.addSignalListener("SIGINT", onSignal);
+  return {
+    get happened() {
+      return happened;
+    },
+    close: () => Deno.removeSignalListener("SIGINT", onSignal),
+  };
+}

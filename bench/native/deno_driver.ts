@@ -1,0 +1,132 @@
+/**
+ * The driver of echoes between a process in Deno, which measures, and one in Zig or in C, which
+ * answers, over a segment in a file. The programs that answer are built by
+ * `zig build bench-native lib` and named by the environment: `MILLRACE_BENCH_ZIG` is the native
+ * driver, `MILLRACE_BENCH_C` the example `impl-zig/examples/echo.c`.
+ *
+ * @module
+ */
+import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
+import { type Port, portGeometry } from "../../impl-ts/src/mod.ts";
+import type { Answer, Hello, Request, Result, Scenario } from "../contract.ts";
+import { readLines } from "../runner/lines.ts";
+
+/** That of the example in C. */
+const CAPACITY = 65_536;
+const WAIT = { timeout: 10_000 };
+/** For as long as a run lasts: who is to spin never sleeps. */
+const SPIN_US = 60_000_000;
+/** A trip is timed with others until they take this long: a clock costs some 50 ns. */
+const LAP_NS = 5_000;
+const PEERS = ["millrace-deno-zig", "millrace-deno-c"];
+
+let made = 0;
+
+/** How the answering process is started. */
+function commandOf(peer: string, path: string, spin: number): string[] | string {
+  const name = peer === "millrace-deno-zig" ? "MILLRACE_BENCH_ZIG" : "MILLRACE_BENCH_C";
+  const program = Deno.env.get(name);
+  if (program === undefined) return `${name} names no program`;
+  if (name === "MILLRACE_BENCH_C") return [program, "server", path, `${spin}`];
+  return [program, "serve", path, "0", `${CAPACITY}`, `${spin}`];
+}
+
+async function perform({ peer, scenario }: Request): Promise<{ result: Result } | string> {
+  if (scenario.ends !== "processes") return "the ends of this driver are processes";
+  if (scenario.name !== "echo") return "this driver does not play that scenario";
+  if (scenario.format !== "bytes") return "to the other process all messages are bytes";
+  if (scenario.size > 4096) return "the other process reads at most 4096 bytes";
+  if (scenario.pin === "one-core" && scenario.wait === "spin") {
+    return "two that spin on one core wait for the scheduler";
+  }
+  const path = `/dev/shm/millrace-bench-${Deno.pid}-${++made}`;
+  const spin = scenario.wait === "spin" ? SPIN_US : 0;
+  const command = commandOf(peer, path, spin);
+  if (typeof command === "string") return command;
+  const [program, ...args] = command as [string, ...string[]];
+  const child = new Deno.Command(program, { args, stdin: "null", stdout: "null" }).spawn();
+  try {
+    const geometry = portGeometry({ capacity: CAPACITY });
+    using file = SegmentFile.create(path, geometry, { endpoint: 1, spin });
+    using port = file.port<Uint8Array>();
+    const result = measure(port, scenario);
+    port.end();
+    const last = port.read(WAIT);
+    if (last !== undefined) throw new Error("Cannot end: there is one more answer");
+    const { success } = await child.status;
+    if (!success) throw new Error("The other process failed");
+    return { result };
+  } finally {
+    Deno.removeSync(path);
+    try {
+      child.kill("SIGKILL");
+    } catch { // It has ended.
+    }
+  }
+}
+
+function measure(port: Port<Uint8Array>, scenario: Scenario): Result {
+  const payload = new Uint8Array(scenario.size);
+  let number = 0;
+  const once = () => {
+    payload[0] = payload[payload.length - 1] = ++number;
+    port.write(payload, WAIT);
+    const answer = port.read(WAIT);
+    if (answer?.length !== payload.length || answer.at(-1) !== payload[0]) {
+      throw new Error("The answer is that to another question");
+    }
+  };
+  const warm = performance.now();
+  do once(); while (performance.now() - warm < scenario.warmup_ms);
+  const turn = (performance.now() - warm) * 1e6 / number;
+  const turns = Math.max(1, Math.min(256, Math.floor(LAP_NS / turn)));
+  const laps = new Map<number, number>();
+  const first = number;
+  const before = port.stats.parks;
+  const begin = performance.now();
+  let at = begin;
+  while (at - begin < scenario.duration_ms) {
+    for (let index = 0; index < turns; index++) once();
+    const then = performance.now();
+    const ns = Number(((then - at) * 1e6 / turns).toPrecision(3));
+    laps.set(ns, (laps.get(ns) ?? 0) + turns);
+    at = then;
+  }
+  const count = number - first;
+  const sorted = [...laps].sort(([a], [b]) => a - b);
+  return {
+    count,
+    elapsed_ns: Math.round((at - begin) * 1e6),
+    latency: {
+      unit: "ns",
+      values: sorted.map(([value]) => value),
+      counts: sorted.map(([, times]) => times),
+    },
+    sleeps: port.stats.parks - before,
+    bytes: count * scenario.size,
+    notes: ["sleeps are those of the end in Deno"],
+  };
+}
+
+async function answer(request: Request): Promise<Answer> {
+  const { id, peer } = request;
+  if (!PEERS.includes(peer)) return { id, error: "this driver has no such peer" };
+  try {
+    const outcome = await perform(request);
+    return typeof outcome === "string" ? { id, decline: outcome } : { id, ...outcome };
+  } catch (error) {
+    return { id, error: String(error) };
+  }
+}
+
+function say(line: unknown): void {
+  const bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
+  for (let rest = bytes; rest.length > 0;) rest = rest.subarray(Deno.stdout.writeSync(rest));
+}
+
+const { deno: version } = Deno.version;
+say({ driver: { name: "deno-process", version, place: "native", peers: PEERS } } satisfies Hello);
+for await (const line of readLines(Deno.stdin.readable)) {
+  if (line !== "") say(await answer(JSON.parse(line) as Request));
+}
+Deno.exit(0);

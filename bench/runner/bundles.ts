@@ -1,0 +1,142 @@
+/**
+ * Bundles the drivers for the places that cannot run TypeScript from many files, with esbuild.
+ *
+ * @module
+ */
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import * as esbuild from "esbuild";
+
+const SCRIPT = fileURLToPath(new URL("../script/", import.meta.url));
+/** Above all of the repository, and below nothing of the packages' cache. */
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PACKAGES = /[/\\]npm[/\\]/;
+/** The folder of a package in Deno's cache: of the registry, the name and the version. */
+const PACKAGE = /^.*\/npm\/[^/]+\/(@[^/]+\/)?[^/]+\/[^/]+(?=\/)/;
+/** Packages that start files of their own, and so cannot be bundled. */
+const FOR_NODE = ["synckit", "thread-stream"];
+
+/** What Node runs: the driver, its worker, and the workers that libraries start themselves. */
+const NODE_ENTRIES = {
+  node_driver: "node_driver.ts",
+  node_worker: "node_worker.ts",
+  synckit_worker: "synckit_worker.ts",
+  thread_stream_worker: "thread_stream_worker.ts",
+};
+
+/** What a page of Chromium loads. */
+const PAGE_ENTRIES = {
+  page_driver: "page_driver.ts",
+  page_worker: "page_worker.ts",
+  coincident_worker: "coincident_worker.ts",
+};
+
+/** Writes the bundles for Node into a folder. */
+export async function writeNodeBundles(folder: string): Promise<void> {
+  await bundle(folder, NODE_ENTRIES, {
+    platform: "node",
+    target: "node20",
+    external: FOR_NODE,
+    // Packages in the older form ask for Node's modules in the older way.
+    banner: {
+      js: 'import { createRequire as makeRequire } from "node:module";' +
+        "const require = makeRequire(import.meta.url);",
+    },
+  });
+  for (const name of FOR_NODE) await copyPackage(name, import.meta.url, folder);
+}
+
+/** Copies a package and what it depends on to where Node looks for them. */
+async function copyPackage(name: string, from: string, folder: string): Promise<void> {
+  const path = createRequire(from).resolve(name);
+  const root = PACKAGE.exec(path)?.[0];
+  if (root === undefined) throw new Error(`Cannot find the package ${name}: it is at ${path}`);
+  const { dependencies = {} } = JSON.parse(await Deno.readTextFile(`${root}/package.json`));
+  await copyFolder(root, `${folder}/node_modules/${name}`);
+  for (const each of Object.keys(dependencies)) await copyPackage(each, path, folder);
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    if (isDirectory) await copyFolder(`${from}/${name}`, `${to}/${name}`);
+    else await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
+  }
+}
+
+/** Writes the bundles for pages into a folder. */
+export async function writePageBundles(folder: string): Promise<void> {
+  const plugins = [{ name: "absent", setup: leaveOut }, ...OPTIONS.plugins];
+  await bundle(folder, PAGE_ENTRIES, { platform: "browser", target: "es2023", plugins });
+}
+
+/** Ends the process of the bundler; without this, ours does not end either. */
+export function stopBundler(): Promise<void> {
+  return esbuild.stop();
+}
+
+const OPTIONS = {
+  bundle: true,
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "silent",
+  plugins: [{ name: "packages", setup: resolvePackages }],
+} satisfies esbuild.BuildOptions;
+
+async function bundle(
+  folder: string,
+  entries: Record<string, string>,
+  options: esbuild.BuildOptions,
+): Promise<void> {
+  await esbuild.build({
+    ...OPTIONS,
+    ...options,
+    absWorkingDir: SCRIPT,
+    entryPoints: entries,
+    outdir: folder,
+    outExtension: { ".js": ".mjs" },
+    format: "esm",
+    splitting: true,
+    chunkNames: "shared_[hash]",
+  });
+}
+
+/** Bundles one text, for a page that has everything in itself. */
+export async function bundlePage(entry: string): Promise<string> {
+  const { outputFiles } = await esbuild.build({
+    ...OPTIONS,
+    absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
+    entryPoints: [entry],
+    write: false,
+    format: "iife",
+    minify: true,
+    platform: "browser",
+    target: "es2023",
+  });
+  return outputFiles[0]!.text;
+}
+
+/** Finds packages where Deno has put them: there is no folder `node_modules` to look into. */
+function resolvePackages(build: esbuild.PluginBuild): void {
+  build.onResolve({ filter: /^[^./]/ }, ({ path, importer, kind }) => {
+    if (kind === "entry-point" || path.startsWith("node:")) return undefined;
+    if (FOR_NODE.includes(path)) return { path, external: true };
+    if (importer.startsWith(ROOT) && !PACKAGES.test(importer)) {
+      return { path: fileURLToPath(packageUrl(path)) };
+    }
+    const found = createRequire(importer).resolve(path);
+    return found === path || found.startsWith("node:") ? undefined : { path: found };
+  });
+}
+
+/** Leaves out what works in Node alone: its peers decline in a page, and call nothing of it. */
+function leaveOut(build: esbuild.PluginBuild): void {
+  build.onResolve({ filter: /^(node:.*|synckit|thread-stream)$/ }, ({ path }) => {
+    return { path, namespace: "absent" };
+  });
+  build.onLoad({ filter: /./, namespace: "absent" }, () => ({ contents: "module.exports = {};" }));
+}
+
+function packageUrl(specifier: string): string {
+  return import.meta.resolve(specifier);
+}

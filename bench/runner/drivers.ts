@@ -1,0 +1,185 @@
+/**
+ * Which drivers there are, how they are built, and how they are started.
+ *
+ * @module
+ */
+import { fileURLToPath } from "node:url";
+import { findProgram } from "../../tools/programs.ts";
+import { run } from "../../tools/run.ts";
+import { buildWasm } from "../../tools/wasm_worker.ts";
+import { sabMessagePortUrl } from "../script/deno_place.ts";
+import { stopBundler, writeNodeBundles, writePageBundles } from "./bundles.ts";
+import { Driver, type DriverCommand } from "./driver.ts";
+import type { PlaceName } from "./scenarios.ts";
+
+/** The drivers of a place, or why one of them is not there. */
+export interface DriverKind {
+  readonly place: PlaceName;
+  readonly name: string;
+  /** Why it cannot be started here. */
+  readonly missing?: string;
+  command(heap: boolean): DriverCommand;
+}
+
+/** What was built, to be removed in the end. */
+export interface Workshop {
+  readonly kinds: readonly DriverKind[];
+  close(): Promise<void>;
+}
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const WASM = `${ROOT}zig-out/bin`;
+const BUILD_MS = 20 * 60_000;
+/** A nursery in which so little is collected that the heap grows by what is allocated. */
+const HEAP_FLAGS = ["--expose-gc", "--min-semi-space-size=64", "--max-semi-space-size=64"];
+
+/** Builds the drivers of these places. */
+export async function openWorkshop(
+  places: ReadonlySet<PlaceName>,
+  sabMessagePort: string | undefined,
+  show: (step: string) => void,
+): Promise<Workshop> {
+  const folder = await Deno.makeTempDir({ prefix: "millrace-bench-" });
+  const kinds: DriverKind[] = [];
+  try {
+    const env = sabEnvironment(sabMessagePort);
+    if (["deno", "node", "chromium"].some((place) => places.has(place as PlaceName))) {
+      show("Building the WebAssembly ...");
+      await buildWasm("demo", "demo_worker");
+      await buildWasm("wasm", "millrace");
+    }
+    if (places.has("deno")) kinds.push(denoKind(env));
+    if (places.has("node")) kinds.push(await nodeKind(`${folder}/node`, env));
+    if (places.has("chromium")) kinds.push(await chromiumKind(`${folder}/page`, env));
+    await stopBundler();
+    if (places.has("native")) {
+      show("Building the native drivers ...");
+      kinds.push(await zigKind(), await denoZigKind(), await rustKind());
+    }
+  } catch (error) {
+    await stopBundler();
+    await Deno.remove(folder, { recursive: true });
+    throw error;
+  }
+  return { kinds, close: () => Deno.remove(folder, { recursive: true }) };
+}
+
+/** Starts nothing yet: the driver starts with the first question. */
+export function makeDriver(kind: DriverKind, pinned: boolean, heap: boolean): Driver {
+  const { command, ...rest } = kind.command(heap);
+  // All threads of the driver, from their start, on the first processor.
+  return new Driver({ ...rest, command: pinned ? ["taskset", "-c", "0", ...command] : command });
+}
+
+function sabEnvironment(folder: string | undefined): Record<string, string> {
+  if (folder === undefined) return {};
+  const url = sabMessagePortUrl(folder);
+  return { MILLRACE_SAB_MESSAGE_PORT: folder, MILLRACE_SAB_MESSAGE_PORT_ENTRY: url };
+}
+
+function denoKind(env: Record<string, string>): DriverKind {
+  const script = fileURLToPath(new URL("../script/deno_driver.ts", import.meta.url));
+  const command = (heap: boolean) => ({
+    name: "deno",
+    env,
+    command: [
+      Deno.execPath(),
+      "run",
+      "-A",
+      "--no-check",
+      ...heap ? [`--v8-flags=${HEAP_FLAGS.join()}`] : [],
+      script,
+    ],
+  });
+  return { place: "deno", name: "deno", command };
+}
+
+async function nodeKind(folder: string, env: Record<string, string>): Promise<DriverKind> {
+  const pinned = `${ROOT}.tools/bin/node`;
+  const found = await Deno.stat(pinned).then(() => pinned, () => findProgram(["node"]));
+  const start = { place: "node", name: "node" } as const;
+  if (found === undefined) return { ...start, missing: "there is no node", command: never };
+  await Deno.mkdir(folder);
+  await writeNodeBundles(folder);
+  const command = (heap: boolean) => ({
+    name: "node",
+    env: { ...env, MILLRACE_BENCH_WASM: WASM },
+    command: [found, ...heap ? HEAP_FLAGS : [], `${folder}/node_driver.mjs`],
+  });
+  return { ...start, command };
+}
+
+async function chromiumKind(folder: string, env: Record<string, string>): Promise<DriverKind> {
+  const program = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
+  const start = { place: "chromium", name: "chromium" } as const;
+  if (program === undefined) return { ...start, missing: "there is no Chromium", command: never };
+  await Deno.mkdir(folder);
+  await writePageBundles(folder);
+  const entry = env.MILLRACE_SAB_MESSAGE_PORT_ENTRY?.slice(
+    `file://${env.MILLRACE_SAB_MESSAGE_PORT}/`.length,
+  );
+  const script = fileURLToPath(new URL("../script/chromium_driver.ts", import.meta.url));
+  const command = () => ({
+    name: "chromium",
+    env: {
+      ...env,
+      ...entry === undefined ? {} : { MILLRACE_SAB_MESSAGE_PORT_ENTRY: entry },
+      MILLRACE_BENCH_WASM: WASM,
+      MILLRACE_BENCH_BUNDLES: folder,
+      MILLRACE_CHROMIUM: program,
+    },
+    command: [Deno.execPath(), "run", "-A", "--no-check", script],
+  });
+  return { ...start, command };
+}
+
+async function zigKind(): Promise<DriverKind> {
+  await build(["zig", "build", "bench-native"]);
+  const command = () => ({ name: "zig-native", command: [`${WASM}/millrace-bench-native`] });
+  return { place: "native", name: "zig-native", command };
+}
+
+/** A process of Deno, and one in Zig or C, on one file. */
+async function denoZigKind(): Promise<DriverKind> {
+  await build(["zig", "build", "lib"]);
+  const echo = `${WASM}/millrace-bench-echo-c`;
+  const source = `${ROOT}impl-zig/examples/echo.c`;
+  const library = [`-I${ROOT}zig-out/include`, `${ROOT}zig-out/lib/libmillrace.a`, "-lpthread"];
+  await build(["zig", "cc", "-O2", source, ...library, "-o", echo]);
+  const script = fileURLToPath(new URL("../native/deno_driver.ts", import.meta.url));
+  const command = () => ({
+    name: "deno-native",
+    env: { MILLRACE_BENCH_ZIG: `${WASM}/millrace-bench-native`, MILLRACE_BENCH_C: echo },
+    command: [Deno.execPath(), "run", "-A", "--no-check", script],
+  });
+  return { place: "native", name: "deno-native", command };
+}
+
+async function rustKind(): Promise<DriverKind> {
+  const start = { place: "native", name: "rust-native" } as const;
+  const missing = (why: string) => ({ ...start, missing: why, command: never });
+  if (await findProgram(["cargo"]) === undefined) return missing("there is no cargo");
+  const target = `${ROOT}zig-out/rust`;
+  try {
+    await build(["zig", "build", "lib"]);
+    const manifest = `${ROOT}bench/native/rust/Cargo.toml`;
+    const flags = ["--quiet", "--release", "--locked", "--target-dir", target];
+    await build(["cargo", "build", ...flags, "--manifest-path", manifest]);
+  } catch (error) {
+    return missing((error as Error).message.split("\n")[0] as string);
+  }
+  const command = () => ({
+    name: "rust-native",
+    command: [`${target}/release/millrace-bench-rust`],
+  });
+  return { ...start, command };
+}
+
+async function build(command: string[]): Promise<void> {
+  const { code, output } = await run(command, { cwd: ROOT, timeoutMs: BUILD_MS, echo: false });
+  if (code !== 0) throw new Error(`${command.slice(0, 3).join(" ")} failed:\n${output}`);
+}
+
+function never(): never {
+  throw new Error("Cannot start a driver that is missing");
+}

@@ -1,0 +1,122 @@
+/**
+ * The goals, and whether a run has reached them. They are data: `../goals.json`.
+ *
+ * @module
+ */
+import { Ajv2020 } from "ajv/2020";
+import type { Results, Row } from "./results.ts";
+import { slower } from "./results.ts";
+import type { PlaceName } from "./scenarios.ts";
+import { columns, digits, formatFigure } from "./table.ts";
+
+/** One goal. It holds if it holds in every place. */
+export interface Goal {
+  readonly group: string;
+  readonly text: string;
+  readonly scenario: string;
+  readonly places: readonly PlaceName[];
+  /** The peer of whom it speaks; of several, the best. */
+  readonly peer: readonly string[];
+  readonly driver?: string;
+  /** To whom it is compared; without one, the figure itself counts. */
+  readonly versus?: readonly string[];
+  readonly versus_driver?: string;
+  /** `slower`: how many times slower it is; `faster`: how many times faster; or its figure. */
+  readonly measure: "slower" | "faster" | "figure";
+  readonly at_most?: number;
+  readonly at_least?: number;
+}
+
+/** One goal in one place. */
+export interface Verdict {
+  readonly goal: Goal;
+  readonly place: PlaceName;
+  /** What was measured; `undefined` if it was not. */
+  readonly value: number | undefined;
+  readonly holds: boolean;
+  /** The figures behind it, or why there are none. */
+  readonly because: string;
+}
+
+const GOALS = new URL("../goals.json", import.meta.url);
+const SCHEMA = new URL("../schemas/goals.schema.json", import.meta.url);
+
+/** Loads the goals. */
+export async function loadGoals(): Promise<Goal[]> {
+  const validate = new Ajv2020({ strict: true, strictRequired: false })
+    .compile(JSON.parse(await Deno.readTextFile(SCHEMA)));
+  const file = JSON.parse(await Deno.readTextFile(GOALS));
+  if (!validate(file)) {
+    const [error] = validate.errors ?? [];
+    throw new Error(`Cannot load goals.json: ${error?.instancePath} ${error?.message}`);
+  }
+  return (file as unknown as { goals: Goal[] }).goals;
+}
+
+/** Judges all goals by a run; what was not measured does not hold. */
+export function judge(goals: readonly Goal[], results: Results): Verdict[] {
+  return goals.flatMap((goal) => goal.places.map((place) => judgeOne(goal, place, results)));
+}
+
+function judgeOne(goal: Goal, place: PlaceName, results: Results): Verdict {
+  const fail = (because: string): Verdict => {
+    return { goal, place, value: undefined, holds: false, because };
+  };
+  const info = results.scenarios.find(({ id }) => id === goal.scenario);
+  if (info === undefined) return fail("not measured");
+  const { figure } = info;
+  const own = bestOf(goal.peer, goal.driver, goal.scenario, place, results);
+  if (typeof own === "string") return fail(own);
+  const shown = (row: Row) => `${row.peer} ${formatFigure(figure, row.median!)}`;
+  if (goal.versus === undefined) return decide(goal, place, own.median!, shown(own));
+  const other = bestOf(goal.versus, goal.versus_driver, goal.scenario, place, results);
+  if (typeof other === "string") return fail(other);
+  const ratio = slower(figure, own.median!, other.median!);
+  const value = goal.measure === "slower" ? ratio : 1 / ratio;
+  return decide(goal, place, value, `${shown(own)}, ${shown(other)}`);
+}
+
+function decide(goal: Goal, place: PlaceName, value: number, because: string): Verdict {
+  const { at_most = Infinity, at_least = -Infinity } = goal;
+  return { goal, place, value, holds: value <= at_most && value >= at_least, because };
+}
+
+/** The best of some peers, or why there is none. */
+function bestOf(
+  peers: readonly string[],
+  driver: string | undefined,
+  scenario: string,
+  place: PlaceName,
+  results: Results,
+): Row | string {
+  const rows = results.rows.filter((row) =>
+    row.scenario === scenario && row.place === place && peers.includes(row.peer) &&
+    (driver === undefined || row.driver === driver)
+  );
+  const measured = rows.filter(({ median }) => median !== undefined && Number.isFinite(median));
+  const figure = results.scenarios.find(({ id }) => id === scenario)!.figure;
+  measured.sort((a, b) => slower(figure, a.median!, b.median!) - 1);
+  if (measured[0] !== undefined) return measured[0];
+  const why = rows[0]?.failed ?? rows[0]?.declined ?? "not measured";
+  return `${peers.join(", ")}: ${why.split("\n")[0]}`;
+}
+
+/** The goals with the figure beside each. */
+export function goalsTable(verdicts: readonly Verdict[]): string {
+  const lines: string[] = [];
+  for (const group of new Set(verdicts.map(({ goal }) => goal.group))) {
+    const rows = verdicts.filter(({ goal }) => goal.group === group).map((verdict) => {
+      const { goal, place, value, holds, because } = verdict;
+      const limit = goal.at_most !== undefined ? `<= ${goal.at_most}` : `>= ${goal.at_least}`;
+      const word = holds ? "holds" : value === undefined ? "unknown" : "MISSED";
+      const text = value === undefined ? "-" : digits(value);
+      return [`  ${goal.text}`, place, limit, text, word, because];
+    });
+    lines.push(`${group}`, columns(rows), "");
+  }
+  const held = verdicts.filter(({ holds }) => holds).length;
+  const unknown = verdicts.filter(({ value }) => value === undefined).length;
+  const missed = verdicts.length - held - unknown;
+  lines.push(`${held} of ${verdicts.length} hold, ${missed} missed, ${unknown} not measured`);
+  return lines.join("\n");
+}

@@ -1,0 +1,144 @@
+/**
+ * Has the drivers play the tasks: one session for each place and way to start it, and in a session
+ * the repetitions of all peers of a scenario in turn, A B C A B C, so that what slows the machine
+ * down for a while slows all of them.
+ *
+ * @module
+ */
+import type { Result } from "../contract.ts";
+import type { Driver } from "./driver.ts";
+import { type DriverKind, makeDriver } from "./drivers.ts";
+import { type Row, rowOf } from "./results.ts";
+import type { PlaceName, Task } from "./scenarios.ts";
+
+/** What may be left out, and who is told how far it is. */
+export interface MeasureOptions {
+  readonly kinds: readonly DriverKind[];
+  /** Whether a peer is wanted in a scenario. */
+  wants(peer: string, task: Task): boolean;
+  /** Whether somebody has asked to stop. */
+  stopped(): boolean;
+  /** Called when a session begins, with all that it may play. */
+  onSession(label: string, runs: number): void;
+  /** Called for each run that was played, or will not be. */
+  onRun(what: string): void;
+  /** Called with the rows of each scenario that is done. */
+  onRows(task: Task, place: PlaceName, rows: readonly Row[]): void;
+  /** Called with what each driver says of itself. */
+  onDriver(driver: { name: string; place: string; version: string }): void;
+}
+
+interface Session {
+  readonly place: PlaceName;
+  readonly pinned: boolean;
+  readonly heap: boolean;
+  readonly tasks: Task[];
+}
+
+/** One peer of one scenario at work. */
+interface Contest {
+  readonly peer: string;
+  readonly driver: string;
+  readonly results: Result[];
+  declined?: string;
+  failed?: string;
+}
+
+/** The tasks by place and by how the driver is started. */
+function sessionsOf(tasks: readonly Task[], places: ReadonlySet<PlaceName>): Session[] {
+  const sessions: Session[] = [];
+  for (const place of ["deno", "node", "chromium", "native"] as const) {
+    if (!places.has(place)) continue;
+    for (const task of tasks) {
+      if (!task.places.includes(place)) continue;
+      const pinned = task.scenario.pin === "one-core";
+      const heap = task.scenario.name === "memory";
+      const found = sessions.find((each) =>
+        each.place === place && each.pinned === pinned && each.heap === heap
+      );
+      if (found === undefined) sessions.push({ place, pinned, heap, tasks: [task] });
+      else found.tasks.push(task);
+    }
+  }
+  return sessions;
+}
+
+/** How many runs the tasks have in all, as far as that is known before the drivers are asked. */
+export function countRuns(tasks: readonly Task[], places: ReadonlySet<PlaceName>): number {
+  return tasks.reduce(
+    (sum, task) => sum + task.places.filter((place) => places.has(place)).length * task.repetitions,
+    0,
+  );
+}
+
+/** Plays all tasks. */
+export async function measure(
+  tasks: readonly Task[],
+  places: ReadonlySet<PlaceName>,
+  options: MeasureOptions,
+): Promise<void> {
+  for (const session of sessionsOf(tasks, places)) {
+    if (options.stopped()) return;
+    await playSession(session, options);
+  }
+}
+
+async function playSession(session: Session, options: MeasureOptions): Promise<void> {
+  const { place, pinned, heap, tasks } = session;
+  const kinds = options.kinds.filter((kind) => kind.place === place && kind.missing === undefined);
+  const drivers = new Map<string, Driver>();
+  const peers: { driver: string; peer: string }[] = [];
+  try {
+    for (const kind of kinds) {
+      const driver = makeDriver(kind, pinned, heap);
+      const hello = await driver.hello();
+      drivers.set(kind.name, driver);
+      options.onDriver({ name: kind.name, place, version: hello.version });
+      for (const peer of hello.peers) peers.push({ driver: kind.name, peer });
+    }
+    const label = `${place}${pinned ? " on one core" : ""}`;
+    options.onSession(label, tasks.reduce((sum, task) => sum + task.repetitions, 0));
+    for (const task of tasks) {
+      if (options.stopped()) return;
+      await playTask(task, place, peers, drivers, options);
+    }
+  } finally {
+    await Promise.all([...drivers.values()].map((driver) => driver.stop()));
+  }
+}
+
+async function playTask(
+  task: Task,
+  place: PlaceName,
+  peers: readonly { driver: string; peer: string }[],
+  drivers: ReadonlyMap<string, Driver>,
+  options: MeasureOptions,
+): Promise<void> {
+  const contests: Contest[] = peers
+    .filter(({ peer }) => options.wants(peer, task))
+    .map((each) => ({ ...each, results: [] }));
+  let id = 0;
+  for (let repetition = 0; repetition < task.repetitions; repetition++) {
+    for (const contest of contests) {
+      if (options.stopped()) break;
+      if (contest.declined !== undefined || contest.failed !== undefined) continue;
+      const request = { id: id++, peer: contest.peer, scenario: task.scenario, repetition };
+      const answer = await drivers.get(contest.driver)!.ask(request);
+      if ("result" in answer) contest.results.push(answer.result);
+      else if ("decline" in answer) contest.declined = answer.decline;
+      else contest.failed = answer.error;
+    }
+    options.onRun(`${place} ${task.id}`);
+  }
+  const rows = contests
+    .filter(({ results, declined, failed }) => results.length > 0 || declined || failed)
+    .map(({ peer, driver, results, declined, failed }): Row => {
+      const head = { place, driver, peer };
+      if (declined !== undefined) {
+        return { scenario: task.id, ...head, repetitions: [], declined };
+      }
+      if (failed !== undefined) return { scenario: task.id, ...head, repetitions: [], failed };
+      return rowOf(task, head, results);
+    });
+  options.onRows(task, place, rows);
+}

@@ -1,0 +1,95 @@
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { chromium } from "playwright-core";
+import { findProgram } from "../../tools/programs.ts";
+import { requiresAll } from "../../tools/test_counts.ts";
+import { reportPage } from "./report.ts";
+import type { Results, Row } from "./results.ts";
+
+const ID = "echo/json-118/workers/spin/free";
+const LOAD = "load/json-118/workers/spin/free/20000";
+const STREAM = "stream/bytes-64/workers/spin/free";
+
+function row(scenario: string, peer: string, median: number): Row {
+  const waiting = { p50: median, p90: median, p99: 2 * median, p999: 3 * median, max: 4 * median };
+  const repetitions = [{ count: 1, elapsed_ns: 1, figure: median }];
+  const spread = { median, min: median, max: median, over_floor: 2 };
+  return { scenario, place: "deno", driver: "deno", peer, repetitions, ...spread, waiting };
+}
+
+const RESULTS: Results = {
+  version: 1,
+  started: "2026-01-01T00:00:00.000Z",
+  effort: "quick",
+  machine: {
+    id: "a",
+    processor: "A processor </script><b>",
+    processors: 2,
+    memory_gb: 4,
+    system: "linux",
+    load: [0, 0],
+    busy_percent: 50,
+    steal_percent: 0,
+  },
+  drivers: [{ name: "deno", place: "deno", version: "2" }],
+  complete: true,
+  seconds: 1,
+  scenarios: [
+    { id: ID, title: "Echo", figure: "round-trip", size: 118 },
+    { id: LOAD, title: "Load", figure: "waiting", size: 118 },
+    { id: STREAM, title: "Stream", figure: "rate", size: 64 },
+  ],
+  rows: [
+    row(ID, "millrace", 1000),
+    row(ID, "messageport", 90_000),
+    row(LOAD, "millrace", 500),
+    row(STREAM, "millrace", 5e6),
+  ],
+};
+
+const program = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
+const ignore = program === undefined && !requiresAll();
+
+Deno.test("the report asks for nothing from elsewhere", async () => {
+  const page = await reportPage(RESULTS);
+  assert(!/<(script|link|img)[^>]+(src|href)=/.test(page.replace(/<script>.*<\/script>/s, "")));
+  assertEquals(page.match(/<\/script/g)?.length, 2);
+  assertStringIncludes(page, "A processor <\\/script><b>");
+});
+
+Deno.test({
+  name: "Chromium draws the report: a chart for each scenario, and all figures",
+  ignore,
+  async fn() {
+    assert(program !== undefined, "Cannot find Chromium (Debian: apt-get install chromium)");
+    const folder = await Deno.makeTempDir({ prefix: "millrace-report-" });
+    await Deno.writeTextFile(`${folder}/report.html`, await reportPage(RESULTS));
+    const context = await chromium.launchPersistentContext(`${folder}/profile`, {
+      executablePath: program,
+      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-component-update"],
+    });
+    try {
+      const page = await context.newPage();
+      page.setDefaultTimeout(30_000);
+      const problems: string[] = [];
+      page.on("pageerror", (error) => problems.push(String(error)));
+      page.on("request", (request) => {
+        if (!request.url().startsWith("file:")) problems.push(request.url());
+      });
+      await page.goto(`file://${folder}/report.html`);
+      await page.waitForFunction("globalThis.drawn");
+      assertEquals(problems, []);
+      // Echo, load, bytes by size, and the floor of Deno.
+      assertEquals(await page.evaluate("globalThis.drawn"), 4);
+      const painted = await page.evaluate(`[...document.querySelectorAll("canvas")].map((canvas) =>
+        canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
+          .some((value) => value !== 0))`);
+      assertEquals(painted, [true, true, true, true]);
+      const text = await page.evaluate("document.body.innerText") as string;
+      assertStringIncludes(text, "90.0 µs");
+      assertStringIncludes(text, "Doubtful: other programs used 50 %");
+    } finally {
+      await context.close();
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});

@@ -1,0 +1,201 @@
+/**
+ * What a run of the benchmarks leaves behind, and the figures in it.
+ *
+ * @module
+ */
+import { build, type JsHistogram } from "hdr-histogram-js";
+import type { Histogram, Result } from "../contract.ts";
+import type { Machine } from "./machine.ts";
+import type { Figure, PlaceName, Task } from "./scenarios.ts";
+
+/** The version of the file's form. */
+export const RESULTS_VERSION = 1;
+
+/** Percentiles in nanoseconds. */
+export interface Percentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+/** One repetition. */
+export interface Repetition {
+  readonly count: number;
+  readonly elapsed_ns: number;
+  /** What the scenario is measured by, in the unit of its figure. */
+  readonly figure: number;
+  readonly sleeps?: number;
+}
+
+/** What came of one peer in one scenario and place. */
+export interface Row {
+  readonly scenario: string;
+  readonly place: PlaceName;
+  readonly driver: string;
+  readonly peer: string;
+  readonly repetitions: readonly Repetition[];
+  /** The median of the repetitions, their smallest and their largest. */
+  readonly median?: number;
+  readonly min?: number;
+  readonly max?: number;
+  /** How many times slower than the floor, and faster than the rival, in this run. */
+  readonly over_floor?: number;
+  readonly times_rival?: number;
+  /** Sleeps for each round trip or message. */
+  readonly sleeps?: number;
+  /** Of all repetitions together. */
+  readonly latency?: Percentiles;
+  readonly waiting?: Percentiles;
+  readonly service?: Percentiles;
+  readonly notes?: readonly string[];
+  /** Why there is nothing: it cannot, or it failed. */
+  readonly declined?: string;
+  readonly failed?: string;
+}
+
+/** What the tables and the report need of a scenario. */
+export interface ScenarioInfo {
+  readonly id: string;
+  readonly title: string;
+  readonly figure: Figure;
+  readonly size: number;
+  readonly floor?: string;
+  readonly rival?: string;
+}
+
+/** A whole run. */
+export interface Results {
+  readonly version: number;
+  readonly started: string;
+  readonly effort: string;
+  readonly machine: Machine;
+  readonly drivers: readonly { name: string; place: string; version: string }[];
+  readonly complete: boolean;
+  readonly seconds: number;
+  readonly scenarios: readonly ScenarioInfo[];
+  readonly rows: readonly Row[];
+}
+
+/** Whether more is better. */
+export function risesWith(figure: Figure): boolean {
+  return figure === "rate";
+}
+
+/** The figure of one result, in its unit: ns, messages per second, per cent, or bytes. */
+export function figureOf({ figure }: Pick<Task, "figure">, result: Result): number {
+  const { count, elapsed_ns } = result;
+  if (count === 0) return NaN;
+  switch (figure) {
+    case "round-trip":
+      return result.latency === undefined
+        ? elapsed_ns / count
+        : percentilesOf([result.latency]).p50;
+    case "rate":
+      return count / (elapsed_ns / 1e9);
+    case "waiting":
+      return result.waiting === undefined ? NaN : percentilesOf([result.waiting]).p99;
+    case "processor":
+      return 100 * (result.cpu_ms ?? NaN) / (elapsed_ns / 1e6);
+    case "allocation":
+      return (result.bytes_allocated ?? NaN) / count;
+  }
+}
+
+/** The percentiles of several histograms together. */
+export function percentilesOf(histograms: readonly Histogram[]): Percentiles {
+  const all = build({ numberOfSignificantValueDigits: 3 }) as JsHistogram;
+  all.autoResize = true;
+  for (const { values, counts } of histograms) {
+    for (const [index, value] of values.entries()) {
+      all.recordValueWithCount(value, counts[index] as number);
+    }
+  }
+  const at = (percentile: number) => all.getValueAtPercentile(percentile);
+  return { p50: at(50), p90: at(90), p99: at(99), p999: at(99.9), max: all.maxValue };
+}
+
+/** The median of numbers; `NaN` of none. */
+export function medianOf(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length % 2 === 1) return sorted[middle] as number;
+  return ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+}
+
+/** Puts the repetitions of one peer together. */
+export function rowOf(
+  task: Task,
+  head: Pick<Row, "place" | "driver" | "peer">,
+  results: readonly Result[],
+): Row {
+  // One that was too slow to get anywhere has measured nothing.
+  const useful = results.filter((result) => Number.isFinite(figureOf(task, result)));
+  if (useful.length === 0) {
+    const why = results.flatMap(({ notes = [] }) => notes).join(", ");
+    return { scenario: task.id, ...head, repetitions: [], failed: `measured nothing: ${why}` };
+  }
+  const repetitions = useful.map((result): Repetition => ({
+    count: result.count,
+    elapsed_ns: result.elapsed_ns,
+    figure: round(figureOf(task, result)),
+    ...result.sleeps === undefined ? {} : { sleeps: result.sleeps },
+  }));
+  const figures = repetitions.map(({ figure }) => figure);
+  const counts = repetitions.reduce((sum, { count }) => sum + count, 0);
+  const sleeps = repetitions.every(({ sleeps }) => sleeps !== undefined)
+    ? repetitions.reduce((sum, { sleeps = 0 }) => sum + sleeps, 0)
+    : undefined;
+  const notes = [...new Set(results.flatMap(({ notes = [] }) => notes))];
+  return {
+    scenario: task.id,
+    ...head,
+    repetitions,
+    median: round(medianOf(figures)),
+    min: Math.min(...figures),
+    max: Math.max(...figures),
+    ...sleeps === undefined || counts === 0 ? {} : { sleeps: round(sleeps / counts) },
+    ...together("latency", results),
+    ...together("waiting", results),
+    ...together("service", results),
+    ...notes.length === 0 ? {} : { notes },
+  };
+}
+
+/** Adds the ratios to the floor and to the rival that were measured in the same place. */
+export function withRatios(tasks: readonly Task[], rows: readonly Row[]): Row[] {
+  return rows.map((row) => {
+    const task = tasks.find(({ id }) => id === row.scenario);
+    if (task === undefined || row.median === undefined) return row;
+    const medianOfPeer = (peer: string | undefined) =>
+      rows.find((other) =>
+        other.peer === peer && other.scenario === row.scenario && other.place === row.place
+      )?.median;
+    const floor = medianOfPeer(task.floor);
+    const rival = medianOfPeer(task.rival);
+    return {
+      ...row,
+      ...floor === undefined ? {} : { over_floor: round(slower(task.figure, row.median, floor)) },
+      ...rival === undefined ? {} : { times_rival: round(slower(task.figure, rival, row.median)) },
+    };
+  });
+}
+
+/** How many times slower `a` is than `b`. */
+export function slower(figure: Figure, a: number, b: number): number {
+  return risesWith(figure) ? b / a : a / b;
+}
+
+/** Four digits are more than any of it is worth. */
+function round(value: number): number {
+  return Number.isFinite(value) ? Number(value.toPrecision(4)) : value;
+}
+
+function together(
+  name: "latency" | "waiting" | "service",
+  results: readonly Result[],
+): Partial<Row> {
+  const histograms = results.flatMap((result) => result[name] ?? []);
+  return histograms.length === 0 ? {} : { [name]: percentilesOf(histograms) };
+}

@@ -1,0 +1,163 @@
+import { assertEquals } from "@std/assert";
+import type { Result } from "../contract.ts";
+import { comparison, refusal } from "./compare.ts";
+import { type Goal, judge, loadGoals } from "./goals.ts";
+import { figureOf, medianOf, percentilesOf, type Results, rowOf, withRatios } from "./results.ts";
+import { resultsProblem } from "./results_file.ts";
+import { EFFORTS, loadTasks, type Task } from "./scenarios.ts";
+import { scenarioTable } from "./table.ts";
+
+const [first] = await loadTasks(EFFORTS.full) as [Task];
+const TASK: Task = { ...first, floor: "floor", rival: "rival" };
+const INFO = { id: TASK.id, title: "", figure: TASK.figure, size: 64, floor: "floor" };
+
+function echo(ns: number, sleeps = 0): Result {
+  const latency = { unit: "ns", values: [ns], counts: [10] } as const;
+  return { count: 10, elapsed_ns: 10 * ns, latency, sleeps };
+}
+
+function row(peer: string, ...nanoseconds: number[]) {
+  const head = { place: "deno", driver: "deno", peer } as const;
+  return rowOf(TASK, head, nanoseconds.map((ns) => echo(ns)));
+}
+
+function results(...rows: ReturnType<typeof row>[]): Results {
+  return {
+    version: 1,
+    started: "2026-01-01T00:00:00.000Z",
+    effort: "full",
+    machine: {
+      id: "a",
+      processor: "",
+      processors: 2,
+      memory_gb: 1,
+      system: "",
+      load: [0, 0],
+      busy_percent: 0,
+      steal_percent: 0,
+    },
+    drivers: [],
+    complete: true,
+    seconds: 1,
+    scenarios: [INFO],
+    rows: withRatios([TASK], rows),
+  };
+}
+
+const GOAL: Goal = {
+  group: "g",
+  text: "t",
+  scenario: TASK.id,
+  places: ["deno"],
+  peer: ["ours"],
+  versus: ["floor"],
+  measure: "slower",
+  at_most: 3,
+};
+
+Deno.test("medianOf takes the middle, or the mean of the two in the middle", () => {
+  assertEquals(medianOf([3, 1, 2]), 2);
+  assertEquals(medianOf([4, 1, 2, 3]), 2.5);
+});
+
+Deno.test("percentilesOf counts each value as often as it was seen, over all repetitions", () => {
+  const rare = { unit: "ns", values: [1000], counts: [1] } as const;
+  const usual = { unit: "ns", values: [10], counts: [99] } as const;
+  const { p50, p99, p999, max } = percentilesOf([rare, usual]);
+  assertEquals([p50, p99, p999, max], [10, 10, 1000, 1000]);
+});
+
+Deno.test("figureOf has the unit of each figure, and NaN for what was not measured", () => {
+  const result = { count: 4, elapsed_ns: 2e9, cpu_ms: 1, bytes_allocated: 8 };
+  assertEquals(figureOf({ figure: "round-trip" }, result), 5e8);
+  assertEquals(figureOf({ figure: "rate" }, result), 2);
+  assertEquals(figureOf({ figure: "processor" }, result), 0.05);
+  assertEquals(figureOf({ figure: "allocation" }, result), 2);
+  assertEquals(figureOf({ figure: "waiting" }, result), NaN);
+  assertEquals(figureOf({ figure: "rate" }, { count: 0, elapsed_ns: 1 }), NaN);
+});
+
+Deno.test("rowOf has the median and the spread, and fails where nothing was measured", () => {
+  const { median, min, max, sleeps } = row("ours", 300, 100, 200);
+  assertEquals([median, min, max, sleeps], [200, 100, 300, 0]);
+  const head = { place: "deno", driver: "deno", peer: "ours" } as const;
+  const nothing = rowOf(TASK, head, [{ count: 0, elapsed_ns: 1, notes: ["gave up"] }]);
+  assertEquals(nothing.failed, "measured nothing: gave up");
+});
+
+Deno.test("withRatios compares to the floor and the rival of the same place alone", () => {
+  const elsewhere = { ...row("rival", 1), place: "node" } as const;
+  const rows = [row("ours", 200), row("floor", 100), row("rival", 500), elsewhere];
+  const [ours] = withRatios([TASK], rows);
+  assertEquals([ours?.over_floor, ours?.times_rival], [2, 2.5]);
+});
+
+Deno.test("judge says of a goal whether it holds, was missed or was not measured", () => {
+  const verdict = (...rows: ReturnType<typeof row>[]) => {
+    const [is] = judge([GOAL], results(...rows));
+    return [is?.value, is?.holds];
+  };
+  assertEquals(verdict(row("ours", 300), row("floor", 100)), [3, true]);
+  assertEquals(verdict(row("ours", 301), row("floor", 100)), [3.01, false]);
+  assertEquals(verdict(row("ours", 100)), [undefined, false]);
+  const faster: Goal = { ...GOAL, measure: "faster", at_least: 2 };
+  const { at_most: _, ...open } = faster;
+  const [is] = judge([open], results(row("ours", 100), row("floor", 200)));
+  assertEquals([is?.value, is?.holds], [2, true]);
+});
+
+Deno.test("the best of several peers counts for a goal", () => {
+  const goal = { ...GOAL, peer: ["ours", "ours-too"] };
+  const [is] = judge([goal], results(row("ours", 900), row("ours-too", 100), row("floor", 100)));
+  assertEquals(is?.value, 1);
+});
+
+Deno.test("every goal speaks of a scenario that is measured in its places", async () => {
+  const tasks = await loadTasks(EFFORTS.full);
+  for (const { scenario, places, at_most, at_least } of await loadGoals()) {
+    const task = tasks.find(({ id }) => id === scenario);
+    assertEquals([scenario, places.filter((place) => task?.places.includes(place))], [
+      scenario,
+      places,
+    ]);
+    assertEquals((at_most === undefined) !== (at_least === undefined), true);
+  }
+});
+
+Deno.test("runs of different machines and efforts are not compared", () => {
+  const one = results(row("ours", 100));
+  assertEquals(refusal(one, one), undefined);
+  const other = { ...one, machine: { ...one.machine, id: "b" } };
+  assertEquals(refusal(one, other)?.startsWith("it is of another machine"), true);
+  assertEquals(refusal(one, { ...one, effort: "quick" })?.startsWith("it is of a full run"), true);
+  assertEquals(refusal({ ...one, version: 0 }, one)?.startsWith("its form is version 0"), true);
+});
+
+Deno.test("comparison tells a change from the spread", () => {
+  const before = results(row("ours", 100, 110, 120));
+  const lines = (now: ReturnType<typeof row>) => comparison(before, results(now)).split("\n");
+  assertEquals(/2\.\d+x +faster$/.test(lines(row("ours", 50, 51))[1] as string), true);
+  assertEquals(/0\.\d+x +SLOWER$/.test(lines(row("ours", 200))[1] as string), true);
+  assertEquals(/within the spread$/.test(lines(row("ours", 90, 115))[1] as string), true);
+});
+
+Deno.test("results fit their schema, and what lacks a machine does not", async () => {
+  const good = JSON.parse(JSON.stringify(results(row("ours", 100), row("floor", 50))));
+  assertEquals(await resultsProblem(good), undefined);
+  const { machine: _, ...bad } = good;
+  assertEquals(await resultsProblem(bad), " must have required property 'machine'");
+});
+
+Deno.test("the table has the fastest first, and says who declined and who failed", () => {
+  const { rows } = results(row("slow", 900), row("floor", 100));
+  const head = { scenario: TASK.id, place: "deno", driver: "deno", repetitions: [] } as const;
+  const text = scenarioTable(INFO, "deno", [
+    ...rows,
+    { ...head, peer: "shy", declined: "cannot" },
+    { ...head, peer: "broken", failed: "Error: oh\n  at x" },
+  ]);
+  const [, , fastest, slowest, failed, declined] = text.split("\n") as string[];
+  assertEquals(fastest?.trim().split(/\s{2,}/).slice(0, 2), ["floor", "0.100 µs"]);
+  assertEquals(slowest?.trim().split(/\s{2,}/).slice(0, 2), ["slow", "0.900 µs"]);
+  assertEquals([failed, declined], ["  broken: FAILED: Error: oh", "  not here: shy (cannot)"]);
+});

@@ -1,0 +1,150 @@
+/**
+ * Loads the scenarios and multiplies them out.
+ *
+ * @module
+ */
+import { Ajv2020 } from "ajv/2020";
+import type { Ends, Scenario } from "../contract.ts";
+
+/** What a scenario is measured by. */
+export type Figure = "round-trip" | "rate" | "waiting" | "processor" | "allocation";
+
+/** A place where drivers run. */
+export type PlaceName = "deno" | "node" | "chromium" | "native";
+
+/** One case, as it is written, before its lists are multiplied out. */
+interface Case {
+  readonly payload: readonly string[];
+  readonly ends: readonly Ends[];
+  readonly wait: Scenario["wait"];
+  readonly pin?: Scenario["pin"];
+  readonly rate?: readonly number[];
+  readonly direction?: readonly NonNullable<Scenario["direction"]>[];
+  readonly duration_ms?: number;
+  readonly count?: number;
+  readonly repetitions?: number;
+  readonly floor?: string;
+  readonly rival?: string;
+  readonly quick?: readonly PlaceName[];
+}
+
+interface ScenarioFile {
+  readonly name: string;
+  readonly title: string;
+  readonly figure: Figure;
+  readonly cases: readonly Case[];
+}
+
+/** How long and how often, where a case does not say it. */
+export interface Effort {
+  readonly name: "full" | "quick" | "smoke";
+  readonly duration_ms: number;
+  readonly warmup_ms: number;
+  readonly repetitions: number;
+  /** Counts and long durations are divided by this. */
+  readonly less: number;
+}
+
+/** The efforts by their names. */
+export const EFFORTS: Readonly<Record<Effort["name"], Effort>> = {
+  full: { name: "full", duration_ms: 200, warmup_ms: 100, repetitions: 5, less: 1 },
+  quick: { name: "quick", duration_ms: 80, warmup_ms: 60, repetitions: 3, less: 10 },
+  smoke: { name: "smoke", duration_ms: 5, warmup_ms: 2, repetitions: 1, less: 1000 },
+};
+
+/** One scenario to measure, in all its places. */
+export interface Task {
+  /** `echo/json-118/workers/park/one-core`, with what else tells it from its neighbours. */
+  readonly id: string;
+  readonly title: string;
+  readonly figure: Figure;
+  readonly scenario: Scenario;
+  readonly places: readonly PlaceName[];
+  readonly repetitions: number;
+  readonly floor: string | undefined;
+  readonly rival: string | undefined;
+}
+
+const FOLDER = new URL("../scenarios/", import.meta.url);
+const SCHEMA = new URL("../schemas/scenario.schema.json", import.meta.url);
+const SCRIPT_PLACES: readonly PlaceName[] = ["deno", "node", "chromium"];
+/** The order in which they are measured and printed. */
+const NAMES = ["echo", "stream", "burst", "large", "load", "call", "dropbox", "idle", "memory"];
+
+/** All scenarios, multiplied out for an effort. */
+export async function loadTasks(effort: Effort): Promise<Task[]> {
+  const validate = new Ajv2020({ strict: true, allowUnionTypes: true })
+    .compile(JSON.parse(await Deno.readTextFile(SCHEMA)));
+  const tasks: Task[] = [];
+  for (const name of NAMES) {
+    const path = new URL(`${name}.json`, FOLDER);
+    const file: unknown = JSON.parse(await Deno.readTextFile(path));
+    if (!validate(file)) {
+      const [error] = validate.errors ?? [];
+      throw new Error(`Cannot load ${name}.json: ${error?.instancePath} ${error?.message}`);
+    }
+    const whole = file as ScenarioFile;
+    for (const each of whole.cases) tasks.push(...tasksOf(whole, each, effort));
+  }
+  return tasks;
+}
+
+function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effort): Task[] {
+  const { payload, ends, rate = [undefined], direction = [undefined], quick = [], ...rest } = each;
+  const isSmoke = effort.name === "smoke";
+  // One size of each format shows that it works as well as several.
+  const formatOf = (name: string) => name.split("-")[0];
+  const payloads = payload.filter((p, index) =>
+    !isSmoke || index === payload.findIndex((other) => formatOf(other) === formatOf(p))
+  );
+  const { repetitions = effort.repetitions, floor, rival, pin = "free", ...other } = rest;
+  const tasks: Task[] = [];
+  for (const p of payloads) {
+    for (const e of ends) {
+      const native = e === "threads" || e === "processes";
+      const all: readonly PlaceName[] = native ? ["native"] : SCRIPT_PLACES;
+      const places = effort.name === "quick" ? quick : all;
+      if (places.length === 0) continue;
+      for (const r of isSmoke ? rate.slice(0, 1) : rate) {
+        for (const d of direction) {
+          const [format, size] = p.split("-") as [Scenario["format"], string];
+          const scenario: Scenario = {
+            ...other,
+            name,
+            payload: p,
+            format,
+            size: Number(size),
+            ends: e,
+            pin,
+            ...r === undefined ? {} : { rate: r },
+            ...d === undefined ? {} : { direction: d },
+            ...each.count === undefined ? {} : { count: Math.ceil(each.count / effort.less) },
+            duration_ms: Math.ceil((each.duration_ms ?? 0) / effort.less) || effort.duration_ms,
+            warmup_ms: effort.warmup_ms,
+          };
+          tasks.push({
+            id: idOf(scenario),
+            title,
+            figure,
+            scenario,
+            places,
+            repetitions: Math.min(repetitions, effort.repetitions),
+            floor,
+            rival,
+          });
+        }
+      }
+    }
+  }
+  return tasks;
+}
+
+/** What tells a scenario from all others. */
+export function idOf(scenario: Scenario): string {
+  const { name, payload, ends, wait, pin, rate, direction, awaited } = scenario;
+  const parts = [name, payload, ends, wait, pin];
+  if (rate !== undefined) parts.push(`${rate}`);
+  if (direction !== undefined) parts.push(direction);
+  if (awaited) parts.push("awaited");
+  return parts.join("/");
+}

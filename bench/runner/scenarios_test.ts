@@ -1,0 +1,89 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { Meter } from "../script/meter.ts";
+import { makeMove, number, numberOf, readStamp, stamp } from "../script/payload.ts";
+import { fits, readArguments, UsageError } from "./arguments.ts";
+import { EFFORTS, loadTasks } from "./scenarios.ts";
+
+Deno.test("all scenarios load, and no two have one name", async () => {
+  const ids = (await loadTasks(EFFORTS.full)).map(({ id }) => id);
+  assertEquals(ids.length, new Set(ids).size);
+  assertEquals(ids.includes("echo/json-118/workers/park/one-core"), true);
+  assertEquals(ids.includes("load/json-118/workers/spin/free/100000"), true);
+});
+
+Deno.test("a quick run is a part of the whole, and a smoke run has every scenario", async () => {
+  const [full, quick, smoke] = await Promise.all(
+    [EFFORTS.full, EFFORTS.quick, EFFORTS.smoke].map(loadTasks),
+  );
+  const ids = full!.map(({ id }) => id);
+  assertEquals(quick!.every(({ id }) => ids.includes(id)), true);
+  assertEquals(quick!.length < full!.length, true);
+  const names = (tasks: typeof full) => new Set(tasks!.map(({ scenario }) => scenario.name));
+  assertEquals(names(smoke), names(full));
+});
+
+Deno.test("the object of a size has that size, whatever number is in it", () => {
+  for (const size of [118, 500]) {
+    const move = makeMove(size);
+    for (const value of [0, 9, 255, 256]) {
+      assertEquals(JSON.stringify(number(move, value)).length, size);
+      assertEquals(numberOf(JSON.parse(JSON.stringify(move))), value & 255);
+    }
+  }
+  assertThrows(() => makeMove(100), RangeError);
+  assertThrows(() => numberOf({ id: 1 }));
+});
+
+Deno.test("readStamp sees a message that is put together from two", () => {
+  const bytes = new Uint8Array(300);
+  stamp(bytes, 16, 200, 7);
+  assertEquals(readStamp(bytes, 16, 200), 7);
+  bytes[16 + 128] = 8;
+  assertThrows(() => readStamp(bytes, 16, 200), Error, "parts of another");
+});
+
+Deno.test("Meter measures as many turns as it was told, behind the warm-up", () => {
+  const scenario = {
+    name: "echo",
+    payload: "bytes-8",
+    size: 8,
+    format: "bytes",
+    ends: "workers",
+    wait: "spin",
+    pin: "free",
+    duration_ms: 1,
+    warmup_ms: 2,
+    count: 1000,
+  } as const;
+  let started = 0;
+  const meter = new Meter(scenario, () => started++);
+  let turns = 0;
+  while (meter.turn()) turns++;
+  assertEquals(started, 1);
+  assertEquals(meter.count >= 1000 && turns >= meter.count, true);
+  const { counts } = meter.histogram();
+  assertEquals(counts.reduce((sum, count) => sum + count, 0) * meter.turns, meter.count);
+});
+
+Deno.test("readArguments knows its options, and refuses all others", () => {
+  const { effort, only, peers, places, json } = readArguments(
+    ["--quick", "--only", "echo/*", "--peer=a,b", "--place", "deno,node", "--json", "x.json"],
+  );
+  assertEquals([effort, only, peers, places, json], [
+    "quick",
+    ["echo/*"],
+    ["a", "b"],
+    ["deno", "node"],
+    "x.json",
+  ]);
+  for (const words of [["--fast"], ["--only"], ["--place", "moon"], ["echo"]]) {
+    assertThrows(() => readArguments(words), UsageError);
+  }
+});
+
+Deno.test("fits takes a star for anything, and all else as it is", () => {
+  assertEquals(fits("echo/bytes-64/workers", "echo/*"), true);
+  assertEquals(fits("echo/bytes-64/workers", "*/workers"), true);
+  assertEquals(fits("echo/bytes-64/workers", "echo"), false);
+  assertEquals(fits("echo", "e.ho"), false);
+});

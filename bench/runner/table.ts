@@ -1,0 +1,132 @@
+/**
+ * What the terminal shows.
+ *
+ * @module
+ */
+import type { Figure } from "./scenarios.ts";
+import type { Results, Row, ScenarioInfo } from "./results.ts";
+
+/** Formats rows of columns; all but the first stand to the right, the last as it is. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [index, cell] of row.slice(0, -1).entries()) {
+      widths[index] = Math.max(widths[index] ?? 0, cell.length);
+    }
+  }
+  return rows.map((row) =>
+    row.map((cell, index) => {
+      const width = widths[index] ?? 0;
+      if (index === row.length - 1) return cell;
+      return index === 0 ? cell.padEnd(width) : cell.padStart(width);
+    }).join("  ").trimEnd()
+  ).join("\n");
+}
+
+/** A figure with its unit. */
+export function formatFigure(figure: Figure, value: number): string {
+  switch (figure) {
+    case "round-trip":
+    case "waiting":
+      return formatTime(value);
+    case "rate":
+      return value >= 1e6 ? `${digits(value / 1e6)} M/s` : `${digits(value / 1e3)} k/s`;
+    case "processor":
+      return `${value.toFixed(3)} %`;
+    case "allocation":
+      return `${digits(value)} B`;
+  }
+}
+
+/** Nanoseconds for people. */
+export function formatTime(ns: number): string {
+  if (Math.abs(ns) < 1e6) return `${digits(ns / 1e3)} µs`;
+  return Math.abs(ns) < 1e9 ? `${digits(ns / 1e6)} ms` : `${digits(ns / 1e9)} s`;
+}
+
+/** Three digits. */
+export function digits(value: number): string {
+  if (!Number.isFinite(value)) return "-";
+  if (value === 0) return "0";
+  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+/** One scenario in one place. */
+export function scenarioTable(info: ScenarioInfo, place: string, rows: readonly Row[]): string {
+  const { figure, floor, rival } = info;
+  const head = [
+    "  peer",
+    NAMES[figure],
+    "min",
+    "max",
+    ...floor === undefined ? [] : ["x floor"],
+    ...rival === undefined ? [] : ["x rival"],
+    "sleeps",
+    "",
+  ];
+  const hasBytes = figure === "rate";
+  const cell = (value: number | undefined, format: (value: number) => string) =>
+    value === undefined ? "" : format(value);
+  const measured = rows.filter(({ median }) => median !== undefined)
+    .sort((a, b) => figure === "rate" ? b.median! - a.median! : a.median! - b.median!);
+  const shown = measured.map((row) => [
+    `  ${row.peer}${row.driver === "rust-native" ? " (rust)" : ""}`,
+    formatFigure(figure, row.median!),
+    formatFigure(figure, row.min!),
+    formatFigure(figure, row.max!),
+    ...floor === undefined ? [] : [cell(row.over_floor, digits)],
+    ...rival === undefined ? [] : [cell(row.times_rival, digits)],
+    cell(row.sleeps, (sleeps) => sleeps === 0 ? "0" : sleeps.toPrecision(2)),
+    [
+      ...hasBytes ? [`${digits(row.median! * info.size / 1e9)} GB/s`] : [],
+      ...row.waiting === undefined ? [] : [`p50 ${formatTime(row.waiting.p50)}`],
+      ...row.latency === undefined ? [] : [`p99 ${formatTime(row.latency.p99)}`],
+      ...(row.notes ?? []).filter((note) => !note.startsWith("each sample")),
+    ].join(", "),
+  ]);
+  const failed = rows.filter((row) => row.failed !== undefined)
+    .map((row) => `  ${row.peer}: FAILED: ${row.failed!.split("\n")[0]}`);
+  const declined = rows
+    .filter((row) => row.declined !== undefined && !row.peer.startsWith("floor-"))
+    .map((row) => `${row.peer} (${row.declined})`);
+  return [
+    `${info.id} in ${place}: ${info.title}`,
+    ...shown.length === 0 ? [] : [columns([head, ...shown])],
+    ...failed,
+    ...wrap(declined),
+  ].join("\n");
+}
+
+const NAMES: Readonly<Record<Figure, string>> = {
+  "round-trip": "round trip",
+  "rate": "messages",
+  "waiting": "p99 waiting",
+  "processor": "processor",
+  "allocation": "allocated",
+};
+
+/** Everything about the run as a whole. */
+export function runSummary(results: Results, warnings: readonly string[]): string {
+  const { machine, drivers, effort, seconds, complete } = results;
+  const { processor, processors, memory_gb, system, load, busy_percent, steal_percent } = machine;
+  return [
+    `${effort} run, ${seconds.toFixed(0)} s${complete ? "" : ", INTERRUPTED"}; medians`,
+    `machine: ${processor}, ${processors} processors, ${memory_gb} GB, ${system}`,
+    `load ${load.join(" to ")}, others before the run ${busy_percent} %, steal ${steal_percent} %`,
+    `drivers: ${drivers.map(({ name, version }) => `${name} ${version}`).join(", ")}`,
+    ...warnings.map((warning) => `WARNING: ${warning}`),
+  ].join("\n");
+}
+
+/** The declined peers, in lines of a hundred columns. */
+function wrap(declined: readonly string[]): string[] {
+  if (declined.length === 0) return [];
+  const lines = ["  not here:"];
+  for (const [index, each] of declined.entries()) {
+    const text = ` ${each}${index < declined.length - 1 ? ";" : ""}`;
+    const last = lines.length - 1;
+    if (`${lines[last]}${text}`.length > 98) lines.push(`   ${text}`);
+    else lines[last] += text;
+  }
+  return lines;
+}

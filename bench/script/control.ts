@@ -1,0 +1,142 @@
+/**
+ * The words beside a peer through which the two plays agree when to stop. They are read after each
+ * message, and written once, so that both processors keep the line.
+ *
+ * @module
+ */
+
+import { PATIENCE_MS } from "./peer.ts";
+
+/** Words, each on a line of its own. */
+const LINE = 32;
+const STOP = 0;
+const TOTAL = LINE;
+const TAKEN = 2 * LINE;
+const TURN = 3 * LINE;
+const READY = 4 * LINE;
+const DONE = 5 * LINE;
+/** Doubles behind the words: the clocks. */
+const CLOCK = 6 * LINE * 4;
+const SIZE = CLOCK + 2 * 8;
+
+const ROUNDS = 200;
+
+/** Makes the memory of a control. */
+export function controlMemory(): SharedArrayBuffer {
+  return new SharedArrayBuffer(SIZE);
+}
+
+/** One thread's view of the words. */
+export class Control {
+  readonly #words: Int32Array;
+  readonly #clock: Float64Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory, 0, CLOCK / 4);
+    this.#clock = new Float64Array(memory, CLOCK);
+  }
+
+  /** Ends that are there, or, when a play counts them, that are done. */
+  get ready(): number {
+    return Atomics.load(this.#words, READY);
+  }
+
+  addReady(): void {
+    Atomics.add(this.#words, READY, 1);
+  }
+
+  /** Waits on the event loop until so many are. */
+  waitUntilReady(count: number): Promise<void> {
+    return this.#waitUntil(READY, count, "come");
+  }
+
+  /** This end has played. */
+  addDone(): void {
+    Atomics.add(this.#words, DONE, 1);
+  }
+
+  /** Waits on the event loop until both have: closing may take away what the other still reads. */
+  waitUntilBothDone(): Promise<void> {
+    return this.#waitUntil(DONE, 2, "end");
+  }
+
+  /** Whether the receiver has seen enough. */
+  get stopped(): boolean {
+    return Atomics.load(this.#words, STOP) !== 0;
+  }
+
+  stop(): void {
+    Atomics.store(this.#words, STOP, 1);
+  }
+
+  /** How many messages there will be in all; 0 while that is open. Set it before the last. */
+  get total(): number {
+    return Atomics.load(this.#words, TOTAL);
+  }
+
+  set total(count: number) {
+    Atomics.store(this.#words, TOTAL, count);
+  }
+
+  /** How many messages the receiver has taken, for senders that nothing else holds back. */
+  get taken(): number {
+    return Atomics.load(this.#words, TAKEN);
+  }
+
+  set taken(count: number) {
+    Atomics.store(this.#words, TAKEN, count);
+  }
+
+  /**
+   * Role `b`: returns what to add to a time of `a`'s clock to have it in the own. Both call at the
+   * same time; the round trip with the shortest way wins, so that a pause in between costs nothing.
+   */
+  readClock(): number {
+    let best = Infinity;
+    let offset = 0;
+    for (let round = 1; round <= ROUNDS; round++) {
+      const start = performance.now();
+      Atomics.store(this.#words, TURN, 2 * round - 1);
+      this.#waitFor(2 * round);
+      const end = performance.now();
+      const theirs = this.#clock[0] as number;
+      if (end - start >= best) continue;
+      best = end - start;
+      offset = (start + end) / 2 - theirs;
+    }
+    return offset;
+  }
+
+  /** Role `a`: shows its clock to `b`. */
+  showClock(): void {
+    for (let round = 1; round <= ROUNDS; round++) {
+      this.#waitFor(2 * round - 1);
+      this.#clock[0] = performance.now();
+      Atomics.store(this.#words, TURN, 2 * round);
+    }
+  }
+
+  /** The start of the schedule, in the clock of `a`. Set it before the first message. */
+  get start(): number {
+    return this.#clock[1] as number;
+  }
+
+  set start(time: number) {
+    this.#clock[1] = time;
+  }
+
+  async #waitUntil(word: number, count: number, what: string): Promise<void> {
+    const deadline = performance.now() + PATIENCE_MS;
+    while (Atomics.load(this.#words, word) < count) {
+      if (performance.now() > deadline) throw new Error(`The other end did not ${what}`);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+
+  #waitFor(turn: number): void {
+    const deadline = performance.now() + PATIENCE_MS;
+    while (Atomics.load(this.#words, TURN) !== turn) {
+      if (performance.now() > deadline) throw new Error("The other end did not come");
+    }
+  }
+}

@@ -1,0 +1,12 @@
+/** The page in Chromium: what hosts it calls `play` for each request. @module */
+import type { Answer, Request } from "../contract.ts";
+import { play } from "./driver.ts";
+import { pagePlace } from "./page_place.ts";
+import { PEER_NAMES } from "./peers.ts";
+
+const place = pagePlace();
+
+Object.assign(globalThis, {
+  driver: { version: place.version, peers: PEER_NAMES },
+  play: (request: Request): Promise<Answer> => play(request, place),
+});

@@ -1,0 +1,104 @@
+/**
+ * What is sent: bytes or JSON of a size, with a number in it that the other end checks.
+ *
+ * Of bytes, the number stands in the first byte of every 64: so the sender makes, and the receiver
+ * touches, every cache line of the payload, whatever brings it there, and neither does more.
+ *
+ * @module
+ */
+import type { Scenario } from "../contract.ts";
+
+const LINE = 64;
+const ID = 1_234_000;
+
+/** A message as programs send them; of 118 bytes without `path`, which fills it up. */
+export interface Move {
+  id: number;
+  kind: string;
+  from: { x: number; y: number };
+  to: { x: number; y: number };
+  name: string;
+  ok: boolean;
+  path?: { x: number; y: number }[];
+}
+
+/** Writes the number into bytes. */
+export function stamp(area: Uint8Array, offset: number, size: number, number: number): void {
+  const end = offset + size;
+  for (let at = offset; at < end; at += LINE) area[at] = number;
+}
+
+/** Reads the number of bytes; throws unless every line has it. */
+export function readStamp(area: Uint8Array, offset: number, size: number): number {
+  const number = area[offset] as number;
+  const end = offset + size;
+  let difference = 0;
+  for (let at = offset + LINE; at < end; at += LINE) difference |= (area[at] as number) ^ number;
+  if (difference !== 0) throw new Error("A message has the parts of another");
+  return number;
+}
+
+/** The object of a size in JSON: points, as many as there is room for, then a longer name. */
+export function makeMove(size: number): Move {
+  const move: Move = {
+    id: ID,
+    kind: "move",
+    from: { x: 12.25, y: -7.5 },
+    to: { x: 14.75, y: 3.125 },
+    name: "a millrace whee",
+    ok: true,
+  };
+  const sizeOf = () => JSON.stringify(move).length;
+  if (size > sizeOf()) {
+    move.path = [];
+    while (true) {
+      move.path.push({ x: 12.25, y: -7.5 });
+      if (sizeOf() <= size) continue;
+      move.path.pop();
+      break;
+    }
+    move.name += ".".repeat(size - sizeOf());
+  }
+  if (sizeOf() !== size) throw new RangeError(`Cannot make JSON of ${size} bytes`);
+  return move;
+}
+
+/** Puts the number into the object, whose text keeps its length. */
+export function number(move: Move, value: number): Move {
+  move.id = ID + (value & 255);
+  return move;
+}
+
+/** Reads the number of an object that came; throws if it is another. */
+export function numberOf(move: unknown): number {
+  const value = (move as Move).id - ID;
+  if (!(value >= 0 && value < 256)) throw new Error("A message is another than was sent");
+  return value;
+}
+
+/** A value of either format, for peers that send values: writes and reads the number. */
+export interface Values {
+  /** The value to send, made anew only where the peer keeps it. */
+  with(number: number): unknown;
+  numberOf(value: unknown): number;
+}
+
+/** The values of a scenario. */
+export function valuesOf({ format, size }: Scenario): Values {
+  if (format === "json") {
+    const move = makeMove(size);
+    return { with: (value) => number(move, value), numberOf };
+  }
+  const bytes = new Uint8Array(size);
+  return {
+    with(value) {
+      stamp(bytes, 0, size, value);
+      return bytes;
+    },
+    numberOf(value) {
+      const { length } = value as Uint8Array;
+      if (length !== size) throw new Error(`A message has ${length} bytes, and not ${size}`);
+      return readStamp(value as Uint8Array, 0, size);
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * What a peer of the JavaScript drivers is: one way to bring messages from thread to thread.
+ *
+ * A peer knows nothing of scenarios: it makes two ends, and the plays drive them. It has one file
+ * in `peers/` and one line in `peers.ts`.
+ *
+ * @module
+ */
+import type { Result, Scenario } from "../contract.ts";
+import type { Place } from "./place.ts";
+
+/** Which end: `a` asks and sends, `b` answers and receives. */
+export type Role = "a" | "b";
+
+/** An end whose thread blocks, or spins, until it can go on. */
+export interface BlockingEnd {
+  readonly kind: "blocking";
+  /** Sends the payload with this number. */
+  send(number: number): void;
+  /** Waits for a payload, checks it, and returns its number modulo 256. */
+  receive(): number;
+  /** `receive` without waiting; below 0 if nothing is there. */
+  tryReceive?(): number;
+  /** Sends what `send` has gathered. */
+  flush?(): void;
+  /** Waits so many milliseconds for what does not come. */
+  idle?(ms: number): void;
+  /** Sleeps so far. */
+  sleeps?(): number;
+  close(): void;
+}
+
+/** An end that lives on the event loop of its thread. */
+export interface EventEnd {
+  readonly kind: "events";
+  /** Sends; a promise says when the message was taken over. */
+  send(number: number): void | Promise<unknown>;
+  /** Whether the promise of `send` can be awaited for that. */
+  readonly tells?: boolean;
+  /** Calls for each payload that comes, with its number modulo 256. */
+  listen(take: (number: number) => void): void;
+  sleeps?(): number;
+  close(): void | Promise<void>;
+}
+
+/** One end of a peer. */
+export type End = BlockingEnd | EventEnd;
+
+/** What the thread of an end gets, and what of it is transferred. */
+export interface Gear {
+  readonly value: unknown;
+  readonly transfer?: readonly Transferable[];
+}
+
+/** Everything that a thread needs to play its role. */
+export interface Order {
+  readonly peer: string;
+  readonly role: Role;
+  readonly scenario: Scenario;
+  readonly gear: unknown;
+  /** The words through which the two plays agree when to stop; see `control.ts`. */
+  readonly control: SharedArrayBuffer;
+}
+
+/** What one role has measured; the driver puts both together. */
+export type Report = Partial<Result>;
+
+/** Plays a role with an end that its caller has made. */
+export type PlayRole = (end: End, order: Order, place: Place) => Promise<Report>;
+
+/** One way to bring messages from thread to thread. */
+export interface Peer {
+  /** Why it cannot do this, in a few words; `undefined` if it can. */
+  decline(scenario: Scenario, place: Place): string | undefined;
+  /** Makes what the two threads get. On the main thread. */
+  prepare(scenario: Scenario, place: Place): Promise<Record<Role, Gear>> | Record<Role, Gear>;
+  /** Makes an end, on the thread to which it belongs. */
+  open(order: Order, place: Place): Promise<End> | End;
+  /** Plays a role in a way of its own, where there is one, on the thread to which it belongs. */
+  play?(order: Order, place: Place): Promise<Report> | undefined;
+  /** Plays a role in a thread that the peer starts itself. On the main thread. */
+  host?(order: Order, place: Place): Promise<Report> | undefined;
+  /** The other end belongs to the peer: only role `a` is played. */
+  readonly alone?: boolean;
+}
+
+/** How an end of this role works in this scenario, for peers that can do either. */
+export function kindOf({ name, ends, awaited }: Scenario, role: Role): End["kind"] {
+  if (ends === "async" || awaited && role === "a") return "events";
+  // A main thread that polls needs no events, and never blocks.
+  return ends === "main-worker" && role === "a" && name !== "dropbox" ? "events" : "blocking";
+}
+
+/** Why a peer that only lives on event loops cannot do a scenario. */
+export function declineForEvents({ wait, pin }: Scenario): string | undefined {
+  return wait === "spin" && pin === "one-core" ? "does not spin" : undefined;
+}
+
+/** Bounds every wait of a run: only a peer that hangs gets there. */
+export const PATIENCE_MS = 10_000;

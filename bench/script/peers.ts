@@ -1,0 +1,34 @@
+/**
+ * The peers by their names. A thread loads only the one that it plays.
+ *
+ * @module
+ */
+import type { Peer } from "./peer.ts";
+
+const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
+  "millrace": () => import("./peers/millrace.ts"),
+  "millrace-lent": () => import("./peers/millrace_lent.ts"),
+  "millrace-many": () => import("./peers/millrace_many.ts"),
+  "millrace-zig": () => import("./peers/millrace_zig.ts"),
+  "messageport": () => import("./peers/messageport.ts"),
+  "messageport-transfer": () => import("./peers/messageport_transfer.ts"),
+  "sab-message-port": () => import("./peers/sab_message_port.ts"),
+  "ringbuf": () => import("./peers/ringbuf.ts"),
+  "comlink": () => import("./peers/comlink.ts"),
+  "coincident": () => import("./peers/coincident.ts"),
+  "synckit": () => import("./peers/synckit.ts"),
+  "thread-stream": () => import("./peers/thread_stream.ts"),
+  "floor-atomics-spin": () => import("./peers/floor_atomics_spin.ts"),
+  "floor-atomics-wait": () => import("./peers/floor_atomics_wait.ts"),
+  "floor-memcpy": () => import("./peers/floor_memcpy.ts"),
+};
+
+/** The names of all peers. */
+export const PEER_NAMES: readonly string[] = Object.keys(PEERS);
+
+/** Loads a peer. */
+export async function loadPeer(name: string): Promise<Peer> {
+  const load = PEERS[name];
+  if (load === undefined) throw new Error(`Cannot play ${name}: there is no such peer`);
+  return (await load()).default;
+}

@@ -1,0 +1,75 @@
+/** `comlink`: calls of the other thread's functions, over a `MessagePort`. @module */
+import * as comlink from "comlink";
+import type { Scenario } from "../../contract.ts";
+import { declineForEvents, type End, type EventEnd, type Order, type Peer } from "../peer.ts";
+import { type Values, valuesOf } from "../payload.ts";
+import { prepareChannel } from "./messageport.ts";
+
+const peer: Peer = {
+  decline(scenario) {
+    const { name, direction } = scenario;
+    if (name === "idle" || name === "memory" || name === "load") return "only calls";
+    if (direction !== undefined && direction !== "down") return "measured with calls one way";
+    if (scenario.burst !== undefined) return "confirms each message";
+    return declineForEvents(scenario);
+  },
+  prepare: prepareChannel,
+  open({ gear, role, scenario }: Order): End {
+    const port = gear as MessagePort;
+    return role === "a" ? new Caller(port, scenario) : new Callee(port, scenario);
+  },
+};
+
+export default peer;
+
+class Caller implements EventEnd {
+  readonly kind = "events";
+  readonly tells = true;
+  readonly #values: Values;
+  readonly #call: (value: unknown) => Promise<unknown>;
+  #take = (_number: number) => {};
+
+  constructor(port: MessagePort, scenario: Scenario) {
+    this.#values = valuesOf(scenario);
+    const { call } = comlink.wrap<{ call(value: unknown): unknown }>(port);
+    this.#call = call;
+  }
+
+  async send(number: number): Promise<void> {
+    this.#take(this.#values.numberOf(await this.#call(this.#values.with(number))));
+  }
+
+  listen(take: (number: number) => void): void {
+    this.#take = take;
+  }
+
+  close(): void {}
+}
+
+/** Sends by returning: the value of the last `send` in a call is its answer. */
+class Callee implements EventEnd {
+  readonly kind = "events";
+  readonly #port: MessagePort;
+  readonly #values: Values;
+  #answer: unknown;
+
+  constructor(port: MessagePort, scenario: Scenario) {
+    this.#port = port;
+    this.#values = valuesOf(scenario);
+  }
+
+  send(number: number): void {
+    this.#answer = this.#values.with(number);
+  }
+
+  listen(take: (number: number) => void): void {
+    const call = (value: unknown) => {
+      this.#answer = value;
+      take(this.#values.numberOf(value));
+      return this.#answer;
+    };
+    comlink.expose({ call }, this.#port);
+  }
+
+  close(): void {}
+}

@@ -1,0 +1,173 @@
+/**
+ * Our port between TypeScript and Zig in WebAssembly, two workers on one memory. Echoes are
+ * answered by a loop in Zig; what comes one way is read through `wasm.ts`.
+ *
+ * @module
+ */
+import { Port, portGeometry, segmentSize } from "../../../impl-ts/src/mod.ts";
+import { loadMillrace, type WasmPort } from "../../../impl-zig/wasm.ts";
+import type { Scenario } from "../../contract.ts";
+import { type BlockingEnd, type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
+import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
+import { portOptions } from "./millrace.ts";
+
+/** What both threads get. */
+interface Gear {
+  readonly memory: WebAssembly.Memory;
+  /** Of Zig's end. */
+  readonly module: WebAssembly.Module;
+  readonly address: number;
+  readonly size: number;
+}
+
+/** What `bench/demo/worker.zig` exports. */
+interface Echo {
+  serve(address: number, size: number, spin_us: number): number;
+}
+
+const PAGE = 65_536;
+/** Memory below the segment: for the module's data, and for what `wasm.ts` sets aside. */
+const PAGES_BELOW = 128;
+const WAIT = { timeout: PATIENCE_MS };
+const CODEC_JSON = 2;
+const SPIN_US = 50;
+
+const peer: Peer = {
+  decline({ name, ends, size, direction }) {
+    if (ends !== "workers") return "Zig's end blocks: measured between workers";
+    if (direction !== undefined && direction !== "down") return "the Zig loop only answers";
+    if (name === "dropbox" || name === "idle" || name === "memory") return "measured elsewhere";
+    return size > 1 << 20 ? "the Zig end is made for 1 MiB" : undefined;
+  },
+  async prepare(scenario, place) {
+    const { capacity = 0 } = portOptions(scenario);
+    const size = segmentSize(portGeometry({ capacity }));
+    const pages = PAGES_BELOW + Math.ceil(size / PAGE);
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    const name = echoes(scenario) ? "demo_worker" : "millrace";
+    const module = await WebAssembly.compile(await place.readWasm(name));
+    const value: Gear = { memory, module, address: PAGES_BELOW * PAGE, size };
+    return { a: { value }, b: { value } };
+  },
+  async open({ gear, role, scenario }: Order) {
+    const { memory, module, address, size } = gear as Gear;
+    if (role === "a") {
+      const bytes = new Uint8Array(memory.buffer, address, size);
+      return new ScriptEnd(Port.create({ ...portOptions(scenario), memory: bytes }), scenario);
+    }
+    const { port } = await attach(memory, module, { address, size }, scenario);
+    return new ZigEnd(port, scenario);
+  },
+  play({ gear, role, scenario }: Order) {
+    if (role === "a" || !echoes(scenario)) return undefined;
+    return serve(gear as Gear, scenario.wait === "park" ? 0 : SPIN_US);
+  },
+};
+
+export default peer;
+
+function echoes({ name }: Scenario): boolean {
+  return name === "echo" || name === "call";
+}
+
+async function attach(
+  memory: WebAssembly.Memory,
+  module: WebAssembly.Module,
+  segment: { address: number; size: number },
+  { wait, size }: Scenario,
+): Promise<{ port: WasmPort }> {
+  const region = { address: 16 * PAGE, size: (PAGES_BELOW - 16) * PAGE };
+  const millrace = await loadMillrace(module, { memory, region });
+  const port = millrace.attachPort(segment, {
+    endpoint: 1,
+    messageSize: Math.max(size, 1024),
+    spinUs: wait === "park" ? 0 : SPIN_US,
+    timeout: PATIENCE_MS,
+  });
+  return { port };
+}
+
+async function serve({ memory, module, address, size }: Gear, spinUs: number): Promise<Report> {
+  const { exports } = await WebAssembly.instantiate(module, {
+    env: { memory },
+    millrace: { now_us: () => performance.now() * 1000 },
+  });
+  const reason = (exports as unknown as Echo).serve(address, size, spinUs);
+  if (reason !== 0) throw new Error(`The Zig end stopped with reason ${reason}`);
+  return {};
+}
+
+/** TypeScript's end; it ends its stream, which ends the loop in Zig. */
+class ScriptEnd implements BlockingEnd {
+  readonly kind = "blocking";
+  readonly #port: Port;
+  readonly #values: Values;
+  readonly #incoming: Uint8Array | undefined;
+
+  constructor(port: Port, scenario: Scenario) {
+    this.#port = port;
+    this.#values = valuesOf(scenario);
+    this.#incoming = scenario.format === "bytes" ? new Uint8Array(scenario.size) : undefined;
+  }
+
+  send(number: number): void {
+    this.#port.write(this.#values.with(number), WAIT);
+  }
+
+  receive(): number {
+    if (this.#incoming === undefined) return this.#values.numberOf(this.#port.read(WAIT));
+    const size = this.#port.readInto(this.#incoming, WAIT);
+    if (size !== this.#incoming.length) throw new Error(`A message of ${size} bytes came`);
+    return readStamp(this.#incoming, 0, size);
+  }
+
+  sleeps(): number {
+    return this.#port.stats.parks;
+  }
+
+  close(): void {
+    this.#port.end();
+    this.#port.read(WAIT);
+    this.#port.close();
+  }
+}
+
+/** Zig's end, driven from JavaScript. */
+class ZigEnd implements BlockingEnd {
+  readonly kind = "blocking";
+  readonly #port: WasmPort;
+  readonly #values: Values;
+  readonly #scenario: Scenario;
+  readonly #outgoing: Uint8Array;
+
+  constructor(port: WasmPort, scenario: Scenario) {
+    this.#port = port;
+    this.#scenario = scenario;
+    this.#values = valuesOf(scenario);
+    this.#outgoing = new Uint8Array(scenario.size);
+  }
+
+  send(number: number): void {
+    const { format, size } = this.#scenario;
+    if (format === "json") return this.#port.writeJson(this.#values.with(number), WAIT);
+    stamp(this.#outgoing, 0, size, number);
+    this.#port.write(this.#outgoing, WAIT);
+  }
+
+  receive(): number {
+    if (this.#scenario.format === "json") return this.#values.numberOf(this.#port.readJson(WAIT));
+    const lent = this.#port.read({ ...WAIT });
+    if (lent === undefined) throw new Error("No message came");
+    if (lent.codec === CODEC_JSON) throw new Error("JSON came in place of bytes");
+    return readStamp(lent.payload, 0, lent.payload.length);
+  }
+
+  sleeps(): number {
+    return this.#port.stats().parks;
+  }
+
+  close(): void {
+    this.#port.end();
+    this.#port.close();
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * What differs between the places where JavaScript runs.
+ *
+ * @module
+ */
+import type { Gear, Order, Report } from "./peer.ts";
+
+/** A place: Deno, Node or Chromium. The same object is made in the main thread and in workers. */
+export interface Place {
+  readonly name: "deno" | "node" | "chromium";
+  readonly version: string;
+  /** Starts a worker that plays one role, and ends with it. Main thread only. */
+  startWorker(order: Order, gear: Gear): Promise<Report>;
+  /** The place of a module that is a worker of its own, for peers that start one. */
+  moduleUrl(name: string): string;
+  /** The bytes of a WebAssembly module; main thread only. */
+  readWasm(name: string): Promise<Uint8Array<ArrayBuffer>>;
+  /** Bytes of this thread's heap that are in use; `undefined` where that cannot be told. */
+  heapUsed(): number | undefined;
+  /** Milliseconds of processor time that this whole process has had; `undefined` as above. */
+  processorTime(): number | undefined;
+  /** The folder of `sab-message-port`, if one was given. */
+  readonly sabMessagePort: string | undefined;
+}
+
+/** Collects garbage where the place was started so that it can. */
+export function collectGarbage(): boolean {
+  const { gc } = globalThis as { gc?: () => void };
+  gc?.();
+  return gc !== undefined;
+}

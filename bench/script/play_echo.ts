@@ -1,0 +1,103 @@
+/**
+ * One message there and back, then the next: a closed loop.
+ *
+ * @module
+ */
+import { Control } from "./control.ts";
+import { Meter } from "./meter.ts";
+import type { BlockingEnd, End, EventEnd, Order, Report } from "./peer.ts";
+
+/** Plays a role of `echo`. */
+export function playEcho(end: End, order: Order): Promise<Report> {
+  const control = new Control(order.control);
+  if (order.role === "a") return ask(end, order, control);
+  return end.kind === "blocking" ? Promise.resolve(answer(end, control)) : echo(end, control);
+}
+
+/** What the asking end reports of its meter. */
+export function reportOf(meter: Meter, sleeps: number | undefined): Report {
+  return {
+    count: meter.count,
+    elapsed_ns: Math.round(meter.elapsedMs * 1e6),
+    latency: meter.histogram(),
+    ...(sleeps === undefined ? {} : { sleeps }),
+    ...(meter.turns > 1 ? { notes: [`each sample is the mean of ${meter.turns}`] } : {}),
+  };
+}
+
+/** Sends and receives until the meter has enough. */
+export async function ask(end: End, order: Order, control: Control): Promise<Report> {
+  const sleeps = () => end.sleeps?.();
+  let before = sleeps();
+  const meter = new Meter(order.scenario, () => before = sleeps());
+  if (end.kind === "blocking") askBlocking(end, meter, control);
+  else await askEvents(end, meter, control);
+  const after = sleeps();
+  return reportOf(meter, after === undefined ? undefined : after - (before ?? 0));
+}
+
+function askBlocking(end: BlockingEnd, meter: Meter, control: Control): void {
+  let count = 0;
+  do {
+    end.send(count);
+    check(end.receive(), count);
+    count++;
+  } while (meter.turn());
+  control.total = count + 1;
+  end.send(count);
+  end.receive();
+}
+
+function askEvents(end: EventEnd, meter: Meter, control: Control): Promise<void> {
+  let count = 0;
+  let isLast = false;
+  return new Promise((resolve, reject) => {
+    end.listen((number) => {
+      try {
+        check(number, count);
+        if (isLast) return resolve();
+        count++;
+        if (!meter.turn()) {
+          isLast = true;
+          control.total = count + 1;
+        }
+        end.send(count);
+      } catch (error) {
+        reject(error);
+      }
+    });
+    end.send(count);
+  });
+}
+
+/** Sends back what comes, as often as `a` says in the end. */
+function answer(end: BlockingEnd, control: Control): Report {
+  let count = 0;
+  let before: number | undefined;
+  do {
+    end.send(end.receive());
+    if (count++ === 0) before = end.sleeps?.();
+  } while (count !== control.total);
+  const after = end.sleeps?.();
+  return after === undefined ? {} : { sleeps: after - (before ?? 0) };
+}
+
+function echo(end: EventEnd, control: Control): Promise<Report> {
+  let count = 0;
+  return new Promise((resolve, reject) => {
+    end.listen((number) => {
+      try {
+        end.send(number);
+        if (++count === control.total) resolve({});
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+}
+
+/** Throws unless the answer is the one that belongs to the question. */
+export function check(number: number, expected: number): void {
+  if (number === (expected & 255)) return;
+  throw new Error(`Message ${number} came in place of ${expected & 255}`);
+}

@@ -1,0 +1,43 @@
+/**
+ * Both ends wait for what does not come; the driver measures what that costs.
+ *
+ * @module
+ */
+import { Control } from "./control.ts";
+import type { End, Order, Report } from "./peer.ts";
+import type { Place } from "./place.ts";
+
+/** Until nothing is left to do of what started the ends. */
+const SETTLE_MS = 400;
+
+/** Plays a role of `idle`. What is not idle is left out: `b` begins before, and ends behind `a`. */
+export async function playIdle(end: End, order: Order, place: Place): Promise<Report> {
+  const { scenario, role } = order;
+  const control = new Control(order.control);
+  if (end.kind === "events") end.listen(() => {});
+  await control.waitUntilReady(2);
+  if (role === "b") {
+    await idle(end, 3 * SETTLE_MS + scenario.duration_ms);
+    control.addReady();
+    return {};
+  }
+  await idle(end, SETTLE_MS);
+  const sleeps = end.sleeps?.();
+  const cpu = place.processorTime() ?? NaN;
+  const start = performance.now();
+  await idle(end, scenario.duration_ms);
+  const report = {
+    count: 1,
+    elapsed_ns: Math.round((performance.now() - start) * 1e6),
+    cpu_ms: (place.processorTime() ?? NaN) - cpu,
+    ...sleeps === undefined ? {} : { sleeps: end.sleeps!() - sleeps },
+  };
+  // Closing would end the wait of the other.
+  await control.waitUntilReady(3);
+  return report;
+}
+
+async function idle(end: End, ms: number): Promise<void> {
+  if (end.kind === "blocking") end.idle!(ms);
+  else await new Promise((resolve) => setTimeout(resolve, ms));
+}

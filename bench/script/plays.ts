@@ -1,0 +1,35 @@
+/**
+ * The plays by the name of their scenario.
+ *
+ * @module
+ */
+import type { Scenario } from "../contract.ts";
+import type { PlayRole } from "./peer.ts";
+import { playCall } from "./play_call.ts";
+import { playDropbox } from "./play_dropbox.ts";
+import { playEcho } from "./play_echo.ts";
+import { playIdle } from "./play_idle.ts";
+import { playLoad } from "./play_load.ts";
+import { playStream } from "./play_stream.ts";
+
+/** What plays a scenario. */
+export function playOf({ name }: Scenario): PlayRole {
+  switch (name) {
+    case "echo":
+      return playEcho;
+    case "stream":
+    case "burst":
+    case "large":
+    case "memory":
+      return playStream;
+    case "load":
+      return playLoad;
+    case "call":
+      return playCall;
+    case "dropbox":
+      return playDropbox;
+    case "idle":
+      return playIdle;
+  }
+  throw new Error(`Cannot play ${name}: there is no such scenario`);
+}
