@@ -67,14 +67,6 @@ pub fn build(b: *std.Build) void {
     });
     b.step("file-peer", "Build the process that meets the other implementation in a file")
         .dependOn(&b.addInstallArtifact(file_peer, .{}).step);
-    const static = addWasmWorker(b, .{
-        .name = "static_worker",
-        .root_source_file = b.path("conformance/static/worker.zig"),
-        .imports = imports,
-        .optimize = .safe,
-    });
-    b.step("static", "Build the worker that runs the static cases")
-        .dependOn(&b.addInstallArtifact(static, .{}).step);
 
     const lib_options: Library = .{
         .target = target,
@@ -204,7 +196,9 @@ pub fn build(b: *std.Build) void {
         .root_module = bench.root_module,
         .filters = &.{ "histogram.test", "payload.test", "protocol.test" },
     });
-    test_step.dependOn(&b.addRunArtifact(bench_tests).step);
+    const run_bench_tests = b.addRunArtifact(bench_tests);
+    run_bench_tests.stdio = .inherit;
+    test_step.dependOn(&run_bench_tests.step);
     b.step("bench-native", "Build the benchmark driver for threads and processes")
         .dependOn(&b.addInstallArtifact(bench, .{}).step);
 }
@@ -287,7 +281,9 @@ fn addTestees(
             .imports = imports,
         }),
     });
-    test_step.dependOn(&b.addRunArtifact(tests).step);
+    const run_tests = b.addRunArtifact(tests);
+    run_tests.stdio = .inherit;
+    test_step.dependOn(&run_tests.step);
 }
 
 /// The tests for systems on which they are not run: that they compile there, in seconds.

@@ -1,7 +1,17 @@
 // The kit's own reader finds what a writer must not do and no reader has to check.
 
 import { assertEquals, assertThrows } from "@std/assert";
-import { endFrame, firstOf, part, pattern, pipe, text, utf8, whole } from "./reference/builder.ts";
+import {
+  endFrame,
+  firstOf,
+  pad,
+  part,
+  pattern,
+  pipe,
+  text,
+  utf8,
+  whole,
+} from "./reference/builder.ts";
 import { RingTaker } from "./reference/decode.ts";
 import type { FramePlan } from "./reference/encode.ts";
 
@@ -26,6 +36,7 @@ const wrong: [string, FramePlan[], number][] = [
   ["pipe.end", [endFrame(), whole("more")], 0],
   ["frame.end", [{ ...endFrame(), tag: 1 }], 0],
   ["frame.pad", [{ kind: 6, payload: new Uint8Array(48), time: 7 }], 192],
+  ["ring.pad", [pad(64), whole(pattern(48))], 192],
   ["frame.extent", [whole(pattern(113))], 0],
   ["frame.contiguous", [firstOf(9, utf8("abc")), whole("inside")], 0],
   ["frame.preamble", [firstOf(9, utf8("abc")), part(utf8("d"))], 0],

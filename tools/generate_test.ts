@@ -282,6 +282,7 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
       "impl-zig/src/layout.zig",
       "impl-zig/wasm_reasons.ts",
       "impl-zig/src/c_abi_reasons.zig",
+      "impl-zig/src/fuzz_corpus.txt",
       "impl-zig/include/millrace.h",
       "spec/ring.md",
     ];

@@ -190,6 +190,16 @@ export function controlIs({ control }: { control: number }, name: string, value:
   return { offset: control + fieldOf("ring_control", name).offset, hex: word(value), about: name };
 }
 
+/** A control word must be one of these. */
+export function controlIsOneOf(
+  { control }: { control: number },
+  name: string,
+  values: number[],
+): Expected {
+  const { offset } = fieldOf("ring_control", name);
+  return { offset: control + offset, one_of: values.map(word), about: name };
+}
+
 /** Bytes that the peer stores in a control word. */
 export function store({ control }: { control: number }, name: string, value: number) {
   return { offset: control + fieldOf("ring_control", name).offset, hex: word(value) };

@@ -78,10 +78,11 @@ export type Result = string | Failure | Drained;
 /** A result that must come, or several of which one must. */
 export type Wanted = Result | { one_of: Result[] };
 
-/** Bytes that must result: these, so many of 0, or, with `not`, any others. */
+/** Bytes that must result: these, one of these, so many of 0, or, with `not`, any others. */
 export interface Expected {
   offset: number;
   hex?: string;
+  one_of?: string[];
   zero?: number;
   not?: string;
   about?: string;
@@ -136,8 +137,9 @@ export type Optional =
   | "application_codec"
   | "batches"
   | "lending"
+  | "finishing"
   | "inbox"
-  | "chunks"
+  | "chunk_sizes"
   | "release"
   | "surrogates";
 

@@ -31,6 +31,7 @@ export function mailboxCases(): Cases {
   addLimit(cases);
   addClosed(cases);
   addWrites(cases);
+  addBegun(cases);
   addWriterFaults(cases);
   addClose(cases);
   addMailboxAnswers(cases);
@@ -320,6 +321,52 @@ function addWrites(cases: Cases): void {
         drained([]),
       ],
     },
+  );
+}
+
+/** A payload that is begun comes first; one that is not is forgotten when its write times out. */
+function addBegun(cases: Cases): void {
+  const write = (...values: unknown[]): Operation => ({ write: { json: values }, wait: true });
+  const [take, resume]: Operation[] = [{ take: true }, { resume: true }];
+  const nothing = drained([]);
+  const unbegun = cases.valid(
+    "write_unbegun",
+    "A write times out before its first part is written: the next one stands alone.",
+    "mailbox.begun mailbox.write_all",
+    writing(whole('["old"]', 64), [write("a"), take!, write("b"), take!, resume!, take!]),
+    {
+      results: ["wait.timeout", drained(json("old")), "ok", drained(json("b")), "ok", nothing],
+      bytes: [wordIs("signal", 0)],
+    },
+  );
+  cases.invalid(
+    "write_unbegun_not",
+    "The byte area is the writer's: the first write is done, and the second waits for its turn.",
+    "mailbox.begun mailbox.write",
+    unbegun,
+    set("signal", 0),
+    {
+      results: ["ok", drained(json("a")), "ok", drained(json("b")), "ok", nothing],
+      bytes: [wordIs("signal", 0)],
+    },
+  );
+  const large = "x".repeat(40);
+  const done = ["ok", drained(json(large)), "ok", nothing];
+  const rest = [resume!, take!, resume!, take!];
+  const begun = cases.valid(
+    "write_begun",
+    "A payload of two parts is begun, and its rest written when there is room for it.",
+    "mailbox.begun mailbox.write_all",
+    writing({ size: 64 }, [write(large), take!, resume!, ...rest]),
+    { results: ["wait.timeout", nothing, "ok", ...done] },
+  );
+  cases.invalid(
+    "write_begun_other",
+    "Another payload instead: refused, or behind the rest, and forgotten when it finds no room.",
+    "mailbox.begun mailbox.write_all",
+    begun,
+    member("operations.2", write("b")),
+    { results: ["wait.timeout", nothing, { one_of: ["refused", "wait.timeout"] }, ...done] },
   );
 }
 

@@ -354,18 +354,16 @@ function addWriteEnded(cases: Cases): void {
   const from = cases.valid(
     "answer_ended",
     "Nothing can be written behind `end`, and ending again does nothing.",
-    `${FIRST_ANSWER} pipe.end`,
+    `${FIRST_ANSWER} pipe.end pipe.end_again`,
     writing(plan, { operations: [end, still, write, end, { take: true }] }),
     { results: ["ok", "ok", "pipe.ended", "ok", drained([], "ended")], bytes: [stateIs(1, 1)] },
   );
   const add = adder(cases, from, 1, ["ok"]);
   const rest = ["pipe.ended", "ok", drained([], "ended")];
-  const clauses = `${FIRST_ANSWER} pipe.end`;
-  add("answer_ended_own_close", "The own close comes first; ending again does nothing.", close, [
-    "pipe.closed",
-    "ok",
-    drained([], "ended"),
-  ]);
+  const clauses = `${FIRST_ANSWER} pipe.end pipe.end_again`;
+  const about = "The own close comes first; ending again does nothing.";
+  const closed = ["pipe.closed", "ok", drained([], "ended")];
+  add("answer_ended_own_close", about, close, closed, [stateIs(0, CLOSED)], clauses);
   const own = "Its end comes before the own state.";
   add("answer_ended_own_failed", own, setState(0, LOST), rest, [stateIs(0, LOST)], clauses);
   const peer = "Its end comes before the reader's state.";

@@ -232,6 +232,13 @@ function addEndpoints(cases: Cases): void {
     { ...attaching(bytes), role: "writer", channel: 0 },
     { bytes: [stateIs(0, ATTACHED), stateIs(1, VACANT), bell(0), bell(1)] },
   );
+  cases.valid(
+    "attach_reader",
+    "Endpoint 1 is taken; its bell and that of its peer, the writer, were rung.",
+    "segment.attach segment.state_change segment.state_ring",
+    { ...attaching(bytes), role: "reader", channel: 0 },
+    { bytes: [stateIs(1, ATTACHED), stateIs(0, VACANT), bell(0), bell(1)] },
+  );
   const words = [["attached", ATTACHED], ["closed", CLOSED], ["unknown", 9]] as const;
   for (const [name, value] of words) {
     cases.invalid(

@@ -10,6 +10,9 @@ import { failed, recordAt } from "./encode.ts";
 const HI = text("hi");
 const RECORD = "endpoint_record";
 const BELL = 0x10;
+/** Both bells, as the peer stores them, and as they must not be any more. */
+const bells = [0, 1].map((index) => ({ offset: recordAt(index), hex: word(BELL) }));
+const rung = [0, 1].map((index) => bellIsNot(index, BELL));
 const read: Operation = { read: true };
 
 /** Adds them to the cases of the segment. */
@@ -103,14 +106,14 @@ function addFault(cases: Cases): void {
   const plan = (state: number) => pipe({ frames: [whole("hi")], states: [state, VACANT] });
   const clauses = "segment.state_change segment.state_reason segment.state_ring ring.fault";
   const operations: Operation[] = [
-    { set: [{ offset: recordAt(0), hex: word(BELL) }, store(plan(0), "tail", 33)] },
+    { set: [...bells, store(plan(0), "tail", 33)] },
     read,
   ];
   const results = ["ok", drained([], "ring.cursor")];
-  const marked = [stateIs(0, failed("ring.cursor")), bellIsNot(0, BELL)];
+  const marked = [stateIs(0, failed("ring.cursor")), ...rung];
   const from = cases.valid(
     "fault_marks_peer",
-    "A fault marks the peer with its reason, here 03 10 00 00, and rings its bell.",
+    "A fault marks the peer with its reason, here 03 10 00 00, and rings both bells.",
     clauses,
     reading(plan(ATTACHED), { operations }),
     { results, bytes: marked },
@@ -127,15 +130,43 @@ function addFault(cases: Cases): void {
   const add = (name: string, about: string, state: number) =>
     cases.invalid(
       `fault_after_${name}`,
-      `${about} stays as it is, and the bell is rung all the same.`,
+      `${about} stays as it is, and both bells are rung all the same.`,
       clauses,
       from,
       field(recordAt(0), RECORD, "state", state),
-      { results, bytes: [stateIs(0, state), bellIsNot(0, BELL)] },
+      { results, bytes: [stateIs(0, state), ...rung] },
     );
   add("close", "The state of a peer that has closed already", CLOSED);
   add("failure", "The state of a peer that is marked already", failed("peer.lost"));
   add("invalid", "A state that nobody stores", 9);
+  addWriterFault(cases, clauses);
+}
+
+/** The same of a writer, whose reader is marked: the bell of a reader's peer is the writer's. */
+function addWriterFault(cases: Cases, clauses: string): void {
+  const plan = writersPipe();
+  const results = ["ok", "ok", "ok", "ring.cursor"];
+  const operations: Operation[] = [
+    { write: { count: 112 } },
+    { write: { count: 80 } },
+    { set: [...bells, store(plan, "head", 129)] },
+    { write: { count: 80 } },
+  ];
+  const from = cases.valid(
+    "fault_marks_reader",
+    "A writer that finds a fault marks the reader, and rings both bells.",
+    clauses,
+    writing(plan, { operations }),
+    { results, bytes: [stateIs(1, failed("ring.cursor")), ...rung] },
+  );
+  cases.invalid(
+    "fault_marks_no_reader",
+    "A `head` of 128 is in order: nobody is marked.",
+    clauses,
+    from,
+    member("operations.2.set.2", store(plan, "head", 128)),
+    { results: ["ok", "ok", "ok", "ok"], bytes: [stateIs(1, ATTACHED)] },
+  );
 }
 
 function addOwnState(cases: Cases): void {
@@ -209,6 +240,23 @@ function addBits(cases: Cases): void {
     from,
     member("operations.0", setState(0, failed("peer.terminated"))),
     { results: ["ok", "ok"], bytes: [stateIs(0, failed("peer.terminated"))] },
+  );
+  const reader = pipe();
+  const closing: Operation[] = [{ set: bells }, { close: true }];
+  const closed = cases.valid(
+    "close_reader",
+    "A reader closes, and rings its own bell and its writer's.",
+    "segment.state_change segment.state_ring pipe.close",
+    reading(reader, { operations: closing }),
+    { results: ["ok", "ok"], bytes: [stateIs(1, CLOSED), ...rung] },
+  );
+  cases.invalid(
+    "close_reader_not",
+    "It reads instead: no state changes.",
+    "segment.state_change segment.state_ring pipe.close",
+    closed,
+    member("operations.1", read),
+    { results: ["ok", drained([])], bytes: [stateIs(1, ATTACHED)] },
   );
   const { bytes } = pipe({ states: [0x500, VACANT] });
   bytes.fill(0xff, recordAt(0) + 8, recordAt(0) + 12);

@@ -57,6 +57,8 @@ export class RingTaker {
   #total = 0;
   #parts: number[] = [];
   #ended = false;
+  /** The extent of the pad before the next frame; 0 where there is none. */
+  #pad = 0;
   /** What was parsed for `room`, and not handed out yet. */
   #items: Item[] = [];
 
@@ -127,8 +129,12 @@ export class RingTaker {
     if (frame.kind === kindOf("pad")) {
       expect(flags + codec + tag + time === 0, "frame.pad", "a pad has fields that are not 0");
       expect(extent === toEnd, "frame.pad", "a pad does not reach the end of the byte area");
+      this.#pad = extent;
       return undefined;
     }
+    // A claim may be finished smaller than the pad before it; no case does that behind a pad.
+    expect(extent > this.#pad, "ring.pad", "a pad stands where the next frame would have fitted");
+    this.#pad = 0;
     expect(extent <= capacity / 2, "frame.extent", "a frame is above half the capacity");
     if (frame.kind === kindOf("end")) {
       expect(frame.size + flags + codec + tag + time === 0, "frame.end", "`end` is not all 0");

@@ -5,6 +5,9 @@
  * @module
  */
 
+// As a module, so that it comes along wherever the kit is run from.
+import file from "../../spec/layout.json" with { type: "json" };
+
 interface Named {
   name: string;
   value: number;
@@ -22,9 +25,7 @@ interface LayoutFile {
   reasons: Named[];
 }
 
-const layout: LayoutFile = JSON.parse(
-  Deno.readTextFileSync(new URL("../../spec/layout.json", import.meta.url)),
-);
+const layout: LayoutFile = file;
 
 /** A place in a structure: where it begins, and how many bytes it has. */
 export interface Place {

@@ -25,11 +25,16 @@ const DATA = valueOf("frame_kind", "data");
 /** What no member of a case shows. */
 const BY_ID: Record<string, Optional> = {
   "codec/json_surrogate": "surrogates",
-  "frame/write_parts": "chunks",
-  "mailbox/write_parts": "chunks",
-  "mailbox/write_two_parts": "chunks",
+  "frame/write_parts": "chunk_sizes",
+  "mailbox/write_parts": "chunk_sizes",
+  "mailbox/write_two_parts": "chunk_sizes",
+  "mailbox/write_begun": "chunk_sizes",
+  "mailbox/write_begun_other": "chunk_sizes",
+  "pipe/close_finished": "finishing",
   "port/inbox_fault": "inbox",
   "port/lent_and_released": "inbox",
+  "port/publish_before_read": "finishing",
+  "ring/batch": "finishing",
   "ring/fault_stores_nothing": "release",
 };
 
@@ -71,7 +76,7 @@ const RULES: [Optional, (whole: Whole) => boolean][] = [
   ["batches", ({ operations }) => payloads(operations).some(({ codec }) => codec === BATCH)],
   ["lending", ({ operations }) => operations.some((entry) => "peek" in entry || "claim" in entry)],
   [
-    "chunks",
+    "chunk_sizes",
     ({ operations, results }) =>
       operations.some((entry, index) =>
         "write" in entry && !entry.wait && (entry.write.count ?? 0) >= 48 &&

@@ -162,9 +162,9 @@ pub const Writer = struct {
     }
 
     /// Ends the stream: the reader gets everything written so far, then the end. Never waits.
-    /// Ending again does nothing, whatever has happened since; nor does ending when the reader has
-    /// closed, or somebody has closed this end on its behalf: nobody is left to be told
-    /// [pipe.end_closed]. So `error.PeerClosed` never comes.
+    /// Ending again does nothing, whatever has happened since [pipe.end_again]; nor does ending
+    /// when the reader has closed, or somebody has closed this end on its behalf: nobody is left
+    /// to be told [pipe.end_closed]. So `error.PeerClosed` never comes.
     ///
     /// Asserts that no claim is open.
     pub fn end(writer: *Writer) PipeError!void {

@@ -1,0 +1,116 @@
+/**
+ * One process of Deno: testees in workers, on one shared memory.
+ *
+ * @module
+ */
+
+import type { Arena, Carrier, Field, FieldPlan, Program } from "../arena.ts";
+import type { Connection } from "../connection.ts";
+import { Seat } from "../seat.ts";
+import type { Link } from "../link.ts";
+import type { Shared } from "../../testees/server.ts";
+import { WorkerLink } from "../worker_link.ts";
+
+const PAGE = 65_536;
+/** The first 8 MiB belong to the WebAssembly guests; fields follow, each with room for itself. */
+const FIELDS_AT = 8 << 20;
+const SLOT_SIZE = 1 << 20;
+const SLOTS = 8;
+const AGENT = 1;
+
+/** Workers of one process of Deno. */
+export const deno: Carrier = {
+  name: "deno",
+  refuses: ({ worker }) => worker === undefined ? "does not run in a worker" : undefined,
+  open: (programs) => Promise.resolve(new WorkerArena(programs)),
+  // Nobody but a supervisor can find out that a worker is gone; here it is the kit.
+  death: "peer.terminated",
+};
+
+/** A testee that can be handed memory of this process. */
+export interface MemoryLink extends Link {
+  share(memory: Shared): void | Promise<void>;
+}
+
+/** Any agents of this process, in Deno or wherever this runs. */
+export class WorkerArena implements Arena {
+  readonly #seats: Seat<MemoryLink>[];
+  #memory: WebAssembly.Memory | undefined;
+  #fields = 0;
+
+  constructor(programs: Program[], start: (program: Program) => MemoryLink = startWorker) {
+    this.#seats = programs.map((program) => new Seat(() => start(program)));
+  }
+
+  connect(index: number): Promise<Connection> {
+    return this.#seats[index]!.take();
+  }
+
+  async field({ size, image }: FieldPlan): Promise<Field> {
+    if (size > SLOT_SIZE) throw new RangeError(`a field of ${size} bytes is too large`);
+    // A memory costs gigabytes of address space: one serves until a worker was killed on it.
+    this.#memory ??= new WebAssembly.Memory({
+      initial: (FIELDS_AT + SLOTS * SLOT_SIZE) / PAGE,
+      maximum: 16_384,
+      shared: true,
+    });
+    const memory = this.#memory;
+    const count = ++this.#fields;
+    const offset = FIELDS_AT + count % SLOTS * SLOT_SIZE;
+    const bytes = new Uint8Array(memory.buffer, offset, size);
+    bytes.fill(0);
+    if (image !== undefined) bytes.set(image);
+    const name = `memory ${count}`;
+    for (const [index, seat] of this.#seats.entries()) {
+      await seat.take();
+      const buffer = memory.buffer as unknown as SharedArrayBuffer;
+      await seat.link!.share({ memory: name, buffer, offset, size, wasm: memory, index });
+    }
+    return new WorkerField(name, new Int32Array(memory.buffer, offset, size >> 2));
+  }
+
+  async kill(index: number): Promise<void> {
+    // A worker may outlive its end for the rest of a call; it keeps the memory that it has.
+    this.#memory = undefined;
+    await this.#seats[index]!.kill();
+  }
+
+  async close(): Promise<void> {
+    for (const seat of this.#seats) await seat.kill();
+  }
+}
+
+function startWorker({ worker, first }: Program): MemoryLink {
+  return new WorkerLink(worker!, first);
+}
+
+class WorkerField implements Field {
+  readonly wakes = AGENT;
+  readonly #name: string;
+  readonly #words: Int32Array;
+
+  constructor(name: string, words: Int32Array) {
+    this.#name = name;
+    this.#words = words;
+  }
+
+  place() {
+    return { carrier: "shared", name: this.#name } as const;
+  }
+
+  words(): Int32Array {
+    return this.#words;
+  }
+
+  notify(index: number): number {
+    return Atomics.notify(this.#words, index);
+  }
+
+  sleep(index: number, value: number, timeoutMs: number): Promise<string> | undefined {
+    const words = this.#words as Int32Array<SharedArrayBuffer>;
+    const { async: isAsync, value: result } = Atomics.waitAsync(words, index, value, timeoutMs);
+    return isAsync ? result : Promise.resolve(result);
+  }
+
+  release(): void {}
+}

@@ -1,0 +1,103 @@
+/**
+ * Processes that map the same file. The kit maps it as well.
+ *
+ * @module
+ */
+
+import * as libc from "../../../impl-ts/src/host/libc.ts";
+import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
+import { sizeOf } from "../../reference/layout.ts";
+import { recordAt } from "../../reference/encode.ts";
+import type { Arena, Carrier, Field, FieldPlan, Program } from "../arena.ts";
+import type { Connection } from "../connection.ts";
+import { ProcessLink } from "../process_link.ts";
+import { Seat } from "../seat.ts";
+
+const FUTEX = 2;
+
+/** Processes on a file, wherever the system has such locks. */
+export const file: Carrier = {
+  name: "file",
+  kind: "file",
+  refuses({ command, mapsNoFile }) {
+    if (command === undefined) return "is no program of its own";
+    if (mapsNoFile) return "maps no files";
+    return Deno.build.os === "linux" ? undefined : "needs a system with such locks: Linux";
+  },
+  open: (programs) => Promise.resolve(new FileArena(programs)),
+  death: "peer.lost",
+};
+
+class FileArena implements Arena {
+  readonly #folder: string = Deno.makeTempDirSync({ dir: "/dev/shm", prefix: "millrace-kit-" });
+  readonly #seats: Seat[];
+  #fields = 0;
+
+  constructor(programs: Program[]) {
+    this.#seats = programs.map(({ command }) => new Seat(() => new ProcessLink(command!)));
+  }
+
+  connect(index: number): Promise<Connection> {
+    return this.#seats[index]!.take();
+  }
+
+  field(plan: FieldPlan): Promise<Field> {
+    return Promise.resolve(new FileField(`${this.#folder}/${++this.#fields}`, plan));
+  }
+
+  async kill(index: number): Promise<void> {
+    await this.#seats[index]!.kill();
+  }
+
+  async close(): Promise<void> {
+    for (const seat of this.#seats) await seat.kill();
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+}
+
+class FileField implements Field {
+  readonly wakes = FUTEX;
+  readonly #path: string;
+  #fd: number | undefined;
+  #mapping: Mapping | undefined;
+  #words: Int32Array | undefined;
+
+  constructor(path: string, { image, own }: FieldPlan) {
+    this.#path = path;
+    if (image === undefined) return;
+    Deno.writeFileSync(path, image, { mode: 0o600 });
+    this.words();
+    if (own === undefined) return;
+    const taken = libc.lock(this.#fd!, recordAt(own), sizeOf("endpoint_record"));
+    if (taken !== 0) throw new Error(`cannot lock the record of endpoint ${own} in ${path}`);
+  }
+
+  place() {
+    return { carrier: "file", path: this.#path } as const;
+  }
+
+  words(): Int32Array {
+    if (this.#words === undefined) {
+      this.#fd = libc.openExisting(this.#path);
+      if (this.#fd < 0) throw new Error(`cannot open ${this.#path}`);
+      const { size } = Deno.statSync(this.#path);
+      this.#mapping = new Mapping(this.#fd, size);
+      this.#words = new Int32Array(this.#mapping.buffer, 0, size >> 2);
+    }
+    return this.#words;
+  }
+
+  notify(index: number): number {
+    return libc.futexWake(this.#mapping!.address + BigInt(index * 4));
+  }
+
+  release(): void {
+    if (this.#fd !== undefined && this.#fd >= 0) libc.close(this.#fd);
+    this.#mapping?.release();
+    try {
+      Deno.removeSync(this.#path);
+    } catch {
+      // Nobody has made it.
+    }
+  }
+}

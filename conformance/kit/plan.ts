@@ -1,0 +1,122 @@
+/**
+ * What is to be run: every testee at every level, and every ordered pair of them in every place.
+ *
+ * @module
+ */
+
+import type { Arena, Carrier, Program } from "./arena.ts";
+import { liveCase } from "./live_level.ts";
+import { LIVE_PLANS, MAILBOX_PLANS } from "./live_cases.ts";
+import { loadStaticCases } from "./load_cases.ts";
+import { ALONE, CARRIERS } from "./programs.ts";
+import type { Level } from "./protocol.ts";
+import type { Group } from "./runner.ts";
+import { nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
+import { MAILBOXES, SCRIPTS, WATCHED } from "./scripts/mod.ts";
+import { stressCases } from "./stress.ts";
+import type { KitCase } from "./verdict.ts";
+
+/** What somebody wants to have run. */
+export interface Wish {
+  programs: Program[];
+  /** All but `stress`, where none is named. */
+  levels: Level[];
+  /** Patterns of case ids, of which one must fit; all cases where there is none. */
+  cases: string[];
+  /** Names of carriers; all where there is none. */
+  carriers: string[];
+  seed: number;
+  /** For `stress`: how long each pair is worked. */
+  seconds: number;
+}
+
+/** The levels that are run without being asked for. */
+export const LEVELS: readonly Level[] = ["static", "scripted", "mailbox", "live"];
+
+/** Makes the groups, in the order in which they are run. */
+export function plan(wish: Wish): Group[] {
+  const levels = wish.levels.length > 0 ? wish.levels : LEVELS;
+  const groups: Group[] = [];
+  for (const level of ["static", "scripted", "mailbox", "live", "stress"] as const) {
+    if (!levels.includes(level)) continue;
+    if (level !== "live" && level !== "stress") groups.push(...lone(level, wish));
+    if (level !== "static" && level !== "scripted") groups.push(...pairs(level, wish));
+  }
+  return groups.filter(({ cases, empty }) => cases.length > 0 || empty !== undefined);
+}
+
+/** Groups of one testee each. */
+function lone(level: Level, wish: Wish): Group[] {
+  const all = loadStaticCases();
+  const isMailbox = level === "mailbox";
+  const some = level === "scripted"
+    ? SCRIPTS
+    : staticCases(all.filter(({ id }) => (nounOf(id) === "mailbox") === isMailbox));
+  const first = level === "static" ? PROTOCOL_CASES : isMailbox ? MAILBOXES : [];
+  const groups: Group[] = [];
+  for (const program of wish.programs) {
+    if (isWanted(ALONE, wish)) {
+      groups.push(makeGroup(level, ALONE, [program], [...first, ...some], wish));
+    }
+    if (level !== "scripted") continue;
+    for (const carrier of CARRIERS.filter((each) => isWanted(each, wish))) {
+      groups.push(makeGroup(level, carrier, [program], WATCHED, wish));
+    }
+  }
+  return groups;
+}
+
+/** Groups of two, in every order and place. */
+function pairs(level: Level, wish: Wish): Group[] {
+  const groups: Group[] = [];
+  for (const carrier of CARRIERS.filter((each) => isWanted(each, wish))) {
+    const plans = level === "mailbox" ? MAILBOX_PLANS : LIVE_PLANS;
+    const cases = level === "stress"
+      ? stressCases(wish.seed, wish.seconds, carrier.death)
+      : plans.map((each) => liveCase(each, carrier.death));
+    for (const first of wish.programs) {
+      for (const second of wish.programs) {
+        groups.push(makeGroup(level, carrier, [first, second], cases, wish));
+      }
+    }
+  }
+  return groups;
+}
+
+function isWanted({ name }: Carrier, { carriers }: Wish): boolean {
+  return carriers.length === 0 || carriers.includes(name);
+}
+
+function makeGroup(
+  level: Level,
+  carrier: Carrier,
+  programs: Program[],
+  all: KitCase<Arena>[],
+  { cases: patterns }: Wish,
+): Group {
+  const fits = patterns.map(toPattern);
+  const cases = all.filter(({ id }) =>
+    fits.length === 0 || fits.some((pattern) => pattern.test(id))
+  );
+  const refusals = programs.map((program, index) => {
+    const why = carrier.refuses(program, programs.toSpliced(index, 1));
+    return why === undefined ? undefined : `${program.name} ${why}`;
+  });
+  const empty = refusals.find((why) => why !== undefined);
+  const testees = programs.map(({ name }) => name);
+  return {
+    level,
+    carrier: carrier.name,
+    kind: carrier.kind ?? "shared",
+    testees,
+    cases,
+    open: () => carrier.open(programs),
+    ...(empty !== undefined && { empty }),
+  };
+}
+
+/** A pattern in which `*` stands for anything. */
+export function toPattern(glob: string): RegExp {
+  const parts = glob.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join(".*")}$`);
+}

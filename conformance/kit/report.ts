@@ -1,0 +1,188 @@
+/**
+ * The report of a run: counts that are never merged, and every verdict.
+ *
+ * @module
+ */
+
+import type { Hello, Level } from "./protocol.ts";
+import type { Group, Watcher } from "./runner.ts";
+import { type Status, STATUSES, type Verdict } from "./verdict.ts";
+
+export type Counts = Record<Status, number>;
+
+/** One cell of the matrix: a level, a place, and who was there. */
+export interface Cell {
+  level: Level;
+  carrier: string;
+  testees: string[];
+  counts: Counts;
+  seconds: number;
+  /** Why nothing was run here. */
+  empty?: string;
+}
+
+/** A verdict as it is written to a file. */
+export interface Entry {
+  id: string;
+  level: Level;
+  carrier: string;
+  testees: string[];
+  status: Status;
+  clauses: string[];
+  seconds: number;
+  why: string[];
+  /** Listed as a known failure. */
+  known?: true;
+  /** The command that runs this case again. */
+  rerun: string;
+}
+
+/** What `--json` writes. `conformance/report.schema.json` says the same to other programs. */
+export interface Report {
+  $schema: string;
+  kit: "millrace";
+  protocol: number;
+  started: string;
+  seconds: number;
+  seed: number;
+  interrupted: boolean;
+  testees: ({ label: string } & Hello)[];
+  counts: Counts;
+  cells: Cell[];
+  /** Known failures that did not fail. */
+  stale: string[];
+  cases: Entry[];
+}
+
+/** A failure that is expected: `ID`, `ID CARRIER` or `ID CARRIER TESTEE+TESTEE` in each line. */
+export interface Known {
+  line: string;
+  id: string;
+  carrier?: string;
+  testees?: string;
+}
+
+/** Reads a list of known failures; `#` begins a comment. */
+export function readKnown(text: string): Known[] {
+  return text.split("\n").map((line) => line.replace(/#.*/, "").trim()).filter(Boolean)
+    .map((line) => {
+      const [id, carrier, testees] = line.split(/\s+/) as [string, string?, string?];
+      return {
+        line,
+        id,
+        ...(carrier !== undefined && { carrier }),
+        ...(testees !== undefined && { testees }),
+      };
+    });
+}
+
+/** Collects what a run gives. */
+export class Collector implements Watcher {
+  readonly verdicts: Verdict[] = [];
+  readonly cells: Cell[] = [];
+  readonly hellos = new Map<string, Hello>();
+  readonly #known: Known[];
+  readonly #started = new Date();
+  readonly #begun = performance.now();
+
+  constructor(known: Known[] = []) {
+    this.#known = known;
+  }
+
+  begin({ level, carrier, testees, empty }: Group): void {
+    const counts = emptyCounts();
+    const fact = empty === undefined ? {} : { empty };
+    this.cells.push({ level, carrier, testees, counts, seconds: 0, ...fact });
+  }
+
+  verdict(verdict: Verdict): void {
+    const cell = this.cells.at(-1)!;
+    cell.counts[verdict.status]++;
+    cell.seconds += verdict.seconds;
+    this.verdicts.push(verdict);
+  }
+
+  hello(name: string, hello: Hello): void {
+    this.hellos.set(name, hello);
+  }
+
+  empty(why: string): void {
+    this.cells.at(-1)!.empty = why;
+  }
+
+  /** Whether a verdict is listed as a known failure. */
+  isKnown(verdict: Verdict): boolean {
+    return this.#known.some((known) => fits(known, verdict));
+  }
+
+  /** Known failures that were run and did not fail. */
+  stale(): string[] {
+    return this.#known.filter((known) => {
+      const runs = this.verdicts.filter((verdict) => fits(known, verdict));
+      return runs.length > 0 && !runs.some(isBad);
+    }).map(({ line }) => line);
+  }
+
+  /** What fails the run. */
+  failures(): Verdict[] {
+    return this.verdicts.filter((verdict) => isBad(verdict) && !this.isKnown(verdict));
+  }
+
+  counts(): Counts {
+    const counts = emptyCounts();
+    for (const { status } of this.verdicts) counts[status]++;
+    return counts;
+  }
+
+  seconds(): number {
+    return (performance.now() - this.#begun) / 1000;
+  }
+
+  report(seed: number, interrupted: boolean, rerun: (verdict: Verdict) => string): Report {
+    return {
+      $schema: "report.schema.json",
+      kit: "millrace",
+      protocol: 1,
+      started: this.#started.toISOString(),
+      seconds: round(this.seconds()),
+      seed,
+      interrupted,
+      testees: [...this.hellos].map(([label, hello]) => ({ label, ...hello })),
+      counts: this.counts(),
+      cells: this.cells.map((cell) => ({ ...cell, seconds: round(cell.seconds) })),
+      stale: this.stale(),
+      cases: this.verdicts.map((verdict) => {
+        const { id, level, carrier, testees, status, clauses, seconds, why } = verdict;
+        const known = this.isKnown(verdict) ? { known: true as const } : {};
+        const entry = {
+          id,
+          level,
+          carrier,
+          testees,
+          status,
+          clauses,
+          seconds: round(seconds),
+          why,
+        };
+        return { ...entry, ...known, rerun: rerun(verdict) };
+      }),
+    };
+  }
+}
+
+function fits({ id, carrier, testees }: Known, verdict: Verdict): boolean {
+  return id === verdict.id && (carrier ?? verdict.carrier) === verdict.carrier &&
+    (testees ?? verdict.testees.join("+")) === verdict.testees.join("+");
+}
+
+function isBad({ status }: Verdict): boolean {
+  return status !== "pass" && status !== "declined";
+}
+
+function emptyCounts(): Counts {
+  return Object.fromEntries(STATUSES.map((status) => [status, 0])) as Counts;
+}
+
+function round(seconds: number): number {
+  return Math.round(seconds * 1000) / 1000;
+}

@@ -1,0 +1,28 @@
+/**
+ * All scripts.
+ *
+ * @module
+ */
+
+import type { Arena } from "../arena.ts";
+import type { KitCase } from "../verdict.ts";
+import { HOSTILE_SCRIPTS } from "./hostile.ts";
+import { MAILBOX_SCRIPTS } from "./mailbox.ts";
+import { READER_SCRIPTS } from "./reader.ts";
+import { scriptCase } from "./stage.ts";
+import { WAITING_SCRIPTS } from "./waiting.ts";
+import { watchedCase } from "./watch.ts";
+import { WRITER_SCRIPTS } from "./writer.ts";
+
+/** Scripts in which the kit reaches the memory by commands. */
+export const SCRIPTS: KitCase<Arena>[] = [
+  ...WRITER_SCRIPTS,
+  ...READER_SCRIPTS,
+  ...HOSTILE_SCRIPTS,
+].map(scriptCase);
+
+/** The same for the track of the mailbox. */
+export const MAILBOXES: KitCase<Arena>[] = MAILBOX_SCRIPTS.map(scriptCase);
+
+/** Scripts in which the kit sees the memory while the testee is in a call. */
+export const WATCHED: KitCase<Arena>[] = WAITING_SCRIPTS.map(watchedCase);

@@ -1,0 +1,185 @@
+/**
+ * What scripts are written with: one end that a testee has opened, and the kit as the other one,
+ * which does every step by itself.
+ *
+ * @module
+ */
+
+import { compare, type PeerMemory, Taker } from "../../static/driver.ts";
+import { openRemote, RemoteSession } from "../../static/remote.ts";
+import { number, type Run, toHex, toImage, word } from "../../reference/bytes.ts";
+import type { Result as Came, Setting } from "../../reference/case.ts";
+import { pad, type Pipe } from "../../reference/builder.ts";
+import { buildFrame, type FramePlan, recordAt } from "../../reference/encode.ts";
+import { fieldOf } from "../../reference/layout.ts";
+import type { Arena } from "../arena.ts";
+import type { Hello } from "../protocol.ts";
+import { lacksCarrier, lacksNoun, lacksRole } from "../static_level.ts";
+import { type KitCase, PASS, type Result, Wrong } from "../verdict.ts";
+import type { Optional } from "../../reference/case.ts";
+
+/** A script, as it is written down. */
+export interface Script {
+  id: string;
+  about: string;
+  clauses: string[];
+  role: Setting["role"];
+  /** Names of `may_decline`, as in the static cases. */
+  mayDecline?: Optional[];
+  /** Plays it, or says why not; throws `Wrong` where something else comes than must. */
+  play(arena: Arena): Promise<string | void>;
+}
+
+/** A script on memory that only commands reach. */
+export function scriptCase(script: Script): KitCase<Arena> {
+  const { id, about, clauses, role, mayDecline = [] } = script;
+  return {
+    id,
+    about,
+    clauses,
+    declinedBy: ([hello]) => lacksScript(hello!, role, mayDecline) ?? lacksCarrier(hello!, "bytes"),
+    async run(arena) {
+      return played(await script.play(arena));
+    },
+  };
+}
+
+/** What came of a script that has not failed. */
+export function played(why: string | void): Result {
+  return why === undefined ? PASS : { status: "declined", why: [why] };
+}
+
+/** Why a testee need not play a script. */
+export function lacksScript(
+  hello: Hello,
+  role: Setting["role"],
+  mayDecline: readonly Optional[],
+): string | undefined {
+  const noun = role.startsWith("mailbox") ? "mailbox" : "pipe";
+  return lacksNoun(hello, noun) ?? lacksRole(hello, role) ??
+    mayDecline.find((name) => hello.lacks.includes(name));
+}
+
+/** One end, opened by the testee on memory of its own; the kit is the peer. */
+export class Stage {
+  readonly session: RemoteSession;
+  readonly memory: PeerMemory;
+  readonly pipe: Pipe;
+  /** Where the kit, as the writer, goes on. */
+  tail: number;
+  /** What stands in error messages: where in the script this is. */
+  step = "";
+  #taker: Taker | undefined;
+
+  private constructor(session: RemoteSession, memory: PeerMemory, pipe: Pipe) {
+    this.session = session;
+    this.memory = memory;
+    this.pipe = pipe;
+    this.tail = number(pipe.bytes.slice(pipe.control, pipe.control + 4));
+  }
+
+  /** Opens an end of a pipe, lets the script go on with it, and drops it. */
+  static async with(
+    arena: Arena,
+    role: "reader" | "writer",
+    pipe: Pipe,
+    more: Partial<Setting>,
+    play: (stage: Stage) => Promise<void>,
+  ): Promise<void> {
+    const image = toImage(pipe.bytes);
+    const setting: Setting = { kind: "read", image, role, channel: 0, ...more };
+    const opened = await openRemote(await arena.connect(0), setting, pipe.bytes);
+    if (opened.session === undefined) throw new Wrong(`attaching gave ${opened.result}, not ok`);
+    try {
+      await play(new Stage(opened.session as RemoteSession, opened.memory, pipe));
+      await opened.drop();
+    } catch (error) {
+      await arena.kill(0); // in whatever state that is
+      throw error;
+    }
+  }
+
+  /** Throws unless a call gave what it must. */
+  expect(got: Came, must: Came, what: string): void {
+    const fact = compare(got, must);
+    if (fact !== undefined) throw new Wrong(`${this.step}${what} ${fact}`);
+  }
+
+  /** Throws unless a fact holds; the text begins with a clause, in brackets. */
+  demand(holds: boolean, fact: string, got?: Uint8Array): void {
+    if (!holds) throw new Wrong(`${this.step}${fact}`, got);
+  }
+
+  /** A word of the ring's control area. */
+  async control(name: string): Promise<number> {
+    const { offset } = fieldOf("ring_control", name);
+    return number(await this.memory.dump(this.pipe.control + offset, 4));
+  }
+
+  /** A word of an endpoint's record. */
+  async record(endpoint: number, name: string): Promise<number> {
+    const { offset } = fieldOf("endpoint_record", name);
+    return number(await this.memory.dump(recordAt(endpoint) + offset, 4));
+  }
+
+  async setControl(name: string, value: number): Promise<void> {
+    const { offset } = fieldOf("ring_control", name);
+    await this.memory.patch([{ offset: this.pipe.control + offset, hex: word(value) }]);
+  }
+
+  async setState(endpoint: number, state: number): Promise<void> {
+    const { offset } = fieldOf("endpoint_record", "state");
+    await this.memory.patch([{ offset: recordAt(endpoint) + offset, hex: word(state) }]);
+  }
+
+  /** Places frames, with pads where they are needed; nobody sees them before `publish`. */
+  async place(...frames: FramePlan[]): Promise<void> {
+    const { capacity } = this.pipe.channels[0]!;
+    const runs: Run[] = [];
+    const add = (bytes: Uint8Array) => {
+      const offset = this.pipe.data + this.tail % capacity;
+      runs.push({ offset, hex: toHex(bytes) });
+      this.tail = (this.tail + bytes.length) % 2 ** 32;
+    };
+    for (const frame of frames) {
+      const bytes = buildFrame(frame);
+      const toEnd = capacity - this.tail % capacity;
+      if (bytes.length > toEnd) add(buildFrame(pad(toEnd)));
+      add(bytes);
+    }
+    await this.memory.patch(runs);
+  }
+
+  /** Stores `tail`. */
+  async publish(): Promise<void> {
+    await this.setControl("tail", this.tail);
+  }
+
+  /** The strict reader of what the testee writes. */
+  async take(): Promise<Came> {
+    this.#taker ??= await Taker.make({ role: "writer", channel: 0 }, this.memory);
+    return await strictly(() => this.#taker!.take());
+  }
+
+  /** Gives back so much that `size` bytes are free. */
+  async room(size: number): Promise<void> {
+    this.#taker ??= await Taker.make({ role: "writer", channel: 0 }, this.memory);
+    await strictly(() => this.#taker!.room(size));
+  }
+}
+
+/** What a strict reader finds is what the testee did wrong. */
+export async function strictly<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    const { message } = error as Error;
+    if (message.startsWith("[")) throw new Wrong(message);
+    throw error;
+  }
+}
+
+/** Bytes that count up from a number, as hexadecimal. */
+export function counted(size: number, from: number): string {
+  return toHex(Uint8Array.from({ length: size }, (_, index) => from + index & 255));
+}

@@ -1,0 +1,463 @@
+/**
+ * Scripts in which the testee waits while the kit acts: what it asks for, what wakes it, and what
+ * it sees of memory that changes under it.
+ *
+ * @module
+ */
+
+import { CLOSED, drained, message, pattern, whole } from "../../reference/builder.ts";
+import { toHex } from "../../reference/bytes.ts";
+import { failed, type FramePlan } from "../../reference/encode.ts";
+import type { Read } from "../../static/driver.ts";
+import { changeState, recordWord } from "../peer.ts";
+import { Wrong } from "../verdict.ts";
+import { counted, type Script } from "./stage.ts";
+import { PAYLOAD_AT, rest, settles, Watch } from "./watch.ts";
+
+const CAPACITY = 256;
+const QUARTER = CAPACITY / 4;
+const LATE = 2 ** 32 - 96;
+/** How long a call may wait: far longer than anything that is to wake it. */
+const LONG_MS = 3_000;
+/** A sleep that is a whole slice is 100 ms; who is woken is faster, in one of some tries. */
+const SOON_MS = 75;
+const TRIES = 5;
+
+/** A message of 20 bytes, extent 48. */
+function small(tag: number): FramePlan {
+  return whole(pattern(20, tag), { tag });
+}
+
+function smallItem(tag: number) {
+  return message({ tag, hex: counted(20, tag) });
+}
+
+/** What one read gave, as a list. */
+function listed(got: Read) {
+  return "item" in got ? { items: [got.item] } : { items: [], ...got };
+}
+
+export const WAITING_SCRIPTS: Script[] = [
+  script(
+    "reader_sleeps",
+    "A reader that sleeps asks for its head + 16, and is woken by a message.",
+    [
+      "wait.reader_asks",
+      "wait.disarm",
+      "ring.release_all",
+    ],
+    "reader",
+    readerSleeps,
+  ),
+  script(
+    "writer_sleeps",
+    "A writer that sleeps asks for what it needs, and is woken by room.",
+    [
+      "wait.writer_asks",
+      "wait.writer_more",
+      "wait.disarm",
+      "ring.publish_all",
+    ],
+    "writer",
+    writerSleeps,
+  ),
+  script(
+    "spurious_wakes",
+    "Rings for nothing: the reader waits on, for a message or until its time is up.",
+    [
+      "wait.loop",
+      "wait.deadline",
+      "wait.disarm",
+    ],
+    "reader",
+    spuriousWakes,
+  ),
+  script(
+    "asked_too_late",
+    "What was published just before the reader asks is not slept over.",
+    [
+      "wait.recheck",
+      "wait.store_order",
+    ],
+    "reader",
+    askedTooLate,
+  ),
+  script(
+    "rung_too_early",
+    "A ring between the asking and the sleep ends that sleep.",
+    [
+      "wait.bell_first",
+      "wait.recheck",
+    ],
+    "reader",
+    rungTooEarly,
+  ),
+  script(
+    "lost_wake",
+    "A writer that dies between its store and its ring: found within a slice.",
+    [
+      "wait.slice",
+    ],
+    "reader",
+    lostWake,
+  ),
+  script(
+    "no_ringer",
+    "A writer that cannot ring: the reader does not sleep, it polls.",
+    [
+      "wait.mechanism",
+      "wait.poll",
+    ],
+    "reader",
+    noRinger,
+  ),
+  script(
+    "all_sleepers",
+    "All that sleep on a bell are woken, not one of them.",
+    [
+      "wait.ring",
+      "wait.exchange",
+    ],
+    "writer",
+    allSleepers,
+  ),
+  script(
+    "closed_asleep",
+    "The peer closes or fails while the reader sleeps.",
+    [
+      "pipe.close_frees",
+      "segment.state_ring",
+      "wait.recheck",
+    ],
+    "reader",
+    closedAsleep,
+  ),
+  script(
+    "supervised_asleep",
+    "A supervisor closes or fails the reader itself while it sleeps.",
+    [
+      "pipe.close_frees",
+      "segment.own_state",
+    ],
+    "reader",
+    supervisedAsleep,
+  ),
+  script(
+    "writer_closed_asleep",
+    "The reader leaves while the writer sleeps for room.",
+    [
+      "pipe.peer_gone",
+      "pipe.close_frees",
+    ],
+    "writer",
+    writerClosedAsleep,
+  ),
+  script(
+    "payload_first",
+    "Whoever sees `tail` sees the payload behind it.",
+    [
+      "ring.publish",
+      "frame.header",
+    ],
+    "writer",
+    payloadFirst,
+  ),
+  script(
+    "copied_first",
+    "Room is given back when the payload was copied, and not before.",
+    [
+      "ring.release",
+      "ring.head_owner",
+    ],
+    "reader",
+    copiedFirst,
+  ),
+  script(
+    "flipped_size",
+    "A size that changes all the time: the one that was checked is the one used.",
+    [
+      "frame.check",
+      "ring.fault",
+    ],
+    "reader",
+    flippedSize,
+  ),
+];
+
+function script(
+  id: string,
+  about: string,
+  clauses: string[],
+  role: "reader" | "writer",
+  play: Script["play"],
+): Script {
+  return { id: `scripted/${id}`, about, clauses, role, play };
+}
+
+type Arena = Parameters<Script["play"]>[0];
+
+async function readerSleeps(arena: Arena): Promise<void> {
+  await Watch.with(arena, "reader", { capacity: CAPACITY, start: LATE }, async (watch) => {
+    for (let tag = 0; tag < 3; tag++) {
+      watch.step = `message ${tag}: `;
+      const reading = watch.session.read(LONG_MS);
+      const wants = await watch.asked("reader_wants");
+      const must = (watch.tail + 16 | 1) >>> 0;
+      watch.demand(wants === must, `[wait.reader_asks] reader_wants is ${wants}, not ${must}`);
+      watch.place(whole(pattern(8, tag), { tag }));
+      watch.publish();
+      const item = message({ tag, hex: counted(8, tag) });
+      watch.expect(listed(await reading), { items: [item] }, "read");
+      const left = watch.control("reader_wants");
+      watch.demand(left === 0, `[wait.disarm] reader_wants is still ${left}`);
+    }
+  });
+}
+
+async function writerSleeps(arena: Arena): Promise<void> {
+  await Watch.with(arena, "writer", { capacity: CAPACITY }, async (watch) => {
+    const { session } = watch;
+    const payload = { hex: counted(80, 0) };
+    // Three of extent 96, and the pad before the third, do not fit 256 with the reserve.
+    for (let tag = 0; tag < 2; tag++) {
+      watch.expect(await session.write(payload, false), "ok", "write");
+    }
+    const writing = session.write(payload, true, LONG_MS);
+    // What the third needs, if it is not cut; and a quarter of the ring more, but for no longer.
+    const exact = 192 + 64 + 96 + 16 - CAPACITY;
+    const isKnown = (wants: number) =>
+      wants % 16 === 1 && wants >= 17 && wants <= exact + QUARTER + 1;
+    const first = await watch.asked("writer_wants");
+    watch.demand(isKnown(first), `[wait.writer_asks] writer_wants is ${first}, ${exact} is needed`);
+    const isLess = await watch.until(() => {
+      const wants = watch.control("writer_wants");
+      return wants !== 0 && wants <= exact + 1;
+    });
+    watch.demand(isLess, `[wait.writer_more] writer_wants stays above ${exact}, which is needed`);
+    const tail = watch.control("tail");
+    watch.demand(tail >= 192, `[ring.publish_all] tail is ${tail}, not 192`);
+    watch.release(192);
+    watch.expect(await writing, "ok", "write");
+    const left = watch.control("writer_wants");
+    watch.demand(left === 0, `[wait.disarm] writer_wants is still ${left}`);
+  });
+}
+
+async function spuriousWakes(arena: Arena): Promise<void> {
+  await Watch.with(arena, "reader", { capacity: CAPACITY }, async (watch) => {
+    // A wait that a ring for nothing has ended says `nothing`, and not what comes later.
+    const reading = watch.session.read(LONG_MS);
+    for (let index = 0; index < 10; index++) {
+      await rest(5);
+      watch.ringOther();
+    }
+    watch.place(small(0));
+    watch.publish();
+    watch.expect(listed(await reading), { items: [smallItem(0)] }, "[wait.loop] read");
+    watch.expect(listed(await watch.session.read(20)), drained([]), "the next read");
+    const left = watch.control("reader_wants");
+    watch.demand(left === 0, `[wait.disarm] reader_wants is still ${left}`);
+  });
+}
+
+/** Whether a message comes soon in one of some tries; each try publishes in its own way. */
+async function soon(
+  arena: Arena,
+  plan: Parameters<typeof Watch.with>[2],
+  act: (watch: Watch, attempt: number) => Promise<void>,
+): Promise<boolean> {
+  let isSoon = false;
+  await Watch.with(arena, "reader", plan, async (watch) => {
+    for (let attempt = 0; attempt < TRIES && !isSoon; attempt++) {
+      const reading = watch.session.read(LONG_MS);
+      await act(watch, attempt);
+      isSoon = await settles(reading, SOON_MS);
+      watch.expect(listed(await reading), { items: [smallItem(attempt)] }, "read");
+    }
+  });
+  return isSoon;
+}
+
+async function askedTooLate(arena: Arena): Promise<void> {
+  const isSoon = await soon(arena, { capacity: 1024 }, async (watch, attempt) => {
+    // Somewhere between the first look and the asking; the kit rings only who has asked.
+    await rest(2 + 3 * attempt);
+    watch.place(small(attempt));
+    watch.publish();
+  });
+  if (isSoon) return;
+  throw new Wrong("[wait.recheck] in every try the reader slept though the message was there");
+}
+
+async function rungTooEarly(arena: Arena): Promise<void> {
+  const isSoon = await soon(arena, { capacity: 1024 }, async (watch, attempt) => {
+    await watch.asked("reader_wants");
+    watch.place(small(attempt));
+    watch.publish();
+  });
+  if (isSoon) return;
+  throw new Wrong("[wait.bell_first] in every try the reader slept over the ring");
+}
+
+async function lostWake(arena: Arena): Promise<void> {
+  await Watch.with(arena, "reader", { capacity: CAPACITY }, async (watch) => {
+    const reading = watch.session.read(LONG_MS);
+    await watch.asked("reader_wants");
+    watch.place(small(0));
+    watch.setControl("tail", watch.tail); // and no ring
+    const isFound = await settles(reading, LONG_MS / 2);
+    watch.demand(isFound, "[wait.slice] the message was not found within many slices");
+    watch.expect(listed(await reading), { items: [smallItem(0)] }, "read");
+  });
+}
+
+async function noRinger(arena: Arena): Promise<void> {
+  const isSoon = await soon(arena, { capacity: 1024, wakes: 0 }, async (watch, attempt) => {
+    await rest(20);
+    watch.place(small(attempt));
+    watch.setControl("tail", watch.tail);
+  });
+  if (isSoon) return;
+  throw new Wrong("[wait.poll] in every try the message was found late");
+}
+
+async function allSleepers(arena: Arena): Promise<string | void> {
+  let why: string | undefined;
+  await Watch.with(arena, "writer", { capacity: CAPACITY }, async (watch) => {
+    const { field, own } = watch;
+    const bell = watch.record(own, "bell");
+    const sleeps = [0, 1, 2].map(() => field.sleep?.(recordWord(own, "bell"), bell, 1_000));
+    if (sleeps.includes(undefined)) {
+      why = "the kit cannot sleep here several times over";
+      return;
+    }
+    watch.setControl("reader_wants", 17);
+    watch.expect(await watch.session.write({ hex: "00" }, false), "ok", "write");
+    const woken = (await Promise.all(sleeps)).filter((how) => how === "ok").length;
+    watch.demand(woken === 3, `[wait.ring] ${woken} of 3 sleepers were woken`);
+  });
+  return why;
+}
+
+async function closedAsleep(arena: Arena): Promise<void> {
+  for (const state of [CLOSED, failed("peer.terminated")]) {
+    await Watch.with(arena, "reader", { capacity: CAPACITY }, async (watch) => {
+      watch.step = `state ${state}: `;
+      const reading = watch.session.read(LONG_MS);
+      await watch.asked("reader_wants");
+      watch.place(small(0));
+      watch.setControl("tail", watch.tail); // the last word of a writer that rings no more
+      changeState(watch.field, watch.own, state);
+      watch.expect(listed(await reading), { items: [smallItem(0)] }, "read");
+      const end = state === CLOSED
+        ? drained([], "peer.closed")
+        : drained([], "peer.failed", "peer.terminated");
+      watch.expect(listed(await watch.session.read(LONG_MS)), end, "the next read");
+    });
+  }
+}
+
+async function supervisedAsleep(arena: Arena): Promise<void> {
+  for (const state of [CLOSED, failed("peer.terminated")]) {
+    await Watch.with(arena, "reader", { capacity: CAPACITY }, async (watch) => {
+      watch.step = `state ${state}: `;
+      const reading = watch.session.read(LONG_MS);
+      await watch.asked("reader_wants");
+      changeState(watch.field, watch.other, state);
+      const end = state === CLOSED
+        ? drained([], "pipe.closed")
+        : drained([], "pipe.failed", "peer.terminated");
+      watch.expect(listed(await reading), end, "read");
+    });
+  }
+}
+
+async function writerClosedAsleep(arena: Arena): Promise<void> {
+  for (const state of [CLOSED, failed("peer.terminated")]) {
+    await Watch.with(arena, "writer", { capacity: CAPACITY }, async (watch) => {
+      watch.step = `state ${state}: `;
+      const payload = { hex: counted(80, 0) };
+      for (let tag = 0; tag < 2; tag++) await watch.session.write(payload, false);
+      const writing = watch.session.write(payload, true, LONG_MS);
+      await watch.asked("writer_wants");
+      changeState(watch.field, watch.own, state);
+      const end = state === CLOSED
+        ? "peer.closed"
+        : { code: "peer.failed", reason: "peer.terminated" };
+      watch.expect(await writing, end, "write");
+      const tail = watch.control("tail");
+      await rest(5);
+      const after = watch.control("tail");
+      watch.demand(after === tail, `[pipe.peer_gone] tail moved from ${tail} to ${after}`);
+    });
+  }
+}
+
+async function payloadFirst(arena: Arena): Promise<void> {
+  await Watch.with(arena, "writer", { capacity: CAPACITY }, async (watch) => {
+    for (let tag = 1; tag <= 10; tag++) {
+      watch.step = `message ${tag}: `;
+      const payload = pattern(64, tag);
+      const at = watch.pipe.data + watch.control("tail") % CAPACITY;
+      const toEnd = CAPACITY - watch.control("tail") % CAPACITY;
+      const place = toEnd < 80 ? watch.pipe.data : at;
+      const before = watch.control("tail");
+      const writing = watch.session.write({ tag, hex: toHex(payload) }, true, LONG_MS);
+      await watch.until(() => watch.control("tail") !== before);
+      const seen = watch.bytes().slice(place + PAYLOAD_AT, place + PAYLOAD_AT + 64);
+      const isThere = toHex(seen) === toHex(payload);
+      watch.demand(
+        isThere,
+        `[ring.publish] tail had moved, and at ${place + PAYLOAD_AT} was ${toHex(seen)}`,
+      );
+      watch.expect(await writing, "ok", "write");
+      watch.release(watch.control("tail"));
+      watch.bytes().fill(0, watch.pipe.data, watch.pipe.data + CAPACITY);
+    }
+  });
+}
+
+async function copiedFirst(arena: Arena): Promise<void> {
+  await Watch.with(arena, "reader", { capacity: CAPACITY }, async (watch) => {
+    for (let tag = 0; tag < 3; tag++) {
+      watch.step = `message ${tag}: `;
+      const at = watch.pipe.data + watch.tail % CAPACITY;
+      watch.place(whole(pattern(64, tag), { tag }));
+      watch.publish();
+      const head = watch.control("head");
+      const reading = watch.session.read(LONG_MS);
+      await watch.until(() => watch.control("head") !== head);
+      // It is the writer's again.
+      watch.bytes().fill(0xee, at, at + 80);
+      const item = message({ tag, hex: counted(64, tag) });
+      watch.expect(listed(await reading), { items: [item] }, "[ring.release] read");
+    }
+  });
+}
+
+async function flippedSize(arena: Arena): Promise<void> {
+  const item = message({ hex: counted(40, 0) });
+  for (let attempt = 0; attempt < 24; attempt++) {
+    await Watch.with(arena, "reader", { capacity: CAPACITY }, async (watch) => {
+      watch.step = `attempt ${attempt}: `;
+      watch.place(whole(pattern(40)));
+      const size = watch.pipe.data >> 2;
+      const words = watch.field.words();
+      watch.publish();
+      const reading = watch.session.read(LONG_MS);
+      let isDone = false;
+      const done = reading.finally(() => isDone = true);
+      while (!isDone) {
+        // As fast as it goes, with a look now and then at whether somebody has replied; and either
+        // value stands there while nobody flips.
+        const flips = 2_000 + Math.floor(2 * Math.random());
+        for (let flip = 0; flip < flips; flip++) Atomics.store(words, size, flip % 2 ? 2_000 : 40);
+        await rest(0);
+      }
+      const got = listed(await done);
+      // Either what was checked and good, or what was checked and refused.
+      const isRefused = "end" in got && got.end === "frame.size";
+      if (!isRefused) watch.expect(got, { items: [item] }, "[frame.check] read");
+    });
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * What watched scripts are written with: the kit sees the memory while the testee is in a call, and
+ * acts as its peer meanwhile.
+ *
+ * @module
+ */
+
+import { ATTACHED, type Pipe, pipe, type PipePlan, VACANT } from "../../reference/builder.ts";
+import type { Result as Came } from "../../reference/case.ts";
+import { buildFrame, type FramePlan } from "../../reference/encode.ts";
+import { sizeOf } from "../../reference/layout.ts";
+import { compare } from "../../static/driver.ts";
+import { answerOf, RemoteSession } from "../../static/remote.ts";
+import type { Arena, Field } from "../arena.ts";
+import { controlWord, recordWord, ring } from "../peer.ts";
+import { type KitCase, Wrong } from "../verdict.ts";
+import { lacksScript, played, type Script } from "./stage.ts";
+
+/** A script on memory that the kit sees at any time. */
+export function watchedCase(script: Script): KitCase<Arena> {
+  const { id, about, clauses, role, mayDecline = [] } = script;
+  return {
+    id,
+    about,
+    clauses,
+    declinedBy: ([hello]) =>
+      lacksScript(hello!, role, mayDecline) ??
+        (hello!.waits.includes("block") ? undefined : "does not block"),
+    async run(arena) {
+      return played(await script.play(arena));
+    },
+  };
+}
+
+/** How long the kit waits for what must come at once, on a machine that does other things, too. */
+const PATIENCE_MS = 5_000;
+
+/** One end that a testee has opened on memory which the kit has in view. */
+export class Watch {
+  readonly session: RemoteSession;
+  readonly field: Field;
+  readonly pipe: Pipe;
+  /** The endpoint of the kit, and that of the testee. */
+  readonly own: number;
+  readonly other: number;
+  tail: number;
+  step = "";
+
+  private constructor(session: RemoteSession, field: Field, pipe: Pipe, own: number) {
+    this.session = session;
+    this.field = field;
+    this.pipe = pipe;
+    this.own = own;
+    this.other = 1 - own;
+    this.tail = pipe.channels[0]!.start;
+  }
+
+  /** Opens an end, lets the script go on with it, and drops it. */
+  static async with(
+    arena: Arena,
+    role: "reader" | "writer",
+    plan: PipePlan & { spin?: number; wakes?: number },
+    play: (watch: Watch) => Promise<void>,
+  ): Promise<void> {
+    const own = role === "reader" ? 0 : 1;
+    const states = own === 0 ? [ATTACHED, VACANT] : [VACANT, ATTACHED];
+    const memory = pipe({ states, ...plan });
+    const image = memory.bytes;
+    const field = await arena.field({ size: image.length, image, own });
+    try {
+      Atomics.store(field.words(), recordWord(own, "wakes"), plan.wakes ?? field.wakes);
+      const connection = await arena.connect(0);
+      const handle = connection.newHandle();
+      const opening = { kind: "attach", role, limit: 4096, calls: false, values: false } as const;
+      const reply = await connection.send({
+        command: "open",
+        handle,
+        ...field.place(0),
+        ...opening,
+        endpoint: 1 - own,
+        spin_us: plan.spin ?? 0,
+      });
+      const opened = answerOf(reply);
+      if (opened !== "ok") throw new Wrong(`attaching gave ${JSON.stringify(opened)}, not ok`);
+      await play(new Watch(new RemoteSession(connection, handle, role), field, memory, own));
+      await connection.must({ command: "drop", handle });
+    } catch (error) {
+      await arena.kill(0); // it may still be in a call
+      throw error;
+    } finally {
+      field.release();
+    }
+  }
+
+  expect(got: Came, must: Came, what: string): void {
+    const fact = compare(got, must);
+    if (fact !== undefined) throw new Wrong(`${this.step}${what} ${fact}`);
+  }
+
+  demand(holds: boolean, fact: string): void {
+    if (!holds) throw new Wrong(`${this.step}${fact}`);
+  }
+
+  /** A control word, as it is now. */
+  control(name: string): number {
+    return Atomics.load(this.field.words(), controlWord(this.field, 0, name)) >>> 0;
+  }
+
+  setControl(name: string, value: number): void {
+    Atomics.store(this.field.words(), controlWord(this.field, 0, name), value | 0);
+  }
+
+  record(endpoint: number, name: string): number {
+    return Atomics.load(this.field.words(), recordWord(endpoint, name)) >>> 0;
+  }
+
+  setState(endpoint: number, state: number): void {
+    Atomics.store(this.field.words(), recordWord(endpoint, "state"), state);
+  }
+
+  /** Rings the testee. */
+  ringOther(): void {
+    ring(this.field, this.other);
+  }
+
+  /** All bytes, live. */
+  bytes(): Uint8Array {
+    const words = this.field.words();
+    return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+  }
+
+  /** Places frames at the tail; they must fit before the end of the area. */
+  place(...frames: FramePlan[]): void {
+    for (const frame of frames) {
+      const bytes = buildFrame(frame);
+      const { capacity } = this.pipe.channels[0]!;
+      this.bytes().set(bytes, this.pipe.data + this.tail % capacity);
+      this.tail = (this.tail + bytes.length) % 2 ** 32;
+    }
+  }
+
+  /** Stores `tail` and wakes the reader if it asks. [wait.exchange] */
+  publish(): void {
+    this.setControl("tail", this.tail);
+    this.#wake("reader_wants", this.tail);
+  }
+
+  /** Stores `head` and wakes the writer if it asks. */
+  release(head: number): void {
+    this.setControl("head", head);
+    this.#wake("writer_wants", head);
+  }
+
+  #wake(name: string, cursor: number): void {
+    const index = controlWord(this.field, 0, name);
+    const wants = Atomics.load(this.field.words(), index) >>> 0;
+    if (wants === 0 || (cursor - (wants & ~1) | 0) < 0) return;
+    if (Atomics.exchange(this.field.words(), index, 0) !== 0) this.ringOther();
+  }
+
+  /** Waits until something holds; returns whether it came to that. */
+  async until(holds: () => boolean, ms = PATIENCE_MS): Promise<boolean> {
+    const deadline = performance.now() + ms;
+    while (!holds()) {
+      if (performance.now() >= deadline) return false;
+      await rest(0);
+    }
+    return true;
+  }
+
+  /** Waits until the testee has asked to be rung, and returns what it has asked for. */
+  async asked(name: "reader_wants" | "writer_wants"): Promise<number> {
+    const isArmed = await this.until(() => this.control(name) !== 0);
+    this.demand(isArmed, `[wait.recheck] ${name} stays 0: the testee never asks to be rung`);
+    return this.control(name);
+  }
+}
+
+/** Lets others work. */
+export function rest(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Whether a promise settles within a time. */
+export async function settles(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const isInTime = await Promise.race([promise.then(() => true, () => true), late]);
+  clearTimeout(timer);
+  return isInTime;
+}
+
+/** Where the payload of the first frame stands. */
+export const PAYLOAD_AT: number = sizeOf("frame_header");

@@ -1,0 +1,310 @@
+/**
+ * Scripts for a writer: the kit is a slow reader, a reader that leaves, and one that lies.
+ *
+ * @module
+ */
+
+import {
+  ATTACHED,
+  CLOSED,
+  drained,
+  message,
+  VACANT,
+  writersPipe,
+} from "../../reference/builder.ts";
+import type { Payload } from "../../reference/case.ts";
+import { extentOf, failed } from "../../reference/encode.ts";
+import { counted, type Script, Stage } from "./stage.ts";
+
+const CAPACITY = 256;
+const RESERVE = 16;
+const LATE = 2 ** 32 - 96;
+const STARTS = [0, LATE];
+
+/** A message of bytes that count up from its tag. */
+function bytesOf(size: number, tag: number): Payload {
+  return { tag, hex: counted(size, tag) };
+}
+
+function onStage(
+  arena: Parameters<Script["play"]>[0],
+  start: number,
+  play: (stage: Stage) => Promise<void>,
+  states = [VACANT, ATTACHED],
+): Promise<void> {
+  const pipe = writersPipe({ capacity: CAPACITY, start, states });
+  return Stage.with(arena, "writer", pipe, {}, play);
+}
+
+/** Whether a frame fits, as ring.md says, and the pad that it needs. */
+function spanOf(tail: number, size: number): { pad: number; extent: number } {
+  const extent = extentOf(size);
+  const toEnd = CAPACITY - tail % CAPACITY;
+  return { pad: extent > toEnd ? toEnd : 0, extent };
+}
+
+export const WRITER_SCRIPTS: Script[] = [
+  {
+    id: "scripted/slow_reader",
+    about: "A reader that gives back 16 bytes at a time: each write is done exactly when it fits.",
+    clauses: ["ring.room", "ring.pad", "pipe.try_write", "ring.publish"],
+    role: "writer",
+    mayDecline: ["chunk_sizes"],
+    async play(arena) {
+      for (const start of STARTS) await onStage(arena, start, slowReader);
+    },
+  },
+  {
+    id: "scripted/sizes",
+    about: "Messages of every size at every place of the area: what comes out is what went in.",
+    clauses: ["frame.multipart", "frame.preamble", "frame.part", "frame.extent", "pipe.try_never"],
+    role: "writer",
+    async play(arena) {
+      for (const start of STARTS) await onStage(arena, start, everySize);
+    },
+  },
+  {
+    id: "scripted/reader_asks",
+    about:
+      "A reader that asks at every distance: it is rung when `tail` gets there, and only then.",
+    clauses: ["wait.exchange", "wait.ring", "wait.store_order"],
+    role: "writer",
+    mayDecline: ["chunk_sizes"],
+    async play(arena) {
+      for (const start of STARTS) await onStage(arena, start, readerAsks);
+    },
+  },
+  {
+    id: "scripted/end_at_every_step",
+    about: "`end` behind any number of messages, in a full ring too; nothing follows it.",
+    clauses: ["pipe.end", "pipe.end_now", "frame.end", "pipe.first_answer"],
+    role: "writer",
+    async play(arena) {
+      for (let count = 0; count <= 7; count++) {
+        await onStage(arena, LATE, (stage) => endBehind(stage, count));
+      }
+    },
+  },
+  {
+    id: "scripted/writer_closes_at_every_step",
+    about: "A close behind any number of messages: they stay, and nothing is added.",
+    clauses: ["pipe.close", "segment.state_change", "segment.state_ring"],
+    role: "writer",
+    async play(arena) {
+      for (let count = 0; count <= 7; count++) {
+        await onStage(arena, 0, (stage) => closeBehind(stage, count));
+      }
+    },
+  },
+  {
+    id: "scripted/reader_leaves_at_every_step",
+    about: "A reader that closes, or fails, behind any number of messages: no more are placed.",
+    clauses: ["pipe.peer_gone", "pipe.failed_reason", "pipe.end_closed"],
+    role: "writer",
+    async play(arena) {
+      for (let count = 0; count <= 7; count++) {
+        await onStage(arena, 0, (stage) => leftBehind(stage, count, CLOSED));
+        await onStage(arena, 0, (stage) => leftBehind(stage, count, failed("peer.lost")));
+      }
+    },
+  },
+  {
+    id: "scripted/gives_up_at_every_step",
+    about: "A write that runs out of time in a ring of any fill: cancelled, or not begun at all.",
+    clauses: ["pipe.owed", "frame.cancel", "pipe.owed_end", "pipe.order"],
+    role: "writer",
+    async play(arena) {
+      for (let count = 0; count <= 7; count++) {
+        await onStage(arena, LATE, (stage) => giveUp(stage, count));
+      }
+    },
+  },
+  {
+    id: "scripted/lying_reader",
+    about: "Every kind of bad `head`: the reader is marked, and nothing more is stored.",
+    clauses: ["ring.cursor", "ring.fault", "pipe.fault"],
+    role: "writer",
+    async play(arena) {
+      for (const start of STARTS) {
+        // Ahead of `tail`, behind what was seen, between two frames, and half the numbers away.
+        for (const lie of [16, -272, -512, -4, 2 ** 31, "back"] as const) {
+          await onStage(arena, start, (stage) => lyingReader(stage, lie));
+        }
+      }
+    },
+  },
+];
+
+async function slowReader(stage: Stage): Promise<void> {
+  let head = stage.tail;
+  let tail = head;
+  let taken = 0;
+  for (let tag = 0; tag < 24;) {
+    const size = [0, 20, 100, 47, 112, 1, 64][tag % 7]!;
+    const { pad, extent } = spanOf(tail, size);
+    const fits = tail - head + pad + extent <= CAPACITY - RESERVE;
+    stage.step = `message ${tag} of ${size} bytes: `;
+    const got = await stage.session.write(bytesOf(size, tag), false);
+    stage.expect(got, fits ? "ok" : "full", "write");
+    if (fits) {
+      tail += pad + extent;
+      tag++;
+      const found = await stage.control("tail");
+      stage.demand(
+        found === tail % 2 ** 32,
+        `[ring.publish] tail is ${found}, not ${tail % 2 ** 32}`,
+      );
+      continue;
+    }
+    await stage.room(CAPACITY - (tail - head) + 16);
+    head += 16;
+    taken++;
+  }
+  stage.demand(taken > 0, "the ring was never full");
+  const items = Array.from({ length: 24 }, (_, tag) => {
+    const size = [0, 20, 100, 47, 112, 1, 64][tag % 7]!;
+    return message({ tag, hex: counted(size, tag) });
+  });
+  stage.step = "";
+  stage.expect(await stage.take(), drained(items), "what was written");
+}
+
+async function everySize(stage: Stage): Promise<void> {
+  let refused = false;
+  for (let size = 0; size < 2 * CAPACITY; size += size < 40 ? 1 : 13) {
+    stage.step = `a message of ${size} bytes: `;
+    const got = await stage.session.write(bytesOf(size, size), false);
+    // How large a message can be placed at once depends on how the port cuts; a frame always can.
+    refused = got === "refused" && size > CAPACITY / 2 - 16;
+    stage.expect(got, refused ? "refused" : "ok", "write into an empty ring");
+    const items = refused ? [] : [message({ tag: size, hex: counted(size, size) })];
+    stage.expect(await stage.take(), drained(items), "what was written");
+  }
+  stage.step = "";
+  stage.demand(refused, "[pipe.try_never] a message of twice the capacity was placed at once");
+}
+
+async function readerAsks(stage: Stage): Promise<void> {
+  let tail = stage.tail;
+  for (let distance = 16; distance <= 96; distance += 16) {
+    const wanted = (tail + distance) % 2 ** 32;
+    await stage.setControl("reader_wants", wanted + 1);
+    let isArmed = true;
+    for (let index = 0; index < 4; index++) {
+      stage.step = `asked for ${wanted}, at ${tail % 2 ** 32}: `;
+      const before = await stage.record(1, "bell");
+      // Half of them near the end of the area, where a pad goes before them.
+      const size = [16, 0, 33, 7][index]!;
+      const { pad, extent } = spanOf(tail, size);
+      stage.expect(await stage.session.write(bytesOf(size, index), false), "ok", "write");
+      tail += pad + extent;
+      const isReached = isArmed && (tail - wanted | 0) >= 0;
+      const rung = await stage.record(1, "bell") - before;
+      const rings = isReached ? "rings once" : "does not ring";
+      stage.demand(
+        rung === Number(isReached),
+        `[wait.exchange] the bell moved by ${rung}: ${rings}`,
+      );
+      if (isReached) isArmed = false;
+      const left = await stage.control("reader_wants");
+      const must = isArmed ? (wanted + 1) % 2 ** 32 : 0;
+      stage.demand(left === must, `[wait.exchange] reader_wants is ${left}, not ${must}`);
+      stage.expect(
+        await stage.take(),
+        drained([message({ tag: index, hex: counted(size, index) })]),
+        "what was written",
+      );
+    }
+  }
+}
+
+/** Writes so many messages as fit, at most `count`, and returns what they are. */
+async function fillWith(stage: Stage, count: number) {
+  const items = [];
+  for (let tag = 0; tag < count; tag++) {
+    const got = await stage.session.write(bytesOf(20, tag), false);
+    if (got === "full") break;
+    stage.expect(got, "ok", "write");
+    items.push(message({ tag, hex: counted(20, tag) }));
+  }
+  return items;
+}
+
+async function endBehind(stage: Stage, count: number): Promise<void> {
+  stage.step = `behind ${count} messages: `;
+  const items = await fillWith(stage, count);
+  stage.expect(await stage.session.end(), "ok", "end");
+  stage.expect(await stage.session.write(bytesOf(1, 1), false), "pipe.ended", "write");
+  stage.expect(await stage.session.end(), "ok", "a second end");
+  stage.expect(await stage.take(), drained(items, "ended"), "what was written");
+}
+
+async function closeBehind(stage: Stage, count: number): Promise<void> {
+  stage.step = `behind ${count} messages: `;
+  const items = await fillWith(stage, count);
+  const before = [await stage.record(0, "bell"), await stage.record(1, "bell")];
+  stage.expect(await stage.session.close(), "ok", "close");
+  const state = await stage.record(0, "state");
+  stage.demand(state === CLOSED, `[pipe.close] the state is ${state}, not ${CLOSED}`);
+  for (const index of [0, 1]) {
+    const isRung = await stage.record(index, "bell") !== before[index];
+    stage.demand(isRung, `[segment.state_ring] the bell of endpoint ${index} was not rung`);
+  }
+  stage.expect(await stage.session.write(bytesOf(1, 1), false), "pipe.closed", "write");
+  stage.expect(await stage.take(), drained(items), "what was written");
+}
+
+async function leftBehind(stage: Stage, count: number, state: number): Promise<void> {
+  stage.step = `behind ${count} messages: `;
+  await fillWith(stage, count);
+  const tail = await stage.control("tail");
+  await stage.setState(1, state);
+  const answer = state === CLOSED ? "peer.closed" : { code: "peer.failed", reason: "peer.lost" };
+  stage.expect(await stage.session.write(bytesOf(1, 1), false), answer, "write");
+  stage.expect(await stage.session.end(), state === CLOSED ? "ok" : answer, "end");
+  const after = await stage.control("tail");
+  stage.demand(after === tail, `[pipe.peer_gone] tail moved from ${tail} to ${after}`);
+}
+
+async function giveUp(stage: Stage, count: number): Promise<void> {
+  stage.step = `behind ${count} messages: `;
+  const items = await fillWith(stage, count);
+  stage.expect(await stage.session.write(bytesOf(600, 99), true), "wait.timeout", "write");
+  // Nothing is free; what is owed is written when there is room, and before anything else.
+  const first = await stage.take();
+  const begun = typeof first === "object" && "items" in first ? first.items.length : 0;
+  const cancelled = { report: "message.cancelled" };
+  if (begun > items.length) stage.expect(first, drained([...items, cancelled]), "what was written");
+  else stage.expect(first, drained(items), "what was written");
+  stage.expect(await stage.session.write(bytesOf(5, 7), false), "ok", "the next write");
+  const next = message({ tag: 7, hex: counted(5, 7) });
+  const second = await stage.take();
+  // Not begun at all, or cancelled before, or cancelled now.
+  const owed = typeof second === "object" && "items" in second && second.items.length > 1;
+  stage.demand(!owed || begun <= items.length, "[pipe.report_once] cancelled twice");
+  stage.expect(second, drained(owed ? [cancelled, next] : [next]), "what was written then");
+}
+
+async function lyingReader(stage: Stage, lie: number | "back"): Promise<void> {
+  stage.step = `head ${lie} from tail: `;
+  // Around the area, so that the writer has seen `head` move; and then full, so that it looks.
+  for (let tag = 0; tag < 4; tag++) {
+    stage.expect(await stage.session.write(bytesOf(80, tag), false), "ok", "write");
+    await stage.take();
+  }
+  for (let tag = 0; await stage.session.write(bytesOf(20, tag), false) !== "full"; tag++) {
+    stage.demand(tag < 16, "[ring.room] the ring is never full");
+  }
+  const [tail, head] = [await stage.control("tail"), await stage.control("head")];
+  const wrong = lie === "back" ? head - 16 : tail + lie;
+  await stage.setControl("head", (wrong + 2 ** 33) % 2 ** 32);
+  stage.expect(await stage.session.write(bytesOf(20, 0), false), "ring.cursor", "write");
+  const state = await stage.record(1, "state");
+  const must = failed("ring.cursor");
+  stage.demand(state === must, `[ring.fault] the reader's state is ${state}, not ${must}`);
+  await stage.setControl("head", tail);
+  stage.expect(await stage.session.write(bytesOf(1, 1), false), "ring.cursor", "the next write");
+  stage.expect(await stage.session.end(), "ring.cursor", "end");
+  const after = await stage.control("tail");
+  stage.demand(after === tail, `[ring.fault] tail moved from ${tail} to ${after}`);
+}

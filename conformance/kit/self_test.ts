@@ -1,0 +1,146 @@
+/**
+ * Tests the kit itself: a small port is broken in one place at a time, and each time a case that
+ * cites the clause must find it. Unbroken, the port must pass, also where a fault's window is held
+ * open.
+ *
+ * @module
+ */
+
+import { small } from "../testees/broken/adapter.ts";
+import { breakPort, type Fault, FAULTS } from "../testees/broken/faults.ts";
+import type { Arena } from "./arena.ts";
+import { deno } from "./carriers/deno.ts";
+import { Connection } from "./connection.ts";
+import { loadStaticCases } from "./load_cases.ts";
+import { SCRIPTS, WATCHED } from "./scripts/mod.ts";
+import { staticCases } from "./static_level.ts";
+import { type KitCase, resultOf } from "./verdict.ts";
+import { LocalLink } from "./worker_link.ts";
+
+/** Which case has caught a fault, and what it said. */
+export interface Catch {
+  fault: Fault;
+  /** The first case that failed; none where no case did. */
+  caught?: { id: string; why: string };
+}
+
+/** The port with a window held open and no fault: what has failed all the same. */
+export interface Control {
+  window: string;
+  passed: number;
+  failed: string[];
+}
+
+/** The cases that need nothing but commands, and so run in this thread. */
+function localCases(): KitCase<Arena>[] {
+  return [...staticCases(loadStaticCases()), ...SCRIPTS];
+}
+
+/** Tries every fault, or those that are named. */
+export async function* catchFaults(faults: readonly Fault[] = FAULTS): AsyncGenerator<Catch> {
+  const local = localCases();
+  for (const fault of faults) {
+    // A fault that takes a window is one of time, and found where the kit sees the memory.
+    const isLocal = fault.window === undefined;
+    const first = isLocal ? await firstFailure(local, fault, localArena(fault.name)) : undefined;
+    const caught = first ??
+      await firstFailure(WATCHED, fault, await workerArena({ fault: fault.name }));
+    yield caught === undefined ? { fault } : { fault, caught };
+  }
+  breakPort(undefined, undefined);
+}
+
+/** Runs everything against the port without a fault, with each window held open. */
+export async function* checkGood(): AsyncGenerator<Control> {
+  breakPort(undefined, undefined);
+  yield await control("none", localCases(), localArena(undefined));
+  const windows = new Set(FAULTS.map(({ window }) => window ?? "none"));
+  for (const window of windows) {
+    const setup = window === "none" ? {} : { window };
+    yield await control(window, WATCHED, await workerArena(setup));
+  }
+}
+
+async function control(
+  window: string,
+  cases: readonly KitCase<Arena>[],
+  arena: Arena,
+): Promise<Control> {
+  const failed: string[] = [];
+  let passed = 0;
+  for (const entry of cases) {
+    const { status, why } = await runOne(entry, arena);
+    if (status === "pass") passed++;
+    else if (status !== "declined") failed.push(`${entry.id}: ${why.join("; ")}`);
+  }
+  await arena.close();
+  return { window, passed, failed };
+}
+
+/** Runs the cases that cite the clause of a fault until one fails. */
+async function firstFailure(
+  cases: readonly KitCase<Arena>[],
+  { clause }: Fault,
+  arena: Arena,
+): Promise<{ id: string; why: string } | undefined> {
+  try {
+    for (const entry of cases.filter(({ clauses }) => clauses.includes(clause))) {
+      const { status, why } = await runOne(entry, arena);
+      if (status !== "pass" && status !== "declined") return { id: entry.id, why: why.join("; ") };
+    }
+    return undefined;
+  } finally {
+    await arena.close();
+  }
+}
+
+async function runOne(entry: KitCase<Arena>, arena: Arena) {
+  try {
+    const { hello } = await arena.connect(0);
+    const why = entry.declinedBy([hello]);
+    if (why !== undefined) return { status: "declined", why: [why] };
+    return await entry.run(arena);
+  } catch (error) {
+    await arena.kill(0);
+    return resultOf(error);
+  }
+}
+
+/** The port in this thread, broken. */
+function localArena(fault: string | undefined): Arena {
+  breakPort(fault, undefined);
+  let connection: Promise<Connection> | undefined;
+  return {
+    connect: () => connection ??= Connection.start(new LocalLink(small)),
+    field: () => Promise.reject(new Error("there is no memory to share")),
+    kill: () => Promise.resolve(void (connection = undefined)),
+    close: () => Promise.resolve(),
+  };
+}
+
+/** The port in a worker of its own. */
+function workerArena(setup: { fault?: string; window?: string }): Promise<Arena> {
+  const worker = new URL("../testees/broken/worker.ts", import.meta.url);
+  return deno.open([{ name: "small", worker, first: () => Promise.resolve({ setup }) }]);
+}
+
+/** `--self-test`: prints what has caught what, and returns the exit code. */
+export async function selfTest(write: (text: string) => void): Promise<number> {
+  let isGood = true;
+  for await (const { window, passed, failed } of checkGood()) {
+    const held = window === "none" ? "without a fault" : `without a fault, held up at ${window}`;
+    write(`${held}: ${passed} passed, ${failed.length} failed\n`);
+    for (const fact of failed) write(`  ${fact}\n`);
+    isGood &&= failed.length === 0;
+  }
+  let count = 0;
+  for await (const { fault, caught } of catchFaults()) {
+    const found = caught === undefined ? "NOT CAUGHT" : caught.id;
+    write(`${fault.name.padEnd(18)} ${`[${fault.clause}]`.padEnd(24)} ${found}\n`);
+    write(`${"".padEnd(18)} ${fault.about}\n`);
+    if (caught !== undefined) count++;
+    isGood &&= caught !== undefined;
+  }
+  write(`\n${count} of ${FAULTS.length} faults caught\n`);
+  return isGood ? 0 : 1;
+}

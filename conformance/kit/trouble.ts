@@ -1,0 +1,22 @@
+/**
+ * What a testee did wrong as a program, whatever its port does.
+ *
+ * @module
+ */
+
+/** A testee that crashed, replied what is no reply (`error`), or not in time (`timeout`). */
+export class Trouble extends Error {
+  override readonly name = "Trouble";
+  readonly verdict: "error" | "timeout";
+
+  constructor(verdict: "error" | "timeout", message: string) {
+    super(message);
+    this.verdict = verdict;
+  }
+}
+
+/** A text as part of a message: short, and on one line. */
+export function shown(text: string, limit = 120): string {
+  const line = JSON.stringify(text);
+  return line.length <= limit ? line : `${line.slice(0, limit)}… (${text.length} characters)`;
+}

@@ -1,0 +1,322 @@
+// The kit as it is used: the whole matrix once, by its command line, and what it reports; what it
+// sends; and that it can tell right from wrong.
+
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { Ajv2020 } from "ajv/2020";
+import { fileURLToPath } from "node:url";
+import { fill, Workload } from "./interop/workload.ts";
+import { bytes } from "./kit/carriers/bytes.ts";
+import { Connection } from "./kit/connection.ts";
+import { crc32, Transcript } from "./kit/crc32.ts";
+import type { Link } from "./kit/link.ts";
+import { LIVE_PLANS } from "./kit/live_cases.ts";
+import { digest, judgePart } from "./kit/live_plan.ts";
+import { loadStaticCases } from "./kit/load_cases.ts";
+import { toPattern } from "./kit/plan.ts";
+import { CARRIERS, denoRun, ownPrograms } from "./kit/programs.ts";
+import { replyProblem } from "./kit/reply_check.ts";
+import { readKnown, type Report } from "./kit/report.ts";
+import { MAILBOXES, SCRIPTS, WATCHED } from "./kit/scripts/mod.ts";
+import { staticCases } from "./kit/static_level.ts";
+import { loadClauses } from "./static/coverage.ts";
+import { randomPlan } from "./kit/stress.ts";
+import { LocalLink } from "./kit/worker_link.ts";
+import { typescript } from "./testees/typescript/adapter.ts";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const GOOD = denoRun("broken/broken.ts");
+const BROKEN = denoRun("broken/broken.ts", "--fault", "pad_short");
+
+interface Run {
+  code: number;
+  output: string;
+  errors: string;
+}
+
+/** Runs the command line of the kit, in a folder of its own. */
+async function kit(args: string[], options: { cwd?: string; main?: string } = {}): Promise<Run> {
+  const main = options.main ?? `${ROOT}conformance/main.ts`;
+  const config = main.replace(/conformance\/main\.ts$/, "deno.json");
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", "--config", config, main, ...args],
+    cwd: options.cwd ?? ROOT,
+    env: { NO_COLOR: "1" },
+  });
+  const { code, stdout, stderr } = await command.output();
+  const text = (part: Uint8Array) => new TextDecoder().decode(part);
+  return { code, output: text(stdout), errors: text(stderr) };
+}
+
+async function inFolder(play: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "millrace-kit-test-" });
+  try {
+    await play(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
+
+async function schemaOf(path: string) {
+  return ajv.compile(JSON.parse(await Deno.readTextFile(new URL(path, import.meta.url))));
+}
+
+Deno.test("the whole matrix: every cell is run, or says why not, and nothing fails", async () => {
+  await inFolder(async (folder) => {
+    const [json, junit, md] = ["json", "xml", "md"].map((end) => `${folder}/report.${end}`);
+    const args = ["--json", json!, "--junit", junit!, "--md", md!, "--save", `${folder}/kept`];
+    const { code, output, errors } = await kit(args);
+    assertEquals(code, 0, output.slice(-8_000) + errors.slice(-4_000));
+    const report: Report = JSON.parse(await Deno.readTextFile(json!));
+    const validate = await schemaOf("report.schema.json");
+    assert(validate(report), JSON.stringify(validate.errors?.slice(0, 3)));
+    assertEquals(report.counts.fail + report.counts.error + report.counts.timeout, 0);
+    assertEquals(report.counts.pass + report.counts.declined, report.cases.length);
+    const programs = ownPrograms();
+    const names = programs.map(({ name }) => name);
+    for (const { name } of programs.filter((each) => each.command ?? each.worker)) {
+      for (const level of ["static", "scripted", "mailbox"]) {
+        const cell = report.cells.find((each) =>
+          each.level === level && each.carrier === "bytes" && each.testees.join() === name
+        );
+        assert(
+          cell !== undefined && (cell.empty !== undefined || cell.counts.pass > 0),
+          `${name} has passed nothing at ${level}, and nobody says why`,
+        );
+      }
+    }
+    // Every writer against every reader, in each place where both can be.
+    for (const { name: carrier } of CARRIERS) {
+      const pairs = report.cells.filter((cell) =>
+        cell.level === "live" && cell.carrier === carrier
+      );
+      assertEquals(pairs.length, names.length ** 2);
+      for (const { testees, counts, empty } of pairs) {
+        assert(
+          empty !== undefined || counts.pass > 0,
+          `${testees} on ${carrier}: nothing, no reason`,
+        );
+      }
+      // A place that this machine lacks; where nothing may be skipped, its cases are errors.
+      if (pairs.some(({ empty = "" }) => / finds no /.test(empty))) continue;
+      assert(pairs.filter(({ empty }) => empty === undefined).length >= 3);
+    }
+    for (const { status, why } of report.cases) assertEquals(status === "pass", why.length === 0);
+    assertMatch(await Deno.readTextFile(junit!), /^<\?xml .*\n<testsuites>\n {2}<testsuite name=/);
+    assertStringIncludes(await Deno.readTextFile(md!), "# Millrace conformance");
+    console.log(output.slice(output.indexOf("\n\n")));
+  });
+});
+
+Deno.test("a failed case prints clause, bytes and the command that runs it again", async () => {
+  await inFolder(async (folder) => {
+    const args = ["--testee", BROKEN, "--level", "static", "--case", "frame/write_pad"];
+    const { code, output } = await kit([...args, "--json", `${folder}/r.json`]);
+    assertEquals(code, 1);
+    assertMatch(output, /^FAIL frame\/write_pad \(testee, bytes\)$/m);
+    assertMatch(output, /^ {2}\[frame\.pad\] A writer MUST give a pad a size such that/m);
+    assertMatch(output, /^ {6}expected .*\n {6}got /m);
+    const report: Report = JSON.parse(await Deno.readTextFile(`${folder}/r.json`));
+    const again = report.cases[0]!.rerun;
+    assertStringIncludes(output, `again: ${again}`);
+    assertMatch(
+      again,
+      /^\.\/millrace conformance --testee '.*' --level static --carrier bytes --case/,
+    );
+    // What stands behind the program's name, as the shell takes it.
+    const words = again.replace("./millrace conformance ", "");
+    const main = `'${Deno.execPath()}' run -A --no-check --config deno.json conformance/main.ts`;
+    const shell = new Deno.Command("sh", { args: ["-c", `${main} ${words}`], cwd: ROOT });
+    const second = await shell.output();
+    assertEquals(second.code, 1);
+    assertMatch(new TextDecoder().decode(second.stdout), /^FAIL frame\/write_pad/m);
+  });
+});
+
+Deno.test("a known failure does not fail the run, and one that passes does", async () => {
+  await inFolder(async (folder) => {
+    const list = `${folder}/known.txt`;
+    await Deno.writeTextFile(list, "# of a first version\nframe/write_pad bytes testee # later\n");
+    const args = ["--level", "static", "--case", "frame/write_pad", "--known-failing", list];
+    const known = await kit([...args, "--testee", BROKEN]);
+    assertEquals(known.code, 0, known.output);
+    assertStringIncludes(known.output, "1 failed, 1 known");
+    const stale = await kit([...args, "--testee", GOOD]);
+    assertEquals(stale.code, 1);
+    assertStringIncludes(stale.output, "KNOWN FAILURE THAT PASSES: frame/write_pad bytes testee");
+  });
+  assertEquals(readKnown("a/b file x+y\n\n# c\n")[0], {
+    line: "a/b file x+y",
+    id: "a/b",
+    carrier: "file",
+    testees: "x+y",
+  });
+});
+
+Deno.test("wrong usage says what is wrong and ends with 2", async () => {
+  for (
+    const [args, why] of [
+      [["--level", "high"], /no level high: static, /],
+      [["--carrier", "pigeon"], /no carrier pigeon: bytes, /],
+      [["--testee", "@nobody"], /no testee @nobody: @typescript, /],
+      [["--seconds", "0"], /--seconds takes a whole number from 1 on, not 0/],
+      [["--seed", "x"], /--seed takes a whole number/],
+      [["--unheard-of"], /unheard-of/],
+      [["--case", "nothing/*"], /no case fits/],
+      [["--known-failing", "not/there"], /not\/there|No such file/],
+    ] as [string[], RegExp][]
+  ) {
+    const { code, errors } = await kit(args);
+    assertEquals(code, 2, args.join(" "));
+    assertMatch(errors, why);
+  }
+  const { code, output } = await kit(["--list", "--level", "live"]);
+  assertEquals(code, 0);
+  assertEquals(output.trim().split("\n").length, LIVE_PLANS.length);
+});
+
+Deno.test("Ctrl-C prints what there is and ends with 130", async () => {
+  await inFolder(async (folder) => {
+    const main = `${ROOT}conformance/main.ts`;
+    const args = ["run", "-A", "--no-check", main, "--testee", GOOD, "--json", `${folder}/r.json`];
+    const child = new Deno.Command(Deno.execPath(), { args, cwd: ROOT, stdout: "piped" }).spawn();
+    let output = "";
+    let isAsked = false;
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      output += text;
+      if (isAsked || !/^static /m.test(output)) continue;
+      isAsked = true; // a second one would not let it finish
+      child.kill("SIGINT");
+    }
+    assertEquals((await child.status).code, 130);
+    assertStringIncludes(output, "interrupted; ");
+    const report: Report = JSON.parse(await Deno.readTextFile(`${folder}/r.json`));
+    assert(report.interrupted && report.cases.length > 100);
+  });
+});
+
+Deno.test("outside of the checkout, the kit runs on what it is packed with", async () => {
+  await inFolder(async (folder) => {
+    // What a package of it holds: the kit, the chapters with their numbers, and what it imports.
+    for (const path of ["conformance", "spec", "impl-ts/src", "impl-zig", "tools"]) {
+      await copy(`${ROOT}${path}`, `${folder}/${path}`);
+    }
+    const { imports } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ imports }));
+    const args = ["--testee", GOOD, "--level", "static", "--case", "frame/*"];
+    const main = `${folder}/conformance/main.ts`;
+    const { code, output, errors } = await kit(args, { cwd: "/", main });
+    assertEquals(code, 0, errors);
+    assertMatch(output, /^static {3}bytes {2}testee +\d+ passed/m);
+  });
+});
+
+/** Copies the texts of a folder. */
+async function copy(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    if (isDirectory && name !== "toolchain") await copy(`${from}/${name}`, `${to}/${name}`);
+    else if (/\.(ts|json|md)$/.test(name)) await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
+  }
+}
+
+Deno.test("every command of the kit is as command.schema.json says", async () => {
+  const validate = await schemaOf("protocol/command.schema.json");
+  const seen = new Map<string, number>();
+  const local = new LocalLink(typescript);
+  const link: Link = {
+    async send(command) {
+      const name = (command as { command: string }).command;
+      // Two are sent to be declined, or with something in them to be ignored.
+      if (name !== "unheard_of" && !("unheard_of" in command)) {
+        assert(validate(command), JSON.stringify([command, validate.errors?.at(-1)]));
+      }
+      seen.set(name, (seen.get(name) ?? 0) + 1);
+      await local.send(command);
+    },
+    next: () => local.next(),
+    notes: () => "",
+    kill: () => Promise.resolve(),
+  };
+  const connection = await Connection.start(link);
+  assertEquals(await connection.tryUnknown(), undefined);
+  assertEquals(await connection.tryMember(), undefined);
+  const lone = await bytes.open([{ name: "local" }]);
+  const arena = { ...lone, connect: () => Promise.resolve(connection) };
+  for (const entry of [...staticCases(loadStaticCases()), ...SCRIPTS, ...MAILBOXES]) {
+    if (entry.declinedBy([connection.hello]) !== undefined) continue;
+    assertEquals((await entry.run(arena)).status, "pass", entry.id);
+  }
+  const names = ["start", "open", "read", "peek", "release", "write", "claim", "publish", "end"];
+  for (const name of [...names, "resume", "close", "patch", "dump", "drop"]) {
+    assert(seen.has(name), `${name} is never sent`);
+  }
+});
+
+Deno.test("every script and live run has an id of its own, and cites clauses that exist", () => {
+  const clauses = new Set(loadClauses().map(({ id }) => id));
+  const all = [...SCRIPTS, ...WATCHED, ...MAILBOXES, ...LIVE_PLANS];
+  assertEquals(new Set(all.map(({ id }) => id)).size, all.length);
+  for (const entry of all) {
+    assert(entry.clauses.length > 0, entry.id);
+    for (const clause of entry.clauses) assert(clauses.has(clause), `${entry.id}: [${clause}]`);
+    assertMatch(entry.about, /^[A-Z`].*[.]$/);
+  }
+});
+
+Deno.test("replyProblem names the member that is wrong", () => {
+  const fails = (command: "read" | "start" | "run" | "open", reply: unknown, pattern: RegExp) => {
+    assertMatch(replyProblem(command, reply) ?? "nothing", pattern);
+  };
+  assertEquals(replyProblem("read", { id: 1, result: { end: "nothing" } }), undefined);
+  fails("read", { id: 1, result: { end: "never" } }, /`result\/end` must be equal to one of/);
+  fails("read", { id: "1", result: { end: "ended" } }, /`id` must be integer/);
+  fails("read", 7, /the reply must be object/);
+  fails("open", { id: 1, error: { reason: "none" } }, /must have required property 'code'/);
+  fails("start", { id: 1, result: { protocol: 2 } }, /`result/);
+  fails("run", { id: 1, result: { count: 1, size: 0, crc32: -1, end: "done" } }, /`result\/crc32`/);
+});
+
+Deno.test("judgePart finds what differs from the messages of the seed", () => {
+  const plan = LIVE_PLANS.find(({ id }) => id === "live/stream_parked")!;
+  const { count, size, crc32 } = digest(plan, plan.second, plan.count);
+  const good = { count, size, crc32, end: "ended" };
+  const problems = (ran: object) =>
+    judgePart(plan, plan.second, { ...good, ...ran }, "peer.lost").join("\n");
+  assertEquals(problems({}), "");
+  assertMatch(problems({ crc32: crc32 ^ 1 }), /are not those of seed/);
+  assertMatch(problems({ count: count - 1 }), /399 messages, not 400/);
+  assertMatch(problems({ end: "wait.timeout" }), /ended with wait\.timeout, not ended/);
+  const other = digest({ ...plan, seed: plan.seed + 1 }, plan.second, plan.count);
+  assertMatch(problems({ size: other.size, crc32: other.crc32 }), /are not those of seed/);
+});
+
+Deno.test("the workload of the protocol's README is that of the kit", async () => {
+  const text = await Deno.readTextFile(new URL("protocol/README.md", import.meta.url));
+  const rows = [...text.matchAll(/^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$/gm)];
+  assertEquals(rows.length, 6);
+  const workload = new Workload(1, 256);
+  const transcript = new Transcript();
+  for (const row of rows) {
+    const message = workload.next();
+    const payload = fill(message, new Uint8Array(workload.sizeMax));
+    transcript.add(message.tag, payload);
+    const { tag, size, first } = message;
+    const must = [tag, size, first, crc32(payload), transcript.crc32];
+    assertEquals(row.slice(1).map(Number), must);
+  }
+});
+
+Deno.test("randomPlan: a seed stands for one run, and seeds for different ones", () => {
+  const plans = Array.from({ length: 50 }, (_, index) => JSON.stringify(randomPlan(index + 1)));
+  assertEquals(JSON.stringify(randomPlan(7)), plans[6]);
+  assertEquals(new Set(plans).size, plans.length);
+});
+
+Deno.test("toPattern: a star stands for anything, and nothing else for anything else", () => {
+  assert(toPattern("frame/*").test("frame/write_pad"));
+  assert(!toPattern("frame/*").test("xframe/a"));
+  assert(!toPattern("frame.write").test("frame/write"));
+  assert(toPattern("*").test("a/b"));
+});

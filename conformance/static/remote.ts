@@ -1,0 +1,221 @@
+/**
+ * A testee behind a connection, as the static cases need it.
+ *
+ * @module
+ */
+
+import { type Connection, patience } from "../kit/connection.ts";
+import type { Command, Done, Opening, Outgoing, Reply, Taken } from "../kit/protocol.ts";
+import { Trouble } from "../kit/trouble.ts";
+import { fromHex, type Run, toHex } from "../reference/bytes.ts";
+import type { Item, MessageCase, Payload, Setting } from "../reference/case.ts";
+import { type Answer, type Opened, type PeerMemory, type Read } from "./driver.ts";
+import { type Session, type Testee, toBytes } from "./driver.ts";
+
+/** Long enough to sleep once, so that what holds before a sleep is seen. */
+const WAIT_MS = 2;
+/** The limit of a reader where a case states none. */
+const LIMIT = 4096;
+
+/** A testee that declined where it may not, or may and did. */
+export class Declined extends Error {
+  override readonly name = "Declined";
+}
+
+/** Makes a testee of the static cases. */
+export function remoteTestee(connection: Connection): Testee {
+  return {
+    name: connection.hello.name,
+    lacks: connection.hello.lacks,
+    open: (setting, image) => openRemote(connection, setting, image),
+  };
+}
+
+/** Opens memory of carrier `bytes` with an image in it. */
+export async function openRemote(
+  connection: Connection,
+  setting: Setting,
+  image: Uint8Array,
+): Promise<Opened> {
+  const handle = connection.newHandle();
+  const { memory_offset } = setting;
+  const reply = await connection.send({
+    command: "open",
+    handle,
+    carrier: "bytes",
+    memory: { size: image.length, bytes: packRuns(image) },
+    ...(memory_offset !== undefined && { memory_offset }),
+    ...openingOf(setting),
+  });
+  const memory = new RemoteMemory(connection, handle);
+  const drop = async () => {
+    await connection.must({ command: "drop", handle });
+  };
+  const result = answerOf(reply);
+  if (typeof result !== "string") throw new Error(`opening gave ${JSON.stringify(result)}`);
+  if (result !== "ok" || setting.role === "segment") return { result, memory, drop };
+  return { result, memory, drop, session: new RemoteSession(connection, handle, setting.role) };
+}
+
+/** How to open what a case describes. */
+export function openingOf(setting: Omit<Setting, "image">): Opening {
+  const { kind, role, geometry, sole_owner, endpoint, channel, limit = LIMIT, calls } = setting;
+  return {
+    kind: kind === "create" ? "create" : "attach",
+    role,
+    ...(geometry !== undefined && { geometry }),
+    ...(sole_owner !== undefined && { sole_owner }),
+    ...(endpoint !== undefined && { endpoint }),
+    ...(channel !== undefined && { channel }),
+    limit,
+    calls: calls ?? false,
+    values: kind === "decode",
+  };
+}
+
+/** The memory behind a handle of carrier `bytes`. */
+export class RemoteMemory implements PeerMemory {
+  readonly #connection: Connection;
+  readonly #handle: number;
+
+  constructor(connection: Connection, handle: number) {
+    this.#connection = connection;
+    this.#handle = handle;
+  }
+
+  async dump(from?: number, size?: number): Promise<Uint8Array> {
+    const handle = this.#handle;
+    const range = { ...(from !== undefined && { from }), ...(size !== undefined && { size }) };
+    const { hex } = await this.#connection.must<{ hex: string }>({
+      command: "dump",
+      handle,
+      ...range,
+    });
+    const bytes = new Uint8Array(hex.length / 2);
+    for (let index = 0; index < bytes.length; index++) {
+      bytes[index] = parseInt(hex.slice(2 * index, 2 * index + 2), 16);
+    }
+    return bytes;
+  }
+
+  async patch(runs: Run[]): Promise<void> {
+    const bytes = runs.map(({ offset, hex }) => ({ offset, hex: hex.replaceAll(" ", "") }));
+    await this.#connection.must({ command: "patch", handle: this.#handle, bytes });
+  }
+}
+
+/** What was opened under a handle, whatever the carrier. */
+export class RemoteSession implements Session {
+  readonly #connection: Connection;
+  readonly #handle: number;
+  readonly #role: Setting["role"];
+
+  constructor(connection: Connection, handle: number, role: Setting["role"]) {
+    this.#connection = connection;
+    this.#handle = handle;
+    this.#role = role;
+  }
+
+  read(timeout_ms: number = WAIT_MS): Promise<Read> {
+    return kept(this.#send({ command: "read", handle: this.#handle, timeout_ms }).then(readOf));
+  }
+
+  async peek(): Promise<Read> {
+    return readOf(await this.#send({ command: "peek", handle: this.#handle }));
+  }
+
+  release(): Promise<Answer> {
+    return this.#do("release");
+  }
+
+  write(payload: Payload, wait: boolean, waitMs: number = WAIT_MS): Promise<Answer> {
+    const message = toOutgoing(payload);
+    const timeout = wait || this.#role === "mailbox_writer" ? { timeout_ms: waitMs } : {};
+    const command = { command: "write", handle: this.#handle, message, ...timeout } as const;
+    return kept(this.#send(command).then(answerOf));
+  }
+
+  async claim(payload: Payload, size: number, abandon: boolean): Promise<Answer> {
+    const message = toOutgoing(payload);
+    const command = { command: "claim", handle: this.#handle, message, size, abandon } as const;
+    return answerOf(await this.#send(command));
+  }
+
+  async resume(): Promise<Answer> {
+    const command = { command: "resume", handle: this.#handle, timeout_ms: WAIT_MS } as const;
+    return answerOf(await this.#send(command));
+  }
+
+  publish(): Promise<Answer> {
+    return this.#do("publish");
+  }
+
+  end(): Promise<Answer> {
+    return this.#do("end");
+  }
+
+  close(): Promise<Answer> {
+    return this.#do("close");
+  }
+
+  async #do(command: "release" | "publish" | "end" | "close"): Promise<Answer> {
+    return answerOf(await this.#send({ command, handle: this.#handle }));
+  }
+
+  #send(command: Command): Promise<Reply> {
+    // A call that waits for longer than usual may also be late for longer.
+    const waits = "timeout_ms" in command ? command.timeout_ms ?? 0 : 0;
+    return this.#connection.send(command, patience.replyMs + waits);
+  }
+}
+
+/** A script may fail while a call is under way: its own failure is then not worth telling. */
+function kept<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+/** What a call gave that reads nothing. */
+export function answerOf(reply: Reply): Answer {
+  if ("decline" in reply) throw new Declined(reply.decline);
+  if ("result" in reply) return (reply.result as Done).outcome;
+  const { code, reason } = reply.error;
+  return reason === undefined ? code : { code, reason };
+}
+
+function readOf(reply: Reply): Read {
+  if ("decline" in reply) throw new Declined(reply.decline);
+  if ("error" in reply) {
+    const { code, reason } = reply.error;
+    if (code.startsWith("message.")) return { item: { report: code } };
+    return reason === undefined ? { end: code } : { end: code, reason };
+  }
+  const taken = reply.result as Taken;
+  return "end" in taken ? taken : { item: spread(taken.item) };
+}
+
+/** Hexadecimal as the cases have it. */
+function spread(item: MessageCase): Item {
+  return item.hex === undefined ? item : { ...item, hex: toHex(fromHex(item.hex)) };
+}
+
+function toOutgoing(payload: Payload): Outgoing {
+  const { kind = 1, codec = 0, tag = 0, json } = payload;
+  const hex = toHex(toBytes(payload)).replaceAll(" ", "");
+  if (json !== undefined && !Array.isArray(json)) {
+    throw new Trouble("error", "no array of messages");
+  }
+  return { kind, codec, tag, hex, ...(json !== undefined && { json }) };
+}
+
+/** What in the memory is not 0, without spaces in it. */
+function packRuns(image: Uint8Array): Run[] {
+  const runs: Run[] = [];
+  for (let offset = 0; offset < image.length; offset += 64) {
+    const line = image.subarray(offset, offset + 64);
+    const size = line.findLastIndex((byte) => byte !== 0) + 1;
+    if (size === 0) continue;
+    runs.push({ offset, hex: toHex(line.subarray(0, size)).replaceAll(" ", "") });
+  }
+  return runs;
+}

@@ -1,0 +1,104 @@
+/**
+ * The faults that the small port can have, one at a time; and the windows that a fault may widen,
+ * so that it is seen every time. The port without a fault must pass with the same windows.
+ *
+ * @module
+ */
+
+import { pause } from "./small_memory.ts";
+
+/** Where the port may be held up for a while. */
+export type Window = "arm" | "publish" | "fetch" | "sleep";
+
+/** A fault, and the clause of a case that catches it. */
+export interface Fault {
+  name: string;
+  about: string;
+  clause: string;
+  window?: Window;
+}
+
+/** All faults. Each is one deviation, in one place of the port. */
+export const FAULTS: readonly Fault[] = [
+  fault("version_ignored", "attaches to another major version", "segment.check"),
+  fault("feature_ignored", "attaches in spite of a feature that it does not know", "segment.check"),
+  fault("overlap_ignored", "does not look for areas that overlap", "segment.check"),
+  fault("vacancy_ignored", "takes an endpoint that somebody has had", "segment.attach"),
+  fault("wakes_left_out", "does not say what it can ring", "segment.attach"),
+  fault("state_silent", "changes a state and rings nobody", "segment.state_ring"),
+  fault("claim_skipped", "formats without having claimed the memory", "segment.claim"),
+  fault("cursor_trusted", "does not check the peer's cursor", "ring.cursor"),
+  fault("cursor_back", "lets the peer's cursor go back", "ring.cursor"),
+  fault("wrap_ignored", "compares cursors without regard to 2^32", "ring.cursor"),
+  fault("size_trusted", "does not check a frame against what is published", "frame.check"),
+  fault("half_ignored", "takes frames above half the capacity", "frame.check"),
+  fault("reserved_ignored", "does not look at the reserved byte", "frame.check"),
+  fault("checks_swapped", "checks the size before the flags", "frame.check"),
+  fault("pad_unread", "does not skip pads", "frame.skip"),
+  fault("pad_loose", "takes a pad that ends before the area does", "frame.check"),
+  fault("sequence_ignored", "takes a chunk without a first one", "frame.check"),
+  fault("total_trusted", "does not add up the parts", "frame.check"),
+  fault("after_end", "reads on behind `end`", "frame.after_end"),
+  fault("fault_silent", "finds a fault and does not mark the peer", "ring.fault"),
+  fault("fault_forgotten", "reports a fault once, and goes on", "pipe.fault"),
+  fault("head_after_fault", "gives back what stood before a fault", "ring.fault"),
+  fault("limit_ignored", "takes messages of any size", "pipe.limit"),
+  fault("calls_taken", "hands out calls that it does not offer", "pipe.unknown_kind"),
+  fault("report_twice", "reports the cancel of a message that it has dropped", "pipe.report_once"),
+  fault("truncated_silent", "says nothing of a message without an end", "pipe.truncated"),
+  fault("drain_skipped", "drops what is published when the peer has closed", "pipe.drain"),
+  fault("peer_ignored", "goes on writing to a reader that has closed", "pipe.peer_gone"),
+  fault("own_ignored", "does not look at its own state", "pipe.first_answer"),
+  fault("mark_overwritten", "closes over the mark of a failure", "segment.state_change"),
+  fault("parts_dropped", "drops its parts at a time-out", "pipe.keep_parts"),
+  fault("room_reserve", "takes the last 16 bytes for a message", "ring.room"),
+  fault("pad_missing", "writes a frame around the end of the area", "ring.pad"),
+  fault("pad_short", "writes a pad 16 bytes too short", "frame.pad"),
+  fault("preamble_missing", "begins a long message without a preamble", "frame.preamble"),
+  fault("first_twice", "marks each chunk as the first", "frame.multipart"),
+  fault("try_partly", "writes the chunks that fit, and gives up", "pipe.try_write"),
+  fault("cancel_forgotten", "never cancels what it gave up", "pipe.owed"),
+  fault("end_waits", "wants room for `end`", "pipe.end_now"),
+  fault("end_twice", "writes `end` again", "pipe.first_answer"),
+  fault("rings_never", "does not ring who asks for it", "wait.exchange"),
+  fault("rings_always", "rings whether or not somebody asks", "wait.exchange"),
+  fault("rings_early", "rings before the cursor is where it was wanted", "wait.exchange"),
+  fault("wants_unsigned", "compares positions as unsigned numbers", "wait.exchange"),
+  fault("wants_left", "rings, and leaves the request", "wait.exchange"),
+  fault("wakes_one", "wakes one sleeper of several", "wait.ring"),
+  fault("wants_armed", "leaves its request behind at a time-out", "wait.disarm"),
+  fault("asks_wrong", "asks for less than a frame", "wait.reader_asks"),
+  fault("recheck_forgotten", "does not look again when it has asked", "wait.recheck", "arm"),
+  fault("bell_late", "loads the bell when it has asked and looked", "wait.bell_first", "sleep"),
+  fault("slice_forgotten", "sleeps until its time is up", "wait.slice"),
+  fault("published_early", "stores `tail` before the payload", "ring.publish", "publish"),
+  fault("fetched_twice", "loads a size again when it has checked it", "frame.check", "fetch"),
+  fault("payload_back", "gives a frame back before it has copied it", "ring.release", "fetch"),
+];
+
+let current: Fault | undefined;
+let held: Window | undefined;
+
+/** Milliseconds for which a window is held open. */
+const HELD_MS = 25;
+
+/** Makes the port faulty, or only slow. */
+export function breakPort(name: string | undefined, window: string | undefined): void {
+  current = name === undefined ? undefined : FAULTS.find((each) => each.name === name);
+  if (name !== undefined && current === undefined) throw new Error(`there is no fault ${name}`);
+  held = (window as Window | undefined) ?? current?.window;
+}
+
+/** Whether the port has this fault. */
+export function has(name: string): boolean {
+  return current?.name === name;
+}
+
+/** Takes a while, where this window is held open. */
+export function hold(window: Window): void {
+  if (held === window) pause(HELD_MS);
+}
+
+function fault(name: string, about: string, clause: string, window?: Window): Fault {
+  return { name, about, clause, ...(window !== undefined && { window }) };
+}

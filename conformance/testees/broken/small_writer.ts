@@ -1,0 +1,285 @@
+/**
+ * The small port: writing a ring.
+ *
+ * @module
+ */
+
+import { has, hold } from "./faults.ts";
+import { type Memory, minus, PortError, Refused, roundUp } from "./small_memory.ts";
+import type { Channel, Endpoint } from "./small_segment.ts";
+import type { Message } from "./small_reader.ts";
+
+const [TAIL, HEAD, READER_WANTS, WRITER_WANTS] = [0, 128, 256, 384];
+const [END, PAD] = [2, 6];
+const [FIRST, LAST, CANCEL] = [1, 2, 4];
+const HEADER = 16;
+const PREAMBLE = 16;
+/** What only `end` may take. */
+const RESERVE = 16;
+const BATCH = 3;
+
+/** A frame to place: its flags, and which bytes of the message it carries. */
+interface Chunk {
+  flags: number;
+  from: number;
+  to: number;
+}
+
+/** The writing end of a ring. */
+export class Writer {
+  readonly endpoint: Endpoint;
+  readonly #memory: Memory;
+  readonly #ring: Channel;
+  #tail: number;
+  #published: number;
+  #head: number;
+  /** The message of which a part is in the ring, and the rest never will be. */
+  #owed: Message | undefined;
+  #fault: PortError | undefined;
+  #hasEnded = false;
+
+  constructor(endpoint: Endpoint, ring: Channel) {
+    this.endpoint = endpoint;
+    this.#memory = endpoint.segment.memory;
+    this.#ring = ring;
+    this.#tail = this.#published = this.#head = ring.start;
+  }
+
+  /** Writes all of a message where there is room now; returns whether there was. */
+  tryWrite(message: Message): boolean {
+    this.#answer();
+    this.#requireFits(message);
+    if (!this.#payOwed()) return false;
+    const tail = this.#tail;
+    let at = tail;
+    for (let next = 0, first = true; first || next < message.payload.length; first = false) {
+      const chunk = this.#cut(message, next, at);
+      const { pad, extent } = this.#spanOf(sizeOf(chunk), at);
+      if (!this.#hasRoom(at, pad + extent)) {
+        if (has("try_partly") && at !== tail) this.publish();
+        return false;
+      }
+      if (has("try_partly")) this.#place(message, chunk);
+      at = (at + pad + extent) >>> 0;
+      next = chunk.to;
+    }
+    if (has("try_partly")) return this.publish(), true;
+    for (let next = 0, first = true; first || next < message.payload.length; first = false) {
+      const chunk = this.#cut(message, next, this.#tail);
+      this.#place(message, chunk);
+      next = chunk.to;
+    }
+    this.publish();
+    return true;
+  }
+
+  /** Writes a message, and waits for room. Throws at the deadline. */
+  write(message: Message, timeoutMs: number): void {
+    const deadline = performance.now() + timeoutMs;
+    this.#answer();
+    while (!this.#payOwed()) this.#waitRoom(RESERVE, deadline);
+    let isBegun = false;
+    for (let next = 0; !isBegun || next < message.payload.length;) {
+      const chunk = this.#cut(message, next, this.#tail);
+      const { pad, extent } = this.#spanOf(sizeOf(chunk), this.#tail);
+      if (!this.#hasRoom(this.#tail, pad + extent)) {
+        this.publish(); // [ring.publish_all]
+        try {
+          this.#waitRoom(pad + extent, deadline);
+        } catch (error) {
+          if (isBegun && !has("cancel_forgotten")) this.#owed = message; // [pipe.owed]
+          throw error;
+        }
+        continue;
+      }
+      this.#place(message, chunk);
+      next = chunk.to;
+      isBegun = true;
+    }
+    this.publish();
+  }
+
+  /** Stores `tail` for what is finished. */
+  publish(): void {
+    if (this.#tail === this.#published) return;
+    this.#published = this.#tail;
+    this.#memory.store(this.#ring.control + TAIL, this.#tail);
+    this.endpoint.wake(this.#ring.control + READER_WANTS, this.#tail);
+  }
+
+  /** Ends the stream; never waits. */
+  end(): void {
+    if (this.#hasEnded && !has("end_twice")) return;
+    try {
+      this.#answer();
+    } catch (error) {
+      const isClosed = error instanceof PortError && error.code.endsWith(".closed");
+      if (!isClosed || this.endpoint.closed) throw error;
+      this.#hasEnded = true; // [pipe.end_closed]
+      return;
+    }
+    if (this.#owed !== undefined) this.#payOwed();
+    if (has("end_waits") && !this.#hasRoom(this.#tail, 16)) throw new PortError("wait.timeout");
+    this.#header(this.#tail, { size: 0, kind: END, flags: 0, codec: 0, tag: 0 });
+    this.#tail = (this.#tail + 16) >>> 0;
+    this.#hasEnded = true;
+    this.publish();
+  }
+
+  /** What a call answers before it does anything. [pipe.first_answer] */
+  #answer(): void {
+    if (this.endpoint.closed) throw new PortError("pipe.closed");
+    if (this.#fault !== undefined && !has("fault_forgotten")) throw this.#fault;
+    if (this.#hasEnded && !has("end_twice")) throw new PortError("pipe.ended");
+    const final = this.endpoint.ownState() ??
+      (has("peer_ignored") ? undefined : this.endpoint.peerState());
+    if (final !== undefined) throw final;
+  }
+
+  /** Places the cancel that is owed; returns whether none is owed any more. */
+  #payOwed(): boolean {
+    if (this.#owed === undefined) return true;
+    if (!this.#hasRoom(this.#tail, HEADER)) return false;
+    const { kind, codec, tag } = this.#owed;
+    this.#header(this.#tail, { size: 0, kind, flags: LAST | CANCEL, codec, tag });
+    this.#tail = (this.#tail + HEADER) >>> 0;
+    this.#owed = undefined;
+    this.publish();
+    return true;
+  }
+
+  /** Waits until so many bytes and the reserve are free. */
+  #waitRoom(size: number, deadline: number): void {
+    const { control, capacity } = this.#ring;
+    for (;;) {
+      this.#load();
+      if (this.#hasRoom(this.#tail, size)) return;
+      const final = this.endpoint.ownState() ?? this.endpoint.peerState();
+      if (final !== undefined) throw final;
+      if (performance.now() >= deadline) throw new PortError("wait.timeout");
+      const wanted = (this.#tail + size + RESERVE - capacity) >>> 0;
+      const look = () =>
+        this.#memory.load(control + HEAD) !== this.#head ||
+        (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
+      this.endpoint.sleep(control + WRITER_WANTS, wanted, look, deadline);
+    }
+  }
+
+  #hasRoom(tail: number, size: number): boolean {
+    const reserve = has("room_reserve") ? 0 : RESERVE;
+    const fits = () => minus(tail, this.#head) + size <= this.#ring.capacity - reserve;
+    if (!fits()) this.#load();
+    return fits();
+  }
+
+  /** Loads the peer's cursor and checks it. [ring.cursor] */
+  #load(): void {
+    const head = this.#memory.load(this.#ring.control + HEAD);
+    const [used, known] = [minus(this.#published, head), minus(this.#published, this.#head)];
+    const isBehind = has("wrap_ignored") ? head > this.#published : used > this.#ring.capacity;
+    const isBack = used > known && !has("cursor_back");
+    if ((head % 16 !== 0 || isBehind || isBack) && !has("cursor_trusted")) {
+      throw this.#fault = this.endpoint.failPeer("ring.cursor");
+    }
+    this.#head = head;
+  }
+
+  /** The next piece of a message: all of it in one frame, or a quarter of the ring. */
+  #cut({ payload }: Message, from: number, tail: number): Chunk {
+    const { capacity } = this.#ring;
+    if (HEADER + payload.length <= capacity / 2) {
+      return { flags: FIRST | LAST, from: 0, to: payload.length };
+    }
+    const toEnd = capacity - tail % capacity;
+    const extent = toEnd >= 32 && toEnd < capacity / 4 ? toEnd : capacity / 4;
+    const own = HEADER + (from === 0 ? PREAMBLE : 0);
+    const to = Math.min(payload.length, from + extent - own);
+    const isFirst = from === 0 || has("first_twice");
+    return { flags: (isFirst ? FIRST : 0) | (to === payload.length ? LAST : 0), from, to };
+  }
+
+  /** Bytes that a frame takes, and the pad before it. */
+  #spanOf(size: number, tail: number): { pad: number; extent: number } {
+    const { capacity } = this.#ring;
+    const extent = roundUp(HEADER + size, 16);
+    const toEnd = capacity - tail % capacity;
+    return { pad: extent > toEnd && !has("pad_missing") ? toEnd : 0, extent };
+  }
+
+  #place(message: Message, chunk: Chunk): void {
+    const { kind, codec, tag, payload } = message;
+    const size = sizeOf(chunk);
+    const { pad, extent } = this.#spanOf(size, this.#tail);
+    if (pad > 0) {
+      const short = has("pad_short") && pad > 16 ? 16 : 0;
+      this.#header(this.#tail, {
+        size: pad - HEADER - short,
+        kind: PAD,
+        flags: 0,
+        codec: 0,
+        tag: 0,
+      });
+      this.#tail = (this.#tail + pad) >>> 0;
+    }
+    const end = (this.#tail + extent) >>> 0;
+    this.#header(this.#tail, { size, kind, flags: chunk.flags, codec, tag });
+    if (has("published_early")) this.#memory.store(this.#ring.control + TAIL, end);
+    hold("publish");
+    const at = this.#tail + HEADER;
+    const begin = chunk.from === 0 && (chunk.flags & LAST) === 0 && !has("preamble_missing")
+      ? preambleOf(payload.length)
+      : new Uint8Array(0);
+    this.#store(at, begin);
+    this.#store(at + begin.length, payload.subarray(chunk.from, chunk.to));
+    this.#tail = end;
+  }
+
+  #header(
+    at: number,
+    { size, kind, flags, codec, tag }: Omit<Message, "payload"> & { size: number; flags: number },
+  ): void {
+    const header = new Uint8Array(HEADER);
+    const view = new DataView(header.buffer);
+    view.setUint32(0, size, true);
+    header.set([kind, flags, codec], 4);
+    view.setUint32(8, tag, true);
+    this.#store(at, header);
+  }
+
+  /** Stores bytes at a position; around the end of the area, which only the faulty do. */
+  #store(position: number, bytes: Uint8Array): void {
+    const { data, capacity } = this.#ring;
+    bytes.forEach((byte, index) => {
+      this.#memory.bytes[data + (position + index) % capacity] = byte;
+    });
+  }
+
+  /** Refuses what could never be placed at once. [pipe.try_never] */
+  #requireFits(message: Message): void {
+    const { capacity } = this.#ring;
+    if (HEADER + message.payload.length <= capacity / 2) return;
+    if (message.codec === BATCH) throw new Refused("a batch is one frame");
+    for (let start = 0; start < capacity; start += 16) {
+      let at = start;
+      for (let next = 0; next < message.payload.length;) {
+        const chunk = this.#cut(message, next, at);
+        const { pad, extent } = this.#spanOf(sizeOf(chunk), at);
+        at += pad + extent;
+        if (at - start > capacity - RESERVE) throw new Refused("too large at once");
+        next = chunk.to;
+      }
+    }
+  }
+}
+
+/** Bytes of a chunk's payload, the preamble included. */
+function sizeOf({ flags, from, to }: Chunk): number {
+  const hasPreamble = from === 0 && (flags & LAST) === 0 && !has("preamble_missing");
+  return to - from + (hasPreamble ? PREAMBLE : 0);
+}
+
+function preambleOf(total: number): Uint8Array {
+  const preamble = new Uint8Array(PREAMBLE);
+  new DataView(preamble.buffer).setUint32(0, total, true);
+  return preamble;
+}

@@ -1,0 +1,287 @@
+"""The ends that a testee opens: of a segment, and of a mailbox.
+
+What a role does not have is not there; the testee then declines.
+"""
+
+import ctypes
+import json
+import mmap
+from ctypes import byref, c_size_t, c_void_p, create_string_buffer
+
+from library import DONE, END, FIRST_CHANNEL, NOTHING, Channel, Library, Message, PortError
+from library import Refused, Stats
+
+LIMIT = 1 << 20
+PATIENCE_MS = 1_000
+# Nothing in a file says how the peer of a mailbox wakes, and this side cannot be told to poll.
+MAILBOX_SLICE_MS = 5
+DATA, JSON = 1, 2
+
+
+class Full(Exception):
+    """There is no room now."""
+
+
+class Memory:
+    """Bytes of the testee's own, at a multiple of 128 and a little behind."""
+
+    def __init__(self, size: int, offset: int) -> None:
+        self.room = create_string_buffer(size + offset + 128)
+        base = ctypes.addressof(self.room)
+        self.address, self.size = base + -base % 128 + offset, size
+
+    def store(self, runs: list) -> None:
+        for run in runs:
+            data = bytes.fromhex(run["hex"])
+            assert 0 <= run["offset"] <= self.size - len(data)
+            ctypes.memmove(self.address + run["offset"], data, len(data))
+
+    def dump(self, start: int, size: int | None) -> bytes:
+        left = self.size - start
+        assert 0 <= start <= self.size and (size is None or size <= left)
+        return ctypes.string_at(self.address + start, left if size is None else size)
+
+
+class MappedFile:
+    """A file that is there, as memory."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "r+b") as file:
+            self.map = mmap.mmap(file.fileno(), 0)
+        self.view = ctypes.c_char.from_buffer(self.map)
+        self.address, self.size = ctypes.addressof(self.view), len(self.map)
+
+    def close(self) -> None:
+        del self.view
+        self.map.close()
+
+
+class SegmentEnd:
+    """A segment, and what was taken of it."""
+
+    def __init__(self, lib: Library, command: dict, memory: Memory | None) -> None:
+        self.lib, self.port, self.finished = lib, None, None
+        self.segment = lib.make("segment")
+        self.open_segment(command, memory)
+        try:
+            if command["role"] != "segment":
+                self.attach(command)
+        except BaseException:
+            lib.segment_leave(self.segment)
+            raise
+
+    def open_segment(self, command: dict, memory: Memory | None) -> None:
+        lib, creates = self.lib, command["kind"] == "create"
+        geometry = []
+        if creates:
+            rings = command["geometry"]["channels"]
+            fields = ("writer", "reader", "capacity", "label", "start")
+            channels = [Channel(*(ring.get(name, 0) for name in fields)) for ring in rings]
+            array = (Channel * len(channels))(*channels)
+            geometry = [command["geometry"]["endpoints"], array, len(channels)]
+        if memory is None:
+            path, endpoint = command["path"].encode(), command["endpoint"]
+            status = (
+                lib.segment_create_file(self.segment, path, *geometry, endpoint, PATIENCE_MS)
+                if creates
+                else lib.segment_open_file(self.segment, path, endpoint, PATIENCE_MS)
+            )
+            if lib.check(status) == NOTHING:
+                raise PortError("wait.timeout")
+            return
+        place = (memory.address, memory.size)
+        if creates and not command.get("sole_owner", False):
+            lib.check(lib.segment_create(self.segment, *place, *geometry, 0))
+            return
+        if creates:
+            lib.check(lib.memory_format(*place, *geometry))
+        lib.check(lib.segment_attach(self.segment, *place, 0))
+
+    def attach(self, command: dict) -> None:
+        lib, role, port = self.lib, command["role"], self.lib.make("port")
+        channel = command.get("channel", FIRST_CHANNEL)
+        if role == "port":
+            status = lib.port_attach(port, self.segment, command["endpoint"])
+        elif role == "reader":
+            endpoint = command.get("endpoint", 1)
+            status = lib.port_attach_reader(port, self.segment, endpoint, channel)
+        else:
+            endpoint = command.get("endpoint", 0)
+            status = lib.port_attach_writer(port, self.segment, endpoint, channel)
+        lib.check(status)
+        self.port, self.reads, self.writes = port, role != "writer", role != "reader"
+        if role == "port":
+            self.inbox = (ctypes.c_uint64 * (LIMIT // 8))()
+            lib.check(lib.port_set_inbox(port, self.inbox, LIMIT))
+        if self.reads:
+            self.storage = create_string_buffer(max(1, command.get("limit", LIMIT)))
+            self.limit = command.get("limit", LIMIT)
+            lib.check(lib.port_set_calls(port, int(command.get("calls", False))))
+        if "spin_us" in command:
+            lib.check(lib.port_set_spin(port, command["spin_us"]))
+
+    def can(self, name: str) -> bool:
+        """Whether the role has this call."""
+        if self.port is None:
+            return name == "close"
+        reading, writing = ("read", "peek", "release"), ("write", "claim", "publish", "end")
+        return not (name in reading and not self.reads or name in writing and not self.writes)
+
+    def read(self, timeout_ms: int) -> dict:
+        """Returns a message, or the end."""
+        message = Message()
+        status = self.lib.port_read(
+            self.port, self.storage, self.limit, timeout_ms, byref(message)
+        )
+        return self.told(status, message)
+
+    def peek(self) -> dict:
+        message = Message()
+        return self.told(self.lib.port_peek(self.port, 0, byref(message)), message)
+
+    def told(self, status: int, message: Message) -> dict:
+        if self.lib.check(status, self.port) != DONE:
+            return {"end": "ended" if status == END else "nothing"}
+        payload = ctypes.string_at(message.payload, message.size) if message.size else b""
+        item = {"kind": message.kind, "codec": message.codec, "tag": message.tag}
+        return {"item": {**item, "payload": payload}}
+
+    def release(self) -> None:
+        self.lib.check(self.lib.port_release(self.port))
+
+    def write(self, message: dict, payload: bytes, timeout_ms: int | None) -> None:
+        """Raises `Full` where it was not to wait, else `wait.timeout`."""
+        self.publish()
+        status = self.lib.port_write_kind(
+            self.port, message["kind"], payload, len(payload), message["codec"], message["tag"],
+            0 if timeout_ms is None else timeout_ms,
+        )
+        if self.lib.check(status, self.port) == NOTHING:
+            raise Full if timeout_ms is None else PortError("wait.timeout")
+
+    def claim(self, message: dict, payload: bytes, size: int, gives_up: bool) -> None:
+        """What is finished is published by `publish`: the library does both at once."""
+        self.publish()
+        place = c_void_p()
+        status = self.lib.port_claim(self.port, size, 0, byref(place))
+        if self.lib.check(status, self.port) == NOTHING:
+            raise Full
+        assert len(payload) <= size
+        ctypes.memmove(place, payload, len(payload))
+        if gives_up:
+            self.lib.check(self.lib.port_abandon(self.port))
+        else:
+            self.finished = (len(payload), message["codec"], message["tag"])
+
+    def publish(self) -> None:
+        if self.finished is not None:
+            finished, self.finished = self.finished, None
+            self.lib.check(self.lib.port_publish(self.port, *finished), self.port)
+
+    def end(self) -> None:
+        self.publish()
+        self.lib.check(self.lib.port_end(self.port), self.port)
+
+    def close(self) -> None:
+        if self.port is not None:
+            self.lib.check(self.lib.port_close(self.port))
+
+    def stats(self) -> dict:
+        stats = Stats()
+        self.lib.check(self.lib.port_stats(self.port, byref(stats)))
+        return {"parks": stats.parks, "wakes": stats.wakes}
+
+    def drop(self) -> None:
+        if self.port is not None:
+            self.lib.check(self.lib.port_leave(self.port))
+        self.lib.check(self.lib.segment_leave(self.segment))
+
+
+class MailboxEnd:
+    """One side of a mailbox."""
+
+    def __init__(self, lib: Library, command: dict, memory: Memory | MappedFile) -> None:
+        self.lib, self.memory, self.mailbox = lib, memory, lib.make("mailbox")
+        self.writes = command["role"] == "mailbox_writer"
+        self.payload, self.rest = b"", []
+        self.limit = command.get("limit", LIMIT)
+        self.storage = create_string_buffer(max(1, self.limit))
+        attach = lib.mailbox_attach_writer if self.writes else lib.mailbox_attach_reader
+        lib.check(attach(self.mailbox, memory.address, memory.size))
+        if "spin_us" in command:
+            lib.check(lib.mailbox_set_spin(self.mailbox, command["spin_us"]))
+
+    def can(self, name: str) -> bool:
+        return name in ("close", "run") or name in (
+            ("write", "resume") if self.writes else ("read",)
+        )
+
+    def read(self, timeout_ms: int) -> dict:
+        """Returns the next message of a payload, or that there is none."""
+        if not self.rest:
+            size = c_size_t()
+            for slice_ms in self.slices(timeout_ms):
+                status = self.lib.mailbox_read(
+                    self.mailbox, self.storage, self.limit, slice_ms, byref(size)
+                )
+                if self.lib.check(status) != NOTHING:
+                    break
+            if status == NOTHING:
+                return {"end": "nothing"}
+            self.rest = parse_payload(self.storage[: size.value])
+        return {"item": {"kind": DATA, "codec": JSON, "tag": 0, "json": self.rest.pop(0)}}
+
+    def write(self, message: dict, payload: bytes, timeout_ms: int | None) -> None:
+        if self.lib.mailbox_partial(self.mailbox):
+            raise Refused
+        self.payload = payload
+        self.go_on(timeout_ms or 0)
+
+    def resume(self, timeout_ms: int) -> None:
+        if self.lib.mailbox_partial(self.mailbox):
+            self.go_on(timeout_ms)
+
+    def go_on(self, timeout_ms: int) -> None:
+        """The same bytes object each time: they must stay where they are."""
+        for slice_ms in self.slices(timeout_ms):
+            status = self.lib.mailbox_write(
+                self.mailbox, self.payload, len(self.payload), slice_ms
+            )
+            if self.lib.check(status) != NOTHING:
+                return
+        raise PortError("wait.timeout")
+
+    @staticmethod
+    def slices(timeout_ms: int):
+        """At least one; the last ones may be empty where the call took less than its time."""
+        left = timeout_ms
+        while True:
+            yield min(left, MAILBOX_SLICE_MS)
+            left -= MAILBOX_SLICE_MS
+            if left <= 0:
+                return
+
+    def close(self) -> None:
+        self.rest = []
+        self.lib.check(self.lib.mailbox_close(self.mailbox))
+
+    def stats(self) -> dict:
+        return {}
+
+    def drop(self) -> None:
+        self.lib.check(self.lib.mailbox_leave(self.mailbox))
+        if isinstance(self.memory, MappedFile):
+            self.memory.close()
+
+
+def parse_payload(text: bytes) -> list:
+    """The messages of a payload that the library took for an array."""
+    try:
+        return json.loads(text.decode(), parse_constant=refuse_constant)
+    except (ValueError, RecursionError):
+        raise PortError("message.json") from None
+
+
+def refuse_constant(name: str) -> None:
+    """Python knows NaN and infinities; JSON does not."""
+    raise ValueError(name)

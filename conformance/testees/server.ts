@@ -1,0 +1,204 @@
+/**
+ * The part of a testee that has nothing to do with its port: handles, memory, and how answers and
+ * failures become replies. For testees in TypeScript, in a process or a worker.
+ *
+ * @module
+ */
+
+import type { Command, Done, Failed, Hello, Opening, Outgoing } from "../kit/protocol.ts";
+import type { Place, Ran, Reply, Taken, Task } from "../kit/protocol.ts";
+import { fromHex } from "../reference/bytes.ts";
+
+type MaybePromise<T> = T | Promise<T>;
+
+/** One end that was opened. What a role cannot do is left out, and then declined. */
+export interface Session {
+  read?(timeoutMs: number): Taken;
+  peek?(): Taken;
+  release?(): void;
+  /** Whether there was room; without `timeoutMs` it does not wait. */
+  write?(message: Outgoing, timeoutMs: number | undefined): boolean;
+  claim?(message: Outgoing, size: number, abandon: boolean): boolean;
+  publish?(): void;
+  end?(): void;
+  resume?(timeoutMs: number): void;
+  run?(task: Task, timeoutMs: number): MaybePromise<Ran>;
+  close(): void;
+}
+
+/** A port, behind this interface. */
+export interface Adapter {
+  hello: Hello;
+  /** Opens memory of the testee's own, or handed over. */
+  open(memory: Uint8Array, opening: Opening): Session | undefined;
+  /** Opens a file, where there are such. */
+  openFile?(path: string, opening: Opening): Session | undefined;
+  /** What an error says, `refused` for a mistake of the caller; nothing where it is neither. */
+  failureOf(error: unknown): Failed | "refused" | undefined;
+}
+
+/** Memory that was handed over under a name. */
+export interface Shared {
+  memory: string;
+  buffer: ArrayBufferLike;
+  offset: number;
+  size: number;
+  wasm?: WebAssembly.Memory;
+  index?: number;
+}
+
+interface Handle {
+  memory: Uint8Array | undefined;
+  session: Session | undefined;
+}
+
+const OK: Done = { outcome: "ok" };
+
+/** Answers commands, one at a time. */
+export class Server {
+  readonly #adapter: Adapter;
+  readonly #handles = new Map<number, Handle>();
+  readonly #shared = new Map<string, Uint8Array>();
+
+  constructor(adapter: Adapter) {
+    this.#adapter = adapter;
+  }
+
+  /** Keeps memory for an `open` that names it. */
+  share({ memory, buffer, offset, size }: Shared): void {
+    this.#shared.set(memory, new Uint8Array(buffer, offset, size));
+  }
+
+  /** Answers one command. Throws what the port does not know: a testee dies of it. */
+  async answer(command: Command & { id: number }): Promise<Reply & { id: number }> {
+    const { id } = command;
+    try {
+      return { id, ...await this.#answer(command) };
+    } catch (error) {
+      const failure = this.#adapter.failureOf(error);
+      if (failure === undefined) throw error;
+      if (failure === "refused") return { id, result: { outcome: "refused" } };
+      return { id, error: failure };
+    }
+  }
+
+  async #answer(command: Command): Promise<Reply> {
+    switch (command.command) {
+      case "start":
+        return { result: this.#adapter.hello };
+      case "open":
+        return this.#open(command);
+      case "drop":
+        this.#handles.get(command.handle)?.session?.close();
+        this.#handles.delete(command.handle);
+        return { result: OK };
+      case "patch": {
+        const memory = this.#memory(command.handle);
+        for (const { offset, hex } of command.bytes) memory.set(fromHex(hex), offset);
+        return { result: OK };
+      }
+      case "dump": {
+        const memory = this.#memory(command.handle);
+        const { from = 0, size = memory.length - from } = command;
+        return { result: { hex: packHex(memory.subarray(from, from + size)) } };
+      }
+      default:
+        return await this.#call(command);
+    }
+  }
+
+  #open(command: Extract<Command, { command: "open" }>): Reply {
+    const { handle, carrier } = command;
+    if (carrier === "file") {
+      if (this.#adapter.openFile === undefined) return { decline: "no files" };
+      const session = this.#adapter.openFile(command.path, command);
+      this.#handles.set(handle, { memory: undefined, session });
+      return { result: OK };
+    }
+    const memory = carrier === "bytes" ? makeMemory(command) : this.#shared.get(command.name);
+    if (memory === undefined) throw new Error(`there is no memory ${JSON.stringify(command)}`);
+    const entry: Handle = { memory, session: undefined };
+    this.#handles.set(handle, entry); // whatever comes of it: the kit looks at the memory
+    entry.session = this.#adapter.open(memory, command);
+    return { result: OK };
+  }
+
+  async #call(command: Command): Promise<Reply> {
+    if (!("handle" in command)) return { decline: "unknown command" };
+    const session = this.#handles.get(command.handle)?.session;
+    switch (command.command) {
+      case "read":
+        return reply(session?.read?.(command.timeout_ms));
+      case "peek":
+        return reply(session?.peek?.());
+      case "write":
+        return isDone(session?.write?.(command.message, command.timeout_ms));
+      case "claim": {
+        const { message, size, abandon } = command;
+        return isDone(session?.claim?.(message, size, abandon));
+      }
+      case "resume":
+        return isDone(session?.resume && (session.resume(command.timeout_ms), true));
+      case "release":
+      case "publish":
+      case "end":
+      case "close":
+        return isDone(session?.[command.command] && (session[command.command]!(), true));
+      case "run":
+        return reply(await session?.run?.(command.task, command.timeout_ms));
+      default:
+        return { decline: "unknown command" };
+    }
+  }
+
+  #memory(handle: number): Uint8Array {
+    const memory = this.#handles.get(handle)?.memory;
+    if (memory === undefined) throw new Error(`handle ${handle} has no memory of its own`);
+    return memory;
+  }
+}
+
+function makeMemory({ memory, memory_offset = 0 }: Place & { carrier: "bytes" }): Uint8Array {
+  const shared = new SharedArrayBuffer(memory_offset + memory.size);
+  const bytes = new Uint8Array(shared, memory_offset, memory.size);
+  for (const { offset, hex } of memory.bytes) bytes.set(fromHex(hex), offset);
+  return bytes;
+}
+
+function reply(result: object | undefined): Reply {
+  return result === undefined ? { decline: "not for this role" } : { result };
+}
+
+function isDone(result: boolean | undefined): Reply {
+  if (result === undefined) return { decline: "not for this role" };
+  return { result: result ? OK : { outcome: "full" } };
+}
+
+const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/** Bytes in hexadecimal, nothing between them. */
+export function packHex(bytes: Uint8Array): string {
+  let text = "";
+  for (let index = 0; index < bytes.length; index++) text += DIGITS[bytes[index]!]!;
+  return text;
+}
+
+/** Speaks on standard input and output until the input ends. */
+export async function serveLines(adapter: Adapter): Promise<void> {
+  const server = new Server(adapter);
+  const encoder = new TextEncoder();
+  for await (const line of lines(Deno.stdin.readable)) {
+    const bytes = encoder.encode(JSON.stringify(await server.answer(JSON.parse(line))) + "\n");
+    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+  }
+}
+
+/** The lines of a stream, without their ends. */
+export async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  let rest = "";
+  for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+    const parts = (rest + text).split("\n");
+    rest = parts.pop()!;
+    yield* parts;
+  }
+}

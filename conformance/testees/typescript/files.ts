@@ -1,0 +1,48 @@
+/**
+ * Segments and mailboxes in files: what Deno alone offers of the implementation.
+ *
+ * @module
+ */
+
+import * as libc from "../../../impl-ts/src/host/libc.ts";
+import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
+import { SegmentFile } from "../../../impl-ts/src/host/mod.ts";
+import { type Geometry, MailboxReader, MailboxWriter } from "../../../impl-ts/src/mod.ts";
+import type { Opening } from "../../kit/protocol.ts";
+import type { Session } from "../server.ts";
+import { type Ends, mailboxReader, mailboxWriter, PipeSession } from "./adapter.ts";
+
+/** Opens or makes the file at a path. */
+export function openFile(path: string, opening: Opening): Session {
+  const { role, spin_us: spin } = opening;
+  if (role === "mailbox_reader" || role === "mailbox_writer") return openMailbox(path, opening);
+  const options = { endpoint: opening.endpoint!, spin };
+  const file = opening.kind === "create"
+    ? SegmentFile.create(path, opening.geometry as Geometry, options)
+    : SegmentFile.open(path, options);
+  const session = new PipeSession(opening, endsOf(file, opening));
+  const close = session.close.bind(session);
+  session.close = () => {
+    close();
+    file.close();
+  };
+  return session;
+}
+
+function endsOf(file: SegmentFile, { role, channel, limit, calls }: Opening): Ends {
+  const reading = { maxMessageSize: limit, calls };
+  if (role === "reader") return { reader: file.reader({ ...reading, channel }) };
+  if (role === "writer") return { writer: file.writer<Uint8Array>({ channel, codec: "bytes" }) };
+  return file.port<Uint8Array>({ ...reading, codec: "bytes" });
+}
+
+/** A mailbox in a file is all of it. Nobody knows how the peer wakes, so both sides poll. */
+function openMailbox(path: string, { role, limit }: Opening): Session {
+  const fd = libc.openExisting(path);
+  if (fd < 0) throw new Error(`cannot open ${path}: ${libc.lastErrno()}`);
+  const { buffer } = new Mapping(fd, Deno.statSync(path).size);
+  libc.close(fd);
+  return role === "mailbox_reader"
+    ? mailboxReader(MailboxReader.attach(buffer, { maxMessageSize: limit }))
+    : mailboxWriter(MailboxWriter.attach(buffer));
+}

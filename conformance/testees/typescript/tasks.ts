@@ -1,0 +1,294 @@
+/**
+ * The tasks of live runs, by every way in which the implementation can wait.
+ *
+ * @module
+ */
+
+import type { MailboxReader, MailboxWriter, Message } from "../../../impl-ts/src/mod.ts";
+import type { Stats } from "../../../impl-ts/src/mod.ts";
+import { fill, Workload } from "../../interop/workload.ts";
+import { Transcript } from "../../kit/crc32.ts";
+import { letters } from "../../kit/letters.ts";
+import type { Failed, Ran, Task } from "../../kit/protocol.ts";
+import type { Ends } from "./adapter.ts";
+
+type FailureOf = (error: unknown) => Failed | "refused" | undefined;
+
+/** How messages come and go, whatever they go through. */
+interface Ways {
+  /** Returns a promise where it is asynchronous. Throws at its deadline. */
+  write(tag: number, payload: Uint8Array): void | Promise<void>;
+  /** Nothing at the end of the stream. Throws at its deadline. */
+  read(): Incoming | undefined | Promise<Incoming | undefined>;
+  end(): void | Promise<void>;
+  close(): void;
+  stats?(): Stats;
+}
+
+type Incoming = Pick<Message, "tag" | "payload">;
+
+/** Ends a task with a code. */
+class Stop extends Error {
+  readonly code: string;
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}
+
+/** Runs a task on a pipe or a port. */
+export function runPipe(
+  ends: Ends,
+  task: Task,
+  timeout: number,
+  failureOf: FailureOf,
+): Promise<Ran> {
+  return run(pipeWays(ends, task, timeout), task, failureOf);
+}
+
+/** Runs a task on a mailbox. */
+export function runMailbox(
+  ends: { reader?: MailboxReader; writer?: MailboxWriter },
+  task: Task,
+  timeout: number,
+  failureOf: FailureOf,
+): Promise<Ran> {
+  return run(mailboxWays(ends, task, timeout), task, failureOf, letters);
+}
+
+function pipeWays({ reader, writer }: Ends, { wait }: Task, timeout: number): Ways {
+  const late = <T>(message: T | undefined): T | undefined => {
+    if (message === undefined && !reader!.ended) throw new Stop("wait.timeout");
+    return message;
+  };
+  const common = {
+    close: () => (reader ?? writer)!.close(),
+    stats: () => (reader ?? writer)!.stats,
+  };
+  if (wait === "event") {
+    return {
+      ...common,
+      write: (_tag, payload) => writer!.writeAsync(payload, { timeout }),
+      read: async () => late(await reader!.readMessageAsync({ timeout })),
+      end: () => writer?.endAsync({ timeout }),
+    };
+  }
+  const calls = {
+    ...common,
+    write: (tag: number, payload: Uint8Array) =>
+      writer!.writeMessage({ codec: 0, tag, payload }, { timeout }),
+    read: () => late(reader!.readMessage({ timeout })),
+    end: () => writer?.end(),
+  };
+  if (wait === "block") return calls;
+  return {
+    ...calls,
+    write: (tag, payload) => {
+      const message = { codec: 0, tag, payload };
+      try {
+        return poll(timeout, () => writer!.tryWriteMessage(message) || undefined).then(() => {});
+      } catch (error) {
+        // What never fits the ring at once has no call that does not wait.
+        if (!(error instanceof RangeError)) throw error;
+        return calls.write(tag, payload);
+      }
+    },
+    read: async () => {
+      const got = await poll(
+        timeout,
+        () => reader!.tryReadMessage() ?? (reader!.ended ? null : undefined),
+      );
+      return got ?? undefined;
+    },
+  };
+}
+
+function mailboxWays(
+  { reader, writer }: { reader?: MailboxReader; writer?: MailboxWriter },
+  { wait }: Task,
+  timeout: number,
+): Ways {
+  const text = (payload: Uint8Array) => new TextDecoder().decode(payload);
+  const common = { end: () => {}, close: () => (reader ?? writer)!.close() };
+  if (wait === "event") {
+    return {
+      ...common,
+      write: (tag, payload) => writer!.writeAsync([tag, text(payload)], { timeout }),
+      read: async () => toIncoming(await reader!.readAsync({ timeout })),
+    };
+  }
+  const write = (tag: number, payload: Uint8Array) =>
+    writer!.write([tag, text(payload)], { timeout });
+  if (wait === "block") {
+    return { ...common, write, read: () => toIncoming(reader!.read({ timeout })) };
+  }
+  return {
+    ...common,
+    write: (tag, payload) => {
+      const value = [tag, text(payload)];
+      try {
+        return poll(timeout, () => writer!.tryWrite(value) || undefined).then(() => {});
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error; // too large for one part
+        return write(tag, payload);
+      }
+    },
+    read: async () => toIncoming(await poll(timeout, () => reader!.tryRead())),
+  };
+}
+
+function toIncoming(value: unknown): Incoming {
+  if (value === undefined) throw new Stop("wait.timeout");
+  const [tag, text] = Array.isArray(value) ? value : [];
+  if (typeof tag !== "number" || typeof text !== "string") throw new Stop("message.json");
+  return { tag, payload: new TextEncoder().encode(text) };
+}
+
+/** Calls again and again until something comes. The first call, and its errors, come at once. */
+function poll<T>(timeout: number, call: () => T | undefined): Promise<T> {
+  const first = call();
+  return first !== undefined ? Promise.resolve(first) : pollOn(timeout, call);
+}
+
+async function pollOn<T>(timeout: number, call: () => T | undefined): Promise<T> {
+  const deadline = performance.now() + timeout;
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    const got = call();
+    if (got !== undefined) return got;
+    if (performance.now() >= deadline) throw new Stop("wait.timeout");
+  }
+}
+
+async function run(
+  ways: Ways,
+  task: Task,
+  failureOf: FailureOf,
+  make: typeof fill = fill,
+): Promise<Ran> {
+  const transcript = new Transcript(task.record);
+  const end = await perform(ways, task, transcript, make).catch((error) => {
+    if (error instanceof Stop) return { end: error.code };
+    const failure = failureOf(error);
+    if (failure === undefined || failure === "refused") throw error;
+    const { code, reason } = failure;
+    return reason === undefined ? { end: code } : { end: code, reason };
+  });
+  const { count, size, crc32, record } = transcript;
+  const { parks, wakes } = ways.stats?.() ?? {};
+  return {
+    count,
+    size,
+    crc32,
+    ...end,
+    ...(parks !== undefined && { parks }),
+    ...(wakes !== undefined && { wakes }),
+    ...(record !== undefined && { record }),
+  };
+}
+
+async function perform(
+  ways: Ways,
+  task: Task,
+  transcript: Transcript,
+  make: typeof fill,
+): Promise<{ end: string }> {
+  const end = await roles[task.role](ways, task, transcript, make);
+  if (task.then === "close") ways.close();
+  else if (task.then === "end" && task.role !== "drive") await ways.end();
+  return { end };
+}
+
+type Perform = (
+  ways: Ways,
+  task: Task,
+  transcript: Transcript,
+  make: typeof fill,
+) => Promise<string>;
+
+const roles: Record<Task["role"], Perform> = {
+  async write(ways, task, transcript, make) {
+    const writer = new Source(ways, task, make);
+    for (let index = 0; index < task.count!; index++) {
+      await pause(task, index);
+      const sending = writer.next();
+      if (sending instanceof Promise) await sending;
+      transcript.add(writer.tag, writer.payload);
+    }
+    return "done";
+  },
+  async read(ways, task, transcript) {
+    for (let index = 0; index < (task.count ?? Infinity); index++) {
+      await pause(task, index);
+      const coming = ways.read();
+      const message = coming instanceof Promise ? await coming : coming;
+      if (message === undefined) return "ended";
+      transcript.add(message.tag, message.payload);
+    }
+    return "done";
+  },
+  async echo(ways, task, transcript) {
+    for (let index = 0; index < (task.count ?? Infinity); index++) {
+      await pause(task, index);
+      const message = await ways.read();
+      if (message === undefined) return "ended";
+      transcript.add(message.tag, message.payload);
+      await ways.write(message.tag, message.payload);
+    }
+    return "done";
+  },
+  async drive(ways, task, transcript, make) {
+    const source = new Source(ways, task, make);
+    const underWay: number[] = [];
+    let sum = 0;
+    for (let index = 0; index < task.count! || underWay.length > 0;) {
+      if (index < task.count! && sum <= task.capacity) {
+        await pause(task, index++);
+        await source.next();
+        underWay.push(source.payload.length);
+        sum += source.payload.length;
+        continue;
+      }
+      const message = await ways.read();
+      if (message === undefined) return "ended"; // too early, as the transcript shows
+      transcript.add(message.tag, message.payload);
+      sum -= underWay.shift()!;
+    }
+    await ways.end();
+    const more = await ways.read();
+    if (more !== undefined) transcript.add(more.tag, more.payload);
+    return "ended";
+  },
+};
+
+/** Writes the messages of a seed. */
+class Source {
+  tag = 0;
+  payload: Uint8Array = new Uint8Array(0);
+  readonly #ways: Ways;
+  readonly #workload: Workload;
+  readonly #make: typeof fill;
+  readonly #scratch: Uint8Array;
+  readonly #tagged: boolean;
+
+  constructor(ways: Ways, { seed, capacity, wait }: Task, make: typeof fill) {
+    this.#ways = ways;
+    this.#workload = new Workload(seed, capacity);
+    this.#make = make;
+    this.#scratch = new Uint8Array(this.#workload.sizeMax);
+    // The implementation's asynchronous writes take values, and no tags; a mailbox has them inside.
+    this.#tagged = wait !== "event" || make !== fill;
+  }
+
+  next(): void | Promise<void> {
+    const message = this.#workload.next();
+    this.tag = this.#tagged ? message.tag : 0;
+    this.payload = this.#make(message, this.#scratch);
+    return this.#ways.write(this.tag, this.payload);
+  }
+}
+
+function pause({ delay_us, delay_every }: Task, index: number): Promise<void> | void {
+  if (delay_us === undefined || index % delay_every! !== 0) return;
+  return new Promise((resolve) => setTimeout(resolve, delay_us / 1000));
+}

@@ -1,0 +1,87 @@
+// Testees that are no good: as programs, each of which gets a verdict of its own, and as ports,
+// each of which is caught by a case that cites the clause.
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { bytes } from "./kit/carriers/bytes.ts";
+import { patience } from "./kit/connection.ts";
+import { loadStaticCases } from "./kit/load_cases.ts";
+import { denoRun } from "./kit/programs.ts";
+import { Collector } from "./kit/report.ts";
+import { runGroup } from "./kit/runner.ts";
+import { catchFaults, checkGood } from "./kit/self_test.ts";
+import { staticCases } from "./kit/static_level.ts";
+import type { Status } from "./kit/verdict.ts";
+import { FAULTS } from "./testees/broken/faults.ts";
+
+const BAD: [string, Status, RegExp][] = [
+  ["crash", "error", /the testee ended with exit code 3; on standard error: out of cheese/],
+  ["hang", "timeout", /no reply within/],
+  ["garbage", "error", /the reply is not JSON: "Segmentation fault"/],
+  ["bytes", "error", /the reply is not UTF-8/],
+  ["flood", "error", /the reply is not JSON: "again"/],
+  ["endless", "error", /floods its output: a line of more than/],
+  ["order", "error", /it has the id \d+, out of order: \d+ is due/],
+  ["twice", "error", /said .* without being asked|out of order/],
+  ["field", "error", /bad reply to read: `result\/item\/kind` must be integer/],
+  ["member", "error", /`result` has a member `because` that is not in the schema/],
+  ["code", "error", /`error\/code` must be equal to one of the allowed values/],
+  ["both", "error", /bad reply to read: /],
+  ["half", "error", /the last reply has no end: "\{\\"id\\":"/],
+  ["declines", "fail", /declined, which `start` does not say: not today/],
+];
+
+for (const [way, status, why] of BAD) {
+  Deno.test(`a testee that misbehaves gets its verdict, and the run goes on: ${way}`, async () => {
+    const before = patience.replyMs;
+    // Far more than any reply here takes; the one that hangs is waited for.
+    patience.replyMs = way === "hang" ? 2_000 : 60_000;
+    const collector = new Collector();
+    try {
+      const ids = ["segment/pipe", "pipe/example", "frame/write_end", "ring/example_write"];
+      const cases = staticCases(loadStaticCases().filter(({ id }) => ids.includes(id)));
+      assertEquals(cases.length, ids.length);
+      const command = denoRun("bad/bad.ts", way);
+      await runGroup(
+        {
+          level: "static",
+          carrier: "bytes",
+          kind: "bytes",
+          testees: ["bad"],
+          cases,
+          open: () => bytes.open([{ name: "bad", command }]),
+        },
+        collector,
+        () => false,
+      );
+    } finally {
+      patience.replyMs = before;
+    }
+    const { verdicts } = collector;
+    const read = verdicts.find(({ id }) => id === "pipe/example")!;
+    assertEquals(read.status, status, read.why.join("\n"));
+    assertMatch(read.why.join("\n"), why);
+    for (const { id, status, why } of verdicts) {
+      if (id !== "pipe/example") assertEquals(status, "pass", `${id}: ${why.join("\n")}`);
+    }
+  });
+}
+
+Deno.test("the small port without a fault passes, wherever it is held up", async () => {
+  let count = 0;
+  for await (const { window, passed, failed } of checkGood()) {
+    assertEquals(failed, [], `held up at ${window}`);
+    assert(passed > 10);
+    count++;
+  }
+  assertEquals(count, 6);
+});
+
+Deno.test("each fault is caught by a case that cites its clause", async (test) => {
+  assert(FAULTS.length >= 25);
+  assertEquals(new Set(FAULTS.map(({ name }) => name)).size, FAULTS.length);
+  for await (const { fault, caught } of catchFaults()) {
+    await test.step(`${fault.name} [${fault.clause}]: ${caught?.id}`, () => {
+      assert(caught !== undefined, `nobody sees that the port ${fault.about}`);
+    });
+  }
+});
