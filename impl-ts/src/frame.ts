@@ -18,6 +18,10 @@ const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
 /** Flags of the only frame of a message. [frame.whole] */
 export const WHOLE: number = FIRST | LAST;
 
+/** The second word of the usual frame, a whole message of data, but for its codec. */
+const WHOLE_DATA = packKind(FRAME_KIND_DATA, WHOLE, 0);
+const CODEC_MASK = 0xff << CODEC_SHIFT;
+
 /** Bytes that a frame takes in the ring. [frame.extent] */
 export function extentOf(size: number): number {
   return (size + layout.FRAME_HEADER_SIZE + layout.FRAME_ALIGN - 1) & -layout.FRAME_ALIGN;
@@ -102,6 +106,27 @@ export class FrameReader {
     this.codec = (word >>> CODEC_SHIFT) & 0xff;
     this.tag = words[index + 2]!;
     this.time = words[index + 3]!;
+    const room = available < toEnd ? available : toEnd;
+    if ((word & ~CODEC_MASK) !== WHOLE_DATA || this.inProgress) {
+      return this.#checkOther(words, index, word, room, toEnd, half);
+    }
+    // Of the usual frame only the size is left to be checked. This function is so short for the
+    // sake of speed: what V8 would make part of its callers with it, it otherwise calls.
+    this.total = size;
+    this.extent = extentOf(size);
+    const most = room < half ? room : half;
+    return size > most - layout.FRAME_HEADER_SIZE ? layout.REASON_FRAME_SIZE : 0;
+  }
+
+  #checkOther(
+    words: Int32Array,
+    index: number,
+    word: number,
+    room: number,
+    toEnd: number,
+    half: number,
+  ): number {
+    const { size, kind } = this;
     if (kind < FRAME_KIND_DATA || (kind > FRAME_KIND_PAD && !isExtension(kind))) {
       return layout.REASON_FRAME_KIND;
     }
@@ -109,7 +134,6 @@ export class FrameReader {
     if (!this.#flagsValid()) return layout.REASON_FRAME_FLAGS;
     // The extent of `size` is at most a multiple of 16 exactly when 16 + size is: compared
     // without rounding up, the sum cannot overflow.
-    const room = available < toEnd ? available : toEnd;
     const most = kind === FRAME_KIND_PAD || room < half ? room : half;
     if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
     this.extent = extentOf(size);

@@ -247,6 +247,12 @@ export class Link {
     return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);
   }
 
+  /** Whether no state forbids to write: one load of each, and no error made. */
+  isOpen(): boolean {
+    const own = stateOf(this.endpoint.state(this.endpoint.index));
+    return !this.closed && own === layout.ENDPOINT_STATE_ATTACHED && !this.peerGone();
+  }
+
   /** Whether the peer's state is final or invalid: one load, and no error made. */
   peerGone(): boolean {
     const state = stateOf(this.endpoint.state(this.peer));

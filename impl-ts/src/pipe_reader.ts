@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type CodecTable, codecTable, copyInto, Decoder } from "./codec.ts";
+import { type CodecTable, codecTable, Copier, Decoder } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { MessageError, MillraceError } from "./error.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
@@ -46,6 +46,7 @@ export class Reader<T = unknown> {
   readonly #link: Link;
   readonly #receiver: Receiver;
   readonly #decoder: Decoder = new Decoder();
+  readonly #copier: Copier = new Copier();
   readonly #codecs: CodecTable;
   readonly #turns: Turns = new Turns();
   /** What comes before anything in the ring. */
@@ -126,7 +127,8 @@ export class Reader<T = unknown> {
    */
   read(options?: WaitOptions): T | undefined {
     requireWait(options);
-    const value = this.#takeValue();
+    let value = this.#takeValue();
+    if (value === NONE && this.#glance(options)) value = this.#takeValue();
     return value !== NONE ? value : this.#block(this.#value, options);
   }
 
@@ -210,8 +212,9 @@ export class Reader<T = unknown> {
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
     requireWait(options);
     try {
-      const size = this.#takeInto(target);
-      return size !== NONE ? size : this.#block(() => this.#takeInto(target), options);
+      let size = this.#takeInto(target);
+      if (size === NONE && this.#glance(options)) size = this.#takeInto(target);
+      return size !== NONE ? size : this.#blockInto(target, options);
     } finally {
       this.#receiver.leave(target);
     }
@@ -220,9 +223,8 @@ export class Reader<T = unknown> {
   /** The same, if there is a message. */
   tryReadInto(target: Uint8Array): number | undefined {
     try {
-      // Like `#try`, but for the message that is there without a closure: 100 bytes each, measured.
       const taken = this.#takeInto(target);
-      const size = taken !== NONE ? taken : this.#takeLast(() => this.#takeInto(target));
+      const size = taken !== NONE ? taken : this.#takeLastInto(target);
       return size === NONE ? undefined : size;
     } finally {
       this.#receiver.leave(target);
@@ -235,7 +237,8 @@ export class Reader<T = unknown> {
    */
   peek(options?: WaitOptions): Lent | undefined {
     requireWait(options);
-    const lent = this.#takeLent();
+    let lent = this.#takeLent();
+    if (lent === NONE && this.#glance(options)) lent = this.#takeLent();
     return lent !== NONE ? lent : this.#block(this.#frameLent, options);
   }
 
@@ -302,8 +305,12 @@ export class Reader<T = unknown> {
     // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
     const { endpoint, peer } = this.#link;
     if (this.#receiver.lending) return await endpoint.rest(WAIT_POLL_MS, keep);
+    // What the listener has posted goes out before the loop spins.
+    this.#link.flushPosts();
     this.#link.settle();
-    await endpoint.waitAsync(this.#receiver.ring, undefined, peer, Infinity, undefined, keep);
+    const { ring } = this.#receiver;
+    if (this.#link.outgoing?.expectsAnswer() && endpoint.spinOnLoop(ring, peer)) return;
+    await endpoint.waitAsync(ring, undefined, peer, Infinity, undefined, keep);
   }
 
   /** Behind a first value, takes what is there up to `max`. */
@@ -352,6 +359,31 @@ export class Reader<T = unknown> {
     const taken = take();
     if (taken === NONE) throw this.#receiver.giveUp(gone);
     return taken;
+  }
+
+  /**
+   * Looks a few times more, where the call may wait, and for an answer. A stream passes faster if
+   * its reader does not look all the time, and lets the writer keep the line of `tail` for a while.
+   */
+  #glance(options: WaitOptions | undefined): boolean {
+    if (options !== undefined && (options.timeout === 0 || options.signal !== undefined)) {
+      return false;
+    }
+    const { outgoing } = this.#link;
+    if (outgoing === undefined) return false;
+    this.#link.settle();
+    return outgoing.expectsAnswer() && this.#receiver.glance();
+  }
+
+  // The closures are made here and not in the verbs: there, V8 would allocate what they capture at
+  // each call, also where the message is there.
+
+  #blockInto(target: Uint8Array, options?: WaitOptions): number | undefined {
+    return this.#block(() => this.#takeInto(target), options);
+  }
+
+  #takeLastInto(target: Uint8Array): number | typeof NONE | undefined {
+    return this.#takeLast(() => this.#takeInto(target));
   }
 
   /** Behind a look that found nothing. */
@@ -465,7 +497,7 @@ export class Reader<T = unknown> {
       return total;
     }
     const { bytes, words, payload } = this.#receiver.ring;
-    copyInto(bytes, words, payload, size, target);
+    this.#copier.copy(bytes, words, payload, size, target);
     this.#receiver.ring.release();
     return size;
   }

@@ -55,7 +55,7 @@ export class Receiver {
   readonly #calls: boolean;
   #progress = IDLE;
   #fault: unknown = undefined;
-  /** Whether `lookAgain` has loaded the tail, and `pull` has not yet taken what that shows. */
+  /** Whether `glance` or `lookAgain` has loaded a tail that `pull` has not made use of yet. */
   #shown = false;
 
   constructor(link: Link, channel: Channel, options: ReaderOptions) {
@@ -83,8 +83,7 @@ export class Receiver {
    */
   pull(target: Target, mayLoad = true): number {
     // [pipe.first_answer]
-    const closed = this.#link.closedError("read");
-    if (closed !== undefined) throw closed;
+    if (this.#link.closed) throw this.#link.closedError("read");
     if (this.#fault !== undefined) throw this.#fault;
     if (this.ended) return ENDED;
     if (this.lent) throw new TypeError("Cannot read: a frame is lent");
@@ -104,6 +103,26 @@ export class Receiver {
     }
   }
 
+  /**
+   * Behind a `pull` that found nothing: loads the tail a few times in a row, and returns whether
+   * that shows more, which the next `pull` takes. For calls that may block: where the peer is
+   * awake, it spares the looks at the states, the deadline and a second load.
+   */
+  glance(): boolean {
+    const { spinner } = this.#link.endpoint;
+    try {
+      for (let left = spinner.glances; left > 0; left--) {
+        if (!this.ring.load()) continue;
+        this.ring.touch();
+        spinner.hit();
+        return this.#shown = true;
+      }
+      return false;
+    } catch (thrown) {
+      throw this.#keepFault(thrown);
+    }
+  }
+
   /** [pipe.fault] The first fault is kept and reported by every later call. */
   #keepFault(thrown: unknown): unknown {
     const error = this.#link.fault("read", thrown);
@@ -118,15 +137,20 @@ export class Receiver {
   /** Handles one frame of a message, or the end. */
   #arrive(target: Target): number {
     const frame = this.frame;
+    if (frame.flags !== WHOLE || target === LOOK) return this.#arriveOther(target);
+    this.#admit(frame.size);
+    if (typeof target === "object") requireFit(frame.size, target);
+    this.note(frame.kind, frame.codec, frame.tag);
+    return IN_RING;
+  }
+
+  /** The same for what is no whole message, or is only looked at. */
+  #arriveOther(target: Target): number {
+    const frame = this.frame;
     const isEnd = frame.kind === layout.FRAME_KIND_END;
     if (target === LOOK && !(frame.inProgress ? frame.dropped : isEnd)) return IN_RING;
     if (isEnd) return this.#arriveEnd();
-    if (target === LOOK) return this.#skip();
-    if (frame.flags !== WHOLE) return this.#arriveChunk(target);
-    this.#admit(frame.size);
-    if (target instanceof Uint8Array) requireFit(frame.size, target);
-    this.note(frame.kind, frame.codec, frame.tag);
-    return IN_RING;
+    return target === LOOK ? this.#skip() : this.#arriveChunk(target);
   }
 
   #arriveEnd(): number {
@@ -196,10 +220,15 @@ export class Receiver {
    */
   #admit(total: number): void {
     const { kind, limit } = this.frame;
-    if (kind !== layout.FRAME_KIND_DATA && !this.#calls) {
-      this.#refuse("message.kind", `its kind is ${kind}`);
+    if (kind !== layout.FRAME_KIND_DATA && !this.#calls || total > limit) this.#refuseAt(total);
+  }
+
+  #refuseAt(total: number): never {
+    const { kind } = this.frame;
+    if (kind === layout.FRAME_KIND_DATA || this.#calls) {
+      this.#refuse("message.size", `it has ${total} bytes`);
     }
-    if (total > limit) this.#refuse("message.size", `it has ${total} bytes`);
+    this.#refuse("message.kind", `its kind is ${kind}`);
   }
 
   #skip(): number {
@@ -283,6 +312,9 @@ export class Receiver {
 
 /** Throws unless the message fits the memory that the caller gave. */
 export function requireFit(size: number, target: Uint8Array): void {
-  if (size <= target.length) return;
-  throw new RangeError(`Cannot read message of ${size} bytes into ${target.length}`);
+  if (size > target.length) throw unfit(size, target);
+}
+
+function unfit(size: number, target: Uint8Array): RangeError {
+  return new RangeError(`Cannot read message of ${size} bytes into ${target.length}`);
 }

@@ -57,8 +57,7 @@ export class Sender {
    * @throws {ClosedError} if this end was closed while the value was encoded. [pipe.close]
    */
   start(kind: number, tag: number): void {
-    const closed = this.#link.closedError("write");
-    if (closed !== undefined) throw closed;
+    if (this.#link.closed) throw this.#link.closedError("write");
     this.#kind = kind;
     this.#tag = tag;
     this.#sent = -1;
@@ -67,6 +66,11 @@ export class Sender {
   /** Whether a part of the message under way is placed already. */
   get begun(): boolean {
     return this.#sent >= 0;
+  }
+
+  /** Whether nothing stands in the way of a message: no fault, and no value being encoded. */
+  get ready(): boolean {
+    return this.#fault === undefined && !this.encoder.active;
   }
 
   /** The fault that was found in the reader's cursor; nothing is written any more. [ring.fault] */

@@ -454,9 +454,7 @@ export class Writer<T = unknown> {
     if (codec === layout.CODEC_JSON_BATCH && payload.length > this.#sender.largestFrame) {
       throw new RangeError(`Cannot write a batch of ${payload.length} bytes: it takes one frame`);
     }
-    this.#sender.encoder.source = payload;
-    this.#sender.encoder.size = payload.length;
-    this.#sender.encoder.codec = codec;
+    this.#sender.encoder.take(payload, codec);
     return { kind, tag };
   }
 

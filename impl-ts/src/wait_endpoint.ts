@@ -127,7 +127,9 @@ export class Endpoint {
   #parks = 0;
   readonly #words: Int32Array;
   readonly #bell: number;
-  readonly #spinner: Spinner;
+  /** How the blocking waits of this endpoint spin. */
+  readonly spinner: Spinner;
+  readonly #loopSpinner: Spinner;
   readonly #sleeper: Sleeper;
   /** What the blocking wait under way waits for. */
   #what: Waitable | undefined;
@@ -144,7 +146,8 @@ export class Endpoint {
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
     this.#words = recordWords(segment);
     this.#bell = bellIndex(index);
-    this.#spinner = new Spinner(options.spin, this.mechanism.blocks);
+    this.spinner = new Spinner(options.spin, this.mechanism.blocks);
+    this.#loopSpinner = Spinner.ofLoop(options.spin);
     this.#sleeper = new Sleeper(this.mechanism, this.#words, this.#bell);
   }
 
@@ -226,7 +229,7 @@ export class Endpoint {
     this.#what = what;
     this.#other = other;
     this.#peer = peer;
-    if (this.#spinner.spin(this.#sight, deadline)) return true;
+    if (this.spinner.spin(this.#sight, deadline)) return true;
     if (!this.mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
@@ -290,6 +293,14 @@ export class Endpoint {
     if (found) await this.giveWay();
     signal?.throwIfAborted();
     return found || left > 0;
+  }
+
+  /** Spins on an event loop for a few microseconds; returns whether a wait would find something. */
+  spinOnLoop(what: Waitable, peer: number): boolean {
+    this.#what = what;
+    this.#other = undefined;
+    this.#peer = peer;
+    return this.#loopSpinner.spin(this.#sight, Infinity);
   }
 
   /** Waits for so many milliseconds, or until the sleeps of this endpoint are ended. */
