@@ -31,19 +31,19 @@ export const IMPORTS: readonly Import[] = [
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 49_200, gzip: 16_800 },
+    limit: { minified: 51_800, gzip: 17_700 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 62_200, gzip: 20_900 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 64_800, gzip: 21_800 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 68_700, gzip: 23_100 },
+    limit: { minified: 71_300, gzip: 23_900 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 76_800, gzip: 25_400 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 79_400, gzip: 26_300 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 62_400, gzip: 20_800 },
+    limit: { minified: 64_900, gzip: 21_700 },
   },
 ];
 

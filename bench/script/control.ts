@@ -69,7 +69,12 @@ export class Control {
     Atomics.store(this.#words, STOP, 1);
   }
 
-  /** How many messages there will be in all; 0 while that is open. Set it before the last. */
+  /** Says that the warm-up is over: `total` is no longer 0, and not yet any number of messages. */
+  begin(): void {
+    this.total = -1;
+  }
+
+  /** How many messages there will be in all; below 1 while that is open. Set it before the last. */
   get total(): number {
     return Atomics.load(this.#words, TOTAL);
   }

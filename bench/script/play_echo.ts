@@ -29,7 +29,10 @@ export function reportOf(meter: Meter, sleeps: number | undefined): Report {
 export async function ask(end: End, order: Order, control: Control): Promise<Report> {
   const sleeps = () => end.sleeps?.();
   let before = sleeps();
-  const meter = new Meter(order.scenario, () => before = sleeps());
+  const meter = new Meter(order.scenario, () => {
+    before = sleeps();
+    control.begin();
+  });
   if (end.kind === "blocking") askBlocking(end, meter, control);
   else await askEvents(end, meter, control);
   const after = sleeps();
@@ -72,28 +75,54 @@ function askEvents(end: EventEnd, meter: Meter, control: Control): Promise<void>
 
 /** Sends back what comes, as often as `a` says in the end. */
 function answer(end: BlockingEnd, control: Control): Report {
-  let count = 0;
-  let before: number | undefined;
-  do {
-    end.send(end.receive());
-    if (count++ === 0) before = end.sleeps?.();
-  } while (count !== control.total);
-  const after = end.sleeps?.();
-  return after === undefined ? {} : { sleeps: after - (before ?? 0) };
+  const answered = new Answered(end, control);
+  do end.send(end.receive()); while (!answered.isLast());
+  return answered.report();
 }
 
 function echo(end: EventEnd, control: Control): Promise<Report> {
-  let count = 0;
+  const answered = new Answered(end, control);
   return new Promise((resolve, reject) => {
     end.listen((number) => {
       try {
         end.send(number);
-        if (++count === control.total) resolve({});
+        if (answered.isLast()) resolve(answered.report());
       } catch (error) {
         reject(error);
       }
     });
   });
+}
+
+/**
+ * What the answering end counts: messages, and sleeps, from when the warm-up of `a` was over, or
+ * from the first message where `a` does not say when that is.
+ */
+class Answered {
+  #count = 0;
+  #before = 0;
+  #begun = false;
+  readonly #end: End;
+  readonly #control: Control;
+
+  constructor(end: End, control: Control) {
+    this.#end = end;
+    this.#control = control;
+  }
+
+  /** To be called behind each answer. */
+  isLast(): boolean {
+    const { total } = this.#control;
+    const begins = total < 0 && !this.#begun;
+    if (begins || this.#count === 0) this.#before = this.#end.sleeps?.() ?? 0;
+    this.#begun ||= begins;
+    return ++this.#count === total;
+  }
+
+  report(): Report {
+    const after = this.#end.sleeps?.();
+    return after === undefined ? {} : { sleeps: after - this.#before };
+  }
 }
 
 /** Throws unless the answer is the one that belongs to the question. */

@@ -102,8 +102,9 @@ pub const Deadline = struct {
     }
 
     /// As `passed`, but for the first time a call that may wait has not waited long enough yet, and
-    /// the clock is left alone: reading it waits for all loads before it, and where one of them is
-    /// on its way from another core, an echo takes up to twice as long (measured, x86-64).
+    /// the clock is left alone: reading it waits for all loads before it, one of which may be on
+    /// its way from another core. In a model of the loop in C that doubled an echo; here the
+    /// difference was lost in the noise (x86-64).
     pub fn over(deadline: *Deadline, host: *const Host) bool {
         if (deadline.timeout == .none) return true;
         const first = !deadline.asked;

@@ -45,8 +45,9 @@ pub const hot: std.builtin.CallingConvention =
 ///
 /// On x86-64 as two instructions, because `xchg`, which compilers make of such a store, first waits
 /// until all earlier stores are visible and only then asks for the cursor's line: two journeys
-/// between the cores, one behind the other, where a plain store lets them overlap. The fence behind
-/// it keeps the later loads back all the same.
+/// between the cores, one behind the other, where a plain store may let them overlap. The fence
+/// behind it keeps the later loads back all the same. It gains little: 0.94 to 1.03 times the time
+/// of `xchg` in a stream, 0.95 to 1.03 in an echo (measured on a busy machine).
 inline fn storeCursor(cursor: *u32, value: u32) void {
     if (builtin.target.cpu.arch != .x86_64) return @atomicStore(u32, cursor, value, .seq_cst);
     @atomicStore(u32, cursor, value, .release);
