@@ -6,13 +6,14 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
+import { fileURLToPath } from "node:url";
 import { findProgram } from "../tools/programs.ts";
 import { run } from "../tools/run.ts";
 import { requiresAll } from "../tools/test_counts.ts";
 import type { PlaceName } from "./runner/scenarios.ts";
 import { readResults } from "./runner/results_file.ts";
 
-const MAIN = new URL("main.ts", import.meta.url).pathname;
+const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 // Twenty times what it takes on a machine that is not busy: only a hang gets there.
 const TIMEOUT_MS = 10 * 60_000;
 const chromium = await findProgram(["chromium", "chromium-browser", "google-chrome"]);

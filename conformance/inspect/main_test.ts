@@ -2,6 +2,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
+import { fileURLToPath } from "node:url";
 import { toHex, toImage } from "../reference/bytes.ts";
 import { pipe, whole } from "../reference/builder.ts";
 import { put } from "../reference/encode.ts";
@@ -10,7 +11,7 @@ import { portGeometry } from "../../impl-ts/src/mod.ts";
 import { partOfMailbox, waitingPipe, wrongHead } from "./golden_fixture.ts";
 import type { Inspection } from "./mod.ts";
 
-const MAIN = new URL("main.ts", import.meta.url).pathname;
+const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 /** Only a hang takes so long. */
 const HANG_MS = 30_000;
 
@@ -119,7 +120,7 @@ const refused: [string, string[], RegExp][] = [
   ["two tracks", ["--segment", "--mailbox", "00"], /Only one of --segment, --mailbox/],
   ["a time that is none", ["--at", "noon", "00"], /--at must be a time/],
   ["what is neither a file nor hexadecimal", ["nowhere.bin"], /There is no file "nowhere\.bin"/],
-  ["a folder", [new URL(".", import.meta.url).pathname], /no regular file/],
+  ["a folder", [fileURLToPath(new URL(".", import.meta.url))], /no regular file/],
   ["a channel that is not there", ["--channel", "1", toHex(waitingPipe())], /no channel 1/],
   ["a file to watch that is not there", ["--watch", "nowhere.bin"], /Cannot watch nowhere\.bin/],
 ];

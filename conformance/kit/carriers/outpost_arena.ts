@@ -5,6 +5,7 @@
  * @module
  */
 
+import { fileURLToPath } from "node:url";
 import { fromHex } from "../../reference/bytes.ts";
 import type { Arena, Played, Program } from "../arena.ts";
 import type { Level } from "../protocol.ts";
@@ -89,7 +90,7 @@ function actorOf(host: Host, program: Program): Promise<Actor> {
 
 async function makeActor(host: Host, { name, worker, first }: Program): Promise<Actor> {
   if (worker === undefined) return { first: {} };
-  const text = await bundle(`${host.prelude} import ${JSON.stringify(worker.pathname)};`);
+  const text = await bundle(`${host.prelude} import ${JSON.stringify(fileURLToPath(worker))};`);
   const files: Record<string, string> = {};
   for (const [member, content] of Object.entries(await first?.() ?? {})) {
     if (!(content instanceof ArrayBuffer)) throw new TypeError(`${member} is not an ArrayBuffer`);
