@@ -111,6 +111,8 @@ pub fn build(b: *std.Build) void {
         "Run only the tests whose name contains this",
     ) orelse &.{};
     const test_step = b.step("test", "Run the tests, natively");
+    // For `./millrace test`, which compiles beside the parts that need none of it.
+    const programs = b.step("programs", "Build everything that the tests run");
     const test_module = b.createModule(.{
         .root_source_file = b.path("impl-zig/src/root.zig"),
         .target = target,
@@ -159,7 +161,7 @@ pub fn build(b: *std.Build) void {
     run_c_abi_tests.stdio = .inherit;
     test_step.dependOn(&run_c_abi_tests.step);
 
-    addFuzz(b, target, test_step);
+    addFuzz(b, target, test_step, programs);
     addTestCross(b, test_options);
     addTestees(b, target, imports, test_step);
 
@@ -190,22 +192,43 @@ pub fn build(b: *std.Build) void {
             .imports = imports,
         }),
     });
-    bench.root_module.linkLibrary(addLibrary(b, lib_options, .static));
     const bench_tests = b.addTest(.{
         .name = "bench_native",
-        .root_module = bench.root_module,
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("bench/native/main.zig"),
+            .target = target,
+            .optimize = optimize,
+            .imports = imports,
+        }),
         .filters = &.{ "histogram.test", "payload.test", "protocol.test" },
     });
+    const bench_library = addLibrary(b, lib_options, .static);
+    for ([_]*std.Build.Step.Compile{ bench, bench_tests }) |each| {
+        each.root_module.linkLibrary(bench_library);
+    }
     const run_bench_tests = b.addRunArtifact(bench_tests);
     run_bench_tests.stdio = .inherit;
     test_step.dependOn(&run_bench_tests.step);
     b.step("bench-native", "Build the benchmark driver for threads and processes")
         .dependOn(&b.addInstallArtifact(bench, .{}).step);
+
+    for ([_]*std.Build.Step.Compile{
+        segment_peer, segment_kill, tests, c_abi_tests, bench_tests,
+    }) |each| programs.dependOn(&each.step);
+    for ([_][]const u8{
+        "wasm",        "wasi",      "lib",     "lib-cross", "testee",       "testee-guest",
+        "testee-wasi", "file-peer", "interop", "demo",      "bench-native",
+    }) |name| programs.dependOn(&b.top_level_steps.get(name).?.step);
 }
 
 /// The fuzz targets and the hostile peers: with the tests in a mode that is fast and checks all the
 /// same, and the targets alone for the compiler's fuzzer (`zig build fuzz --fuzz=10K`).
-fn addFuzz(b: *std.Build, target: std.Build.ResolvedTarget, test_step: *std.Build.Step) void {
+fn addFuzz(
+    b: *std.Build,
+    target: std.Build.ResolvedTarget,
+    test_step: *std.Build.Step,
+    programs: *std.Build.Step,
+) void {
     const options = b.addOptions();
     const about = "Let the fuzzer meet the canary too, which ends it at once";
     options.addOption(bool, "canary", b.option(bool, "fuzz-canary", about) orelse false);
@@ -215,13 +238,15 @@ fn addFuzz(b: *std.Build, target: std.Build.ResolvedTarget, test_step: *std.Buil
         .optimize = .safe,
         .imports = &.{.{ .name = "fuzz_options", .module = options.createModule() }},
     });
-    const all = b.addRunArtifact(b.addTest(.{
+    const all = b.addTest(.{
         .name = "fuzz",
         .root_module = module,
         .filters = &.{ ".test.fuzz:", ".test.scribble:" },
-    }));
-    all.stdio = .inherit;
-    test_step.dependOn(&all.step);
+    });
+    programs.dependOn(&all.step);
+    const run_all = b.addRunArtifact(all);
+    run_all.stdio = .inherit;
+    test_step.dependOn(&run_all.step);
     const targets = b.addTest(.{
         .name = "fuzz_targets",
         .root_module = module,
