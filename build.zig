@@ -48,14 +48,6 @@ pub fn build(b: *std.Build) void {
         .imports = imports,
     });
     b.step("demo", "Build the demo's worker").dependOn(&b.addInstallArtifact(demo, .{}).step);
-    const interop = addWasmWorker(b, .{
-        .name = "interop_worker",
-        .root_source_file = b.path("conformance/interop/worker.zig"),
-        .imports = imports,
-        .optimize = .safe,
-    });
-    b.step("interop", "Build the worker that meets the other implementation")
-        .dependOn(&b.addInstallArtifact(interop, .{}).step);
     const file_peer = b.addExecutable(.{
         .name = "file_peer",
         .root_module = b.createModule(.{
@@ -216,8 +208,8 @@ pub fn build(b: *std.Build) void {
         segment_peer, segment_kill, tests, c_abi_tests, bench_tests,
     }) |each| programs.dependOn(&each.step);
     for ([_][]const u8{
-        "wasm",        "wasi",      "lib",     "lib-cross", "testee",       "testee-guest",
-        "testee-wasi", "file-peer", "interop", "demo",      "bench-native",
+        "wasm",        "wasi",      "lib",  "lib-cross",    "testee", "testee-guest",
+        "testee-wasi", "file-peer", "demo", "bench-native",
     }) |name| programs.dependOn(&b.top_level_steps.get(name).?.step);
 }
 

@@ -4,7 +4,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
 import { fileURLToPath } from "node:url";
-import { fill, Workload } from "./interop/workload.ts";
+import { fill, Workload } from "./kit/workload.ts";
 import { bytes } from "./kit/carriers/bytes.ts";
 import { Connection } from "./kit/connection.ts";
 import { crc32, Transcript } from "./kit/crc32.ts";

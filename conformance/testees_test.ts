@@ -8,7 +8,7 @@ import { loadStaticCases } from "./kit/load_cases.ts";
 import { denoRun } from "./kit/programs.ts";
 import { Collector } from "./kit/report.ts";
 import { runGroup } from "./kit/runner.ts";
-import { catchFaults, checkGood } from "./kit/self_test.ts";
+import { catchFaults, checkGood } from "./kit/self_check.ts";
 import { staticCases } from "./kit/static_level.ts";
 import type { Status } from "./kit/verdict.ts";
 import { FAULTS } from "./testees/broken/faults.ts";

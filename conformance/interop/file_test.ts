@@ -8,7 +8,7 @@ import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { MillraceError, PeerFailedError, type Port, portGeometry } from "../../impl-ts/src/mod.ts";
 import { REASON_VALUES } from "../../impl-ts/src/layout.ts";
 import { run } from "../../tools/run.ts";
-import { faultOf, fill, Workload } from "./workload.ts";
+import { faultOf, fill, Workload } from "../kit/workload.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** That of the other process of the TypeScript tests, which some of these use. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Message } from "../interop/workload.ts";
+import type { Message } from "./workload.ts";
 
 const A = "a".charCodeAt(0);
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { fill, Workload } from "../interop/workload.ts";
+import { fill, Workload } from "./workload.ts";
 import { Transcript } from "./crc32.ts";
 import { letters } from "./letters.ts";
 import type { Ran, Task, Wait } from "./protocol.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { Random } from "../interop/workload.ts";
+import { Random } from "./workload.ts";
 import type { Arena } from "./arena.ts";
 import { liveCase } from "./live_level.ts";
 import type { LivePlan, Part } from "./live_plan.ts";

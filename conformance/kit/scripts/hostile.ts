@@ -7,7 +7,7 @@
  */
 
 import { inspect } from "../../inspect/mod.ts";
-import { Random } from "../../interop/workload.ts";
+import { Random } from "../workload.ts";
 import { ATTACHED, endFrame, firstOf, pad, part } from "../../reference/builder.ts";
 import { pattern, pipe, VACANT, whole } from "../../reference/builder.ts";
 import { extentOf, failed, type FramePlan } from "../../reference/encode.ts";

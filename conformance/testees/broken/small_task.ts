@@ -4,7 +4,7 @@
  * @module
  */
 
-import { fill, Workload } from "../../interop/workload.ts";
+import { fill, Workload } from "../../kit/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";
 import type { Ran, Task } from "../../kit/protocol.ts";
 import { pause, PortError } from "./small_memory.ts";

@@ -6,7 +6,7 @@
 
 import type { MailboxReader, MailboxWriter, Message } from "../../../impl-ts/src/mod.ts";
 import type { Stats } from "../../../impl-ts/src/mod.ts";
-import { fill, Workload } from "../../interop/workload.ts";
+import { fill, Workload } from "../../kit/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";
 import { letters } from "../../kit/letters.ts";
 import type { Failed, Ran, Task } from "../../kit/protocol.ts";

@@ -1,6 +1,6 @@
-// The messages that a seed stands for. `workload.zig` makes the same ones, so that a reader in one
-// language knows what a writer in another must have written, with nothing passed between them but
-// the seed.
+// The messages that a seed stands for. `testees/zig/workload.zig` makes the same ones, so that a
+// reader in one language knows what a writer in another must have written, with nothing passed
+// between them but the seed.
 
 /** Marsaglia's xorshift32. */
 export class Random {
