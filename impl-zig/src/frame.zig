@@ -3,6 +3,7 @@
 //! Invariant: a header is loaded once, into a local; everything here works on that local.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const assert = std.debug.assert;
 
@@ -33,10 +34,30 @@ pub const Header = extern struct {
     const Words = @Vector(4, u32);
 
     /// Loads the header once. Volatile, so that the compiler cannot load a part of it again after
-    /// it was checked: a hostile writer may change the bytes at any time.
-    pub fn load(place: *align(layout.frame_align) const [layout.frame_header_size]u8) Header {
-        const words: Words = @as(*const volatile Words, @ptrCast(place)).*;
-        return @as(*const Header, @ptrCast(&words)).*;
+    /// it was checked: a hostile writer may change the bytes at any time. In two words, which stay
+    /// in registers where a vector would go through the stack.
+    pub inline fn load(
+        place: *align(layout.frame_align) const [layout.frame_header_size]u8,
+    ) Header {
+        const words: [2]u64 = .{
+            @as(*const volatile u64, @ptrCast(place[0..8])).*,
+            @as(*const volatile u64, @ptrCast(place[8..16])).*,
+        };
+        return .{
+            .size = @truncate(words[0]),
+            .kind = @truncate(words[0] >> 32),
+            .flags = @truncate(words[0] >> 40),
+            .codec = @truncate(words[0] >> 48),
+            .reserved = @truncate(words[0] >> 56),
+            .tag = @truncate(words[1]),
+            .time = @truncate(words[1] >> 32),
+        };
+    }
+
+    /// Kind, flags, codec and reserved byte, as they stand there.
+    inline fn second(header: Header) u32 {
+        return header.kind | @as(u32, header.flags) << 8 | @as(u32, header.codec) << 16 |
+            @as(u32, header.reserved) << 24;
     }
 
     /// Writes every field [frame.header].
@@ -46,9 +67,7 @@ pub const Header = extern struct {
     ) void {
         // By hand, because the compiler puts the vector together byte by byte, which costs time on
         // every target and size in WebAssembly.
-        const bytes = header.kind | @as(u32, header.flags) << 8 | @as(u32, header.codec) << 16 |
-            @as(u32, header.reserved) << 24;
-        const words: Words = .{ header.size, bytes, header.tag, header.time };
+        const words: Words = .{ header.size, header.second(), header.tag, header.time };
         @as(*Words, @ptrCast(place)).* = words;
     }
 };
@@ -132,6 +151,21 @@ pub const Class = enum {
 };
 
 pub const Checked = struct { class: Class, extent: u32 };
+
+/// Returns the extent of a whole data message that passes all checks where no message is in
+/// progress: the path of nearly every frame, without a table. Null says nothing: `check` decides.
+/// It always does where the size of the module counts more.
+pub inline fn wholeExtent(header: Header, place: Place) ?u32 {
+    if (builtin.mode == .small) return null;
+    const any_codec = @as(u32, std.math.maxInt(u8)) << 16;
+    const whole = layout.frame_kind_data | @as(u32, first | last) << 8;
+    if (header.second() & ~any_codec != whole) return null;
+    // 64 bits wide, so that the peer's size cannot overflow it.
+    const extent = layout.frame_header_size +
+        std.mem.alignForward(u64, header.size, layout.frame_align);
+    const most = @min(place.available, place.to_end, place.capacity / 2);
+    return if (extent <= most) @intCast(extent) else null;
+}
 
 /// Makes all checks of frame.md but those of the preamble and the total, in its order
 /// [frame.check].

@@ -157,7 +157,8 @@ pub const Reader = struct {
         while (try reader.nextPart(storage.len, large, loaded, &part)) {
             const end = part.offset + part.payload.len;
             assert(end <= storage.len);
-            @memcpy(storage[@intCast(part.offset)..][0..part.payload.len], part.payload);
+            const offset: usize = @intCast(part.offset);
+            ring_file.copyBytes(storage[offset..][0..part.payload.len], part.payload);
             reader.ring.release(part.extent);
             reader.parts = if (part.last) null else storage;
             if (part.last) return .{
@@ -306,7 +307,12 @@ pub const Reader = struct {
             }
             const header = ring.header();
             const progress = if (reader.progress) |*message| message else null;
-            const checked = try frame.check(header, ring.framePlace(), progress);
+            const place = ring.framePlace();
+            const whole = if (progress == null) frame.wholeExtent(header, place) else null;
+            const checked: frame.Checked = if (whole) |extent|
+                .{ .class = .whole, .extent = extent }
+            else
+                try frame.check(header, place, progress);
             if (checked.class == .whole) {
                 @branchHint(.likely);
                 if (reader.strange(header)) {

@@ -359,6 +359,12 @@ pub const State = union(enum) {
         return .of(@atomicLoad(u32, &record.state, .seq_cst));
     }
 
+    /// Whether that endpoint is attached: all that nearly every call has to know.
+    pub inline fn isAttached(record: *const Record) bool {
+        const word = @atomicLoad(u32, &record.state, .seq_cst);
+        return word & layout.state_mask == layout.endpoint_state_attached;
+    }
+
     pub fn of(word: u32) State {
         return switch (word & layout.state_mask) {
             layout.endpoint_state_vacant => .vacant,

@@ -52,6 +52,8 @@ pub const Endpoint = struct {
     spin_ns: u64,
     blocking: bool,
     spins: SpinRecord = .{},
+    /// Waits that were begun so far.
+    waits: u32 = 0,
     stats: Stats = .{},
     /// Private, because the peer can write the shared state. Atomic, because any thread may close.
     closed: std.atomic.Value(bool) = .init(false),
@@ -117,15 +119,13 @@ pub const Endpoint = struct {
         }
     }
 
-    /// [wait.liveness] Before a sleep, where the last look was a slice ago. Counted across waits
-    /// and wakes: neither calls that each wait for less than a slice, nor a third endpoint that
-    /// rings again and again, hide a death.
-    fn checkAfterSlice(endpoint: *Endpoint) void {
-        if (!SegmentFile.supported or endpoint.file == null) return;
-        const now_ns = endpoint.host.now();
-        if (now_ns -| endpoint.checked_ns < slice_ns) return;
+    /// [wait.liveness] Whether the last look was a slice ago. Counted across waits and wakes:
+    /// neither calls that each wait for less than a slice, nor a third endpoint that rings again
+    /// and again, hide a death.
+    fn checkDue(endpoint: *Endpoint, now_ns: u64) bool {
+        if (now_ns -| endpoint.checked_ns < slice_ns) return false;
         endpoint.checked_ns = now_ns;
-        endpoint.checkPeers();
+        return true;
     }
 
     /// [wait.spin] 0 makes every wait sleep at once.
@@ -199,6 +199,7 @@ pub const Endpoint = struct {
     ///   `ringable(mechanisms) bool`: whether every attached peer can ring them.
     pub fn wait(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
         if (deadline.timeout == .none) return .timeout;
+        endpoint.waits +%= 1;
         const manner: wait_spin.Manner = .{
             .host = endpoint.host,
             .spin_ns = endpoint.spin_ns,
@@ -213,15 +214,21 @@ pub const Endpoint = struct {
 
     fn park(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
         const host = endpoint.host;
+        const checks = SegmentFile.supported and endpoint.file != null;
         var round: u32 = 0;
         while (true) : (round +|= 1) {
-            endpoint.checkAfterSlice();
             // [wait.bell_first]
             const bell = @atomicLoad(u32, &endpoint.record.bell, .seq_cst);
             const asked_more = condition.arm(round == 0);
             defer condition.disarm();
             if (condition.look(.seq_cst)) return .found;
-            const left_ns = deadline.left(host);
+            // One reading of the clock for both, and none where neither needs it.
+            const now_ns = if (checks or deadline.timeout != .forever) host.now() else 0;
+            if (checks and endpoint.checkDue(now_ns)) {
+                endpoint.checkPeers();
+                continue;
+            }
+            const left_ns = deadline.leftAt(now_ns);
             if (left_ns == 0) return .timeout;
             endpoint.stats.parks +%= 1;
             // [wait.slice] For the waker that dies between its store and its notify.
@@ -231,6 +238,9 @@ pub const Endpoint = struct {
             } else {
                 host.pause(@min(limit_ns, wait_spin.pollPause(round))); // [wait.poll]
             }
+            // How nearly every sleep ends. It is a spin of one look, so as not to arm in vain
+            // [wait.spin].
+            if (condition.glance(.acquire)) return .found;
         }
     }
 
@@ -260,6 +270,11 @@ pub const Peer = struct {
 
     pub fn init(segment: *const Segment, index: u32) Peer {
         return .{ .record = segment.record(index), .peers = segment.peersOf(index) };
+    }
+
+    /// Whether it is attached, as far as one may believe that. If not, `state` tells more.
+    pub inline fn isAttached(peer: *const Peer) bool {
+        return !peer.seen.final() and State.isAttached(peer.record);
     }
 
     pub fn state(peer: *Peer) State {
