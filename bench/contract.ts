@@ -21,7 +21,10 @@ export interface Scenario {
   /** Whether the driver has all processors or is held on one; the runner sees to it. */
   readonly pin: "free" | "one-core";
   readonly duration_ms: number;
+  /** For threads that are new. */
   readonly warmup_ms: number;
+  /** For threads that have played this peer and this scenario before; `warmup_ms` without it. */
+  readonly again_ms?: number;
   /** Messages or calls to measure, in place of the duration. */
   readonly count?: number;
   /** `load`: messages per second that are offered. */
@@ -56,6 +59,11 @@ export interface Result {
   readonly waiting?: Histogram;
   /** `load`: from the start of the service to its end. */
   readonly service?: Histogram;
+  /**
+   * Nanoseconds of a raw ping-pong of these two threads, one word there and back, just before the
+   * run and just behind it.
+   */
+  readonly ping_ns?: readonly [before: number, after: number];
   /** Sleeps of both ends: parks that really waited. */
   readonly sleeps?: number;
   /** `idle`: processor time of the whole driver. */

@@ -11,6 +11,7 @@ import { sabMessagePortUrl } from "../script/deno_place.ts";
 import { stopBundler, writeNodeBundles, writePageBundles } from "./bundles.ts";
 import { Driver, type DriverCommand } from "./driver.ts";
 import type { PlaceName } from "./scenarios.ts";
+import { step } from "./steps.ts";
 
 /** The drivers of a place, or why one of them is not there. */
 export interface DriverKind {
@@ -37,24 +38,27 @@ const HEAP_FLAGS = ["--expose-gc", "--min-semi-space-size=64", "--max-semi-space
 export async function openWorkshop(
   places: ReadonlySet<PlaceName>,
   sabMessagePort: string | undefined,
-  show: (step: string) => void,
 ): Promise<Workshop> {
   const folder = await Deno.makeTempDir({ prefix: "millrace-bench-" });
   const kinds: DriverKind[] = [];
   try {
     const env = sabEnvironment(sabMessagePort);
     if (["deno", "node", "chromium"].some((place) => places.has(place as PlaceName))) {
-      show("Building the WebAssembly ...");
-      await buildWasm("demo", "demo_worker");
-      await buildWasm("wasm", "millrace");
+      await step("Building the WebAssembly", async () => {
+        await buildWasm("demo", "demo_worker");
+        await buildWasm("wasm", "millrace");
+      });
     }
     if (places.has("deno")) kinds.push(denoKind(env));
     if (places.has("node")) kinds.push(await nodeKind(`${folder}/node`, env));
     if (places.has("chromium")) kinds.push(await chromiumKind(`${folder}/page`, env));
     await stopBundler();
     if (places.has("native")) {
-      show("Building the native drivers ...");
-      kinds.push(await zigKind(), await denoZigKind(), await rustKind());
+      kinds.push(
+        await step("Building the native driver in Zig", zigKind),
+        await step("Building the library in Zig, and its example in C", denoZigKind),
+        await step("Building the native driver in Rust, at first in minutes", rustKind),
+      );
     }
   } catch (error) {
     await stopBundler();
@@ -163,7 +167,9 @@ async function rustKind(): Promise<DriverKind> {
   try {
     await build(["zig", "build", "lib"]);
     const manifest = `${ROOT}bench/native/rust/Cargo.toml`;
-    const flags = ["--quiet", "--release", "--locked", "--target-dir", target];
+    // For this processor, as Zig does it by itself.
+    const native = 'build.rustflags=["-Ctarget-cpu=native"]';
+    const flags = ["--quiet", "--release", "--locked", "--target-dir", target, "--config", native];
     await build(["cargo", "build", ...flags, "--manifest-path", manifest]);
   } catch (error) {
     return missing((error as Error).message.split("\n")[0] as string);

@@ -4,10 +4,11 @@
  * @module
  */
 import { Ajv2020 } from "ajv/2020";
-import type { Results, Row } from "./results.ts";
+import { inverse, ratioOf } from "./pairs.ts";
+import type { Ratio, Results, Row } from "./results.ts";
 import { slower } from "./results.ts";
 import type { PlaceName } from "./scenarios.ts";
-import { columns, digits, formatFigure } from "./table.ts";
+import { columns, digits, formatFigure, formatSpread } from "./table.ts";
 
 /** One goal. It holds if it holds in every place. */
 export interface Goal {
@@ -33,6 +34,8 @@ export interface Verdict {
   readonly place: PlaceName;
   /** What was measured; `undefined` if it was not. */
   readonly value: number | undefined;
+  /** Of a ratio: its smallest and largest, in the pairs of repetitions. */
+  readonly ratio?: Ratio;
   readonly holds: boolean;
   /** The figures behind it, or why there are none. */
   readonly because: string;
@@ -71,9 +74,12 @@ function judgeOne(goal: Goal, place: PlaceName, results: Results): Verdict {
   if (goal.versus === undefined) return decide(goal, place, own.median!, shown(own));
   const other = bestOf(goal.versus, goal.versus_driver, goal.scenario, place, results);
   if (typeof other === "string") return fail(other);
-  const ratio = slower(figure, own.median!, other.median!);
-  const value = goal.measure === "slower" ? ratio : 1 / ratio;
-  return decide(goal, place, value, `${shown(own)}, ${shown(other)}`);
+  const slowness = ratioOf(figure, own, other);
+  if (slowness === undefined) return fail(`${shown(own)}, ${shown(other)}: no ratio`);
+  const ratio = goal.measure === "slower" ? slowness : inverse(slowness);
+  // A ratio of two states of the machine says nothing, whether it would hold or not.
+  if (!ratio.steady) return fail("the machine changed in the middle of every repetition");
+  return { ...decide(goal, place, ratio.median, `${shown(own)}, ${shown(other)}`), ratio };
 }
 
 function decide(goal: Goal, place: PlaceName, value: number, because: string): Verdict {
@@ -106,11 +112,12 @@ export function goalsTable(verdicts: readonly Verdict[]): string {
   const lines: string[] = [];
   for (const group of new Set(verdicts.map(({ goal }) => goal.group))) {
     const rows = verdicts.filter(({ goal }) => goal.group === group).map((verdict) => {
-      const { goal, place, value, holds, because } = verdict;
+      const { goal, place, value, ratio, holds, because } = verdict;
       const limit = goal.at_most !== undefined ? `<= ${goal.at_most}` : `>= ${goal.at_least}`;
-      const word = holds ? "holds" : value === undefined ? "unknown" : "MISSED";
+      const word = holds ? "holds" : value === undefined ? "not measured" : "MISSED";
       const text = value === undefined ? "-" : digits(value);
-      return [`  ${goal.text}`, place, limit, text, word, because];
+      const spread = ratio === undefined ? "" : formatSpread(ratio);
+      return [`  ${goal.text}`, place, limit, text, spread, word, because];
     });
     lines.push(`${group}`, columns(rows), "");
   }

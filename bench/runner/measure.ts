@@ -1,14 +1,15 @@
 /**
  * Has the drivers play the tasks: one session for each place and way to start it, and in a session
  * the repetitions of all peers of a scenario in turn, A B C A B C, so that what slows the machine
- * down for a while slows all of them.
+ * down for a while slows all of them. A native driver does not tell how far its processors are from
+ * one another: the runner asks between all runs.
  *
  * @module
  */
-import type { Result } from "../contract.ts";
+import type { Scenario } from "../contract.ts";
 import type { Driver } from "./driver.ts";
 import { type DriverKind, makeDriver } from "./drivers.ts";
-import { type Row, rowOf } from "./results.ts";
+import { percentilesOf, type Played, type Row, rowOf } from "./results.ts";
 import type { PlaceName, Task } from "./scenarios.ts";
 
 /** What may be left out, and who is told how far it is. */
@@ -39,10 +40,24 @@ interface Session {
 interface Contest {
   readonly peer: string;
   readonly driver: string;
-  readonly results: Result[];
+  readonly results: Played[];
   declined?: string;
   failed?: string;
 }
+
+/** What is asked between native runs of two that spin. */
+const PING: Scenario = {
+  name: "echo",
+  payload: "bytes-8",
+  size: 8,
+  format: "bytes",
+  ends: "threads",
+  wait: "spin",
+  pin: "free",
+  duration_ms: 10,
+  warmup_ms: 2,
+};
+const PING_PEER = "floor-cacheline";
 
 /** The tasks by place and by how the driver is started. */
 function sessionsOf(tasks: readonly Task[], places: ReadonlySet<PlaceName>): Session[] {
@@ -117,15 +132,24 @@ async function playTask(
   const contests: Contest[] = peers
     .filter(({ peer }) => options.wants(peer, task))
     .map((each) => ({ ...each, results: [] }));
+  const pinger = pingerOf(task, peers, drivers);
   let id = 0;
   for (let repetition = 0; repetition < task.repetitions; repetition++) {
+    let before = await ping(pinger);
     for (const contest of contests) {
       if (options.stopped()) break;
       if (contest.declined !== undefined || contest.failed !== undefined) continue;
       const request = { id: id++, peer: contest.peer, scenario: task.scenario, repetition };
       const answer = await drivers.get(contest.driver)!.ask(request);
-      if ("result" in answer) contest.results.push(answer.result);
-      else if ("decline" in answer) contest.declined = answer.decline;
+      if ("result" in answer) {
+        const at_ms = performance.now();
+        const after = await ping(pinger);
+        const beside = before === undefined || after === undefined
+          ? {}
+          : { ping_ns: [before, after] as const };
+        contest.results.push({ ...beside, ...answer.result, at_ms });
+        before = after;
+      } else if ("decline" in answer) contest.declined = answer.decline;
       else contest.failed = answer.error;
     }
     options.onRun(`${place} ${task.id}`);
@@ -141,4 +165,22 @@ async function playTask(
       return rowOf(task, head, results);
     });
   options.onRows(task, place, rows);
+}
+
+/** Who tells how far the processors are from one another, where the driver of the run does not. */
+function pingerOf(
+  { scenario: { wait, pin } }: Task,
+  peers: readonly { driver: string; peer: string }[],
+  drivers: ReadonlyMap<string, Driver>,
+): Driver | undefined {
+  if (wait !== "spin" || pin !== "free") return undefined;
+  const found = peers.find(({ peer }) => peer === PING_PEER);
+  return found === undefined ? undefined : drivers.get(found.driver);
+}
+
+async function ping(driver: Driver | undefined): Promise<number | undefined> {
+  const answer = await driver?.ask({ id: -1, peer: PING_PEER, scenario: PING, repetition: 0 });
+  if (answer === undefined || !("result" in answer)) return undefined;
+  const { latency } = answer.result;
+  return latency === undefined ? undefined : percentilesOf([latency]).p50;
 }

@@ -309,10 +309,10 @@ function drawFloors(): void {
   );
   for (const place of PLACES) {
     const own = rows.filter((row) => row.place === place)
-      .sort((a, b) => a.over_floor! - b.over_floor!);
+      .sort((a, b) => a.over_floor!.median - b.over_floor!.median);
     if (own.length === 0) continue;
     const labels = own.map(({ peer, scenario }) => `${peer}: ${wordsOf(scenario)}`);
-    const values = own.map(({ over_floor }) => over_floor);
+    const values = own.map(({ over_floor }) => over_floor!.median);
     const series = [{ label: "times the floor", color: PLACE_COLORS[place] as string, values }];
     bars(figure(grid, place, "1 is the floor", 80 + 26 * own.length), labels, series, "times");
   }
@@ -334,7 +334,7 @@ function drawTable(): void {
         value === undefined ? "" : formatFigure(figure, value);
       const ratio = (value: number | undefined) => value === undefined ? "" : digits(value);
       const cells = [id, place, peer, format(median), format(min), format(max)];
-      table.append(line([...cells, ratio(over_floor), ratio(times_rival)], "td"));
+      table.append(line([...cells, ratio(over_floor?.median), ratio(times_rival?.median)], "td"));
     }
   }
   const wide = element("div", "", "wide");

@@ -11,13 +11,14 @@ const STREAM = "stream/bytes-64/workers/spin/free";
 
 function row(scenario: string, peer: string, median: number): Row {
   const waiting = { p50: median, p90: median, p99: 2 * median, p999: 3 * median, max: 4 * median };
-  const repetitions = [{ count: 1, elapsed_ns: 1, figure: median }];
-  const spread = { median, min: median, max: median, over_floor: 2 };
+  const repetitions = [{ count: 1, elapsed_ns: 1, figure: median, at_ms: 1 }];
+  const over_floor = { median: 2, min: 1, max: 3, pairs: 3, steady: true };
+  const spread = { median, min: median, max: median, over_floor };
   return { scenario, place: "deno", driver: "deno", peer, repetitions, ...spread, waiting };
 }
 
 const RESULTS: Results = {
-  version: 1,
+  version: 2,
   started: "2026-01-01T00:00:00.000Z",
   effort: "quick",
   machine: {

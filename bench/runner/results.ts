@@ -9,7 +9,7 @@ import type { Machine } from "./machine.ts";
 import type { Figure, PlaceName, Task } from "./scenarios.ts";
 
 /** The version of the file's form. */
-export const RESULTS_VERSION = 1;
+export const RESULTS_VERSION = 2;
 
 /** Percentiles in nanoseconds. */
 export interface Percentiles {
@@ -26,8 +26,25 @@ export interface Repetition {
   readonly elapsed_ns: number;
   /** What the scenario is measured by, in the unit of its figure. */
   readonly figure: number;
+  /** When it was over, in milliseconds since the run began. */
+  readonly at_ms: number;
+  /** The ping-pong of words before it and behind it. */
+  readonly ping_ns?: readonly [number, number];
   readonly sleeps?: number;
 }
+
+/** A ratio that was measured once for each repetition. */
+export interface Ratio {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+  readonly pairs: number;
+  /** Whether the pairs are of one state of the machine. */
+  readonly steady: boolean;
+}
+
+/** A result, and when it came. */
+export type Played = Result & Pick<Repetition, "at_ms">;
 
 /** What came of one peer in one scenario and place. */
 export interface Row {
@@ -41,8 +58,8 @@ export interface Row {
   readonly min?: number;
   readonly max?: number;
   /** How many times slower than the floor, and faster than the rival, in this run. */
-  readonly over_floor?: number;
-  readonly times_rival?: number;
+  readonly over_floor?: Ratio;
+  readonly times_rival?: Ratio;
   /** Sleeps for each round trip or message. */
   readonly sleeps?: number;
   /** Of all repetitions together. */
@@ -76,6 +93,11 @@ export interface Results {
   readonly seconds: number;
   readonly scenarios: readonly ScenarioInfo[];
   readonly rows: readonly Row[];
+}
+
+/** Whether this repository answers for a peer; all others are rivals. */
+export function isOurs(peer: string): boolean {
+  return peer.startsWith("millrace") || peer.startsWith("floor-");
 }
 
 /** Whether more is better. */
@@ -128,7 +150,7 @@ export function medianOf(values: readonly number[]): number {
 export function rowOf(
   task: Task,
   head: Pick<Row, "place" | "driver" | "peer">,
-  results: readonly Result[],
+  results: readonly Played[],
 ): Row {
   // One that was too slow to get anywhere has measured nothing.
   const useful = results.filter((result) => Number.isFinite(figureOf(task, result)));
@@ -140,6 +162,8 @@ export function rowOf(
     count: result.count,
     elapsed_ns: result.elapsed_ns,
     figure: round(figureOf(task, result)),
+    at_ms: Math.round(result.at_ms),
+    ...result.ping_ns === undefined ? {} : { ping_ns: result.ping_ns },
     ...result.sleeps === undefined ? {} : { sleeps: result.sleeps },
   }));
   const figures = repetitions.map(({ figure }) => figure);
@@ -163,32 +187,13 @@ export function rowOf(
   };
 }
 
-/** Adds the ratios to the floor and to the rival that were measured in the same place. */
-export function withRatios(tasks: readonly Task[], rows: readonly Row[]): Row[] {
-  return rows.map((row) => {
-    const task = tasks.find(({ id }) => id === row.scenario);
-    if (task === undefined || row.median === undefined) return row;
-    const medianOfPeer = (peer: string | undefined) =>
-      rows.find((other) =>
-        other.peer === peer && other.scenario === row.scenario && other.place === row.place
-      )?.median;
-    const floor = medianOfPeer(task.floor);
-    const rival = medianOfPeer(task.rival);
-    return {
-      ...row,
-      ...floor === undefined ? {} : { over_floor: round(slower(task.figure, row.median, floor)) },
-      ...rival === undefined ? {} : { times_rival: round(slower(task.figure, rival, row.median)) },
-    };
-  });
-}
-
 /** How many times slower `a` is than `b`. */
 export function slower(figure: Figure, a: number, b: number): number {
   return risesWith(figure) ? b / a : a / b;
 }
 
 /** Four digits are more than any of it is worth. */
-function round(value: number): number {
+export function round(value: number): number {
   return Number.isFinite(value) ? Number(value.toPrecision(4)) : value;
 }
 

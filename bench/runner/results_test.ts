@@ -1,8 +1,16 @@
 import { assertEquals } from "@std/assert";
-import type { Result } from "../contract.ts";
 import { comparison, refusal } from "./compare.ts";
 import { type Goal, judge, loadGoals } from "./goals.ts";
-import { figureOf, medianOf, percentilesOf, type Results, rowOf, withRatios } from "./results.ts";
+import { withRatios } from "./pairs.ts";
+import {
+  figureOf,
+  isOurs,
+  medianOf,
+  percentilesOf,
+  type Played,
+  type Results,
+  rowOf,
+} from "./results.ts";
 import { resultsProblem } from "./results_file.ts";
 import { EFFORTS, loadTasks, type Task } from "./scenarios.ts";
 import { scenarioTable } from "./table.ts";
@@ -11,19 +19,20 @@ const [first] = await loadTasks(EFFORTS.full) as [Task];
 const TASK: Task = { ...first, floor: "floor", rival: "rival" };
 const INFO = { id: TASK.id, title: "", figure: TASK.figure, size: 64, floor: "floor" };
 
-function echo(ns: number, sleeps = 0): Result {
+function echo(ns: number, at_ms = 0, ping_ns?: [number, number]): Played {
   const latency = { unit: "ns", values: [ns], counts: [10] } as const;
-  return { count: 10, elapsed_ns: 10 * ns, latency, sleeps };
+  const ping = ping_ns === undefined ? {} : { ping_ns };
+  return { count: 10, elapsed_ns: 10 * ns, latency, sleeps: 0, at_ms, ...ping };
 }
 
 function row(peer: string, ...nanoseconds: number[]) {
   const head = { place: "deno", driver: "deno", peer } as const;
-  return rowOf(TASK, head, nanoseconds.map((ns) => echo(ns)));
+  return rowOf(TASK, head, nanoseconds.map((ns, index) => echo(ns, index)));
 }
 
 function results(...rows: ReturnType<typeof row>[]): Results {
   return {
-    version: 1,
+    version: 2,
     started: "2026-01-01T00:00:00.000Z",
     effort: "full",
     machine: {
@@ -81,7 +90,7 @@ Deno.test("rowOf has the median and the spread, and fails where nothing was meas
   const { median, min, max, sleeps } = row("ours", 300, 100, 200);
   assertEquals([median, min, max, sleeps], [200, 100, 300, 0]);
   const head = { place: "deno", driver: "deno", peer: "ours" } as const;
-  const nothing = rowOf(TASK, head, [{ count: 0, elapsed_ns: 1, notes: ["gave up"] }]);
+  const nothing = rowOf(TASK, head, [{ count: 0, elapsed_ns: 1, at_ms: 0, notes: ["gave up"] }]);
   assertEquals(nothing.failed, "measured nothing: gave up");
 });
 
@@ -89,7 +98,7 @@ Deno.test("withRatios compares to the floor and the rival of the same place alon
   const elsewhere = { ...row("rival", 1), place: "node" } as const;
   const rows = [row("ours", 200), row("floor", 100), row("rival", 500), elsewhere];
   const [ours] = withRatios([TASK], rows);
-  assertEquals([ours?.over_floor, ours?.times_rival], [2, 2.5]);
+  assertEquals([ours?.over_floor?.median, ours?.times_rival?.median], [2, 2.5]);
 });
 
 Deno.test("judge says of a goal whether it holds, was missed or was not measured", () => {
@@ -104,6 +113,18 @@ Deno.test("judge says of a goal whether it holds, was missed or was not measured
   const { at_most: _, ...open } = faster;
   const [is] = judge([open], results(row("ours", 100), row("floor", 200)));
   assertEquals([is?.value, is?.holds], [2, true]);
+});
+
+Deno.test("a goal is not measured where the machine changed in every repetition", () => {
+  const head = { place: "deno", driver: "deno" } as const;
+  const judged = (ping: [number, number]) => {
+    const ours = rowOf(TASK, { ...head, peer: "ours" }, [echo(200, 1, ping)]);
+    const floor = rowOf(TASK, { ...head, peer: "floor" }, [echo(100, 2, [100, 100])]);
+    const [is] = judge([GOAL], results(ours, floor));
+    return [is?.value, is?.holds];
+  };
+  assertEquals(judged([100, 110]), [2, true]);
+  assertEquals(judged([100, 500]), [undefined, false]);
 });
 
 Deno.test("the best of several peers counts for a goal", () => {
@@ -131,6 +152,11 @@ Deno.test("runs of different machines and efforts are not compared", () => {
   assertEquals(refusal(one, other)?.startsWith("it is of another machine"), true);
   assertEquals(refusal(one, { ...one, effort: "quick" })?.startsWith("it is of a full run"), true);
   assertEquals(refusal({ ...one, version: 0 }, one)?.startsWith("its form is version 0"), true);
+});
+
+Deno.test("a rival's failure is no fault of a run, and that of ours or of a floor is", () => {
+  const peers = ["millrace", "millrace-c-lend", "floor-futex", "ringbuf", "thread-stream"];
+  assertEquals(peers.map(isOurs), [true, true, true, false, false]);
 });
 
 Deno.test("comparison tells a change from the spread", () => {

@@ -39,20 +39,22 @@ interface ScenarioFile {
 export interface Effort {
   readonly name: "full" | "quick" | "smoke";
   readonly duration_ms: number;
+  /** For threads that are new, and for those that have played it before. */
   readonly warmup_ms: number;
+  readonly again_ms: number;
   readonly repetitions: number;
   /** Counts and long durations are divided by this. */
   readonly less: number;
 }
 
 /**
- * The efforts by their names. A run has new threads, whose code is still interpreted: measured from
- * 0.1 s after the start, 64 bytes there and back took two workers of Deno 2.5 us; from 1 s, 1.1 us.
+ * The efforts by their names. New threads begin with code that is interpreted: measured from 0.1 s
+ * after the start, 64 bytes there and back took two workers of Deno 2.5 us; from 1 s, 1.1 us.
  */
 export const EFFORTS: Readonly<Record<Effort["name"], Effort>> = {
-  full: { name: "full", duration_ms: 250, warmup_ms: 1000, repetitions: 3, less: 1 },
-  quick: { name: "quick", duration_ms: 80, warmup_ms: 400, repetitions: 2, less: 10 },
-  smoke: { name: "smoke", duration_ms: 5, warmup_ms: 2, repetitions: 1, less: 1000 },
+  full: { name: "full", duration_ms: 100, warmup_ms: 1000, again_ms: 30, repetitions: 7, less: 1 },
+  quick: { name: "quick", duration_ms: 50, warmup_ms: 500, again_ms: 20, repetitions: 3, less: 10 },
+  smoke: { name: "smoke", duration_ms: 5, warmup_ms: 2, again_ms: 1, repetitions: 1, less: 1000 },
 };
 
 /** One scenario to measure, in all its places. */
@@ -89,26 +91,30 @@ export async function loadTasks(effort: Effort): Promise<Task[]> {
     const whole = file as ScenarioFile;
     for (const each of whole.cases) tasks.push(...tasksOf(whole, each, effort));
   }
-  return tasks;
+  return effort.name === "smoke" ? onePayloadEach(tasks) : tasks;
+}
+
+/** One payload of each format, and one rate, show that it works as well as several. */
+function onePayloadEach(tasks: readonly Task[]): Task[] {
+  const seen = new Set<string>();
+  return tasks.filter(({ scenario }) => {
+    const { rate: _, format, ...rest } = scenario;
+    const what = idOf({ ...rest, format, payload: format });
+    return seen.size < seen.add(what).size;
+  });
 }
 
 function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effort): Task[] {
   const { payload, ends, rate = [undefined], direction = [undefined], quick = [], ...rest } = each;
-  const isSmoke = effort.name === "smoke";
-  // One size of each format shows that it works as well as several.
-  const formatOf = (name: string) => name.split("-")[0];
-  const payloads = payload.filter((p, index) =>
-    !isSmoke || index === payload.findIndex((other) => formatOf(other) === formatOf(p))
-  );
   const { repetitions = effort.repetitions, floor, rival, pin = "free", ...other } = rest;
   const tasks: Task[] = [];
-  for (const p of payloads) {
+  for (const p of payload) {
     for (const e of ends) {
       const native = e === "threads" || e === "processes";
       const all: readonly PlaceName[] = native ? ["native"] : SCRIPT_PLACES;
       const places = effort.name === "quick" ? quick : all;
       if (places.length === 0) continue;
-      for (const r of isSmoke ? rate.slice(0, 1) : rate) {
+      for (const r of rate) {
         for (const d of direction) {
           const [format, size] = p.split("-") as [Scenario["format"], string];
           const scenario: Scenario = {
@@ -123,7 +129,9 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
             ...d === undefined ? {} : { direction: d },
             ...each.count === undefined ? {} : { count: Math.ceil(each.count / effort.less) },
             duration_ms: Math.ceil((each.duration_ms ?? 0) / effort.less) || effort.duration_ms,
-            warmup_ms: effort.warmup_ms,
+            // Native code is compiled beforehand: it only has to find its memory.
+            warmup_ms: native ? effort.again_ms : effort.warmup_ms,
+            again_ms: effort.again_ms,
           };
           tasks.push({
             id: idOf(scenario),

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Figure } from "./scenarios.ts";
-import type { Results, Row, ScenarioInfo } from "./results.ts";
+import type { Ratio, Results, Row, ScenarioInfo } from "./results.ts";
 
 /** Formats rows of columns; all but the first stand to the right, the last as it is. */
 export function columns(rows: readonly (readonly string[])[]): string {
@@ -51,6 +51,15 @@ export function digits(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
+/** The smallest and the largest of a ratio; `~` if the machine changed in the middle of it. */
+export function formatSpread({ min, max, steady }: Ratio): string {
+  return `${steady ? "" : "~"}${digits(min)}-${digits(max)}`;
+}
+
+function formatRatio(ratio: Ratio): string {
+  return `${digits(ratio.median)} (${formatSpread(ratio)})`;
+}
+
 /** One scenario in one place. */
 export function scenarioTable(info: ScenarioInfo, place: string, rows: readonly Row[]): string {
   const { figure, floor, rival } = info;
@@ -65,7 +74,7 @@ export function scenarioTable(info: ScenarioInfo, place: string, rows: readonly 
     "",
   ];
   const hasBytes = figure === "rate";
-  const cell = (value: number | undefined, format: (value: number) => string) =>
+  const cell = <Value>(value: Value | undefined, format: (value: Value) => string) =>
     value === undefined ? "" : format(value);
   const measured = rows.filter(({ median }) => median !== undefined)
     .sort((a, b) => figure === "rate" ? b.median! - a.median! : a.median! - b.median!);
@@ -74,8 +83,8 @@ export function scenarioTable(info: ScenarioInfo, place: string, rows: readonly 
     formatFigure(figure, row.median!),
     formatFigure(figure, row.min!),
     formatFigure(figure, row.max!),
-    ...floor === undefined ? [] : [cell(row.over_floor, digits)],
-    ...rival === undefined ? [] : [cell(row.times_rival, digits)],
+    ...floor === undefined ? [] : [cell(row.over_floor, formatRatio)],
+    ...rival === undefined ? [] : [cell(row.times_rival, formatRatio)],
     cell(row.sleeps, (sleeps) => sleeps === 0 ? "0" : sleeps.toPrecision(2)),
     [
       ...hasBytes ? [`${digits(row.median! * info.size / 1e9)} GB/s`] : [],

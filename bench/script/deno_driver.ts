@@ -1,11 +1,12 @@
 /** The driver in Deno: lines of JSON in and out. @module */
 import type { Hello, Request } from "../contract.ts";
 import { denoPlace } from "./deno_place.ts";
-import { play } from "./driver.ts";
+import { Stage } from "./driver.ts";
 import { PEER_NAMES } from "./peers.ts";
 import { readLines } from "../runner/lines.ts";
 
 const place = denoPlace(Deno.env.get("MILLRACE_SAB_MESSAGE_PORT"));
+const stage = new Stage(place);
 
 function say(line: unknown): void {
   const bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
@@ -15,7 +16,7 @@ function say(line: unknown): void {
 const { name, version } = place;
 say({ driver: { name, version, place: name, peers: PEER_NAMES } } satisfies Hello);
 for await (const line of readLines(Deno.stdin.readable)) {
-  say(await play(JSON.parse(line) as Request, place));
+  say(await stage.play(JSON.parse(line) as Request));
 }
 // A worker that still blocks would keep the process.
 Deno.exit(0);

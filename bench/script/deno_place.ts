@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import type { Place } from "./place.ts";
-import { startWebWorker } from "./web_place.ts";
+import { startWebPlayer } from "./web_place.ts";
 
 /** Makes the place. `sabMessagePort` is the folder of that library. */
 export function denoPlace(sabMessagePort: string | undefined): Place {
@@ -13,8 +13,7 @@ export function denoPlace(sabMessagePort: string | undefined): Place {
     name: "deno",
     version: Deno.version.deno,
     sabMessagePort,
-    startWorker: (order, gear) =>
-      startWebWorker(new URL("./deno_worker.ts", import.meta.url), order, gear),
+    startPlayer: () => startWebPlayer(new URL("./deno_worker.ts", import.meta.url)),
     moduleUrl: (name) =>
       name === "sab-message-port"
         ? sabMessagePortUrl(sabMessagePort as string)

@@ -14,6 +14,8 @@ const LAP_MS = 0.02;
 const RESOLUTIONS = 20;
 const LAPS_MAX = 1 << 18;
 const TURNS_MAX = 1 << 16;
+/** Of a lap in which allocations are counted: reading the clock is one of them. */
+const MEMORY_TURNS = 64;
 
 /** Times the turns of one run. */
 export class Meter {
@@ -23,6 +25,7 @@ export class Meter {
   /** Turns of a lap. */
   turns = 1;
   readonly #lapMs: number;
+  readonly #adapts: boolean = true;
   readonly #limit: number;
   readonly #duration: number;
   readonly #onStart: () => void;
@@ -41,6 +44,10 @@ export class Meter {
     this.#onStart = onStart;
     // A run by count has as many laps as it likes, but not more than turns.
     this.#lapMs = single ? 0 : Math.max(LAP_MS, RESOLUTIONS * clockResolution());
+    if (scenario.name === "memory") {
+      this.turns = MEMORY_TURNS;
+      this.#adapts = false;
+    }
     this.#samples = new Float64Array(LAPS_MAX);
     this.#lapStart = performance.now();
     this.#warmUntil = this.#lapStart + scenario.warmup_ms;
@@ -75,8 +82,10 @@ export class Meter {
   }
 
   #warm(now: number, ms: number): boolean {
-    if (ms < this.#lapMs && this.turns < TURNS_MAX) this.turns *= 2;
-    else if (ms > 4 * this.#lapMs && this.turns > 1) this.turns /= 2;
+    if (this.#adapts) {
+      if (ms < this.#lapMs && this.turns < TURNS_MAX) this.turns *= 2;
+      else if (ms > 4 * this.#lapMs && this.turns > 1) this.turns /= 2;
+    }
     this.#inLap = 0;
     if (now >= this.#warmUntil) {
       this.#measures = true;

@@ -7,7 +7,8 @@ import { readFile } from "node:fs/promises";
 import process from "node:process";
 import { type Transferable, Worker } from "node:worker_threads";
 import type { Gear, Order, Report } from "./peer.ts";
-import type { Place } from "./place.ts";
+import type { Place, Player } from "./place.ts";
+import type { Note } from "./web_worker.ts";
 
 /** What the runner says to a driver in Node, by the environment. */
 export const NODE_ENVIRONMENT = {
@@ -22,7 +23,7 @@ export function nodePlace(here: string): Place {
     name: "node",
     version: process.versions.node,
     sabMessagePort,
-    startWorker: (order, gear) => startWorker(new URL("./node_worker.mjs", here), order, gear),
+    startPlayer: () => startPlayer(new URL("./node_worker.mjs", here)),
     moduleUrl: (name) =>
       name === "sab-message-port" ? sabMessagePort as string : new URL(`./${name}.mjs`, here).href,
     readWasm: async (name) =>
@@ -35,14 +36,21 @@ export function nodePlace(here: string): Place {
   };
 }
 
-function startWorker(url: URL, order: Order, { transfer = [] }: Gear): Promise<Report> {
-  const worker = new Worker(url, {
-    workerData: order,
-    transferList: transfer as unknown as Transferable[],
-  });
-  return new Promise((resolve, reject) => {
-    worker.once("message", resolve);
-    worker.once("error", (error) => reject(new Error(`In role ${order.role}: ${error}`)));
-    worker.once("exit", (code) => reject(new Error(`Role ${order.role} ended with ${code}`)));
-  });
+function startPlayer(url: URL): Player {
+  const worker = new Worker(url);
+  let fail = (_why: string) => {};
+  worker.on("error", (error) => fail(String(error)));
+  worker.on("exit", (code) => fail(`it ended with ${code}`));
+  return {
+    play: (order: Order, { transfer = [] }: Gear) =>
+      new Promise<Report>((resolve, reject) => {
+        fail = (why) => reject(new Error(`In role ${order.role}: ${why}`));
+        worker.once("message", (note: Note) => {
+          if ("report" in note) resolve(note.report);
+          else fail(note.error);
+        });
+        worker.postMessage(order, transfer as unknown as Transferable[]);
+      }),
+    close: () => void worker.terminate(),
+  };
 }

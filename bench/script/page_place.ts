@@ -4,7 +4,7 @@
  * @module
  */
 import type { Place } from "./place.ts";
-import { startWebWorker } from "./web_place.ts";
+import { startWebPlayer } from "./web_place.ts";
 
 /** Makes the place; everything lies in the folder of the page. */
 export function pagePlace(): Place {
@@ -14,8 +14,7 @@ export function pagePlace(): Place {
     name: "chromium",
     version: /Chrome\/([\d.]+)/.exec(navigator.userAgent)?.[1] ?? "",
     sabMessagePort: new URL(here).searchParams.has("sab") ? sabMessagePort : undefined,
-    startWorker: (order, gear) =>
-      startWebWorker(new URL(`./page_worker.mjs${location.search}`, here), order, gear),
+    startPlayer: () => startWebPlayer(new URL(`./page_worker.mjs${location.search}`, here)),
     moduleUrl: (name) =>
       name === "sab-message-port"
         ? new URL(`${sabMessagePort}${new URL(here).searchParams.get("sab")}`, here).href

@@ -7,7 +7,7 @@
  * @module
  */
 import type { Result, Scenario } from "../contract.ts";
-import type { Place } from "./place.ts";
+import type { Place, Player } from "./place.ts";
 
 /** Which end: `a` asks and sends, `b` answers and receives. */
 export type Role = "a" | "b";
@@ -58,6 +58,8 @@ export interface Order {
   readonly role: Role;
   readonly scenario: Scenario;
   readonly gear: unknown;
+  /** Whether the threads have not played yet. */
+  readonly isNew: boolean;
   /** The words through which the two plays agree when to stop; see `control.ts`. */
   readonly control: SharedArrayBuffer;
 }
@@ -68,7 +70,10 @@ export type Report = Partial<Result>;
 /** Plays a role with an end that its caller has made. */
 export type PlayRole = (end: End, order: Order, place: Place) => Promise<Report>;
 
-/** One way to bring messages from thread to thread. */
+/**
+ * One way to bring messages from thread to thread. A thread plays one peer in one scenario, as
+ * often as there are repetitions: what a peer keeps in its module is theirs, and stays warm.
+ */
 export interface Peer {
   /** Why it cannot do this, in a few words; `undefined` if it can. */
   decline(scenario: Scenario, place: Place): string | undefined;
@@ -78,8 +83,8 @@ export interface Peer {
   open(order: Order, place: Place): Promise<End> | End;
   /** Plays a role in a way of its own, where there is one, on the thread to which it belongs. */
   play?(order: Order, place: Place): Promise<Report> | undefined;
-  /** Plays a role in a thread that the peer starts itself. On the main thread. */
-  host?(order: Order, place: Place): Promise<Report> | undefined;
+  /** Starts a thread that can be started only in the peer's own way. On the main thread. */
+  startPlayer?(place: Place): Promise<Player>;
   /** The other end belongs to the peer: only role `a` is played. */
   readonly alone?: boolean;
 }

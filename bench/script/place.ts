@@ -5,12 +5,19 @@
  */
 import type { Gear, Order, Report } from "./peer.ts";
 
+/** A thread that plays one role after the other, and sleeps on its event loop in between. */
+export interface Player {
+  play(order: Order, gear: Gear): Promise<Report>;
+  /** Ends the thread. */
+  close(): void;
+}
+
 /** A place: Deno, Node or Chromium. The same object is made in the main thread and in workers. */
 export interface Place {
   readonly name: "deno" | "node" | "chromium";
   readonly version: string;
-  /** Starts a worker that plays one role, and ends with it. Main thread only. */
-  startWorker(order: Order, gear: Gear): Promise<Report>;
+  /** Starts a worker. Main thread only. */
+  startPlayer(): Player;
   /** The place of a module that is a worker of its own, for peers that start one. */
   moduleUrl(name: string): string;
   /** The bytes of a WebAssembly module; main thread only. */

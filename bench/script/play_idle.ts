@@ -7,21 +7,23 @@ import { Control } from "./control.ts";
 import type { End, Order, Report } from "./peer.ts";
 import type { Place } from "./place.ts";
 
-/** Until nothing is left to do of what started the ends. */
+/** Until nothing is left to do of what started the ends; less where little is measured. */
 const SETTLE_MS = 400;
+const SETTLE_DURATIONS = 10;
 
 /** Plays a role of `idle`. What is not idle is left out: `b` begins before, and ends behind `a`. */
 export async function playIdle(end: End, order: Order, place: Place): Promise<Report> {
   const { scenario, role } = order;
   const control = new Control(order.control);
+  const settleMs = Math.min(SETTLE_MS, SETTLE_DURATIONS * scenario.duration_ms);
   if (end.kind === "events") end.listen(() => {});
   await control.waitUntilReady(2);
   if (role === "b") {
-    await idle(end, 3 * SETTLE_MS + scenario.duration_ms);
+    await idle(end, 3 * settleMs + scenario.duration_ms);
     control.addReady();
     return {};
   }
-  await idle(end, SETTLE_MS);
+  await idle(end, settleMs);
   const sleeps = end.sleeps?.();
   const cpu = place.processorTime() ?? NaN;
   const start = performance.now();

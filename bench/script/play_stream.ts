@@ -45,9 +45,11 @@ export async function playStream(end: End, order: Order, place: Place): Promise<
   });
   if (end.kind === "blocking") take(end, meter, control, heap, stepOf(scenario));
   else await takeEvents(end, meter, control, heap, stepOf(scenario));
+  // Before anything is made of what was measured.
+  const allocated = heap?.allocated;
   const { count, elapsed_ns } = reportOf(meter, undefined) as { count: number; elapsed_ns: number };
   const moved = { count, elapsed_ns, bytes: count * scenario.size };
-  return heap === undefined ? moved : { ...moved, bytes_allocated: heap.allocated };
+  return allocated === undefined ? moved : { ...moved, bytes_allocated: allocated };
 }
 
 function send(end: BlockingEnd, control: Control, heap: HeapMeter | undefined): void {

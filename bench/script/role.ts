@@ -4,15 +4,50 @@
  * @module
  */
 import { Control } from "./control.ts";
-import type { Order, Report } from "./peer.ts";
+import type { Order, Peer, Report } from "./peer.ts";
 import { loadPeer } from "./peers.ts";
 import type { Place } from "./place.ts";
 import { playOf } from "./plays.ts";
+
+/** How long the two threads of a run play ping-pong before it and behind it. */
+const PING_MS = 3;
+/** So that the code of the ping-pong is compiled before it counts. */
+const NEW_GAMES = 20;
+const NEW_MS = 1;
 
 /** Loads the peer, makes its end and plays. */
 export async function playRole(order: Order, place: Place): Promise<Report> {
   const peer = await loadPeer(order.peer);
   const control = new Control(order.control);
+  control.addHere();
+  if (!isPinged(order, peer)) return await playEnd(peer, order, place, control);
+  // Where both threads sleep or wait on their loops, they are nevertheless two processors.
+  if (order.isNew) { for (let game = 0; game < NEW_GAMES; game++) ping(order, control, NEW_MS); }
+  const before = ping(order, control);
+  const report = await playEnd(peer, order, place, control);
+  const after = ping(order, control);
+  if (before === undefined || after === undefined) return report;
+  return { ...report, ping_ns: [before, after] };
+}
+
+/** Whether there are two threads of ours that run at once. */
+function isPinged({ scenario: { name, pin } }: Order, peer: Peer): boolean {
+  return pin === "free" && !peer.alone && name !== "idle" && name !== "memory";
+}
+
+function ping({ role, scenario }: Order, control: Control, ms = PING_MS): number | undefined {
+  if (role === "a") return control.ping(Math.min(ms, scenario.duration_ms / 10));
+  control.pong();
+  return undefined;
+}
+
+async function playEnd(
+  peer: Peer,
+  order: Order,
+  place: Place,
+  control: Control,
+): Promise<Report> {
+  const { role, scenario } = order;
   const own = peer.play?.(order, place);
   if (own !== undefined) {
     // It knows its end without us.
@@ -20,10 +55,12 @@ export async function playRole(order: Order, place: Place): Promise<Report> {
     control.addDone();
     return await own;
   }
+  // What the other loads may need this thread, which may be busy as soon as it plays.
+  if (role === "a" && scenario.ends !== "workers") await control.waitUntilReady(1);
   const end = await peer.open(order, place);
   control.addReady();
   try {
-    const report = await playOf(order.scenario)(end, order, place);
+    const report = await playOf(scenario)(end, order, place);
     control.addDone();
     if (!peer.alone) await control.waitUntilBothDone();
     return report;

@@ -5,6 +5,7 @@
  */
 import coincident from "coincident/main";
 import type { Order, Peer, Report } from "../peer.ts";
+import type { Player } from "../place.ts";
 
 /** What is used of a worker of the library. */
 type Caller = Worker & { proxy: Record<string, (value: unknown) => unknown> };
@@ -21,15 +22,19 @@ const peer: Peer = {
   open() {
     throw new Error("Cannot open: the worker belongs to the library");
   },
-  async host(order: Order, place): Promise<Report> {
+  async startPlayer(place): Promise<Player> {
     const { Worker } = coincident() as unknown as { Worker: new (url: string) => Caller };
     const worker = new Worker(place.moduleUrl("coincident_worker"));
     worker.proxy.answer = (value) => value;
     // What is called before the worker has set it is an error there.
     await new Promise<void>((resolve) => worker.proxy.ready = () => resolve());
-    const report = await worker.proxy.play!(order) as Report;
-    worker.terminate();
-    return { ...report, notes: [...report.notes ?? [], "a worker and the main thread"] };
+    return {
+      async play(order: Order) {
+        const report = await worker.proxy.play!(order) as Report;
+        return { ...report, notes: [...report.notes ?? [], "a worker and the main thread"] };
+      },
+      close: () => worker.terminate(),
+    };
   },
   alone: true,
 };

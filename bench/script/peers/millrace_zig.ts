@@ -45,7 +45,8 @@ const peer: Peer = {
     const pages = PAGES_BELOW + Math.ceil(size / PAGE);
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
     const name = echoes(scenario) ? "demo_worker" : "millrace";
-    const module = await WebAssembly.compile(await place.readWasm(name));
+    const module =
+      await (modules[name] ??= place.readWasm(name).then((bytes) => WebAssembly.compile(bytes)));
     const value: Gear = { memory, module, address: PAGES_BELOW * PAGE, size };
     return { a: { value }, b: { value } };
   },
@@ -65,6 +66,9 @@ const peer: Peer = {
 };
 
 export default peer;
+
+/** Compiled once: a new module would begin anew with the engine's slower code. */
+const modules: Record<string, Promise<WebAssembly.Module>> = {};
 
 function echoes({ name }: Scenario): boolean {
   return name === "echo" || name === "call";

@@ -13,6 +13,7 @@ const peer: Peer = {
   },
   prepare: () => ({ a: { value: undefined }, b: { value: undefined } }),
   open({ scenario }: Order, place) {
+    // It keeps its thread, and returns the same function for the same module.
     const call = createSyncFn(new URL(place.moduleUrl("synckit_worker")));
     return new CallingEnd(scenario, call as (value: unknown) => unknown);
   },

@@ -2,13 +2,15 @@
 import ThreadStream from "thread-stream";
 import type { EventEnd, Order, Peer, Report } from "../peer.ts";
 import { valuesOf } from "../payload.ts";
+import type { Place } from "../place.ts";
 import { playOf } from "../plays.ts";
 
 /** What is used of the library, which has declarations for Node alone. */
 interface Stream {
   write(text: string): boolean;
-  on(event: string, listener: (value: never) => void): void;
-  end(): void;
+  emit(event: string, value: unknown): boolean;
+  once(event: string, listener: (value: never) => void): void;
+  off(event: string, listener: (value: never) => void): void;
 }
 
 const Stream = ThreadStream as unknown as { new (options: object): Stream };
@@ -27,14 +29,12 @@ const peer: Peer = {
   },
   async play(order: Order, place): Promise<Report> {
     const { scenario } = order;
-    const stream = new Stream({
-      filename: place.moduleUrl("thread_stream_worker"),
-      workerData: { order: { ...order, role: "b" } },
-    });
-    const report = new Promise<Report>((resolve, reject) => {
-      stream.on("report", resolve as (value: never) => void);
-      stream.on("error", reject as (value: never) => void);
-    });
+    kept ??= await start(place);
+    const stream = kept;
+    const listening = hearOf(stream, "listening");
+    const report = hearOf(stream, "report");
+    stream.emit("message", { order: { ...order, role: "b" } });
+    await listening;
     const values = valuesOf(scenario);
     const end: EventEnd = {
       kind: "events",
@@ -49,3 +49,32 @@ const peer: Peer = {
 };
 
 export default peer;
+
+/**
+ * The stream of this thread, and its worker. The library holds a stream weakly as soon as its
+ * worker is ready: without this, a collection of garbage between the last `write` and the report
+ * would lose the report.
+ */
+let kept: Stream | undefined;
+
+async function start(place: Place): Promise<Stream> {
+  const stream = new Stream({ filename: place.moduleUrl("thread_stream_worker") });
+  await hearOf(stream, "ready");
+  return stream;
+}
+
+/** The next event of this name. */
+function hearOf(stream: Stream, name: string): Promise<Report> {
+  return new Promise<Report>((resolve, reject) => {
+    const done = (report: Report) => {
+      stream.off("error", fail);
+      resolve(report);
+    };
+    const fail = (error: Error) => {
+      stream.off(name, done);
+      reject(error);
+    };
+    stream.once(name, done);
+    stream.once("error", fail);
+  });
+}
