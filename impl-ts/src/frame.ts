@@ -7,6 +7,8 @@
 import * as layout from "./layout.ts";
 import { FRAME_KIND_DATA, FRAME_KIND_END, FRAME_KIND_PAD, FRAME_KIND_THROW } from "./layout.ts";
 
+const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
+const ALIGN = layout.FRAME_ALIGN;
 const FIRST = layout.FRAME_FLAG_FIRST;
 const LAST = layout.FRAME_FLAG_LAST;
 const CANCEL = layout.FRAME_FLAG_CANCEL;
@@ -24,7 +26,7 @@ const CODEC_MASK = 0xff << CODEC_SHIFT;
 
 /** Bytes that a frame takes in the ring. [frame.extent] */
 export function extentOf(size: number): number {
-  return (size + layout.FRAME_HEADER_SIZE + layout.FRAME_ALIGN - 1) & -layout.FRAME_ALIGN;
+  return (size + HEADER_SIZE + ALIGN - 1) & -ALIGN;
 }
 
 /** Packs the second word of a header; its reserved byte is 0. */
@@ -79,6 +81,18 @@ export class FrameReader {
   /** Makes a reader that accepts messages up to this many bytes. */
   constructor(limit: number) {
     this.limit = limit;
+  }
+
+  /**
+   * Whether the header at word `index` is, but for its size, that of a whole message of data
+   * between messages; takes its codec and tag if so.
+   */
+  isWholeData(words: Int32Array, index: number): boolean {
+    const word = words[index + 1]!;
+    if ((word & ~CODEC_MASK) !== WHOLE_DATA || this.inProgress) return false;
+    this.codec = (word >>> CODEC_SHIFT) & 0xff;
+    this.tag = words[index + 2]!;
+    return true;
   }
 
   /** Whether the frame carries a message or a piece of one. */

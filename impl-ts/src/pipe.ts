@@ -247,10 +247,12 @@ export class Link {
     return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);
   }
 
-  /** Whether no state forbids to write: one load of each, and no error made. */
+  /**
+   * Whether both ends are attached and nothing is known against it: one load of each state, and no
+   * error made. False also where only a longer look can tell, as towards a peer that is vacant.
+   */
   isOpen(): boolean {
-    const own = stateOf(this.endpoint.state(this.endpoint.index));
-    return !this.closed && own === layout.ENDPOINT_STATE_ATTACHED && !this.peerGone();
+    return !this.closed && this.#final === 0 && this.endpoint.isLinked(this.peer);
   }
 
   /** Whether the peer's state is final or invalid: one load, and no error made. */

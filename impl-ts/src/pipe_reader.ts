@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type CodecTable, codecTable, Copier, Decoder } from "./codec.ts";
+import { type CodecTable, codecTable, Decoder, Words } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { MessageError, MillraceError } from "./error.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
@@ -12,7 +12,8 @@ import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT, WAIT_POLL_MS } f
 import { Lent } from "./pipe_lend.ts";
 import { deadlineOf, findRing, Link, requireReaderOptions, STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
-import { ENDED, IN_PARTS, IN_RING, LEND, NOTHING, Receiver, requireFit } from "./pipe_receiver.ts";
+import { ENDED, IN_PARTS, IN_RING, LEND, NONE_YET, NOTHING } from "./pipe_receiver.ts";
+import { OTHER, Receiver, requireFit } from "./pipe_receiver.ts";
 import { Waiting } from "./pipe_waiting.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
@@ -46,7 +47,7 @@ export class Reader<T = unknown> {
   readonly #link: Link;
   readonly #receiver: Receiver;
   readonly #decoder: Decoder = new Decoder();
-  readonly #copier: Copier = new Copier();
+  readonly #targetWords: Words = new Words();
   readonly #codecs: CodecTable;
   readonly #turns: Turns = new Turns();
   /** What comes before anything in the ring. */
@@ -211,9 +212,11 @@ export class Reader<T = unknown> {
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
     requireWait(options);
+    let short = this.#takeShort(target);
+    if (short === NONE_YET && this.#glance(options)) short = this.#takeShort(target);
+    if (short >= 0) return short;
     try {
-      let size = this.#takeInto(target);
-      if (size === NONE && this.#glance(options)) size = this.#takeInto(target);
+      const size = this.#takeInto(target);
       return size !== NONE ? size : this.#blockInto(target, options);
     } finally {
       this.#receiver.leave(target);
@@ -222,6 +225,8 @@ export class Reader<T = unknown> {
 
   /** The same, if there is a message. */
   tryReadInto(target: Uint8Array): number | undefined {
+    const short = this.#takeShort(target);
+    if (short >= 0) return short;
     try {
       const taken = this.#takeInto(target);
       const size = taken !== NONE ? taken : this.#takeLastInto(target);
@@ -310,7 +315,8 @@ export class Reader<T = unknown> {
     this.#link.settle();
     const { ring } = this.#receiver;
     if (this.#link.outgoing?.expectsAnswer() && endpoint.spinOnLoop(ring, peer)) return;
-    await endpoint.waitAsync(ring, undefined, peer, Infinity, undefined, keep);
+    // Its caller ends the slices.
+    await endpoint.waitAsync(ring, undefined, peer, Infinity, undefined, keep, Infinity);
   }
 
   /** Behind a first value, takes what is there up to `max`. */
@@ -479,6 +485,11 @@ export class Reader<T = unknown> {
     return this.#receiver.makeMessage(found);
   }
 
+  #takeShort(target: Uint8Array): number {
+    if (this.#waiting.some) return OTHER;
+    return this.#receiver.takeShort(target, this.#targetWords.of(target));
+  }
+
   #takeInto(target: Uint8Array): number | typeof NONE | undefined {
     const waiting = this.#waiting.peek();
     if (waiting !== undefined) {
@@ -496,8 +507,8 @@ export class Reader<T = unknown> {
       this.#receiver.drop();
       return total;
     }
-    const { bytes, words, payload } = this.#receiver.ring;
-    this.#copier.copy(bytes, words, payload, size, target);
+    const { bytes, payload } = this.#receiver.ring;
+    target.set(bytes.subarray(payload, payload + size));
     this.#receiver.ring.release();
     return size;
   }

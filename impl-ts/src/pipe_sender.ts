@@ -5,7 +5,7 @@
  * @module
  */
 
-import { Encoder } from "./codec.ts";
+import { Encoder, SHORT_SIZE } from "./codec.ts";
 import { packKind, WHOLE } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
@@ -27,6 +27,8 @@ export class Sender {
   readonly largestFrame: number;
   readonly #link: Link;
   readonly #chunk: number;
+  /** Most bytes of a message that `put` places. */
+  readonly #short: number;
   /** The message under way: `#sent` is -1 before its first frame. */
   #kind = 0;
   #tag = 0;
@@ -41,6 +43,8 @@ export class Sender {
     this.#link = link;
     this.ring = link.outgoing = new RingWriter(link.endpoint, channel);
     this.largestFrame = (channel.dataSize >> 1) - FRAME_HEADER_SIZE;
+    // Of `min`, V8 makes a number with a point.
+    this.#short = Math.min(this.largestFrame, SHORT_SIZE) | 0;
     // A quarter, so that writing the next chunk overlaps with reading the last.
     this.#chunk = channel.dataSize >> 2;
   }
@@ -63,6 +67,19 @@ export class Sender {
     this.#sent = -1;
   }
 
+  /**
+   * Places the message that the encoder holds if it is short and nothing stands in its way; false
+   * leaves it to `start` and `advance`. Most messages are such, and take two thirds of the time.
+   */
+  put(kind: number, tag: number): boolean {
+    const { encoder } = this;
+    const { source, size, codec } = encoder;
+    if (size > this.#short || this.#owedKind !== 0 || this.#link.closed) return false;
+    const words = encoder.words();
+    if (words === undefined) return false;
+    return this.ring.put(source, words, size, packKind(kind, WHOLE, codec), tag);
+  }
+
   /** Whether a part of the message under way is placed already. */
   get begun(): boolean {
     return this.#sent >= 0;
@@ -82,12 +99,13 @@ export class Sender {
   advance(): boolean {
     try {
       if (!this.#placeCancel()) return false;
+      if (this.put(this.#kind, this.#tag)) return true;
       const { size, codec } = this.encoder;
       if (size > this.largestFrame) return this.#advanceChunks();
       const ring = this.ring;
       const at = ring.claim(size);
       if (at === NO_ROOM) return false;
-      this.encoder.copy(0, size, ring.bytes, ring.words, at);
+      this.encoder.copy(0, size, ring.bytes, at);
       ring.finish(size, packKind(this.#kind, WHOLE, codec), this.#tag);
       return true;
     } catch (thrown) {
@@ -143,7 +161,7 @@ export class Sender {
         ring.words[word + 3] = 0;
         at += MESSAGE_PREAMBLE_SIZE;
       }
-      this.encoder.copy(from, part, ring.bytes, ring.words, at);
+      this.encoder.copy(from, part, ring.bytes, at);
       this.#sent = from + part;
       const last = this.#sent === size;
       const flags = first ? layout.FRAME_FLAG_FIRST : last ? layout.FRAME_FLAG_LAST : 0;

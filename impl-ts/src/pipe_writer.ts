@@ -343,12 +343,21 @@ export class Writer<T = unknown> {
     options: WaitOptions | undefined,
     deadline: Deadline | undefined,
   ): void {
+    if (!this.#sender.put(kind, tag)) this.#sendSlowly(kind, tag, options, deadline);
+    this.#sender.ring.publish();
+  }
+
+  #sendSlowly(
+    kind: number,
+    tag: number,
+    options: WaitOptions | undefined,
+    deadline: Deadline | undefined,
+  ): void {
     this.#sender.start(kind, tag);
     if (!this.#sender.advance()) {
       deadline ??= new Deadline(options);
       do this.#waitRoom(deadline); while (!this.#sender.advance());
     }
-    this.#sender.ring.publish();
   }
 
   #trySend(kind: number, tag: number): boolean {

@@ -10,7 +10,7 @@ import type { Reader } from "./pipe_reader.ts";
 import { OPEN } from "./pipe_waiting.ts";
 import { type EventSource, PortCloseEvent } from "./port_events.ts";
 import { requireInteger } from "./segment_geometry.ts";
-import { nextTask } from "./wait_task.ts";
+import { nextTask, unref } from "./wait_task.ts";
 
 /**
  * How messages are delivered as events.
@@ -60,6 +60,9 @@ export class Delivery<In> implements EventSource {
   #isWatching = false;
   #isRunning = false;
   #keep = true;
+  /** Ends the sleeps at each slice; and whether the process lives for it. */
+  #timer: unknown;
+  #timerKeeps = false;
   /** What this turn of the event loop has had: messages, and milliseconds. */
   #count = 0;
   #spent = 0;
@@ -134,24 +137,47 @@ export class Delivery<In> implements EventSource {
       if (this.#reader.link.closed) this.finish();
       else if (!this.#isListening) await this.#lookOut();
       else if (!this.#deliver()) await this.#nextTurn(this.#keep);
-      else if (this.#isListening && !this.#isOver) await this.#reader.arrival(this.#keep);
+      else if (this.#isListening && !this.#isOver) {
+        this.#startTimer();
+        await this.#reader.arrival(this.#keep);
+      }
     }
     this.#isRunning = false;
+    this.#stopTimer();
+    // The sleep under way has no limit.
+    const { endpoint, closed } = this.#reader.link;
+    if (!closed) endpoint.ring(endpoint.index);
+  }
+
+  /** One timer for all slices. [wait.slice] */
+  #startTimer(): void {
+    if (this.#timer !== undefined && this.#keep === this.#timerKeeps) return;
+    this.#stopTimer();
+    this.#timer = setInterval(() => this.#reader.link.endpoint.rouse(), WAIT_SLICE_MS);
+    this.#timerKeeps = this.#keep;
+    if (!this.#keep) unref(this.#timer);
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer as number | undefined);
+    this.#timer = undefined;
   }
 
   /** Delivers what is there. False: this turn has had its share. */
   #deliver(): boolean {
-    const began = this.#clock() - this.#spent;
+    let now = this.#clock();
+    const began = now - this.#spent;
     while (this.#isListening && !this.#isOver && this.#reader.idle) {
       // Time that was slept is not spent, and one message comes in any case.
       if (this.#count >= this.#turnCount) return false;
-      if (this.#count > 0 && this.#clock() - began >= this.#turnTime) return false;
+      if (this.#count > 0 && now - began >= this.#turnTime) return false;
       const event = this.#take();
       if (event === undefined) break;
       this.#count++;
       this.target!.dispatchEvent(event);
+      now = this.#clock();
     }
-    this.#spent = this.#clock() - began;
+    this.#spent = now - began;
     return true;
   }
 
@@ -179,6 +205,7 @@ export class Delivery<In> implements EventSource {
     const outcome = reader.waiting.outcome();
     if (outcome !== OPEN) return this.finish(outcome);
     const { link } = reader;
+    this.#stopTimer();
     // What is left in the ring, somebody else has to read; nothing rings when that is done.
     if (link.isFinal()) {
       return await link.endpoint.rest(WAIT_SLICE_MS, false);

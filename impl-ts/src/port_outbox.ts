@@ -195,6 +195,8 @@ export class Outbox implements Posts {
       // At once, so that a verb that is called next finds the posts, and writes them.
       await turns.take(Infinity, undefined, () => this.#active = group);
     }
+    // Mostly, a call that waits, or the wait for the next event, has written them.
+    if (this.#active !== group) return;
     const deadline = new Deadline(undefined);
     try {
       while (this.#active === group && !this.#advance(group)) {
@@ -290,8 +292,11 @@ export class Outbox implements Posts {
   #makePost(payload: Post["payload"], value: unknown, signal: AbortSignal | undefined): Post {
     let resolve!: () => void;
     let reject!: (reason: unknown) => void;
-    const promise = new Promise<void>((...both) => [resolve, reject] = both);
-    const abort = () => this.#takeBack(post, signal!.reason);
+    const promise = new Promise<void>((fulfil, refuse) => {
+      resolve = fulfil;
+      reject = refuse;
+    });
+    const abort = signal && (() => this.#takeBack(post, signal.reason));
     const post: Post = {
       payload,
       promise,
@@ -302,14 +307,14 @@ export class Outbox implements Posts {
         post.settled = true;
         post.payload = "";
         this.#count--;
-        signal?.removeEventListener("abort", abort);
+        if (abort !== undefined) signal!.removeEventListener("abort", abort);
         if (error === undefined) return resolve();
         handled(promise);
         reject(error.reason);
       },
     };
     this.#count++;
-    signal?.addEventListener("abort", abort);
+    if (abort !== undefined) signal!.addEventListener("abort", abort);
     return post;
   }
 

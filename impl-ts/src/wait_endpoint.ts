@@ -59,6 +59,8 @@ export interface EndpointOptions {
   readonly mechanism?: Mechanism | undefined;
 }
 
+const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
+const STATE_WORD = layout.ENDPOINT_STATE_WORD;
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
 
 /**
@@ -125,8 +127,11 @@ export class Endpoint {
   wakesElided = 0;
   #wakes = 0;
   #parks = 0;
+  /** Of `#wakes`, at the last blocking wait. */
+  #wakesBefore = 0;
   readonly #words: Int32Array;
   readonly #bell: number;
+  readonly #state: number;
   /** How the blocking waits of this endpoint spin. */
   readonly spinner: Spinner;
   readonly #loopSpinner: Spinner;
@@ -146,6 +151,7 @@ export class Endpoint {
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
     this.#words = recordWords(segment);
     this.#bell = bellIndex(index);
+    this.#state = index * RECORD_WORDS + STATE_WORD;
     this.spinner = new Spinner(options.spin, this.mechanism.blocks);
     this.#loopSpinner = Spinner.ofLoop(options.spin);
     this.#sleeper = new Sleeper(this.mechanism, this.#words, this.#bell);
@@ -199,6 +205,12 @@ export class Endpoint {
     return Atomics.load(this.#words, index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD);
   }
 
+  /** Whether this endpoint and a peer are both attached, and say nothing else. */
+  isLinked(peer: number): boolean {
+    return Atomics.load(this.#words, this.#state) === ATTACHED &&
+      Atomics.load(this.#words, peer * RECORD_WORDS + STATE_WORD) === ATTACHED;
+  }
+
   /** Wakes an endpoint. [wait.ring] */
   ring(index: number): void {
     this.#wakes++;
@@ -229,11 +241,13 @@ export class Endpoint {
     this.#what = what;
     this.#other = other;
     this.#peer = peer;
+    const rang = this.#wakes !== this.#wakesBefore;
+    this.#wakesBefore = this.#wakes;
     if (this.spinner.spin(this.#sight, deadline)) return true;
     if (!this.mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
-    for (;;) {
+    for (let start = 0;;) {
       // [wait.bell_first] What rings after this load keeps us from sleeping.
       const bell = Atomics.load(this.#words, this.#bell);
       let found: boolean;
@@ -243,7 +257,11 @@ export class Endpoint {
       try {
         // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
         found = this.#found(what, other, peer);
-        if (!found) left = deadline - performance.now();
+        if (!found) {
+          const now = performance.now();
+          if (start === 0) start = now;
+          left = deadline - now;
+        }
         if (left > 0) {
           this.#parks++;
           this.#sleep(bell, Math.min(left, layout.WAIT_SLICE_MS), peer); // [wait.slice]
@@ -253,7 +271,10 @@ export class Endpoint {
         other?.disarm();
         what.disarm();
       }
-      if (found || this.#found(what, other, peer)) return true;
+      if (found || this.#found(what, other, peer)) {
+        if (!found && this.spinner.learns) this.spinner.slept(performance.now() - start, rang);
+        return true;
+      }
       if (left <= 0) return false;
     }
   }
@@ -262,6 +283,7 @@ export class Endpoint {
    * The same for an event loop: the sleep is a promise. It sleeps once at most: a message may also
    * have come into the inbox meanwhile, which no cursor shows, so that the caller looks after every
    * sleep. Throws the reason of an aborted signal. `keep` says whether the process lives so long.
+   * `sliceMs` is Infinity for a caller with a timer of its own that rouses at each slice.
    */
   async waitAsync(
     what: Waitable,
@@ -270,6 +292,7 @@ export class Endpoint {
     deadline: number,
     signal: AbortSignal | undefined,
     keep: boolean = true,
+    sliceMs: number = layout.WAIT_SLICE_MS,
   ): Promise<boolean> {
     signal?.throwIfAborted();
     const bell = Atomics.load(this.#words, this.#bell);
@@ -282,7 +305,7 @@ export class Endpoint {
       if (!found) left = deadline - performance.now();
       if (left > 0) {
         this.#parks++;
-        const ms = Math.min(left, layout.WAIT_SLICE_MS);
+        const ms = Math.min(left, sliceMs);
         await this.#sleeper.sleep(bell, ms, this.wakeable(peer), signal, keep);
         this.mechanism.checkPeers?.();
       }

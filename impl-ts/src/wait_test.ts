@@ -4,6 +4,7 @@ import { assertCode, codeOf, pattern, pipe, pipeSegment, watched } from "./fixtu
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
 import { agentMechanism, mayBlock, type Mechanism, pollingMechanism, Turns } from "./wait.ts";
+import { Spinner } from "./wait_spinner.ts";
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
 
@@ -206,4 +207,52 @@ Deno.test("a thread that must not block looks, and does not spin by the clock", 
     performance.now = now;
   }
   assertEquals(glances < 4, true, `${glances}`);
+});
+
+Deno.test("[wait.slice] a port that is listened to looks at each slice", async () => {
+  const limits: number[] = [];
+  const agent = agentMechanism();
+  const watching: Mechanism = {
+    ...watched(() => {}),
+    sleepAsync: (words, index, expected, ms) => {
+      limits.push(ms);
+      return agent.sleepAsync(words, index, expected, ms);
+    },
+  };
+  using here = Port.create<number>({ mechanism: watching });
+  using there = Port.attach<number>(here.memory, {
+    mechanism: { ...watched(() => {}), notify: () => {} },
+  });
+  const got: number[] = [];
+  await new Promise<void>((resolve) => {
+    here.onmessage = ({ data }) => {
+      got.push(data);
+      if (data === 2) resolve();
+      else setTimeout(() => there.write(data + 1), 1); // while `here` sleeps
+    };
+    there.write(0);
+  });
+  assertEquals(got, [0, 1, 2]);
+  // One sleep for all of it: nothing has ended it, and a timer of its own ends the slices.
+  assertEquals(limits, [Infinity]);
+});
+
+Deno.test("[wait.spin_record] sleeps as short as a wake bring the spinning back early", () => {
+  const skips = (sleepMs: number, rang: boolean): number => {
+    const spinner = new Spinner(8, true);
+    let looks = 0;
+    const sight = { look: () => looks++ < 0, lookAround: () => false };
+    for (let i = 0; i < 8; i++) spinner.spin(sight, Infinity);
+    for (let waits = 0;; waits++) {
+      looks = 0;
+      spinner.spin(sight, Infinity);
+      if (looks > 1) return waits;
+      spinner.slept(sleepMs, rang);
+    }
+  };
+  assertEquals(skips(0.016, false) < 40, true);
+  assertEquals(skips(0.064, true) < 20, true); // a peer that was rung takes longer
+  assertEquals(skips(0.064, false), 127);
+  assertEquals(skips(1, true), 127); // it has other work
+  assertEquals(skips(0.001, true), 127); // it waits for this processor
 });

@@ -1,0 +1,167 @@
+/** Short messages take a shorter way in and out, which must not differ from the long one. */
+
+import { assertEquals, assertThrows } from "@std/assert";
+import { MessageError, MillraceError } from "./error.ts";
+import { assertCode, pattern, pipe, random, Scribe, scribed } from "./fixture.ts";
+import * as layout from "./layout.ts";
+import { Port } from "./port.ts";
+
+const CAPACITY = 256;
+const AREA_SIZE = 400;
+
+/** An array of which the library keeps a view of words: it has seen it twice. */
+function warmed(target: Uint8Array): Uint8Array {
+  const { writer, reader } = pipe({ codec: "bytes" });
+  for (let i = 0; i < 3; i++) {
+    writer.write(target.subarray(0, 1));
+    reader.readInto(target);
+  }
+  return target;
+}
+
+Deno.test("every size passes through arrays used again, and nothing beside them is touched", () => {
+  for (const capacity of [256, 1024]) {
+    const { writer, reader } = pipe({ codec: "bytes", capacity });
+    for (let size = 0; size <= Math.min(280, capacity / 2 - 16); size++) {
+      const source = new Uint8Array(new ArrayBuffer(AREA_SIZE), 8, size);
+      const area = new Uint8Array(AREA_SIZE);
+      const target = area.subarray(8, 8 + size);
+      for (let round = 0; round < 6; round++) {
+        source.set(pattern(size, round));
+        area.fill(255);
+        // More than one at a time where they fit, so that they meet the end of the area anyhow.
+        const most = size < 40 ? 3 : 1;
+        let count = 0;
+        while (count < most && writer.tryWrite(source)) count++;
+        for (; count > 0; count--) {
+          assertEquals(reader.readInto(target, { timeout: 0 }), size);
+          assertEquals(target, source);
+        }
+        assertEquals(area.subarray(0, 8).every((byte) => byte === 255), true);
+        assertEquals(area.subarray(8 + size).every((byte) => byte === 255), true);
+      }
+      assertEquals([reader.kind, reader.codec, reader.tag], [layout.FRAME_KIND_DATA, 0, 0]);
+    }
+  }
+});
+
+Deno.test("[ring.room] short messages leave the bytes of an end free", () => {
+  const { writer, reader } = pipe({ codec: "bytes", capacity: CAPACITY, start: 0 });
+  const empty = new Uint8Array(0);
+  for (let lap = 0; lap < 3; lap++) {
+    let count = 0;
+    while (writer.tryWrite(empty)) count++;
+    assertEquals(count, CAPACITY / 16 - 1);
+    while (reader.tryReadInto(empty) !== undefined) count--;
+    assertEquals(count, 0);
+  }
+});
+
+Deno.test("what any bytes in a ring come to does not depend on the way", () => {
+  for (let seed = 0; seed < 3_000; seed++) {
+    const next = random(seed);
+    const maxMessageSize = [20, 64, 1 << 20][next() % 3]!;
+    const [long, short] = [scribed({ maxMessageSize }), scribed({ maxMessageSize })];
+    const target = new Uint8Array(next() % 8 === 0 ? 40 : CAPACITY);
+    for (let i = 0; i < 12; i++) {
+      if (next() % 3 > 0) scrawl([long.scribe, short.scribe], next);
+      const expected = outcome(() => {
+        const message = long.reader.tryReadMessage();
+        if (message === undefined) return undefined;
+        const { kind, codec, tag, payload } = message;
+        return [kind, codec, tag, payload];
+      });
+      let found = outcome(() => {
+        const size = short.reader.tryReadInto(target);
+        if (size === undefined) return undefined;
+        const { kind, codec, tag } = short.reader;
+        return [kind, codec, tag, target.slice(0, size)];
+      });
+      // It stays, to be read again.
+      if (found === "RangeError") {
+        found = outcome(() => {
+          const { kind, codec, tag, payload } = short.reader.tryReadMessage()!;
+          return [kind, codec, tag, payload];
+        });
+      }
+      assertEquals(found, expected, `seed ${seed}, step ${i}`);
+      const at = layout.RING_HEAD_WORD;
+      assertEquals(short.scribe.control[at], long.scribe.control[at], `seed ${seed}, step ${i}`);
+      assertEquals(short.reader.ended, long.reader.ended);
+    }
+  }
+});
+
+/** Writes a frame, most often a good one, or a wrong tail. */
+function scrawl(scribes: Scribe[], next: () => number): void {
+  const wrong = next() % 6 === 0;
+  const size = next() % 60;
+  const frame = {
+    kind: wrong ? next() % 8 : next() % 16 === 0 ? 200 : 1,
+    flags: next() % 8 === 0 ? next() % 5 : 3,
+    codec: next() % 4 === 0 ? next() % 5 : 0,
+    reserved: next() % 32 === 0 ? 1 : 0,
+    tag: next(),
+    payload: [...pattern(size, next() % 256)],
+    ...(next() % 16 === 0 ? { size: next() % 300 } : {}),
+  };
+  const tail = next() % 24 === 0 ? next() % 600 : undefined;
+  for (const scribe of scribes) {
+    // A writer without checks would go around the end of the area, and not leave a pad.
+    const toEnd = CAPACITY - scribe.tail % CAPACITY;
+    if (toEnd < 80) scribe.frame({ kind: 6, flags: 0, payload: new Array(toEnd - 16).fill(0) });
+    scribe.frame(frame);
+    if (tail === undefined) scribe.publish();
+    else Atomics.store(scribe.control, layout.RING_TAIL_WORD, tail);
+  }
+}
+
+function outcome(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof MillraceError) return error.code;
+    if (error instanceof RangeError) return "RangeError";
+    throw error;
+  }
+}
+
+Deno.test("the limit holds for short messages, and the next one is read", () => {
+  const { writer, reader } = pipe({ codec: "bytes", maxMessageSize: 10 });
+  const target = warmed(new Uint8Array(64));
+  for (let round = 0; round < 3; round++) {
+    writer.write(pattern(11));
+    writer.write(pattern(10, round));
+    assertEquals(assertThrows(() => reader.readInto(target), MessageError).code, "message.size");
+    assertEquals(reader.readInto(target), 10);
+    assertEquals(target.subarray(0, 10), pattern(10, round));
+  }
+});
+
+Deno.test("[ring.fault] behind a fault, a short read neither looks nor finds", () => {
+  const { reader, scribe } = scribed();
+  const target = new Uint8Array(64);
+  for (let round = 0; round < 4; round++) {
+    scribe.frame({ payload: [1, 2, 3] }).publish();
+    assertEquals(reader.readInto(target), 3);
+  }
+  Atomics.store(scribe.control, layout.RING_TAIL_WORD, scribe.tail + 8);
+  assertCode(() => reader.readInto(target), "ring.cursor");
+  scribe.frame({ payload: [1, 2, 3] }).publish();
+  assertCode(() => reader.readInto(target, { timeout: 0 }), "ring.cursor");
+  assertCode(() => reader.tryReadInto(target), "ring.cursor");
+});
+
+Deno.test("what is left of a batch comes before a short message", () => {
+  using here = Port.create<unknown>();
+  using there = Port.attach<unknown>(here.memory);
+  const target = new Uint8Array(64);
+  for (let round = 0; round < 4; round++) {
+    here.writeMany([1, 22]);
+    here.write(Uint8Array.of(7, 8, 9));
+    assertEquals(there.read(), 1);
+    assertEquals(there.readInto(target), 2);
+    assertEquals(target.subarray(0, 2), new TextEncoder().encode("22"));
+    assertEquals(there.readInto(target), 3);
+  }
+});
