@@ -60,18 +60,22 @@ const ink = getComputedStyle(document.body).color;
 Chart.defaults.color = ink;
 Chart.defaults.animation = false;
 Chart.defaults.font.family = "system-ui, sans-serif";
-/** On a long scale the powers of ten and their middles have numbers, on a short one all do. */
+/**
+ * On a long scale the powers of ten and their middles have numbers; on a shorter one all but those
+ * that stand too close, and on a short one all.
+ */
 const LONG = 50;
+const SHORT = 5;
 const TICKS = {
   maxRotation: 0,
   autoSkip: true,
   autoSkipPadding: 16,
   callback(this: { min: number; max: number }, value: string | number): string | undefined {
     const tick = Number(value);
-    if (this.max / this.min > LONG) {
-      const leading = tick / 10 ** Math.floor(Math.log10(tick) + 1e-9);
-      if (Math.abs(leading - 1) > 1e-6 && Math.abs(leading - 3) > 1e-6) return undefined;
-    }
+    const range = this.max / this.min;
+    const leading = Math.round(10 * tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
+    if (range > LONG && leading !== 10 && leading !== 30) return undefined;
+    if (range > SHORT && leading > 50) return undefined;
     const notation = tick >= 1e6 ? "compact" : "standard";
     return tick.toLocaleString("en", { maximumSignificantDigits: 2, notation });
   },
