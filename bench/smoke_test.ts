@@ -7,7 +7,7 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { fileURLToPath } from "node:url";
-import { findProgram } from "../tools/programs.ts";
+import { findChromium } from "../tools/chromium.ts";
 import { run } from "../tools/run.ts";
 import { requiresAll } from "../tools/test_counts.ts";
 import { isOurs } from "./runner/results.ts";
@@ -18,7 +18,7 @@ const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 // Twenty times what it takes on a machine that is not busy: only a hang gets there.
 const TIMEOUT_MS = 10 * 60_000;
 const globs: string[] = [];
-const chromium = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
+const chromium = await findChromium();
 
 addSmoke("deno", ["echo/*", "large/*", "call/*", "idle/*", "memory/*", "stream/json-500/*/free"], [
   "coincident",

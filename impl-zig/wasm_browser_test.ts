@@ -3,14 +3,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { stop, transform } from "esbuild";
 import { chromium } from "playwright-core";
-import { findProgram } from "../tools/programs.ts";
+import { CHROMIUM_ARGUMENTS, findChromium, ISOLATION } from "../tools/chromium.ts";
 import { requiresAll } from "../tools/test_counts.ts";
 import { buildWasm } from "../tools/wasm_worker.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const TIMEOUT_MS = 60_000;
-// Root, in a container, has no sandbox to enter; the page is ours.
-const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"];
 
 /** What the page does. Returns what went as it should not. */
 const PAGE = `async () => {
@@ -45,20 +43,18 @@ const PAGE = `async () => {
   return JSON.stringify(reader.read({ timeout: 0 }));
 }`;
 
-const program = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
+const program = await findChromium();
 
 /** Sends files of the repository, TypeScript as JavaScript, with the headers of isolation. */
 async function answer({ url }: Request): Promise<Response> {
   const { pathname } = new URL(url);
-  const headers = {
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-embedder-policy": "require-corp",
-  };
   const send = (body: BodyInit, type: string) =>
-    new Response(body, { headers: { ...headers, "content-type": type } });
+    new Response(body, { headers: { ...ISOLATION, "content-type": type } });
   if (pathname === "/") return send("<!doctype html>", "text/html");
   const bytes = await Deno.readFile(new URL(`.${pathname}`, ROOT)).catch(() => undefined);
-  if (bytes === undefined) return new Response("nothing is here", { status: 404, headers });
+  if (bytes === undefined) {
+    return new Response("nothing is here", { status: 404, headers: ISOLATION });
+  }
   if (!pathname.endsWith(".ts")) return send(bytes, "application/wasm");
   const { code } = await transform(new TextDecoder().decode(bytes), { loader: "ts" });
   return send(code, "text/javascript");
@@ -75,7 +71,7 @@ Deno.test({
     await buildWasm("wasm", "millrace");
     const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
     const profile = await Deno.makeTempDir({ prefix: "millrace-chromium-" });
-    const options = { executablePath: program, args: ARGUMENTS };
+    const options = { executablePath: program, args: [...CHROMIUM_ARGUMENTS] };
     const context = await chromium.launchPersistentContext(profile, options);
     try {
       const page = await context.newPage();

@@ -4,6 +4,7 @@
  * @module
  */
 import { fileURLToPath } from "node:url";
+import { findChromium } from "../../tools/chromium.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { buildWasm } from "../../tools/wasm_worker.ts";
@@ -114,7 +115,7 @@ async function nodeKind(folder: string, env: Record<string, string>): Promise<Dr
 }
 
 async function chromiumKind(folder: string, env: Record<string, string>): Promise<DriverKind> {
-  const program = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
+  const program = await findChromium();
   const start = { place: "chromium", name: "chromium" } as const;
   if (program === undefined) return { ...start, missing: "there is no Chromium", command: never };
   await Deno.mkdir(folder);

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { chromium } from "playwright-core";
-import { findProgram } from "../../tools/programs.ts";
+import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
 import { reportPage } from "./report.ts";
 import type { Results, Row } from "./results.ts";
@@ -47,7 +47,7 @@ const RESULTS: Results = {
   ],
 };
 
-const program = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
+const program = await findChromium();
 const ignore = program === undefined && !requiresAll();
 
 Deno.test("the report asks for nothing from elsewhere", async () => {
@@ -66,7 +66,7 @@ Deno.test({
     await Deno.writeTextFile(`${folder}/report.html`, await reportPage(RESULTS));
     const context = await chromium.launchPersistentContext(`${folder}/profile`, {
       executablePath: program,
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-component-update"],
+      args: [...CHROMIUM_ARGUMENTS],
     });
     try {
       const page = await context.newPage();

@@ -7,24 +7,10 @@
  * @module
  */
 import { chromium } from "playwright-core";
+import { CHROMIUM_ARGUMENTS, ISOLATION } from "../../tools/chromium.ts";
 import type { Answer, Hello, Request } from "../contract.ts";
 import { readLines } from "../runner/lines.ts";
 
-/** What gives a page and its workers shared memory. */
-const HEADERS = {
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-embedder-policy": "require-corp",
-};
-const ARGUMENTS = [
-  // Root, in a container, has no sandbox to enter; the pages are ours.
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const PAGE = '<!doctype html><meta charset="utf-8"><script type="module" src="page_driver.mjs">' +
   "</script>";
 const TYPES: Record<string, string> = { mjs: "text/javascript", js: "text/javascript" };
@@ -55,7 +41,7 @@ async function serve({ url }: globalThis.Request): Promise<Response> {
 }
 
 function answer(body: string | Uint8Array<ArrayBuffer>, type: string): Response {
-  return new Response(body, { headers: { ...HEADERS, "content-type": type } });
+  return new Response(body, { headers: { ...ISOLATION, "content-type": type } });
 }
 
 function say(line: unknown): void {
@@ -66,7 +52,7 @@ function say(line: unknown): void {
 const profile = await Deno.makeTempDir({ prefix: "millrace-bench-chromium-" });
 const context = await chromium.launchPersistentContext(profile, {
   executablePath: Deno.env.get("MILLRACE_CHROMIUM") ?? "chromium",
-  args: ARGUMENTS,
+  args: [...CHROMIUM_ARGUMENTS],
 });
 try {
   const page = await context.newPage();

@@ -9,7 +9,7 @@ import { assert, assertEquals } from "@std/assert";
 import { type BrowserContext, chromium } from "playwright-core";
 import { makePackage } from "../../tools/build_package.ts";
 import { stopBundler } from "../../tools/build_scripts.ts";
-import { findProgram } from "../../tools/programs.ts";
+import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
 import { type Pages, servePages } from "./pages.ts";
 import { type Form, scenariosFor } from "./scenarios.ts";
@@ -17,18 +17,8 @@ import { type Form, scenariosFor } from "./scenarios.ts";
 const HINT = "install it (Debian: apt-get install chromium)";
 const FORMS: Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
-const ARGUMENTS = [
-  // Root, in a container, has no sandbox to enter; the pages are ours.
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 
-const program = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
+const program = await findChromium();
 
 let pages: Pages;
 let profile = "";
@@ -40,7 +30,7 @@ Deno.test.beforeAll(async () => {
   profile = await Deno.makeTempDir({ prefix: "millrace-chromium-" });
   context = await chromium.launchPersistentContext(profile, {
     executablePath: program,
-    args: ARGUMENTS,
+    args: [...CHROMIUM_ARGUMENTS],
   });
 });
 

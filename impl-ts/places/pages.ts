@@ -6,13 +6,9 @@
  * @module
  */
 import type { PackageFile } from "../../tools/build_package.ts";
+import { ISOLATION } from "../../tools/chromium.ts";
 import { compileForBrowser, type Form, globalUrls, type Part } from "./scenarios.ts";
 
-/** What gives a page and its workers shared memory. */
-const ISOLATION = {
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-embedder-policy": "require-corp",
-};
 /** The scenario whose page comes without. */
 const NOT_ISOLATED = "not_isolated";
 const PATH = /^\/(\w+)\/(?:(main|worker)\.)?(module|script)\.(html|js)$/;

@@ -7,7 +7,7 @@
 
 import { type BrowserContext, chromium as browser, type Page } from "playwright-core";
 import { stopBundler } from "../../../tools/build_scripts.ts";
-import { findProgram } from "../../../tools/programs.ts";
+import { CHROMIUM_ARGUMENTS, findChromium, ISOLATION } from "../../../tools/chromium.ts";
 import { requiresAll } from "../../../tools/test_counts.ts";
 import type { Carrier } from "../arena.ts";
 import { Trouble } from "../trouble.ts";
@@ -15,24 +15,7 @@ import { type Actor, DEATH, type Order, type Report } from "./outpost.ts";
 import { type Host, OutpostArena } from "./outpost_arena.ts";
 import { bundle } from "./outpost_bundle.ts";
 
-const program = await findProgram(["chromium", "chromium-browser", "google-chrome"]);
-
-const ARGUMENTS = [
-  // Root, in a container, has no sandbox to enter; the page is ours.
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-
-/** What gives a page and its workers shared memory. */
-const ISOLATION = {
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-embedder-policy": "require-corp",
-};
+const program = await findChromium();
 
 const PAGE =
   '<!doctype html><meta charset="utf-8"><script type="module" src="outpost.mjs"></script>';
@@ -139,7 +122,7 @@ class ChromiumHost implements Host {
 
   async #start(executablePath: string): Promise<Running> {
     const profile = await Deno.makeTempDir({ prefix: "millrace-kit-chromium-" });
-    const options = { executablePath, args: ARGUMENTS };
+    const options = { executablePath, args: [...CHROMIUM_ARGUMENTS] };
     return { profile, context: await browser.launchPersistentContext(profile, options) };
   }
 
