@@ -24,6 +24,9 @@ const { gc } = globalThis as unknown as { gc(): void };
 type Pair = { writer: Writer<Uint8Array>; reader: Reader<Uint8Array> };
 type Burst = (pair: Pair, message: Uint8Array) => void;
 
+/** Not at a multiple of 4, so that it has no words. */
+const ODD = new Uint8Array(SIZE + 1).subarray(1);
+
 /** What one burst is, by verb. Everything that is written is read. */
 const verbs: Record<string, Burst> = {
   "write, readInto"({ writer, reader }, message) {
@@ -33,6 +36,10 @@ const verbs: Record<string, Burst> = {
   "tryWrite, tryReadInto"({ writer, reader }, message) {
     for (let n = 0; n < BURST; n++) writer.tryWrite(message);
     for (let n = 0; n < BURST; n++) reader.tryReadInto(message);
+  },
+  "write, readInto of memory without a view"({ writer, reader }, message) {
+    for (let n = 0; n < BURST; n++) writer.write(message);
+    for (let n = 0; n < BURST; n++) reader.readInto(ODD);
   },
   "claim, publish; peek, release"({ writer, reader }, message) {
     for (let n = 0; n < BURST; n++) {

@@ -383,6 +383,31 @@ export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array
   return copy;
 }
 
+/** Copies bytes of shared memory into the caller's, where there is no view of their words. */
+export function copyInto(
+  bytes: Uint8Array,
+  words: Int32Array,
+  at: number,
+  size: number,
+  target: Uint8Array,
+): void {
+  if (size > SHORT_SIZE) {
+    target.set(bytes.subarray(at, at + size));
+    return;
+  }
+  // A view for `set` costs more than a loop over a short payload.
+  const whole = size & ~3;
+  let to = 0;
+  for (let from = at >> 2; to < whole; from++, to += 4) {
+    const word = words[from]!;
+    target[to] = word;
+    target[to + 1] = word >> 8;
+    target[to + 2] = word >> 16;
+    target[to + 3] = word >> 24;
+  }
+  for (; to < size; to++) target[to] = bytes[at + to]!;
+}
+
 /** Largest memory of a caller of which a view is kept, so that no large one is kept alive. */
 const KEPT_SIZE = 64 * 1024;
 

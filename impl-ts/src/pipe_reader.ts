@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type CodecTable, codecTable, Decoder, Words } from "./codec.ts";
+import { type CodecTable, codecTable, copyInto, Decoder, Words } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { MessageError, MillraceError } from "./error.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
@@ -507,8 +507,8 @@ export class Reader<T = unknown> {
       this.#receiver.drop();
       return total;
     }
-    const { bytes, payload } = this.#receiver.ring;
-    target.set(bytes.subarray(payload, payload + size));
+    const { bytes, words, payload } = this.#receiver.ring;
+    copyInto(bytes, words, payload, size, target);
     this.#receiver.ring.release();
     return size;
   }
