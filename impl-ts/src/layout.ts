@@ -308,8 +308,10 @@ export const STATE_TRIES = 3;
 export const STATE_MASK = 255;
 /** How far the reason code stands above the state in `state`. */
 export const REASON_SHIFT = 8;
-/** Longest park before everything is checked again. */
+/** Longest park while a peer is vacant or could be found dead. */
 export const WAIT_SLICE_MS = 100;
+/** Longest park while every peer is attached and none could be found dead. */
+export const WAIT_SLICE_ATTACHED_MS = 1000;
 /** Longest park in which a writer may ask for more space than it needs. */
 export const WAIT_MORE_MS = 10;
 /** Longest pause of an endpoint that polls. */

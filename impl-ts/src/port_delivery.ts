@@ -60,8 +60,9 @@ export class Delivery<In> implements EventSource {
   #isWatching = false;
   #isRunning = false;
   #keep = true;
-  /** Ends the sleeps at each slice; and whether the process lives for it. */
+  /** Ends the sleeps at each slice; how long one is, and whether the process lives for it. */
   #timer: unknown;
+  #timerMs = 0;
   #timerKeeps = false;
   /** What this turn of the event loop has had: messages, and milliseconds. */
   #count = 0;
@@ -151,9 +152,13 @@ export class Delivery<In> implements EventSource {
 
   /** One timer for all slices. [wait.slice] */
   #startTimer(): void {
-    if (this.#timer !== undefined && this.#keep === this.#timerKeeps) return;
+    const { endpoint, peer } = this.#reader.link;
+    const ms = endpoint.sliceMs(peer);
+    const isRight = ms === this.#timerMs && this.#keep === this.#timerKeeps;
+    if (this.#timer !== undefined && isRight) return;
     this.#stopTimer();
-    this.#timer = setInterval(() => this.#reader.link.endpoint.rouse(), WAIT_SLICE_MS);
+    this.#timer = setInterval(() => endpoint.rouse(), ms);
+    this.#timerMs = ms;
     this.#timerKeeps = this.#keep;
     if (!this.#keep) unref(this.#timer);
   }

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { WAIT_SLICE_MS } from "./layout.ts";
 import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
 import { requireTimeout } from "./segment.ts";
@@ -126,10 +125,8 @@ export class Selection {
       if (found >= 0) return found;
       if (timeout > 0) group!.links[0]!.flushPosts();
       for (const each of this.#groups) each.settle();
-      const now = performance.now();
-      if (now >= deadline) return -1;
-      // [wait.slice] By the slice: a client that attaches may ring another mechanism.
-      group!.wait(Math.min(deadline, now + WAIT_SLICE_MS));
+      if (performance.now() >= deadline) return -1;
+      group!.wait(deadline);
     }
   }
 
@@ -217,9 +214,12 @@ class Group implements Waitable {
     this.links[0]!.settle();
   }
 
-  /** Blocks until one of them may have something, or until the deadline. */
+  /** Blocks until one of them may have something, for a slice at most, or until the deadline. */
   wait(deadline: number): void {
-    this.endpoint.wait(this, undefined, this.#hardest(), deadline);
+    const peer = this.#hardest();
+    // [wait.slice] A client that attaches may ring another mechanism.
+    const end = performance.now() + this.endpoint.sliceMs(peer);
+    this.endpoint.wait(this, undefined, peer, Math.min(deadline, end));
   }
 
   /** The same for an event loop; it sleeps once at most. */
@@ -227,10 +227,13 @@ class Group implements Waitable {
     await this.endpoint.waitAsync(this, undefined, this.#hardest(), deadline, signal);
   }
 
-  /** A peer that cannot ring this endpoint, which then polls, if there is one. [wait.mechanism] */
+  /**
+   * A peer that cannot ring this endpoint, which then polls, if there is one; else one for which
+   * its slices are the shortest. [wait.mechanism] [wait.slice]
+   */
   #hardest(): number {
     const { endpoint, links } = this;
     const silent = links.find(({ peer }) => !endpoint.wakeable(peer));
-    return (silent ?? links[0]!).peer;
+    return (silent ?? links.find(({ peer }) => endpoint.isVacant(peer)) ?? links[0]!).peer;
   }
 }

@@ -264,7 +264,7 @@ export class Endpoint {
         }
         if (left > 0) {
           this.#parks++;
-          this.#sleep(bell, Math.min(left, layout.WAIT_SLICE_MS), peer); // [wait.slice]
+          this.#sleep(bell, Math.min(left, this.sliceMs(peer)), peer);
           this.mechanism.checkPeers?.();
         }
       } finally {
@@ -292,7 +292,7 @@ export class Endpoint {
     deadline: number,
     signal: AbortSignal | undefined,
     keep: boolean = true,
-    sliceMs: number = layout.WAIT_SLICE_MS,
+    sliceMs: number = this.sliceMs(peer),
   ): Promise<boolean> {
     signal?.throwIfAborted();
     const bell = Atomics.load(this.#words, this.#bell);
@@ -353,12 +353,23 @@ export class Endpoint {
     else mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, layout.WAIT_POLL_MS));
   }
 
+  /** The longest sleep, in milliseconds, of a wait for this peer. [wait.slice] */
+  sliceMs(peer: number): number {
+    const isShort = this.mechanism.checkPeers !== undefined || this.isVacant(peer);
+    return isShort ? layout.WAIT_SLICE_MS : layout.WAIT_SLICE_ATTACHED_MS;
+  }
+
   /** Whether the peer can ring the mechanism by which this endpoint sleeps. [wait.mechanism] */
   wakeable(peer: number): boolean {
     // [wait.vacant] Its attach will ring us, or a slice will end.
-    if (stateOf(this.state(peer)) === layout.ENDPOINT_STATE_VACANT) return true;
+    if (this.isVacant(peer)) return true;
     const wakes = Atomics.load(this.#words, peer * RECORD_WORDS + layout.ENDPOINT_WAKES_WORD);
     return (wakes & this.mechanism.sleeps) !== 0;
+  }
+
+  /** Whether nobody has attached to the peer's endpoint yet. */
+  isVacant(peer: number): boolean {
+    return stateOf(this.state(peer)) === layout.ENDPOINT_STATE_VACANT;
   }
 }
 

@@ -48,19 +48,19 @@ export class Sleeper {
    * which it does not report. Where the peer cannot wake us, it is a short pause. `keep` says
    * whether the process lives so long; without an end, the caller sees to that, and to its slices.
    */
-  async sleep(
+  sleep(
     expected: number,
     ms: number,
     wakeable: boolean,
     signal: AbortSignal | undefined,
     keep: boolean = true,
   ): Promise<void> {
+    this.#turned = -1; // by the time that it ends
     const listens = wakeable && this.#listen(expected, keep, ms);
     // To set a timer for each sleep and take it back, and to give the sleep a limit, took half of
     // an echo between two event loops (measured: Deno 2.9, Node 24).
-    if (listens && ms === Infinity) await new Promise<void>((resolve) => this.#wakes.add(resolve));
-    else await this.rest(listens ? ms : Math.min(ms, POLL_ASYNC_MS), signal, keep);
-    this.#turned = -1;
+    if (listens && ms === Infinity) return new Promise((resolve) => this.#wakes.add(resolve));
+    return this.rest(listens ? ms : Math.min(ms, POLL_ASYNC_MS), signal, keep);
   }
 
   /** Waits for so many milliseconds, for the signal, or until it is roused. */

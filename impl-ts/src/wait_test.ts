@@ -16,7 +16,7 @@ Deno.test("an endpoint stores the mechanisms that it can ring", () => {
   }
 });
 
-Deno.test("a sleeper arms head + 16, sleeps 100 ms at most, and disarms", () => {
+Deno.test("a sleeper arms head + 16, sleeps until its deadline at most, and disarms", () => {
   const seen: number[] = [];
   const spin = 0;
   const { segment, reader } = pipe({
@@ -27,8 +27,7 @@ Deno.test("a sleeper arms head + 16, sleeps 100 ms at most, and disarms", () => 
   const wants = () => segment.words(512, 512)[layout.RING_READER_WANTS_WORD]!;
   assertEquals(reader.read({ timeout: 5 }), undefined);
   assertEquals(seen[0], 17);
-  assertEquals(seen.every((value) => value <= 100), true);
-  assertEquals([wants(), reader.stats.parks > 0], [0, true]);
+  assertEquals([seen[1]! <= 5, wants(), reader.stats.parks > 0], [true, 0, true]);
 });
 
 Deno.test("what is published between the look and the arming is found without a sleep", () => {
@@ -214,6 +213,7 @@ Deno.test("[wait.slice] a port that is listened to looks at each slice", async (
   const agent = agentMechanism();
   const watching: Mechanism = {
     ...watched(() => {}),
+    checkPeers: () => {}, // which keeps the slices short
     sleepAsync: (words, index, expected, ms) => {
       limits.push(ms);
       return agent.sleepAsync(words, index, expected, ms);

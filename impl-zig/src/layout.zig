@@ -298,8 +298,10 @@ pub const state_tries = 3;
 pub const state_mask = 255;
 /// How far the reason code stands above the state in `state`.
 pub const reason_shift = 8;
-/// Longest park before everything is checked again.
+/// Longest park while a peer is vacant or could be found dead.
 pub const wait_slice_ms = 100;
+/// Longest park while every peer is attached and none could be found dead.
+pub const wait_slice_attached_ms = 1000;
 /// Longest park in which a writer may ask for more space than it needs.
 pub const wait_more_ms = 10;
 /// Longest pause of an endpoint that polls.

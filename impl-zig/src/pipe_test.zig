@@ -271,10 +271,10 @@ test "timeouts: read returns null, write fails, both after their time" {
     var storage: [16]u8 = undefined;
     const host = &fixture.clockwork;
     const begin = host.now();
-    try testing.expectEqual(null, try pair.reader.read(&storage, .ms(250)));
+    try testing.expectEqual(null, try pair.reader.read(&storage, .ms(2_500)));
     const passed = host.now() - begin;
-    try testing.expect(passed >= 250_000_000 and passed < 251_000_000);
-    // [wait.slice] 250 ms are three sleeps.
+    try testing.expect(passed >= 2_500_000_000 and passed < 2_501_000_000);
+    // [wait.slice] 2.5 s are three sleeps.
     try testing.expectEqual(3, pair.endpoints[1].stats.parks);
     for (0..15) |_| try pair.writer.write("", .{}, .none);
     try testing.expectError(error.Timeout, pair.writer.write("", .{}, .ms(50)));

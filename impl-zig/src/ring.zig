@@ -422,10 +422,9 @@ pub const Wait = struct {
 
     fn lookAtStates(condition: *const Wait) bool {
         if (condition.endpoint.state().final()) return true;
-        // With both, the two peers are one endpoint. The pipe that waits will ask its own record of
-        // it: a state that only the other has seen must not end a wait that then begins anew.
-        const peer = if (condition.writer) |ring| &ring.peer else &condition.reader.?.peer;
-        return peer.state().final();
+        // The pipe that waits will ask its own record of the peer: a state that only the other has
+        // seen must not end a wait that then begins anew.
+        return condition.peer().state().final();
     }
 
     pub fn arm(condition: *const Wait, first: bool) bool {
@@ -449,10 +448,13 @@ pub const Wait = struct {
         if (condition.writer) |ring| @atomicStore(u32, &ring.control.writer_wants, 0, .seq_cst);
     }
 
-    pub fn ringable(condition: *const Wait, mechanism: u32) bool {
-        if (condition.reader) |ring| if (!ring.peer.ringable(mechanism)) return false;
-        if (condition.writer) |ring| if (!ring.peer.ringable(mechanism)) return false;
-        return true;
+    pub fn slice(condition: *const Wait, mechanism: u32) u64 {
+        return condition.peer().slice(mechanism);
+    }
+
+    /// As the pipe sees it that waits. With both rings, the two peers are one endpoint.
+    fn peer(condition: *const Wait) *Peer {
+        return if (condition.writer) |ring| &ring.peer else &condition.reader.?.peer;
     }
 
     fn armWord(wants: *u32, position: u32) void {

@@ -54,6 +54,7 @@ pub const Select = @import("select.zig").Select;
 
 test {
     _ = @import("segment.zig");
+    _ = @import("wait.zig");
     _ = @import("frame.zig");
     _ = @import("ring.zig");
     _ = @import("mailbox.zig");

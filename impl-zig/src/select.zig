@@ -114,11 +114,12 @@ const Condition = struct {
         for (condition.readers) |reader| if (!reader.ended()) waitOf(reader).disarm();
     }
 
-    pub fn ringable(condition: *const Condition, mechanism: u32) bool {
-        for (condition.readers) |reader| {
-            if (!reader.ended() and !waitOf(reader).ringable(mechanism)) return false;
-        }
-        return true;
+    pub fn slice(condition: *const Condition, mechanism: u32) u64 {
+        var least_ns: u64 = std.math.maxInt(u64);
+        for (condition.readers) |reader| if (!reader.ended()) {
+            least_ns = @min(least_ns, waitOf(reader).slice(mechanism));
+        };
+        return least_ns;
     }
 };
 

@@ -22,6 +22,7 @@ const State = segment_zig.State;
 const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
 const slice_ns = layout.wait_slice_ms * ns_per_ms;
+const slice_attached_ns = layout.wait_slice_attached_ms * ns_per_ms;
 const more_ns = layout.wait_more_ms * ns_per_ms;
 
 /// What an endpoint did so far.
@@ -196,7 +197,8 @@ pub const Endpoint = struct {
     ///   `arm(first: bool) bool`: store `wants`; true if more was asked for than is needed;
     ///   `disarm() void`: store 0 in the same words. Waits of this implementation block their
     ///     thread, so no other wait of the endpoint can still need them [wait.disarm];
-    ///   `ringable(mechanisms) bool`: whether every attached peer can ring them.
+    ///   `slice(mechanism) u64`: for how many nanoseconds the peers allow a sleep by it; the least
+    ///     of what they allow one by one.
     pub fn wait(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
         if (deadline.timeout == .none) return .timeout;
         endpoint.waits +%= 1;
@@ -231,12 +233,14 @@ pub const Endpoint = struct {
             const left_ns = deadline.leftAt(now_ns);
             if (left_ns == 0) return .timeout;
             endpoint.stats.parks +%= 1;
-            // [wait.slice] For the waker that dies between its store and its notify.
-            const limit_ns = @min(left_ns, if (asked_more) @as(u64, more_ns) else slice_ns);
-            if (host.mechanism != 0 and condition.ringable(host.mechanism)) {
-                host.sleep(&endpoint.record.bell, bell, limit_ns);
+            const allowed_ns = if (host.mechanism == 0) 0 else condition.slice(host.mechanism);
+            if (allowed_ns == 0) {
+                host.pause(@min(left_ns, wait_spin.pollPause(round))); // [wait.poll]
             } else {
-                host.pause(@min(limit_ns, wait_spin.pollPause(round))); // [wait.poll]
+                // [wait.slice] Where files are watched, its end looks for the dead.
+                const shared_ns = if (checks) slice_ns else allowed_ns;
+                const limit_ns = if (asked_more) more_ns else shared_ns;
+                host.sleep(&endpoint.record.bell, bell, @min(left_ns, limit_ns));
             }
             // How nearly every sleep ends. It is a spin of one look, so as not to arm in vain
             // [wait.spin].
@@ -290,10 +294,18 @@ pub const Peer = struct {
         endpoint.ringAll(peer.record, &peer.peers);
     }
 
-    /// Whether this peer can end a sleep by that mechanism [wait.mechanism]. One that has not come
-    /// yet will ring when it does, or the slice ends [wait.vacant].
-    pub fn ringable(peer: *const Peer, mechanism: u32) bool {
-        if (State.load(peer.record) != .attached) return true;
-        return @atomicLoad(u32, &peer.record.wakes, .seq_cst) & mechanism != 0;
+    /// For how many nanoseconds this peer allows a sleep by that mechanism [wait.slice]: for none
+    /// if it is attached and cannot ring it [wait.mechanism]. One that has not come yet may turn
+    /// out not to ring it, so that only the end of a short slice finds it [wait.vacant]. From one
+    /// that is attached and rings, nothing is missed but the wake of a waker that dies between its
+    /// store and its notify, or that withholds it.
+    pub fn slice(peer: *const Peer, mechanism: u32) u64 {
+        if (State.load(peer.record) != .attached) return slice_ns;
+        const wakes = @atomicLoad(u32, &peer.record.wakes, .seq_cst);
+        return if (wakes & mechanism == 0) 0 else slice_attached_ns;
     }
 };
+
+test {
+    _ = @import("wait_slice_test.zig");
+}

@@ -39,7 +39,7 @@ type Pointer = Deno.PointerValue;
 /** Epochs that never come. */
 const NEVER = 1n << 40n;
 const ENDED = new TextEncoder().encode("the kit has ended it\0");
-/** A guest that sleeps looks up at the end of its slice; this is many of them. */
+/** A guest that sleeps looks up at the end of its slice; this is some of the long ones. */
 const KILL_MS = 5_000;
 
 /** An engine, for guests and for the threads of hosts. Never given back. */

@@ -5,9 +5,18 @@
  * @module
  */
 
-import { CLOSED, drained, message, pattern, whole } from "../../reference/builder.ts";
+import {
+  ATTACHED,
+  CLOSED,
+  drained,
+  message,
+  pattern,
+  VACANT,
+  whole,
+} from "../../reference/builder.ts";
 import { toHex } from "../../reference/bytes.ts";
 import { failed, type FramePlan } from "../../reference/encode.ts";
+import { limitOf } from "../../reference/layout.ts";
 import type { Read } from "../../static/driver.ts";
 import { changeState, recordWord } from "../peer.ts";
 import { Wrong } from "../verdict.ts";
@@ -19,7 +28,7 @@ const QUARTER = CAPACITY / 4;
 const LATE = 2 ** 32 - 96;
 /** How long a call may wait: far longer than anything that is to wake it. */
 const LONG_MS = 3_000;
-/** A sleep that is a whole slice is 100 ms; who is woken is faster, in one of some tries. */
+/** Less than any slice: who is woken is faster, in one of some tries. */
 const SOON_MS = 75;
 const TRIES = 5;
 
@@ -100,6 +109,16 @@ export const WAITING_SCRIPTS: Script[] = [
     ],
     "reader",
     lostWake,
+  ),
+  script(
+    "late_writer",
+    "A writer that cannot ring comes while the reader sleeps: found within a short slice.",
+    [
+      "wait.slice",
+      "wait.vacant",
+    ],
+    "reader",
+    lateWriter,
   ),
   script(
     "no_ringer",
@@ -265,13 +284,14 @@ async function soon(
   arena: Arena,
   plan: Parameters<typeof Watch.with>[2],
   act: (watch: Watch, attempt: number) => Promise<void>,
+  soonMs: number = SOON_MS,
 ): Promise<boolean> {
   let isSoon = false;
   await Watch.with(arena, "reader", plan, async (watch) => {
     for (let attempt = 0; attempt < TRIES && !isSoon; attempt++) {
       const reading = watch.session.read(LONG_MS);
       await act(watch, attempt);
-      isSoon = await settles(reading, SOON_MS);
+      isSoon = await settles(reading, soonMs);
       watch.expect(listed(await reading), { items: [smallItem(attempt)] }, "read");
     }
   });
@@ -300,15 +320,36 @@ async function rungTooEarly(arena: Arena): Promise<void> {
 }
 
 async function lostWake(arena: Arena): Promise<void> {
-  await Watch.with(arena, "reader", { capacity: CAPACITY }, async (watch) => {
-    const reading = watch.session.read(LONG_MS);
+  const act = async (watch: Watch, attempt: number) => {
     await watch.asked("reader_wants");
-    watch.place(small(0));
+    watch.place(small(attempt));
     watch.setControl("tail", watch.tail); // and no ring
-    const isFound = await settles(reading, LONG_MS / 2);
-    watch.demand(isFound, "[wait.slice] the message was not found within many slices");
-    watch.expect(listed(await reading), { items: [smallItem(0)] }, "read");
-  });
+  };
+  const sliceMs = limitOf("wait_slice_attached_ms");
+  if (await soon(arena, { capacity: 1024 }, act, sliceMs + SOON_MS)) return;
+  throw new Wrong(`[wait.slice] in every try the message was found after more than ${sliceMs} ms`);
+}
+
+async function lateWriter(arena: Arena): Promise<void> {
+  const plan = { capacity: CAPACITY, states: [VACANT, VACANT], wakes: 0 };
+  const sliceMs = limitOf("wait_slice_ms");
+  let isSoon = false;
+  for (let attempt = 0; attempt < TRIES && !isSoon; attempt++) {
+    await Watch.with(arena, "reader", plan, async (watch) => {
+      const reading = watch.session.read(LONG_MS);
+      await watch.asked("reader_wants");
+      await rest(5);
+      watch.setState(watch.own, ATTACHED);
+      // All that whoever cannot ring does to ring.
+      Atomics.add(watch.field.words(), recordWord(watch.other, "bell"), 1);
+      watch.place(small(attempt));
+      watch.setControl("tail", watch.tail);
+      isSoon = await settles(reading, sliceMs + SOON_MS);
+      watch.expect(listed(await reading), { items: [smallItem(attempt)] }, "read");
+    });
+  }
+  if (isSoon) return;
+  throw new Wrong(`[wait.slice] in every try the message was found after more than ${sliceMs} ms`);
 }
 
 async function noRinger(arena: Arena): Promise<void> {

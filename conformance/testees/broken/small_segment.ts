@@ -41,6 +41,7 @@ const RING = 1;
 const RING_CONTROL_SIZE = 512;
 const AGENT = 1;
 const SLICE_MS = 100;
+const SLICE_ATTACHED_MS = 1_000;
 const POLL_MS = 4;
 
 /** A segment that was checked; its geometry is a copy. */
@@ -231,9 +232,11 @@ export class Endpoint {
       // [wait.mechanism] A peer that is attached and cannot ring this is not waited for.
       const state = memory.load(recordAt(this.peer) + STATE) & 255;
       const isRung = state === VACANT || (memory.load(recordAt(this.peer) + WAKES) & AGENT) !== 0;
-      if (isRung) {
-        memory.sleep(bellAt, bell, has("slice_forgotten") ? left : Math.min(left, SLICE_MS));
-      } else pause(Math.min(left, POLL_MS));
+      // [wait.slice] One that is vacant may come and not ring.
+      const isShort = state === VACANT && !has("slice_long");
+      const slice = has("slice_forgotten") ? left : isShort ? SLICE_MS : SLICE_ATTACHED_MS;
+      if (isRung) memory.sleep(bellAt, bell, Math.min(left, slice));
+      else pause(Math.min(left, POLL_MS));
     }
     if (!has("wants_armed")) memory.store(wants, 0);
   }
