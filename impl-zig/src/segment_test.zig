@@ -48,6 +48,17 @@ test "a formatted pipe has the bytes of the example" {
     try testing.expectEqual(1, std.mem.readInt(u32, memory[0x100..0x104], .little));
 }
 
+test "a peer that overwrites \"ready\" while a segment is written does no harm" {
+    var memory: [1280]u8 align(128) = @splat(0);
+    const channels = fixture.pipeGeometry(256, 0);
+    const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
+    // As if somebody had stored it behind the claim.
+    poke(&memory, layout.segment_ready_offset, u32, 77);
+    segment_file.write(&memory, geometry, memory.len);
+    var storage: [1]Channel = undefined;
+    _ = try Segment.attach(&memory, &storage, .none);
+}
+
 test "a port stands where the example says" {
     var memory: [4096]u8 align(128) = undefined;
     const rings: millrace.Rings = .{ .capacities = .{ 256, 1024 } };
