@@ -255,23 +255,27 @@ export class Encoder {
 
 /** Turns payloads into values. It reads private memory only. [codec.copy] */
 export class Decoder {
-  readonly #scratch: Uint8Array = new Uint8Array(SCRATCH_SIZE);
-  readonly #scratchWords: Int32Array = new Int32Array(this.#scratch.buffer);
+  /** What a payload is copied to, as bytes and as words. */
+  readonly scratch: Uint8Array = new Uint8Array(SCRATCH_SIZE);
+  readonly words: Int32Array = new Int32Array(this.scratch.buffer);
+  #view: Uint8Array = this.scratch;
   readonly #plain: TextDecoder = new TextDecoder();
   // A U+FEFF at the start is a character like any other.
   readonly #decoder: TextDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
   /** Copies a payload out of shared memory, for `decode`; valid until the next call. */
-  take(bytes: Uint8Array, words: Int32Array, at: number, size: number): Uint8Array {
+  take(bytes: Uint8Array, at: number, size: number): Uint8Array {
     if (size > SCRATCH_SIZE) return copyOut(bytes, at, size);
-    if (size <= SHORT_SIZE) {
-      const scratch = this.#scratchWords;
-      const end = (at + size + 3) >> 2;
-      for (let from = at >> 2, i = 0; from < end; from++, i++) scratch[i] = words[from]!;
-    } else {
-      this.#scratch.set(bytes.subarray(at, at + size));
-    }
-    return this.#scratch.subarray(0, size);
+    this.scratch.set(bytes.subarray(at, at + size));
+    return this.taken(size, false);
+  }
+
+  /** The payload that the scratch begins with: a view, or memory of its own. */
+  taken(size: number, isOwn: boolean): Uint8Array {
+    if (isOwn) return this.scratch.slice(0, size);
+    // Most are as long as the one before; a view costs a twentieth of what a short JSON does.
+    if (this.#view.length !== size) this.#view = this.scratch.subarray(0, size);
+    return this.#view;
   }
 
   /**

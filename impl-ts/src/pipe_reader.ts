@@ -441,19 +441,29 @@ export class Reader<T = unknown> {
     const waiting = this.#waiting;
     if (waiting.inBatch) return waiting.nextOfBatch() as T;
     if (waiting.inboxCount > 0) return this.#decode(waiting.shift()) as T;
+    if (mayLoad || !this.#receiver.ring.isRead) {
+      const decoder = this.#decoder;
+      const size = this.#receiver.takeShort(decoder.scratch, decoder.words);
+      if (size >= 0) return this.#decodePayload(decoder.taken(size, this.#isOwn)) as T;
+      if (size === NONE_YET) return NONE;
+    }
     const found = this.#receiver.pull(undefined, mayLoad);
     if (found === NOTHING) return NONE;
     if (found === ENDED) return undefined;
-    const { codec } = this.#receiver;
-    // What is handed out as bytes, to the caller or to a codec of its own, is a copy of its own.
-    if (found === IN_PARTS || codec === CODEC_BYTES || codec > CODEC_JSON_BATCH) {
+    if (found === IN_PARTS || this.#isOwn) {
       return this.#decode(this.#receiver.makeMessage(found)) as T;
     }
-    const { bytes, words, payload } = this.#receiver.ring;
+    const { bytes, payload } = this.#receiver.ring;
     // The copy is made and the room given back before anything is decoded.
-    const copy = this.#decoder.take(bytes, words, payload, this.#receiver.frame.size);
+    const copy = this.#decoder.take(bytes, payload, this.#receiver.frame.size);
     this.#receiver.ring.release();
     return this.#decodePayload(copy) as T;
+  }
+
+  /** Whether the message is handed out as bytes, to the caller or to a codec of its own. */
+  get #isOwn(): boolean {
+    const { codec } = this.#receiver;
+    return codec === CODEC_BYTES || codec > CODEC_JSON_BATCH;
   }
 
   #decode(message: Message): unknown {

@@ -121,7 +121,7 @@ export class Receiver {
     if (this.lent || this.ended || this.#fault !== undefined || this.#link.closed) return OTHER;
     const { ring, frame } = this;
     // [ring.one_load] Where this load shows something, `pull` does without one.
-    if (ring.isRead && !(this.#shown = ring.tryLoad(1))) return NONE_YET;
+    if (ring.isRead && !(this.#shown = !this.#shown && this.#load())) return NONE_YET;
     if (targetWords === undefined) return OTHER;
     const { length } = target;
     const size = ring.take(target, targetWords, length < this.#short ? length : this.#short);
@@ -282,13 +282,18 @@ export class Receiver {
     if (closed !== undefined) throw this.giveUp(closed);
     const gone = this.#link.ownError("read") ?? this.#link.peerError("read");
     if (gone === undefined) return undefined;
+    this.#load();
+    this.#shown = true;
+    return gone;
+  }
+
+  /** Whether one load of `tail` shows more. */
+  #load(): boolean {
     try {
-      this.ring.load();
+      return this.ring.load();
     } catch (thrown) {
       throw this.#keepFault(thrown);
     }
-    this.#shown = true;
-    return gone;
   }
 
   /** Drops the parts of the message in progress, for the report of a state. [pipe.keep_parts] */

@@ -165,3 +165,24 @@ Deno.test("what is left of a batch comes before a short message", () => {
     assertEquals(there.readInto(target), 3);
   }
 });
+
+Deno.test("what a read hands out as bytes stays when the next message comes", () => {
+  const { writer, reader } = pipe<Uint8Array>({ codec: "bytes" });
+  const sizes = [40, 40, 0, 41, 7];
+  const all = sizes.map((size, index) => {
+    writer.write(pattern(size, index));
+    return reader.read({ timeout: 0 })!;
+  });
+  all.forEach((bytes, index) => {
+    assertEquals(bytes, pattern(sizes[index]!, index));
+    assertEquals([bytes.byteOffset, bytes.buffer.byteLength], [0, bytes.length]);
+  });
+});
+
+Deno.test("short texts of any lengths are read one after the other", () => {
+  const { writer, reader } = pipe<string>({ codec: "text", capacity: 1024 });
+  for (const text of ["", "a", "abc", "abc", "ab", "\ufeffa", "é", "x".repeat(256), "y", ""]) {
+    writer.write(text);
+    assertEquals(reader.read({ timeout: 0 }), text);
+  }
+});
