@@ -207,8 +207,9 @@ export class Endpoint {
 
   /** Whether this endpoint and a peer are both attached, and say nothing else. */
   isLinked(peer: number): boolean {
-    return Atomics.load(this.#words, this.#state) === ATTACHED &&
-      Atomics.load(this.#words, peer * RECORD_WORDS + STATE_WORD) === ATTACHED;
+    // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
+    return this.#words[this.#state] === ATTACHED &&
+      this.#words[peer * RECORD_WORDS + STATE_WORD] === ATTACHED;
   }
 
   /** Wakes an endpoint. [wait.ring] */
