@@ -37,6 +37,8 @@ export interface EventEnd {
   send(number: number): void | Promise<unknown>;
   /** Whether the promise of `send` can be awaited for that. */
   readonly tells?: boolean;
+  /** How many messages of a stream are best sent at once; the promise of the last is awaited. */
+  readonly batch?: number;
   /** Calls for each payload that comes, with its number modulo 256. */
   listen(take: (number: number) => void): void;
   sleeps?(): number;

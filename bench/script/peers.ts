@@ -13,6 +13,7 @@ const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
   "messageport": () => import("./peers/messageport.ts"),
   "messageport-transfer": () => import("./peers/messageport_transfer.ts"),
   "sab-message-port": () => import("./peers/sab_message_port.ts"),
+  "sab-message-port-mw": () => import("./peers/sab_message_port_mw.ts"),
   "ringbuf": () => import("./peers/ringbuf.ts"),
   "comlink": () => import("./peers/comlink.ts"),
   "coincident": () => import("./peers/coincident.ts"),

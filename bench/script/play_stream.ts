@@ -8,6 +8,7 @@ import type { Scenario } from "../contract.ts";
 import { Control } from "./control.ts";
 import { HeapMeter } from "./heap_meter.ts";
 import { Meter } from "./meter.ts";
+import { nextTurn } from "./next_turn.ts";
 import type { BlockingEnd, End, EventEnd, Order, Report } from "./peer.ts";
 import type { Place } from "./place.ts";
 import { check, reportOf } from "./play_echo.ts";
@@ -70,15 +71,15 @@ async function sendEvents(
   heap: HeapMeter | undefined,
 ): Promise<void> {
   const { window = WINDOW, awaited = false } = scenario;
-  const step = stepOf(scenario);
+  const step = awaited ? stepOf(scenario) : end.batch ?? stepOf(scenario);
   let count = 0;
   while (!control.stopped) {
-    if (awaited) await end.send(count++);
-    else end.send(count++);
+    const sent = end.send(count++);
+    if (awaited) await sent;
     heap?.turn();
     if (count % step !== 0) continue;
     // Also lets go out what waits for the end of the job.
-    if (!awaited) await nextTurn();
+    if (!awaited) await (end.batch === undefined ? nextTurn() : sent);
     while (count - control.taken >= window && !control.stopped) await nextTurn();
   }
   control.total = count + 1;
@@ -201,16 +202,4 @@ async function confirm(end: End, { scenario }: Order, control: Control): Promise
     });
   });
   return {};
-}
-
-const { port1, port2 } = new MessageChannel();
-let resume = () => {};
-port1.onmessage = () => resume();
-
-/** Lets the event loop turn once; a timer would wait a millisecond. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    resume = resolve;
-    port2.postMessage(null);
-  });
 }

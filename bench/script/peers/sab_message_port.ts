@@ -1,76 +1,96 @@
 /** `sab-message-port`, out of the folder that was given with `--sab-message-port`. @module */
 import type { Scenario } from "../../contract.ts";
-import { declineForEvents, type End, kindOf, type Order, PATIENCE_MS } from "../peer.ts";
-import type { BlockingEnd, EventEnd, Peer } from "../peer.ts";
+import { type BlockingEnd, declineForEvents, type End, type EventEnd, kindOf } from "../peer.ts";
+import { type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import type { Place } from "../place.ts";
 import { type Values, valuesOf } from "../payload.ts";
 
-/** What is used of the library. */
-interface Port {
-  postMessage(value: unknown): Promise<void>;
+/** What is used of a port of the library. */
+export interface SabPort {
+  postMessage(value: unknown): Promise<void> | undefined;
   read(timeout: number): unknown;
-  tryRead(): unknown;
+  read(timeout: number, blocking: true, count: number): unknown[];
   onmessage: ((event: { data: unknown }) => void) | null;
   close(): void;
 }
 
-interface Library {
-  SABMessagePort: {
-    new (side: "a" | "b", memory: SharedArrayBuffer): Port;
+/** What is used of the library. */
+export interface SabLibrary {
+  SABMessagePort: new (side: "a" | "b", memory: SharedArrayBuffer) => SabPort;
+  MWChannel: {
+    new (side: "m"): SabPort & { postInit(): [unknown, Transferable[]] };
+    from(message: unknown): SabPort;
   };
 }
 
+/** Of both directions: what the library takes if one says nothing. */
 const SIZE = 256 * 1024;
+/** Of one direction, what a batch of a stream takes at most: it has to fit in at once. */
+const BATCH_SIZE = SIZE * 0.4;
+/** Messages that a reader takes at once, at most: all that are there. */
+const MANY = 1_000;
+/** How long a thread blocks before it looks whether the play is over. */
+const SLICE_MS = 10;
 
 const peer: Peer = {
-  decline(scenario, { sabMessagePort }) {
-    if (sabMessagePort === undefined) return "is given with --sab-message-port DIR";
-    if (scenario.format !== "json") return "takes JSON only";
-    if (scenario.name === "memory" || scenario.size > 2 ** 24) return "not measured";
-    return declineForEvents(scenario);
-  },
+  decline: declineSab,
   prepare() {
     const memory = new SharedArrayBuffer(SIZE);
     return { a: { value: memory }, b: { value: memory } };
   },
   async open({ gear, role, scenario }: Order, place): Promise<End> {
-    const { SABMessagePort } = await import(place.moduleUrl("sab-message-port")) as Library;
+    const { SABMessagePort } = await loadSab(place);
     const port = new SABMessagePort(role, gear as SharedArrayBuffer);
-    // A sender that blocks would never send: the library writes in the background.
-    const streams = scenario.name === "stream" || scenario.name === "load";
-    const kind = streams && role === "a" ? "events" : kindOf(scenario, role);
-    return kind === "events" ? new SabEvents(port, scenario) : new SabEnd(port, scenario);
+    const { name } = scenario;
+    if (name === "stream" || name === "load") {
+      return role === "a" ? new SabEvents(port, scenario) : new SabReader(port, scenario);
+    }
+    // It cannot poll for an answer either: nothing would send the question.
+    if (kindOf(scenario, role) === "events" || name === "dropbox" && role === "a") {
+      return new SabEvents(port, scenario);
+    }
+    return new SabBlocking(port, scenario);
   },
 };
 
 export default peer;
 
-class SabEnd implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #port: Port;
-  readonly #values: Values;
+/** Why the library cannot do this. */
+export function declineSab(scenario: Scenario, { sabMessagePort }: Place): string | undefined {
+  if (sabMessagePort === undefined) return "is given with --sab-message-port DIR";
+  if (scenario.format !== "json") return "takes JSON only";
+  if (scenario.name === "memory" || scenario.size > 2 ** 24) return "not measured";
+  return declineForEvents(scenario);
+}
 
-  constructor(port: Port, scenario: Scenario) {
+/** Loads the library. */
+export async function loadSab(place: Place): Promise<SabLibrary> {
+  return await import(place.moduleUrl("sab-message-port")) as SabLibrary;
+}
+
+/** Only receives, and blocks; takes all messages that are there. */
+class SabReader implements BlockingEnd {
+  readonly kind = "blocking";
+  readonly #port: SabPort;
+  readonly #values: Values;
+  /** The oldest is the last. */
+  #taken: unknown[] = [];
+
+  constructor(port: SabPort, scenario: Scenario) {
     this.#port = port;
     this.#values = valuesOf(scenario);
   }
 
-  send(number: number): void {
-    this.#port.postMessage(this.#values.with(number));
+  send(): never {
+    throw new Error("Cannot send: this end never gets to its event loop");
   }
 
   receive(): number {
-    const value = this.#port.read(PATIENCE_MS);
-    if (value === null) throw new Error("No message came");
-    return this.#values.numberOf(value);
-  }
-
-  tryReceive(): number {
-    const value = this.#port.tryRead();
-    return value === null ? -1 : this.#values.numberOf(value);
-  }
-
-  idle(ms: number): void {
-    this.#port.read(ms);
+    if (this.#taken.length === 0) {
+      this.#taken = this.#port.read(PATIENCE_MS, true, MANY);
+      if (this.#taken.length === 0) throw new Error("No message came");
+    }
+    return this.#values.numberOf(this.#taken.pop());
   }
 
   close(): void {
@@ -78,27 +98,79 @@ class SabEnd implements BlockingEnd {
   }
 }
 
-class SabEvents implements EventEnd {
+/** Receives and sends on an event loop. */
+export class SabEvents implements EventEnd {
   readonly kind = "events";
   readonly tells = true;
-  readonly #port: Port;
-  readonly #values: Values;
+  /** About twice as fast as to send on and on, which makes parts that wait for each other. */
+  readonly batch: number;
+  protected readonly port: SabPort;
+  protected readonly values: Values;
 
-  constructor(port: Port, scenario: Scenario) {
-    this.#port = port;
-    this.#values = valuesOf(scenario);
+  constructor(port: SabPort, scenario: Scenario) {
+    this.batch = Math.max(1, Math.min(MANY, Math.trunc(BATCH_SIZE / scenario.size)));
+    this.port = port;
+    this.values = valuesOf(scenario);
   }
 
-  send(number: number): Promise<void> {
+  send(number: number): void | Promise<void> {
     // It keeps the object until it writes it.
-    return this.#port.postMessage({ ...this.#values.with(number) as object });
+    return this.port.postMessage({ ...this.values.with(number) as object });
   }
 
   listen(take: (number: number) => void): void {
-    this.#port.onmessage = ({ data }) => take(this.#values.numberOf(data));
+    this.port.onmessage = ({ data }) => take(this.values.numberOf(data));
   }
 
   close(): void {
-    this.#port.close();
+    this.port.close();
+  }
+}
+
+/**
+ * Blocks until a message comes, which is the library's fastest way. It writes on the event loop,
+ * however, so that what was sent has to be awaited before the thread blocks again.
+ */
+export class SabBlocking extends SabEvents {
+  #sent: void | Promise<void> = undefined;
+  #isOpen = true;
+
+  override send(number: number): void | Promise<void> {
+    return this.#sent = super.send(number);
+  }
+
+  override listen(take: (number: number) => void): void {
+    // What the play sends first goes out before this blocks.
+    setTimeout(() => this.#serve(take), 0);
+  }
+
+  override close(): void {
+    this.#isOpen = false;
+    super.close();
+  }
+
+  /** Null also when the other end has closed both. */
+  #read(): unknown {
+    try {
+      return this.port.read(SLICE_MS);
+    } catch (error) {
+      if (!/disposed/.test(String(error))) throw error;
+      this.#isOpen = false;
+      return null;
+    }
+  }
+
+  async #serve(take: (number: number) => void): Promise<void> {
+    while (this.#isOpen) {
+      const value = this.#read();
+      if (value === null) {
+        await new Promise((resolve) => setTimeout(resolve, 0));
+        continue;
+      }
+      take(this.values.numberOf(value));
+      if (this.#sent === undefined) continue;
+      await this.#sent;
+      this.#sent = undefined;
+    }
   }
 }
