@@ -187,22 +187,11 @@ pub export fn millrace_port_write(
     timeout_ms: i32,
 ) Status {
     const data = @backingInt(layout.FrameKind.data);
-    return write(port, data, payload, size, codec, tag, timeout_ms);
+    const all = .{ port, data, payload, size, codec, tag, timeout_ms };
+    return @call(.always_inline, millrace_port_write_kind, all);
 }
 
 pub export fn millrace_port_write_kind(
-    port: ?*anyopaque,
-    kind: u32,
-    payload: ?*const anyopaque,
-    size: usize,
-    codec: u32,
-    tag: u32,
-    timeout_ms: i32,
-) Status {
-    return write(port, kind, payload, size, codec, tag, timeout_ms);
-}
-
-inline fn write(
     port: ?*anyopaque,
     kind: u32,
     payload: ?*const anyopaque,
@@ -222,11 +211,9 @@ inline fn write(
     if (writer.ring.claimed > 0 or !fits(writer, size, envelope, timeout)) {
         return arguments.invalid;
     }
-    // Whoever need not wait, nearly always, pays for one call and not for two.
-    const placed = @call(.always_inline, Writer.writeNow, .{ writer, bytes, envelope });
-    if (placed catch |err| return body.failed(err)) return arguments.done;
     const result = if (body.role == .both)
-        body.port.write(bytes, envelope, timeout)
+        // One call less: a sixth of a short write.
+        @call(.always_inline, Port.write, .{ &body.port, bytes, envelope, timeout })
     else
         writer.write(bytes, envelope, timeout);
     result catch |err| return body.failed(err);
