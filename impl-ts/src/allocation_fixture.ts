@@ -27,6 +27,9 @@ type Burst = (pair: Pair, message: Uint8Array) => void;
 /** Not at a multiple of 4, so that it has no words. */
 const ODD = new Uint8Array(SIZE + 1).subarray(1);
 
+/** Has a deadline to compute, which a wait without a limit has not. */
+const LONG = { timeout: 1e6 };
+
 /** What one burst is, by verb. Everything that is written is read. */
 const verbs: Record<string, Burst> = {
   "write, readInto"({ writer, reader }, message) {
@@ -40,6 +43,14 @@ const verbs: Record<string, Burst> = {
   "write, readInto of memory without a view"({ writer, reader }, message) {
     for (let n = 0; n < BURST; n++) writer.write(message);
     for (let n = 0; n < BURST; n++) reader.readInto(ODD);
+  },
+  "write, readInto that has to wait briefly"({ writer, reader }, message) {
+    // What the reader posts before it waits comes back at once, so to speak.
+    reader.link.posts ??= () => void writer.write(message);
+    for (let n = 0; n < BURST; n++) reader.readInto(message, LONG);
+  },
+  "tryReadInto without a message"({ reader }, message) {
+    for (let n = 0; n < BURST; n++) reader.tryReadInto(message);
   },
   "claim, publish; peek, release"({ writer, reader }, message) {
     for (let n = 0; n < BURST; n++) {

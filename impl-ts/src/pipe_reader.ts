@@ -56,9 +56,12 @@ export class Reader<T = unknown> {
   /** Whether the lent frame is in the ring, and has to be given back there. */
   #isLentInRing = false;
   #streak = 0;
-  // Made once: the verbs that may wait allocate nothing for a message that is there.
+  /** What `#into` copies to. */
+  #target: Uint8Array | undefined;
+  // Made once: a closure for each wait would be most of what a stream allocates.
   readonly #value = (): T | typeof NONE | undefined => this.#takeValue();
   readonly #message = (): Message | typeof NONE | undefined => this.#takeMessage();
+  readonly #into = (): number | typeof NONE | undefined => this.#takeInto(this.#target!);
   readonly #frameLent = (): Lent | typeof NONE | undefined => this.#takeLent();
 
   /**
@@ -381,15 +384,22 @@ export class Reader<T = unknown> {
     return outgoing.expectsAnswer() && this.#receiver.glance();
   }
 
-  // The closures are made here and not in the verbs: there, V8 would allocate what they capture at
-  // each call, also where the message is there.
-
   #blockInto(target: Uint8Array, options?: WaitOptions): number | undefined {
-    return this.#block(() => this.#takeInto(target), options);
+    this.#target = target;
+    try {
+      return this.#block(this.#into, options);
+    } finally {
+      this.#target = undefined;
+    }
   }
 
   #takeLastInto(target: Uint8Array): number | typeof NONE | undefined {
-    return this.#takeLast(() => this.#takeInto(target));
+    this.#target = target;
+    try {
+      return this.#takeLast(this.#into);
+    } finally {
+      this.#target = undefined;
+    }
   }
 
   /** Behind a look that found nothing. */
@@ -397,16 +407,24 @@ export class Reader<T = unknown> {
     const timeout = requireTimeout(options?.timeout, Infinity);
     options?.signal?.throwIfAborted();
     const { endpoint, peer } = this.#link;
-    const deadline = deadlineOf(timeout);
-    for (let late = timeout === 0;; late = performance.now() >= deadline) {
+    const { ring } = this.#receiver;
+    // Only computed where it is needed: within a stream, most waits are brief.
+    let deadline: number | undefined;
+    for (;;) {
       const last = this.#takeLast(take);
       if (last !== NONE) return last as R;
-      if (late) return undefined;
+      if (timeout === 0 || (deadline !== undefined && performance.now() >= deadline)) {
+        return undefined;
+      }
       const other = this.#link.flushPosts();
       this.#link.settle();
-      if (!endpoint.wait(this.#receiver.ring, other, peer, deadline)) return undefined;
+      const isBrief = endpoint.waitBriefly(ring, other, peer);
+      if (!isBrief && !endpoint.wait(ring, other, peer, deadline ??= deadlineOf(timeout))) {
+        return undefined;
+      }
       const taken = take();
       if (taken !== NONE) return taken as R;
+      deadline ??= deadlineOf(timeout);
     }
   }
 

@@ -280,6 +280,14 @@ export class Endpoint {
     }
   }
 
+  /** The same for so short that there is no need of a deadline. False: `wait` goes on. */
+  waitBriefly(what: Waitable, other: Waitable | undefined, peer: number): boolean {
+    this.#what = what;
+    this.#other = other;
+    this.#peer = peer;
+    return this.spinner.dip(this.#sight);
+  }
+
   /**
    * The same for an event loop: the sleep is a promise. It sleeps once at most: a message may also
    * have come into the inbox meanwhile, which no cursor shows, so that the caller looks after every

@@ -99,6 +99,17 @@ export class Spinner {
   }
 
   /**
+   * Looks a few times, before a first glance at the clock, where a spin would look at all. Each
+   * such glance makes a number or two, and most waits within a stream do not last so long.
+   */
+  dip(sight: Sight): boolean {
+    if (this.#budget === 0 || this.#misses >= MISSES_MAX || !this.#blocks) return false;
+    const found = looks(sight);
+    if (found) this.#misses = 0;
+    return found;
+  }
+
+  /**
    * Looks until there is something to do, and returns whether there is. Whether it looks more than
    * once, and for how long, follows from what came of it before. [wait.spin_record]
    */
@@ -146,16 +157,21 @@ export function requireSpin(spin: number | undefined): void {
   throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
 }
 
+/** Looks as often as one does between two glances at the clock. */
+function looks(sight: Sight): boolean {
+  for (let i = 0; i < LOOKS; i++) {
+    if (sight.look()) return true;
+    pause();
+  }
+  return false;
+}
+
 /** Milliseconds until something was found, or -1 if the time was over before. */
 function spinFor(budget: number, sight: Sight, deadline: number): number {
   let start = -1;
   let spent = 0;
   for (;;) {
-    for (let i = 0; i < LOOKS; i++) {
-      if (sight.look()) return spent;
-      pause();
-    }
-    if (sight.lookAround()) return spent;
+    if (looks(sight) || sight.lookAround()) return spent;
     const now = performance.now();
     if (start < 0) start = now;
     spent = now - start;

@@ -256,3 +256,28 @@ Deno.test("[wait.spin_record] sleeps as short as a wake bring the spinning back 
   assertEquals(skips(1, true), 127); // it has other work
   assertEquals(skips(0.001, true), 127); // it waits for this processor
 });
+
+Deno.test("[wait.spin] a dip looks a few times, and only where a spin would", () => {
+  let looks = 0;
+  let found = Infinity;
+  const sight = { look: () => ++looks > found, lookAround: () => false };
+  const dip = (spinner: Spinner) => {
+    looks = 0;
+    return [spinner.dip(sight), looks];
+  };
+  const spinner = new Spinner(8, true);
+  const [missed, most] = dip(spinner);
+  assertEquals([missed, Number(most) > 8, Number(most) < 1000], [false, true, true]);
+  found = 3;
+  assertEquals(dip(spinner), [true, 4]);
+  assertEquals(dip(new Spinner(0, true)), [false, 0]);
+  assertEquals(dip(new Spinner(8, false)), [false, 0]); // the spin that follows is all it may do
+  // [wait.spin_record] What it finds counts as what a spin finds.
+  const never = { look: () => false, lookAround: () => false };
+  for (let i = 0; i < 7; i++) spinner.spin(never, Infinity);
+  dip(spinner);
+  spinner.spin(never, Infinity);
+  assertEquals(dip(spinner), [true, 4]);
+  for (let i = 0; i < 8; i++) spinner.spin(never, Infinity);
+  assertEquals(dip(spinner), [false, 0]);
+});
