@@ -17,11 +17,13 @@ export interface Sight {
 }
 
 /**
- * Looks between two glances at the clock, which costs as much as several looks. Also all that a
+ * Looks before the first glance at the clock, which costs as much as several looks. Also all that a
  * thread does that must not block: they take about 2 µs, below `WAIT_NO_BLOCK_US`, and a page's
  * clock may be too coarse to tell. [wait.no_block]
  */
 const LOOKS = 32;
+/** Looks between two glances, some 5 µs: each makes a number. */
+const LOOKS_LATER = 128;
 /**
  * Looks of a glance, without the pause that gives the processor to a sibling: it costs three looks
  * (29 against 9 ns, V8 14). A peer that is awake answers within a microsecond or two; with a
@@ -104,7 +106,7 @@ export class Spinner {
    */
   dip(sight: Sight): boolean {
     if (this.#budget === 0 || this.#misses >= MISSES_MAX || !this.#blocks) return false;
-    const found = looks(sight);
+    const found = looks(sight, LOOKS);
     if (found) this.#misses = 0;
     return found;
   }
@@ -157,9 +159,9 @@ export function requireSpin(spin: number | undefined): void {
   throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
 }
 
-/** Looks as often as one does between two glances at the clock. */
-function looks(sight: Sight): boolean {
-  for (let i = 0; i < LOOKS; i++) {
+/** Looks so many times, until there is something. */
+function looks(sight: Sight, count: number): boolean {
+  for (let i = 0; i < count; i++) {
     if (sight.look()) return true;
     pause();
   }
@@ -170,8 +172,8 @@ function looks(sight: Sight): boolean {
 function spinFor(budget: number, sight: Sight, deadline: number): number {
   let start = -1;
   let spent = 0;
-  for (;;) {
-    if (looks(sight) || sight.lookAround()) return spent;
+  for (let count = LOOKS;; count = LOOKS_LATER) {
+    if (looks(sight, count) || sight.lookAround()) return spent;
     const now = performance.now();
     if (start < 0) start = now;
     spent = now - start;
