@@ -68,8 +68,7 @@ export interface PostOptions {
 }
 
 const DEFAULT_QUEUE_LIMIT = 1024;
-/** Settled posts at the front of a group that are kept, rather than move the others. */
-const KEEP_COUNT = 1024;
+const NONE: readonly never[] = [];
 
 /** One message. Its promise is settled once. */
 interface Post {
@@ -77,16 +76,20 @@ interface Post {
   payload: string | Encoded;
   readonly value: unknown;
   readonly promise: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
   settled: boolean;
-  /** Settles the promise, and lets go of the signal. */
-  settle(error?: { readonly reason: unknown }): void;
+  /** Lets go of the signal. */
+  release: (() => void) | undefined;
+  /** The one behind it in its group. */
+  next: Post | undefined;
 }
 
 /** Messages that are written in one turn. */
 interface Group {
-  posts: Post[];
-  /** The first one that may not be settled. */
-  next: number;
+  /** The first one that may not be settled, if there is one. */
+  first: Post | undefined;
+  last: Post;
   /** The outlet's count behind the request for the turn. */
   readonly asked: number;
 }
@@ -109,10 +112,10 @@ export class Outbox implements Posts {
   readonly #runSize: number;
   /** In the order of their turns. */
   readonly #groups: Group[] = [];
-  /** The one that has the turn. */
+  /** The one that has the turn: the first, if any. */
   #active: Group | undefined;
   /** What the encoder holds: taken out of the active group, in the ring in part at most. */
-  #run: Post[] = [];
+  #run: readonly Post[] = NONE;
   /** Whether one of the run is settled, so that the encoder no longer holds what is left. */
   #isStale = false;
   /** Posts that are not settled. */
@@ -152,10 +155,13 @@ export class Outbox implements Posts {
       return handled(Promise.reject(error));
     }
     const post = this.#makePost(payload, value, signal);
-    const last = this.#groups.at(-1);
+    const group = this.#groups.at(-1);
     // Behind an asynchronous write that was called meanwhile.
-    if (last !== undefined && last.asked === this.#outlet.asked) last.posts.push(post);
-    else this.#send([post]);
+    if (group === undefined || group.asked !== this.#outlet.asked) this.#send(post);
+    else {
+      group.last = group.last.next = post;
+      group.first ??= post;
+    }
     return post.promise;
   }
 
@@ -163,7 +169,7 @@ export class Outbox implements Posts {
     if (this.#isFlushing) return;
     this.#isFlushing = true;
     try {
-      for (let group; (group = this.#active) !== undefined; this.#finish(group)) {
+      for (let group; (group = this.#active) !== undefined; this.#finish()) {
         while (!this.#advance(group)) {
           if (wait === undefined) return;
           wait();
@@ -183,20 +189,25 @@ export class Outbox implements Posts {
     }
   }
 
-  /** Writes a group in its turn, and in the background where there is no room. */
-  async #send(posts: Post[]): Promise<void> {
+  /** Has a post, and what is posted behind it meanwhile, written when its turn comes. */
+  #send(post: Post): void {
     const { link, turns } = this.#outlet;
-    const group: Group = { posts, next: 0, asked: ++this.#outlet.asked };
+    const group: Group = { first: post, last: post, asked: ++this.#outlet.asked };
     this.#groups.push(group);
+    // Mostly, a call that waits, or the wait for the next event, has written them.
+    const write = () => void (this.#active === group && this.#write(group));
     if (turns.tryTake()) {
       this.#active = group;
-      await link.giveWay(); // the rest of the job may post more, and all becomes visible at once
+      // The rest of the job may post more, and all becomes visible at once.
+      (link.giveWay() ?? Promise.resolve()).then(write);
     } else {
       // At once, so that a verb that is called next finds the posts, and writes them.
-      await turns.take(Infinity, undefined, () => this.#active = group);
+      turns.take(Infinity, undefined, () => this.#active = group).then(write);
     }
-    // Mostly, a call that waits, or the wait for the next event, has written them.
-    if (this.#active !== group) return;
+  }
+
+  /** Writes the group that has the turn, in the background where there is no room. */
+  async #write(group: Group): Promise<void> {
     const deadline = new Deadline(undefined);
     try {
       while (this.#active === group && !this.#advance(group)) {
@@ -205,17 +216,17 @@ export class Outbox implements Posts {
     } catch (reason) {
       if (this.#active !== group) return;
       this.#outlet.lostCount++;
-      for (const post of this.#run) post.settle({ reason });
-      for (let post; (post = peek(group)) !== undefined;) post.settle({ reason });
-      this.#run = [];
+      for (const post of this.#run) this.#settle(post, { reason });
+      for (let post; (post = peek(group)) !== undefined;) this.#settle(post, { reason });
+      this.#run = NONE;
       this.#isStale = false;
     }
     // Unless a blocking call, or an end, has done it.
-    if (this.#active === group) this.#finish(group);
+    if (this.#active === group) this.#finish();
   }
 
-  #finish(group: Group): void {
-    this.#groups.splice(this.#groups.indexOf(group), 1);
+  #finish(): void {
+    this.#groups.shift();
     this.#active = undefined;
     this.#outlet.turns.give();
   }
@@ -225,33 +236,34 @@ export class Outbox implements Posts {
     const { sender } = this.#outlet;
     this.#outlet.checkAccepted();
     for (;;) {
-      if (this.#isStale) {
+      let isNew = this.#isStale;
+      if (isNew) {
         sender.owe();
         this.#run = this.#run.filter((post) => !post.settled);
         this.#isStale = false;
-        if (this.#run.length > 0) this.#start();
       }
       if (this.#run.length === 0) {
         this.#run = this.#takeRun(group);
-        if (this.#run.length > 0) this.#start();
+        isNew = true;
       }
       const done = this.#run.length === 0;
+      if (isNew && !done) this.#start();
       if (done || !sender.advance()) {
         if (!done) sender.encoder.detach();
         sender.ring.publish();
         return done;
       }
       // Published before anybody can look.
-      for (const post of this.#run) post.settle();
-      this.#run = [];
+      for (const post of this.#run) this.#settle(post);
+      this.#run = NONE;
     }
   }
 
   /** Takes the next message out of a group, or as many JSON texts as make a batch. */
-  #takeRun(group: Group): Post[] {
+  #takeRun(group: Group): readonly Post[] {
     const run: Post[] = [];
     let size = 1;
-    for (let post; (post = peek(group)) !== undefined; group.next++) {
+    for (let post; (post = peek(group)) !== undefined; group.first = post.next) {
       size += typeof post.payload === "string" ? post.payload.length + 1 : Infinity;
       if (run.length > 0 && (run.length === RUN_COUNT || size > this.#runSize)) break;
       run.push(post);
@@ -296,31 +308,40 @@ export class Outbox implements Posts {
       resolve = fulfil;
       reject = refuse;
     });
-    const abort = signal && (() => this.#takeBack(post, signal.reason));
     const post: Post = {
       payload,
-      promise,
       value: this.#onOverflow && value,
+      promise,
+      resolve,
+      reject,
       settled: false,
-      settle: (error) => {
-        if (post.settled) return;
-        post.settled = true;
-        post.payload = "";
-        this.#count--;
-        if (abort !== undefined) signal!.removeEventListener("abort", abort);
-        if (error === undefined) return resolve();
-        handled(promise);
-        reject(error.reason);
-      },
+      release: undefined,
+      next: undefined,
     };
     this.#count++;
-    if (abort !== undefined) signal!.addEventListener("abort", abort);
+    if (signal !== undefined) {
+      const abort = () => this.#takeBack(post, signal.reason);
+      signal.addEventListener("abort", abort);
+      post.release = () => signal.removeEventListener("abort", abort);
+    }
     return post;
+  }
+
+  /** Settles the promise, once, and lets go of what the message holds. */
+  #settle(post: Post, error?: { readonly reason: unknown }): void {
+    if (post.settled) return;
+    post.settled = true;
+    post.payload = "";
+    this.#count--;
+    post.release?.();
+    if (error === undefined) return post.resolve();
+    handled(post.promise);
+    post.reject(error.reason);
   }
 
   /** Settles a message that is not in the ring. */
   #takeBack(post: Post, reason: unknown): void {
-    post.settle({ reason });
+    this.#settle(post, { reason });
     if (!this.#run.includes(post)) return;
     this.#isStale = true;
     this.#outlet.link.endpoint.rouse(); // what comes behind it may have room
@@ -360,12 +381,8 @@ export class Outbox implements Posts {
 
 /** The first message of a group that is not settled. */
 function peek(group: Group): Post | undefined {
-  while (group.posts[group.next]?.settled) group.next++;
-  if (group.next > KEEP_COUNT && group.next * 2 > group.posts.length) {
-    group.posts.splice(0, group.next);
-    group.next = 0;
-  }
-  return group.posts[group.next];
+  while (group.first?.settled) group.first = group.first.next;
+  return group.first;
 }
 
 /** A promise whose rejection nobody has to handle: the close event says it too. */

@@ -233,9 +233,8 @@ export class Turns {
 
   /** Gives the turn to the next in line. */
   give(): void {
-    const next = this.#queue.shift();
-    if (next === undefined) this.#busy = false;
-    else next();
+    if (this.#queue.length === 0) this.#busy = false;
+    else this.#queue.shift()!();
   }
 }
 
