@@ -164,13 +164,16 @@ export class MailboxSide implements Sight {
     }
     const left = deadline - performance.now();
     if (!(left > 0)) return false;
-    await this.#sleeper.sleep(this.#theirs, Math.min(left, layout.WAIT_SLICE_MS), true, signal);
+    const ms = Math.min(left, layout.WAIT_SLICE_MS);
+    await new Promise<void>((wake) =>
+      this.#sleeper.sleep(this.#theirs, ms, true, signal, true, wake)
+    );
     signal?.throwIfAborted();
     return true;
   }
 
   /** Lets the event loop turn if it has not for a while. */
-  giveWay(): Promise<void> {
+  giveWay(): Promise<void> | undefined {
     return this.#sleeper.giveWay();
   }
 

@@ -301,25 +301,31 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Waits until a message may be there for events; for ports.
+   * Whether something came behind the last message, without a look at the states.
    *
    * @internal
    */
-  async arrival(keep: boolean): Promise<void> {
-    if (this.#turns.busy) {
-      await this.#turns.take(Infinity, undefined);
-      return this.#turns.give();
-    }
+  get more(): boolean {
+    const { ring } = this.#receiver;
+    return !ring.isRead || ring.look() || this.#waiting.some;
+  }
+
+  /**
+   * Waits until a message may be there for events; for ports. Undefined: it is there already.
+   *
+   * @internal
+   */
+  arrival(keep: boolean): Promise<void> | undefined {
+    const turns = this.#turns;
+    if (turns.busy) return turns.take(Infinity, undefined).then(() => turns.give());
     // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
     const { endpoint, peer } = this.#link;
-    if (this.#receiver.lending) return await endpoint.rest(WAIT_POLL_MS, keep);
+    if (this.#receiver.lending) return endpoint.rest(WAIT_POLL_MS, keep);
     // What the listener has posted goes out before the loop spins.
     this.#link.flushPosts();
     this.#link.settle();
     const { ring } = this.#receiver;
-    if (this.#link.outgoing?.expectsAnswer() && endpoint.spinOnLoop(ring, peer)) return;
-    // Its caller ends the slices.
-    await endpoint.waitAsync(ring, undefined, peer, Infinity, undefined, keep, Infinity);
+    return endpoint.arrival(ring, peer, keep, this.#link.outgoing?.expectsAnswer());
   }
 
   /** Behind a first value, takes what is there up to `max`. */

@@ -64,9 +64,9 @@ export class Delivery<In> implements EventSource {
   #timer: unknown;
   #timerMs = 0;
   #timerKeeps = false;
-  /** What this turn of the event loop has had: messages, and milliseconds. */
+  /** What this turn of the event loop has had: messages, and when it began, -1 for not yet. */
   #count = 0;
-  #spent = 0;
+  #began = -1;
   #isOver = false;
   #error: MillraceError | undefined;
   #closed: Promise<MillraceError | undefined> | undefined;
@@ -140,7 +140,9 @@ export class Delivery<In> implements EventSource {
       else if (!this.#deliver()) await this.#nextTurn(this.#keep);
       else if (this.#isListening && !this.#isOver) {
         this.#startTimer();
-        await this.#reader.arrival(this.#keep);
+        const arrival = this.#reader.arrival(this.#keep);
+        await arrival; // where it is there already, too: the promises of the listener come first
+        if (arrival !== undefined) this.#began = -1; // what was slept is not spent
       }
     }
     this.#isRunning = false;
@@ -170,19 +172,18 @@ export class Delivery<In> implements EventSource {
 
   /** Delivers what is there. False: this turn has had its share. */
   #deliver(): boolean {
-    let now = this.#clock();
-    const began = now - this.#spent;
-    while (this.#isListening && !this.#isOver && this.#reader.idle) {
-      // Time that was slept is not spent, and one message comes in any case.
+    const reader = this.#reader;
+    // The first look in any case: only that finds the end, and what a state says.
+    for (let more = true; more; more = reader.more) {
+      if (!this.#isListening || this.#isOver || !reader.idle) break;
       if (this.#count >= this.#turnCount) return false;
-      if (this.#count > 0 && now - began >= this.#turnTime) return false;
+      if (this.#began < 0) this.#began = this.#clock();
+      else if (this.#clock() - this.#began >= this.#turnTime) return false;
       const event = this.#take();
       if (event === undefined) break;
       this.#count++;
       this.target!.dispatchEvent(event);
-      now = this.#clock();
     }
-    this.#spent = now - began;
     return true;
   }
 
@@ -201,7 +202,8 @@ export class Delivery<In> implements EventSource {
 
   async #nextTurn(keep: boolean): Promise<void> {
     await nextTask(keep);
-    this.#count = this.#spent = 0;
+    this.#count = 0;
+    this.#began = -1;
   }
 
   /** Sleeps until a state may have ended the pipe. */

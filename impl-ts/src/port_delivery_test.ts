@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
 import { Delivery } from "./port_delivery.ts";
 import { MessageError, type MillraceError } from "./error.ts";
@@ -40,14 +40,17 @@ Deno.test("events are the platform's, with the port as their target", async () =
   const seen: unknown[] = [];
   a.addEventListener("message", function (this: unknown, event) {
     seen.push(event instanceof MessageEvent, event.target === a, this === a, event.data);
+    const { type, origin, lastEventId, source, ports } = event;
+    seen.push([type, origin, lastEventId, source, ports], Object.isFrozen(ports));
   });
   const object = { handleEvent: ({ data }: MessageEvent) => void seen.push(data) };
   a.addEventListener("message", object);
   a.addEventListener("close", (event) => seen.push(event instanceof PortCloseEvent, event.type));
   b.write("x");
   b.end();
-  await until(() => seen.length === 7);
-  assertEquals(seen, [true, true, true, "x", "x", true, "close"]);
+  await until(() => seen.length === 9);
+  const members = ["message", "", "", null, []];
+  assertEquals(seen, [true, true, true, "x", members, true, "x", true, "close"]);
 });
 
 Deno.test("delivery that stops loses nothing, whichever way it stops", async () => {
@@ -210,6 +213,53 @@ Deno.test("a turn delivers so many messages, or for so long, and yields by a tas
     reader.close();
     delivery.finish();
   }
+});
+
+Deno.test("the rest of a batch, and of the inbox, comes in the same turn", async () => {
+  const [a, b] = ports({ capacity: 256 });
+  b.writeMany([1, 2, 3]);
+  while (a.tryWrite(0));
+  assertThrows(() => a.write(0, { timeout: 0 })); // takes what is there into the inbox
+  b.writeMany([4, 5]);
+  const seen = record(a);
+  await nextTask(true);
+  await nextTask(true);
+  assertEquals(seen, [1, 2, 3, 4, 5]);
+  a.close();
+});
+
+Deno.test("what a spin finds counts for the turn, behind the listener's promises", async () => {
+  let now = 0;
+  const options = { spin: 20, turnTime: 7, clock: () => now };
+  const here = Port.create<number>(options);
+  const there = Port.attach<number>(here.memory);
+  const turns: number[] = [];
+  const early: number[] = [];
+  let [turn, task, settled, next] = [0, -1, -1, 1];
+  here.onmessage = ({ data }) => {
+    if (settled !== data - 1) early.push(data);
+    Promise.resolve().then(() => settled = data);
+    if (task !== turn) turns.push(0);
+    task = turn;
+    turns[turns.length - 1]!++;
+    now += 2;
+    here.postMessage(0);
+    next = data + 1;
+  };
+  const real = performance.now;
+  performance.now = () => {
+    // The loop of `here` looks at the clock while it spins.
+    if (there.reader.tryRead() === 0 && next < 10) there.write(next);
+    return real.call(performance);
+  };
+  try {
+    there.write(0);
+    for (; turn < 50; turn++) await nextTask(true);
+  } finally {
+    performance.now = real;
+  }
+  assertEquals([turns, early], [[4, 4, 2], []]);
+  here.close();
 });
 
 Deno.test("a flood does not starve a timer, nor the delivery the flood", async () => {

@@ -54,17 +54,22 @@ const SHORT = 20;
 const SLEPT_MIN = 16;
 
 /**
- * Most microseconds that an event loop spins. A worker that spins answers 118 bytes of JSON within
- * 10, where a sleep and its wake by the loop take 50 to 100 (measured: Deno 2.9, Node 24).
+ * Microseconds that an event loop spins, at most. A worker that spins answers 118 bytes of JSON
+ * within 10, where a sleep and its wake by the loop take 50 to 100 (measured: Deno 2.9, Node 24).
  */
 const LOOP_SPIN_US = 20;
+/**
+ * Milliseconds of a long spin of an event loop, at most: until a peer answers that has to be woken
+ * first. It is tried behind sleeps up to twice as long, in which both had to be woken.
+ */
+const LOOP_LONG_MS = 0.4;
+/** One wait of so many may be a long spin, unless an answer then comes within the usual time. */
+const LONG_WAITS = 8;
 
 /** The spinning of one endpoint, and its record. */
 export class Spinner {
   readonly #budget: number;
   readonly #blocks: boolean;
-  /** Milliseconds to spin after a miss, at least. */
-  readonly #patience: number;
   /** The record: misses in a row, and waits without a spin since the last one. */
   #misses = 0;
   #skips = 0;
@@ -73,20 +78,11 @@ export class Spinner {
   #slept = 0;
 
   /** `spin` is in microseconds; `blocks` says whether this thread may block. */
-  constructor(spin: number | undefined, blocks: boolean, patience: number = PATIENCE) {
+  constructor(spin: number | undefined, blocks: boolean) {
     requireSpin(spin);
     this.#budget = (spin ?? defaultSpin()) / 1000;
     this.#blocks = blocks;
-    this.#patience = this.#long = patience * this.#budget;
-  }
-
-  /**
-   * The spinner of an event loop, for answers that come sooner than the loop turns: less than a
-   * blocking call spins, since everything else waits meanwhile. It is in no synchronous call, so
-   * that a thread that must not block may do it too. [wait.no_block]
-   */
-  static ofLoop(spin: number | undefined): Spinner {
-    return new Spinner(Math.min(spin ?? defaultSpin(), LOOP_SPIN_US), true, 1);
+    this.#long = PATIENCE * this.#budget;
   }
 
   /** How often a call that found nothing may look before it turns to its deadline; 0 for never. */
@@ -143,9 +139,63 @@ export class Spinner {
    * sleeps are shorter than the budget, the peer waits for this very processor.
    */
   slept(ms: number, rang: boolean): void {
-    const isShort = ms <= (rang ? SHORT * this.#budget : this.#patience);
-    this.#long = rang && isShort && ms > this.#patience ? ms : this.#patience;
+    const patience = PATIENCE * this.#budget;
+    const isShort = ms <= (rang ? SHORT * this.#budget : patience);
+    this.#long = rang && isShort && ms > patience ? ms : patience;
     if (isShort && ms >= this.#budget) this.#slept += ms;
+  }
+}
+
+/**
+ * The spinning of an event loop, for answers that come sooner than the loop turns: less than a
+ * blocking call spins, since everything else waits meanwhile. It is in no synchronous call, so
+ * that a thread that must not block may do it too. [wait.no_block]
+ *
+ * Two loops that sleep would never find one another awake, since each gives up before the other,
+ * which has to be woken, has answered. So one wait of several lasts as long as that may take; the
+ * peer, which then has nobody to ring, spins as well, and from then on answers come soon: within
+ * 10 to 25 µs, where two sleeps and wakes took 200 to 500 (measured: Deno 2.9, Node 24).
+ */
+export class LoopSpinner {
+  readonly #budget: number;
+  /** Misses in a row, long spins included. */
+  #misses = 0;
+  /** Whether the peer had to be rung before the last wait. */
+  #rang = false;
+  /** Milliseconds of a long spin, 0 for none, and waits since the last one. */
+  #long = 0;
+  #waits = 0;
+
+  /** `spin` is in microseconds. */
+  constructor(spin: number | undefined) {
+    this.#budget = Math.min(spin ?? defaultSpin(), LOOP_SPIN_US) / 1000;
+  }
+
+  /** Whether it is of use to tell how long a sleep has lasted. */
+  get learns(): boolean {
+    return this.#budget > 0;
+  }
+
+  /** Looks until there is something to do. `rang` says whether the peer had to be rung. */
+  spin(sight: Sight, rang: boolean): boolean {
+    const budget = this.#budget;
+    const isLong = ++this.#waits >= LONG_WAITS && this.#long > budget;
+    const isAwake = this.#rang && !rang; // the peer, once more
+    this.#rang = rang;
+    // [wait.spin_record] Without a count of skips: a short sleep leads to a long spin.
+    if (budget === 0 || !(isLong || isAwake || this.#misses < MISSES_MAX)) {
+      return sight.look() || sight.lookAround();
+    }
+    const spent = spinFor(isLong ? this.#long : budget, sight, Infinity);
+    const isSoon = spent >= 0 && spent < budget;
+    this.#misses = isSoon ? 0 : this.#misses + 1;
+    if (isLong && !isSoon) this.#waits = 0;
+    return spent >= 0;
+  }
+
+  /** Behind a spin in vain, or none: how long the sleep lasted. */
+  slept(ms: number): void {
+    this.#long = ms <= 2 * LOOP_LONG_MS ? Math.min(ms, LOOP_LONG_MS) : 0;
   }
 }
 

@@ -1,10 +1,10 @@
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Endpoint } from "./wait_endpoint.ts";
 import { assertCode, codeOf, pattern, pipe, pipeSegment, watched } from "./fixture.ts";
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
 import { agentMechanism, mayBlock, type Mechanism, pollingMechanism, Turns } from "./wait.ts";
-import { Spinner } from "./wait_spinner.ts";
+import { LoopSpinner, Spinner } from "./wait_spinner.ts";
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
 
@@ -48,6 +48,20 @@ Deno.test("what is published between the look and the arming is found without a 
     Atomics.store = store;
   }
   assertEquals(sleeps, 0);
+});
+
+Deno.test("an asynchronous wait that finds something leaves nothing armed", async () => {
+  const { segment, reader, writer } = pipe({ start: 0 });
+  const { endpoint, incoming, peer } = reader.link;
+  const wait = (ms: number) => endpoint.waitAsync(incoming!, undefined, peer, ms, undefined);
+  assertEquals(await wait(0), false); // long ago
+  writer.write(1);
+  assertEquals([await wait(0), await wait(Infinity), reader.arrival(true)], [
+    true,
+    true,
+    undefined,
+  ]);
+  assertEquals(segment.words(512, 512)[layout.RING_READER_WANTS_WORD], 0);
 });
 
 Deno.test("a writer asks for the head at which pad, frame and reserve fit", () => {
@@ -210,10 +224,11 @@ Deno.test("a thread that must not block looks, and does not spin by the clock", 
 
 Deno.test("[wait.slice] a port that is listened to looks at each slice", async () => {
   const limits: number[] = [];
+  let checks = 0;
   const agent = agentMechanism();
   const watching: Mechanism = {
     ...watched(() => {}),
-    checkPeers: () => {}, // which keeps the slices short
+    checkPeers: () => checks++, // which keeps the slices short
     sleepAsync: (words, index, expected, ms) => {
       limits.push(ms);
       return agent.sleepAsync(words, index, expected, ms);
@@ -235,6 +250,7 @@ Deno.test("[wait.slice] a port that is listened to looks at each slice", async (
   assertEquals(got, [0, 1, 2]);
   // One sleep for all of it: nothing has ended it, and a timer of its own ends the slices.
   assertEquals(limits, [Infinity]);
+  assert(checks > 0); // [wait.liveness] behind each slice
 });
 
 Deno.test("[wait.spin_record] sleeps as short as a wake bring the spinning back early", () => {
@@ -281,3 +297,91 @@ Deno.test("[wait.spin] a dip looks a few times, and only where a spin would", ()
   for (let i = 0; i < 8; i++) spinner.spin(never, Infinity);
   assertEquals(dip(spinner), [false, 0]);
 });
+
+/** Runs with a clock that moves by 5 µs whenever somebody looks at it, or by hand. */
+async function withClock(run: (clock: { ms: number }) => unknown): Promise<void> {
+  const { now } = performance;
+  const clock = { ms: 1 };
+  performance.now = () => clock.ms += 0.005;
+  try {
+    await run(clock);
+  } finally {
+    performance.now = now;
+  }
+}
+
+Deno.test("[wait.spin_record] a loop spins long in one wait of eight, behind short sleeps", () =>
+  withClock((clock) => {
+    const never = { look: () => false, lookAround: () => false };
+    const waits = (sleepMs: number, count: number, spin = 50) => {
+      const spinner = new LoopSpinner(spin);
+      return Array.from({ length: count }, () => {
+        const before = clock.ms;
+        assertEquals(spinner.spin(never, true), false);
+        const spent = clock.ms - before;
+        spinner.slept(sleepMs);
+        return Math.round(spent * 100) / 100;
+      });
+    };
+    const short = Array(7).fill(0.03); // 0.02, and the reading behind it
+    const none = Array(7).fill(0);
+    assertEquals(waits(0.3, 24), [...short, 0.31, ...none, 0.31, ...none, 0.31]);
+    assertEquals(waits(0.7, 16), [...short, 0.41, ...none, 0.41]);
+    assertEquals(waits(0.9, 16), [...short, 0.03, ...none, 0]);
+    assertEquals(waits(0.3, 8, 0), [...none, 0]);
+  }));
+
+Deno.test("[wait.spin_record] a loop spins again for a peer that is awake once more", () =>
+  withClock(() => {
+    const spinner = new LoopSpinner(20);
+    let found = false;
+    let looks = 0;
+    const sight = { look: () => looks++ > 1 && found, lookAround: () => false };
+    const spins = (rang: boolean) => {
+      looks = 0;
+      return [spinner.spin(sight, rang), looks > 1];
+    };
+    for (let i = 0; i < 8; i++) spins(true);
+    assertEquals(spins(true), [false, false]);
+    assertEquals(spins(false), [false, true]);
+    assertEquals(spins(false), [false, false]);
+    assertEquals(spins(true), [false, false]);
+    found = true;
+    assertEquals(spins(false), [true, true]);
+    found = false;
+    for (let i = 0; i < 8; i++) assertEquals(spins(true), [false, true]);
+    assertEquals(spins(true), [false, false]);
+  }));
+
+Deno.test("a port tells its loop's spinning how long it slept, and whether it rang", () =>
+  withClock(async (clock) => {
+    using here = Port.create<number>({ spin: 20 });
+    using there = Port.attach<number>(here.memory);
+    const spins: number[] = [];
+    let wait = 0;
+    there.onmessage = ({ data }) => {
+      // It is woken by the sleep of `here`, so that this is all of its spin.
+      spins.push(Math.round((clock.ms - wait) * 10) / 10);
+      clock.ms += 0.3;
+      there.write(data + 1);
+    };
+    await new Promise<void>((resolve) => {
+      here.onmessage = ({ data }) => {
+        wait = clock.ms;
+        if (data === 20) there.onmessage = null;
+        here.postMessage(data);
+        if (data === 20) resolve();
+      };
+      here.postMessage(0);
+    });
+    // The first answer came before there was a wait for it.
+    assertEquals(spins.slice(1).map((ms) => ms > 0.2), spins.slice(1).map((_, i) => i % 8 === 7));
+    const spent: number[] = [];
+    for (let i = 0; i < 2; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      spent.push(clock.ms - wait);
+      there.write(21);
+    }
+    // Before the first of them the peer had to be rung, and now it has not.
+    assert(spent[0]! - spent[1]! >= 0.02, `${spent}`);
+  }));

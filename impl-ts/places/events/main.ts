@@ -7,12 +7,16 @@ export default async function main(stage: Stage): Promise<void> {
   const worker = stage.start();
   worker.postMessage(port.handoff());
 
-  // A listener to one message: what comes behind it stays, for whoever takes it.
+  // A listener to one message: what comes behind it stays, for whoever takes it. Its event has all
+  // that one of the platform's own has.
   const first = new Promise((resolve) => {
-    port.addEventListener("message", ({ data }) => resolve(data), { once: true });
+    port.addEventListener("message", (event) => {
+      const { type, data, origin, lastEventId, source, ports } = event;
+      resolve([event instanceof MessageEvent, type, data, origin, lastEventId, source, ...ports]);
+    }, { once: true });
   });
   for (const n of [1, 2, 3]) port.postMessage(n);
-  assertEquals(await within(first), 10);
+  assertEquals(await within(first), [true, "message", 10, "", "", null]);
   assertEquals(await within(port.readAsync()), 20);
 
   // A listener that a signal ends.
