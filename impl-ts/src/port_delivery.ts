@@ -8,7 +8,7 @@ import { MessageError, MillraceError } from "./error.ts";
 import { WAIT_SLICE_MS } from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
 import { OPEN } from "./pipe_waiting.ts";
-import { type EventSource, PortCloseEvent } from "./port_events.ts";
+import { ArrivalEvent, type EventSource, PortCloseEvent } from "./port_events.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { nextTask, unref } from "./wait_task.ts";
 
@@ -94,6 +94,7 @@ export class Delivery<In> implements EventSource {
   }
 
   listen(on: boolean): void {
+    ArrivalEvent.prepare();
     this.#isListening = on;
     this.#wake();
   }
@@ -190,10 +191,10 @@ export class Delivery<In> implements EventSource {
   #take(): Event | undefined {
     try {
       const data = this.#reader.tryRead();
-      if (data !== undefined) return new MessageEvent("message", { data });
+      if (data !== undefined) return new ArrivalEvent("message", data);
       if (this.#reader.ended) this.finish();
     } catch (error) {
-      if (error instanceof MessageError) return new MessageEvent("messageerror", { data: error });
+      if (error instanceof MessageError) return new ArrivalEvent("messageerror", error);
       if (!(error instanceof MillraceError)) throw error;
       this.finish(error);
     }

@@ -31,6 +31,34 @@ export class PortCloseEvent extends Event {
 }
 
 /**
+ * The event of a message, and a `MessageEvent` to everybody who looks at it. Those of the platform
+ * convert each of five members by the rules of WebIDL, which took a tenth of an echo in Node and
+ * Deno (measured: Node 24, Deno 2.9).
+ */
+export class ArrivalEvent extends Event {
+  readonly data: unknown;
+
+  /** Makes the event, `message` or `messageerror`. */
+  constructor(type: string, data: unknown) {
+    super(type);
+    this.data = data;
+  }
+
+  /** Makes the class a kind of `MessageEvent`; not before it is used: Node loads `fetch` for it. */
+  static prepare(): void {
+    const { prototype } = ArrivalEvent;
+    if (prototype instanceof MessageEvent) return;
+    Object.assign(prototype, {
+      origin: "",
+      lastEventId: "",
+      source: null,
+      ports: Object.freeze([]),
+    });
+    Object.setPrototypeOf(prototype, MessageEvent.prototype);
+  }
+}
+
+/**
  * The events of a port, by their types.
  *
  * @example
