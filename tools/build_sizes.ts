@@ -31,19 +31,19 @@ export const IMPORTS: readonly Import[] = [
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 51_800, gzip: 17_700 },
+    limit: { minified: 53_200, gzip: 18_200 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 64_800, gzip: 21_800 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 66_500, gzip: 22_500 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 71_300, gzip: 23_900 },
+    limit: { minified: 72_800, gzip: 24_600 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 79_400, gzip: 26_300 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 80_600, gzip: 26_900 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 64_900, gzip: 21_700 },
+    limit: { minified: 65_800, gzip: 22_100 },
   },
 ];
 

@@ -279,9 +279,7 @@ export class Endpoint {
 
   /** The same for so short that there is no need of a deadline. False: `wait` goes on. */
   waitBriefly(what: Waitable, other: Waitable | undefined, peer: number): boolean {
-    this.#what = what;
-    this.#other = other;
-    this.#peer = peer;
+    this.#show(what, other, peer);
     return this.spinner.dip(this.#sight);
   }
 
@@ -341,7 +339,10 @@ export class Endpoint {
     what.arm();
     other?.arm();
     try {
-      if (this.#found(what, other, peer)) return disarm() as undefined;
+      if (this.#found(what, other, peer)) {
+        disarm();
+        return undefined;
+      }
       this.#parks++;
       const start = learns ? performance.now() : 0;
       let resolve!: () => void;
@@ -359,11 +360,16 @@ export class Endpoint {
     }
   }
 
-  /** Says what a spin looks at. Returns whether the peer has been rung since the last time. */
-  #aim(what: Waitable, other: Waitable | undefined, peer: number): boolean {
+  /** Says what a spin looks at. */
+  #show(what: Waitable, other: Waitable | undefined, peer: number): void {
     this.#what = what;
     this.#other = other;
     this.#peer = peer;
+  }
+
+  /** The same. Returns whether the peer has been rung since the last time. */
+  #aim(what: Waitable, other: Waitable | undefined, peer: number): boolean {
+    this.#show(what, other, peer);
     const before = this.#wakesBefore;
     this.#wakesBefore = this.#wakes;
     return before !== this.#wakes;
