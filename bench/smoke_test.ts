@@ -28,6 +28,7 @@ addSmoke("deno", ["echo/*", "large/*", "call/*", "idle/*", "memory/*", "stream/j
   "millrace",
   "millrace-lent",
   "millrace-many",
+  "millrace-nap",
   "millrace-zig",
   "ringbuf",
   "synckit",
@@ -38,6 +39,7 @@ addSmoke("node", ["echo/json-118/*/free", "stream/*", "burst/*", "load/*", "drop
   "millrace",
   "millrace-lent",
   "millrace-many",
+  "millrace-nap",
   "millrace-zig",
   "ringbuf",
   "synckit",
@@ -48,6 +50,7 @@ addSmoke("chromium", ["echo/json-118/*/free", "large/*", "call/*/nested"], [
   "messageport",
   "millrace",
   "millrace-lent",
+  "millrace-nap",
   "millrace-zig",
 ]);
 

@@ -12,7 +12,7 @@ import { type DeliveryOptions, requireDeliveryOptions } from "./port_delivery.ts
 import { type PostingOptions, requirePostingOptions } from "./port_outbox.ts";
 import { type AttachOptions, type Memory, type Segment, sharedMemory } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
-import { requireSpin } from "./wait_spinner.ts";
+import { requireNap, requireSpin } from "./wait_spinner.ts";
 
 /**
  * Which end of a port: `a` is endpoint 0, `b` is endpoint 1.
@@ -151,13 +151,14 @@ export function endpointOf({ side, endpoint }: PortAttachOptions): number {
 
 /** Throws for what a port cannot work with. */
 export function requirePortOptions(options: PortOptions): void {
-  const { side, spin, inboxCount = 0, inboxSize = 0 } = options;
+  const { side, spin, nap, inboxCount = 0, inboxSize = 0 } = options;
   requireInteger("inboxCount", inboxCount, 0, Number.MAX_SAFE_INTEGER);
   requireInteger("inboxSize", inboxSize, 0, Number.MAX_SAFE_INTEGER);
   if (side !== undefined && side !== "a" && side !== "b") {
     throw new TypeError(`side must be "a" or "b": ${side}`);
   }
   requireSpin(spin);
+  requireNap(nap);
   requireWriterOptions(options);
   requireReaderOptions(options);
   requirePostingOptions(options);

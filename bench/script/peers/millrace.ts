@@ -20,10 +20,15 @@ export function portOptions(
 }
 
 /** Takes one end of a port; either may come first. */
-export function openPort<Value>({ gear, role, scenario }: Order, capacity?: number): Port<Value> {
+export function openPort<Value>(
+  { gear, role, scenario }: Order,
+  capacity?: number,
+  nap?: number,
+): Port<Value> {
   const memory = gear as SharedArrayBuffer;
   return Port.create({
     ...portOptions(scenario, capacity),
+    nap,
     memory,
     side: role,
   } as PortCreateOptions<Value, Value>);
@@ -126,7 +131,7 @@ class PortJson extends PortEnd<unknown> implements BlockingEnd {
 }
 
 /** The interface of a `MessagePort`. */
-class PortEvents implements EventEnd {
+export class PortEvents implements EventEnd {
   readonly kind = "events";
   readonly tells = true;
   readonly #port: Port;
