@@ -1,6 +1,7 @@
 /** An event loop that stands still for an answer: the option `nap`. */
 
 import { assertEquals, assertThrows } from "@std/assert";
+import { RING_READER_WANTS_WORD } from "./layout.ts";
 import { Port } from "./port.ts";
 import { agentMechanism, type Mechanism } from "./wait.ts";
 import { Naps } from "./wait_spinner.ts";
@@ -88,6 +89,36 @@ Deno.test("[wait.spin_record] naps that find nothing become rare", async () => {
   assertEquals(tries(1, true), 1);
   assertEquals(tries(8, false), 8);
   assertEquals(tries(1, false), 0);
+});
+
+Deno.test("[wait.recheck] an event loop does not nap over what came while it armed", async () => {
+  const { mechanism, naps } = acting(() => {});
+  using here = Port.create<number>({ nap: 4, spin: 0, mechanism });
+  using there = Port.attach<number>(here.memory);
+  const { store } = Atomics;
+  let isPosted = false;
+  Atomics.store = ((words: Int32Array, at: number, value: number) => {
+    const stored = store(words, at, value);
+    if (isPosted && at === RING_READER_WANTS_WORD && value !== 0) {
+      isPosted = false;
+      there.write(2);
+    }
+    return stored;
+  }) as typeof store;
+  try {
+    await new Promise<void>((resolve) => {
+      here.onmessage = ({ data }) => {
+        if (data === 2) return resolve();
+        here.postMessage(data);
+        isPosted = true;
+      };
+      there.write(1);
+    });
+  } finally {
+    Atomics.store = store;
+  }
+  here.onmessage = null;
+  assertEquals(naps, []);
 });
 
 Deno.test("a nap is in milliseconds, 0 or more", () => {
