@@ -337,12 +337,12 @@ export class Endpoint {
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
   #nap(what: Waitable, peer: number): boolean {
     if (!this.#naps.try()) return false;
-    const bell = Atomics.load(this.#words, this.#bell);
+    const bell = Atomics.load(this.#words, this.#bell); // [wait.bell_first]
     what.arm();
     try {
-      if (this.#found(what, undefined, peer)) return true;
+      if (this.#found(what, undefined, peer)) return true; // [wait.recheck]
       this.#parks++;
-      this.#sleep(bell, this.#naps.ms, peer);
+      this.#sleep(bell, Math.min(this.#naps.ms, this.sliceMs(peer)), peer);
       this.mechanism.checkPeers?.();
     } finally {
       what.disarm();

@@ -1,29 +1,26 @@
 /** An event loop that stands still for an answer: the option `nap`. */
 
 import { assertEquals, assertThrows } from "@std/assert";
-import { RING_READER_WANTS_WORD } from "./layout.ts";
+import { watched } from "./fixture.ts";
+import { RING_READER_WANTS_WORD, WAIT_SLICE_ATTACHED_MS } from "./layout.ts";
 import { Port } from "./port.ts";
-import { agentMechanism, type Mechanism } from "./wait.ts";
+import type { Mechanism } from "./wait.ts";
 import { Naps } from "./wait_spinner.ts";
 
 /** A mechanism whose sleeps do something else, and the sleeps of each kind. */
 function acting(act: () => void, blocks = true) {
-  const agent = agentMechanism();
   const naps: number[] = [];
   const sleeps = { async: 0 };
+  const usual = watched((ms) => {
+    naps.push(ms);
+    act();
+  }, blocks);
   const mechanism: Mechanism = {
-    rings: agent.rings,
-    sleeps: agent.sleeps,
-    blocks,
-    sleep(_words, _index, _expected, ms) {
-      naps.push(ms);
-      act();
-    },
+    ...usual,
     sleepAsync(...given) {
       sleeps.async++;
-      return agent.sleepAsync(...given);
+      return usual.sleepAsync(...given);
     },
-    notify: (...given) => agent.notify(...given),
   };
   return { mechanism, naps, sleeps };
 }
@@ -63,6 +60,12 @@ Deno.test("an event loop naps for an answer, and does not turn where it comes", 
   assertEquals(naps, Array(naps.length).fill(4));
   // Before the first post nothing was there to be answered, behind the last nobody listens.
   assertEquals(naps.length >= 18, true, `${naps.length}`);
+});
+
+Deno.test("[wait.slice] a nap ends with its slice, whatever the option says", async () => {
+  const { naps } = await converse(3, Infinity, "soon");
+  assertEquals(naps, Array(naps.length).fill(WAIT_SLICE_ATTACHED_MS));
+  assertEquals(naps.length > 0, true);
 });
 
 Deno.test("an event loop naps only if it is told to, and may block", async () => {
