@@ -137,7 +137,7 @@ function wantsPeer(peer: string, task: Task, wanted: Arguments, goals: readonly 
   if (wanted.peers.length > 0) return wanted.peers.includes(peer);
   if (!wanted.goals) return true;
   return goals.some((goal) =>
-    goal.scenario === task.id && [...goal.peer, ...goal.versus ?? []].includes(peer)
+    goal.scenario === task.id && [...goal.peer, ...goal.versus ?? [], goal.bound].includes(peer)
   );
 }
 

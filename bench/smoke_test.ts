@@ -23,6 +23,8 @@ const chromium = await findChromium();
 addSmoke("deno", ["echo/*", "large/*", "call/*", "idle/*", "memory/*", "stream/json-500/*/free"], [
   "coincident",
   "comlink",
+  "floor-frame",
+  "floor-json",
   "messageport",
   "messageport-transfer",
   "millrace",
@@ -35,6 +37,8 @@ addSmoke("deno", ["echo/*", "large/*", "call/*", "idle/*", "memory/*", "stream/j
 ]);
 addSmoke("node", ["echo/json-118/*/free", "stream/*", "burst/*", "load/*", "dropbox/*"], [
   "comlink",
+  "floor-frame",
+  "floor-json",
   "messageport",
   "millrace",
   "millrace-lent",
@@ -47,6 +51,7 @@ addSmoke("node", ["echo/json-118/*/free", "stream/*", "burst/*", "load/*", "drop
 ]);
 addSmoke("chromium", ["echo/json-118/*/free", "large/*", "call/*/nested"], [
   "coincident",
+  "floor-json",
   "messageport",
   "millrace",
   "millrace-lent",

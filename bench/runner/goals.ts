@@ -22,6 +22,8 @@ export interface Goal {
   /** To whom it is compared; without one, the figure itself counts. */
   readonly versus?: readonly string[];
   readonly versus_driver?: string;
+  /** The floor that no peer of its kind can beat: where even that misses it, it is out of reach. */
+  readonly bound?: string;
   /** `slower`: how many times slower it is; `faster`: how many times faster; or its figure. */
   readonly measure: "slower" | "faster" | "figure";
   readonly at_most?: number;
@@ -37,6 +39,8 @@ export interface Verdict {
   /** Of a ratio: its smallest and largest, in the pairs of repetitions. */
   readonly ratio?: Ratio;
   readonly holds: boolean;
+  /** The same for the floor that bounds the goal, where both were measured. */
+  readonly bound?: Pick<Verdict, "value" | "holds" | "because">;
   /** The figures behind it, or why there are none. */
   readonly because: string;
 }
@@ -58,7 +62,21 @@ export async function loadGoals(): Promise<Goal[]> {
 
 /** Judges all goals by a run; what was not measured does not hold. */
 export function judge(goals: readonly Goal[], results: Results): Verdict[] {
-  return goals.flatMap((goal) => goal.places.map((place) => judgeOne(goal, place, results)));
+  return goals.flatMap((goal) =>
+    goal.places.map((place) => withBound(judgeOne(goal, place, results), results))
+  );
+}
+
+function withBound(verdict: Verdict, results: Results): Verdict {
+  const { goal: { bound, driver: _, ...goal }, place, value } = verdict;
+  if (bound === undefined || value === undefined) return verdict;
+  const judged = judgeOne({ ...goal, peer: [bound] }, place, results);
+  return judged.value === undefined ? verdict : { ...verdict, bound: judged };
+}
+
+/** Whether a goal was missed that even its bound misses. */
+function isOutOfReach({ value, holds, bound }: Verdict): boolean {
+  return value !== undefined && !holds && bound !== undefined && !bound.holds;
 }
 
 function judgeOne(goal: Goal, place: PlaceName, results: Results): Verdict {
@@ -112,18 +130,24 @@ export function goalsTable(verdicts: readonly Verdict[]): string {
   const lines: string[] = [];
   for (const group of new Set(verdicts.map(({ goal }) => goal.group))) {
     const rows = verdicts.filter(({ goal }) => goal.group === group).map((verdict) => {
-      const { goal, place, value, ratio, holds, because } = verdict;
+      const { goal, place, value, ratio, holds, bound, because } = verdict;
       const limit = goal.at_most !== undefined ? `<= ${goal.at_most}` : `>= ${goal.at_least}`;
       const word = holds ? "holds" : value === undefined ? "not measured" : "MISSED";
       const text = value === undefined ? "-" : digits(value);
       const spread = ratio === undefined ? "" : formatSpread(ratio);
-      return [`  ${goal.text}`, place, limit, text, spread, word, because];
+      const floor = bound === undefined ? "" : `; ${goal.bound} ${digits(bound.value!)}`;
+      const note = isOutOfReach(verdict) ? ": out of reach" : "";
+      return [`  ${goal.text}`, place, limit, text, spread, word, because + floor + note];
     });
     lines.push(`${group}`, columns(rows), "");
   }
   const held = verdicts.filter(({ holds }) => holds).length;
   const unknown = verdicts.filter(({ value }) => value === undefined).length;
   const missed = verdicts.length - held - unknown;
+  const beyond = verdicts.filter(isOutOfReach).length;
   lines.push(`${held} of ${verdicts.length} hold, ${missed} missed, ${unknown} not measured`);
+  if (beyond > 0) {
+    lines.push(`${beyond} of those missed are out of reach: their floor misses them too`);
+  }
   return lines.join("\n");
 }

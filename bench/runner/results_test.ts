@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { comparison, refusal } from "./compare.ts";
-import { type Goal, judge, loadGoals } from "./goals.ts";
+import { type Goal, goalsTable, judge, loadGoals } from "./goals.ts";
 import { withRatios } from "./pairs.ts";
 import {
   figureOf,
@@ -13,6 +13,7 @@ import {
 } from "./results.ts";
 import { resultsProblem } from "./results_file.ts";
 import { EFFORTS, loadTasks, type Task } from "./scenarios.ts";
+import { PEER_NAMES } from "../script/peers.ts";
 import { scenarioTable } from "./table.ts";
 
 const [first] = await loadTasks(EFFORTS.full) as [Task];
@@ -133,9 +134,26 @@ Deno.test("the best of several peers counts for a goal", () => {
   assertEquals(is?.value, 1);
 });
 
+Deno.test("a goal that even its bound misses is out of reach", () => {
+  const goal = { ...GOAL, bound: "bound" };
+  const judged = (ours: number, bound: number) => {
+    const rows = [row("ours", ours), row("bound", bound), row("floor", 100)];
+    const verdicts = judge([goal], results(...rows));
+    const isOutOfReach = /: out of reach\n(.|\n)*\n1 of those missed/.test(goalsTable(verdicts));
+    return [verdicts[0]?.holds, verdicts[0]?.bound?.value, isOutOfReach];
+  };
+  assertEquals(judged(300, 250), [true, 2.5, false]);
+  assertEquals(judged(310, 250), [false, 2.5, false]);
+  assertEquals(judged(320, 310), [false, 3.1, true]);
+  // What was not measured bounds nothing.
+  const [alone] = judge([goal], results(row("ours", 310), row("floor", 100)));
+  assertEquals([alone?.holds, alone?.bound], [false, undefined]);
+});
+
 Deno.test("every goal speaks of a scenario that is measured in its places", async () => {
   const tasks = await loadTasks(EFFORTS.full);
-  for (const { scenario, places, at_most, at_least } of await loadGoals()) {
+  for (const { scenario, places, bound, at_most, at_least } of await loadGoals()) {
+    assertEquals(bound === undefined || PEER_NAMES.includes(bound), true);
     const task = tasks.find(({ id }) => id === scenario);
     assertEquals([scenario, places.filter((place) => task?.places.includes(place))], [
       scenario,

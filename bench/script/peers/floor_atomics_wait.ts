@@ -18,12 +18,13 @@ const peer: Peer = {
     const memory = new SharedArrayBuffer(4 * 3 * LINE);
     return { a: { value: memory }, b: { value: memory } };
   },
-  open: (order: Order) => new WordEnd(order),
+  open: (order: Order) => new SleepingWord(order),
 };
 
 export default peer;
 
-class WordEnd implements BlockingEnd {
+/** A word that changes with each message, and has its number. */
+export class SleepingWord implements BlockingEnd {
   readonly kind = "blocking";
   readonly #words: Int32Array;
   readonly #outgoing: number;
