@@ -10,7 +10,8 @@ const CAPACITY_MIN = 256 * 1024;
 const SIZE_MAX = 16 * 1024 * 1024;
 
 const peer: Peer = {
-  decline({ format, ends, size }) {
+  decline({ name, format, ends, size }) {
+    if (name === "idle") return "waits as millrace does";
     if (format !== "bytes") return "lends bytes only";
     if (ends !== "workers") return "measured between workers only";
     return size > SIZE_MAX ? "a ring of four times the message is too large" : undefined;
