@@ -341,9 +341,13 @@ export class Endpoint {
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
   #nap(what: Waitable, peer: number): boolean {
     if (!this.#naps.try()) return false;
+    const spinner = this.#loopSpinner;
+    const start = spinner.learns ? performance.now() : 0;
     if (this.#doze(what, undefined, peer, this.#naps.ms)) return true;
     const found = this.#found(what, undefined, peer);
     this.#naps.note(found);
+    // As behind a sleep: two that only nap would not find one another awake either.
+    if (found && spinner.learns) spinner.slept(performance.now() - start);
     return found;
   }
 

@@ -1,7 +1,7 @@
 /** An event loop that stands still for an answer: the option `nap`. */
 
 import { assertEquals, assertThrows } from "@std/assert";
-import { watched } from "./fixture.ts";
+import { watched, withClock } from "./fixture.ts";
 import { RING_READER_WANTS_WORD, WAIT_SLICE_ATTACHED_MS } from "./layout.ts";
 import { Port } from "./port.ts";
 import type { Mechanism } from "./wait.ts";
@@ -93,6 +93,31 @@ Deno.test("[wait.spin_record] naps that find nothing become rare", async () => {
   assertEquals(tries(8, false), 8);
   assertEquals(tries(1, false), 0);
 });
+
+Deno.test("[wait.spin_record] a loop spins long behind short naps, as behind short sleeps", () =>
+  withClock(async (clock) => {
+    const spins: number[] = [];
+    let posted = 0;
+    const { mechanism } = acting(() => {
+      spins.push(clock.ms - posted);
+      clock.ms += 0.3;
+      there.write(0);
+    });
+    using here = Port.create<number>({ nap: 4, spin: 20, mechanism });
+    using there = Port.attach<number>(here.memory);
+    await new Promise<void>((resolve) => {
+      let left = 20;
+      here.onmessage = () => {
+        if (--left === 0) return resolve();
+        posted = clock.ms;
+        here.postMessage(1);
+      };
+      there.write(0);
+    });
+    here.onmessage = null;
+    assertEquals(spins.map((ms) => ms > 0.2), spins.map((_, i) => i % 8 === 7));
+    assertEquals(spins.length >= 16, true, `${spins.length}`);
+  }));
 
 Deno.test("[wait.recheck] an event loop does not nap over what came while it armed", async () => {
   const { mechanism, naps } = acting(() => {});

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Endpoint } from "./wait_endpoint.ts";
-import { assertCode, codeOf, pattern, pipe, pipeSegment, watched } from "./fixture.ts";
+import { assertCode, codeOf, pattern, pipe, pipeSegment, watched, withClock } from "./fixture.ts";
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
 import { agentMechanism, mayBlock, type Mechanism, pollingMechanism, Turns } from "./wait.ts";
@@ -297,18 +297,6 @@ Deno.test("[wait.spin] a dip looks a few times, and only where a spin would", ()
   for (let i = 0; i < 8; i++) spinner.spin(never, Infinity);
   assertEquals(dip(spinner), [false, 0]);
 });
-
-/** Runs with a clock that moves by 5 µs whenever somebody looks at it, or by hand. */
-async function withClock(run: (clock: { ms: number }) => unknown): Promise<void> {
-  const { now } = performance;
-  const clock = { ms: 1 };
-  performance.now = () => clock.ms += 0.005;
-  try {
-    await run(clock);
-  } finally {
-    performance.now = now;
-  }
-}
 
 Deno.test("[wait.spin_record] a loop spins long in one wait of eight, behind short sleeps", () =>
   withClock((clock) => {
