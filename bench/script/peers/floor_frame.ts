@@ -10,7 +10,8 @@ import { readStamp, stamp } from "../payload.ts";
 
 const HEADER_SIZE = 16;
 const FRAMES = 2_048;
-const SIZE_MAX = 4_096;
+/** What is longer is copied faster by `set` than by words, and then this would be no floor. */
+const SIZE_MAX = 256;
 /** The control words of a ring, each on a pair of lines of its own. */
 const TAIL = 0;
 const HEAD = 32;
@@ -24,7 +25,7 @@ const peer: Peer = {
     if (name !== "echo" && name !== "stream" || burst !== undefined) return "has no use for it";
     if (wait !== "spin" || pin !== "free") return "spins";
     if (ends !== "workers") return "both ends block";
-    return size % 16 === 0 && size <= SIZE_MAX ? undefined : "one size of frame, of 16 bytes each";
+    return size % 16 === 0 && size <= SIZE_MAX ? undefined : "short frames, in steps of 16 bytes";
   },
   prepare({ size }) {
     const make = () => new SharedArrayBuffer(CONTROL_SIZE + FRAMES * (HEADER_SIZE + size));
@@ -101,13 +102,13 @@ class FrameEnd implements BlockingEnd {
   close(): void {}
 }
 
-/** By words, which is faster than `set` for what is as short as this. */
+/** By words. */
 function copy(to: Int32Array, at: number, from: Int32Array, start: number, count: number): void {
   for (let i = 0; i < count; i++) to[at + i] = from[start + i] as number;
 }
 
-/** A look takes a nanosecond or more. */
-function look(words: Int32Array, word: number, looks: number): number {
+/** One look at a word of the other end. It takes a nanosecond or more. */
+export function look(words: Int32Array, word: number, looks: number): number {
   if (looks > PATIENCE_MS * 1e6) throw new Error("The other end does not go on");
   return Atomics.load(words, word);
 }

@@ -6,10 +6,11 @@
  * @module
  */
 import type { Scenario } from "../../contract.ts";
-import { type BlockingEnd, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import type { BlockingEnd, Order, Peer } from "../peer.ts";
 import { makeMove, type Move, number, numberOf } from "../payload.ts";
 import { SpinningWord } from "./floor_atomics_spin.ts";
 import { SleepingWord } from "./floor_atomics_wait.ts";
+import { look } from "./floor_frame.ts";
 
 const LINE = 32;
 const WINDOW = 4_096;
@@ -91,21 +92,17 @@ class Count implements Carrier {
 
   send(): void {
     for (let looks = 0; this.#sent - this.#seen >= WINDOW; looks++) {
-      this.#seen = this.#look(LINE, looks);
+      this.#seen = look(this.#words, LINE, looks);
     }
     Atomics.store(this.#words, 0, ++this.#sent);
   }
 
   receive(): number {
-    for (let looks = 0; this.#seen === this.#taken; looks++) this.#seen = this.#look(0, looks);
+    for (let looks = 0; this.#seen === this.#taken; looks++) {
+      this.#seen = look(this.#words, 0, looks);
+    }
     const value = this.#taken++ & 255;
     Atomics.store(this.#words, LINE, this.#taken);
     return value;
-  }
-
-  /** A look takes a nanosecond or more. */
-  #look(word: number, looks: number): number {
-    if (looks > PATIENCE_MS * 1e6) throw new Error("The other end does not go on");
-    return Atomics.load(this.#words, word);
   }
 }
