@@ -40,7 +40,7 @@ export interface Verdict {
   readonly ratio?: Ratio;
   readonly holds: boolean;
   /** The same for the floor that bounds the goal, where both were measured. */
-  readonly bound?: Pick<Verdict, "value" | "holds" | "because">;
+  readonly bound?: { readonly value: number; readonly holds: boolean };
   /** The figures behind it, or why there are none. */
   readonly because: string;
 }
@@ -71,12 +71,13 @@ function withBound(verdict: Verdict, results: Results): Verdict {
   const { goal: { bound, driver: _, ...goal }, place, value } = verdict;
   if (bound === undefined || value === undefined) return verdict;
   const judged = judgeOne({ ...goal, peer: [bound] }, place, results);
-  return judged.value === undefined ? verdict : { ...verdict, bound: judged };
+  if (judged.value === undefined) return verdict;
+  return { ...verdict, bound: { value: judged.value, holds: judged.holds } };
 }
 
 /** Whether a goal was missed that even its bound misses. */
-function isOutOfReach({ value, holds, bound }: Verdict): boolean {
-  return value !== undefined && !holds && bound !== undefined && !bound.holds;
+function isOutOfReach({ holds, bound }: Verdict): boolean {
+  return !holds && bound?.holds === false;
 }
 
 function judgeOne(goal: Goal, place: PlaceName, results: Results): Verdict {
@@ -135,7 +136,7 @@ export function goalsTable(verdicts: readonly Verdict[]): string {
       const word = holds ? "holds" : value === undefined ? "not measured" : "MISSED";
       const text = value === undefined ? "-" : digits(value);
       const spread = ratio === undefined ? "" : formatSpread(ratio);
-      const floor = bound === undefined ? "" : `; ${goal.bound} ${digits(bound.value!)}`;
+      const floor = bound === undefined ? "" : `; ${goal.bound} ${digits(bound.value)}`;
       const note = isOutOfReach(verdict) ? ": out of reach" : "";
       return [`  ${goal.text}`, place, limit, text, spread, word, because + floor + note];
     });

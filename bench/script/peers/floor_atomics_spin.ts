@@ -5,7 +5,8 @@
  */
 import { type BlockingEnd, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
 
-const LINE = 32;
+/** Words of a line, and of the one that is fetched with it. */
+export const LINE = 32;
 
 const peer: Peer = {
   decline({ name, ends, wait, pin, size }) {

@@ -4,8 +4,7 @@
  * @module
  */
 import { type BlockingEnd, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
-
-const LINE = 32;
+import words, { LINE } from "./floor_atomics_spin.ts";
 
 const peer: Peer = {
   decline({ name, ends, wait, size }) {
@@ -14,10 +13,7 @@ const peer: Peer = {
     if (ends !== "workers") return "both ends block";
     return size > 128 ? "no payload" : undefined;
   },
-  prepare() {
-    const memory = new SharedArrayBuffer(4 * 3 * LINE);
-    return { a: { value: memory }, b: { value: memory } };
-  },
+  prepare: words.prepare,
   open: (order: Order) => new SleepingWord(order),
 };
 

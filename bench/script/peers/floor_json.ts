@@ -5,14 +5,12 @@
  *
  * @module
  */
-import type { Scenario } from "../../contract.ts";
 import type { BlockingEnd, Order, Peer } from "../peer.ts";
-import { makeMove, type Move, number, numberOf } from "../payload.ts";
-import { SpinningWord } from "./floor_atomics_spin.ts";
+import { type Values, valuesOf } from "../payload.ts";
+import words, { LINE, SpinningWord } from "./floor_atomics_spin.ts";
 import { SleepingWord } from "./floor_atomics_wait.ts";
 import { look } from "./floor_frame.ts";
 
-const LINE = 32;
 const WINDOW = 4_096;
 
 const peer: Peer = {
@@ -23,10 +21,7 @@ const peer: Peer = {
     if (name !== "stream" && name !== "load") return "has no use for it";
     return wait !== "spin" || pin !== "free" || burst !== undefined ? "spins one way" : undefined;
   },
-  prepare() {
-    const memory = new SharedArrayBuffer(4 * 3 * LINE);
-    return { a: { value: memory }, b: { value: memory } };
-  },
+  prepare: words.prepare,
   open: (order: Order) => new JsonEnd(order, carrierOf(order)),
 };
 
@@ -44,26 +39,26 @@ function carrierOf(order: Order): Carrier {
 class JsonEnd implements BlockingEnd {
   readonly kind = "blocking";
   readonly #carrier: Carrier;
-  readonly #move: Move;
+  readonly #values: Values;
   /** By number. */
   readonly #texts: readonly string[];
   readonly #size: number;
 
   constructor({ scenario }: Order, carrier: Carrier) {
     this.#carrier = carrier;
-    this.#move = makeMove(scenario.size);
+    const values = this.#values = valuesOf(scenario);
     this.#size = scenario.size;
-    this.#texts = textsOf(scenario);
+    this.#texts = Array.from({ length: 256 }, (_, value) => JSON.stringify(values.with(value)));
   }
 
   send(value: number): void {
-    const { length } = JSON.stringify(number(this.#move, value));
+    const { length } = JSON.stringify(this.#values.with(value));
     if (length !== this.#size) throw new Error(`The text has ${length} characters`);
     this.#carrier.send(value);
   }
 
   receive(): number {
-    return numberOf(JSON.parse(this.#texts[this.#carrier.receive()] as string));
+    return this.#values.numberOf(JSON.parse(this.#texts[this.#carrier.receive()] as string));
   }
 
   sleeps(): number {
@@ -71,11 +66,6 @@ class JsonEnd implements BlockingEnd {
   }
 
   close(): void {}
-}
-
-function textsOf({ size }: Scenario): string[] {
-  const move = makeMove(size);
-  return Array.from({ length: 256 }, (_, value) => JSON.stringify(number(move, value)));
 }
 
 /** Messages one way, whose number is their place: a count of those sent, and of those taken. */
