@@ -166,10 +166,21 @@ export function defaultMechanism({ shared }: { readonly shared: boolean }): Mech
   return shared ? agentMechanism() : pollingMechanism();
 }
 
-/** The processors of the machine, 1 where the runtime does not say. */
-export function processorCount(): number {
-  const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
-  return navigator?.hardwareConcurrency ?? 1;
+/** What tells how many processors there are: a part of the global scope. */
+interface Scope {
+  readonly navigator?: { readonly hardwareConcurrency?: number };
+  readonly process?: {
+    getBuiltinModule?(name: "node:os"): { availableParallelism(): number } | undefined;
+  };
+}
+
+/**
+ * The processors of the machine. Node has `navigator` from version 21 on. Where nothing tells, 2:
+ * a spin in vain costs less than a sleep for each answer.
+ */
+export function processorCount({ navigator, process }: Scope = globalThis as Scope): number {
+  return navigator?.hardwareConcurrency ??
+    process?.getBuiltinModule?.("node:os")?.availableParallelism() ?? 2;
 }
 
 /** Tells the processor that this is a spin loop, where the runtime can. */

@@ -3,7 +3,8 @@ import { Endpoint } from "./wait_endpoint.ts";
 import { assertCode, codeOf, pattern, pipe, pipeSegment, watched, withClock } from "./fixture.ts";
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
-import { agentMechanism, mayBlock, type Mechanism, pollingMechanism, Turns } from "./wait.ts";
+import { agentMechanism, mayBlock, type Mechanism, pollingMechanism } from "./wait.ts";
+import { processorCount, Turns } from "./wait.ts";
 import { LoopSpinner, Spinner } from "./wait_spinner.ts";
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
@@ -188,6 +189,18 @@ Deno.test("Turns are given in order, and a deadline leaves the line", async () =
 Deno.test("the spin budget is the caller's, and must be a number from 0 on", () => {
   assertEquals(mayBlock(), true);
   for (const spin of [-1, NaN]) assertThrows(() => pipe({ spin }), RangeError);
+});
+
+Deno.test("[wait.spin] the processors are counted, or taken for two where nothing tells", () => {
+  const navigator = { hardwareConcurrency: 3 };
+  const os = { availableParallelism: () => 1 };
+  const process = { getBuiltinModule: (name: string) => name === "node:os" ? os : undefined };
+  assertEquals(processorCount(), globalThis.navigator.hardwareConcurrency);
+  assertEquals(processorCount({ navigator, process }), 3);
+  assertEquals(processorCount({ process }), 1); // Node 20
+  assertEquals(processorCount({ process: { getBuiltinModule: () => undefined } }), 2);
+  assertEquals(processorCount({ process: {} }), 2);
+  assertEquals(processorCount({ navigator: {} }), 2);
 });
 
 Deno.test("a sleep that throws leaves nothing armed", async () => {
