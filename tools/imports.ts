@@ -12,6 +12,7 @@ import type { TextFile } from "./files.ts";
 const ORDER = [
   ["layout"],
   ["error", "reason"],
+  ["gate"],
   ["host"],
   ["segment"],
   ["wait"],

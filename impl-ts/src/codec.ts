@@ -5,8 +5,10 @@
  */
 
 import { MessageError } from "./error.ts";
+import { ENCODING, Gate } from "./gate.ts";
 import { CODEC_APPLICATION_MIN, CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH } from "./layout.ts";
 import { CODEC_TEXT } from "./layout.ts";
+import { SHORT_SIZE } from "./ring.ts";
 
 /**
  * How a writer turns values into payloads. A reader goes by each message's own codec, whatever its
@@ -114,8 +116,6 @@ const BOM_FIRST_BYTE = 0xef;
 const SCRATCH_SIZE = 16 * 1024;
 /** Largest number of a codec. */
 const CODEC_MAX = 255;
-/** Up to this size, copying words in a loop is faster than a call of `set` (V8 13 and 15). */
-export const SHORT_SIZE = 256;
 
 /** A payload: the first `size` bytes of `source`. */
 export interface Encoded {
@@ -137,11 +137,21 @@ export class Encoder {
   readonly #sourceWords = new Words();
   /** Whether `source` belongs to a codec of the application, which may use it again. */
   #borrowed = false;
-  /** Whether a value is being encoded, in which the application's own code may run. */
-  active = false;
+  readonly #gate: Gate;
 
-  constructor() {
+  /** Makes the encoder of a writer that has such a gate, or of something without one. */
+  constructor(gate: Gate = new Gate()) {
     this.source = this.#scratch;
+    this.#gate = gate;
+  }
+
+  /** Whether a value is being encoded, in which the application's own code may run. */
+  get active(): boolean {
+    return this.#gate.has(ENCODING);
+  }
+
+  set active(active: boolean) {
+    this.#gate.set(ENCODING, active);
   }
 
   /** Encodes one value. @throws {TypeError} if the codec cannot carry it. [codec.json] */

@@ -9,6 +9,7 @@ import { type Codec, type CodecName, codecTable, requireCodec } from "./codec.ts
 import { type Endpoint, type EndpointOptions, failEndpoint, stateOf } from "./wait_endpoint.ts";
 import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
 import { PeerClosedError, SegmentError } from "./error.ts";
+import { GONE } from "./gate.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { reasonName } from "./layout.ts";
@@ -247,14 +248,6 @@ export class Link {
     return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);
   }
 
-  /**
-   * Whether both ends are attached and nothing is known against it: one load of each state, and no
-   * error made. False also where only a longer look can tell, as towards a peer that is vacant.
-   */
-  isOpen(): boolean {
-    return !this.closed && this.#final === 0 && this.endpoint.isLinked(this.peer);
-  }
-
   /** Whether the peer's state is final or invalid: one load, and no error made. */
   peerGone(): boolean {
     const state = stateOf(this.endpoint.state(this.peer));
@@ -274,14 +267,19 @@ export class Link {
     const what = `Cannot ${verb}: the peer`;
     // [segment.state_invalid] From then on: an invalid word is kept like a final one.
     if (state > layout.ENDPOINT_STATE_FAILED || (this.#final !== 0 && word !== this.#final)) {
-      if (this.#final === 0) this.#final = word;
+      if (this.#final === 0) this.#keepFinal(word);
       return new PeerFailedError(`${what} has an invalid state`, layout.REASON_SEGMENT_STATE);
     }
-    this.#final = word;
+    this.#keepFinal(word);
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new PeerClosedError("peer.closed", `${what} has closed`);
     }
     return new PeerFailedError(`${what} is marked failed`, word >>> layout.REASON_SHIFT);
+  }
+
+  #keepFinal(word: number): void {
+    this.#final = word;
+    this.outgoing?.gate.set(GONE, true);
   }
 
   /** Marks the peer for a fault in what it wrote, and makes the error for it. [ring.fault] */

@@ -7,6 +7,7 @@
 
 import type { AnyCodec, CodecName } from "./codec.ts";
 import { ClosedError, PeerClosedError, TimeoutError } from "./error.ts";
+import { CLAIMED, ENDED, type Gate } from "./gate.ts";
 import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
 import type { Sender } from "./pipe_sender.ts";
 import { requireTimeout } from "./segment.ts";
@@ -46,18 +47,16 @@ export class Outlet {
   readonly link: Link;
   readonly sender: Sender;
   readonly codec: CodecName | AnyCodec;
-  readonly turns: Turns = new Turns();
+  readonly turns: Turns;
   /** Asynchronous calls so far: what is posted behind one has to wait for a turn of its own. */
   asked = 0;
-  /** Whether the stream has ended, or is to end behind what was accepted before. */
-  ended = false;
-  /** The open claim: its size, or -1. */
-  claimed = -1;
   /** Groups of posts that were accepted, and could not be written, so far. */
   lostCount = 0;
   /** Set by a port on which something is posted. */
   posts: Posts | undefined;
   readonly #idle: Idle | undefined;
+  readonly #gate: Gate;
+  #claimed = -1;
 
   /** Makes the outlet of a sender. */
   constructor(link: Link, sender: Sender, codec: CodecName | AnyCodec, idle: Idle | undefined) {
@@ -65,14 +64,33 @@ export class Outlet {
     this.sender = sender;
     this.codec = codec;
     this.#idle = idle;
+    this.#gate = sender.ring.gate;
+    this.turns = new Turns(this.#gate);
+  }
+
+  /** Whether the stream has ended, or is to end behind what was accepted before. */
+  get ended(): boolean {
+    return this.#gate.has(ENDED);
+  }
+
+  set ended(ended: boolean) {
+    this.#gate.set(ENDED, ended);
+  }
+
+  /** The open claim: its size, or -1. */
+  get claimed(): number {
+    return this.#claimed;
+  }
+
+  set claimed(size: number) {
+    this.#claimed = size;
+    this.#gate.set(CLAIMED, size >= 0);
   }
 
   /** The answers that need no look at the ring, in their order. [pipe.first_answer] */
   check(): void {
-    // The usual answer in one expression, which V8 puts into the caller.
-    if (!this.ended && this.claimed < 0 && this.sender.ready && this.link.isOpen()) {
-      this.sender.ring.allowLoad();
-    } else this.#refuse(this.ended);
+    if (this.sender.ring.isClear) this.sender.ring.allowLoad();
+    else this.#refuse(this.ended);
   }
 
   /** The same for what was accepted before the stream was to end. */

@@ -12,9 +12,9 @@ import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT, WAIT_POLL_MS } f
 import { Lent } from "./pipe_lend.ts";
 import { deadlineOf, findRing, Link, requireReaderOptions, STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
-import { ENDED, IN_PARTS, IN_RING, LEND, NONE_YET, NOTHING } from "./pipe_receiver.ts";
-import { OTHER, Receiver, requireFit } from "./pipe_receiver.ts";
+import { ENDED, IN_PARTS, IN_RING, LEND, NOTHING, Receiver, requireFit } from "./pipe_receiver.ts";
 import { Waiting } from "./pipe_waiting.ts";
+import { NONE_YET, OTHER } from "./ring.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
 
@@ -132,7 +132,7 @@ export class Reader<T = unknown> {
   read(options?: WaitOptions): T | undefined {
     requireWait(options);
     let value = this.#takeValue();
-    if (value === NONE && this.#glance(options)) value = this.#takeValue();
+    if (value === NONE) value = this.#takeValue(true, this.#looks(options));
     return value !== NONE ? value : this.#block(this.#value, options);
   }
 
@@ -215,8 +215,8 @@ export class Reader<T = unknown> {
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
     requireWait(options);
-    let short = this.#takeShort(target);
-    if (short === NONE_YET && this.#glance(options)) short = this.#takeShort(target);
+    let short = this.#takeShort(target, 1);
+    if (short === NONE_YET) short = this.#takeShort(target, this.#looks(options));
     if (short >= 0) return short;
     try {
       const size = this.#takeInto(target);
@@ -228,7 +228,7 @@ export class Reader<T = unknown> {
 
   /** The same, if there is a message. */
   tryReadInto(target: Uint8Array): number | undefined {
-    const short = this.#takeShort(target);
+    const short = this.#takeShort(target, 1);
     if (short >= 0) return short;
     try {
       const taken = this.#takeInto(target);
@@ -246,7 +246,7 @@ export class Reader<T = unknown> {
   peek(options?: WaitOptions): Lent | undefined {
     requireWait(options);
     let lent = this.#takeLent();
-    if (lent === NONE && this.#glance(options)) lent = this.#takeLent();
+    if (lent === NONE && this.#receiver.glance(this.#looks(options))) lent = this.#takeLent();
     return lent !== NONE ? lent : this.#block(this.#frameLent, options);
   }
 
@@ -377,17 +377,15 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Looks a few times more, where the call may wait, and for an answer. A stream passes faster if
-   * its reader does not look all the time, and lets the writer keep the line of `tail` for a while.
+   * How often a call that found nothing looks again before it blocks: a few times where it may
+   * wait, and for an answer. A stream passes faster if its reader does not look all the time, and
+   * lets the writer keep the line of `tail` for a while.
    */
-  #glance(options: WaitOptions | undefined): boolean {
-    if (options !== undefined && (options.timeout === 0 || options.signal !== undefined)) {
-      return false;
-    }
-    const { outgoing } = this.#link;
-    if (outgoing === undefined) return false;
-    this.#link.settle();
-    return outgoing.expectsAnswer() && this.#receiver.glance();
+  #looks(options: WaitOptions | undefined): number {
+    if (options !== undefined && (options.timeout === 0 || options.signal !== undefined)) return 0;
+    const { outgoing, endpoint } = this.#link;
+    if (outgoing === undefined || !outgoing.expectsAnswer()) return 0;
+    return endpoint.spinner.glances;
   }
 
   #blockInto(target: Uint8Array, options?: WaitOptions): number | undefined {
@@ -461,13 +459,13 @@ export class Reader<T = unknown> {
     }
   }
 
-  #takeValue(mayLoad = true): T | typeof NONE | undefined {
+  #takeValue(mayLoad = true, looks = 1): T | typeof NONE | undefined {
     const waiting = this.#waiting;
     if (waiting.inBatch) return waiting.nextOfBatch() as T;
     if (waiting.inboxCount > 0) return this.#decode(waiting.shift()) as T;
     if (mayLoad || !this.#receiver.ring.isRead) {
       const decoder = this.#decoder;
-      const size = this.#receiver.takeShort(decoder.scratch, decoder.words);
+      const size = this.#receiver.takeShort(decoder.scratch, decoder.words, looks);
       if (size >= 0) return this.#decodePayload(decoder.taken(size, this.#isOwn)) as T;
       if (size === NONE_YET) return NONE;
     }
@@ -519,9 +517,9 @@ export class Reader<T = unknown> {
     return this.#receiver.makeMessage(found);
   }
 
-  #takeShort(target: Uint8Array): number {
+  #takeShort(target: Uint8Array, looks: number): number {
     if (this.#waiting.some) return OTHER;
-    return this.#receiver.takeShort(target, this.#targetWords.of(target));
+    return this.#receiver.takeShort(target, this.#targetWords.of(target), looks);
   }
 
   #takeInto(target: Uint8Array): number | typeof NONE | undefined {

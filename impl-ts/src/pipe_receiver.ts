@@ -5,24 +5,20 @@
  * @module
  */
 
-import { copyOut, SHORT_SIZE } from "./codec.ts";
+import { copyOut } from "./codec.ts";
 import { MessageError, type MillraceError } from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { type Link, MAX_MESSAGE_SIZE, type Message, type ReaderOptions } from "./pipe.ts";
 import { requireReaderOptions } from "./pipe.ts";
-import { RingReader } from "./ring.ts";
+import { OTHER, RingReader, SHORT_SIZE } from "./ring.ts";
 
 /** What `pull` found: nothing, a frame still in the ring, a message in `parts`, the end. */
 export const NOTHING = 0;
 export const IN_RING = 1;
 export const IN_PARTS = 2;
 export const ENDED = 3;
-
-/** What `takeShort` returns in place of a size. */
-export const NONE_YET = -1;
-export const OTHER = -2;
 
 /** What happens to the multipart message in progress. */
 const IDLE = 0;
@@ -115,31 +111,36 @@ export class Receiver {
   /**
    * Copies a short whole message out and returns its size, if nothing stands before it: most
    * messages are such, and take half the time of the long way. `NONE_YET` if nothing is there,
-   * `OTHER` for what `pull` has to judge, and where there is no view of the target's words.
+   * behind so many looks, and `OTHER` for what `pull` has to judge, and where there is no view of
+   * the target's words.
    */
-  takeShort(target: Uint8Array, targetWords: Int32Array | undefined): number {
+  takeShort(target: Uint8Array, targetWords: Int32Array | undefined, looks: number): number {
     if (this.lent || this.ended || this.#fault !== undefined || this.#link.closed) return OTHER;
     const { ring, frame } = this;
-    // [ring.one_load] Where this load shows something, `pull` does without one.
-    if (ring.isRead && !(this.#shown = !this.#shown && this.#load())) return NONE_YET;
-    if (targetWords === undefined) return OTHER;
+    const wasRead = ring.isRead;
+    if (targetWords === undefined || (this.#shown && wasRead)) return OTHER;
     const { length } = target;
-    const size = ring.take(target, targetWords, length < this.#short ? length : this.#short);
-    if (size < 0) return OTHER;
+    const most = length < this.#short ? length : this.#short;
+    const size = ring.take(target, targetWords, most, looks);
+    if (size < 0) {
+      // [ring.one_load] Where a load has shown something, `pull` does without one.
+      this.#shown = !ring.isRead && (wasRead || this.#shown);
+      return size;
+    }
     this.#shown = false;
+    if (looks > 1) this.#link.endpoint.spinner.hit();
     this.note(layout.FRAME_KIND_DATA, frame.codec, frame.tag);
     return size;
   }
 
   /**
-   * Behind a look that found nothing: loads the tail a few times in a row, and returns whether
+   * Behind a look that found nothing: loads the tail so many times in a row, and returns whether
    * that shows more, which the next look takes. For calls that may block: where the peer is
    * awake, it spares the looks at the states, the deadline and a second load.
    */
-  glance(): boolean {
-    const { spinner } = this.#link.endpoint;
-    if (!this.ring.tryLoad(spinner.glances)) return false;
-    spinner.hit();
+  glance(looks: number): boolean {
+    if (!this.ring.tryLoad(looks)) return false;
+    this.#link.endpoint.spinner.hit();
     return this.#shown = true;
   }
 

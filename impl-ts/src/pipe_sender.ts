@@ -5,8 +5,9 @@
  * @module
  */
 
-import { Encoder, SHORT_SIZE } from "./codec.ts";
+import { Encoder } from "./codec.ts";
 import { packKind, WHOLE } from "./frame.ts";
+import { OWED } from "./gate.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { FRAME_ALIGN, FRAME_HEADER_SIZE, MESSAGE_PREAMBLE_SIZE, RING_RESERVE } from "./layout.ts";
@@ -22,13 +23,11 @@ const LEAST_CHUNK = 2 * layout.FRAME_ALIGN;
  */
 export class Sender {
   readonly ring: RingWriter;
-  readonly encoder: Encoder = new Encoder();
+  readonly encoder: Encoder;
   /** Largest payload of one frame. */
   readonly largestFrame: number;
   readonly #link: Link;
   readonly #chunk: number;
-  /** Most bytes of a message that `put` places. */
-  readonly #short: number;
   /** The message under way: `#sent` is -1 before its first frame. */
   #kind = 0;
   #tag = 0;
@@ -42,9 +41,8 @@ export class Sender {
   constructor(link: Link, channel: Channel) {
     this.#link = link;
     this.ring = link.outgoing = new RingWriter(link.endpoint, channel);
+    this.encoder = new Encoder(this.ring.gate);
     this.largestFrame = (channel.dataSize >> 1) - FRAME_HEADER_SIZE;
-    // Of `min`, V8 makes a number with a point.
-    this.#short = Math.min(this.largestFrame, SHORT_SIZE) | 0;
     // A quarter, so that writing the next chunk overlaps with reading the last.
     this.#chunk = channel.dataSize >> 2;
   }
@@ -68,26 +66,20 @@ export class Sender {
   }
 
   /**
-   * Places the message that the encoder holds if it is short and nothing stands in its way; false
+   * Writes the message that the encoder holds if it is short and nothing stands in its way; false
    * leaves it to `start` and `advance`. Most messages are such, and take two thirds of the time.
    */
-  put(kind: number, tag: number): boolean {
+  send(kind: number, tag: number): boolean {
     const { encoder } = this;
     const { source, size, codec } = encoder;
-    if (size > this.#short || this.#owedKind !== 0 || this.#link.closed) return false;
     const words = encoder.words();
-    if (words === undefined) return false;
-    return this.ring.put(source, words, size, packKind(kind, WHOLE, codec), tag);
+    return words !== undefined &&
+      this.ring.send(source, words, size, packKind(kind, WHOLE, codec), tag);
   }
 
   /** Whether a part of the message under way is placed already. */
   get begun(): boolean {
     return this.#sent >= 0;
-  }
-
-  /** Whether nothing stands in the way of a message: no fault, and no value being encoded. */
-  get ready(): boolean {
-    return this.#fault === undefined && !this.encoder.active;
   }
 
   /** The fault that was found in the reader's cursor; nothing is written any more. [ring.fault] */
@@ -99,14 +91,19 @@ export class Sender {
   advance(): boolean {
     try {
       if (!this.#placeCancel()) return false;
-      if (this.put(this.#kind, this.#tag)) return true;
-      const { size, codec } = this.encoder;
+      const { encoder } = this;
+      const { size, codec } = encoder;
+      const words = encoder.words();
+      const kindWord = packKind(this.#kind, WHOLE, codec);
+      if (words !== undefined && this.ring.put(encoder.source, words, size, kindWord, this.#tag)) {
+        return true;
+      }
       if (size > this.largestFrame) return this.#advanceChunks();
       const ring = this.ring;
       const at = ring.claim(size);
       if (at === NO_ROOM) return false;
-      this.encoder.copy(0, size, ring.bytes, at);
-      ring.finish(size, packKind(this.#kind, WHOLE, codec), this.#tag);
+      encoder.copy(0, size, ring.bytes, at);
+      ring.finish(size, kindWord, this.#tag);
       return true;
     } catch (thrown) {
       throw this.#keepFault(thrown);
@@ -191,7 +188,7 @@ export class Sender {
     if (this.ring.claim(0) === NO_ROOM) return false;
     const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
     this.ring.finish(0, packKind(this.#owedKind, flags, this.#owedCodec), this.#owedTag);
-    this.#owedKind = 0;
+    this.#owe(0);
     // [pipe.owed] At once: whatever becomes of the message behind it.
     this.ring.publish();
     return true;
@@ -200,9 +197,14 @@ export class Sender {
   /** Gives the message under way up; what is placed of it must be cancelled. */
   owe(): void {
     if (this.#sent < 0) return;
-    this.#owedKind = this.#kind;
+    this.#owe(this.#kind);
     this.#owedCodec = this.encoder.codec;
     this.#owedTag = this.#tag;
     this.#sent = -1;
+  }
+
+  #owe(kind: number): void {
+    this.#owedKind = kind;
+    this.ring.gate.set(OWED, kind !== 0);
   }
 }

@@ -2,9 +2,10 @@
 
 import { assertEquals, assertThrows } from "@std/assert";
 import { MessageError, MillraceError } from "./error.ts";
-import { assertCode, pattern, pipe, random, Scribe, scribed } from "./fixture.ts";
+import { assertCode, codeOf, pattern, pipe, random, Scribe, scribed } from "./fixture.ts";
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
+import type { Segment } from "./segment.ts";
 
 const CAPACITY = 256;
 const AREA_SIZE = 400;
@@ -17,6 +18,13 @@ function warmed(target: Uint8Array): Uint8Array {
     reader.readInto(target);
   }
   return target;
+}
+
+/** Stores what no peer may: that an endpoint whose state was final is attached. */
+function reattach(segment: Segment, endpoint: number): void {
+  const offset = layout.ENDPOINT_TABLE_OFFSET + endpoint * layout.ENDPOINT_RECORD_SIZE;
+  const words = segment.words(offset, layout.ENDPOINT_RECORD_SIZE);
+  words[layout.ENDPOINT_STATE_WORD] = layout.ENDPOINT_STATE_ATTACHED;
 }
 
 Deno.test("every size passes through arrays used again, and nothing beside them is touched", () => {
@@ -43,6 +51,60 @@ Deno.test("every size passes through arrays used again, and nothing beside them 
       assertEquals([reader.kind, reader.codec, reader.tag], [layout.FRAME_KIND_DATA, 0, 0]);
     }
   }
+});
+
+Deno.test("whatever stands in the way of a write stands in the way of the short one", async () => {
+  const bytes = warmed(pattern(8));
+  const kept = () => {
+    const made = pipe<unknown>({ capacity: 1024 });
+    for (let i = 0; i < 3; i++) made.writer.write(bytes);
+    for (let i = 0; i < 3; i++) made.reader.tryRead();
+    return made;
+  };
+  const ended = kept();
+  ended.writer.end();
+  assertCode(() => ended.writer.write(bytes), "pipe.ended");
+  assertCode(() => ended.writer.tryWrite(bytes), "pipe.ended");
+
+  const claimed = kept();
+  claimed.writer.claim(8);
+  assertThrows(() => claimed.writer.write(bytes), TypeError, "a claim is open");
+  claimed.writer.abandon();
+  assertEquals(claimed.writer.tryWrite(bytes), true);
+
+  const encoding = kept();
+  encoding.writer.write({
+    toJSON: () => assertThrows(() => encoding.writer.write(bytes), TypeError, "being encoded").name,
+  });
+  encoding.writer.write(bytes);
+  assertEquals([encoding.reader.tryRead(), encoding.reader.tryRead()], ["TypeError", bytes]);
+
+  const taken = kept();
+  const large = taken.writer.writeAsync(pattern(2000));
+  assertThrows(() => taken.writer.write(bytes), TypeError, "an asynchronous write is under way");
+  assertEquals(taken.writer.tryWrite(bytes), false);
+  assertEquals((await taken.reader.readAsync() as Uint8Array).length, 2000);
+  await large;
+  taken.writer.write(bytes);
+  assertEquals(taken.reader.tryRead(), bytes);
+
+  const owed = kept();
+  assertCode(() => owed.writer.write(pattern(2000), { timeout: 0 }), "wait.timeout");
+  owed.writer.write(bytes); // for which there is room, behind the cancel
+  assertCode(() => owed.reader.tryRead(), "message.cancelled");
+  assertEquals(owed.reader.tryRead(), bytes);
+
+  const gone = kept();
+  gone.reader.close();
+  assertCode(() => gone.writer.write(bytes), "peer.closed");
+  reattach(gone.segment, 1); // [segment.state_invalid]
+  assertCode(() => gone.writer.write(bytes), "peer.failed");
+
+  const closed = kept();
+  closed.writer.close();
+  reattach(closed.segment, 0);
+  assertCode(() => closed.writer.write(bytes), "pipe.closed");
+  assertEquals(await codeOf(closed.writer.writeAsync(bytes)), "pipe.closed");
 });
 
 Deno.test("[ring.room] short messages leave the bytes of an end free", () => {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type AnyCodec, type CodecName, type Encoded, isBatchable } from "./codec.ts";
+import { type AnyCodec, type CodecName, type Encoded, isBatchable, Words } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { packKind, WHOLE } from "./frame.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
@@ -13,9 +13,12 @@ import { Place } from "./pipe_lend.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
 import { requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { Deadline, type Idle, Outlet, RUN_COUNT, RUN_SIZE, timedOut } from "./pipe_outlet.ts";
-import { NO_ROOM } from "./ring.ts";
+import { NO_ROOM, type RingWriter } from "./ring.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Sender } from "./pipe_sender.ts";
+
+/** A whole message of bytes. */
+const BYTES = packKind(layout.FRAME_KIND_DATA, WHOLE, layout.CODEC_BYTES);
 
 /**
  * What a claimed message is.
@@ -63,7 +66,11 @@ export interface ClaimOptions extends WaitOptions {
 export class Writer<T = unknown> {
   readonly #link: Link;
   readonly #sender: Sender;
+  readonly #ring: RingWriter;
+  readonly #words: Words = new Words();
   readonly #codec: CodecName | AnyCodec;
+  /** Whether bytes are written as they are. */
+  readonly #isRaw: boolean;
   readonly #outlet: Outlet;
   /** The `end` that waits for its turn. */
   #ending: Promise<void> | undefined;
@@ -82,8 +89,10 @@ export class Writer<T = unknown> {
     requireWriterOptions(options);
     this.#link = link;
     this.#sender = new Sender(link, channel);
-    this.#place = new Place(this.#sender.ring);
+    this.#ring = this.#sender.ring;
+    this.#place = new Place(this.#ring);
     this.#codec = options.codec ?? "json";
+    this.#isRaw = this.#codec === "json" || this.#codec === "bytes";
     this.#outlet = new Outlet(link, this.#sender, this.#codec, idle);
   }
 
@@ -132,6 +141,7 @@ export class Writer<T = unknown> {
    * @throws {TypeError} if the codec cannot carry the value.
    */
   write(value: T, options?: WaitOptions): void {
+    if (isWait(options) && this.#sendBytes(value)) return;
     const deadline = this.#begin(options);
     this.#sender.encoder.encode(value, this.#codec);
     this.#send(layout.FRAME_KIND_DATA, 0, options, deadline);
@@ -143,6 +153,7 @@ export class Writer<T = unknown> {
    * @throws {RangeError} if the message could not be written at once even to an empty ring.
    */
   tryWrite(value: T): boolean {
+    if (this.#sendBytes(value)) return true;
     this.#outlet.check();
     if (!this.#outlet.takeOver()) return false;
     this.#sender.encoder.encode(value, this.#codec);
@@ -173,10 +184,10 @@ export class Writer<T = unknown> {
       }
       this.#outlet.checkAccepted();
       this.#sender.start(layout.FRAME_KIND_DATA, 0);
-      if (this.#sender.advance()) return this.#sender.ring.publish();
+      if (this.#sender.advance()) return this.#ring.publish();
       this.#sender.encoder.detach();
       do await this.#waitRoomAsync(deadline, signal); while (!this.#sender.advance());
-      this.#sender.ring.publish();
+      this.#ring.publish();
     } finally {
       turns.give();
     }
@@ -198,7 +209,7 @@ export class Writer<T = unknown> {
       }
     } finally {
       // Also when a value cannot be encoded: what stands before it is written.
-      if (!this.#link.closed) this.#sender.ring.publish();
+      if (!this.#link.closed) this.#ring.publish();
     }
   }
 
@@ -254,21 +265,21 @@ export class Writer<T = unknown> {
     if (this.#outlet.claimed < 0) throw new TypeError("Cannot finish: nothing is claimed");
     const bytes = size ?? this.#outlet.claimed;
     requireInteger("size", bytes, 0, this.#outlet.claimed);
-    this.#sender.ring.finish(bytes, this.#claimedKind, this.#claimedTag);
+    this.#ring.finish(bytes, this.#claimedKind, this.#claimedTag);
     this.#outlet.claimed = -1;
   }
 
   /** Completes the claimed message, if one is open, and makes all finished ones visible. */
   publish(size?: number): void {
     if (this.#outlet.claimed >= 0 || size !== undefined) this.finish(size);
-    if (!this.#link.closed) this.#sender.ring.publish();
+    if (!this.#link.closed) this.#ring.publish();
   }
 
   /** Gives the claimed place back unused. */
   abandon(): void {
     if (this.#outlet.claimed < 0) throw new TypeError("Cannot abandon: nothing is claimed");
     this.#outlet.claimed = -1;
-    this.#sender.ring.rewind(this.#sender.ring.tail);
+    this.#ring.rewind(this.#ring.tail);
   }
 
   /**
@@ -328,6 +339,18 @@ export class Writer<T = unknown> {
     this.close();
   }
 
+  /**
+   * Writes short bytes as they are if nothing stands in the way; false leaves them to the long way.
+   * Nothing of them is kept and nothing is asked twice, for what is done between the arrival of a
+   * message and the store of its answer is half of an echo: of 64 bytes, it takes three quarters of
+   * what it takes the long way (V8 14, 15).
+   */
+  #sendBytes(value: T): boolean {
+    if (!this.#isRaw || !(value instanceof Uint8Array)) return false;
+    const words = this.#words.of(value);
+    return words !== undefined && this.#ring.send(value, words, value.length, BYTES, 0);
+  }
+
   /** What a blocking call does first; returns its deadline if posts had to be written before. */
   #begin(options: WaitOptions | undefined): Deadline | undefined {
     this.#outlet.check();
@@ -343,8 +366,7 @@ export class Writer<T = unknown> {
     options: WaitOptions | undefined,
     deadline: Deadline | undefined,
   ): void {
-    if (!this.#sender.put(kind, tag)) this.#sendSlowly(kind, tag, options, deadline);
-    this.#sender.ring.publish();
+    if (!this.#sender.send(kind, tag)) this.#sendSlowly(kind, tag, options, deadline);
   }
 
   #sendSlowly(
@@ -358,9 +380,11 @@ export class Writer<T = unknown> {
       deadline ??= new Deadline(options);
       do this.#waitRoom(deadline); while (!this.#sender.advance());
     }
+    this.#ring.publish();
   }
 
   #trySend(kind: number, tag: number): boolean {
+    if (this.#sender.send(kind, tag)) return true;
     // [pipe.try_never]
     if (!this.#sender.fitsAtOnce) {
       const { size } = this.#sender.encoder;
@@ -368,11 +392,11 @@ export class Writer<T = unknown> {
     }
     this.#sender.start(kind, tag);
     const owed = this.#sender.placeCancel();
-    const before = this.#sender.ring.tail;
+    const before = this.#ring.tail;
     const placed = owed && this.#sender.advance();
     // [pipe.try_write] All frames or none: none of them is visible yet.
-    if (!placed) this.#sender.ring.rewind(before);
-    this.#sender.ring.publish();
+    if (!placed) this.#ring.rewind(before);
+    this.#ring.publish();
     return placed;
   }
 
@@ -504,6 +528,14 @@ export class Writer<T = unknown> {
 export interface MessageInit extends Partial<Omit<Message, "payload">> {
   /** The payload. */
   readonly payload: Uint8Array;
+}
+
+/** Whether a call that need not wait may go on with such options: they are right, and no signal. */
+function isWait(options: WaitOptions | undefined): boolean {
+  if (options === undefined) return true;
+  const { timeout, signal } = options;
+  return signal === undefined &&
+    (timeout === undefined || (typeof timeout === "number" && timeout >= 0));
 }
 
 function requireKind(kind: number): void {

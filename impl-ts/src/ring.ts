@@ -9,6 +9,7 @@
 
 import type { Endpoint } from "./wait_endpoint.ts";
 import { assert } from "./error.ts";
+import { Gate, STOPPED } from "./gate.ts";
 import { extentOf, type FrameReader, packKind, writeHeader } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
@@ -32,8 +33,15 @@ const END = packKind(layout.FRAME_KIND_END, 0, 0);
 const LINE_SIZE = 64;
 const WARM_SIZE = 256;
 
+/** Up to this size, copying words in a loop is faster than a call of `set` (V8 13 and 15). */
+export const SHORT_SIZE = 256;
+
 /** Returned by `claim` when the ring has no room. */
 export const NO_ROOM = -1;
+
+/** What `take` returns in place of a size: nothing is there yet; or what has to be judged. */
+export const NONE_YET = -1;
+export const OTHER = -2;
 
 /** The writer's side. Its methods belong to the endpoint's thread. */
 export class RingWriter implements Waitable {
@@ -41,9 +49,12 @@ export class RingWriter implements Waitable {
   /** The byte area, as bytes and as words. */
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
+  readonly gate: Gate = new Gate();
   readonly #endpoint: Endpoint;
   readonly #reader: number;
   readonly #control: Int32Array;
+  /** Most bytes of a message that `put` places. */
+  readonly #short: number;
   /** Behind the last finished frame; `#published` is what the reader can see of it. */
   #tail: number;
   #published: number;
@@ -58,13 +69,14 @@ export class RingWriter implements Waitable {
   #need = 0;
   #arms = 0;
   #mayLoad = true;
-  #stopped = false;
 
   /** Begins at the channel's start. [ring.start] */
   constructor(endpoint: Endpoint, channel: Channel) {
     this.#endpoint = endpoint;
     this.#reader = channel.reader;
     this.capacity = channel.dataSize;
+    // Of `min`, V8 makes a number with a point.
+    this.#short = Math.min((channel.dataSize >> 1) - HEADER_SIZE, SHORT_SIZE) | 0;
     this.#control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
     this.words = endpoint.segment.words(channel.dataOffset, channel.dataSize);
     this.bytes = endpoint.segment.bytes(channel.dataOffset, channel.dataSize);
@@ -80,6 +92,11 @@ export class RingWriter implements Waitable {
   /** Behind the last finished frame. */
   get tail(): number {
     return this.#tail;
+  }
+
+  /** Whether nothing is known against a write: one load of each state, and no error made. */
+  get isClear(): boolean {
+    return this.gate.bits === 0 && this.#endpoint.isLinked(this.#reader);
   }
 
   /** Lets the next claim that needs it load `head`, once until the next call. [ring.one_load] */
@@ -103,9 +120,9 @@ export class RingWriter implements Waitable {
   }
 
   /**
-   * Claims, fills and finishes a frame in one step, if that takes neither a pad nor a look at
-   * `head`; returns whether it did. For short frames, which a claim, a copy and a finish of their
-   * own cost half as much again. `sourceWords` are the whole words of `source`.
+   * Claims, fills and finishes the frame of a short message in one step, if that takes neither a
+   * pad nor a look at `head`; returns whether it did. A claim, a copy and a finish of their own
+   * cost half as much again. `sourceWords` are the whole words of `source`.
    */
   put(
     source: Uint8Array,
@@ -115,18 +132,32 @@ export class RingWriter implements Waitable {
     tag: number,
   ): boolean {
     const { capacity, words } = this;
-    const at = this.#tail & (capacity - 1);
+    const tail = this.#tail;
+    const at = tail & (capacity - 1);
     const extent = extentOf(size);
-    const room = capacity - ((this.#tail - this.#head) | 0);
-    if (extent > capacity - at || extent + RESERVE > room) return false;
+    const room = capacity - ((tail - this.#head) | 0);
+    if (size > this.#short || extent > capacity - at || extent + RESERVE > room) return false;
     writeHeader(words, at >> 2, size, kindWord, tag);
     const to = (at + HEADER_SIZE) >> 2;
     const count = size >> 2;
     // By words, 64 bytes take 14 ns; `set`, and the view that it may need, 30 to 90 (V8 14, 15).
     for (let i = 0; i < count; i++) words[to + i] = sourceWords[i]!;
     for (let i = count << 2; i < size; i++) this.bytes[at + HEADER_SIZE + i] = source[i]!;
-    this.#tail = (this.#tail + extent) | 0;
+    this.#tail = (tail + extent) | 0;
     this.#extent = extent;
+    return true;
+  }
+
+  /** The same, and publishes it, if nothing is known against a write. */
+  send(
+    source: Uint8Array,
+    sourceWords: Int32Array,
+    size: number,
+    kindWord: number,
+    tag: number,
+  ): boolean {
+    if (!this.isClear || !this.put(source, sourceWords, size, kindWord, tag)) return false;
+    this.publish();
     return true;
   }
 
@@ -164,7 +195,7 @@ export class RingWriter implements Waitable {
    */
   stop(): void {
     this.drop();
-    this.#stopped = true;
+    this.gate.set(STOPPED, true);
   }
 
   /** Takes its wish back, and stores nothing in this ring any more. [pipe.close] [wait.disarm] */
@@ -191,11 +222,8 @@ export class RingWriter implements Waitable {
     Atomics.store(this.#control, TAIL, tail);
     // [wait.store_order] The cursor first, then the wish: one side sees the other.
     const wants = Atomics.load(this.#control, READER_WANTS);
-    if (
-      wants !== 0 && ((tail - (wants & ~ARMED)) | 0) >= 0 &&
-      Atomics.exchange(this.#control, READER_WANTS, 0) !== 0
-    ) this.#endpoint.ring(this.#reader);
-    else this.#endpoint.wakesElided++;
+    if (wants === 0) this.#endpoint.wakesElided++;
+    else wake(this.#endpoint, this.#reader, this.#control, READER_WANTS, wants, tail);
   }
 
   /**
@@ -209,7 +237,7 @@ export class RingWriter implements Waitable {
     this.#asked = this.#published;
     const size = Math.min(this.#extent, WARM_SIZE);
     const free = this.capacity - ((this.#tail - this.#head) | 0);
-    if (this.#claimed > 0 || this.#stopped || free < size + LINE_SIZE) return true;
+    if (this.#claimed > 0 || this.gate.has(STOPPED) || free < size + LINE_SIZE) return true;
     const mask = (this.capacity - 1) >> 2;
     const at = this.#tail >> 2;
     // Behind the tail, bytes mean nothing.
@@ -219,12 +247,12 @@ export class RingWriter implements Waitable {
   }
 
   look(): boolean {
-    return this.#stopped || Atomics.load(this.#control, HEAD) !== this.#head;
+    return this.gate.has(STOPPED) || Atomics.load(this.#control, HEAD) !== this.#head;
   }
 
   arm(): void {
     this.#arms++;
-    if (this.#stopped) return;
+    if (this.gate.has(STOPPED)) return;
     Atomics.store(this.#control, WRITER_WANTS, this.#need | ARMED);
   }
 
@@ -233,7 +261,7 @@ export class RingWriter implements Waitable {
   }
 
   #unwish(): void {
-    if (!this.#stopped) Atomics.store(this.#control, WRITER_WANTS, 0);
+    if (!this.gate.has(STOPPED)) Atomics.store(this.#control, WRITER_WANTS, 0);
   }
 
   /** Whether so many bytes, the reserve included, are free; loads `head` only if need be. */
@@ -326,26 +354,36 @@ export class RingReader implements Waitable {
 
   /**
    * Copies a message out and gives its frame back, in one step, if it is a whole one of data and of
-   * at most `most` bytes, which is for short ones; returns its size. Anything else is left to
-   * `next`, and the answer is -1. `targetWords` are the whole words of `target`.
+   * at most `most` bytes, which is for short ones; returns its size. `targetWords` are the whole
+   * words of `target`.
+   *
+   * Where everything is read it loads the tail up to `looks` times, until something shows; if
+   * nothing does, the answer is `NONE_YET`. Anything else, a tail that is none included, is left to
+   * `load` and `next`, and the answer is `OTHER`.
    */
-  take(target: Uint8Array, targetWords: Int32Array, most: number): number {
+  take(target: Uint8Array, targetWords: Int32Array, most: number, looks: number): number {
     const { capacity, words, frame } = this;
     const head = this.#head;
+    let tail = this.#tail;
+    if (tail === head) {
+      const control = this.#control;
+      while (tail === head && looks-- > 0) tail = Atomics.load(control, TAIL);
+      if (tail === head) return NONE_YET;
+      if (!this.#accept(tail)) return OTHER;
+    }
     const at = head & (capacity - 1);
-    const known = (this.#tail - head) | 0;
-    if (known === 0) return -1;
-    const toEnd = capacity - at;
-    // Without the `| 0`, V8 makes a number with a point of the smaller: 1 to 4 ns (Node 24).
-    const room = ((known < toEnd ? known : toEnd) | 0) - HEADER_SIZE;
     // [frame.check] One load of each word, and all that there is to check of such a frame.
     const size = words[at >> 2]! >>> 0;
-    if (size > most || size > room || !frame.isWholeData(words, at >> 2)) return -1;
+    if (size > most) return OTHER;
+    const extent = extentOf(size);
+    if (
+      extent > ((tail - head) | 0) || extent > capacity - at || !frame.isWholeData(words, at >> 2)
+    ) return OTHER;
     const from = (at + HEADER_SIZE) >> 2;
     const count = size >> 2;
     for (let i = 0; i < count; i++) targetWords[i] = words[from + i]!;
     for (let i = count << 2; i < size; i++) target[i] = this.bytes[at + HEADER_SIZE + i]!;
-    this.#advance(extentOf(size));
+    this.#advance(extent);
     return size;
   }
 
@@ -416,11 +454,8 @@ export class RingReader implements Waitable {
     // [ring.release] Behind the last access to the bytes that it gives back.
     Atomics.store(this.#control, HEAD, head);
     const wants = Atomics.load(this.#control, WRITER_WANTS);
-    if (
-      wants !== 0 && ((head - (wants & ~ARMED)) | 0) >= 0 &&
-      Atomics.exchange(this.#control, WRITER_WANTS, 0) !== 0
-    ) this.#endpoint.ring(this.#writer);
-    else this.#endpoint.wakesElided++;
+    if (wants === 0) this.#endpoint.wakesElided++;
+    else wake(this.#endpoint, this.#writer, this.#control, WRITER_WANTS, wants, head);
   }
 
   look(): boolean {
@@ -453,6 +488,20 @@ export class RingReader implements Waitable {
   #cursorFault(tail: number): Fault {
     return new Fault(layout.REASON_RING_CURSOR, `tail ${tail >>> 0}, head ${this.#head >>> 0}`);
   }
+}
+
+/** Wakes a peer that waits, if what it waits for is there now. */
+function wake(
+  endpoint: Endpoint,
+  peer: number,
+  control: Int32Array,
+  word: number,
+  wants: number,
+  cursor: number,
+): void {
+  const isMet = ((cursor - (wants & ~ARMED)) | 0) >= 0;
+  if (isMet && Atomics.exchange(control, word, 0) !== 0) endpoint.ring(peer);
+  else endpoint.wakesElided++;
 }
 
 /** A fault of the peer; the pipe marks the peer and tells the caller. */

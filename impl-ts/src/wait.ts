@@ -6,6 +6,7 @@
  */
 
 import { ForbiddenError } from "./error.ts";
+import { Gate, TAKEN } from "./gate.ts";
 import { WAIT_POLL_MS, WAKE_MECHANISM_AGENT } from "./layout.ts";
 import { sleepBlind } from "./segment.ts";
 
@@ -188,18 +189,24 @@ export const pause: () => void = (Atomics as { pause?: () => void }).pause ?? ((
 
 /** One at a time, in the order of asking: the asynchronous verbs of one end of a pipe. */
 export class Turns {
-  #busy = false;
+  readonly #gate: Gate;
   readonly #queue: (() => void)[] = [];
+
+  /** Makes the turns of what a gate belongs to, or of something without one. */
+  constructor(gate: Gate = new Gate()) {
+    this.#gate = gate;
+  }
 
   /** Whether somebody has the turn. */
   get busy(): boolean {
-    return this.#busy;
+    return this.#gate.has(TAKEN);
   }
 
   /** Takes the turn if nobody has it. */
   tryTake(): boolean {
-    if (this.#busy) return false;
-    return this.#busy = true;
+    if (this.busy) return false;
+    this.#gate.set(TAKEN, true);
+    return true;
   }
 
   /**
@@ -244,7 +251,7 @@ export class Turns {
 
   /** Gives the turn to the next in line. */
   give(): void {
-    if (this.#queue.length === 0) this.#busy = false;
+    if (this.#queue.length === 0) this.#gate.set(TAKEN, false);
     else this.#queue.shift()!();
   }
 }
