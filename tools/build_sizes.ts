@@ -31,19 +31,19 @@ export const IMPORTS: readonly Import[] = [
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 53_200, gzip: 18_200 },
+    limit: { minified: 55_500, gzip: 19_100 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 66_500, gzip: 22_500 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 69_000, gzip: 23_400 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 72_800, gzip: 24_600 },
+    limit: { minified: 75_300, gzip: 25_500 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 80_600, gzip: 26_900 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 83_200, gzip: 27_800 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 65_800, gzip: 22_100 },
+    limit: { minified: 67_800, gzip: 22_800 },
   },
 ];
 

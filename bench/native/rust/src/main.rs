@@ -1,6 +1,7 @@
 //! The driver of Millrace's rivals in Rust, with Millrace beside them in one program: rates depend
 //! on how the reader checks, which only one program does in one way. See `bench/README.md`.
 
+mod floor;
 mod iceoryx;
 mod millrace;
 mod payload;
@@ -12,12 +13,13 @@ use peers::Peer;
 use protocol::{Answer, Body, Request, Scenario};
 use std::io::{BufRead, Write};
 
-const PEERS: [&str; 5] = [
+const PEERS: [&str; 6] = [
     "millrace-c",
     "millrace-c-lend",
     "rtrb",
     "crossbeam-channel",
     "iceoryx2",
+    "floor-frame",
 ];
 
 fn main() -> std::io::Result<()> {
@@ -63,6 +65,7 @@ fn perform(request: &Request) -> Body {
         "rtrb" => sized::<peers::Rtrb>(scenario),
         "crossbeam-channel" => sized::<peers::Crossbeam>(scenario),
         "iceoryx2" => sized::<iceoryx::Iceoryx>(scenario),
+        "floor-frame" => sized::<floor::Frames>(scenario),
         _ => Body::Error("this driver has no such peer".into()),
     }
 }
