@@ -49,6 +49,7 @@ export class RingWriter implements Waitable {
   /** The byte area, as bytes and as words. */
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
+  /** What stands in the way of a write: see `isClear`. */
   readonly gate: Gate = new Gate();
   readonly #endpoint: Endpoint;
   readonly #reader: number;
