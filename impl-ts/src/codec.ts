@@ -447,7 +447,7 @@ export class Words {
     const { resizable = false } = buffer as { readonly resizable?: boolean };
     if (resizable || buffer.byteLength > KEPT_SIZE || (byteOffset & 3) !== 0) return undefined;
     this.#last = bytes;
-    if (isSecond) this.#words = new Int32Array(buffer, byteOffset, bytes.length >> 2);
+    if (isSecond) this.#words = new Int32Array(buffer, byteOffset, bytes.byteLength >> 2);
     return this.#words;
   }
 }
