@@ -2,9 +2,10 @@
  * Runs all tests of the repository, or those of the parts that are named.
  *
  * The last line is `N passed, N failed`, with `, N skipped` behind it where tests were skipped; the
- * numbers are the runners' own. With `CI=true` or `MILLRACE_REQUIRE_ALL=1`, a skipped test counts
- * as failed: what a machine without a browser may leave out, the gate must not. With `--all` the
- * tests see `MILLRACE_TEST_ALL=1`, and those that take many minutes run at their full length.
+ * numbers are the runners' own, and the tests that failed are named above it. With `CI=true` or
+ * `MILLRACE_REQUIRE_ALL=1`, a skipped test counts as failed: what a machine without a browser may
+ * leave out, the gate must not. With `--all` the tests see `MILLRACE_TEST_ALL=1`, and those that
+ * take many minutes run at their full length.
  *
  * Types are not checked here but by `./millrace check`. With cold caches Zig compiles for six
  * minutes: where the first parts need nothing of it, that happens beside them.
@@ -100,8 +101,9 @@ async function main(words: string[], root: string): Promise<number> {
     const shown = command.map((word) => word === Deno.execPath() ? "deno" : word).join(" ");
     console.log(`\n== ${name}: ${shown}`);
     const outcome = await run(command, { cwd: root, timeoutMs: timeoutMs(), echo: true });
-    rows.push({ name, seconds: outcome.seconds, ...judge(runner, outcome, requiresAll()) });
-    console.log(`== ${name}: ${outcome.seconds.toFixed(1)} s`);
+    const verdict = judge(runner, outcome, requiresAll());
+    rows.push({ name, seconds: outcome.seconds, ...verdict });
+    console.log(`== ${name}: ${summaryLine([verdict])}, ${outcome.seconds.toFixed(1)} s`);
   }
   console.log(`\n${format(rows)}\n\n${summaryLine(rows)}`);
   return rows.some((row) => row.failed > 0) ? 1 : 0;

@@ -15,7 +15,7 @@ export interface Counts {
   skipped: number;
 }
 
-/** Counts, and why they are not the runner's own where they are not. */
+/** Counts, with the tests that failed, and why they are not the runner's own where they are not. */
 export interface Verdict extends Counts {
   notes: string[];
 }
@@ -72,6 +72,21 @@ export function zigCachedRuns(output: string): number {
   return output.match(/^[ |+-]*run .*\bcached\b/gm)?.length ?? 0;
 }
 
+/** How many failed tests a verdict names. */
+const NAMED_COUNT = 20;
+
+/**
+ * Which tests failed: of `deno test`, the list that it closes with; of a Zig test program whose
+ * output is passed on, the lines such as `3/3 ring_test.test.a pad...FAIL (TestUnexpectedResult)`.
+ */
+export function failedTests(runner: "deno" | "zig", output: string): string[] {
+  if (runner === "zig") {
+    return [...output.matchAll(/^\d+\/\d+ (.*)\.\.\.FAIL\b/gm)].map(([, name]) => name!);
+  }
+  const list = output.split(/^ FAILURES $/m).slice(1).at(-1) ?? "";
+  return [...list.matchAll(/^(\S.*? => .+:\d+:\d+)$/gm)].map(([name]) => name);
+}
+
 /** What an outcome and the counts in it amount to. */
 export function judge(
   runner: "deno" | "zig",
@@ -84,6 +99,11 @@ export function judge(
     verdict.failed += failed;
     verdict.notes.push(note);
   };
+  const failed = failedTests(runner, outcome.output);
+  verdict.notes.push(...failed.slice(0, NAMED_COUNT).map((name) => `failed: ${name}`));
+  if (failed.length > NAMED_COUNT) {
+    verdict.notes.push(`failed: ${failed.length - NAMED_COUNT} more`);
+  }
   const cached = runner === "zig" ? zigCachedRuns(outcome.output) : 0;
   if (outcome.timedOut) fail(`killed after ${outcome.seconds.toFixed(0)} s`);
   else if (counts === undefined) fail(`ended with ${outcome.code}, without counts`);

@@ -1,5 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { denoCounts, judge, summaryLine, zigCachedRuns, zigCounts } from "./test_counts.ts";
+import {
+  denoCounts,
+  failedTests,
+  judge,
+  summaryLine,
+  zigCachedRuns,
+  zigCounts,
+} from "./test_counts.ts";
 
 // Printed by Deno 2.9.8 and Zig 0.17.0, colours removed.
 const DENO_OK = "running 1 test\nx ... ok (1ms)\n\nok | 1 passed (1 step) | 0 failed (6ms)\n";
@@ -59,6 +66,43 @@ Deno.test("zigCounts: tests that failed, crashed or hung; steps where no test di
   assertEquals(zigCounts(ZIG_COMPILE), { passed: 0, failed: 1, skipped: 0 });
   assertEquals(zigCounts(ZIG_LEAK), { passed: 1, failed: 1, skipped: 0 });
   assertEquals(zigCounts("error: no build.zig file found"), undefined);
+});
+
+// With spaces at both ends, as the list of failures is headed.
+const FAILURES = " FAILURES ";
+const DENO_FAILURES = `${FAILURES}
+
+an inner run => ./x_test.ts:1:6
+
+FAILED | 0 passed | 1 failed (8ms)
+
+the first error => ./tools/x_test.ts:7:6
+error: Error: boom => ./tools/x_test.ts:1:1
+
+${FAILURES}
+
+a name => with an arrow => ./tools/x_test.ts:7:6
+outer ... a step => ./tools/x_test.ts:9:3
+
+FAILED | 1 passed | 1 failed (1 step) (8ms)
+`;
+
+Deno.test("failedTests: the names with which the runners close, and only those", () => {
+  assertEquals(failedTests("deno", DENO_FAILURES), [
+    "a name => with an arrow => ./tools/x_test.ts:7:6",
+    "outer ... a step => ./tools/x_test.ts:9:3",
+  ]);
+  assertEquals(failedTests("deno", DENO_OK), []);
+  assertEquals(failedTests("zig", ZIG_PASSED_ON_MIXED), ["t.test.bad"]);
+  assertEquals(failedTests("zig", ZIG_PASSED_ON), []);
+});
+
+Deno.test("judge: names tests that failed, of very many the first", () => {
+  const list = Array.from({ length: 22 }, (_, i) => `t${i} => ./x_test.ts:${i}:1`);
+  const output = `${FAILURES}\n\n${list.join("\n")}\n\nFAILED | 0 passed | 22 failed (8ms)\n`;
+  const { failed, notes } = judge("deno", outcome(output, 1), false);
+  assertEquals([failed, notes.length, notes[0]], [22, 21, "failed: t0 => ./x_test.ts:0:1"]);
+  assertEquals(notes.at(-1), "failed: 2 more");
 });
 
 Deno.test("zigCachedRuns: counts runs, not compilations", () => {
