@@ -219,7 +219,7 @@ export class Reader<T = unknown> {
     if (short === NONE_YET) short = this.#takeShort(target, this.#looks(options));
     if (short >= 0) return short;
     try {
-      const size = this.#takeInto(target);
+      const size = short === NONE_YET ? NONE : this.#takeInto(target);
       return size !== NONE ? size : this.#blockInto(target, options);
     } finally {
       this.#receiver.leave(target);
@@ -231,7 +231,7 @@ export class Reader<T = unknown> {
     const short = this.#takeShort(target, 1);
     if (short >= 0) return short;
     try {
-      const taken = this.#takeInto(target);
+      const taken = short === NONE_YET ? NONE : this.#takeInto(target);
       const size = taken !== NONE ? taken : this.#takeLastInto(target);
       return size === NONE ? undefined : size;
     } finally {
