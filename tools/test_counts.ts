@@ -99,7 +99,8 @@ export function judge(
     verdict.failed += failed;
     verdict.notes.push(note);
   };
-  const failed = failedTests(runner, outcome.output);
+  // Where none did, such a list is of tests that a test has run.
+  const failed = verdict.failed > 0 ? failedTests(runner, outcome.output) : [];
   verdict.notes.push(...failed.slice(0, NAMED_COUNT).map((name) => `failed: ${name}`));
   if (failed.length > NAMED_COUNT) {
     verdict.notes.push(`failed: ${failed.length - NAMED_COUNT} more`);

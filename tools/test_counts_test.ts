@@ -103,6 +103,7 @@ Deno.test("judge: names tests that failed, of very many the first", () => {
   const { failed, notes } = judge("deno", outcome(output, 1), false);
   assertEquals([failed, notes.length, notes[0]], [22, 21, "failed: t0 => ./x_test.ts:0:1"]);
   assertEquals(notes.at(-1), "failed: 2 more");
+  assertEquals(judge("deno", outcome(output + DENO_OK), false).notes, []);
 });
 
 Deno.test("zigCachedRuns: counts runs, not compilations", () => {

@@ -55,11 +55,7 @@ export async function openWorkshop(
     if (places.has("chromium")) kinds.push(await chromiumKind(`${folder}/page`, env));
     await stopBundler();
     if (places.has("native")) {
-      kinds.push(
-        await step("Building the native driver in Zig", zigKind),
-        await step("Building the library in Zig, and its example in C", denoZigKind),
-        await step("Building the native driver in Rust, at first in minutes", rustKind),
-      );
+      kinds.push(...await step("Building the native drivers, at first in minutes", nativeKinds));
     }
   } catch (error) {
     await stopBundler();
@@ -138,6 +134,17 @@ async function chromiumKind(folder: string, env: Record<string, string>): Promis
   return { ...start, command };
 }
 
+/** Those in Zig and C beside the one in Rust: with cold caches each side takes over a minute. */
+async function nativeKinds(): Promise<DriverKind[]> {
+  await build(["zig", "build", "lib"]);
+  const rust = rustKind();
+  try {
+    return [await zigKind(), await denoZigKind(), await rust];
+  } finally {
+    await rust; // also behind an error: nothing is to go on building
+  }
+}
+
 async function zigKind(): Promise<DriverKind> {
   await build(["zig", "build", "bench-native"]);
   const command = () => ({ name: "zig-native", command: [`${WASM}/millrace-bench-native`] });
@@ -146,7 +153,6 @@ async function zigKind(): Promise<DriverKind> {
 
 /** A process of Deno, and one in Zig or C, on one file. */
 async function denoZigKind(): Promise<DriverKind> {
-  await build(["zig", "build", "lib"]);
   const echo = `${WASM}/millrace-bench-echo-c`;
   const source = `${ROOT}impl-zig/examples/echo.c`;
   const library = [`-I${ROOT}zig-out/include`, `${ROOT}zig-out/lib/libmillrace.a`, "-lpthread"];
@@ -166,7 +172,6 @@ async function rustKind(): Promise<DriverKind> {
   if (await findProgram(["cargo"]) === undefined) return missing("there is no cargo");
   const target = `${ROOT}zig-out/rust`;
   try {
-    await build(["zig", "build", "lib"]);
     const manifest = `${ROOT}bench/native/rust/Cargo.toml`;
     // For this processor, as Zig does it by itself.
     const native = 'build.rustflags=["-Ctarget-cpu=native"]';
