@@ -91,6 +91,8 @@ export interface Results {
   readonly drivers: readonly { name: string; place: string; version: string }[];
   readonly complete: boolean;
   readonly seconds: number;
+  /** Of these, before anything was measured. Not in older files. */
+  readonly building_seconds?: number;
   readonly scenarios: readonly ScenarioInfo[];
   readonly rows: readonly Row[];
 }

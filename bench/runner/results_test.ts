@@ -14,7 +14,7 @@ import {
 import { resultsProblem } from "./results_file.ts";
 import { EFFORTS, loadTasks, type Task } from "./scenarios.ts";
 import { PEER_NAMES } from "../script/peers.ts";
-import { scenarioTable } from "./table.ts";
+import { runSummary, scenarioTable } from "./table.ts";
 
 const [first] = await loadTasks(EFFORTS.full) as [Task];
 const TASK: Task = { ...first, floor: "floor", rival: "rival" };
@@ -190,6 +190,14 @@ Deno.test("results fit their schema, and what lacks a machine does not", async (
   assertEquals(await resultsProblem(good), undefined);
   const { machine: _, ...bad } = good;
   assertEquals(await resultsProblem(bad), " must have required property 'machine'");
+});
+
+Deno.test("the summary tells what was building from what was measuring", () => {
+  const older = results(row("ours", 100));
+  const [first] = runSummary(older, []).split("\n");
+  assertEquals(first, "full run, 1 s; medians");
+  const [second] = runSummary({ ...older, seconds: 90, building_seconds: 31 }, []).split("\n");
+  assertEquals(second, "full run, 90 s, 31 of them for building; medians");
 });
 
 Deno.test("the table has the fastest first, and says who declined and who failed", () => {

@@ -116,10 +116,12 @@ const NAMES: Readonly<Record<Figure, string>> = {
 
 /** Everything about the run as a whole. */
 export function runSummary(results: Results, warnings: readonly string[]): string {
-  const { machine, drivers, effort, seconds, complete } = results;
+  const { machine, drivers, effort, seconds, building_seconds: building, complete } = results;
   const { processor, processors, memory_gb, system, load, busy_percent, steal_percent } = machine;
   return [
-    `${effort} run, ${seconds.toFixed(0)} s${complete ? "" : ", INTERRUPTED"}; medians`,
+    `${effort} run, ${seconds.toFixed(0)} s` +
+    (building ? `, ${building.toFixed(0)} of them for building` : "") +
+    `${complete ? "" : ", INTERRUPTED"}; medians`,
     `machine: ${processor}, ${processors} processors, ${memory_gb} GB, ${system}`,
     `load ${load.join(" to ")}, others before the run ${busy_percent} %, steal ${steal_percent} %`,
     `drivers: ${drivers.map(({ name, version }) => `${name} ${version}`).join(", ")}`,
