@@ -4,6 +4,7 @@
 //! Invariant: whoever spins in vain again and again stops it, because every spin may delay the very
 //! peer that it waits for [wait.spin_record].
 
+const builtin = @import("builtin");
 const std = @import("std");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
@@ -14,8 +15,10 @@ const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
 const poll_ns = layout.wait_poll_ms * ns_per_ms;
 
-/// Looks between two readings of the clock: 32 pause hints take 1 to 5 µs on x86-64.
-const spin_look_count = 32;
+/// Looks between two readings of the clock: 32 pause hints take 1 to 5 µs on x86-64. WebAssembly
+/// has no such hint, and a clock for which it calls its host: with 32 looks it would hardly do
+/// anything but read the clock, and see late what arrives meanwhile.
+const spin_look_count = if (builtin.cpu.arch.isWasm()) 1024 else 32;
 
 /// Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
 /// sleeps at once before it tries again [wait.spin_record].
