@@ -175,6 +175,22 @@ export class Scribe {
   }
 }
 
+/** Makes a call, and before each load of the ring's `tail` says which one that is, from 1 on. */
+export function onTailLoads<R>(scribe: Scribe, before: (count: number) => void, call: () => R): R {
+  const { load } = Atomics;
+  let count = 0;
+  try {
+    Atomics.load = ((words: Int32Array, at: number) => {
+      const isTail = at === layout.RING_TAIL_WORD && words.byteOffset === scribe.control.byteOffset;
+      if (isTail) before(++count);
+      return load(words, at);
+    }) as typeof load;
+    return call();
+  } finally {
+    Atomics.load = load;
+  }
+}
+
 /** A reader whose peer is a scribe. The ring starts at 0. */
 export function scribed(options: PipeOptions = {}) {
   const segment = pipeSegment({ start: 0, ...options });

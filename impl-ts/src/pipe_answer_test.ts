@@ -2,7 +2,7 @@
 
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { ClosedError, MillraceError, PeerFailedError } from "./error.ts";
-import { assertCode, codeOf, pattern, pipe, Scribe, scribed } from "./fixture.ts";
+import { assertCode, codeOf, onTailLoads, pattern, pipe, Scribe, scribed } from "./fixture.ts";
 import * as layout from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
@@ -234,19 +234,13 @@ Deno.test("a call that is refused for its timeout has done nothing", async () =>
 
 /** Publishes what the peer has written so far just before the second load of its `tail`. */
 function publishingLate(scribe: Scribe, run: () => void): void {
-  const { load } = Atomics;
   let loads = 0;
-  try {
-    Atomics.load = ((words: Int32Array, at: number) => {
-      const isTail = at === layout.RING_TAIL_WORD && words.byteOffset === scribe.control.byteOffset;
-      if (isTail && ++loads === 2) scribe.publish();
-      return load(words, at);
-    }) as typeof load;
-    run();
-    assertEquals(loads, 2);
-  } finally {
-    Atomics.load = load;
-  }
+  const before = (count: number) => {
+    loads = count;
+    if (count === 2) scribe.publish();
+  };
+  onTailLoads(scribe, before, run);
+  assertEquals(loads, 2);
 }
 
 Deno.test("[pipe.look_again] one look more behind a final state, and then the state", () => {

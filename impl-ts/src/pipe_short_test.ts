@@ -5,6 +5,7 @@ import { MessageError, MillraceError } from "./error.ts";
 import {
   assertCode,
   codeOf,
+  onTailLoads,
   pattern,
   pipe,
   random,
@@ -275,18 +276,9 @@ Deno.test("[ring.one_load] a short read loads the tail once, whatever is there",
 
 /** How often a call loads the tail, and what it returns. */
 function tailLoads<R>(scribe: Scribe, call: () => R): [number, R] {
-  const { load } = Atomics;
-  let count = 0;
-  try {
-    Atomics.load = ((words: Int32Array, at: number) => {
-      if (at === layout.RING_TAIL_WORD && words.byteOffset === scribe.control.byteOffset) count++;
-      return load(words, at);
-    }) as typeof load;
-    const result = call();
-    return [count, result];
-  } finally {
-    Atomics.load = load;
-  }
+  let loads = 0;
+  const result = onTailLoads(scribe, (count) => loads = count, call);
+  return [loads, result];
 }
 
 Deno.test("what a read hands out as bytes stays when the next message comes", () => {
