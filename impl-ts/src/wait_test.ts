@@ -235,6 +235,16 @@ Deno.test("a thread that must not block looks, and does not spin by the clock", 
   assertEquals(glances < 4, true, `${glances}`);
 });
 
+Deno.test("a glance is no longer than the spin that was asked for", () => {
+  assertEquals(new Spinner(0, true).glances, 0);
+  for (const us of [0.05, 1, 2]) assertEquals(new Spinner(us, true).glances, us * 100);
+  const longest = new Spinner(1e6, true).glances;
+  const page = new Spinner(1e6, false).glances;
+  assertEquals(new Spinner(50, true).glances, longest);
+  assert(longest > 200 && longest <= layout.WAIT_NO_BLOCK_US * 110, `${longest}`);
+  assert(page > 0 && page < longest / 4, `${page}`); // [wait.no_block]
+});
+
 Deno.test("[wait.slice] a port that is listened to looks at each slice", async () => {
   const limits: number[] = [];
   let checks = 0;
