@@ -15,6 +15,7 @@ const peers = .{
     .{ "millrace-zig-lend", @import("peer_millrace.zig").Lending },
     .{ "millrace-c", @import("peer_c.zig").Peer },
     .{ "floor-cacheline", @import("peer_floor.zig").CacheLine },
+    .{ "floor-frame", @import("peer_frame.zig").Peer },
     .{ "floor-futex", @import("peer_floor.zig").Futex },
     .{ "floor-memcpy", memcpy },
     .{ "mutex-queue", @import("peer_queue.zig").Peer },
