@@ -22,7 +22,7 @@ export interface Goal {
   /** To whom it is compared; without one, the figure itself counts. */
   readonly versus?: readonly string[];
   readonly versus_driver?: string;
-  /** The floor that no peer of its kind can beat: where even that misses it, it is out of reach. */
+  /** The least that a peer of its kind does: where even that misses it, it is out of reach. */
   readonly bound?: string;
   /** `slower`: how many times slower it is; `faster`: how many times faster; or its figure. */
   readonly measure: "slower" | "faster" | "figure";
