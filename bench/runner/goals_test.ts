@@ -1,0 +1,90 @@
+// The exit code of `--goals`: by results that are made up, in which all goals hold, or all but one.
+
+import { assertEquals, assertMatch } from "@std/assert";
+import { fileURLToPath } from "node:url";
+import { run } from "../../tools/run.ts";
+import { type Goal, judge, loadGoals } from "./goals.ts";
+import { type Results, RESULTS_VERSION, type Row, slower } from "./results.ts";
+import { writeResults } from "./results_file.ts";
+import { EFFORTS, loadTasks } from "./scenarios.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const goals = await loadGoals();
+const tasks = await loadTasks(EFFORTS.full);
+const machine: Results["machine"] = {
+  id: "a",
+  processor: "",
+  processors: 2,
+  memory_gb: 1,
+  system: "",
+  load: [0, 0],
+  busy_percent: 0,
+  steal_percent: 0,
+};
+
+/** Ours are as fast as the floors, and rivals a thousand times slower. */
+function rowsOf({ scenario, places, driver, peer, versus = [], at_most = 0 }: Goal): Row[] {
+  const { figure } = tasks.find(({ id }) => id === scenario)!;
+  const best = versus.length === 0 ? at_most / 2 : 1_000;
+  const worst = slower(figure, 1, 1_000) > 1 ? best / 1_000 : best * 1_000;
+  return places.flatMap((place) =>
+    [...peer, ...versus].map((name): Row => {
+      const value = versus.includes(name) && !name.startsWith("floor-") ? worst : best;
+      const repetitions = [{ count: 1, elapsed_ns: 1, figure: value, at_ms: 1 }];
+      const spread = { median: value, min: value, max: value };
+      return { scenario, place, driver: driver ?? place, peer: name, repetitions, ...spread };
+    })
+  );
+}
+
+const results: Results = {
+  version: RESULTS_VERSION,
+  started: "2026-01-01T00:00:00.000Z",
+  effort: "full",
+  machine,
+  drivers: [],
+  complete: true,
+  seconds: 1,
+  scenarios: tasks.map(({ id, title, figure, scenario: { size } }) => ({
+    id,
+    title,
+    figure,
+    size,
+  })),
+  rows: goals.flatMap(rowsOf),
+};
+
+async function exitOf(shown: Results): Promise<{ code: number; output: string }> {
+  const file = await Deno.makeTempFile({ suffix: ".json" });
+  try {
+    await writeResults(file, shown);
+    const command = [Deno.execPath(), "run", "-A", "bench/main.ts", "--from", file, "--goals"];
+    return await run(command, { cwd: ROOT, timeoutMs: 60_000, echo: false });
+  } finally {
+    await Deno.remove(file);
+  }
+}
+
+Deno.test("--goals ends with 0 where all goals hold", async () => {
+  assertEquals(judge(goals, results).filter(({ holds }) => !holds), []);
+  const { code, output } = await exitOf(results);
+  assertMatch(output, /\n(\d+) of \1 hold, 0 missed, 0 not measured\n/);
+  assertEquals(code, 0);
+});
+
+Deno.test("--goals ends with 1 where one was missed, or one was not measured", async () => {
+  const last = goals.at(-1)!;
+  const isOurs = (row: Row) => row.scenario === last.scenario && last.peer.includes(row.peer);
+  const missed = results.rows.map((row) => {
+    if (!isOurs(row)) return row;
+    const [one] = row.repetitions;
+    const figure = one!.figure * 1e6;
+    return { ...row, repetitions: [{ ...one!, figure }], median: figure, max: figure };
+  });
+  const { code, output } = await exitOf({ ...results, rows: missed });
+  assertMatch(output, / [1-9]\d* missed, 0 not measured\n/);
+  assertEquals(code, 1);
+  const without = await exitOf({ ...results, rows: results.rows.filter((row) => !isOurs(row)) });
+  assertMatch(without.output, / 0 missed, [1-9]\d* not measured\n/);
+  assertEquals(without.code, 1);
+});
