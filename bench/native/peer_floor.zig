@@ -19,7 +19,8 @@ fn declinesAllBut(plan: *const Plan, wait: @TypeOf(plan.scenario.wait)) ?[]const
     return null;
 }
 
-const NoLink = struct {
+/// For peers whose ends need nothing but the memory of the plan.
+pub const NoLink = struct {
     pub fn init(_: *NoLink, _: *const Plan) !void {}
     pub fn deinit(_: *NoLink) void {}
 };

@@ -44,10 +44,7 @@ pub const Peer = struct {
         return "short frames, of 8 and 64 bytes";
     }
 
-    pub const Link = struct {
-        pub fn init(_: *Link, _: *const Plan) !void {}
-        pub fn deinit(_: *Link) void {}
-    };
+    pub const Link = @import("peer_floor.zig").NoLink;
 
     pub const End = struct {
         outgoing: *Ring,
