@@ -4,23 +4,14 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { run } from "../../tools/run.ts";
 import { type Goal, judge, loadGoals } from "./goals.ts";
-import { type Results, RESULTS_VERSION, type Row, slower } from "./results.ts";
+import { type Results, type Row, slower } from "./results.ts";
 import { writeResults } from "./results_file.ts";
+import { madeUp } from "./results_fixture.ts";
 import { EFFORTS, loadTasks } from "./scenarios.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const goals = await loadGoals();
 const tasks = await loadTasks(EFFORTS.full);
-const machine: Results["machine"] = {
-  id: "a",
-  processor: "",
-  processors: 2,
-  memory_gb: 1,
-  system: "",
-  load: [0, 0],
-  busy_percent: 0,
-  steal_percent: 0,
-};
 
 /** Ours are as fast as the floors, and rivals a thousand times slower. */
 function rowsOf({ scenario, places, driver, peer, versus = [], at_most = 0 }: Goal): Row[] {
@@ -37,22 +28,10 @@ function rowsOf({ scenario, places, driver, peer, versus = [], at_most = 0 }: Go
   );
 }
 
-const results: Results = {
-  version: RESULTS_VERSION,
-  started: "2026-01-01T00:00:00.000Z",
-  effort: "full",
-  machine,
-  drivers: [],
-  complete: true,
-  seconds: 1,
-  scenarios: tasks.map(({ id, title, figure, scenario: { size } }) => ({
-    id,
-    title,
-    figure,
-    size,
-  })),
-  rows: goals.flatMap(rowsOf),
-};
+const results = madeUp(
+  tasks.map(({ id, title, figure, scenario: { size } }) => ({ id, title, figure, size })),
+  goals.flatMap(rowsOf),
+);
 
 async function exitOf(shown: Results): Promise<{ code: number; output: string }> {
   const file = await Deno.makeTempFile({ suffix: ".json" });

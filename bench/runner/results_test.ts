@@ -12,6 +12,7 @@ import {
   rowOf,
 } from "./results.ts";
 import { resultsProblem } from "./results_file.ts";
+import { madeUp } from "./results_fixture.ts";
 import { EFFORTS, loadTasks, type Task } from "./scenarios.ts";
 import { PEER_NAMES } from "../script/peers.ts";
 import { runSummary, scenarioTable } from "./table.ts";
@@ -32,26 +33,7 @@ function row(peer: string, ...nanoseconds: number[]) {
 }
 
 function results(...rows: ReturnType<typeof row>[]): Results {
-  return {
-    version: 2,
-    started: "2026-01-01T00:00:00.000Z",
-    effort: "full",
-    machine: {
-      id: "a",
-      processor: "",
-      processors: 2,
-      memory_gb: 1,
-      system: "",
-      load: [0, 0],
-      busy_percent: 0,
-      steal_percent: 0,
-    },
-    drivers: [],
-    complete: true,
-    seconds: 1,
-    scenarios: [INFO],
-    rows: withRatios([TASK], rows),
-  };
+  return madeUp([INFO], withRatios([TASK], rows));
 }
 
 const GOAL: Goal = {
