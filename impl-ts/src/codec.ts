@@ -224,6 +224,16 @@ export class Encoder {
     this.#borrowed = false;
   }
 
+  /**
+   * Throws where `source` no longer holds the payload. It is the caller's own while a write of
+   * bytes waits, and the caller can transfer it, or make it smaller; what would be sent in place of
+   * the rest are old bytes of the ring.
+   */
+  requireWhole(): void {
+    if (this.source.length >= this.size) return;
+    throw new TypeError("Cannot write message: its bytes were detached, or are fewer now");
+  }
+
   /** The whole words of `source`, or undefined while there is no view of them. */
   words(): Int32Array | undefined {
     const { source } = this;
@@ -232,6 +242,7 @@ export class Encoder {
 
   /** Copies a part of the payload into a byte area. */
   copy(from: number, size: number, bytes: Uint8Array, at: number): void {
+    if (size === 0) return; // of memory that was detached, nothing can be set
     const { source } = this;
     const isWhole = from === 0 && size === source.length;
     bytes.set(isWhole ? source : source.subarray(from, from + size), at);
@@ -422,6 +433,13 @@ export function copyInto(
   for (; to < size; to++) target[to] = bytes[at + to]!;
 }
 
+/** Memory of the caller's, which may change its size; older runtimes have none that does. */
+interface Resizable {
+  readonly byteLength: number;
+  readonly resizable?: boolean;
+  readonly growable?: boolean;
+}
+
 /** Largest memory of a caller of which a view is kept, so that no large one is kept alive. */
 const KEPT_SIZE = 64 * 1024;
 
@@ -443,9 +461,11 @@ export class Words {
     const { buffer, byteOffset } = bytes;
     const isSecond = bytes === this.#last;
     this.#last = this.#words = undefined;
-    // A view of memory that shrinks would lose what is written to it.
-    const { resizable = false } = buffer as { readonly resizable?: boolean };
-    if (resizable || buffer.byteLength > KEPT_SIZE || (byteOffset & 3) !== 0) return undefined;
+    // A view keeps its length while memory shrinks, or grows under an array that tracks it. Memory
+    // that was detached is empty, and has no views.
+    const { byteLength, resizable, growable } = buffer as Resizable;
+    if (resizable || growable || byteLength === 0 || byteLength > KEPT_SIZE) return undefined;
+    if ((byteOffset & 3) !== 0) return undefined;
     this.#last = bytes;
     if (isSecond) this.#words = new Int32Array(buffer, byteOffset, bytes.byteLength >> 2);
     return this.#words;

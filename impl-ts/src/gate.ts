@@ -14,7 +14,7 @@ export const CLAIMED = 4;
 export const ENCODING = 8;
 /** Somebody has the turn. */
 export const TAKEN = 16;
-/** The cancel of a message that was given up is still to be placed. */
+/** A message is in the ring in part: what is placed next is the rest of it, or its cancel. */
 export const OWED = 32;
 /** A final or invalid state of the peer was seen. */
 export const GONE = 64;

@@ -32,10 +32,13 @@ export class Sender {
   #kind = 0;
   #tag = 0;
   #sent = -1;
-  /** The message that was given up, for a cancel: its kind is 0 for none. */
-  #owedKind = 0;
-  #owedCodec = 0;
-  #owedTag = 0;
+  /**
+   * The message of which a first frame is placed, and the last one is not; its kind is 0 for none.
+   * Whatever keeps it from going on, its cancel comes before any other frame. [frame.cancel]
+   */
+  #openKind = 0;
+  #openCodec = 0;
+  #openTag = 0;
   #fault: unknown = undefined;
 
   constructor(link: Link, channel: Channel) {
@@ -54,7 +57,7 @@ export class Sender {
   }
 
   /**
-   * Begins the message that the encoder holds.
+   * Begins the message that the encoder holds; one that is under way is given up.
    *
    * @throws {ClosedError} if this end was closed while the value was encoded. [pipe.close]
    */
@@ -87,11 +90,16 @@ export class Sender {
     return this.#fault;
   }
 
-  /** Places what there is room for of the message under way; true when all of it is placed. */
+  /**
+   * Places what there is room for of the message under way; true when all of it is placed.
+   *
+   * @throws {TypeError} if the caller has taken its bytes away.
+   */
   advance(): boolean {
     try {
-      if (!this.#placeCancel()) return false;
+      if (this.#sent < 0 && !this.#placeCancel()) return false;
       const { encoder } = this;
+      encoder.requireWhole();
       const { size, codec } = encoder;
       const words = encoder.words();
       const kindWord = packKind(this.#kind, WHOLE, codec);
@@ -110,6 +118,18 @@ export class Sender {
     }
   }
 
+  /** Places all of the message under way, or nothing of it. [pipe.try_write] */
+  tryAdvance(): boolean {
+    if (!this.placeCancel()) return false;
+    const before = this.ring.tail;
+    if (this.advance()) return true;
+    // Nothing of it is visible yet.
+    this.ring.rewind(before);
+    this.#open(0);
+    this.#sent = -1;
+    return false;
+  }
+
   /** Claims a frame for the caller to fill: where its payload begins, or `NO_ROOM`. */
   claim(size: number): number {
     try {
@@ -119,7 +139,7 @@ export class Sender {
     }
   }
 
-  /** Places and publishes an owed cancel. False: no room. [pipe.owed] */
+  /** Places and publishes the cancel of an open message. False: no room. [pipe.owed] */
   placeCancel(): boolean {
     try {
       return this.#placeCancel();
@@ -163,6 +183,8 @@ export class Sender {
       const last = this.#sent === size;
       const flags = first ? layout.FRAME_FLAG_FIRST : last ? layout.FRAME_FLAG_LAST : 0;
       ring.finish(payload, packKind(this.#kind, flags, codec), this.#tag);
+      if (first) this.#open(this.#kind);
+      else if (last) this.#open(0);
       if (last) return true;
     }
   }
@@ -182,29 +204,22 @@ export class Sender {
     return Math.ceil(bytes / FRAME_ALIGN) * FRAME_ALIGN + chunks * FRAME_HEADER_SIZE;
   }
 
-  /** [frame.cancel] */
   #placeCancel(): boolean {
-    if (this.#owedKind === 0) return true;
+    if (this.#openKind === 0) return true;
     if (this.ring.claim(0) === NO_ROOM) return false;
     const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
-    this.ring.finish(0, packKind(this.#owedKind, flags, this.#owedCodec), this.#owedTag);
-    this.#owe(0);
+    this.ring.finish(0, packKind(this.#openKind, flags, this.#openCodec), this.#openTag);
+    this.#open(0);
+    this.#sent = -1;
     // [pipe.owed] At once: whatever becomes of the message behind it.
     this.ring.publish();
     return true;
   }
 
-  /** Gives the message under way up; what is placed of it must be cancelled. */
-  owe(): void {
-    if (this.#sent < 0) return;
-    this.#owe(this.#kind);
-    this.#owedCodec = this.encoder.codec;
-    this.#owedTag = this.#tag;
-    this.#sent = -1;
-  }
-
-  #owe(kind: number): void {
-    this.#owedKind = kind;
+  #open(kind: number): void {
+    this.#openKind = kind;
+    this.#openCodec = this.encoder.codec;
+    this.#openTag = this.#tag;
     this.ring.gate.set(OWED, kind !== 0);
   }
 }

@@ -163,6 +163,9 @@ export class Writer<T = unknown> {
   /**
    * Writes one message without blocking. Messages keep the order of the calls. The promise settles
    * when all of the message is in the ring; until then, bytes given must not change.
+   *
+   * Throws what `write` throws, and a `TypeError` if bytes given are detached or become fewer while
+   * it waits: that message alone is lost.
    */
   async writeAsync(value: T, options?: WaitOptions): Promise<void> {
     this.#outlet.check();
@@ -186,7 +189,7 @@ export class Writer<T = unknown> {
       this.#sender.start(layout.FRAME_KIND_DATA, 0);
       if (this.#sender.advance()) return this.#ring.publish();
       this.#sender.encoder.detach();
-      do await this.#waitRoomAsync(deadline, signal); while (!this.#sender.advance());
+      do await this.#outlet.waitRoomAsync(deadline, signal); while (!this.#sender.advance());
       this.#ring.publish();
     } finally {
       turns.give();
@@ -205,7 +208,7 @@ export class Writer<T = unknown> {
       for (let index = 0; index < values.length;) {
         index += this.#encodeRun(values, index);
         this.#sender.start(layout.FRAME_KIND_DATA, 0);
-        while (!this.#sender.advance()) this.#waitRoom(deadline);
+        while (!this.#sender.advance()) this.#outlet.waitRoom(deadline);
       }
     } finally {
       // Also when a value cannot be encoded: what stands before it is written.
@@ -239,7 +242,7 @@ export class Writer<T = unknown> {
     this.#prepareClaim(size, options);
     if (!this.#tryClaim(size)) {
       deadline ??= new Deadline(options);
-      do this.#waitRoom(deadline); while (!this.#tryClaim(size));
+      do this.#outlet.waitRoom(deadline); while (!this.#tryClaim(size));
     }
     return this.#place;
   }
@@ -378,7 +381,7 @@ export class Writer<T = unknown> {
     this.#sender.start(kind, tag);
     if (!this.#sender.advance()) {
       deadline ??= new Deadline(options);
-      do this.#waitRoom(deadline); while (!this.#sender.advance());
+      do this.#outlet.waitRoom(deadline); while (!this.#sender.advance());
     }
     this.#ring.publish();
   }
@@ -391,11 +394,7 @@ export class Writer<T = unknown> {
       throw new RangeError(`Cannot write ${size} bytes at once: the ring is too small`);
     }
     this.#sender.start(kind, tag);
-    const owed = this.#sender.placeCancel();
-    const before = this.#ring.tail;
-    const placed = owed && this.#sender.advance();
-    // [pipe.try_write] All frames or none: none of them is visible yet.
-    if (!placed) this.#ring.rewind(before);
+    const placed = this.#sender.tryAdvance();
     this.#ring.publish();
     return placed;
   }
@@ -417,25 +416,6 @@ export class Writer<T = unknown> {
       return encoder.save();
     } finally {
       encoder.restore(active);
-    }
-  }
-
-  /** Publishes, and waits until there may be room. Gives the message up at the deadline. */
-  #waitRoom(deadline: Deadline): void {
-    try {
-      this.#outlet.waitRoom(deadline);
-    } catch (error) {
-      this.#sender.owe();
-      throw error;
-    }
-  }
-
-  async #waitRoomAsync(deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
-    try {
-      await this.#outlet.waitRoomAsync(deadline, signal);
-    } catch (error) {
-      this.#sender.owe();
-      throw error;
     }
   }
 

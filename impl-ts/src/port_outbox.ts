@@ -238,7 +238,6 @@ export class Outbox implements Posts {
     for (;;) {
       let isNew = this.#isStale;
       if (isNew) {
-        sender.owe();
         this.#run = this.#run.filter((post) => !post.settled);
         this.#isStale = false;
       }
