@@ -261,7 +261,8 @@ export class OverflowError extends MillraceError {
 }
 
 /**
- * The deadline passed before the call could be done: code `wait.timeout`.
+ * The deadline passed before the call could be done: code `wait.timeout`. The message is not sent;
+ * of those of a `writeMany`, the first `written` of its writer are.
  *
  * @example
  * ```ts

@@ -17,6 +17,8 @@ import { NO_ROOM, type RingWriter } from "./ring.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Sender } from "./pipe_sender.ts";
 
+/** No values for a batch. */
+const NONE: readonly never[] = [];
 /** A whole message of bytes. */
 const BYTES = packKind(layout.FRAME_KIND_DATA, WHOLE, layout.CODEC_BYTES);
 
@@ -76,6 +78,7 @@ export class Writer<T = unknown> {
   #ending: Promise<void> | undefined;
   /** How many values `writeMany` tries to pack next. */
   #run = RUN_COUNT;
+  #written = 0;
   #claimedKind = 0;
   #claimedTag = 0;
   readonly #place: Place;
@@ -200,20 +203,56 @@ export class Writer<T = unknown> {
    * Writes many messages, made visible together as far as there is room. With JSON, short runs are
    * packed into batches, which takes half the time; the reader unpacks them.
    *
-   * Blocks, and throws what `write` throws. The values before the one that failed are written.
+   * Blocks, and throws what `write` throws. The values before the one that failed are written, and
+   * `written` says how many they are.
    */
   writeMany(values: readonly T[], options?: WaitOptions): void {
+    this.#written = 0;
     const deadline = this.#begin(options) ?? new Deadline(options);
+    let index = 0;
     try {
-      for (let index = 0; index < values.length;) {
-        index += this.#encodeRun(values, index);
+      while (index < values.length) {
+        const count = this.#encodeRun(values, index);
         this.#sender.start(layout.FRAME_KIND_DATA, 0);
-        while (!this.#sender.advance()) this.#outlet.waitRoom(deadline);
+        while (!this.#sender.advance()) {
+          this.#written = index; // the wait publishes them
+          this.#outlet.waitRoom(deadline);
+        }
+        index += count;
       }
     } finally {
       // Also when a value cannot be encoded: what stands before it is written.
-      if (!this.#link.closed) this.#ring.publish();
+      if (!this.#link.closed) {
+        this.#ring.publish();
+        this.#written = index;
+      }
     }
+  }
+
+  /**
+   * How many values the last `writeMany` has written: all, or, if it threw, those that stand before
+   * the one that failed. Of that one nothing is delivered.
+   *
+   * @example
+   * ```ts
+   * import { Port, TimeoutError } from "@millrace/millrace";
+   *
+   * using here = Port.create<number>({ capacity: 256 });
+   * using there = Port.attach<number>(here.memory); // usually in another thread
+   * let values = Array.from({ length: 1000 }, (_, index) => index);
+   * while (values.length > 0) {
+   *   try {
+   *     here.writeMany(values, { timeout: 1 });
+   *   } catch (error) {
+   *     if (!(error instanceof TimeoutError)) throw error;
+   *   }
+   *   values = values.slice(here.writer.written); // the rest, later
+   *   while (there.tryRead() !== undefined);
+   * }
+   * ```
+   */
+  get written(): number {
+    return this.#written;
   }
 
   /** Writes one message as it is, and blocks while there is no room. */
@@ -421,30 +460,40 @@ export class Writer<T = unknown> {
 
   /** Encodes the next values as one payload and returns how many it took. */
   #encodeRun(values: readonly T[], index: number): number {
-    const end = this.#codec === "json" ? this.#findRun(values, index) : index;
-    if (end - index > 1 && this.#encodeBatch(values.slice(index, end))) {
-      const { size } = this.#sender.encoder;
+    const { encoder, largestFrame } = this.#sender;
+    const run = this.#codec === "json" ? this.#takeRun(values, index) : NONE;
+    if (run.length > 1 && this.#encodeBatch(run)) {
+      const { size } = encoder;
       this.#run = size > RUN_SIZE ? (this.#run >> 1) || 1 : RUN_COUNT;
       // [frame.batch_whole]
-      if (size <= this.#sender.largestFrame) return end - index;
+      if (size <= largestFrame) return run.length;
     }
-    this.#sender.encoder.encode(values[index], this.#codec);
-    if (this.#sender.encoder.size < RUN_SIZE / RUN_COUNT) this.#run = RUN_COUNT;
+    encoder.encode(values[index], this.#codec);
+    if (encoder.size < RUN_SIZE / RUN_COUNT) this.#run = RUN_COUNT;
     return 1;
   }
 
-  /** Where the values end that may go into one batch. */
-  #findRun(values: readonly T[], index: number): number {
+  /**
+   * The next values that may go into one batch. One that throws when it is looked at is not among
+   * them: it throws again when it is encoded alone, in its turn, behind those before it.
+   */
+  #takeRun(values: readonly T[], index: number): readonly T[] {
     const { encoder } = this.#sender;
-    const most = Math.min(values.length, index + this.#run);
+    const run: T[] = [];
+    const end = Math.min(values.length, index + this.#run);
     encoder.active = true; // a value may have a `toJSON`
     try {
-      let end = index;
-      while (end < most && isBatchable(values[end])) end++;
-      return end;
+      for (; index < end; index++) {
+        const value = values[index]!;
+        if (!isBatchable(value)) break;
+        run.push(value);
+      }
+    } catch {
+      // See above.
     } finally {
       encoder.active = false;
     }
+    return run;
   }
 
   /** False if one of the values cannot be encoded: one by one, those before it can be written. */

@@ -300,7 +300,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     return this.#writer.writeAsync(value, options);
   }
 
-  /** See `Writer.writeMany`. */
+  /** See `Writer.writeMany`; `port.writer.written` says how many it has written. */
   writeMany(values: readonly Out[], options?: WaitOptions): void {
     this.#writer.writeMany(values, options);
   }
