@@ -123,11 +123,11 @@ export class Inbox<T> {
       if (!blocking) return this.#keep(wire.take(0));
       const deadline = deadlineOf(Math.max(0, timeout));
       for (;;) {
-        const left = wire.begun ? Infinity : Math.max(0, deadline - performance.now());
+        const left = Math.max(0, deadline - performance.now());
         const burst = wire.take(this.#owner.write() ? left : Math.min(left, OWING_MS));
         if (burst !== undefined) return this.#keep(burst);
         this.#owner.requireOpen();
-        if (!wire.begun && performance.now() >= deadline) return;
+        if (performance.now() >= deadline) return;
       }
     } catch (error) {
       throw this.#owner.report(error);
@@ -137,16 +137,15 @@ export class Inbox<T> {
   /** Waits for a burst once, and returns whether to go on. */
   async #fillAsync(deadline: number): Promise<boolean> {
     this.#owner.requireOpen();
-    const wire = this.#wire;
     const { signal } = this.#nudger;
-    const left = wire.begun ? Infinity : Math.max(0, deadline - performance.now());
+    const left = Math.max(0, deadline - performance.now());
     try {
-      this.#keep(await wire.takeAsync(left, signal));
+      this.#keep(await this.#wire.takeAsync(left, signal));
     } catch (error) {
       if (signal.aborted && error === signal.reason) return true;
       throw this.#owner.report(error);
     }
-    return wire.begun || performance.now() < deadline;
+    return performance.now() < deadline;
   }
 
   /** Takes messages out of the queue, and more bursts into it if it has not enough for that. */

@@ -38,6 +38,8 @@
  * - A write under way does not overwrite a `destroy` of the other side, and no wait outlasts one
  *   [it may hang for ever].
  * - `tryRead` and `tryPeek` keep the parts of a message that is not complete [they drop them].
+ * - The timeout of `read` and `asyncRead` holds inside a large message too, of which the next read
+ *   gets the rest [they wait for it without end, also where the other side has died].
  * - A read of a port first writes what was posted, and while it blocks it goes on with that [it
  *   stays queued until the thread is back at its event loop: one that never is cannot be heard].
  * - `SABPipe` has a `buffer` [it is undefined].

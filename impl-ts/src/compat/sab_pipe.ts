@@ -226,8 +226,8 @@ export class SABPipe<T = any> {
 
   /**
    * Reads a message, or up to `maxMessages` that are there, and blocks until there is one: `null`,
-   * or an empty array, after `timeout` milliseconds, or at once if not `blocking`. Once a part of a
-   * large message is there, the timeout no longer counts.
+   * or an empty array, after `timeout` milliseconds, or at once if not `blocking`. What has come by
+   * then of a large message is kept for the next read.
    *
    * @throws {Error} if this is the writer, the pipe is disposed, or `onmessage` is set.
    * @throws {ForbiddenError} if it would have to block where the thread must not.

@@ -58,9 +58,10 @@ export interface WriterWire {
 export interface ReaderWire {
   /** Whether either side has closed it, or the writer has ended the stream. */
   readonly disposed: boolean;
-  /** Whether a part of a large message has arrived, and the rest has not. */
-  readonly begun: boolean;
-  /** Takes one burst, oldest first; waits at most `timeout` ms, and with 0 not at all. */
+  /**
+   * Takes one burst, oldest first; waits at most `timeout` ms, and with 0 not at all. Parts of a
+   * large message are kept for the next call.
+   */
   take(timeout: number): unknown[] | undefined;
   /** The same without blocking. An abort loses nothing. */
   takeAsync(timeout: number, signal: AbortSignal): Promise<unknown[] | undefined>;

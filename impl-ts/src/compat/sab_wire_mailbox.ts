@@ -68,7 +68,6 @@ export class MailboxReaderWire implements ReaderWire {
   /** What the look for the end of a burst has found: the next one, or why there is none. */
   #ahead: unknown[] = [];
   #held: unknown;
-  begun = false;
 
   /** @throws {SegmentError} `mailbox.size` if the section is too small or not aligned to 4. */
   constructor(section: Section) {
@@ -83,15 +82,12 @@ export class MailboxReaderWire implements ReaderWire {
 
   take(timeout: number): unknown[] | undefined {
     if (!this.#mustRead()) return this.#gather([]);
-    const { count } = this.#counter;
-    const first = timeout > 0 ? this.#reader.read({ timeout }) : this.#reader.tryRead();
-    return this.#arrive(first, count);
+    return this.#arrive(timeout > 0 ? this.#reader.read({ timeout }) : this.#reader.tryRead());
   }
 
   async takeAsync(timeout: number, signal: AbortSignal): Promise<unknown[] | undefined> {
     if (!this.#mustRead()) return this.#gather([]);
-    const { count } = this.#counter;
-    return this.#arrive(await this.#reader.readAsync({ timeout, signal }), count);
+    return this.#arrive(await this.#reader.readAsync({ timeout, signal }));
   }
 
   close(): void {
@@ -106,10 +102,8 @@ export class MailboxReaderWire implements ReaderWire {
     return true;
   }
 
-  #arrive(first: unknown, count: number): unknown[] | undefined {
-    if (first !== undefined) return this.#gather([first]);
-    if (this.#counter.count !== count) this.begun = true;
-    return undefined;
+  #arrive(first: unknown): unknown[] | undefined {
+    return first === undefined ? undefined : this.#gather([first]);
   }
 
   /**
@@ -120,7 +114,6 @@ export class MailboxReaderWire implements ReaderWire {
     // What a call that blocked has put aside is older than what an asynchronous one now brings.
     const burst = this.#ahead.concat(rest);
     this.#ahead = [];
-    this.begun = false;
     const { count } = this.#counter;
     try {
       for (let next; (next = this.#reader.tryRead()) !== undefined;) {
@@ -130,7 +123,6 @@ export class MailboxReaderWire implements ReaderWire {
         }
         burst.push(next);
       }
-      this.begun = this.#counter.count !== count;
     } catch (error) {
       this.#held = error;
     }

@@ -130,10 +130,6 @@ export class RingReaderWire implements ReaderWire {
     return this.#reader.ended || isDisposed(this.#link);
   }
 
-  get begun(): boolean {
-    return this.#link.incoming!.frame.inProgress;
-  }
-
   take(timeout: number): unknown[] | undefined {
     const reader = this.#reader;
     return this.#decode(timeout > 0 ? reader.readMessage({ timeout }) : reader.tryReadMessage());
@@ -169,7 +165,6 @@ export class RingReaderWire implements ReaderWire {
 export class GoneWire implements WriterWire, ReaderWire {
   readonly disposed = true;
   readonly free = true;
-  readonly begun = false;
 
   begin(): void {}
 

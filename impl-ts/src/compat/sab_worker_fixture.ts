@@ -6,11 +6,22 @@ const WAIT_MS = 60_000;
 
 /** What the worker is asked to do. The message may also be one of `postInit`. */
 export interface Task {
-  readonly task: "echo" | "echo async" | "echo events" | "channel" | "pipe" | "silent" | "leave";
+  readonly task:
+    | "echo"
+    | "echo async"
+    | "echo events"
+    | "channel"
+    | "pipe"
+    | "silent"
+    | "leave"
+    | "read briefly";
   /** For `pipe`. */
   readonly buffer: SharedArrayBuffer;
   readonly wire: WireName;
 }
+
+/** What `read briefly` has got of each read, and how many milliseconds that took. */
+export type Outcome = [result: unknown, ms: number][];
 
 const scope = globalThis as unknown as {
   onmessage: (event: MessageEvent<Task>) => void;
@@ -27,6 +38,7 @@ scope.onmessage = async ({ data }) => {
     else if (data.task === "channel") await useChannel(data);
     else if (data.task === "pipe") readPipe(data);
     else if (data.task === "leave") leave(data);
+    else if (data.task === "read briefly") scope.postMessage(await readBriefly(data));
     else blockSilently(data);
     scope.postMessage("done");
   } catch (error) {
@@ -101,6 +113,24 @@ function readPipe({ buffer, wire }: Task): void {
     const some = next % 2 === 0 ? [pipe.read(WAIT_MS)] : pipe.read(WAIT_MS, true, 7);
     for (const { n } of some.reverse()) if (n !== next++) throw new Error(`${n} for ${next - 1}`);
   }
+}
+
+async function readBriefly(data: Task): Promise<Outcome> {
+  const port = SABMessagePort.from(data);
+  const reads = [
+    () => port.read(20),
+    () => port.read(20, true, 5),
+    () => port.asyncRead(20),
+    () => port.asyncRead(20, 5),
+    () => port.read(0),
+    () => port.asyncRead(0),
+  ];
+  const outcome: Outcome = [];
+  for (const read of reads) {
+    const start = performance.now();
+    outcome.push([await read(), performance.now() - start]);
+  }
+  return outcome;
 }
 
 function blockSilently({ buffer, wire }: Task): void {
