@@ -234,7 +234,7 @@ export class Turns {
         taken?.();
         settle();
       };
-      const ms = deadline - performance.now();
+      const ms = Math.max(0, deadline - performance.now()); // Node warns of a negative one
       // Without a deadline no timer is needed: whoever has the turn keeps the event loop alive.
       const timer = ms < LONGEST_TIMER_MS ? setTimeout(stop, ms) : undefined;
       const settle = () => {
