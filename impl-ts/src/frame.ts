@@ -72,16 +72,9 @@ export class FrameReader {
   dropped = false;
   /** Whether it has done so at the first frame, so that the sum is not checked. */
   unsummed = false;
-  /** Largest message that the reader takes, in bytes. */
-  readonly limit: number;
   #kindCodec = 0;
   #tag = 0;
   #total = 0;
-
-  /** Makes a reader that accepts messages up to this many bytes. */
-  constructor(limit: number) {
-    this.limit = limit;
-  }
 
   /**
    * Whether the header at word `index` is, but for its size, that of a whole message of data

@@ -9,7 +9,7 @@ import { Decoder, Encoder, isBatchable } from "./codec.ts";
 import { MessageError, TimeoutError } from "./error.ts";
 import * as layout from "./layout.ts";
 import { MailboxSide } from "./mailbox_side.ts";
-import { deadlineOf, MAX_MESSAGE_SIZE, MAX_MESSAGE_SIZE_MAX, type WaitOptions } from "./pipe.ts";
+import { deadlineOf, MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX, type WaitOptions } from "./pipe.ts";
 import { type Memory, requireTimeout } from "./segment.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { Turns } from "./wait.ts";
@@ -276,8 +276,9 @@ export class MailboxReader<T = unknown> {
 
   /**
    * Takes the reading side of a mailbox: memory of which both sides know that it is one, blank at
-   * first. Payloads of more than `maxMessageSize` bytes, by default 64 MiB, are dropped with
-   * `message.size`; a payload holds all messages of one `writeMany`.
+   * first. Payloads of more than `maxMessageSize` bytes, by default 4 MiB, are dropped with
+   * `message.size`; a payload holds all messages of one `writeMany`. See `ReaderOptions` for what
+   * JSON costs.
    *
    * @throws {SegmentError} `mailbox.size` if it is not aligned to 4 or has less than 33 bytes.
    */
@@ -285,7 +286,7 @@ export class MailboxReader<T = unknown> {
     memory: Memory,
     options: EndpointOptions & { readonly maxMessageSize?: number | undefined } = {},
   ): MailboxReader<T> {
-    const { maxMessageSize = MAX_MESSAGE_SIZE } = options;
+    const { maxMessageSize = MAX_JSON_SIZE } = options;
     requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
     return new MailboxReader<T>(new MailboxSide(memory, "read", options), maxMessageSize);
   }

@@ -109,7 +109,9 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
   readonly codecs?: readonly Codec<In, never>[] | undefined;
   /**
    * Largest message in bytes; larger ones are dropped with `message.size`. A batch counts as one,
-   * and `writeMany` and `postMessage` make some of up to 12 KiB. Default 64 MiB.
+   * and `writeMany` and `postMessage` make some of up to 12 KiB. Default 64 MiB; of JSON 4 MiB,
+   * which is parsed in one go: a MiB of records takes 10 ms and 4 MB, but of brackets, which a
+   * hostile peer may send, 150 ms and 60 MB (V8 14, 15).
    */
   readonly maxMessageSize?: number | undefined;
   /** Whether `readMessage` also delivers calls, returns and throws. Default false. */
@@ -128,8 +130,11 @@ export function requireReaderOptions(options: ReaderOptions): void {
   codecTable(codec, codecs);
 }
 
-/** Default of `maxMessageSize`. */
+/** Default of `maxMessageSize`, but for JSON. */
 export const MAX_MESSAGE_SIZE: number = 64 * 1024 * 1024;
+
+/** Default of `maxMessageSize` for JSON. */
+export const MAX_JSON_SIZE: number = 4 * 1024 * 1024;
 
 /** The bounds of `maxMessageSize`: more than this no runtime can allocate. */
 export const MAX_MESSAGE_SIZE_MAX: number = 2 ** 32;

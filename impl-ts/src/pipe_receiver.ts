@@ -10,8 +10,8 @@ import { MessageError, type MillraceError } from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
-import { type Link, MAX_MESSAGE_SIZE, type Message, type ReaderOptions } from "./pipe.ts";
-import { requireReaderOptions } from "./pipe.ts";
+import { type Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE, type Message } from "./pipe.ts";
+import { type ReaderOptions, requireReaderOptions } from "./pipe.ts";
 import { OTHER, RingReader, SHORT_SIZE } from "./ring.ts";
 
 /** What `pull` found: nothing, a frame still in the ring, a message in `parts`, the end. */
@@ -53,6 +53,9 @@ export class Receiver {
   parts: Uint8Array = EMPTY;
   readonly #link: Link;
   readonly #calls: boolean;
+  /** Largest message that it takes, in bytes, and the largest of JSON, which is no larger. */
+  readonly #limit: number;
+  readonly #jsonLimit: number;
   /** Most bytes of a message that `takeShort` takes: within the limit, and half the capacity. */
   readonly #short: number;
   #progress = IDLE;
@@ -62,13 +65,15 @@ export class Receiver {
 
   constructor(link: Link, channel: Channel, options: ReaderOptions) {
     requireReaderOptions(options);
-    const { maxMessageSize = MAX_MESSAGE_SIZE, calls = false } = options;
+    const { maxMessageSize, calls = false } = options;
     this.#link = link;
     this.#calls = calls;
-    this.frame = new FrameReader(maxMessageSize);
+    this.frame = new FrameReader();
+    this.#limit = maxMessageSize ?? MAX_MESSAGE_SIZE;
+    this.#jsonLimit = maxMessageSize ?? MAX_JSON_SIZE;
     const half = (channel.dataSize >> 1) - layout.FRAME_HEADER_SIZE;
     // Of `min`, V8 makes a number with a point.
-    this.#short = Math.min(SHORT_SIZE, maxMessageSize, half) | 0;
+    this.#short = Math.min(SHORT_SIZE, this.#jsonLimit, half) | 0;
     this.ring = link.incoming = new RingReader(link.endpoint, channel, this.frame);
   }
 
@@ -240,16 +245,15 @@ export class Receiver {
    * not take it. [pipe.unknown_kind] [pipe.limit]
    */
   #admit(total: number): void {
-    const { kind, limit } = this.frame;
-    if (kind !== layout.FRAME_KIND_DATA && !this.#calls || total > limit) this.#refuseAt(total);
-  }
-
-  #refuseAt(total: number): never {
-    const { kind } = this.frame;
-    if (kind === layout.FRAME_KIND_DATA || this.#calls) {
-      this.#refuse("message.size", `it has ${total} bytes`);
+    const { kind, codec } = this.frame;
+    if (kind !== layout.FRAME_KIND_DATA && !this.#calls) {
+      this.#refuse("message.kind", `its kind is ${kind}`);
     }
-    this.#refuse("message.kind", `its kind is ${kind}`);
+    const isJson = codec === layout.CODEC_JSON || codec === layout.CODEC_JSON_BATCH;
+    const limit = isJson ? this.#jsonLimit : this.#limit;
+    if (total > limit) {
+      this.#refuse("message.size", `it has ${total} bytes, and maxMessageSize is ${limit}`);
+    }
   }
 
   #skip(): number {

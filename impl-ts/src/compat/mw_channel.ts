@@ -40,7 +40,7 @@ export type MWMode = "blocking" | "nonblocking";
  * main.close();
  * ```
  */
-export interface MWChannelInit extends SABOptions {
+export interface MWChannelInit extends Pick<SABOptions, "wire"> {
   /** What it is. */
   readonly type: "MWChannel";
   /** The shared memory. */
@@ -144,7 +144,7 @@ export class MWChannel<In = any, Out = any> {
     const init = requireInit<MWChannelInit>(initMsg, "MWChannel");
     if (typeof init.port !== "object") throw new Error("Not a MWChannel init message: no port");
     const wire = options.wire ?? init.wire;
-    return new this<In, Out>("w", undefined, queueLimit, { wire }, init);
+    return new this<In, Out>("w", undefined, queueLimit, { ...options, wire }, init);
   }
 
   /** Returns the message for the worker and its transfer list, to be sent by hand. */

@@ -54,6 +54,9 @@
  *   buffer or port, a handler that is no function, memory that is not shared.
  * - `postInit(target)` also works where shared memory must not stand in a transfer list.
  *
+ * New, in the same last parameter: `maxMessageSize` bounds what a reader takes from a peer that it
+ * does not trust. Without it messages have any size, as ever.
+ *
  * Different on the ring, and as ever with `{ wire: "mailbox" }`:
  *
  * - There is one writer and one reader: a second object for the same end throws a `SegmentError`

@@ -5,6 +5,7 @@
  */
 
 import * as layout from "../layout.ts";
+import { MAX_MESSAGE_SIZE_MAX } from "../pipe.ts";
 import { isShared } from "../segment.ts";
 import { Inbox, type MessageHandler } from "./sab_inbox.ts";
 import { Outbox } from "./sab_outbox.ts";
@@ -34,6 +35,12 @@ export interface SABOptions {
    * the section holds one, and otherwise the mailbox.
    */
   readonly wire?: WireName | undefined;
+  /**
+   * Largest message in bytes that a reader takes, from a peer that it need not trust; a burst may
+   * count as one. A larger one is dropped, and the read throws a `MessageError`, `message.size`. By
+   * default any size is taken, as in the original; see `ReaderOptions` for what parsing costs.
+   */
+  readonly maxMessageSize?: number | undefined;
 }
 
 const DEFAULT_SIZE = 128 * 1024;
@@ -159,7 +166,7 @@ export class SABPipe<T = any> {
       const wire = this.#wire = openWriter(section, capacity);
       this.#outbox = new Outbox<T>(wire, this.#bounds, report);
     } else {
-      const wire = this.#wire = openReader(section, capacity);
+      const wire = this.#wire = openReader(section, capacity, options.maxMessageSize);
       const requireOpen = () => this.#requireOpen();
       const write = () => this._outgoing?._writeOwed() ?? true;
       this.#inbox = new Inbox<T>(wire, this.#bounds, { requireOpen, report, write });
@@ -326,10 +333,14 @@ function openWriter(section: Section, capacity: number): WriterWire {
   return isRingEndGone(segment, "w") ? new GoneWire() : new RingWriterWire(segment);
 }
 
-function openReader(section: Section, capacity: number): ReaderWire {
-  if (capacity === 0) return new MailboxReaderWire(section);
+function openReader(
+  section: Section,
+  capacity: number,
+  maxMessageSize: number = MAX_MESSAGE_SIZE_MAX,
+): ReaderWire {
+  if (capacity === 0) return new MailboxReaderWire(section, maxMessageSize);
   const segment = openSegment(section, capacity);
-  return isRingEndGone(segment, "r") ? new GoneWire() : new RingReaderWire(segment);
+  return isRingEndGone(segment, "r") ? new GoneWire() : new RingReaderWire(segment, maxMessageSize);
 }
 
 /** Fresh shared memory of a size in bytes, or what the caller has. */

@@ -44,7 +44,7 @@ export interface InitTarget {
  * port.close();
  * ```
  */
-export interface SABMessagePortInit extends SABOptions {
+export interface SABMessagePortInit extends Pick<SABOptions, "wire"> {
   /** What it is. */
   readonly type: "SABMessagePort";
   /** The shared memory. */
@@ -128,7 +128,7 @@ export class SABMessagePort<In = any, Out = any> {
   ): SABMessagePort<In, Out> {
     const init = requireInit<SABMessagePortInit>(initMsg, "SABMessagePort");
     const wire = options.wire ?? init.wire;
-    return new this<In, Out>("b", init.buffer, queueLimit, { wire });
+    return new this<In, Out>("b", init.buffer, queueLimit, { ...options, wire });
   }
 
   /** Returns the message for the other side and its transfer list, to be sent by hand. */

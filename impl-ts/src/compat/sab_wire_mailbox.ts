@@ -7,7 +7,6 @@
 import { TimeoutError } from "../error.ts";
 import { MailboxReader, MailboxWriter } from "../mailbox.ts";
 import { MailboxSide } from "../mailbox_side.ts";
-import { MAX_MESSAGE_SIZE_MAX } from "../pipe.ts";
 import { agentMechanism, type Mechanism } from "../wait.ts";
 import { type ReaderWire, type Section, toJson, type WriterWire } from "./sab_wire.ts";
 
@@ -70,10 +69,8 @@ export class MailboxReaderWire implements ReaderWire {
   #held: unknown;
 
   /** @throws {SegmentError} `mailbox.size` if the section is too small or not aligned to 4. */
-  constructor(section: Section) {
-    // The original has no limit on messages, and neither has this.
-    const options = { mechanism: this.#counter, maxMessageSize: MAX_MESSAGE_SIZE_MAX };
-    this.#reader = MailboxReader.attach(section, options);
+  constructor(section: Section, maxMessageSize: number) {
+    this.#reader = MailboxReader.attach(section, { mechanism: this.#counter, maxMessageSize });
   }
 
   get disposed(): boolean {

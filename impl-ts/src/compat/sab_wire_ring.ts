@@ -8,7 +8,7 @@
 import { Decoder } from "../codec.ts";
 import { ClosedError, MessageError } from "../error.ts";
 import * as layout from "../layout.ts";
-import { Link, MAX_MESSAGE_SIZE_MAX, type Message } from "../pipe.ts";
+import { Link, type Message, requireReaderOptions } from "../pipe.ts";
 import { Reader } from "../pipe_reader.ts";
 import { Sender } from "../pipe_sender.ts";
 import type { Segment } from "../segment.ts";
@@ -119,11 +119,11 @@ export class RingReaderWire implements ReaderWire {
   readonly #decoder: Decoder = new Decoder();
 
   /** @throws {SegmentError} `segment.endpoint` if another reader is attached. */
-  constructor(segment: Segment) {
+  constructor(segment: Segment, maxMessageSize: number) {
+    requireReaderOptions({ maxMessageSize }); // before the endpoint is taken
     const channel = segment.channels[0]!;
     this.#link = new Link(Endpoint.attach(segment, channel.reader), channel.writer);
-    // The original has no limit on messages, and neither has this.
-    this.#reader = new Reader(this.#link, channel, { maxMessageSize: MAX_MESSAGE_SIZE_MAX });
+    this.#reader = new Reader(this.#link, channel, { maxMessageSize });
   }
 
   get disposed(): boolean {
