@@ -23,7 +23,7 @@ import * as libc from "./libc.ts";
 import { Mapping } from "./mapping.ts";
 import { type Draft, makeDraft } from "./segment_file_draft.ts";
 import * as locks from "./segment_file_lock.ts";
-import { EEXIST, ENOENT, SystemError } from "./system_error.ts";
+import { EEXIST, SystemError } from "./system_error.ts";
 
 /**
  * Which endpoint of a file to take, and how.
@@ -122,11 +122,11 @@ export class SegmentFile {
   /**
    * Takes an endpoint of the file at `path`. Never waits for a file that is not there yet.
    *
-   * @throws {SystemError} `ENOENT` if there is none; whatever else the system refuses; `ENOSYS`
-   * where there is no such host.
-   * @throws {SegmentError} `segment.file` if others could have made or can read the file;
-   * `segment.endpoint` if somebody has the endpoint, or has had it; and whatever `Segment.attach`
-   * throws.
+   * @throws {SegmentError} `segment.file` if there is no file, or others could have made it or can
+   * read it; `segment.endpoint` if somebody has the endpoint, or has had it; and whatever
+   * `Segment.attach` throws.
+   * @throws {SystemError} whatever else the system refuses, `EACCES` for one; `ENOSYS` where there
+   * is no such host.
    * @throws {TimeoutError} if others keep replacing the file.
    * @throws {Deno.errors.NotCapable} without the permissions.
    */
@@ -155,7 +155,8 @@ export class SegmentFile {
    * @throws {RangeError} if the geometry is outside the limits of the specification.
    * @throws {SegmentError} `segment.geometry` if it is in use with another; `segment.file` if what
    * is there is no segment, or could be somebody else's; and whatever `open` throws.
-   * @throws {SystemError} `ENOSPC` if there is no room; whatever else the system refuses.
+   * @throws {SystemError} `ENOSPC` if there is no room, `ENOENT` if there is no such folder;
+   * whatever else the system refuses.
    * @throws {TimeoutError} if others keep replacing the file.
    * @throws {Deno.errors.NotCapable} without the permissions.
    */
@@ -208,13 +209,8 @@ export class SegmentFile {
 
   /** Takes the file at a path if it is in use, and removes it if it is a left-over. */
   static #useOrRemove(path: string, plan: Plan, order: Order): SegmentFile | undefined {
-    let file: locks.OwnFile;
-    try {
-      file = locks.openOwn(path);
-    } catch (error) {
-      if (error instanceof SystemError && error.errno === ENOENT) return undefined;
-      throw error;
-    }
+    const file = locks.findOwn(path);
+    if (file === undefined) return undefined;
     let used: SegmentFile | undefined;
     try {
       // [segment.file_left] All that follows, with the lock on the header.
@@ -374,6 +370,7 @@ function requireOrder({ endpoint, spin, timeout }: SegmentFileOptions): Order {
 /** Asks for the permissions that Deno cannot ask for itself, since it sees a native call only. */
 function requirePath(path: string | URL): string {
   const name = typeof path === "string" ? path : decodeURIComponent(path.pathname);
+  if (name === "") throw locks.missing(name); // Deno cannot ask for that either
   if (globalThis.Deno === undefined) return name; // refused where the C library is opened
   for (const kind of ["read", "write"] as const) {
     if (Deno.permissions.requestSync({ name: kind, path: name }).state === "granted") continue;

@@ -26,16 +26,33 @@ export interface OwnFile {
   readonly status: libc.FileStatus;
 }
 
+/** The code for a path at which there is no file. */
+const MISSING = "segment.file";
+
+/** The error for a path at which there is no file. */
+export function missing(path: string): SegmentError {
+  return new SegmentError(MISSING, `Cannot open "${path}": there is no file at this path`);
+}
+
+/** The same as `findOwn`. @throws {SegmentError} also where there is none. */
+export function openOwn(path: string): OwnFile {
+  const file = findOwn(path);
+  if (file !== undefined) return file;
+  throw missing(path);
+}
+
 /**
  * Opens the file at a path and refuses it if others could have put it there. [segment.file_own]
+ * Undefined if there is none.
  *
  * @throws {SegmentError} `segment.file`.
- * @throws {SystemError} `ENOENT` if there is none, and whatever else the system says.
+ * @throws {SystemError} whatever else the system says.
  */
-export function openOwn(path: string): OwnFile {
+export function findOwn(path: string): OwnFile | undefined {
   const fd = libc.openExisting(path);
   if (fd < 0) {
     const errno = libc.lastErrno();
+    if (errno === ENOENT) return undefined;
     // A link, a folder or a socket refuses to be opened, each in its own way.
     const status = libc.status(path);
     if (status !== undefined) requireOwn(path, status);

@@ -10,6 +10,9 @@ import * as locks from "./segment_file_lock.ts";
 const A = { endpoint: 0 };
 const B = { endpoint: 1 };
 const SIZE = segmentSize(GEOMETRY);
+/** The code for a path at which there is no file. */
+const MISSING = "segment.file";
+const THERE_IS_NONE = "there is no file at this path";
 
 function refuses(code: string, call: () => unknown): void {
   const error = assertThrows(call, SegmentError);
@@ -25,6 +28,20 @@ function refusesSystem(code: string, call: () => unknown): void {
 function put(path: string, bytes: string | Uint8Array): void {
   const data = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
   Deno.writeFileSync(path, data, { mode: 0o600 });
+}
+
+/** Runs as a user who may not do everything: for root, as another. */
+function asNobody(run: () => void): void {
+  if (Deno.uid() !== 0) return run();
+  const library = Deno.dlopen("libc.so.6", { seteuid: { parameters: ["u32"], result: "i32" } });
+  const { seteuid } = library.symbols;
+  assertEquals(seteuid(65_534), 0);
+  try {
+    run();
+  } finally {
+    assertEquals(seteuid(0), 0);
+    library.close();
+  }
 }
 
 test("create and open share one segment, and every kind of end works on it", () => {
@@ -101,7 +118,7 @@ test("open refuses the file of another user", () => {
 test("open refuses a file that holds no segment, with the code of the check", () => {
   using place = new Place();
   const { path } = place;
-  refusesSystem("ENOENT", () => SegmentFile.open(path, B));
+  refuses(MISSING, () => SegmentFile.open(path, B));
   put(path, "");
   refuses("segment.size", () => SegmentFile.open(path, B));
   put(path, new Uint8Array(255));
@@ -115,6 +132,27 @@ test("open refuses a file that holds no segment, with the code of the check", ()
   refuses("segment.endpoint", () => SegmentFile.open(path, { endpoint: 2 }));
   SegmentFile.open(path, B).close();
   refuses("segment.endpoint", () => SegmentFile.open(path, B)); // closed is not vacant
+});
+
+test("what is not there, and what may not be opened, is refused with a code", () => {
+  using place = new Place();
+  const { folder, path } = place;
+  for (const none of ["", path, `${folder}/none/segment`, new URL(`file://${path}`)]) {
+    const error = assertThrows(() => SegmentFile.open(none, B), SegmentError, THERE_IS_NONE);
+    assertEquals(error.code, MISSING);
+  }
+  const error = assertThrows(() => SegmentFile.create("", GEOMETRY, A), SegmentError);
+  assertEquals(error.code, MISSING);
+  refusesSystem("ENOTDIR", () => SegmentFile.open("/etc/passwd/segment", B));
+  refuses("segment.file", () => SegmentFile.open(`${folder}/`, B));
+  refuses("segment.file", () => SegmentFile.create(`${folder}/`, GEOMETRY, B));
+  SegmentFile.create(path, GEOMETRY, A).close();
+  Deno.chmodSync(Deno.uid() === 0 ? folder : path, 0);
+  asNobody(() => {
+    refusesSystem("EACCES", () => SegmentFile.open(path, B));
+    refusesSystem("EACCES", () => SegmentFile.create(path, GEOMETRY, B));
+  });
+  Deno.chmodSync(folder, 0o700);
 });
 
 test("a record that is locked is somebody's, whatever its state says", () => {

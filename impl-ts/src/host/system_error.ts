@@ -50,14 +50,15 @@ export const EOPNOTSUPP = 95;
 
 /**
  * The operating system refused a call. Not a reason of the specification, and so no
- * `MillraceError`: what it refuses, for instance a path that does not exist, no peer has done.
+ * `MillraceError`: what it refuses, for instance a folder that does not exist, no peer has done.
  *
  * @example
  * ```ts
+ * import { portGeometry } from "@millrace/millrace";
  * import { SegmentFile, SystemError } from "@millrace/millrace/host"; // needs --allow-ffi
  *
  * try {
- *   SegmentFile.open("/dev/shm/nobody-made-this", { endpoint: 1 });
+ *   SegmentFile.create("/dev/shm/nobody-made-this/segment", portGeometry(), { endpoint: 0 });
  * } catch (error) {
  *   console.log(error instanceof SystemError && error.code); // "ENOENT"
  * }
