@@ -6,7 +6,6 @@
 
 import { SegmentError } from "../error.ts";
 import { ENDPOINT_STATE_ATTACHED, SEGMENT_MAGIC_SIZE } from "../layout.ts";
-import { SEGMENT_SIZE_MAX, SEGMENT_SIZE_MIN } from "../layout.ts";
 import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe.ts";
 import type { ReaderOptions, WriterOptions } from "../pipe.ts";
 import { Reader } from "../pipe_reader.ts";
@@ -22,6 +21,7 @@ import { FutexMechanism } from "./futex.ts";
 import * as libc from "./libc.ts";
 import { Mapping } from "./mapping.ts";
 import { type Draft, makeDraft } from "./segment_file_draft.ts";
+import { isInUse, sizeToMap } from "./segment_file_left.ts";
 import * as locks from "./segment_file_lock.ts";
 import { EEXIST, SystemError } from "./system_error.ts";
 
@@ -150,7 +150,9 @@ export class SegmentFile {
 
   /**
    * Makes the file at `path`, or takes it as somebody else who lives has made it, with the same
-   * geometry: either side may come first. A file whose processes have all gone is replaced.
+   * geometry: either side may come first. A file that is left over is replaced: its processes have
+   * gone, or those that still have it can meet nobody there any more, such as the clients of a
+   * server that has gone. They read what was published, and open the path anew.
    *
    * @throws {RangeError} if the geometry is outside the limits of the specification.
    * @throws {SegmentError} `segment.geometry` if it is in use with another; `segment.file` if what
@@ -207,7 +209,7 @@ export class SegmentFile {
     }
   }
 
-  /** Takes the file at a path if it is in use, and removes it if it is a left-over. */
+  /** Takes the file at a path if it is in use, and removes it if it is left over. */
   static #useOrRemove(path: string, plan: Plan, order: Order): SegmentFile | undefined {
     const file = locks.findOwn(path);
     if (file === undefined) return undefined;
@@ -215,9 +217,10 @@ export class SegmentFile {
     try {
       // [segment.file_left] All that follows, with the lock on the header.
       if (!locks.lockHeader(path, file, order.deadline)) return undefined;
-      if (locks.isAnyRecordLocked(file.fd)) {
+      if (isInUse(path, file, order.endpoint)) {
         return used = SegmentFile.#join(path, file, order, plan);
       }
+      // [segment.file_replace]
       const magic = String.fromCharCode(...libc.readStart(file.fd, SEGMENT_MAGIC_SIZE));
       if (magic !== "" && magic !== "MILLRACE") throw locks.untrusted(path, "it is no segment");
       if (libc.unlink(path) !== 0) {
@@ -231,10 +234,7 @@ export class SegmentFile {
 
   /** Takes an endpoint of a file whose header is locked. */
   static #join(path: string, file: locks.OwnFile, order: Order, plan?: Plan): SegmentFile {
-    const size = Math.min(file.status.size, SEGMENT_SIZE_MAX);
-    if (size < SEGMENT_SIZE_MIN) {
-      throw new SegmentError("segment.size", `Cannot attach segment: ${path} has ${size} bytes`);
-    }
+    const size = sizeToMap(path, file);
     const attach = (memory: ArrayBuffer) => {
       // A file has its name only when it is ready: nothing to wait for.
       const segment = Segment.attach(memory, { timeout: 0 });

@@ -170,10 +170,10 @@ test("create replaces a left-over and an empty file, and takes a live one", () =
   const { path } = place;
   put(path, "");
   const first = SegmentFile.create(path, GEOMETRY, A);
+  const a = first.port<string>();
   {
     using other = SegmentFile.create(path, GEOMETRY, B); // the same file: either comes first
     assertEquals(other.endpoint, 1);
-    using a = first.port<string>();
     using b = other.port<string>();
     a.write("same");
     assertEquals(b.tryRead(), "same");

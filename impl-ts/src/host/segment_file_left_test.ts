@@ -1,0 +1,163 @@
+/** What `create` makes of a file that is there: it is in use, or left over. */
+
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { failEndpoint, type Geometry, portGeometry, SegmentError } from "../mod.ts";
+import { GEOMETRY, Peer, Place, test, WAIT } from "./host_fixture.ts";
+import * as libc from "./libc.ts";
+import { SegmentFile } from "./mod.ts";
+import * as locks from "./segment_file_lock.ts";
+
+const A = { endpoint: 0 };
+const B = { endpoint: 1 };
+const OTHER = portGeometry({ capacity: 2048 });
+
+/** A hub with three clients: each has a ring to endpoint 0, and one from there. */
+const HUB: Geometry = {
+  endpoints: 4,
+  channels: [1, 2, 3].flatMap((client) => [
+    { writer: 0, reader: client, capacity: 256 },
+    { writer: client, reader: 0, capacity: 256 },
+  ]),
+};
+
+function codeOf(call: () => unknown): string {
+  return assertThrows(call, SegmentError).code;
+}
+
+/** Creates a file anew at a path, and shows that it is another one, in which both sides meet. */
+function assertReplaced(path: string, geometry: Geometry = GEOMETRY): void {
+  const before = Deno.statSync(path).ino;
+  using here = SegmentFile.create(path, geometry, A);
+  assert(Deno.statSync(path).ino !== before, "it is the same file");
+  using there = SegmentFile.open(path, B);
+  here.port().write("new");
+  assertEquals(there.port().tryRead(), "new");
+}
+
+test("[segment.file_left] a client keeps no new server from a file whose server closed", () => {
+  for (const geometry of [GEOMETRY, OTHER]) {
+    using place = new Place();
+    const server = SegmentFile.create(place.path, GEOMETRY, A);
+    using client = SegmentFile.open(place.path, B);
+    using port = client.port<string>();
+    server.port<string>().write("last");
+    server.close();
+    assertReplaced(place.path, geometry);
+    // It still reads what was published to it, in the file that it has.
+    assertEquals(port.read(WAIT), "last");
+    assertEquals((assertThrows(() => port.read(WAIT)) as SegmentError).code, "peer.closed");
+  }
+});
+
+test("[segment.file_left] nor one that opened the file when its server had gone", () => {
+  using place = new Place();
+  {
+    using server = SegmentFile.create(place.path, GEOMETRY, A);
+    using port = server.port<string>();
+    port.writeMany(["one", "two"]);
+    port.end();
+  }
+  using client = SegmentFile.open(place.path, B);
+  using port = client.port<string>();
+  assertEquals(port.read(WAIT), "one");
+  assertReplaced(place.path);
+  assertEquals([port.read(WAIT), port.read(WAIT), port.ended], ["two", undefined, true]);
+});
+
+test("[segment.file_left] nor one whose server was killed", async () => {
+  using place = new Place();
+  await using server = await Peer.start({ path: place.path, creates: true, mode: "idle" });
+  using client = SegmentFile.open(place.path, B);
+  assertEquals(codeOf(() => SegmentFile.create(place.path, GEOMETRY, A)), "segment.endpoint");
+  server.kill();
+  await server.ended();
+  assertReplaced(place.path);
+  assertEquals(
+    (assertThrows(() => client.port().read(WAIT)) as { reason?: string }).reason,
+    "peer.lost",
+  );
+});
+
+test("[segment.file_left] nor one whose server is marked failed, and lives", () => {
+  using place = new Place();
+  using server = SegmentFile.create(place.path, GEOMETRY, A);
+  using _client = SegmentFile.open(place.path, B);
+  failEndpoint(server.segment, 0, "frame.size", server.mechanism);
+  assertReplaced(place.path);
+});
+
+test("[segment.file_left] what somebody waits in for somebody who can come is in use", () => {
+  using place = new Place();
+  const { path } = place;
+  {
+    using first = SegmentFile.create(path, GEOMETRY, B); // the client came first
+    assertEquals(codeOf(() => SegmentFile.create(path, OTHER, A)), "segment.geometry");
+    assertEquals(codeOf(() => SegmentFile.create(path, GEOMETRY, B)), "segment.endpoint");
+    using second = SegmentFile.create(path, GEOMETRY, A);
+    first.port().write("same");
+    assertEquals(second.port().tryRead(), "same");
+    assertEquals(codeOf(() => SegmentFile.create(path, GEOMETRY, A)), "segment.endpoint");
+    assertEquals(codeOf(() => SegmentFile.create(path, OTHER, A)), "segment.geometry");
+  }
+  assertReplaced(path, OTHER);
+});
+
+test("[segment.file_left] who lives keeps its own endpoint, though its peer has gone", () => {
+  using place = new Place();
+  const { path } = place;
+  using first = SegmentFile.create(path, GEOMETRY, A);
+  SegmentFile.open(path, B).close();
+  assertEquals(codeOf(() => SegmentFile.create(path, GEOMETRY, A)), "segment.endpoint");
+  // The other side is free to begin anew: nobody can meet the first any more.
+  using second = SegmentFile.create(path, GEOMETRY, B);
+  using third = SegmentFile.open(path, A);
+  third.port().write("new");
+  assertEquals(second.port().tryRead(), "new");
+  assertEquals((assertThrows(() => first.port().read(WAIT)) as SegmentError).code, "peer.closed");
+});
+
+test("[segment.file_left] a lock without an endpoint that is vacant or attached is nobody", () => {
+  using place = new Place();
+  const { path } = place;
+  SegmentFile.create(path, GEOMETRY, A).close();
+  const other = locks.openOwn(path);
+  locks.lockRecord(other.fd, 0);
+  assertReplaced(path);
+  libc.close(other.fd);
+  // Of a vacant one it is somebody who is about to attach.
+  const third = SegmentFile.create(path, GEOMETRY, A);
+  const arriving = locks.openOwn(path);
+  locks.lockRecord(arriving.fd, 1);
+  assertEquals(codeOf(() => SegmentFile.create(path, GEOMETRY, B)), "segment.endpoint");
+  third.close();
+  assertEquals(codeOf(() => SegmentFile.create(path, GEOMETRY, B)), "segment.endpoint");
+  SegmentFile.create(path, GEOMETRY, A).close();
+  libc.close(arriving.fd);
+});
+
+test("[segment.file_left] a hub without its hub is left over, one without a client is not", () => {
+  using place = new Place();
+  const { path } = place;
+  const hub = SegmentFile.create(path, HUB, { endpoint: 0 });
+  using one = SegmentFile.open(path, { endpoint: 1 });
+  const two = SegmentFile.open(path, { endpoint: 2 });
+  two.close();
+  assertEquals(codeOf(() => SegmentFile.create(path, HUB, { endpoint: 2 })), "segment.endpoint");
+  assertEquals(codeOf(() => SegmentFile.create(path, OTHER, { endpoint: 0 })), "segment.geometry");
+  SegmentFile.create(path, HUB, { endpoint: 3 }).close(); // the same file, in use
+  assertEquals(codeOf(() => SegmentFile.create(path, HUB, { endpoint: 3 })), "segment.endpoint");
+  hub.close();
+  using again = SegmentFile.create(path, HUB, { endpoint: 2 });
+  using _new = SegmentFile.create(path, HUB, { endpoint: 1 });
+  assertEquals([one.endpoint, again.endpoint], [1, 2]);
+  assertEquals(codeOf(() => SegmentFile.create(path, HUB, { endpoint: 1 })), "segment.endpoint");
+});
+
+test("[segment.file_left] an endpoint that has no peers waits for nobody, and is in use", () => {
+  using place = new Place();
+  const alone: Geometry = { endpoints: 2, channels: [] };
+  using _first = SegmentFile.create(place.path, alone, A);
+  assertEquals(codeOf(() => SegmentFile.create(place.path, GEOMETRY, B)), "segment.geometry");
+  using second = SegmentFile.create(place.path, alone, B);
+  assertEquals(second.segment.channels, []);
+});
