@@ -30,8 +30,8 @@ export class Place {
 /** What the other process does, in the order of its arguments. */
 export interface Task {
   readonly path: string;
-  /** Whether it makes the file, as endpoint 0, or opens it, as endpoint 1. */
-  readonly creates: boolean;
+  /** Whether it makes the file or sealed memory, as endpoint 0, or opens it, as endpoint 1. */
+  readonly creates: boolean | "sealed";
   /**
    * `echo` writes everything back until the stream ends, and dies by SIGKILL at the text `die`;
    * `echoAsync` does so on its event loop; `idle` only blocks in a read; `unref` listens to its
@@ -43,10 +43,13 @@ export interface Task {
 
 /** The other process, once it has attached. */
 export class Peer {
+  /** The path of its segment. */
+  readonly path: string;
   readonly #process: Deno.ChildProcess;
 
-  private constructor(process: Deno.ChildProcess) {
+  private constructor(process: Deno.ChildProcess, path: string) {
     this.#process = process;
+    this.path = path;
   }
 
   static async start(task: Task): Promise<Peer> {
@@ -57,19 +60,18 @@ export class Peer {
         "--no-prompt",
         "--allow-ffi",
         "--allow-run", // for the signal to itself
-        "--allow-read=/dev/shm",
-        "--allow-write=/dev/shm",
+        "--allow-read=/dev/shm,/proc",
+        "--allow-write=/dev/shm,/proc",
         import.meta.filename!,
         JSON.stringify(task),
       ],
       stdin: "null",
       stdout: "piped",
     }).spawn();
-    const peer = new Peer(process);
     const reader = process.stdout.getReader();
-    const { done } = await reader.read(); // it says a word when it has attached
+    const { done, value } = await reader.read(); // it says the path when it has attached
     reader.releaseLock();
-    if (!done) return peer;
+    if (!done) return new Peer(process, new TextDecoder().decode(value));
     throw new Error(`The other process failed: ${JSON.stringify(await process.status)}`);
   }
 
@@ -104,11 +106,13 @@ function die(): never {
 
 async function main({ path, creates, mode, spin }: Task): Promise<void> {
   const options = { endpoint: creates ? 0 : 1, spin };
-  const file = creates
+  const file = creates === "sealed"
+    ? SegmentFile.createSealed(GEOMETRY, options)
+    : creates
     ? SegmentFile.create(path, GEOMETRY, options)
     : SegmentFile.open(path, options);
   const port = file.port();
-  await Deno.stdout.write(new TextEncoder().encode("attached"));
+  await Deno.stdout.write(new TextEncoder().encode(file.path));
   await work(port, mode);
   // What only listens has not closed when the process ends.
   if (mode !== "unref") file.close();

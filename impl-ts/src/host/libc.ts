@@ -5,7 +5,7 @@
  * @module
  */
 
-import { ENOSYS, SystemError } from "./system_error.ts";
+import { EINVAL, ENOSYS, SystemError } from "./system_error.ts";
 
 /** What a file is. */
 export interface FileStatus {
@@ -29,6 +29,9 @@ const SYMBOLS = {
   unlink: { parameters: ["buffer"], result: "i32" },
   pread: { parameters: ["i32", "buffer", "usize", "i64"], result: "isize" },
   fcntl: { parameters: ["i32", "i32", "buffer"], result: "i32" },
+  fcntlOfNumber: { name: "fcntl", parameters: ["i32", "i32", "i32"], result: "i32" },
+  fchmod: { parameters: ["i32", "u32"], result: "i32" },
+  memfd_create: { parameters: ["buffer", "u32"], result: "i32" },
   posix_fallocate: { parameters: ["i32", "i64", "i64"], result: "i32" },
   geteuid: { parameters: [], result: "u32" },
   mmap: { parameters: ["usize", "usize", "i32", "i32", "i32", "i64"], result: "usize" },
@@ -81,6 +84,14 @@ const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
 const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
+const F_ADD_SEALS = 1033;
+const F_GET_SEALS = 1034;
+const F_SEAL_SEAL = 1;
+const F_SEAL_SHRINK = 2;
+const F_SEAL_GROW = 4;
+const MFD_CLOEXEC = 1;
+const MFD_ALLOW_SEALING = 2;
+const MFD_NOEXEC_SEAL = 8;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
 const PROT_READ_WRITE = 3;
@@ -141,12 +152,44 @@ export function toPathBytes(path: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${path}\0`);
 }
 
-/** Opens a file that exists, for both directions and without any waiting; -1: see `lastErrno`. */
-export function openExisting(path: string): number {
+/**
+ * Opens a file that exists, for both directions and without any waiting; -1: see `lastErrno`.
+ * `follows` says whether it may be reached through a link in the last part of the path.
+ */
+export function openExisting(path: string, follows: boolean = false): number {
   const { calls, machine } = host();
   // Neither a pipe nor a terminal at the path may hold us up or take us over.
-  const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | machine.O_NOFOLLOW;
-  return calls.open(toPathBytes(path), flags, 0);
+  const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  return calls.open(toPathBytes(path), follows ? flags : flags | machine.O_NOFOLLOW, 0);
+}
+
+/** Makes a file that has no name and lies in memory; -1: see `lastErrno`. */
+export function openMemory(): number {
+  const { calls } = host();
+  const name = toPathBytes("millrace"); // shown in lists of mappings only
+  const flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const fd = calls.memfd_create(name, flags | MFD_NOEXEC_SEAL);
+  // Before Linux 6.3 the flag means nothing; later ones may insist on it.
+  return fd < 0 && lastErrno() === EINVAL ? calls.memfd_create(name, flags) : fd;
+}
+
+/** Takes a file that nobody else has opened yet away from all but its owner. */
+export function makePrivate(fd: number): void {
+  if (host().calls.fchmod(fd, 0o600) === 0) return;
+  throw new SystemError("Cannot make memory private", lastErrno(), "fchmod");
+}
+
+/** Keeps the size of a file in memory as it is, for ever and for everybody. */
+export function seal(fd: number): void {
+  const seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  if (host().calls.fcntlOfNumber(fd, F_ADD_SEALS, seals) === 0) return;
+  throw new SystemError("Cannot seal memory", lastErrno(), "fcntl");
+}
+
+/** Whether a file can never be made shorter. */
+export function isSealed(fd: number): boolean {
+  const seals = host().calls.fcntlOfNumber(fd, F_GET_SEALS, 0);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) !== 0; // -1: of a kind that has no seals
 }
 
 /** Makes a file of mode 0600 without a name in a folder; -1: see `lastErrno`. */
@@ -180,12 +223,15 @@ export function unlink(path: string): number {
   return host().calls.unlink(toPathBytes(path));
 }
 
-/** What a descriptor, or a path that is not followed, stands for; undefined: see `lastErrno`. */
-export function status(of: number | string): FileStatus | undefined {
+/**
+ * What a descriptor, or a path, stands for; undefined: see `lastErrno`. `follows` says whether a
+ * link in the last part of the path is followed.
+ */
+export function status(of: number | string, follows: boolean = false): FileStatus | undefined {
   const { calls, machine } = host();
   const [fd, path, flags] = typeof of === "number"
     ? [of, "", AT_EMPTY_PATH]
-    : [AT_FDCWD, of, AT_SYMLINK_NOFOLLOW];
+    : [AT_FDCWD, of, follows ? 0 : AT_SYMLINK_NOFOLLOW];
   const result = new DataView(new ArrayBuffer(256)); // struct statx
   const { STATX } = machine;
   if (calls.statx(STATX, fd, toPathBytes(path), flags, STATX_BASIC_STATS, result) !== 0) {

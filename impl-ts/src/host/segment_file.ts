@@ -20,7 +20,7 @@ import { requireSpin } from "../wait_spinner.ts";
 import { FutexMechanism } from "./futex.ts";
 import * as libc from "./libc.ts";
 import { Mapping } from "./mapping.ts";
-import { type Draft, makeDraft } from "./segment_file_draft.ts";
+import { type Draft, makeDraft, makeSealed } from "./segment_file_draft.ts";
 import { isInUse, sizeToMap } from "./segment_file_left.ts";
 import * as locks from "./segment_file_lock.ts";
 import { EEXIST, SystemError } from "./system_error.ts";
@@ -169,20 +169,12 @@ export class SegmentFile {
   ): SegmentFile {
     const name = requirePath(path);
     const order = requireOrder(options);
-    const plan = place(geometry);
-    if (order.endpoint >= plan.endpointCount) {
-      const why = "no such one";
-      throw new SegmentError(
-        "segment.endpoint",
-        `Cannot attach endpoint ${order.endpoint}: ${why}`,
-      );
-    }
+    const { plan, join } = planOf(geometry, order);
     const draft = makeDraft(name, plan.size);
     let file: SegmentFile | undefined;
     let used: SegmentFile | undefined;
     try {
-      const attach = (memory: ArrayBuffer) => Segment.format(memory, geometry);
-      file = new SegmentFile(name, draft.fd, order, { size: plan.size, attach });
+      file = new SegmentFile(name, draft.fd, order, join);
       used = SegmentFile.#publish(file, draft, plan, order);
       return used;
     } finally {
@@ -191,6 +183,43 @@ export class SegmentFile {
         if (file !== undefined) file.#mapping.release();
         libc.close(draft.fd);
       }
+    }
+  }
+
+  /**
+   * Makes a segment in memory that is no file of any folder, and whose size nobody can change: a
+   * file with a name can be made shorter by any process of its user, which ends all that use it.
+   *
+   * Its `path` leads there, for processes of the same user that `open` it, for as long as this
+   * object is not closed and its process lives: hand it to them, as an argument for instance. When
+   * the last of them closes, nothing is left.
+   *
+   * @throws {RangeError} if the geometry is outside the limits of the specification.
+   * @throws {SegmentError} `segment.endpoint` if it does not have this endpoint.
+   * @throws {SystemError} what the system refuses, for want of memory for one; `ENOSYS` where there
+   * is no such host.
+   *
+   * @example
+   * ```ts
+   * import { portGeometry } from "@millrace/millrace";
+   * import { SegmentFile } from "@millrace/millrace/host"; // needs --allow-ffi
+   *
+   * using here = SegmentFile.createSealed(portGeometry(), { endpoint: 0 });
+   * console.log(/^.proc.[0-9]+.fd.[0-9]+$/.test(here.path)); // true
+   * here.port<string>().write("hello");
+   * // In another process, which got `here.path`, and has --allow-read and --allow-write for it:
+   * // SegmentFile.open(path, { endpoint: 1 }).port<string>().read()
+   * ```
+   */
+  static createSealed(geometry: Geometry, options: SegmentFileOptions): SegmentFile {
+    const order = requireOrder(options);
+    const { plan, join } = planOf(geometry, order);
+    const fd = makeSealed(plan.size);
+    try {
+      return new SegmentFile(`/proc/${Deno.pid}/fd/${fd}`, fd, order, join);
+    } catch (error) {
+      libc.close(fd);
+      throw error;
     }
   }
 
@@ -365,6 +394,16 @@ function requireOrder({ endpoint, spin, timeout }: SegmentFileOptions): Order {
     throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
   }
   return { endpoint, spin, deadline };
+}
+
+/** What a creator makes, and how it comes to that in memory of its own. */
+function planOf(geometry: Geometry, { endpoint }: Order): { plan: Plan; join: Join } {
+  const plan = place(geometry);
+  if (endpoint >= plan.endpointCount) {
+    throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
+  }
+  const attach = (memory: ArrayBuffer) => Segment.format(memory, geometry);
+  return { plan, join: { size: plan.size, attach } };
 }
 
 /** Asks for the permissions that Deno cannot ask for itself, since it sees a native call only. */

@@ -31,6 +31,25 @@ export function makeDraft(path: string, size: number, named: boolean = false): D
   }
 }
 
+/**
+ * Makes sealed memory of `size` bytes, which has no name and never gets one.
+ *
+ * @throws {SystemError} if there is not so much, and whatever else the system says.
+ */
+export function makeSealed(size: number): number {
+  const fd = libc.openMemory();
+  if (fd < 0) throw new SystemError("Cannot make memory", libc.lastErrno(), "memfd_create");
+  try {
+    libc.makePrivate(fd);
+    libc.reserve(fd, size);
+    libc.seal(fd); // [segment.file_sealed]
+    return fd;
+  } catch (error) {
+    libc.close(fd);
+    throw error;
+  }
+}
+
 function openDraft(path: string, named: boolean): Draft {
   if (!named) {
     const slash = path.lastIndexOf("/");

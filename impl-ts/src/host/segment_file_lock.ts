@@ -26,6 +26,12 @@ export interface OwnFile {
   readonly status: libc.FileStatus;
 }
 
+/**
+ * The path of what a process has open. Such a link is followed: it leads to that, and to no path
+ * which others could change. [segment.file_handed]
+ */
+const HANDED = /^\/proc\/(?:self|\d+)\/fd\/\d+$/;
+
 /** The code for a path at which there is no file. */
 const MISSING = "segment.file";
 
@@ -49,12 +55,13 @@ export function openOwn(path: string): OwnFile {
  * @throws {SystemError} whatever else the system says.
  */
 export function findOwn(path: string): OwnFile | undefined {
-  const fd = libc.openExisting(path);
+  const isHanded = HANDED.test(path);
+  const fd = libc.openExisting(path, isHanded);
   if (fd < 0) {
     const errno = libc.lastErrno();
     if (errno === ENOENT) return undefined;
     // A link, a folder or a socket refuses to be opened, each in its own way.
-    const status = libc.status(path);
+    const status = libc.status(path, isHanded);
     if (status !== undefined) requireOwn(path, status);
     throw new SystemError(`Cannot open ${path}`, errno, "open");
   }
@@ -64,6 +71,7 @@ export function findOwn(path: string): OwnFile | undefined {
       throw new SystemError(`Cannot open ${path}`, libc.lastErrno(), "statx");
     }
     requireOwn(path, status);
+    if (isHanded && !libc.isSealed(fd)) throw untrusted(path, "its size is not sealed");
     return { fd, status };
   } catch (error) {
     libc.close(fd);
@@ -94,7 +102,7 @@ export function lockHeader(path: string, { fd, status }: OwnFile, deadline: numb
     requireTime(path, deadline);
     sleepBlind(RETRY_MS);
   }
-  const there = libc.status(path);
+  const there = libc.status(path, HANDED.test(path));
   if (there !== undefined) return there.identity === status.identity;
   const errno = libc.lastErrno();
   if (errno === ENOENT) return false;

@@ -45,6 +45,7 @@ export const EAGAIN = 11;
 export const EACCES = 13;
 export const EEXIST = 17;
 export const EISDIR = 21;
+export const EINVAL = 22;
 export const ENOSYS = 38;
 export const EOPNOTSUPP = 95;
 
