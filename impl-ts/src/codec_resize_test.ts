@@ -8,7 +8,9 @@ import {
   assertThrows,
 } from "@std/assert";
 import type { Codec } from "./codec.ts";
-import { codeOf, pattern, pipe } from "./fixture.ts";
+import type { MillraceError } from "./error.ts";
+import { codeOf, pattern, pipe, watched } from "./fixture.ts";
+import type { Writer } from "./pipe_writer.ts";
 import { Port } from "./port.ts";
 
 const WAIT = { timeout: 5000 };
@@ -113,6 +115,42 @@ for (const tracks of [true, false]) {
     }
   });
 }
+
+Deno.test("bytes that shrink while a call blocks cost that message alone", () => {
+  const writes: ((writer: Writer, bytes: Uint8Array) => void)[] = [
+    (writer, bytes) => writer.write(bytes, WAIT),
+    (writer, bytes) => writer.writeMany(["before", bytes, "behind"], WAIT),
+    (writer, payload) => writer.writeMessage({ payload }, WAIT),
+  ];
+  for (const write of writes) {
+    for (const size of [100, 700]) { // in one frame, for which there is no room, and in many
+      const { buffer, bytes } = resizable(size);
+      const mechanism = watched(() => {
+        buffer.resize(3);
+        reader.tryRead(); // makes room
+      });
+      const { writer, reader } = pipe({ capacity: 256, mechanism, spin: 0 });
+      while (writer.tryWrite(new Uint8Array(64).fill(OLD)));
+      reader.tryRead();
+      assertThrows(() => write(writer, bytes), TypeError, CHANGED);
+      const seen: unknown[] = [];
+      writer.tryWrite("next");
+      for (let value; value !== "next";) {
+        try {
+          value = reader.tryRead();
+          if (value === undefined) writer.tryWrite("next");
+          else if (typeof value === "string") seen.push(value);
+          else assertEquals(value, new Uint8Array(64).fill(OLD));
+        } catch (error) {
+          seen.push((error as MillraceError).code);
+        }
+        assert(seen.length < 10, `${seen}`);
+      }
+      const expected = size === 700 ? ["message.cancelled", "next"] : ["next"];
+      assertEquals(seen.filter((each) => each !== "before"), expected);
+    }
+  }
+});
 
 /** What makes the caller's bytes unusable while a write of them waits. */
 const losses: Record<string, (buffer: ArrayBuffer) => void> = {
