@@ -153,6 +153,17 @@ test("[segment.file_left] a hub without its hub is left over, one without a clie
   assertEquals(codeOf(() => SegmentFile.create(path, HUB, { endpoint: 1 })), "segment.endpoint");
 });
 
+test("[segment.file_left] two that could come are no use to one who waits for another", () => {
+  using place = new Place();
+  const ring = (writer: number, reader: number) => ({ writer, reader, capacity: 256 });
+  const two: Geometry = { endpoints: 4, channels: [ring(0, 1), ring(2, 3)] };
+  const first = SegmentFile.create(place.path, two, A);
+  using _second = SegmentFile.open(place.path, B);
+  assertEquals(codeOf(() => SegmentFile.create(place.path, GEOMETRY, A)), "segment.geometry");
+  first.close();
+  assertReplaced(place.path);
+});
+
 test("[segment.file_left] an endpoint that has no peers waits for nobody, and is in use", () => {
   using place = new Place();
   const alone: Geometry = { endpoints: 2, channels: [] };

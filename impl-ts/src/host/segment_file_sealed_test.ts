@@ -134,6 +134,10 @@ test("[segment.file_handed] a descriptor of what is not sealed, or not ours, is 
   // A link to such a path is a link like any other, and no other path of the folder is one.
   Deno.symlinkSync(file.path, `${place.folder}/link`);
   assertEquals(codeOf(() => open(`${place.folder}/link`)), "segment.file");
+  const folder = `${place.folder}/proc/self/fd`;
+  Deno.mkdirSync(folder, { recursive: true });
+  Deno.symlinkSync(file.path, `${folder}/0`);
+  assertEquals(codeOf(() => open(`${folder}/0`)), "segment.file");
   assertEquals(codeOf(() => open(`/proc/self/task/${Deno.pid}/fd/0`)), "segment.file");
   assertEquals(codeOf(() => open(`/proc/${Deno.pid}/cwd`)), "segment.file");
   assertThrows(() => open(pathOf(4_000)), SegmentError, "there is no file");
