@@ -96,8 +96,8 @@ export interface AttachOptions extends PortOptions {
 export interface WaitOptions {
   /**
    * Milliseconds; 0 tries once, and Infinity, the default, waits for ever. On a thread that must
-   * not block, such as a browser's main thread, whatever would have to wait longer than 5 µs fails
-   * with `wait.forbidden`: pass 0 there. [wait.no_block]
+   * not block, such as a browser's main thread, whatever would have to wait for longer than a few
+   * looks fails with `wait.forbidden`: pass 0 there. [wait.no_block]
    */
   readonly timeout?: number;
 }

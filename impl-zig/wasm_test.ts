@@ -250,6 +250,31 @@ Deno.test("an endpoint states and sleeps by the mechanism that its host names", 
   for (const thread of [2, 3, 5, 8, 512, -1]) assertEquals(create(3 << 20, thread), -256);
 });
 
+Deno.test("[wait.no_block] on a thread that must not block, no call reads the clock", () => {
+  const memory = new WebAssembly.Memory({ initial: 64, maximum: 16_384, shared: true });
+  let readings = 0;
+  const now_us = () => {
+    // A page's clock stands still for up to a millisecond; this one for ever.
+    if (++readings > 1000) throw new Error("a call waits for the clock to move");
+    return 1;
+  };
+  const { exports } = new WebAssembly.Instance(module, { env: { memory }, millrace: { now_us } });
+  const call = (name: string, ...words: number[]) =>
+    (exports[name] as (...words: number[]) => number)(...words);
+  const [object, out, storage, segment] = [1, 2, 3, 4].map((place) => place << 19) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  assertEquals(call("millrace_port_create", object, segment, 65_536, 4096, 4096, 0, 0, 257), 1);
+  for (const timeout of [20, Infinity]) {
+    const status = call("millrace_port_read", object, storage, 1024, out, timeout);
+    assertEquals(REASON_NAMES[-status], "wait.forbidden");
+  }
+  assertEquals(readings, 0);
+});
+
 Deno.test("a mailbox carries payloads in parts, and says when it is closed", async () => {
   const mailboxes = await loadMailboxes(mailboxBytes);
   const section = { address: mailboxes.allocate(64), size: 64 };

@@ -316,8 +316,8 @@ export const WAIT_SLICE_ATTACHED_MS = 1000;
 export const WAIT_MORE_MS = 10;
 /** Longest pause of an endpoint that polls. */
 export const WAIT_POLL_MS = 5;
-/** Longest spin on a thread that must not block. */
-export const WAIT_NO_BLOCK_US = 5;
+/** Most looks of one call on a thread that must not block. */
+export const WAIT_NO_BLOCK_LOOKS = 128;
 /** Default time to spin before parking, with two or more processors. */
 export const WAIT_SPIN_US = 50;
 /** Bit 0 of an armed `wants` word. */

@@ -153,15 +153,20 @@ export class MailboxWriter<T = unknown> {
     if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
     // [mailbox.write_all]
-    if (this.#owed !== undefined) this.#finish(this.#owed, payload, deadline);
-    if (payload !== undefined) this.#finish(payload, payload, deadline);
+    const owed = this.#owed;
+    const waits = owed === undefined ? 0 : this.#finish(owed, payload, deadline, 0);
+    if (payload !== undefined) this.#finish(payload, payload, deadline, waits);
   }
 
-  /** Writes what is left of a payload, in a call whose own is `due`. */
-  #finish(payload: Payload, due: Payload | undefined, deadline: number): void {
-    while (!this.#advance(payload)) {
-      if (!this.#side.wait(deadline)) throw timedOut(payload === due && payload.next > 0);
+  /**
+   * Writes what is left of a payload, in a call whose own is `due` and which has waited so often
+   * before. Returns how often it has waited then.
+   */
+  #finish(payload: Payload, due: Payload | undefined, deadline: number, waits: number): number {
+    for (; !this.#advance(payload); waits++) {
+      if (!this.#side.wait(deadline, waits)) throw timedOut(payload === due && payload.next > 0);
     }
+    return waits;
   }
 
   async #writeAsync(values: readonly T[], options: WaitOptions | undefined): Promise<void> {
@@ -314,7 +319,7 @@ export class MailboxReader<T = unknown> {
     let value = this.#take();
     if (value !== NONE) return value;
     const deadline = deadlineOf(timeout);
-    while (this.#side.wait(deadline)) {
+    for (let waits = 0; this.#side.wait(deadline, waits); waits++) {
       value = this.#take();
       if (value !== NONE) return value;
     }

@@ -132,14 +132,14 @@ export class MailboxSide implements Sight {
 
   /**
    * Blocks until it may be this side's turn, or the mailbox has ended; false at the deadline. The
-   * caller has found that it is the peer's turn.
+   * caller has found that it is the peer's turn. `waits` are those of its call before this one.
    *
-   * @throws {ForbiddenError} on a thread that must not block, after a few microseconds.
+   * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
    */
-  wait(deadline: number): boolean {
+  wait(deadline: number, waits: number): boolean {
     // First, since a peer that is quick may have the next part there at every look.
     if (performance.now() >= deadline) return false;
-    if (this.#spinner.spin(this, deadline)) return true; // [mailbox.spin]
+    if (this.#spinner.spin(this, deadline, waits)) return true; // [mailbox.spin]
     if (!this.#mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }

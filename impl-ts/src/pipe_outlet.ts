@@ -35,6 +35,8 @@ export interface Posts {
 /** The end of a call's waiting, computed when it is made: at the first wait. [wait.deadline] */
 export class Deadline {
   readonly time: number;
+  /** Waits of the call so far. */
+  waits = 0;
 
   /** Makes the deadline of a call. */
   constructor(options: WaitOptions | undefined) {
@@ -166,7 +168,8 @@ export class Outlet {
     this.link.flushPosts(); // those of a hub's other ports
     const other = this.#beforeWait(deadline);
     const { endpoint, peer } = this.link;
-    if (!endpoint.wait(this.sender.ring, other, peer, deadline.time)) throw timedOut();
+    const waits = deadline.waits++;
+    if (!endpoint.wait(this.sender.ring, other, peer, deadline.time, waits)) throw timedOut();
     this.#afterWait();
   }
 

@@ -414,7 +414,7 @@ export class Reader<T = unknown> {
     const { ring } = this.#receiver;
     // Only computed where it is needed: within a stream, most waits are brief.
     let deadline: number | undefined;
-    for (;;) {
+    for (let waits = 0;; waits++) {
       const last = this.#takeLast(take);
       if (last !== NONE) return last as R;
       if (timeout === 0 || (deadline !== undefined && performance.now() >= deadline)) {
@@ -423,7 +423,9 @@ export class Reader<T = unknown> {
       const other = this.#link.flushPosts();
       this.#link.settle();
       const isBrief = endpoint.waitBriefly(ring, other, peer);
-      if (!isBrief && !endpoint.wait(ring, other, peer, deadline ??= deadlineOf(timeout))) {
+      if (
+        !isBrief && !endpoint.wait(ring, other, peer, deadline ??= deadlineOf(timeout), waits)
+      ) {
         return undefined;
       }
       const taken = take();

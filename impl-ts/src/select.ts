@@ -41,7 +41,7 @@ export type Selectable = Reader<unknown> | { readonly reader: Reader<unknown> };
  *
  * @throws {TypeError} if there are none, if they belong to several endpoints and `timeout` is not
  * 0, or if a frame of one is lent.
- * @throws {ForbiddenError} on a thread that must not block, after a few microseconds.
+ * @throws {ForbiddenError} on a thread that must not block, after a few looks.
  *
  * @example
  * ```ts
@@ -120,13 +120,13 @@ export class Selection {
       );
     }
     const deadline = deadlineOf(timeout);
-    for (;;) {
+    for (let waits = 0;; waits++) {
       const found = this.#find();
       if (found >= 0) return found;
       if (timeout > 0) group!.links[0]!.flushPosts();
       for (const each of this.#groups) each.settle();
       if (performance.now() >= deadline) return -1;
-      group!.wait(deadline);
+      group!.wait(deadline, waits);
     }
   }
 
@@ -215,11 +215,11 @@ class Group implements Waitable {
   }
 
   /** Blocks until one of them may have something, for a slice at most, or until the deadline. */
-  wait(deadline: number): void {
+  wait(deadline: number, waits: number): void {
     const peer = this.#hardest();
     // [wait.slice] A client that attaches may ring another mechanism.
     const end = performance.now() + this.endpoint.sliceMs(peer);
-    this.endpoint.wait(this, undefined, peer, Math.min(deadline, end));
+    this.endpoint.wait(this, undefined, peer, Math.min(deadline, end), waits);
   }
 
   /** The same for an event loop; it sleeps once at most. */

@@ -245,13 +245,20 @@ export class Endpoint {
   /**
    * Blocks until a cursor or a state may have changed; false at the deadline. `deadline` is in
    * milliseconds of `performance.now()`. The caller has looked for everything before, without
-   * success, and has published and released all that it holds.
+   * success, and has published and released all that it holds. `waits` are those of its call before
+   * this one.
    *
-   * @throws {ForbiddenError} on a thread that must not block, after a few microseconds.
+   * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
    */
-  wait(what: Waitable, other: Waitable | undefined, peer: number, deadline: number): boolean {
+  wait(
+    what: Waitable,
+    other: Waitable | undefined,
+    peer: number,
+    deadline: number,
+    waits = 0,
+  ): boolean {
     const rang = this.#aim(what, other, peer);
-    if (this.spinner.spin(this.#sight, deadline)) return true;
+    if (this.spinner.spin(this.#sight, deadline, waits)) return true;
     if (!this.mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { WAIT_SPIN_US } from "./layout.ts";
+import { WAIT_NO_BLOCK_LOOKS, WAIT_SPIN_US } from "./layout.ts";
 import { pause, processorCount } from "./wait.ts";
 
 /** What a spin looks at. */
@@ -16,12 +16,15 @@ export interface Sight {
   lookAround(): boolean;
 }
 
-/**
- * Looks before the first glance at the clock, which costs as much as several looks. Also all that a
- * thread does that must not block: they take about 2 µs, below `WAIT_NO_BLOCK_US`, and a page's
- * clock may be too coarse to tell. [wait.no_block]
- */
+/** Looks before the first glance at the clock, which costs as much as several looks. */
 const LOOKS = 32;
+/**
+ * Looks of a call that must not block: in its glance, and in the first of its waits. Each further
+ * wait, of so many, looks once, and all of them stand between two looks of the call itself. A
+ * page's clock may be too coarse to tell. [wait.no_block]
+ */
+const NO_BLOCK_LOOKS = WAIT_NO_BLOCK_LOOKS / 4;
+const NO_BLOCK_WAITS = WAIT_NO_BLOCK_LOOKS / 8;
 /** Looks between two glances, some 5 µs: each makes a number. */
 const LOOKS_LATER = 128;
 /**
@@ -88,7 +91,7 @@ export class Spinner {
     const us = spin ?? defaultSpin();
     this.#budget = us / 1000;
     this.#blocks = blocks;
-    const most = blocks ? GLANCES : LOOKS; // [wait.no_block]
+    const most = blocks ? GLANCES : NO_BLOCK_LOOKS;
     this.#glances = Math.min(most, Math.ceil(us * GLANCES_A_US));
     this.#long = PATIENCE * this.#budget;
   }
@@ -116,12 +119,14 @@ export class Spinner {
 
   /**
    * Looks until there is something to do, and returns whether there is. Whether it looks more than
-   * once, and for how long, follows from what came of it before. [wait.spin_record]
+   * once, and for how long, follows from what came of it before. [wait.spin_record] `waits` are
+   * those of the same call before this one.
    */
-  spin(sight: Sight, deadline: number): boolean {
+  spin(sight: Sight, deadline: number, waits = 0): boolean {
     const budget = this.#budget;
-    if (budget === 0) return sight.look() || sight.lookAround();
-    if (!this.#blocks) return spinFor(0, sight, deadline) >= 0;
+    if (!this.#blocks && waits >= NO_BLOCK_WAITS) return false;
+    if (budget === 0 || (!this.#blocks && waits > 0)) return sight.look() || sight.lookAround();
+    if (!this.#blocks) return looks(sight, NO_BLOCK_LOOKS) || sight.lookAround();
     if (
       this.#misses >= MISSES_MAX && this.#skips < SKIPS_MAX && this.#slept < SLEPT_MIN * this.#long
     ) {

@@ -254,25 +254,15 @@ pub export fn millrace_port_write_many(
         for (part, pieces[written_count..][0..part.len]) |*slice, piece| {
             slice.* = arguments.bytesAt(piece.address, piece.size).?;
         }
-        // The clock is read only where one slice is not all.
-        const left = if (part.len == count) timeout else timeLeft(&deadline);
         const placed = if (body.role == .both)
-            body.port.writeMany(part, envelope, left)
+            writer.writeManyWith(part, envelope, &deadline, &body.port)
         else
-            writer.writeMany(part, envelope, left);
+            writer.writeManyWith(part, envelope, &deadline, writer);
         const part_count = placed catch |err| return body.failed(err);
         written_count += part_count;
         if (part_count < part.len) return arguments.nothing;
     }
     return arguments.done;
-}
-
-fn timeLeft(deadline: *Deadline) host.Timeout {
-    return switch (deadline.timeout) {
-        .none, .forever => deadline.timeout,
-        // Not 0, which would mean something else: all frames of a message at once, or none.
-        else => .ns(@max(1, deadline.left(.native))),
-    };
 }
 
 pub export fn millrace_port_claim(

@@ -69,6 +69,12 @@ pub const Deadline = struct {
     started: bool = false,
     /// Whether `over` was asked before.
     asked: bool = false,
+    /// Looks that the waits of the call have taken, where it must not block.
+    looks: u32 = 0,
+
+    /// Of those that the clause allows, half are for the call itself, which looks before each wait
+    /// and behind the last [wait.no_block].
+    const looks_max = layout.wait_no_block_looks / 2 - 1;
 
     pub fn init(timeout: Timeout) Deadline {
         return .{ .timeout = timeout };
@@ -99,6 +105,13 @@ pub const Deadline = struct {
 
     pub fn passed(deadline: *Deadline, host: *const Host) bool {
         return deadline.left(host) == 0;
+    }
+
+    /// Takes one more look of a call that must not block; false where it has taken all.
+    pub fn takeLook(deadline: *Deadline) bool {
+        if (deadline.looks == looks_max) return false;
+        deadline.looks += 1;
+        return true;
     }
 
     /// As `passed`, but for the first time a call that may wait has not waited long enough yet, and

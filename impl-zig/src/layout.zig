@@ -306,8 +306,8 @@ pub const wait_slice_attached_ms = 1000;
 pub const wait_more_ms = 10;
 /// Longest pause of an endpoint that polls.
 pub const wait_poll_ms = 5;
-/// Longest spin on a thread that must not block.
-pub const wait_no_block_us = 5;
+/// Most looks of one call on a thread that must not block.
+pub const wait_no_block_looks = 128;
 /// Default time to spin before parking, with two or more processors.
 pub const wait_spin_us = 50;
 /// Bit 0 of an armed `wants` word.

@@ -203,13 +203,17 @@ pub const Side = struct {
 
     /// Waits for this side's turn.
     pub fn awaitTurn(side: *Side, deadline: *Deadline) MailboxError!Outcome {
-        if (try side.ready()) return .found;
+        const blocking = side.manner.blocking;
+        if (try side.ready()) {
+            // [wait.no_block] Where the peer keeps up, no wait ends the call.
+            return if (blocking or deadline.takeLook()) .found else .forbidden;
+        }
         if (deadline.timeout == .none) return .timeout;
         const condition: Look = .{ .side = side };
         const host = side.manner.host;
         // What it found may be gone again, by a peer that breaks the rules: `ready` decides.
         if (side.spins.spin(side.manner, &condition, deadline) and try side.ready()) return .found;
-        if (!side.manner.blocking) return if (deadline.passed(host)) .timeout else .forbidden;
+        if (!blocking) return .forbidden;
         // [mailbox.wait] The only value that a thread sleeps on is the one that it has just loaded:
         // the peer's turn. Being a thread, it is the only sleeper [mailbox.one_waiter].
         const other = if (side.turn == may_write) may_read else may_write;

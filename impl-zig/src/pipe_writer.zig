@@ -126,7 +126,8 @@ pub const Writer = struct {
         envelope: Envelope,
         timeout: Timeout,
     ) WriteError!usize {
-        return writer.writeManyWith(payloads, envelope, timeout, writer);
+        var deadline: Deadline = .init(timeout);
+        return writer.writeManyWith(payloads, envelope, &deadline, writer);
     }
 
     /// Lends the place of a message of one frame, and waits for room as long as the timeout allows.
@@ -256,24 +257,25 @@ pub const Writer = struct {
         return envelope.codec != .json_batch or size <= writer.ring.sizeMax();
     }
 
-    /// `writeMany` as `writeWith` does it.
+    /// `writeMany` as `writeWith` does it. The deadline is the call's, which may write the payloads
+    /// in several goes.
     pub fn writeManyWith(
         writer: *Writer,
         payloads: []const []const u8,
         envelope: Envelope,
-        timeout: Timeout,
+        deadline: *Deadline,
         waiter: anytype,
     ) WriteError!usize {
+        const timeout = deadline.timeout;
         // All of them before anything is placed.
         for (payloads) |payload| assert(writer.fits(payload.len, envelope, timeout));
-        var deadline: Deadline = .init(timeout);
         writer.ring.loaded = false;
         for (payloads, 0..) |payload, index| {
             var send: Send = .init(&.{payload}, envelope, timeout);
             while (true) {
                 try writer.check();
                 const size = (try writer.placeSend(&send)) orelse break;
-                writer.awaitRoom(size, &deadline, waiter) catch |err| {
+                writer.awaitRoom(size, deadline, waiter) catch |err| {
                     if (send.sent_any) writer.owed = envelope;
                     if (err == error.Timeout) return index;
                     return err;

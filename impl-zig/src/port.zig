@@ -190,7 +190,8 @@ pub const Port = struct {
         envelope: Envelope,
         timeout: Timeout,
     ) WriteError!usize {
-        return port.writer.writeManyWith(payloads, envelope, timeout, port);
+        var deadline: Deadline = .init(timeout);
+        return port.writer.writeManyWith(payloads, envelope, &deadline, port);
     }
 
     /// As `Writer.claim`; while it waits, it takes what arrives into the inbox.

@@ -185,7 +185,7 @@ pub const Endpoint = struct {
     }
 
     /// How a wait ended: there is something to do, the time was over, or it would have had to
-    /// sleep where that is forbidden.
+    /// sleep, or to look more often than a call may, where that is forbidden.
     pub const Outcome = enum { found, timeout, forbidden };
 
     /// Waits until `condition.look` says that there is something to do, or the deadline passes.
@@ -208,9 +208,7 @@ pub const Endpoint = struct {
             .blocking = endpoint.blocking,
         };
         if (endpoint.spins.spin(manner, condition, deadline)) return .found;
-        if (!endpoint.blocking) {
-            return if (deadline.passed(endpoint.host)) .timeout else .forbidden;
-        }
+        if (!endpoint.blocking) return .forbidden;
         return endpoint.park(condition, deadline);
     }
 
@@ -308,4 +306,5 @@ pub const Peer = struct {
 
 test {
     _ = @import("wait_slice_test.zig");
+    _ = @import("wait_spin_test.zig");
 }

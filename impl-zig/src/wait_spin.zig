@@ -55,11 +55,7 @@ pub const SpinRecord = struct {
         deadline: *Deadline,
     ) bool {
         if (manner.spin_ns == 0) return false;
-        if (!manner.blocking) {
-            // [wait.no_block]
-            const budget_ns = @min(layout.wait_no_block_us * ns_per_us, manner.spin_ns);
-            return spinFor(manner.host, budget_ns, condition, deadline) != null;
-        }
+        if (!manner.blocking) return spinBriefly(condition, deadline);
         if (record.misses >= spin_misses_max and record.skips < spin_skips_max) {
             record.skips += 1;
             return false;
@@ -88,6 +84,16 @@ pub fn budgetOf(asked_us: ?u32, host: *const Host) u64 {
     if (asked_us) |asked| return @as(u64, asked) * ns_per_us;
     if (host.processor_count() < 2) return 0;
     return layout.wait_spin_us * ns_per_us;
+}
+
+/// Looks as often as a call may that must not block. Counted, because a clock may stand still for
+/// longer than the thread may [wait.no_block].
+fn spinBriefly(condition: anytype, deadline: *Deadline) bool {
+    while (deadline.takeLook()) {
+        if (condition.look(.acquire)) return true;
+        std.atomic.spinLoopHint();
+    }
+    return false;
 }
 
 /// Returns how long it took to find something, or null if the time was over before.

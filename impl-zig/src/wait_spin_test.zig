@@ -1,0 +1,134 @@
+//! How often a call looks that must not block [wait.no_block], on a machine whose clock stands
+//! still, as a browser's does for up to a millisecond.
+
+const std = @import("std");
+const millrace = @import("root.zig");
+const fixture = @import("fixture.zig");
+const mailbox = @import("mailbox.zig");
+const Deadline = @import("host.zig").Deadline;
+const layout = millrace.layout;
+const testing = std.testing;
+
+/// The machine. Nobody sleeps on it, and who waits for its clock waits in vain.
+const Still = struct {
+    var readings: usize = 0;
+
+    const host: millrace.Host = blk: {
+        var still = fixture.clockwork;
+        still.now = now;
+        still.sleep = sleep;
+        still.pause = pause;
+        break :blk still;
+    };
+
+    fn now() u64 {
+        readings += 1;
+        if (readings > 1_000) @panic("a call waits for the clock to move");
+        return 1;
+    }
+
+    fn sleep(_: *const u32, _: u32, _: u64) void {
+        @panic("a call sleeps that must not block");
+    }
+
+    fn pause(_: u64) void {
+        @panic("a call pauses that must not block");
+    }
+};
+
+/// Counts the looks of a call, each of which finds something or none does.
+const Counted = struct {
+    finds: bool,
+    looks: *u32,
+
+    pub fn glance(counted: Counted, comptime _: std.lang.AtomicOrder) bool {
+        counted.looks.* += 1;
+        return counted.finds;
+    }
+
+    pub fn look(counted: Counted, comptime order: std.lang.AtomicOrder) bool {
+        return counted.glance(order);
+    }
+
+    pub fn arm(_: Counted, _: bool) bool {
+        @panic("a call arms that must not block");
+    }
+
+    pub fn disarm(_: Counted) void {}
+
+    pub fn slice(_: Counted, _: u32) u64 {
+        return 0;
+    }
+};
+
+fn endpointOf(pair: *fixture.Pair) !*millrace.Endpoint {
+    try pair.init(256, 0);
+    const endpoint = &pair.endpoints[1];
+    endpoint.host = &Still.host;
+    endpoint.blocking = false;
+    endpoint.setSpin(1_000_000);
+    return endpoint;
+}
+
+test "a wait of a call that must not block looks a few times, and leaves the clock alone" {
+    var pair: fixture.Pair = undefined;
+    const endpoint = try endpointOf(&pair);
+    for ([_]millrace.Timeout{ .ms(50), .forever }) |timeout| {
+        var looks: u32 = 0;
+        const condition: Counted = .{ .finds = false, .looks = &looks };
+        var deadline: Deadline = .init(timeout);
+        Still.readings = 0;
+        try testing.expectEqual(.forbidden, endpoint.wait(&condition, &deadline));
+        try testing.expect(looks > 1 and looks <= layout.wait_no_block_looks);
+        try testing.expectEqual(0, Still.readings);
+    }
+    endpoint.setSpin(0);
+    var looks: u32 = 0;
+    const condition: Counted = .{ .finds = true, .looks = &looks };
+    var deadline: Deadline = .init(.forever);
+    try testing.expectEqual(.forbidden, endpoint.wait(&condition, &deadline));
+    try testing.expectEqual(0, looks);
+}
+
+test "the waits of one call that must not block share its looks, whatever they find" {
+    var pair: fixture.Pair = undefined;
+    const endpoint = try endpointOf(&pair);
+    var looks: u32 = 0;
+    const condition: Counted = .{ .finds = true, .looks = &looks };
+    var deadline: Deadline = .init(.forever);
+    var waits: u32 = 0;
+    while (endpoint.wait(&condition, &deadline) == .found) {
+        waits += 1;
+        // Each wait comes behind a look of the call itself.
+        try testing.expect(waits + looks <= layout.wait_no_block_looks);
+    }
+    try testing.expect(waits > 1);
+    // The next call begins anew.
+    deadline = .init(.forever);
+    try testing.expectEqual(.found, endpoint.wait(&condition, &deadline));
+}
+
+test "a side of a mailbox that must not block takes no more turns in one call than looks" {
+    var memory: [64]u8 align(4) = @splat(0);
+    var reader: millrace.MailboxReader = try .init(&memory, .{
+        .host = &Still.host,
+        .spin_us = 1_000_000,
+        .blocking = false,
+    });
+    const side = &reader.side;
+    Still.readings = 0;
+    var deadline: Deadline = .init(.forever);
+    try testing.expectEqual(.forbidden, try side.awaitTurn(&deadline));
+    side.header.signal = mailbox.may_read;
+    deadline = .init(.forever);
+    var turns: u32 = 0;
+    while (try side.awaitTurn(&deadline) == .found) {
+        turns += 1;
+        try testing.expect(turns <= layout.wait_no_block_looks);
+    }
+    try testing.expect(turns > 1);
+    try testing.expectEqual(0, Still.readings);
+    // What is there is there for a call that only tries.
+    deadline = .init(.none);
+    try testing.expectEqual(.found, try side.awaitTurn(&deadline));
+}
