@@ -34,9 +34,9 @@ import {
   type InstanceOptions,
   instantiate,
   type Made,
-  mayBlock,
   type ModuleSource,
   type Region,
+  threadOf,
   WasmError,
   WasmInstance,
 } from "./wasm_instance.ts";
@@ -51,8 +51,6 @@ export {
 } from "./wasm_instance.ts";
 export * from "./wasm_mailbox.ts";
 
-const MECHANISM_AGENT = 1;
-const NO_BLOCK = 256;
 const STATUS_NOTHING = 0;
 const STATUS_DONE = 1;
 const STATUS_END = 2;
@@ -176,8 +174,7 @@ export async function loadMillrace(
 /** An instance of `millrace.wasm`. It and its ports belong to the thread that loaded it. */
 export class Millrace extends WasmInstance {
   readonly #exports: Exports;
-  /** How this thread sleeps and what it rings, for `src/wasm.zig`. */
-  readonly #thread: number;
+  readonly #thread = threadOf();
 
   /** To be had from `loadMillrace`. */
   constructor(made: Made) {
@@ -187,7 +184,6 @@ export class Millrace extends WasmInstance {
     }
     super(made, exports);
     this.#exports = exports;
-    this.#thread = MECHANISM_AGENT | (mayBlock() ? 0 : NO_BLOCK);
   }
 
   /** The version of the layout: major * 65,536 + minor. */

@@ -39,6 +39,9 @@ const PAGE = `async () => {
   if (last !== "ended") return "the worker says: " + last;
   const section = { address: mailboxes.allocate(64), size: 64 };
   const [writer, reader] = [mailboxes.openWriter(section), mailboxes.openReader(section)];
+  code = "";
+  try { reader.read({ timeout: 50 }); } catch (error) { code = error.code ?? error.message; }
+  if (code !== "wait.forbidden") return "a page that reads a mailbox and waits gets: " + code;
   if (!writer.write([1], { timeout: 0 })) return "the mailbox is not free";
   return JSON.stringify(reader.read({ timeout: 0 }));
 }`;

@@ -39,6 +39,8 @@ const MEMORY_PAGES = 64;
 const MEMORY_PAGES_MAX = 16_384;
 const STACK_SIZE = 128 * 1024;
 const STATUS_INVALID = -256;
+const MECHANISM_AGENT = 1;
+const NO_BLOCK = 256;
 
 /**
  * Anything that goes wrong in a module. `code` is the reason code's name in the specification.
@@ -223,8 +225,13 @@ export function errorOf(status: number, what: string, reason = 0): Error {
   return new WasmError(code, `Cannot ${what}`, why);
 }
 
+/** How this thread sleeps and what it rings, for `src/wasm.zig`. */
+export function threadOf(): number {
+  return MECHANISM_AGENT | (mayBlock() ? 0 : NO_BLOCK);
+}
+
 /** Whether this thread may block; a browser's main thread may not. */
-export function mayBlock(): boolean {
+function mayBlock(): boolean {
   try {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 0);
     return true;

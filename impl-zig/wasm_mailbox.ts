@@ -13,6 +13,7 @@ import {
   type Made,
   type ModuleSource,
   type Region,
+  threadOf,
   WasmInstance,
 } from "./wasm_instance.ts";
 
@@ -20,11 +21,11 @@ const STATUS_DONE = 1;
 
 interface Exports extends CommonExports {
   millrace_mailbox_size(): number;
-  millrace_mailbox_writer_create(object: number, base: number, size: number): number;
+  millrace_mailbox_writer_create(...words: number[]): number;
   millrace_mailbox_writer_write(...words: number[]): number;
   millrace_mailbox_writer_partial(object: number): number;
   millrace_mailbox_writer_close(object: number): number;
-  millrace_mailbox_reader_create(object: number, base: number, size: number): number;
+  millrace_mailbox_reader_create(...words: number[]): number;
   millrace_mailbox_reader_read(...words: number[]): number;
   millrace_mailbox_reader_close(object: number): number;
 }
@@ -62,6 +63,7 @@ export async function loadMailboxes(
 /** An instance of `millrace_mailbox.wasm`. It belongs to the thread that loaded it. */
 export class Mailboxes extends WasmInstance {
   readonly #exports: Exports;
+  readonly #thread = threadOf();
 
   /** To be had from `loadMailboxes`. */
   constructor(made: Made) {
@@ -81,7 +83,8 @@ export class Mailboxes extends WasmInstance {
   openWriter(section: Region, options: MailboxOptions = {}): WasmMailboxWriter {
     const object = this.allocate(this.#exports.millrace_mailbox_size());
     const { address, size } = section;
-    const status = this.#exports.millrace_mailbox_writer_create(object, address, size);
+    const status = this.#exports
+      .millrace_mailbox_writer_create(object, address, size, this.#thread);
     if (status !== STATUS_DONE) throw errorOf(status, "open mailbox");
     return new WasmMailboxWriter(this, this.#exports, object, options);
   }
@@ -94,7 +97,8 @@ export class Mailboxes extends WasmInstance {
   openReader(section: Region, options: MailboxOptions = {}): WasmMailboxReader {
     const object = this.allocate(this.#exports.millrace_mailbox_size());
     const { address, size } = section;
-    const status = this.#exports.millrace_mailbox_reader_create(object, address, size);
+    const status = this.#exports
+      .millrace_mailbox_reader_create(object, address, size, this.#thread);
     if (status !== STATUS_DONE) throw errorOf(status, "open mailbox");
     return new WasmMailboxReader(this, this.#exports, object, options);
   }
@@ -122,7 +126,8 @@ export class WasmMailboxWriter {
    * Writes messages as one payload, and waits for its turns. Returns false when it was not done in
    * time; while `partial` it is under way, and `resume` goes on with it.
    *
-   * @throws {WasmError} `peer.closed`, `pipe.closed` or `mailbox.*`
+   * @throws {WasmError} `peer.closed`, `pipe.closed` or `mailbox.*`; on a thread that must not
+   *   block, `wait.forbidden` where it would have to wait
    * @throws {TypeError} if another payload is under way, or there is nothing to write
    * @throws {RangeError} if they are larger than `payloadSize`
    */
@@ -184,7 +189,8 @@ export class WasmMailboxReader {
    * Reads the messages of the next payload, and waits for it; `undefined` when none was complete in
    * time.
    *
-   * @throws {WasmError} `message.*` for one payload, behind which reading goes on; else for good
+   * @throws {WasmError} `message.*` for one payload, behind which reading goes on; on a thread that
+   *   must not block, `wait.forbidden` where it would have to wait; else for good
    * @throws {SyntaxError} if a payload is not JSON
    */
   read(options: { readonly timeout?: number } = {}): unknown[] | undefined {

@@ -300,6 +300,34 @@ Deno.test("a mailbox carries payloads in parts, and says when it is closed", asy
   assertEquals(codeOf(() => writer.write([3])), "pipe.closed");
 });
 
+Deno.test("[wait.no_block] a side of a mailbox obeys its host, too", async () => {
+  const memory = new WebAssembly.Memory({ initial: 64, maximum: 16_384, shared: true });
+  const imports = { env: { memory }, millrace: { now_us: () => performance.now() * 1000 } };
+  const { exports } = (await WebAssembly.instantiate(mailboxBytes, imports)).instance;
+  const call = (name: string, ...words: number[]) =>
+    (exports[`millrace_mailbox_${name}`] as (...words: number[]) => number)(...words);
+  const [section, reader, writer, text] = [1 << 20, 2 << 20, 3 << 20, 3.5 * 2 ** 20];
+  new Uint8Array(memory.buffer).set(new TextEncoder().encode("[1]"), text);
+  const create = (thread: number) => [
+    call("reader_create", reader, section, 40, thread),
+    call("writer_create", writer, section, 40, thread),
+  ];
+  for (const thread of [2, 3, 5, 8, 512, -1]) assertEquals(create(thread), [-256, -256]);
+  for (const thread of [257, 260, 256]) {
+    assertEquals(create(thread), [1, 1]);
+    const read = (timeout: number) => call("reader_read", reader, text + 64, 64, timeout);
+    const write = (timeout: number) => call("writer_write", writer, text, 3, timeout);
+    assertEquals(REASON_NAMES[-read(1000)], "wait.forbidden");
+    assertEquals(write(1000), 1);
+    assertEquals(REASON_NAMES[-write(1000)], "wait.forbidden");
+    assertEquals([read(1000), read(0)], [3, 0]);
+  }
+  for (const thread of [1, 4, 0]) {
+    assertEquals(create(thread), [1, 1]);
+    assertEquals(call("reader_read", reader, text + 64, 64, 5), 0);
+  }
+});
+
 const node = await findProgram(["node"]);
 Deno.test({
   name: "Node loads it too, from its bytes",

@@ -32,10 +32,9 @@ const host_file = @import("host.zig");
 const pipe = @import("pipe.zig");
 const port_file = @import("port.zig");
 const arguments = @import("wasm_arguments.zig");
-const Host = host_file.Host;
-const Endpoint = @import("wait.zig").Endpoint;
 const Port = port_file.Port;
 const bytesAt = arguments.bytesAt;
+const endpointOf = arguments.endpointOf;
 const lies = arguments.lies;
 const statusOf = arguments.statusOf;
 const timeoutOf = arguments.timeoutOf;
@@ -330,25 +329,6 @@ fn portOf(address: u32) ?*Port {
 fn resultAt(comptime T: type, address: u32) ?*T {
     return if (lies(address, @sizeOf(T), 8)) @ptrFromInt(address) else null;
 }
-
-/// What an endpoint is told of the thread that it belongs to; null for bits that mean nothing.
-fn endpointOf(thread: u32) ?Endpoint.Options {
-    const host: *const Host = switch (thread & ~no_block) {
-        layout.wake_mechanism_agent => &host_file.wasm_agent,
-        layout.wake_mechanism_wasmtime => &host_file.wasmtime,
-        0 => &polling,
-        else => return null,
-    };
-    return .{ .host = host, .blocking = thread & no_block == 0 };
-}
-
-const no_block: u32 = 256;
-const polling: Host = polling: {
-    var host = host_file.wasm_agent;
-    host.wakes = 0;
-    host.mechanism = 0;
-    break :polling host;
-};
 
 /// Why there is no segment in this memory, if that shows before any byte of it is looked at.
 fn refusal(base: u32, size: u32) ?i32 {

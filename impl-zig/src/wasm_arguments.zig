@@ -5,6 +5,8 @@ const std = @import("std");
 const layout = @import("layout.zig");
 const host = @import("host.zig");
 const reasonOf = @import("reason.zig").reasonOf;
+const Endpoint = @import("wait.zig").Endpoint;
+const Host = host.Host;
 const Timeout = host.Timeout;
 
 pub const status_nothing = 0;
@@ -24,6 +26,26 @@ pub fn bytesAt(address: u32, size: u32) ?[]u8 {
     if (!lies(address, size, 1)) return null;
     return @as([*]u8, @ptrFromInt(address))[0..size];
 }
+
+/// What an endpoint, or a side of a mailbox, is told of the thread that it belongs to; null for
+/// bits that mean nothing.
+pub fn endpointOf(thread: u32) ?Endpoint.Options {
+    const mechanism: *const Host = switch (thread & ~no_block) {
+        layout.wake_mechanism_agent => &host.wasm_agent,
+        layout.wake_mechanism_wasmtime => &host.wasmtime,
+        0 => &polling,
+        else => return null,
+    };
+    return .{ .host = mechanism, .blocking = thread & no_block == 0 };
+}
+
+const no_block: u32 = 256;
+const polling: Host = polling: {
+    var agent = host.wasm_agent;
+    agent.wakes = 0;
+    agent.mechanism = 0;
+    break :polling agent;
+};
 
 /// Milliseconds as JavaScript counts them. Not inlined: seven exports begin with it.
 pub noinline fn timeoutOf(ms: f64) Timeout {

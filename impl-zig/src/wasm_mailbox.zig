@@ -24,12 +24,13 @@ fn Object(comptime Kind: type, comptime magic_attached: u32) type {
         side: Kind,
         magic: u32,
 
-        fn create(address: u32, base: u32, size: u32) i32 {
+        fn create(address: u32, base: u32, size: u32, thread: u32) i32 {
             const object = at(address) orelse return wasm.status_invalid;
             object.magic = 0;
+            const options = wasm.endpointOf(thread) orelse return wasm.status_invalid;
             if (!wasm.lies(base, size, 1)) return wasm.status_invalid;
             const memory = @as([*]u8, @ptrFromInt(base))[0..size];
-            object.side = Kind.init(memory, .{}) catch |err| return wasm.statusOf(err);
+            object.side = Kind.init(memory, options) catch |err| return wasm.statusOf(err);
             object.magic = magic_attached;
             return wasm.status_done;
         }
@@ -65,9 +66,10 @@ export fn millrace_mailbox_size() u32 {
 }
 
 /// Becomes the writer of the mailbox in the section at `base`. Status -40 (`mailbox.size`) refuses
-/// a section that is not aligned, or too short.
-export fn millrace_mailbox_writer_create(object: u32, base: u32, size: u32) i32 {
-    return WriterObject.create(object, base, size);
+/// a section that is not aligned, or too short. `thread` says how the caller's thread sleeps and
+/// whether it may, as for a port.
+export fn millrace_mailbox_writer_create(object: u32, base: u32, size: u32, thread: u32) i32 {
+    return WriterObject.create(object, base, size, thread);
 }
 
 /// Writes one payload: a JSON array of at least one message, in UTF-8. After status 0, pass the
@@ -99,8 +101,8 @@ export fn millrace_mailbox_writer_close(object: u32) i32 {
 }
 
 /// Becomes the reader of the mailbox in the section at `base`.
-export fn millrace_mailbox_reader_create(object: u32, base: u32, size: u32) i32 {
-    return ReaderObject.create(object, base, size);
+export fn millrace_mailbox_reader_create(object: u32, base: u32, size: u32, thread: u32) i32 {
+    return ReaderObject.create(object, base, size, thread);
 }
 
 /// Reads one payload into the storage, of at most 2^31 - 1 bytes, and returns its size; 0 when
