@@ -179,7 +179,9 @@ pub const Side = struct {
         const next = if (side.turn == may_write) may_read else may_write;
         const found = @cmpxchgStrong(u32, &side.header.signal, side.turn, next, .seq_cst, .seq_cst);
         // [mailbox.signal_exchange] Nobody else has the turn, so whoever changed it has closed.
-        if (found != null) {
+        if (found) |value| {
+            // [mailbox.lost_turn] No close has left that, so the peer does not know of one.
+            if (value != disposed) side.dispose();
             side.closed_seen = true;
             return false;
         }

@@ -82,25 +82,31 @@ test "a part that a close overtook was not written, not even the last of a paylo
     };
 }
 
-test "every change of signal by this side is notified, and nothing else [mailbox.notify]" {
-    const Met = struct {
-        var count: u32 = 0;
-        var pair: Pair = undefined;
+/// A mailbox on a machine that counts who is notified.
+const Met = struct {
+    var count: u32 = 0;
+    var pair: Pair = undefined;
 
-        fn notify(word: *const u32) void {
-            std.debug.assert(word == &pair.header().signal);
-            count += 1;
-        }
-
-        fn expect(expected: u32) !void {
-            try testing.expectEqual(expected, count);
-            count = 0;
-        }
+    const host: millrace.Host = blk: {
+        var counting = @import("fixture.zig").clockwork;
+        counting.notify = notify;
+        break :blk counting;
     };
-    var host = @import("fixture.zig").clockwork;
-    host.notify = Met.notify;
+
+    fn notify(word: *const u32) void {
+        std.debug.assert(word == &pair.header().signal);
+        count += 1;
+    }
+
+    fn expect(expected: u32) !void {
+        try testing.expectEqual(expected, count);
+        count = 0;
+    }
+};
+
+test "every change of signal by this side is notified, and nothing else [mailbox.notify]" {
     const pair = &Met.pair;
-    try pair.initOn(16, &host);
+    try pair.initOn(16, &Met.host);
     try pair.expectNothing();
     try Met.expect(0);
     try testing.expect(try pair.writer.tryWrite("[1]"));
@@ -118,7 +124,7 @@ test "every change of signal by this side is notified, and nothing else [mailbox
     pair.reader.close();
     try Met.expect(1);
     // A fault closes, so it wakes too.
-    try pair.initOn(16, &host);
+    try pair.initOn(16, &Met.host);
     pair.put("[1]", 1, 1);
     try testing.expectError(error.Corrupt, pair.verdict(.reader));
     try Met.expect(1);
@@ -126,8 +132,8 @@ test "every change of signal by this side is notified, and nothing else [mailbox
 
 test "an exchange that fails is a close, whatever the word holds [mailbox.signal_exchange]" {
     inline for (.{ Side.writer, Side.reader }) |which| for ([_]u32{ 0, 1, 7, disposed }) |value| {
-        var pair: Pair = undefined;
-        try pair.init(16);
+        const pair = &Met.pair;
+        try pair.initOn(16, &Met.host);
         const side = &@field(pair, @tagName(which)).side;
         if (value == side.turn) continue;
         pair.put("[1]", 0, 1);
@@ -135,9 +141,16 @@ test "an exchange that fails is a close, whatever the word holds [mailbox.signal
         try testing.expect(try side.ready());
         pair.header().signal = value;
         try testing.expect(!side.pass());
-        try testing.expectEqual(value, pair.header().signal);
+        // [mailbox.lost_turn] A close has told the peer already, and only a close leaves −1.
+        const told = value == disposed;
+        try testing.expectEqual(disposed, pair.header().signal);
+        try testing.expectEqual(if (told) mailbox.active else disposed, pair.header().status);
+        try Met.expect(if (told) 0 else 1);
+        // Whatever the words say from now on.
+        pair.header().status = mailbox.active;
         pair.header().signal = side.turn;
         try testing.expectError(error.PeerClosed, pair.verdict(which));
+        try testing.expectEqual(.peer_closed, side.reason().?);
     };
 }
 

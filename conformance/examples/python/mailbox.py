@@ -67,6 +67,8 @@ class Mailbox:
         """[mailbox.signal_exchange]; whoever looks for it polls: [mailbox.mechanism]."""
         if not self.memory.compare_exchange(AT.signal, old, new):
             self.gone = True
+            if self.memory.load(AT.signal) != DISPOSED:  # [mailbox.lost_turn]
+                self.dispose()
 
     def nap(self, deadline: float) -> None:
         time.sleep(max(0, min(deadline - time.monotonic(), LIMIT.wait_poll_ms / 2000)))
