@@ -287,7 +287,10 @@ int32_t millrace_segment_attach(millrace_segment *segment, void *memory, size_t 
    -MILLRACE_REASON_SEGMENT_ENDPOINT. From then on a peer whose process dies is found within two
    slices of 100 ms by whoever waits [segment.file_dead].
    Waits for others who are about to open or replace the file; after the timeout MILLRACE_NOTHING.
-   The library trusts processes of the same user not to make the file shorter (SIGBUS).
+   Whoever makes the file shorter (truncate, a shell's `> file`) ends every process that uses it:
+   the next touch of what is gone raises SIGBUS, in any call, and the library neither prevents nor
+   catches that. Processes of the same user can do it, and of root. To unlink or replace the file
+   does them no harm.
    Threads of one process open the file once each. Takes 80 KiB of stack. */
 int32_t millrace_segment_create_file(millrace_segment *segment, const char *path,
                                      uint32_t endpoint_count, const millrace_channel *channels,
