@@ -250,6 +250,32 @@ Deno.test("an endpoint states and sleeps by the mechanism that its host names", 
   for (const thread of [2, 3, 5, 8, 512, -1]) assertEquals(create(3 << 20, thread), -256);
 });
 
+Deno.test("a message of 0 bytes lies where the caller's storage is", () => {
+  const memory = new WebAssembly.Memory({ initial: 64, maximum: 16_384, shared: true });
+  const imports = { env: { memory }, millrace: { now_us: () => performance.now() * 1000 } };
+  const { exports } = new WebAssembly.Instance(module, imports);
+  const call = (name: string, ...words: number[]) =>
+    (exports[`millrace_port_${name}`] as (...words: number[]) => number)(...words);
+  const [a, b, out, segment] = [1, 1.5, 2, 3].map((place) => place * 2 ** 20) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  assertEquals(call("create", a, segment, 65_536, 4096, 4096, 0, 0, 1), 1);
+  assertEquals(call("attach", b, segment, 65_536, 1, 1, 0), 1);
+  const address = () => new Uint32Array(memory.buffer)[out / 4];
+  for (const [storage, capacity] of [[0, 0], [1000, 0], [1000, 8]] as const) {
+    assertEquals(call("write", a, 0, 0, 0, 0, 0), 1);
+    assertEquals(call("read", b, storage, capacity, out, 0), 1);
+    assertEquals(address(), storage);
+  }
+  assertEquals(call("write", a, 0, 0, 0, 0, 0), 1);
+  assertEquals(call("peek", b, out, 0), 1);
+  assert(address()! > segment && address()! <= segment + 65_536);
+  assertEquals(call("release", b), 1);
+});
+
 Deno.test("[wait.no_block] on a thread that must not block, no call reads the clock", () => {
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 16_384, shared: true });
   let readings = 0;

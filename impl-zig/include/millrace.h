@@ -342,7 +342,7 @@ typedef struct millrace_bytes {
 
 /* A message, or a frame of one. */
 typedef struct millrace_message {
-  const void *payload; /* in the caller's storage, or, lent, in the ring */
+  const void *payload; /* the caller's storage, NULL too; or, lent, in the ring or the inbox */
   size_t size;         /* bytes of the payload */
   uint64_t total;      /* bytes of the whole message */
   uint32_t tag;        /* the application's own number; the id of a call */
@@ -438,19 +438,21 @@ int32_t millrace_port_abandon(millrace_port *port);
    goes on. Ending again does nothing. Never waits [pipe.end_now]. */
 int32_t millrace_port_end(millrace_port *port);
 
-/* Copies the next message into the storage and describes it in `message`. The capacity is the
-   limit: a larger message is -MILLRACE_REASON_MESSAGE_SIZE, once, and dropped [pipe.limit]. Other
-   reasons that cost one message, and the next call goes on: _MESSAGE_CANCELLED, _MESSAGE_TRUNCATED,
-   _MESSAGE_KIND. After MILLRACE_NOTHING, pass the same storage again: it may hold the first parts
-   of a message, and then another is MILLRACE_INVALID [pipe.keep_parts]. So is a call while a frame
-   is lent. With anything but MILLRACE_DONE, `message` is all 0. */
+/* Copies the next message into the storage and describes it in `message`, whose `payload` is then
+   `storage`; that may be NULL where the capacity is 0. The capacity is the limit: a larger message
+   is -MILLRACE_REASON_MESSAGE_SIZE, once, and dropped [pipe.limit]. Other reasons that cost one
+   message, and the next call goes on: _MESSAGE_CANCELLED, _MESSAGE_TRUNCATED, _MESSAGE_KIND. After
+   MILLRACE_NOTHING, pass the same storage again: it may hold the first parts of a message, and then
+   another is MILLRACE_INVALID [pipe.keep_parts]. So is a call while a frame is lent. With anything
+   but MILLRACE_DONE, `message` is all 0. */
 int32_t millrace_port_read(millrace_port *port, void *storage, size_t capacity, int32_t timeout_ms,
                            millrace_message *message);
 
 /* Lends the next frame, a whole message or a part of one, where it lies in the ring, until
-   millrace_port_release. No limit applies. For peers that you trust: they can change the bytes
-   meanwhile [pipe.lend]. MILLRACE_INVALID while a frame is lent, or a read is in the middle of a
-   message. Otherwise as millrace_port_read. */
+   millrace_port_release. No limit applies. One of 0 bytes may lie right behind the ring's last
+   byte. For peers that you trust: they can change the bytes meanwhile [pipe.lend]. MILLRACE_INVALID
+   while a frame is lent, or a read is in the middle of a message. Otherwise as
+   millrace_port_read. */
 int32_t millrace_port_peek(millrace_port *port, int32_t timeout_ms, millrace_message *message);
 
 /* Gives the lent frame back to its writer. MILLRACE_INVALID where none is lent. */

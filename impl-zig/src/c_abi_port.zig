@@ -336,7 +336,8 @@ pub export fn millrace_port_read(
         reader.read(bytes, timeout);
     const copied = (found catch |err| return body.failed(err)) orelse return body.whyNone();
     result.* = .{
-        .payload = copied.payload.ptr,
+        // Where it was copied to; but a slice of nothing has no address that means anything in C.
+        .payload = storage,
         .size = copied.payload.len,
         .total = copied.payload.len,
         .tag = copied.tag,

@@ -187,6 +187,58 @@ test "c_abi: a frame is lent until it is released" {
     pair.leave();
 }
 
+test "c_abi: a message of 0 bytes lies in the caller's storage, in the ring or in the inbox" {
+    var pair: Pair = .{};
+    try pair.open();
+    const a = pair.side(0);
+    const b = pair.side(1);
+    var message: Message = undefined;
+    var storage: [8]u8 = undefined;
+    // What C gave for it, NULL too: it may pass on no other pointer.
+    for ([_]?*anyopaque{ null, &storage }) |given| {
+        for ([_]usize{ 0, storage.len }) |capacity| {
+            if (given == null and capacity > 0) continue;
+            try expectStatus(1, write(a, "", 1));
+            try expectStatus(1, ports.millrace_port_read(b, given, capacity, 0, &message));
+            try testing.expectEqual(given, @constCast(message.payload));
+            try testing.expectEqual(0, message.size);
+        }
+    }
+    // 64 bytes of 256 were read, so that the last of these ends at the end of the byte area.
+    for (0..12) |_| {
+        var place: ?*anyopaque = null;
+        try expectStatus(1, claim(a, 0, &place));
+        try testing.expect(liesIn(&pair.memory, place));
+        try expectStatus(1, ports.millrace_port_publish(a, 0, 0, 0));
+        try expectStatus(1, ports.millrace_port_peek(b, 0, &message));
+        try testing.expect(liesIn(&pair.memory, message.payload));
+        try testing.expectEqual(place, @constCast(message.payload));
+        try expectStatus(1, ports.millrace_port_release(b));
+    }
+    // In the inbox, which it fills.
+    var inbox: [16]u8 align(16) = undefined;
+    try expectStatus(1, ports.millrace_port_set_inbox(a, &inbox, inbox.len));
+    const payload: [400]u8 = @splat(0);
+    for ([_]bool{ false, true }) |lends| {
+        try expectStatus(1, write(b, "", 1));
+        try expectStatus(0, ports.millrace_port_write(a, &payload, payload.len, 0, 0, 1));
+        if (lends) {
+            try expectStatus(1, ports.millrace_port_peek(a, 0, &message));
+            try testing.expect(liesIn(&inbox, message.payload));
+            try expectStatus(1, ports.millrace_port_release(a));
+        } else {
+            try expectStatus(1, ports.millrace_port_read(a, null, 0, 0, &message));
+            try testing.expectEqual(null, message.payload);
+        }
+    }
+    pair.leave();
+}
+
+/// Whether it points into these bytes, or right behind them, as C allows it to.
+fn liesIn(bytes: []const u8, address: ?*const anyopaque) bool {
+    return @intFromPtr(address) -% @intFromPtr(bytes.ptr) <= bytes.len;
+}
+
 test "c_abi: the storage of a message in parts must be passed again" {
     var pair: Pair = .{};
     try pair.open();

@@ -47,7 +47,7 @@ pub const panic = std.debug.no_panic;
 
 /// What `millrace_port_read` and `millrace_port_peek` fill in.
 const Message = extern struct {
-    /// Where the payload lies: in the caller's storage, or, lent, in the ring.
+    /// Where the payload lies: the caller's storage, or, lent, in the ring or the inbox.
     address: u32,
     /// Bytes of the payload.
     size: u32,
@@ -187,7 +187,8 @@ export fn millrace_port_read(
         return failed(port, err);
     const message = found orelse return nothing(port);
     result.* = .{
-        .address = @intCast(@intFromPtr(message.payload.ptr)),
+        // Where it was copied to; a slice of nothing has no address that means anything.
+        .address = address,
         .size = @intCast(message.payload.len),
         .total = message.payload.len,
         .tag = message.tag,
