@@ -105,6 +105,29 @@ async function runProcesses(place: string, program: string): Promise<void> {
   ]);
 }
 
+Deno.test("-Doptimize reaches all that is built; without it, the library is fast", async () => {
+  await inFolder(async (folder) => {
+    const build = async (place: string, ...options: string[]) => {
+      const prefix = `${folder}/${place}`;
+      await succeed(ROOT, "zig", "build", "lib", "wasm", ...options, "--prefix", prefix);
+      const names = ["lib/libmillrace.a", "lib/libmillrace.so", "bin/millrace.wasm"];
+      return await Promise.all(names.map(async (name) =>
+        new Uint8Array(
+          await crypto.subtle.digest("SHA-256", await Deno.readFile(`${prefix}/${name}`)),
+        ).toHex()
+      ));
+    };
+    const [archive, shared, module] = await build("none");
+    const [fastArchive, fastShared, fastModule] = await build("fast", "-Doptimize=fast");
+    assertEquals([fastArchive, fastShared], [archive, shared]);
+    const others = await build("debug", "-Doptimize=debug");
+    for (const [index, other] of others.entries()) {
+      assert(other !== [archive, shared, module][index], `${index}`);
+    }
+    assert(fastModule !== module); // which is small
+  });
+});
+
 Deno.test("zig build lib-cross: the library compiles for other systems", async () => {
   await succeed(ROOT, "zig", "build", "lib-cross");
 });

@@ -12,7 +12,7 @@ const mutant_count = 10_000;
 
 test "fuzz: a canary that trusts a frame's size is caught" {
     // Under the fuzzer only where it is asked for, because it ends the fuzzer at once.
-    if (@import("fuzz_options").canary) return fuzz.fuzz(Canary, 0);
+    if (@import("test_options").canary) return fuzz.fuzz(Canary, 0);
     if (builtin.fuzz) return error.SkipZigTest;
     var corpus: fuzz.Corpus = try .load();
     defer corpus.deinit();

@@ -1,0 +1,298 @@
+//! The steps of build.zig that take the whole repository: the tests, and the programs that the
+//! tests, the conformance kit and the benchmarks run.
+
+const std = @import("std");
+const package = @import("../build.zig");
+const Mode = std.builtin.OptimizeMode;
+const Step = std.Build.Step;
+const Target = std.Build.ResolvedTarget;
+
+/// What the steps have in common.
+pub const Context = struct {
+    b: *std.Build,
+    target: Target,
+    /// What -Doptimize says; null where it says nothing, and each program has a mode of its own.
+    optimize: ?Mode,
+    module: *std.Build.Module,
+    /// The static one, for C.
+    library: *Step.Compile,
+    version: std.SemanticVersion,
+
+    fn import(context: Context) std.Build.Module.Import {
+        return .{ .name = "millrace", .module = context.module };
+    }
+};
+
+pub fn add(context: Context) void {
+    const b = context.b;
+    addDemo(context);
+    addFilePeer(context);
+    const test_step = b.step("test", "Run the tests, natively");
+    // For `./millrace test`, which compiles beside the parts that need none of it.
+    const programs = b.step("programs", "Build everything that the tests run");
+    addTestees(context, test_step);
+    addBench(context, test_step, programs);
+    const native = addTests(context, test_step, programs);
+    addTestCross(b, native);
+    addWasi(context, native);
+    for ([_][]const u8{
+        "wasm",        "wasi",      "lib",  "lib-cross",    "testee", "testee-guest",
+        "testee-wasi", "file-peer", "demo", "bench-native",
+    }) |name| programs.dependOn(&b.top_level_steps.get(name).?.step);
+}
+
+fn addDemo(context: Context) void {
+    const b = context.b;
+    const demo = package.addWasmWorker(b, .{
+        .name = "demo_worker",
+        .root_source_file = b.path("bench/demo/worker.zig"),
+        .optimize = context.optimize orelse .fast,
+        .imports = &.{context.import()},
+    });
+    b.step("demo", "Build the demo's worker").dependOn(&b.addInstallArtifact(demo, .{}).step);
+}
+
+fn addFilePeer(context: Context) void {
+    const b = context.b;
+    const file_peer = b.addExecutable(.{
+        .name = "file_peer",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("conformance/interop/file_peer.zig"),
+            .target = context.target,
+            .optimize = context.optimize orelse .safe,
+            .imports = &.{context.import()},
+        }),
+    });
+    b.step("file-peer", "Build the process that meets the other implementation in a file")
+        .dependOn(&b.addInstallArtifact(file_peer, .{}).step);
+}
+
+/// The testees of the conformance kit (see `conformance/testees/zig`).
+fn addTestees(context: Context, test_step: *Step) void {
+    const b = context.b;
+    const optimize = context.optimize orelse .safe;
+    const options = b.addOptions();
+    options.addOption([]const u8, "version", b.fmt("{f}", .{context.version}));
+    const imports: []const std.Build.Module.Import = &.{
+        context.import(), .{ .name = "options", .module = options.createModule() },
+    };
+    const wasi = b.resolveTargetQuery(.{ .cpu_arch = .wasm32, .os_tag = .wasi });
+    for ([_]struct { []const u8, []const u8, Target }{
+        .{ "testee", "Build the conformance kit's testee", context.target },
+        .{ "testee-wasi", "Build it as a WASI command", wasi },
+    }) |entry| {
+        const step_name, const about, const place = entry;
+        const testee = b.addExecutable(.{
+            .name = if (place.result.os.tag == .wasi) "testee_wasi" else "testee",
+            .root_module = b.createModule(.{
+                .root_source_file = b.path("conformance/testees/zig/main.zig"),
+                .target = place,
+                .optimize = optimize,
+                // Compiled at every start where it is WebAssembly.
+                .strip = place.result.os.tag == .wasi,
+                .imports = imports,
+            }),
+        });
+        b.step(step_name, about).dependOn(&b.addInstallArtifact(testee, .{}).step);
+    }
+    const guest = package.addWasmWorker(b, .{
+        .name = "testee_guest",
+        .root_source_file = b.path("conformance/testees/zig/guest.zig"),
+        .imports = imports,
+        .optimize = optimize,
+        // As little as it needs and as much as there can be: the memory is the kit's.
+        .memory_size = 16 * package.wasm_page,
+        .memory_size_max = 65_536 * package.wasm_page,
+    });
+    b.step("testee-guest", "Build it as a guest with shared memory")
+        .dependOn(&b.addInstallArtifact(guest, .{}).step);
+    const tests = b.addTest(.{
+        .name = "testee",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("conformance/testees/zig/testee.zig"),
+            .target = context.target,
+            .optimize = context.optimize orelse .debug,
+            .imports = &.{context.import()},
+        }),
+    });
+    test_step.dependOn(runOf(b, tests));
+}
+
+fn addBench(context: Context, test_step: *Step, programs: *Step) void {
+    const b = context.b;
+    const root = b.path("bench/native/main.zig");
+    const bench = b.addExecutable(.{
+        .name = "millrace-bench-native",
+        .root_module = b.createModule(.{
+            .root_source_file = root,
+            .target = context.target,
+            .optimize = context.optimize orelse .fast,
+            .imports = &.{context.import()},
+        }),
+    });
+    const tests = b.addTest(.{
+        .name = "bench_native",
+        .root_module = b.createModule(.{
+            .root_source_file = root,
+            .target = context.target,
+            .optimize = context.optimize orelse .debug,
+            .imports = &.{context.import()},
+        }),
+        .filters = &.{ "histogram.test", "payload.test", "protocol.test" },
+    });
+    for ([_]*Step.Compile{ bench, tests }) |each| each.root_module.linkLibrary(context.library);
+    test_step.dependOn(runOf(b, tests));
+    programs.dependOn(&tests.step);
+    b.step("bench-native", "Build the benchmark driver for threads and processes")
+        .dependOn(&b.addInstallArtifact(bench, .{}).step);
+}
+
+/// A machine, and how the tests are compiled for it.
+const Place = struct {
+    target: Target,
+    optimize: Mode,
+
+    fn module(place: Place, b: *std.Build, path: []const u8, optimize: Mode) *std.Build.Module {
+        return b.createModule(.{
+            .root_source_file = b.path(path),
+            .target = place.target,
+            .optimize = optimize,
+        });
+    }
+};
+
+/// The tests of the implementation, in every place. Returns what those of this machine import.
+fn addTests(context: Context, test_step: *Step, programs: *Step) *Step.Options {
+    const b = context.b;
+    const filters = b.option(
+        []const []const u8,
+        "test-filter",
+        "Run only the tests of the implementation whose name contains this",
+    ) orelse &.{};
+    const about = "Let the fuzzer meet the canary too, which ends it at once";
+    const canary = b.option(bool, "fuzz-canary", about) orelse false;
+    const native: Place = .{
+        .target = context.target,
+        .optimize = context.optimize orelse .debug,
+    };
+    const options = optionsOf(b, native, canary);
+    for ([_]*Step.Compile{
+        addCoreTests(b, native, options, filters),
+        addAbiTests(b, native, options),
+        addFuzzTests(context, native, options, &.{ ".test.fuzz:", ".test.scribble:" }),
+    }) |tests| {
+        programs.dependOn(&tests.step);
+        test_step.dependOn(runOf(b, tests));
+    }
+    const targets = addFuzzTests(context, native, options, &.{".test.fuzz:"});
+    b.step("fuzz", "Run the fuzz targets; with --fuzz=10K, under the fuzzer")
+        .dependOn(&b.addRunArtifact(targets).step);
+    return options;
+}
+
+/// What tests import of this script.
+fn optionsOf(b: *std.Build, place: Place, canary: bool) *Step.Options {
+    const options = b.addOptions();
+    options.addOption(bool, "canary", canary);
+    // The other process of the tests between processes.
+    const segment_peer = b.addExecutable(.{
+        .name = "segment_peer",
+        .root_module = place.module(b, "impl-zig/src/segment_peer_fixture.zig", place.optimize),
+    });
+    options.addOptionPath("segment_peer", segment_peer.getEmittedBin());
+    const segment_kill = b.addExecutable(.{
+        .name = "segment_kill",
+        // Few instructions, because a test steps through them; and what applications run.
+        .root_module = place.module(b, "impl-zig/src/segment_kill_fixture.zig", .fast),
+    });
+    options.addOptionPath("segment_kill", segment_kill.getEmittedBin());
+    return options;
+}
+
+fn addCoreTests(
+    b: *std.Build,
+    place: Place,
+    options: *Step.Options,
+    filters: []const []const u8,
+) *Step.Compile {
+    const module = place.module(b, "impl-zig/src/root.zig", place.optimize);
+    module.addOptions("test_options", options);
+    return b.addTest(.{ .root_module = module, .filters = filters });
+}
+
+fn addAbiTests(b: *std.Build, place: Place, options: *Step.Options) *Step.Compile {
+    const module = place.module(b, "impl-zig/src/c_abi.zig", place.optimize);
+    module.addOptions("test_options", options);
+    // The core's tests have run already.
+    return b.addTest(.{ .name = "c_abi", .root_module = module, .filters = &.{".test.c_abi:"} });
+}
+
+/// The fuzz targets and the hostile peers: in a mode that is fast and checks all the same.
+fn addFuzzTests(
+    context: Context,
+    place: Place,
+    options: *Step.Options,
+    filters: []const []const u8,
+) *Step.Compile {
+    const b = context.b;
+    const optimize = context.optimize orelse .safe;
+    const module = place.module(b, "impl-zig/src/fuzz_test.zig", optimize);
+    module.addOptions("test_options", options);
+    return b.addTest(.{ .name = "fuzz", .root_module = module, .filters = filters });
+}
+
+/// A run whose output is passed on: the tests print figures, which the build runner takes for a
+/// failure otherwise; and so a second run is not answered from the cache.
+fn runOf(b: *std.Build, tests: *Step.Compile) *Step {
+    const run = b.addRunArtifact(tests);
+    run.stdio = .inherit;
+    return &run.step;
+}
+
+/// The tests for systems on which they are not run: that they compile there, in seconds.
+fn addTestCross(b: *std.Build, options: *Step.Options) void {
+    const step = b.step("test-cross", "Compile the tests for the other systems");
+    for ([_]std.Target.Query{
+        .{ .cpu_arch = .aarch64, .os_tag = .linux },
+        .{ .cpu_arch = .arm, .os_tag = .linux, .abi = .musleabihf },
+        .{ .cpu_arch = .aarch64, .os_tag = .macos },
+        .{ .cpu_arch = .x86_64, .os_tag = .windows },
+        .{ .cpu_arch = .wasm32, .os_tag = .wasi },
+    }) |query| {
+        const target = b.resolveTargetQuery(query);
+        for ([_][]const u8{ "root", "fuzz_test" }) |name| {
+            const tests = b.addTest(.{
+                .name = b.fmt("{s}-{t}-{t}", .{ name, query.cpu_arch.?, query.os_tag.? }),
+                .root_module = b.createModule(.{
+                    .root_source_file = b.path(b.fmt("impl-zig/src/{s}.zig", .{name})),
+                    .target = target,
+                    .optimize = .debug,
+                }),
+            });
+            tests.root_module.addOptions("test_options", options);
+            // Nobody asks for the program, so that all is checked and no code is made.
+            step.dependOn(&tests.step);
+        }
+    }
+}
+
+/// As a command for any WASI runtime: what needs no threads, which WASI does not have.
+fn addWasi(context: Context, options: *Step.Options) void {
+    const b = context.b;
+    const tests = b.addTest(.{
+        .name = "millrace_wasi",
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("impl-zig/src/root.zig"),
+            .target = b.resolveTargetQuery(.{ .cpu_arch = .wasm32, .os_tag = .wasi }),
+            .optimize = context.optimize orelse .safe,
+            .strip = true,
+        }),
+        .filters = &.{
+            "codec.test",       "frame_test",   "ring_test",
+            "pipe_answer_test", "mailbox_test", "mailbox_close_test",
+        },
+    });
+    tests.root_module.addOptions("test_options", options);
+    b.step("wasi", "Build zig-out/bin/millrace_wasi.wasm, tests for a WASI runtime")
+        .dependOn(&b.addInstallArtifact(tests, .{}).step);
+}
