@@ -151,12 +151,16 @@ fn addBench(context: Context, test_step: *Step, programs: *Step) void {
 const Place = struct {
     target: Target,
     optimize: Mode,
+    link_libc: ?bool = null,
+    /// The program that runs what is compiled for another processor than this one's.
+    emulator: ?[]const u8 = null,
 
     fn module(place: Place, b: *std.Build, path: []const u8, optimize: Mode) *std.Build.Module {
         return b.createModule(.{
             .root_source_file = b.path(path),
             .target = place.target,
             .optimize = optimize,
+            .link_libc = place.link_libc,
         });
     }
 };
@@ -187,6 +191,9 @@ fn addTests(context: Context, test_step: *Step, programs: *Step) *Step.Options {
     const targets = addFuzzTests(context, native, options, &.{".test.fuzz:"});
     b.step("fuzz", "Run the fuzz targets; with --fuzz=10K, under the fuzzer")
         .dependOn(&b.addRunArtifact(targets).step);
+    addTestMusl(context, filters);
+    addTestEmulated(context, .aarch64, filters);
+    addTestEmulated(context, .riscv64, filters);
     return options;
 }
 
@@ -194,12 +201,14 @@ fn addTests(context: Context, test_step: *Step, programs: *Step) *Step.Options {
 fn optionsOf(b: *std.Build, place: Place, canary: bool) *Step.Options {
     const options = b.addOptions();
     options.addOption(bool, "canary", canary);
+    options.addOption(?[]const u8, "emulator", place.emulator);
     // The other process of the tests between processes.
     const segment_peer = b.addExecutable(.{
         .name = "segment_peer",
         .root_module = place.module(b, "impl-zig/src/segment_peer_fixture.zig", place.optimize),
     });
     options.addOptionPath("segment_peer", segment_peer.getEmittedBin());
+    if (place.emulator != null) return options;
     const segment_kill = b.addExecutable(.{
         .name = "segment_kill",
         // Few instructions, because a test steps through them; and what applications run.
@@ -235,16 +244,67 @@ fn addFuzzTests(
     filters: []const []const u8,
 ) *Step.Compile {
     const b = context.b;
-    const optimize = context.optimize orelse .safe;
+    const optimize = if (place.emulator != null) place.optimize else context.optimize orelse .safe;
     const module = place.module(b, "impl-zig/src/fuzz_test.zig", optimize);
     module.addOptions("test_options", options);
     return b.addTest(.{ .name = "fuzz", .root_module = module, .filters = filters });
+}
+
+/// With the C library that static programs have, and its threads.
+fn addTestMusl(context: Context, filters: []const []const u8) void {
+    const b = context.b;
+    const step = b.step("test-musl", "Run the tests as a static program with musl");
+    const place: Place = .{
+        .target = b.resolveTargetQuery(.{ .os_tag = .linux, .abi = .musl }),
+        .optimize = context.optimize orelse .debug,
+        .link_libc = true,
+    };
+    const options = optionsOf(b, place, false);
+    step.dependOn(runOf(b, addCoreTests(b, place, options, filters)));
+    step.dependOn(runOf(b, addAbiTests(b, place, options)));
+}
+
+/// On another processor, as qemu's user mode plays it: its instructions, with this machine's order
+/// of memory accesses, threads, futexes and locks. Always debug by default: Zig 0.17's own test
+/// runner crashes as safe code for riscv64, with no test in it.
+fn addTestEmulated(
+    context: Context,
+    arch: std.Target.Cpu.Arch,
+    filters: []const []const u8,
+) void {
+    const b = context.b;
+    const step = b.step(
+        b.fmt("test-{t}", .{arch}),
+        b.fmt("Run the tests for {t}, elsewhere by qemu-{t}", .{ arch, arch }),
+    );
+    const emulator = if (b.graph.host.result.cpu.arch == arch) null else b.fmt("qemu-{t}", .{arch});
+    const place: Place = .{
+        .target = b.resolveTargetQuery(.{ .cpu_arch = arch, .os_tag = .linux, .abi = .musl }),
+        .optimize = context.optimize orelse .debug,
+        .emulator = emulator,
+    };
+    const options = optionsOf(b, place, false);
+    for ([_]*Step.Compile{
+        addCoreTests(b, place, options, filters),
+        addAbiTests(b, place, options),
+        addFuzzTests(context, place, options, &.{ ".test.fuzz:", "scribble_flip_test" }),
+    }) |tests| step.dependOn(runBy(b, tests, emulator));
 }
 
 /// A run whose output is passed on: the tests print figures, which the build runner takes for a
 /// failure otherwise; and so a second run is not answered from the cache.
 fn runOf(b: *std.Build, tests: *Step.Compile) *Step {
     const run = b.addRunArtifact(tests);
+    run.stdio = .inherit;
+    return &run.step;
+}
+
+/// The same by an emulator, where there has to be one: by its name, since the tests start other
+/// processes by it too.
+fn runBy(b: *std.Build, tests: *Step.Compile, emulator: ?[]const u8) *Step {
+    const run = b.addSystemCommand(&.{emulator orelse return runOf(b, tests)});
+    run.addArtifactArg(tests);
+    run.setName(b.fmt("run {s} {s}", .{ emulator.?, tests.name }));
     run.stdio = .inherit;
     return &run.step;
 }

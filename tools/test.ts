@@ -5,21 +5,26 @@
  * numbers are the runners' own, and the tests that failed are named above it. With `CI=true` or
  * `MILLRACE_REQUIRE_ALL=1`, a skipped test counts as failed: what a machine without a browser may
  * leave out, the gate must not. With `--all` the tests see `MILLRACE_TEST_ALL=1`, and those that
- * take many minutes run at their full length.
+ * take many minutes run at their full length; and Zig's run in more places than this one.
  *
  * Types are not checked here but by `./millrace check`. With cold caches Zig compiles for six
  * minutes: where the first parts need nothing of it, that happens beside them.
  *
  * @module
  */
+import { findProgram } from "./programs.ts";
 import { endOnSignals, type Outcome, run } from "./run.ts";
-import { judge, requiresAll, summaryLine, type Verdict } from "./test_counts.ts";
+import { judge, judgeAbsent, requiresAll, summaryLine, type Verdict } from "./test_counts.ts";
 
 /** Tests that one command runs; parts of one name run together. */
 interface Part {
   name: string;
   runner: "deno" | "zig";
   command: string[];
+  /** Only with `--all`. */
+  isLong?: boolean;
+  /** A program without which the part cannot run. */
+  needs?: string;
 }
 
 const DENO_TEST = [Deno.execPath(), "test", "-A", "--no-check"];
@@ -34,12 +39,24 @@ const PARTS: Part[] = [
   },
   { name: "node", runner: "deno", command: [...DENO_TEST, NODE] },
   { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER] },
-  { name: "zig", runner: "zig", command: ["zig", "build", "test", "--summary", "all"] },
+  { name: "zig", runner: "zig", command: zigBuild("test") },
+  { name: "zig", runner: "zig", command: zigBuild("test-musl"), isLong: true },
+  ...["aarch64", "riscv64"].map((arch): Part => ({
+    name: "zig",
+    runner: "zig",
+    command: zigBuild(`test-${arch}`),
+    isLong: true,
+    ...(Deno.build.arch !== arch && { needs: `qemu-${arch}` }),
+  })),
   // The WebAssembly that comes from it, in JavaScript hosts and in wasmtime.
   { name: "zig", runner: "deno", command: [...DENO_TEST, "impl-zig"] },
   { name: "kit", runner: "deno", command: [...DENO_TEST, "conformance"] },
   { name: "bench", runner: "deno", command: [...DENO_TEST, "bench"] },
 ];
+
+function zigBuild(...steps: string[]): string[] {
+  return ["zig", "build", ...steps, "--summary", "all"];
+}
 
 // Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
 const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
@@ -79,7 +96,8 @@ async function waitForCompiler(compiling: Promise<Outcome>): Promise<void> {
 /** Runs the parts and returns the exit code. */
 async function main(words: string[], root: string): Promise<number> {
   const names = words.filter((word) => word !== "--all");
-  if (names.length < words.length) Deno.env.set("MILLRACE_TEST_ALL", "1");
+  const isAll = names.length < words.length;
+  if (isAll) Deno.env.set("MILLRACE_TEST_ALL", "1");
   const unknown = names.filter((name) => !PARTS.some((part) => part.name === name));
   if (unknown.length > 0) {
     const known = [...new Set(PARTS.map((part) => part.name))].join(", ");
@@ -87,11 +105,13 @@ async function main(words: string[], root: string): Promise<number> {
     return 2;
   }
   endOnSignals();
-  const parts = PARTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  const parts = PARTS.filter(({ name, isLong = false }) =>
+    (names.length === 0 || names.includes(name)) && (isAll || !isLong)
+  );
   const needsZig = parts.some(({ name }) => !WITHOUT_ZIG.includes(name));
   let compiling: Promise<Outcome> | undefined;
   const rows: Row[] = [];
-  for (const { name, runner, command } of parts) {
+  for (const { name, runner, command, needs } of parts) {
     if (WITHOUT_ZIG.includes(name) && needsZig) {
       compiling ??= run(COMPILE, { cwd: root, timeoutMs: timeoutMs(), echo: false });
     } else if (compiling !== undefined) {
@@ -100,6 +120,12 @@ async function main(words: string[], root: string): Promise<number> {
     }
     const shown = command.map((word) => word === Deno.execPath() ? "deno" : word).join(" ");
     console.log(`\n== ${name}: ${shown}`);
+    if (needs !== undefined && await findProgram([needs]) === undefined) {
+      const verdict = judgeAbsent(needs, requiresAll());
+      rows.push({ name, seconds: 0, ...verdict });
+      console.log(`== ${name}: ${verdict.notes[0]}`);
+      continue;
+    }
     const outcome = await run(command, { cwd: root, timeoutMs: timeoutMs(), echo: true });
     const verdict = judge(runner, outcome, requiresAll());
     rows.push({ name, seconds: outcome.seconds, ...verdict });

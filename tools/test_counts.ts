@@ -121,6 +121,12 @@ export function judge(
   return verdict;
 }
 
+/** What a part amounts to whose program this machine does not have: one skip. */
+export function judgeAbsent(program: string, requireAll: boolean): Verdict {
+  const notes = [`not run: there is no ${program}`];
+  return { passed: 0, failed: requireAll ? 1 : 0, skipped: requireAll ? 0 : 1, notes };
+}
+
 /** Whether this run is the gate, for which a skipped test is a failed one. */
 export function requiresAll(): boolean {
   const set = (name: string) => !["", "0", "false"].includes(Deno.env.get(name) ?? "");

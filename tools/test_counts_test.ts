@@ -3,6 +3,7 @@ import {
   denoCounts,
   failedTests,
   judge,
+  judgeAbsent,
   summaryLine,
   zigCachedRuns,
   zigCounts,
@@ -151,6 +152,12 @@ Deno.test("judge: a skip is a failure where everything is required", () => {
   const verdict = judge("deno", outcome(DENO_MIXED, 1), true);
   assertEquals([verdict.passed, verdict.failed, verdict.skipped], [1, 5, 0]);
   assertEquals(verdict.notes, ["3 skipped, which counts as failed here"]);
+});
+
+Deno.test("judgeAbsent: a part that this machine cannot run is a skip, and seen", () => {
+  const notes = ["not run: there is no qemu-aarch64"];
+  assertEquals(judgeAbsent("qemu-aarch64", false), { passed: 0, failed: 0, skipped: 1, notes });
+  assertEquals(judgeAbsent("qemu-aarch64", true), { passed: 0, failed: 1, skipped: 0, notes });
 });
 
 Deno.test("summaryLine: names skips only where there are some", () => {

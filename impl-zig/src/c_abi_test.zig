@@ -72,10 +72,9 @@ test "c_abi: a message goes there and back, and the stream ends" {
 test "c_abi: an object is refused where it was moved, has left, or never was" {
     var pair: Pair = .{};
     try pair.open();
-    const Words = [pair.storage[0].len / 8]u64;
-    var moved: Words = @bitCast(pair.storage[0]);
+    var moved: Storage align(8) = pair.storage[0];
     try expectStatus(-256, ports.millrace_port_end(&moved));
-    var blank: Words = @splat(0);
+    var blank: Storage align(8) = @splat(0);
     try expectStatus(-256, ports.millrace_port_end(&blank));
     try expectStatus(-256, ports.millrace_port_end(null));
     try expectStatus(-256, ports.millrace_port_end(@ptrFromInt(@intFromPtr(&pair.storage[0]) + 4)));

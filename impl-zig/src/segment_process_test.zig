@@ -4,14 +4,15 @@ const std = @import("std");
 const fixture = @import("segment_file_fixture.zig");
 const millrace = @import("root.zig");
 const stream = @import("segment_stream_fixture.zig");
-const peer_path = @import("test_options").segment_peer;
+const options = @import("test_options");
 const testing = std.testing;
 const linux = std.os.linux;
 const Directory = fixture.Directory;
 
 fn spawn(role: stream.Role, path: []const u8) !std.process.Child {
+    const command: [3][]const u8 = .{ options.segment_peer, @tagName(role), path };
     return std.process.spawn(testing.io, .{
-        .argv = &.{ peer_path, @tagName(role), path },
+        .argv = if (options.emulator) |emulator| &(.{emulator} ++ command) else &command,
         .stdin = .ignore,
     });
 }
