@@ -152,6 +152,7 @@ const Place = struct {
     target: Target,
     optimize: Mode,
     link_libc: ?bool = null,
+    sanitize_thread: ?bool = null,
     /// The program that runs what is compiled for another processor than this one's.
     emulator: ?[]const u8 = null,
 
@@ -161,6 +162,7 @@ const Place = struct {
             .target = place.target,
             .optimize = optimize,
             .link_libc = place.link_libc,
+            .sanitize_thread = place.sanitize_thread,
         });
     }
 };
@@ -194,6 +196,7 @@ fn addTests(context: Context, test_step: *Step, programs: *Step) *Step.Options {
     addTestMusl(context, filters);
     addTestEmulated(context, .aarch64, filters);
     addTestEmulated(context, .riscv64, filters);
+    addTestRace(context, options);
     return options;
 }
 
@@ -289,6 +292,31 @@ fn addTestEmulated(
         addAbiTests(b, place, options),
         addFuzzTests(context, place, options, &.{ ".test.fuzz:", "scribble_flip_test" }),
     }) |tests| step.dependOn(runBy(b, tests, emulator));
+}
+
+/// Threads under ThreadSanitizer: peers that keep to the rules, and somebody who closes them.
+fn addTestRace(context: Context, options: *Step.Options) void {
+    const b = context.b;
+    const step = b.step("test-race", "Run the tests with threads under ThreadSanitizer");
+    const place: Place = .{
+        .target = context.target,
+        .optimize = context.optimize orelse .debug,
+        // Its runtime watches the threads of a C library.
+        .link_libc = true,
+        .sanitize_thread = true,
+    };
+    const filters = &.{ ".test.race:", "port_test", "pipe_test", "select_test", "segment_test" };
+    step.dependOn(runOf(b, addCoreTests(b, place, options, filters)));
+    const canary = b.addExecutable(.{
+        .name = "race_canary",
+        .root_module = place.module(b, "impl-zig/src/race_canary_fixture.zig", place.optimize),
+    });
+    const run_canary = b.addRunArtifact(canary);
+    // Otherwise a second run is answered from the cache.
+    run_canary.has_side_effects = true;
+    run_canary.expectStdErrMatch("WARNING: ThreadSanitizer: data race");
+    run_canary.expectExitCode(66);
+    step.dependOn(&run_canary.step);
 }
 
 /// A run whose output is passed on: the tests print figures, which the build runner takes for a

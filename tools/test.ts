@@ -40,7 +40,7 @@ const PARTS: Part[] = [
   { name: "node", runner: "deno", command: [...DENO_TEST, NODE] },
   { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER] },
   { name: "zig", runner: "zig", command: zigBuild("test") },
-  { name: "zig", runner: "zig", command: zigBuild("test-musl"), isLong: true },
+  { name: "zig", runner: "zig", command: zigBuild("test-musl", "test-race"), isLong: true },
   ...["aarch64", "riscv64"].map((arch): Part => ({
     name: "zig",
     runner: "zig",

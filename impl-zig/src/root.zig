@@ -66,4 +66,5 @@ test {
     if (@import("test_options").emulator == null) _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");
     _ = @import("edge_test.zig");
+    _ = @import("race_test.zig");
 }
