@@ -10,7 +10,9 @@
  */
 #define ENDS 2
 #define RINGS 2
+#ifndef CAP
 #define CAP 4
+#endif
 #ifndef SPURIOUS
 #define SPURIOUS 0
 #endif

@@ -68,6 +68,7 @@ export const models: Model[] = [
   },
   {
     file: "batch",
+    cycleDefines: ["CAP=3"],
     mutations: {
       A_HOLDS_BATCH: "deadlock",
       A_HOLDS_HEAD: "deadlock",
