@@ -208,4 +208,49 @@ export const models: Model[] = [
       ERROR_LOST: { assert: "==delivered[e]" },
     },
   },
+  {
+    file: "posted",
+    cycleDefines: ["SPURIOUS=0", "MANY=2"],
+    mutations: {
+      DATA_ONLY: "deadlock",
+      OWN_RING_ONLY: "deadlock",
+      NO_RECHECK: "deadlock",
+      ASKS_FOR_ALL: "deadlock",
+      PLACES_NOTHING: "cycle",
+      PLACES_OWN_ONLY: "cycle",
+    },
+  },
+  {
+    file: "hub",
+    cycleDefines: ["FEWER"],
+    mutations: {
+      PUBLISHES_ONE: "deadlock",
+      GIVES_BACK_ONE: "deadlock",
+      RECHECK_DATA_ONLY: "deadlock",
+      RECHECK_ROOM_ONLY: "deadlock",
+    },
+  },
+  {
+    file: "nap",
+    mutations: {
+      CLEARS: "deadlock",
+      ARM_ONCE: "deadlock",
+      SILENT_INBOX: "deadlock",
+      SILENT_REST: "deadlock",
+      NOTIFY_ONE: "deadlock",
+      NO_DISARM: { assert: "needed==0" },
+    },
+  },
+  {
+    file: "mechanism",
+    cycleDefines: ["CLIENTS=2"],
+    mutationDefines: ["CLIENTS=2"],
+    mutations: {
+      FIRST_CLIENT_ONLY: "deadlock",
+      ANY_CAN_RING: "deadlock",
+      DECIDES_ONCE: { assert: "state_before[0]==0" },
+      MECHANISMS_FIRST: { assert: "state_before[0]==0" },
+      VACANT_FOREVER: "deadlock",
+    },
+  },
 ];
