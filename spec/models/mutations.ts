@@ -23,6 +23,9 @@ export interface Model {
 /** A waker that rings has to find a `wants` word that is armed. */
 const FOR_NOBODY: Failure = { assert: "armed[" };
 
+/** A file lost its name while somebody was in it. */
+const LOST_NAME: Failure = { assert: "user[((3*path)+" };
+
 /** A reader of the mailbox makes all its checks on the words of a part. */
 const CORRUPT: Failure = { assert: "l==(taken+1)" };
 
@@ -251,6 +254,37 @@ export const models: Model[] = [
       DECIDES_ONCE: { assert: "state_before[0]==0" },
       MECHANISMS_FIRST: { assert: "state_before[0]==0" },
       VACANT_FOREVER: "deadlock",
+    },
+  },
+  {
+    file: "file",
+    cycleDefines: ["NO_DEATH"],
+    mutationDefines: ["NO_DEATH"],
+    mutations: {
+      LEFT_BLIND: LOST_NAME,
+      LEFT_OWN: LOST_NAME,
+      LEFT_UNLOCKED: { assert: "user[((3*f)+" },
+      REMOVES_UNSEEN: LOST_NAME,
+      RENAMES_OVER: { assert: "path==f" },
+      NAMED_EARLY: LOST_NAME,
+      NO_HEADER_LOCK: { assert: "path==f" },
+      NO_CHECK: { assert: "path==f" },
+      CHECKS_FIRST: { assert: "path==f" },
+      UNLOCKS_EARLY: { assert: "path==f" },
+      HEADER_KEPT: "deadlock",
+      RECORD_LATE: { assert: "owner[" },
+      LOCK_FIRST: { assert: "owner[" },
+      LOCK_KEPT: "none",
+    },
+  },
+  {
+    file: "file",
+    defines: ["VACATES"],
+    cycleDefines: ["NO_DEATH"],
+    mutationDefines: ["NO_DEATH"],
+    mutations: {
+      VACATES_UNLOCKED: LOST_NAME,
+      VACATES_UNSEEN: { assert: "path==in[p]" },
     },
   },
 ];
