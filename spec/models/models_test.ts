@@ -3,7 +3,7 @@
  * the protocol, and has to fail in the way that is listed for it in `mutations.ts`.
  *
  * Needs `spin` and `zig` on PATH. Without Spin the tests are ignored, unless CI=true or
- * MILLRACE_REQUIRE_ALL=1.
+ * MILLRACE_REQUIRE_ALL=1. What takes long is searched only with MILLRACE_TEST_ALL=1.
  */
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
@@ -55,16 +55,17 @@ async function execute(command: string, args: string[], cwd: string): Promise<st
 }
 
 /** Searches the whole state space of a model for one kind of fault. */
-async function check(model: string, look: "safety" | "cycles", defines: string[]): Promise<Result> {
+async function check(model: Model, look: "safety" | "cycles", defines: string[]): Promise<Result> {
   const directory = await Deno.makeTempDir({ prefix: "millrace-model-" });
   try {
     // Spin hands the file to a C preprocessor; by default that is gcc, which need not be there.
     const spin = ["-Pzig cc -E -x c", ...defines.map((name) => `-D${name}`), "-a"];
-    const said = await execute("spin", [...spin, `${HERE}/${model}.pml`], directory);
-    assert(!said.includes("rror:"), `Cannot read ${model}.pml:\n${said}`);
+    const said = await execute("spin", [...spin, `${HERE}/${model.file}.pml`], directory);
+    assert(!said.includes("rror:"), `Cannot read ${model.file}.pml:\n${said}`);
 
     // The generated checker shifts signed numbers; zig cc would trap that.
-    const flags = ["-O0", "-w", "-fno-sanitize=undefined", "-DMEMLIM=1024"];
+    const size = model.long ? ["-O1", "-DMEMLIM=3072"] : ["-O0", "-DMEMLIM=1024"];
+    const flags = [...size, "-w", "-fno-sanitize=undefined"];
     const kind = look === "safety" ? "-DSAFETY" : "-DNP";
     await execute("zig", ["cc", ...flags, kind, "-o", "pan", "pan.c"], directory);
 
@@ -118,7 +119,7 @@ function assertFailure(expected: Failure, result: Result): void {
 async function checkModel(model: Model, look: "safety" | "cycles"): Promise<void> {
   const started = performance.now();
   const smaller = look === "cycles" ? model.cycleDefines ?? [] : [];
-  const result = await check(model.file, look, [...(model.defines ?? []), ...smaller]);
+  const result = await check(model, look, [...(model.defines ?? []), ...smaller]);
   assertEquals(result.error, undefined, result.report);
   if (look === "safety") {
     assertEquals(unreached(result.report), [], "Statements that are never executed prove nothing.");
@@ -129,7 +130,7 @@ async function checkModel(model: Model, look: "safety" | "cycles"): Promise<void
 async function checkMutation(model: Model, name: string, expected: Failure): Promise<void> {
   const look = expected === "cycle" ? "cycles" : "safety";
   const defines = [...(model.defines ?? []), ...(model.mutationDefines ?? []), `MUT_${name}`];
-  assertFailure(expected, await check(model.file, look, defines));
+  assertFailure(expected, await check(model, look, defines));
 }
 
 function labelOf(model: Model): string {
@@ -175,7 +176,10 @@ Deno.test({
   ignore: !present && !required,
   async fn(test) {
     assert(present, `Cannot check the models: ${HINT}`);
-    const chosen = models.filter(({ file }) => Deno.args.length === 0 || Deno.args.includes(file));
+    const all = Deno.env.get("MILLRACE_TEST_ALL") === "1";
+    const chosen = models.filter(({ file, long }) =>
+      (all || !long) && (Deno.args.length === 0 || Deno.args.includes(file))
+    );
     assert(chosen.length > 0, `Cannot find a model: ${Deno.args.join(" ")}`);
     const parts = chosen.map((model) =>
       test.step({

@@ -16,6 +16,8 @@ export interface Model {
   cycleDefines?: string[];
   /** Makes the model smaller for the mutations, where that still shows them. */
   mutationDefines?: string[];
+  /** Takes minutes, or gigabytes: only with MILLRACE_TEST_ALL=1. */
+  long?: boolean;
   /** By name, without `MUT_`. */
   mutations: Record<string, Failure>;
 }
@@ -25,6 +27,9 @@ const FOR_NOBODY: Failure = { assert: "armed[" };
 
 /** A file lost its name while somebody was in it. */
 const LOST_NAME: Failure = { assert: "user[((3*path)+" };
+
+/** What an owner of an endpoint has published was not read, or not as it was written. */
+const NOT_READ: Failure = { assert: "h==tail[0]" };
 
 /** A reader of the mailbox makes all its checks on the words of a part. */
 const CORRUPT: Failure = { assert: "l==(taken+1)" };
@@ -286,5 +291,57 @@ export const models: Model[] = [
       VACATES_UNLOCKED: LOST_NAME,
       VACATES_UNSEEN: { assert: "path==in[p]" },
     },
+  },
+  {
+    file: "generation",
+    cycleDefines: ["FIRST=1"],
+    mutationDefines: ["FIRST=1"],
+    mutations: {
+      VACATES_EARLY: NOT_READ,
+      STATE_FIRST: { assert: "what==(((20*g)+10)+got_back)" },
+      GENERATION_LAST: { assert: "what!=0" },
+      CURSORS_KEPT: { assert: "what!=0" },
+      BEGINS_AT_START: { assert: "what!=0" },
+      WANTS_KEPT: FOR_NOBODY,
+      WANTS_LAST: "deadlock",
+    },
+  },
+  {
+    file: "generation",
+    defines: ["SUPERVISED"],
+    mutations: {
+      NO_LAST_LOOK: NOT_READ,
+      SUPERVISOR_BLIND: { assert: "(seen/4)==0" },
+      OWNER_ALIVE: NOT_READ,
+      STATE_STORED: "none",
+    },
+  },
+  {
+    file: "generation",
+    defines: ["SUPERVISED", "OWNERS=3"],
+    long: true,
+    mutations: { SUPERVISOR_BLIND: { assert: "(seen/4)==0" } },
+  },
+  {
+    file: "rung",
+    cycleDefines: ["FIRST=0"],
+    mutations: {
+      BELL_BEFORE_BIT: "deadlock",
+      BITS_BEFORE_BELL: "deadlock",
+      OR_STORED: "deadlock",
+      TAKEN_BY_STORE: "deadlock",
+      CLEARED_LATER: "deadlock",
+      NOT_REARMED: "deadlock",
+      NO_RECHECK: "deadlock",
+      STATE_WITHOUT_BIT: "deadlock",
+      NOT_LOOKED_AT: "deadlock",
+      STOPS_EARLY: "deadlock",
+    },
+  },
+  {
+    file: "rung",
+    defines: ["DEATH"],
+    cycleDefines: ["FIRST=0"],
+    mutations: { NO_FULL_LOOK: "cycle" },
   },
 ];
