@@ -7,13 +7,15 @@
 import { parseArgs } from "node:util";
 import type { Program } from "./kit/arena.ts";
 import { junitText } from "./kit/junit.ts";
+import { unplayedText } from "./kit/declines.ts";
 import { countsText, failureText, markdownText, matrixText, Progress } from "./kit/output.ts";
+import { spentText } from "./kit/output.ts";
 import { plan, type Wish } from "./kit/plan.ts";
 import { killAll } from "./kit/process_link.ts";
 import { CARRIERS, endCarriers, ownPrograms, quote } from "./kit/programs.ts";
 import type { Level } from "./kit/protocol.ts";
 import { Collector, readKnown } from "./kit/report.ts";
-import { type Group, runGroup } from "./kit/runner.ts";
+import { type Group, Runner } from "./kit/runner.ts";
 import { selfTest } from "./kit/self_check.ts";
 import type { Verdict } from "./kit/verdict.ts";
 
@@ -21,7 +23,8 @@ const USAGE = `Usage: ./millrace conformance [option...]
 
 Runs the conformance kit: on our own testees, or on yours.
 
-  --testee CMD          a testee: a command line for the shell, or @NAME for one of ours;
+  --testee CMD          a testee: a command line for the shell, or one of ours:
+                        ${namesOf(ownPrograms())};
                         a second one meets the first (may be given more than once)
   --level LEVEL         static, scripted, mailbox, live or stress (more than once);
                         without it, all but stress
@@ -35,7 +38,7 @@ Runs the conformance kit: on our own testees, or on yours.
   --json FILE           writes the report (conformance/report.schema.json)
   --junit FILE          writes it in the form of JUnit
   --md FILE             writes it in Markdown
-  --save FOLDER         where what is kept of failed live runs goes; default conformance-failures
+  --save FOLDER         keeps transcripts, plan and memory of failed live runs there
   --list                prints the ids of the cases and ends
   --self-test           runs the broken testees and prints which case caught which fault
 
@@ -47,7 +50,7 @@ interface Order extends Wish {
   json: string | undefined;
   junit: string | undefined;
   md: string | undefined;
-  save: string;
+  save: string | undefined;
   known: string | undefined;
   list: boolean;
   selfTest: boolean;
@@ -71,7 +74,7 @@ function readOrder(args: string[]): Order {
       json: { type: "string" },
       junit: { type: "string" },
       md: { type: "string" },
-      save: { type: "string", default: "conformance-failures" },
+      save: { type: "string" },
       list: { type: "boolean", default: false },
       "self-test": { type: "boolean", default: false },
     },
@@ -115,9 +118,12 @@ function programsOf(testees: string[]): Program[] {
     }
     const program = own.find(({ name }) => `@${name}` === testee);
     if (program !== undefined) return program;
-    const names = own.map(({ name }) => `@${name}`).join(", ");
-    throw new UsageError(`no testee ${testee}: ${names}`);
+    throw new UsageError(`no testee ${testee}: ${namesOf(own)}`);
   });
+}
+
+function namesOf(programs: Program[]): string {
+  return programs.map(({ name }) => `@${name}`).join(", ");
 }
 
 /** The command that runs one case again. */
@@ -174,7 +180,9 @@ async function run(order: Order, groups: Group[], collector: Collector): Promise
   let stopped = false;
   const rerun = rerunOf(order);
   const progress = new Progress(Deno.stdout.isTerminal(), write);
+  const building = performance.now();
   for (const { prepare } of order.programs) await prepare?.();
+  collector.spent("builds", (performance.now() - building) / 1000);
   Deno.addSignalListener("SIGINT", async () => {
     if (stopped) Deno.exit(130);
     stopped = true;
@@ -183,17 +191,21 @@ async function run(order: Order, groups: Group[], collector: Collector): Promise
     await endCarriers();
     Deno.exit(130);
   });
+  const runner = new Runner({
+    begin: (each) => (collector.begin(each), progress.begin(each)),
+    verdict: (verdict) => (collector.verdict(verdict), progress.step(verdict)),
+    spent: (on, seconds) => collector.spent(on, seconds),
+    hello: (name, hello) => collector.hello(name, hello),
+    empty: (why) => collector.empty(why),
+  }, () => stopped);
   for (const group of groups) {
-    await runGroup(group, {
-      begin: (each) => (collector.begin(each), progress.begin(each)),
-      verdict: (verdict) => (collector.verdict(verdict), progress.step(verdict)),
-      hello: (name, hello) => collector.hello(name, hello),
-      empty: (why) => collector.empty(why),
-    }, () => stopped);
+    await runner.run(group);
     if (stopped) await new Promise(() => {}); // the listener ends the program
     progress.end(collector.cells.at(-1)!);
   }
+  const ending = performance.now();
   await endCarriers();
+  collector.spent("ends", (performance.now() - ending) / 1000);
   await finish(order, collector, rerun, false);
   return collector.failures().length + collector.stale().length > 0 ? 1 : 0;
 }
@@ -207,14 +219,19 @@ async function finish(
 ): Promise<void> {
   for (const verdict of collector.failures()) {
     write(`\n${failureText(verdict, rerun(verdict))}\n`);
-    if (verdict.saved !== undefined) write(`  kept: ${await save(order, verdict)}\n`);
+    if (verdict.saved === undefined) continue;
+    const { save } = order;
+    const where = save === undefined ? "nothing; --save FOLDER does" : await keep(save, verdict);
+    write(`  kept: ${where}\n`);
   }
   for (const line of collector.stale()) write(`\nKNOWN FAILURE THAT PASSES: ${line}\n`);
   write(`\n${matrixText(collector.cells)}\n`);
+  const unplayed = unplayedText(collector.verdicts);
+  if (unplayed !== "") write(`\n${unplayed}\n`);
   const known = collector.verdicts.filter((each) => collector.isKnown(each)).length;
   const counts = countsText(collector.counts());
-  write(`\n${interrupted ? "interrupted; " : ""}${counts}${known > 0 ? `, ${known} known` : ""}, `);
-  write(`${collector.seconds().toFixed(1)} s\n`);
+  write(`\n${interrupted ? "interrupted; " : ""}${counts}${known > 0 ? `, ${known} known` : ""}\n`);
+  write(`${spentText(collector.seconds(), collector.spending())}\n`);
   const { json, junit, md, seed } = order;
   if (json !== undefined) {
     const report = collector.report(seed, interrupted, rerun);
@@ -225,7 +242,7 @@ async function finish(
 }
 
 /** Keeps transcripts, the plan and the image of a failed live run. */
-async function save({ save: folder }: Order, verdict: Verdict): Promise<string> {
+async function keep(folder: string, verdict: Verdict): Promise<string> {
   const { id, carrier, testees, saved } = verdict;
   const name = `${folder}/${[id, carrier, ...testees].join("_").replace(/[^\w]+/g, "_")}`;
   await Deno.mkdir(name, { recursive: true });

@@ -7,7 +7,7 @@ import { patience } from "./kit/connection.ts";
 import { loadStaticCases } from "./kit/load_cases.ts";
 import { denoRun } from "./kit/programs.ts";
 import { Collector } from "./kit/report.ts";
-import { runGroup } from "./kit/runner.ts";
+import { Runner } from "./kit/runner.ts";
 import { catchFaults, checkGood } from "./kit/self_check.ts";
 import { staticCases } from "./kit/static_level.ts";
 import type { Status } from "./kit/verdict.ts";
@@ -41,18 +41,15 @@ for (const [way, status, why] of BAD) {
       const cases = staticCases(loadStaticCases().filter(({ id }) => ids.includes(id)));
       assertEquals(cases.length, ids.length);
       const command = denoRun("bad/bad.ts", way);
-      await runGroup(
-        {
-          level: "static",
-          carrier: "bytes",
-          kind: "bytes",
-          testees: ["bad"],
-          cases,
-          open: () => bytes.open([{ name: "bad", command }]),
-        },
-        collector,
-        () => false,
-      );
+      await new Runner(collector).run({
+        level: "static",
+        carrier: "bytes",
+        kind: "bytes",
+        testees: ["bad"],
+        ways: ["bad"],
+        cases,
+        open: () => bytes.open([{ name: "bad", command }]),
+      });
     } finally {
       patience.replyMs = before;
     }

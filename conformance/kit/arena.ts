@@ -35,6 +35,8 @@ export interface Carrier {
   name: string;
   /** Why a program cannot be here, alone or together with the other one, or nothing. */
   refuses(program: Program, others: readonly Program[]): string | undefined;
+  /** How it starts a program where others start it so as well; without it, in its own way. */
+  starts?(program: Program): "process" | "worker";
   /** Makes a place for one or two programs, which are started when they are first asked for. */
   open(programs: Program[]): Promise<Arena>;
   /** What a survivor learns of a peer that was killed: beside `peer.failed`. */
@@ -45,6 +47,8 @@ export interface Carrier {
 
 /** One or two testees that can be given the same memory, again and again. */
 export interface Arena {
+  /** Starts what all its cases need, such as a browser; what fails there, a case will say. */
+  begin?(): Promise<void>;
   /** The testee, running; started again where it was killed or broke down. */
   connect(index: number): Promise<Connection>;
   /** Memory for the next case. */

@@ -26,7 +26,7 @@ function suite({ level, carrier, testees, counts, seconds }: Cell, collector: Co
     `tests="${own.length}"`,
     `failures="${counts.fail}"`,
     `errors="${counts.error + counts.timeout}"`,
-    `skipped="${counts.declined}"`,
+    `skipped="${counts.declined + counts.unshown + counts.not_run}"`,
     `time="${seconds.toFixed(3)}"`,
   ];
   const cases = own.map((verdict) => testCase(verdict, name)).join("");
@@ -41,6 +41,8 @@ function testCase({ id, status, why, seconds }: Verdict, suite: string): string 
     case "pass":
       return `${head}/>\n`;
     case "declined":
+    case "unshown":
+    case "not_run":
       return `${head}><skipped message="${text}"/></testcase>\n`;
     case "fail":
       return `${head}><failure>${text}</failure></testcase>\n`;

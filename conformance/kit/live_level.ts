@@ -10,7 +10,7 @@ import { snapshot } from "./arena.ts";
 import type { Connection } from "./connection.ts";
 import { judgePart, type LivePlan, type Part } from "./live_plan.ts";
 import type { Hello, Opening, Ran, Task } from "./protocol.ts";
-import { lacksNoun, lacksRole } from "./static_level.ts";
+import { lacksNoun, lacksOption, lacksRole } from "./static_level.ts";
 import { Trouble } from "./trouble.ts";
 import { failed, type KitCase, PASS, type Result, Wrong } from "./verdict.ts";
 import { buildSegment, failed as failedState } from "../reference/encode.ts";
@@ -28,23 +28,18 @@ export function liveCase(plan: LivePlan, death: string): KitCase<Arena> {
     id,
     about,
     clauses,
-    declinedBy: (hellos) => whyNot(plan, hellos),
+    declinedBy: (hello, index) => whyNot(plan, hello, index),
     run: (arena) => runLive(plan, arena, death),
   };
 }
 
-function whyNot(plan: LivePlan, hellos: Hello[]): string | undefined {
-  const parts = [plan.first, plan.second];
-  for (const [index, hello] of hellos.entries()) {
-    const { role, wait } = parts[index]!;
-    const fact = (hello.levels.includes("live") ? undefined : "does not run live") ??
-      lacksNoun(hello, plan.on) ?? lacksRole(hello, roleOf(plan, role)) ??
-      (hello.waits.includes(wait) ? undefined : `does not wait by ${wait}`);
+function whyNot(plan: LivePlan, hello: Hello, index: number): string | undefined {
+  const { role, wait } = index === 0 ? plan.first : plan.second;
+  if (!hello.levels.includes("live")) return "does not run live";
+  return lacksNoun(hello, plan.on) ?? lacksRole(hello, roleOf(plan, role)) ??
+    (hello.waits.includes(wait) ? undefined : `does not wait by ${wait}`) ??
     // Without an inbox, two that both write can fill both rings and wait for one another.
-    if (plan.on === "port" && hello.lacks.includes("inbox")) return "inbox";
-    if (fact !== undefined) return hellos.length > 1 ? `${hello.name}: ${fact}` : fact;
-  }
-  return undefined;
+    (plan.on === "port" ? lacksOption(hello, ["inbox"]) : undefined);
 }
 
 function roleOf({ on }: LivePlan, role: Task["role"]): Opening["role"] {

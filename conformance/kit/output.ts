@@ -7,9 +7,10 @@
 import { diff } from "../inspect/mod.ts";
 import { clauseText } from "./clauses.ts";
 import type { Level } from "./protocol.ts";
-import type { Cell, Collector, Counts } from "./report.ts";
+import { unplayedMarkdown } from "./declines.ts";
+import type { Cell, Collector, Counts, Spent } from "./report.ts";
 import type { Group } from "./runner.ts";
-import type { Verdict } from "./verdict.ts";
+import { type Status, STATUSES, type Verdict } from "./verdict.ts";
 
 /** Says how a group goes on: one line that changes on a terminal, one line a group elsewhere. */
 export class Progress {
@@ -48,23 +49,51 @@ function titleOf({ level, carrier, testees }: Pick<Cell, "level" | "carrier" | "
   return `${level.padEnd(8)} ${carrier.padEnd(6)} ${testees.join(" to ")}`;
 }
 
+/** What one and what several of each are called. */
+const NAMES: Record<Status, [string, string]> = {
+  pass: ["passed", "passed"],
+  fail: ["failed", "failed"],
+  declined: ["declined", "declined"],
+  unshown: ["not shown", "not shown"],
+  error: ["error", "errors"],
+  timeout: ["timeout", "timeouts"],
+  not_run: ["not run", "not run"],
+};
+
 /** Counts that are not 0, each with its name. */
 export function countsText(counts: Counts): string {
-  const names = { pass: "passed", fail: "failed", declined: "declined" } as Record<string, string>;
-  const parts = Object.entries(counts).filter(([, count]) => count > 0)
-    .map(([name, count]) => `${count} ${names[name] ?? nameOf(name, count)}`);
+  const parts = STATUSES.filter((status) => counts[status] > 0)
+    .map((status) => `${counts[status]} ${NAMES[status][counts[status] === 1 ? 0 : 1]}`);
   return parts.length > 0 ? parts.join(", ") : "nothing run";
 }
 
-function nameOf(name: string, count: number): string {
-  return count === 1 ? name : `${name}s`;
+/** Where the time of a run went, for what is in no cell is time, too. */
+export function spentText(seconds: number, spent: Spent): string {
+  const names: Record<keyof Spent, string> = {
+    cases: "in cases",
+    builds: "building testees",
+    starts: "starting testees and places",
+    ends: "ending them",
+    rest: "on the rest",
+  };
+  const parts = Object.entries(names).map(([on, name]) => ({ name, on: spent[on as keyof Spent] }))
+    .filter(({ name, on }) => name === "in cases" || on >= 0.05)
+    .map(({ name, on }) => `${on.toFixed(1)} s ${name}`);
+  return `${seconds.toFixed(1)} s: ${parts.join(", ")}`;
 }
 
 /** A failed case: what was expected and what came, the clause, and how to run it again. */
 export function failureText(verdict: Verdict, rerun: string): string {
   const { id, status, carrier, testees, about, clauses, why, got, must } = verdict;
+  const where = `(${testees.join(" to ")}, ${carrier})`;
+  if (verdict.unstarted) {
+    const who = testees[verdict.by ?? 0];
+    const rest = "its other cases were not run";
+    return [`${status.toUpperCase()} ${who} ${why.join("; ")} ${where}`, `  ${rest}`, again(rerun)]
+      .join("\n");
+  }
   const lines = [
-    `${status.toUpperCase()} ${id} (${testees.join(" to ")}, ${carrier})`,
+    `${status.toUpperCase()} ${id} ${where}`,
     `  ${about}`,
     ...why.flatMap((fact) => fact.split("\n")).map((line) => `  ${line}`),
   ];
@@ -78,7 +107,11 @@ export function failureText(verdict: Verdict, rerun: string): string {
     const text = clauseText(clause);
     if (text !== undefined) lines.push(`  [${clause}] ${text}`);
   }
-  return [...lines, `  again: ${rerun}`].join("\n");
+  return [...lines, again(rerun)].join("\n");
+}
+
+function again(rerun: string): string {
+  return `  again: ${rerun}`;
 }
 
 /** The matrix as a table, in Markdown, which reads well on a terminal too. */
@@ -163,7 +196,8 @@ export function markdownText(collector: Collector, rerun: (verdict: Verdict) => 
     "# Millrace conformance",
     [...new Set(testees)].join("\n"),
     matrixText(collector.cells),
-    `${countsText(collector.counts())}, ${collector.seconds().toFixed(1)} s.`,
+    `${countsText(collector.counts())}; ${spentText(collector.seconds(), collector.spending())}.`,
+    unplayedMarkdown(collector.verdicts),
     ...failed,
-  ].join("\n\n") + "\n";
+  ].filter(Boolean).join("\n\n") + "\n";
 }

@@ -103,12 +103,12 @@ function makeGroup(
     return why === undefined ? undefined : `${program.name} ${why}`;
   });
   const empty = refusals.find((why) => why !== undefined);
-  const testees = programs.map(({ name }) => name);
   return {
     level,
     carrier: carrier.name,
     kind: carrier.kind ?? "shared",
-    testees,
+    testees: programs.map(({ name }) => name),
+    ways: programs.map((each) => `${each.name} in ${carrier.starts?.(each) ?? carrier.name}`),
     cases,
     open: () => carrier.open(programs),
     ...(empty !== undefined && { empty }),

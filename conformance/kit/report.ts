@@ -5,7 +5,7 @@
  */
 
 import type { Hello, Level } from "./protocol.ts";
-import type { Group, Watcher } from "./runner.ts";
+import type { Group, Spending, Watcher } from "./runner.ts";
 import { type Status, STATUSES, type Verdict } from "./verdict.ts";
 
 export type Counts = Record<Status, number>;
@@ -21,6 +21,9 @@ export interface Cell {
   empty?: string;
 }
 
+/** Seconds: in the cells of the matrix, beside them, and in nothing that was measured. */
+export type Spent = Record<"cases" | Spending | "rest", number>;
+
 /** A verdict as it is written to a file. */
 export interface Entry {
   id: string;
@@ -31,6 +34,8 @@ export interface Entry {
   clauses: string[];
   seconds: number;
   why: string[];
+  /** The testee that has declined it, or has not started. */
+  by?: string;
   /** Listed as a known failure. */
   known?: true;
   /** The command that runs this case again. */
@@ -44,6 +49,8 @@ export interface Report {
   protocol: number;
   started: string;
   seconds: number;
+  /** What these seconds went into: together they are all of them. */
+  spent: Spent;
   seed: number;
   interrupted: boolean;
   testees: ({ label: string } & Hello)[];
@@ -81,6 +88,7 @@ export class Collector implements Watcher {
   readonly verdicts: Verdict[] = [];
   readonly cells: Cell[] = [];
   readonly hellos = new Map<string, Hello>();
+  readonly #spent: Record<Spending, number> = { builds: 0, starts: 0, ends: 0 };
   readonly #known: Known[];
   readonly #started = new Date();
   readonly #begun = performance.now();
@@ -102,6 +110,10 @@ export class Collector implements Watcher {
     this.verdicts.push(verdict);
   }
 
+  spent(on: Spending, seconds: number): void {
+    this.#spent[on] += seconds;
+  }
+
   hello(name: string, hello: Hello): void {
     this.hellos.set(name, hello);
   }
@@ -118,7 +130,7 @@ export class Collector implements Watcher {
   /** Known failures that were run and did not fail. */
   stale(): string[] {
     return this.#known.filter((known) => {
-      const runs = this.verdicts.filter((verdict) => fits(known, verdict));
+      const runs = this.verdicts.filter((verdict) => fits(known, verdict) && wasRun(verdict));
       return runs.length > 0 && !runs.some(isBad);
     }).map(({ line }) => line);
   }
@@ -138,6 +150,13 @@ export class Collector implements Watcher {
     return (performance.now() - this.#begun) / 1000;
   }
 
+  /** Where the time went. */
+  spending(): Spent {
+    const cases = this.cells.reduce((sum, { seconds }) => sum + seconds, 0);
+    const measured = Object.values(this.#spent).reduce((sum, seconds) => sum + seconds, cases);
+    return { cases, ...this.#spent, rest: Math.max(0, this.seconds() - measured) };
+  }
+
   report(seed: number, interrupted: boolean, rerun: (verdict: Verdict) => string): Report {
     return {
       $schema: "report.schema.json",
@@ -145,6 +164,7 @@ export class Collector implements Watcher {
       protocol: 1,
       started: this.#started.toISOString(),
       seconds: round(this.seconds()),
+      spent: roundAll(this.spending()),
       seed,
       interrupted,
       testees: [...this.hellos].map(([label, hello]) => ({ label, ...hello })),
@@ -152,8 +172,9 @@ export class Collector implements Watcher {
       cells: this.cells.map((cell) => ({ ...cell, seconds: round(cell.seconds) })),
       stale: this.stale(),
       cases: this.verdicts.map((verdict) => {
-        const { id, level, carrier, testees, status, clauses, seconds, why } = verdict;
+        const { id, level, carrier, testees, status, clauses, seconds, why, by } = verdict;
         const known = this.isKnown(verdict) ? { known: true as const } : {};
+        const who = by === undefined ? {} : { by: testees[by]! };
         const entry = {
           id,
           level,
@@ -164,7 +185,7 @@ export class Collector implements Watcher {
           seconds: round(seconds),
           why,
         };
-        return { ...entry, ...known, rerun: rerun(verdict) };
+        return { ...entry, ...who, ...known, rerun: rerun(verdict) };
       }),
     };
   }
@@ -176,7 +197,11 @@ function fits({ id, carrier, testees }: Known, verdict: Verdict): boolean {
 }
 
 function isBad({ status }: Verdict): boolean {
-  return status !== "pass" && status !== "declined";
+  return status === "fail" || status === "error" || status === "timeout";
+}
+
+function wasRun({ status }: Verdict): boolean {
+  return status !== "not_run" && status !== "unshown";
 }
 
 function emptyCounts(): Counts {
@@ -185,4 +210,10 @@ function emptyCounts(): Counts {
 
 function round(seconds: number): number {
   return Math.round(seconds * 1000) / 1000;
+}
+
+function roundAll(spent: Spent): Spent {
+  return Object.fromEntries(
+    Object.entries(spent).map(([on, seconds]) => [on, round(seconds)]),
+  ) as Spent;
 }

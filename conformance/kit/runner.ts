@@ -17,6 +17,8 @@ export interface Group {
   kind: CarrierKind;
   /** Names of the testees, in order. */
   testees: string[];
+  /** How each of them is started: who does not start in one way may still in another. */
+  ways: string[];
   cases: KitCase<Arena>[];
   /** Starts the place; the group's cases share it. */
   open(): Promise<Arena>;
@@ -24,8 +26,12 @@ export interface Group {
   empty?: string;
 }
 
+/** What time goes into beside the cases: builds, starts of testees and places, and their ends. */
+export type Spending = "builds" | "starts" | "ends";
+
 /** What a runner tells while it works. */
 export interface Watcher {
+  spent(on: Spending, seconds: number): void;
   begin(group: Group): void;
   verdict(verdict: Verdict, group: Group): void;
   /** What a testee said of itself. */
@@ -34,37 +40,82 @@ export interface Watcher {
   empty(why: string): void;
 }
 
-/** Runs a group. Stops between two cases where `stopped` says so. */
-export async function runGroup(
-  group: Group,
-  watcher: Watcher,
-  stopped: () => boolean,
-): Promise<void> {
-  watcher.begin(group);
-  if (group.empty !== undefined || group.cases.length === 0) return;
-  const arena = await group.open();
-  try {
-    const why = await whyNothing(group, arena);
-    if (why !== undefined) return watcher.empty(why);
-    for (const entry of group.cases) {
-      if (stopped()) return;
-      const begun = performance.now();
-      const result = await play(entry, group, arena, watcher);
-      const { id, about, clauses } = entry;
-      const { level, carrier, testees } = group;
-      const seconds = (performance.now() - begun) / 1000;
-      watcher.verdict({ id, about, clauses, level, carrier, testees, seconds, ...result }, group);
+/** Runs groups one after the other, and starts nobody again who has not started. */
+export class Runner {
+  readonly #watcher: Watcher;
+  readonly #stopped: () => boolean;
+  /** Ways in which a testee does not start. */
+  readonly #unstarted = new Set<string>();
+
+  /** Stops between two cases where `stopped` says so. */
+  constructor(watcher: Watcher, stopped: () => boolean = () => false) {
+    this.#watcher = watcher;
+    this.#stopped = stopped;
+  }
+
+  /** Runs a group. */
+  async run(group: Group): Promise<void> {
+    const { cases, empty, ways } = group;
+    this.#watcher.begin(group);
+    if (empty !== undefined || cases.length === 0) return;
+    if (ways.some((way) => this.#unstarted.has(way))) return this.#skip(cases, group);
+    const begun = performance.now();
+    const arena = await group.open();
+    try {
+      await arena.begin?.();
+      const first = await look(group, arena);
+      this.#watcher.spent("starts", secondsSince(begun));
+      if (typeof first === "string") return this.#watcher.empty(first);
+      await this.#play(group, arena, first);
+    } finally {
+      const ending = performance.now();
+      await arena.close();
+      this.#watcher.spent("ends", secondsSince(ending));
     }
-  } finally {
-    await arena.close();
+  }
+
+  /** Plays the cases; the verdict of the first may be there already. */
+  async #play(group: Group, arena: Arena, known: Result | undefined): Promise<void> {
+    const { cases } = group;
+    let first = known;
+    for (const [index, entry] of cases.entries()) {
+      if (this.#stopped()) return;
+      const begun = performance.now();
+      const result = first ?? await play(entry, group, arena, this.#watcher);
+      first = undefined;
+      this.#tell(entry, group, result, secondsSince(begun));
+      if (!result.unstarted) continue;
+      this.#unstarted.add(group.ways[result.by ?? 0]!);
+      return this.#skip(cases.slice(index + 1), group);
+    }
+  }
+
+  /** The cases of a testee that does not start: that was said once, where it was found. */
+  #skip(cases: KitCase<Arena>[], group: Group): void {
+    const by = group.ways.findIndex((way) => this.#unstarted.has(way));
+    for (const entry of cases) {
+      this.#tell(entry, group, { status: "not_run", why: ["does not start"], by }, 0);
+    }
+  }
+
+  #tell(entry: KitCase<Arena>, group: Group, result: Result, seconds: number): void {
+    const { id, about, clauses } = entry;
+    const { level, carrier, testees } = group;
+    this.#watcher.verdict(
+      { id, about, clauses, level, carrier, testees, seconds, ...result },
+      group,
+    );
   }
 }
 
-/** Why a testee need not run a single case here, by what it says of itself. */
-async function whyNothing(
+/**
+ * Starts the testees. Says why one of them need not run a single case here, by what it says of
+ * itself; or, as the verdict of the first case, that it does not start.
+ */
+async function look(
   { level, kind, testees }: Group,
   arena: Arena,
-): Promise<string | undefined> {
+): Promise<string | Result | undefined> {
   if (arena.play !== undefined) return undefined; // the program there says it case by case
   const levels: Level[] = level === "stress" ? ["live"] : [level];
   if (level === "mailbox" && testees.length > 1) levels.push("live");
@@ -75,11 +126,20 @@ async function whyNothing(
       if (missing !== undefined) return `${name} does not offer the level ${missing}`;
       if (!hello.carriers.includes(kind)) return `${name} has no carrier ${kind}`;
     } catch (error) {
-      if (!(error instanceof Trouble)) throw error; // every case will say it
-      return undefined;
+      return unstarted(error, index);
     }
   }
   return undefined;
+}
+
+/** The verdict of whoever does not start. */
+function unstarted(error: unknown, by: number): Result {
+  const { status, why } = resultOf(error);
+  return { status, why: why.map((fact) => `does not start: ${fact}`), by, unstarted: true };
+}
+
+function secondsSince(begun: number): number {
+  return (performance.now() - begun) / 1000;
 }
 
 /** Has it judged there, where the arena is one in another program. */
@@ -107,15 +167,21 @@ export async function judge(
   arena: Arena,
   watcher: Pick<Watcher, "hello">,
 ): Promise<Result> {
-  try {
-    const hellos: Hello[] = [];
-    for (const [index, name] of testees.entries()) {
+  const hellos: Hello[] = [];
+  for (const [index, name] of testees.entries()) {
+    try {
       const { hello } = await arena.connect(index);
       hellos.push(hello);
       watcher.hello(name, hello);
+    } catch (error) {
+      return unstarted(error, index);
     }
-    const why = entry.declinedBy(hellos);
-    if (why !== undefined) return { status: "declined", why: [why] };
+  }
+  for (const [by, hello] of hellos.entries()) {
+    const why = entry.declinedBy(hello, by);
+    if (why !== undefined) return { status: "declined", why: [why], by };
+  }
+  try {
     return await entry.run(arena);
   } catch (error) {
     // Whoever has broken down, or what it was doing, must not reach into the next case.

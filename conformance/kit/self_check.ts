@@ -97,7 +97,7 @@ async function firstFailure(
 async function runOne(entry: KitCase<Arena>, arena: Arena) {
   try {
     const { hello } = await arena.connect(0);
-    const why = entry.declinedBy([hello]);
+    const why = entry.declinedBy(hello, 0);
     if (why !== undefined) return { status: "declined", why: [why] };
     return await entry.run(arena);
   } catch (error) {

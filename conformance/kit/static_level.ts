@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Optional } from "../reference/case.ts";
 import type { Resolved } from "../static/load.ts";
 import { declined, runCase } from "../static/driver.ts";
 import { remoteTestee } from "../static/remote.ts";
@@ -29,7 +30,7 @@ export function staticCases(cases: StaticCase[]): KitCase<Arena>[] {
     id: entry.id,
     about: entry.about,
     clauses: entry.clauses,
-    declinedBy: ([hello]) => whyNot(hello!, entry),
+    declinedBy: (hello) => whyNot(hello, entry),
     async run(arena) {
       const connection = await arena.connect(0);
       const { problems, got, must } = await runCase(entry, remoteTestee(connection));
@@ -40,7 +41,13 @@ export function staticCases(cases: StaticCase[]): KitCase<Arena>[] {
 
 function whyNot(hello: Hello, entry: StaticCase): string | undefined {
   return lacksNoun(hello, nounOf(entry.id)) ?? lacksRole(hello, entry.setting.role) ??
-    lacksCarrier(hello, "bytes") ?? declined(entry, { lacks: hello.lacks });
+    lacksCarrier(hello, "bytes") ?? lacksOption(hello, entry.mayDecline);
+}
+
+/** Which of the things that a port need not offer it lacks. */
+export function lacksOption(hello: Hello, mayDecline: readonly Optional[]): string | undefined {
+  const name = declined({ mayDecline }, hello);
+  return name === undefined ? undefined : `lacks ${name}`;
 }
 
 /** Why a testee need not do a chapter's cases. */

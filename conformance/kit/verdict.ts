@@ -7,10 +7,22 @@
 import type { Hello, Level } from "./protocol.ts";
 import { Trouble } from "./trouble.ts";
 
-/** Never merged: each of them is counted on its own. */
-export type Status = "pass" | "fail" | "declined" | "error" | "timeout";
+/**
+ * Never merged: each of them is counted on its own. `declined` is what a testee need not do,
+ * `unshown` what the kit cannot show in this place, whoever the testee is, and `not_run` the cases
+ * of a testee that does not start.
+ */
+export type Status = "pass" | "fail" | "declined" | "unshown" | "error" | "timeout" | "not_run";
 
-export const STATUSES: readonly Status[] = ["pass", "fail", "declined", "error", "timeout"];
+export const STATUSES: readonly Status[] = [
+  "pass",
+  "fail",
+  "declined",
+  "unshown",
+  "error",
+  "timeout",
+  "not_run",
+];
 
 /** What came of a case with these testees. */
 export interface Verdict {
@@ -22,8 +34,12 @@ export interface Verdict {
   clauses: string[];
   about: string;
   seconds: number;
-  /** What differed, why it was declined, or how the testee broke down. */
+  /** What differed, why it was declined or not shown, or how the testee broke down. */
   why: string[];
+  /** Which of the testees has declined it, or has not started. */
+  by?: number;
+  /** That testee does not start: nothing else is run with it. */
+  unstarted?: true;
   /** The memory as it was, and as it should have been. */
   got?: Uint8Array;
   must?: Uint8Array;
@@ -32,7 +48,10 @@ export interface Verdict {
 }
 
 /** What a case that ran has shown. */
-export type Result = Pick<Verdict, "status" | "why" | "got" | "must" | "saved">;
+export type Result = Pick<
+  Verdict,
+  "status" | "why" | "by" | "unstarted" | "got" | "must" | "saved"
+>;
 
 export const PASS: Result = { status: "pass", why: [] };
 
@@ -41,8 +60,8 @@ export interface KitCase<Context> {
   id: string;
   about: string;
   clauses: string[];
-  /** Why these testees need not do this; it is then declined. */
-  declinedBy(hellos: Hello[]): string | undefined;
+  /** Why the testee at this place, the first or the second, need not do this. */
+  declinedBy(hello: Hello, index: number): string | undefined;
   run(context: Context): Promise<Result>;
   /** What the level stress makes it of. */
   stress?: { seed: number; seconds: number };

@@ -144,7 +144,7 @@ const ITEMS_MAX = 1000;
 
 /** What an implementation lacks of what a case needs: it declines the case, and does not fail. */
 export function declined(
-  { mayDecline }: Resolved,
+  { mayDecline }: { mayDecline: readonly Optional[] },
   { lacks }: Pick<Testee, "lacks">,
 ): Optional | undefined {
   return mayDecline.find((name) => lacks.includes(name));

@@ -51,7 +51,7 @@ Deno.test("python: every case passes, or is declined for what the port says it l
     assertEquals(report.testees.length, 1);
     const { nouns, lacks } = report.testees[0]!;
     assert(!nouns.includes("port"));
-    const reasons = [...lacks, "does not offer port"];
+    const reasons = [...lacks.map((name) => `lacks ${name}`), "does not offer port"];
     for (const { id, level, status, why } of report.cases) {
       if (status === "pass") {
         passed[level] = (passed[level] ?? 0) + 1;

@@ -17,6 +17,7 @@ export const bytes: Carrier = {
   kind: "bytes",
   refuses: ({ command, worker }) =>
     command === undefined && worker === undefined ? "is never alone" : undefined,
+  starts: ({ command }) => command === undefined ? "worker" : "process",
   open: (programs) => Promise.resolve(new LoneArena(programs[0]!)),
   death: "peer.terminated",
 };

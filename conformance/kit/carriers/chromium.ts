@@ -15,6 +15,9 @@ import { type Actor, DEATH, type Order, type Report } from "./outpost.ts";
 import { type Host, OutpostArena } from "./outpost_arena.ts";
 import { bundle } from "./outpost_bundle.ts";
 
+/** What a browser and its page may take to be there, on a machine that does other things, too. */
+const BEGIN_MS = 120_000;
+
 const program = await findChromium();
 
 const PAGE =
@@ -57,10 +60,22 @@ class ChromiumHost implements Host {
     return Promise.resolve(`${this.#origin()}/${name}`);
   }
 
+  async begin(): Promise<void> {
+    await this.#within(BEGIN_MS, "no page", () => this.#show());
+  }
+
   async play(order: Order, timeoutMs: number): Promise<Report> {
+    return await this.#within(timeoutMs, "no verdict", async () => {
+      const page = await this.#show();
+      return await page.evaluate(`outpost.play(${JSON.stringify(order)})`) as Report;
+    });
+  }
+
+  /** Does something with the page. Throws `Trouble` where that takes too long, or breaks down. */
+  async #within<T>(timeoutMs: number, what: string, call: () => Promise<T>): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_, reject) => {
-      const fact = `no verdict within ${(timeoutMs / 1000).toFixed(0)} s`;
+      const fact = `${what} within ${(timeoutMs / 1000).toFixed(0)} s`;
       timer = setTimeout(() => reject(new Trouble("timeout", fact)), timeoutMs);
     });
     try {
@@ -68,7 +83,7 @@ class ChromiumHost implements Host {
         this.#broken = Promise.withResolvers<never>();
         this.#broken.promise.catch(() => {}); // it may come while nobody waits
       }
-      return await Promise.race([this.#evaluate(order), this.#broken.promise, late]);
+      return await Promise.race([call(), this.#broken.promise, late]);
     } catch (error) {
       if (error instanceof Trouble) throw error;
       await this.#stop();
@@ -78,9 +93,8 @@ class ChromiumHost implements Host {
     }
   }
 
-  async #evaluate(order: Order): Promise<Report> {
-    const page = this.#page ??= await this.#open();
-    return await page.evaluate(`outpost.play(${JSON.stringify(order)})`);
+  async #show(): Promise<Page> {
+    return this.#page ??= await this.#open();
   }
 
   /** Ends the browser too: whatever broke down there must not come back. */

@@ -22,6 +22,7 @@ const AGENT = 1;
 export const deno: Carrier = {
   name: "deno",
   refuses: ({ worker }) => worker === undefined ? "does not run in a worker" : undefined,
+  starts: () => "worker",
   open: (programs) => Promise.resolve(new WorkerArena(programs)),
   // Nobody but a supervisor can find out that a worker is gone; here it is the kit.
   death: "peer.terminated",

@@ -24,6 +24,7 @@ export const file: Carrier = {
     if (mapsNoFile) return "maps no files";
     return Deno.build.os === "linux" ? undefined : "needs a system with such locks: Linux";
   },
+  starts: () => "process",
   open: (programs) => Promise.resolve(new FileArena(programs)),
   death: "peer.lost",
 };

@@ -50,6 +50,10 @@ class NodeHost implements Host {
     return pathToFileURL(path).href;
   }
 
+  async begin(): Promise<void> {
+    this.#link ??= await this.#start();
+  }
+
   async play(order: Order, timeoutMs: number): Promise<Report> {
     const link = this.#link ??= await this.#start();
     try {

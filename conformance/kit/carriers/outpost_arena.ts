@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { fromHex } from "../../reference/bytes.ts";
 import type { Arena, Played, Program } from "../arena.ts";
 import type { Level } from "../protocol.ts";
+import { Trouble } from "../trouble.ts";
 import type { KitCase } from "../verdict.ts";
 import type { Actor, Order, Report } from "./outpost.ts";
 import { bundle } from "./outpost_bundle.ts";
@@ -24,6 +25,8 @@ export interface Host {
   readonly actors: Map<string, Promise<Actor>>;
   /** Puts a file where the outpost can read it, and returns its address. */
   put(name: string, content: string | Uint8Array<ArrayBuffer>): Promise<string>;
+  /** Starts the program, if it does not run. Throws `Trouble` where it will not. */
+  begin(): Promise<void>;
   /** Throws `Trouble` where the program breaks down. */
   play(order: Order, timeoutMs: number): Promise<Report>;
   /** Ends the program; the next order starts it again. */
@@ -52,9 +55,23 @@ export class OutpostArena implements Arena {
     throw new Error("the memory is in another program");
   }
 
+  async begin(): Promise<void> {
+    try {
+      await this.#actors();
+      await this.#host.begin();
+    } catch (error) {
+      if (!(error instanceof Trouble)) throw error; // each case will say it
+    }
+  }
+
+  async #actors(): Promise<Actor[]> {
+    const actors: Actor[] = [];
+    for (const program of this.#programs) actors.push(await actorOf(this.#host, program));
+    return actors;
+  }
+
   async play({ id, stress }: KitCase<Arena>, level: Level): Promise<Played> {
-    const testees: Actor[] = [];
-    for (const program of this.#programs) testees.push(await actorOf(this.#host, program));
+    const testees = await this.#actors();
     const order: Order = { place: this.#place, testees, level, id, ...(stress && { stress }) };
     const timeoutMs = CASE_MS + 1000 * (stress?.seconds ?? 0);
     const { result, hellos } = await this.#host.play(order, timeoutMs);

@@ -14,7 +14,7 @@ import { buildFrame, type FramePlan, recordAt } from "../../reference/encode.ts"
 import { fieldOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
 import type { Hello } from "../protocol.ts";
-import { lacksCarrier, lacksNoun, lacksRole } from "../static_level.ts";
+import { lacksCarrier, lacksNoun, lacksOption, lacksRole } from "../static_level.ts";
 import { type KitCase, PASS, type Result, Wrong } from "../verdict.ts";
 import type { Optional } from "../../reference/case.ts";
 
@@ -26,7 +26,7 @@ export interface Script {
   role: Setting["role"];
   /** Names of `may_decline`, as in the static cases. */
   mayDecline?: Optional[];
-  /** Plays it, or says why not; throws `Wrong` where something else comes than must. */
+  /** Plays it, or says why the kit cannot here; throws `Wrong` where other comes than must. */
   play(arena: Arena): Promise<string | void>;
 }
 
@@ -37,7 +37,7 @@ export function scriptCase(script: Script): KitCase<Arena> {
     id,
     about,
     clauses,
-    declinedBy: ([hello]) => lacksScript(hello!, role, mayDecline) ?? lacksCarrier(hello!, "bytes"),
+    declinedBy: (hello) => lacksScript(hello, role, mayDecline) ?? lacksCarrier(hello, "bytes"),
     async run(arena) {
       return played(await script.play(arena));
     },
@@ -46,7 +46,7 @@ export function scriptCase(script: Script): KitCase<Arena> {
 
 /** What came of a script that has not failed. */
 export function played(why: string | void): Result {
-  return why === undefined ? PASS : { status: "declined", why: [why] };
+  return why === undefined ? PASS : { status: "unshown", why: [why] };
 }
 
 /** Why a testee need not play a script. */
@@ -57,7 +57,7 @@ export function lacksScript(
 ): string | undefined {
   const noun = role.startsWith("mailbox") ? "mailbox" : "pipe";
   return lacksNoun(hello, noun) ?? lacksRole(hello, role) ??
-    mayDecline.find((name) => hello.lacks.includes(name));
+    lacksOption(hello, mayDecline);
 }
 
 /** One end, opened by the testee on memory of its own; the kit is the peer. */

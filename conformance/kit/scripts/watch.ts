@@ -23,9 +23,9 @@ export function watchedCase(script: Script): KitCase<Arena> {
     id,
     about,
     clauses,
-    declinedBy: ([hello]) =>
-      lacksScript(hello!, role, mayDecline) ??
-        (hello!.waits.includes("block") ? undefined : "does not block"),
+    declinedBy: (hello) =>
+      lacksScript(hello, role, mayDecline) ??
+        (hello.waits.includes("block") ? undefined : "does not block"),
     async run(arena) {
       return played(await script.play(arena));
     },
