@@ -243,16 +243,27 @@ Deno.test("replyProblem names the member that is wrong", () => {
 
 Deno.test("judgePart finds what differs from the messages of the seed", () => {
   const plan = LIVE_PLANS.find(({ id }) => id === "live/stream_parked")!;
-  const { count, size, crc32 } = digest(plan, plan.second, plan.count);
-  const good = { count, size, crc32, end: "ended" };
+  const { count, size, crc32, record } = digest(plan, plan.second, plan.count, true);
+  const good = { count, size, crc32, end: "ended", record: record! };
   const problems = (ran: object) =>
-    judgePart(plan, plan.second, { ...good, ...ran }, "peer.lost").join("\n");
+    judgePart(plan, plan.second, { ...good, ...ran }, "peer.lost").map(({ text }) => text)
+      .join("\n");
   assertEquals(problems({}), "");
-  assertMatch(problems({ crc32: crc32 ^ 1 }), /are not those of seed/);
-  assertMatch(problems({ count: count - 1 }), /399 messages, not 400/);
-  assertMatch(problems({ end: "wait.timeout" }), /ended with wait\.timeout, not ended/);
-  const other = digest({ ...plan, seed: plan.seed + 1 }, plan.second, plan.count);
-  assertMatch(problems({ size: other.size, crc32: other.crc32 }), /are not those of seed/);
+  assertMatch(problems({ crc32: crc32 ^ 1 }), /its 400 messages: expected .* CRC-32 .*, got /);
+  assertMatch(problems({ count: count - 1 }), /messages: expected 400, got 399/);
+  assertMatch(problems({ end: "wait.timeout" }), /end: expected ended, got wait\.timeout/);
+  const other = digest({ ...plan, seed: plan.seed + 1 }, plan.second, plan.count, true);
+  const told = { size: other.size, crc32: other.crc32 };
+  assertMatch(
+    problems({ ...told, record: other.record }),
+    /message 0, size: expected \d+, got \d+/,
+  );
+  assertMatch(problems({ ...told, record: other.record }), /\d+ of 400 messages differ/);
+  assertMatch(problems({ ...told, record: undefined }), /its 400 messages: expected \d+ bytes/);
+  const without = [...record!.slice(0, 7), ...record!.slice(8), record![0]!];
+  assertMatch(problems({ ...told, record: without }), /message 7 is missing: the next stands/);
+  const twice = [...record!.slice(0, 8), ...record!.slice(7, -1)];
+  assertMatch(problems({ ...told, record: twice }), /message 8: the one before comes again/);
 });
 
 Deno.test("the workload of the protocol's README is that of the kit", async () => {

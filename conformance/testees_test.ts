@@ -73,12 +73,14 @@ Deno.test("the small port without a fault passes, wherever it is held up", async
   assertEquals(count, 6);
 });
 
-Deno.test("each fault is caught by a case that cites its clause", async (test) => {
+Deno.test("each fault is caught by a case that cites its clause, and names it", async (test) => {
   assert(FAULTS.length >= 25);
   assertEquals(new Set(FAULTS.map(({ name }) => name)).size, FAULTS.length);
   for await (const { fault, caught } of catchFaults()) {
     await test.step(`${fault.name} [${fault.clause}]: ${caught?.id}`, () => {
       assert(caught !== undefined, `nobody sees that the port ${fault.about}`);
+      const named = caught.broken.includes(fault.clause);
+      assert(named, `${caught.id} names ${caught.broken}: ${caught.why}`);
     });
   }
 });

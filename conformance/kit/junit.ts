@@ -4,6 +4,7 @@
  * @module
  */
 
+import { factLines } from "./output.ts";
 import type { Collector } from "./report.ts";
 import type { Cell } from "./report.ts";
 import type { Verdict } from "./verdict.ts";
@@ -33,10 +34,12 @@ function suite({ level, carrier, testees, counts, seconds }: Cell, collector: Co
   return `  <testsuite ${attributes.join(" ")}>\n${cases}  </testsuite>\n`;
 }
 
-function testCase({ id, status, why, seconds }: Verdict, suite: string): string {
+function testCase(verdict: Verdict, suite: string): string {
+  const { id, status, why, seconds } = verdict;
   const head = `    <testcase classname="${escape(suite)}" name="${escape(id)}" ` +
     `time="${seconds.toFixed(3)}"`;
-  const text = escape(why.join("\n"));
+  const isPlayed = status === "fail" || status === "error" || status === "timeout";
+  const text = escape((isPlayed ? factLines(verdict) : why).join("\n"));
   switch (status) {
     case "pass":
       return `${head}/>\n`;

@@ -4,13 +4,14 @@
  * @module
  */
 
-import { changeState, controlWord, stateOf } from "./peer.ts";
+import { changeState, controlWord, recordWord, stateOf, type Words } from "./peer.ts";
 import type { Arena, Field } from "./arena.ts";
 import { snapshot } from "./arena.ts";
 import type { Connection } from "./connection.ts";
 import { judgePart, type LivePlan, type Part } from "./live_plan.ts";
 import type { Hello, Opening, Ran, Task } from "./protocol.ts";
 import { lacksNoun, lacksOption, lacksRole } from "./static_level.ts";
+import type { Problem } from "../static/difference.ts";
 import { Trouble } from "./trouble.ts";
 import { failed, type KitCase, PASS, type Result, Wrong } from "./verdict.ts";
 import { buildSegment, failed as failedState } from "../reference/encode.ts";
@@ -70,14 +71,19 @@ export async function runLive(plan: LivePlan, arena: Arena, death: string): Prom
       return judgePart(plan, index === 0 ? plan.first : plan.second, ran!, death);
     });
     problems.push(...parksProblems(plan, rans));
-    const left = snapshot(field);
-    if (problems.length === 0) problems.push(...leftProblems(plan, field));
+    let left = new Left(snapshot(field));
+    if (problems.length === 0) left.judgeRings(plan);
     for (const [index, { connection, handle }] of ends.entries()) {
       if (index !== plan.kills) await connection.must({ command: "drop", handle });
     }
-    if (problems.length === 0) problems.push(...closedProblems(plan, field));
+    if (problems.length + left.problems.length === 0) {
+      left = new Left(snapshot(field));
+      left.judgeStates(plan);
+    }
+    problems.push(...left.problems);
     if (problems.length === 0) return PASS;
-    return { ...failed(problems), saved: savedOf(plan, rans, left) };
+    const differs = left.problems.length > 0 ? [left.got, left.must] : [];
+    return { ...failed(plan.clauses, problems, ...differs), saved: savedOf(plan, rans, left.got) };
   } finally {
     field.release();
   }
@@ -133,7 +139,7 @@ async function runPart(plan: LivePlan, index: number, end: End): Promise<Ran | u
     wait,
     then,
     ...(delay_us !== undefined && { delay_us, delay_every: delay_every! }),
-    ...(plan.record && { record: true }),
+    record: true,
   };
   const { connection, handle } = end;
   try {
@@ -176,40 +182,61 @@ function sleep(ms: number): Promise<void> {
 }
 
 /** Without spinning somebody must have slept, or the run has not tried waking at all. */
-function parksProblems(plan: LivePlan, rans: (Ran | undefined)[]): string[] {
+function parksProblems(plan: LivePlan, rans: (Ran | undefined)[]): Problem[] {
   if (plan.spin > 0 || plan.kills !== undefined || plan.on === "mailbox") return [];
   if ([plan.first, plan.second].some(({ wait }) => wait !== "block")) return [];
   const parks = rans.map((ran) => ran?.parks);
   if (parks.includes(undefined) || parks.some((count) => count! > 0)) return [];
-  return ["nobody slept, though nobody was to spin"];
+  return [{ text: "nobody slept, though nobody was to spin", clauses: [] }];
 }
 
-/** What both have left, before they close. */
-function leftProblems(plan: LivePlan, field: Field): string[] {
-  if (plan.on === "mailbox" || plan.second.end !== "ended") return [];
-  const problems: string[] = [];
-  const load = (channel: number, name: string) =>
-    Atomics.load(field.words(), controlWord(field, channel, name)) >>> 0;
-  for (let channel = 0; channel < (plan.on === "port" ? 2 : 1); channel++) {
-    const [tail, head] = [load(channel, "tail"), load(channel, "head")];
-    if (tail !== head) {
-      problems.push(`[ring.release_all] channel ${channel}: tail is ${tail}, head still ${head}`);
-    }
-    for (const name of ["reader_wants", "writer_wants"]) {
-      const wants = load(channel, name);
-      if (wants === 0) continue;
-      problems.push(`[wait.disarm] channel ${channel}: ${name} is still ${wants}`);
+/** What two testees have left in their memory, and what they must have. */
+class Left {
+  readonly problems: Problem[] = [];
+  readonly got: Uint8Array;
+  readonly must: Uint8Array;
+  readonly #got: Words;
+  readonly #must: Int32Array;
+
+  constructor(got: Uint8Array) {
+    this.got = got;
+    this.must = got.slice();
+    const words = new Int32Array(got.buffer, got.byteOffset, got.byteLength >> 2);
+    this.#got = { words: () => words };
+    this.#must = new Int32Array(this.must.buffer);
+  }
+
+  /** Of the rings, before they close. */
+  judgeRings({ on, second }: LivePlan): void {
+    if (on === "mailbox" || second.end !== "ended") return;
+    for (let channel = 0; channel < (on === "port" ? 2 : 1); channel++) {
+      const word = (name: string) => controlWord(this.#got, channel, name);
+      const where = `channel ${channel}`;
+      const tail = this.#got.words()[word("tail")]!;
+      this.#expect(word("head"), tail, `[ring.release_all] ${where}, head`);
+      for (const name of ["reader_wants", "writer_wants"]) {
+        this.#expect(word(name), 0, `[wait.disarm] ${where}, ${name}`);
+      }
     }
   }
-  return problems;
-}
 
-/** What they have left when they have closed. */
-function closedProblems(plan: LivePlan, field: Field): string[] {
-  if (plan.on === "mailbox") return [];
-  const closed = valueOf("endpoint_state", "closed");
-  return [0, 1].filter((index) => index !== plan.kills && stateOf(field, index) !== closed)
-    .map((index) => `[pipe.close] the state of endpoint ${index} is ${stateOf(field, index)}`);
+  /** Of the endpoints, when they have closed. */
+  judgeStates({ on, kills }: LivePlan): void {
+    if (on === "mailbox") return;
+    const closed = valueOf("endpoint_state", "closed");
+    for (const index of [0, 1].filter((each) => each !== kills)) {
+      if (stateOf(this.#got, index) === closed) continue;
+      this.#expect(recordWord(index, "state"), closed, `[pipe.close] endpoint ${index}, state`);
+    }
+  }
+
+  #expect(index: number, must: number, what: string): void {
+    const got = this.#got.words()[index]!;
+    if (got === must) return;
+    this.#must[index] = must;
+    const text = `${what}: expected ${must >>> 0}, got ${got >>> 0}`;
+    this.problems.push({ text, clauses: [] });
+  }
 }
 
 /** What is worth keeping of a run that failed. */

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Problem } from "../static/difference.ts";
 import { fill, Workload } from "./workload.ts";
 import { Transcript } from "./crc32.ts";
 import { letters } from "./letters.ts";
@@ -28,8 +29,6 @@ export interface LivePlan {
   second: Part;
   /** Who is killed in the middle. */
   kills?: 0 | 1;
-  /** Whether the testees list what they write and read. */
-  record?: boolean;
 }
 
 /** What one of the two does. */
@@ -49,14 +48,17 @@ export interface Part {
   got: "all" | "some" | number;
 }
 
-/** The digest of the first messages of a seed, as a part has them in its transcript. */
-export function digest(plan: LivePlan, part: Part, count: number): Transcript {
+/**
+ * The digest of the first messages of a seed, as a part has them in its transcript; `keeps` says
+ * whether with the record of each.
+ */
+export function digest(plan: LivePlan, part: Part, count: number, keeps = false): Transcript {
   const { seed, capacity, on } = plan;
   const workload = new Workload(seed, capacity);
   const scratch = new Uint8Array(workload.sizeMax);
   const make = on === "mailbox" ? letters : fill;
   const isTagged = hasTags(plan, part);
-  const transcript = new Transcript();
+  const transcript = new Transcript(keeps);
   for (let index = 0; index < count; index++) {
     const message = workload.next();
     transcript.add(isTagged ? message.tag : 0, make(message, scratch));
@@ -72,30 +74,60 @@ function hasTags({ on, first, second }: LivePlan, { role }: Part): boolean {
 }
 
 /** Says how a part went other than it must. */
-export function judgePart(plan: LivePlan, part: Part, ran: Ran, death: string): string[] {
-  const problems: string[] = [];
-  const who = part === plan.first ? "the first testee" : "the second testee";
+export function judgePart(plan: LivePlan, part: Part, ran: Ran, death: string): Problem[] {
+  const facts: string[] = [];
   if (ran.end !== part.end) {
     const beside = ran.reason === undefined ? "" : ` (${ran.reason})`;
-    problems.push(`${who}, ${part.role}: ended with ${ran.end}${beside}, not ${part.end}`);
+    facts.push(`end: expected ${part.end}, got ${ran.end}${beside}`);
   } else if (part.reason !== undefined && ran.reason !== death) {
-    problems.push(`${who}: the reason beside ${ran.end} is ${ran.reason}, not ${death}`);
+    facts.push(`the reason beside ${ran.end}: expected ${death}, got ${ran.reason ?? "none"}`);
   }
   const wanted = part.got === "all" ? plan.count : part.got;
   if (typeof wanted === "number" && ran.count !== wanted) {
-    problems.push(`${who}, ${part.role}: ${ran.count} messages, not ${wanted}`);
+    facts.push(`messages: expected ${wanted}, got ${ran.count}`);
   }
-  if (ran.count > plan.count) return problems;
-  const must = digest(plan, part, ran.count);
-  if (ran.size !== must.size || ran.crc32 !== must.crc32) {
-    problems.push(
-      `${who}, ${part.role}: the ${ran.count} messages of its transcript are not those of ` +
-        `seed ${plan.seed}: ${ran.size} bytes, digest ${hex(ran.crc32)}, ` +
-        `not ${must.size} bytes, ${hex(must.crc32)}`,
-    );
-  }
-  return problems;
+  if (ran.count <= plan.count) facts.push(...transcriptFacts(plan, part, ran));
+  const who = part === plan.first ? "the first testee" : "the second testee";
+  return facts.map((fact) => ({ text: `${who}, ${part.role}, ${fact}`, clauses: [] }));
 }
+
+/** In what the messages of a transcript are not those of the seed. */
+function transcriptFacts(plan: LivePlan, part: Part, ran: Ran): string[] {
+  const { size, crc32 } = digest(plan, part, ran.count);
+  if (ran.size === size && ran.crc32 === crc32) return [];
+  const { record } = digest(plan, part, ran.count, true);
+  const facts = recordFacts(record!, ran.record ?? []);
+  if (facts.length > 0) return facts;
+  // Of a testee that keeps no record, or whose record is not what it has counted.
+  return [
+    `its ${ran.count} messages: expected ${size} bytes, CRC-32 ${hex(crc32)}, ` +
+    `got ${ran.size} bytes, CRC-32 ${hex(ran.crc32)}`,
+  ];
+}
+
+/** The first message that differs, and how. */
+function recordFacts(must: Entry[], got: Entry[]): string[] {
+  // One that does not go with its own count says nothing of single messages.
+  if (got.length !== must.length) return [];
+  const same = (a: Entry | undefined, b: Entry | undefined) => `${a}` === `${b}`;
+  const differing = got.filter((entry, index) => !same(entry, must[index])).length;
+  const at = got.findIndex((entry, index) => !same(entry, must[index]));
+  if (at < 0) return [];
+  const [is, wanted] = [got[at]!, must[at]!];
+  const where = `message ${at}`;
+  const facts: string[] = [];
+  if (same(is, must[at + 1])) facts.push(`${where} is missing: the next stands in its place`);
+  else if (same(is, must[at - 1])) facts.push(`${where}: the one before comes again`);
+  for (const [index, name] of ["tag", "size", "CRC-32 of the payload"].entries()) {
+    if (is[index] === wanted[index]) continue;
+    const shown = (value: number) => index === 2 ? hex(value) : `${value}`;
+    facts.push(`${where}, ${name}: expected ${shown(wanted[index]!)}, got ${shown(is[index]!)}`);
+  }
+  return [...facts, `${differing} of ${got.length} messages differ`];
+}
+
+/** A message of a record: its tag, its size, and the CRC-32 of its payload. */
+type Entry = [number, number, number];
 
 function hex(value: number): string {
   return value.toString(16).padStart(8, "0");

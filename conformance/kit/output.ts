@@ -84,7 +84,7 @@ export function spentText(seconds: number, spent: Spent): string {
 
 /** A failed case: what was expected and what came, the clause, and how to run it again. */
 export function failureText(verdict: Verdict, rerun: string): string {
-  const { id, status, carrier, testees, about, clauses, why, got, must } = verdict;
+  const { id, status, carrier, testees, about, why } = verdict;
   const where = `(${testees.join(" to ")}, ${carrier})`;
   if (verdict.unstarted) {
     const who = testees[verdict.by ?? 0];
@@ -92,22 +92,26 @@ export function failureText(verdict: Verdict, rerun: string): string {
     return [`${status.toUpperCase()} ${who} ${why.join("; ")} ${where}`, `  ${rest}`, again(rerun)]
       .join("\n");
   }
-  const lines = [
-    `${status.toUpperCase()} ${id} ${where}`,
-    `  ${about}`,
-    ...why.flatMap((fact) => fact.split("\n")).map((line) => `  ${line}`),
-  ];
+  const lines = [`${status.toUpperCase()} ${id} ${where}`, `  ${about}`];
+  return [...lines, ...factLines(verdict).map((line) => `  ${line}`), again(rerun)].join("\n");
+}
+
+/** What a case has found: what was expected and what came, byte by byte, and what demands it. */
+export function factLines({ why, got, must, broken, clauses }: Verdict): string[] {
+  const lines = why.flatMap((fact) => fact.split("\n"));
   if (got !== undefined && must !== undefined) {
-    lines.push(...diff(must, got).split("\n").filter(Boolean).map((line) => `    ${line}`));
+    lines.push(...diff(must, got).split("\n").filter(Boolean).map((line) => `  ${line}`));
   }
-  // What a strict reader has found names its own clause.
-  const found = why.flatMap((fact) => [...fact.matchAll(/\[([a-z]+\.[a-z_]+)\]/g)])
-    .map(([, clause]) => clause!);
-  for (const clause of new Set([...found, ...clauses])) {
+  const named = broken ?? clauses;
+  for (const clause of named) {
     const text = clauseText(clause);
-    if (text !== undefined) lines.push(`  [${clause}] ${text}`);
+    if (text !== undefined) lines.push(`[${clause}] ${text}`);
   }
-  return [...lines, again(rerun)].join("\n");
+  const others = clauses.filter((clause) => !named.includes(clause));
+  if (others.length > 0) {
+    lines.push(`the case shows, too: ${others.map((clause) => `[${clause}]`).join(" ")}`);
+  }
+  return lines;
 }
 
 function again(rerun: string): string {

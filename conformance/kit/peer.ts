@@ -9,17 +9,20 @@ import { descriptorAt, recordAt } from "../reference/encode.ts";
 import { fieldOf } from "../reference/layout.ts";
 import type { Field } from "./arena.ts";
 
+/** Memory of which the words are wanted: live, or a copy. */
+export type Words = Pick<Field, "words">;
+
 /** Where a word of a structure that begins at `at` stands, as an index. */
 function wordAt(at: number, structure: string, field: string): number {
   return (at + fieldOf(structure, field).offset) >> 2;
 }
 
-function load(field: Field, index: number): number {
+function load(field: Words, index: number): number {
   return Atomics.load(field.words(), index) >>> 0;
 }
 
 /** Index of a control word of a ring. */
-export function controlWord(field: Field, channel: number, name: string): number {
+export function controlWord(field: Words, channel: number, name: string): number {
   const endpoints = load(field, wordAt(0, "segment_header", "endpoint_count"));
   const descriptor = descriptorAt(endpoints, channel);
   const control = load(field, wordAt(descriptor, "channel_descriptor", "control_offset"));
@@ -32,7 +35,7 @@ export function recordWord(endpoint: number, name: string): number {
 }
 
 /** An endpoint's `state`, the low byte of it. */
-export function stateOf(field: Field, endpoint: number): number {
+export function stateOf(field: Words, endpoint: number): number {
   return load(field, recordWord(endpoint, "state")) & 255;
 }
 

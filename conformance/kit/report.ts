@@ -4,6 +4,7 @@
  * @module
  */
 
+import { type Difference, differences } from "../inspect/mod.ts";
 import type { Hello, Level } from "./protocol.ts";
 import type { Group, Spending, Watcher } from "./runner.ts";
 import { type Status, STATUSES, type Verdict } from "./verdict.ts";
@@ -34,6 +35,10 @@ export interface Entry {
   clauses: string[];
   seconds: number;
   why: string[];
+  /** Of a failed case: the clauses of what failed. */
+  broken?: string[];
+  /** In what the memory differs from what it must be, field by field. */
+  differences?: Difference[];
   /** The testee that has declined it, or has not started. */
   by?: string;
   /** Listed as a known failure. */
@@ -173,6 +178,8 @@ export class Collector implements Watcher {
       stale: this.stale(),
       cases: this.verdicts.map((verdict) => {
         const { id, level, carrier, testees, status, clauses, seconds, why, by } = verdict;
+        const { broken, got, must } = verdict;
+        const differs = got !== undefined && must !== undefined;
         const known = this.isKnown(verdict) ? { known: true as const } : {};
         const who = by === undefined ? {} : { by: testees[by]! };
         const entry = {
@@ -185,7 +192,14 @@ export class Collector implements Watcher {
           seconds: round(seconds),
           why,
         };
-        return { ...entry, ...who, ...known, rerun: rerun(verdict) };
+        return {
+          ...entry,
+          ...(broken !== undefined && { broken }),
+          ...(differs && { differences: differences(must, got) }),
+          ...who,
+          ...known,
+          rerun: rerun(verdict),
+        };
       }),
     };
   }

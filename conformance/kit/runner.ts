@@ -134,7 +134,7 @@ async function look(
 
 /** The verdict of whoever does not start. */
 function unstarted(error: unknown, by: number): Result {
-  const { status, why } = resultOf(error);
+  const { status, why } = resultOf(error, []);
   return { status, why: why.map((fact) => `does not start: ${fact}`), by, unstarted: true };
 }
 
@@ -156,7 +156,7 @@ async function play(
     return result;
   } catch (error) {
     await arena.kill(0);
-    return resultOf(error);
+    return resultOf(error, entry.clauses);
   }
 }
 
@@ -186,6 +186,6 @@ export async function judge(
   } catch (error) {
     // Whoever has broken down, or what it was doing, must not reach into the next case.
     if (error instanceof Trouble) { for (const index of testees.keys()) await arena.kill(index); }
-    return resultOf(error);
+    return resultOf(error, entry.clauses);
   }
 }

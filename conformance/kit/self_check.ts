@@ -1,7 +1,7 @@
 /**
  * Tests the kit itself: a small port is broken in one place at a time, and each time a case that
- * cites the clause must find it. Unbroken, the port must pass, also where a fault's window is held
- * open.
+ * cites the clause must find it, and name that clause as what is broken. Unbroken, the port must
+ * pass, also where a fault's window is held open.
  *
  * @module
  */
@@ -14,14 +14,21 @@ import { Connection } from "./connection.ts";
 import { loadStaticCases } from "./load_cases.ts";
 import { SCRIPTS, WATCHED } from "./scripts/mod.ts";
 import { staticCases } from "./static_level.ts";
-import { type KitCase, resultOf } from "./verdict.ts";
+import { type KitCase, type Result, resultOf, type Status } from "./verdict.ts";
 import { LocalLink } from "./worker_link.ts";
 
 /** Which case has caught a fault, and what it said. */
 export interface Catch {
   fault: Fault;
   /** The first case that failed; none where no case did. */
-  caught?: { id: string; why: string };
+  caught?: Caught;
+}
+
+/** A case that failed, and the clauses that it names as broken. */
+export interface Caught {
+  id: string;
+  why: string;
+  broken: string[];
 }
 
 /** The port with a window held open and no fault: what has failed all the same. */
@@ -71,7 +78,7 @@ async function control(
   for (const entry of cases) {
     const { status, why } = await runOne(entry, arena);
     if (status === "pass") passed++;
-    else if (status !== "declined") failed.push(`${entry.id}: ${why.join("; ")}`);
+    else if (isPlayed(status)) failed.push(`${entry.id}: ${why.join("; ")}`);
   }
   await arena.close();
   return { window, passed, failed };
@@ -82,11 +89,13 @@ async function firstFailure(
   cases: readonly KitCase<Arena>[],
   { clause }: Fault,
   arena: Arena,
-): Promise<{ id: string; why: string } | undefined> {
+): Promise<Caught | undefined> {
   try {
     for (const entry of cases.filter(({ clauses }) => clauses.includes(clause))) {
-      const { status, why } = await runOne(entry, arena);
-      if (status !== "pass" && status !== "declined") return { id: entry.id, why: why.join("; ") };
+      const { status, why, broken = [] } = await runOne(entry, arena);
+      if (isPlayed(status) && status !== "pass") {
+        return { id: entry.id, why: why.join("; "), broken };
+      }
     }
     return undefined;
   } finally {
@@ -94,15 +103,19 @@ async function firstFailure(
   }
 }
 
-async function runOne(entry: KitCase<Arena>, arena: Arena) {
+function isPlayed(status: Status): boolean {
+  return status !== "declined" && status !== "unshown";
+}
+
+async function runOne(entry: KitCase<Arena>, arena: Arena): Promise<Result> {
   try {
     const { hello } = await arena.connect(0);
     const why = entry.declinedBy(hello, 0);
-    if (why !== undefined) return { status: "declined", why: [why] };
+    if (why !== undefined) return { status: "declined", why: [why], by: 0 };
     return await entry.run(arena);
   } catch (error) {
     await arena.kill(0);
-    return resultOf(error);
+    return resultOf(error, entry.clauses);
   }
 }
 
@@ -135,11 +148,13 @@ export async function selfTest(write: (text: string) => void): Promise<number> {
   }
   let count = 0;
   for await (const { fault, caught } of catchFaults()) {
-    const found = caught === undefined ? "NOT CAUGHT" : caught.id;
+    const isNamed = caught?.broken.includes(fault.clause) ?? false;
+    const named = isNamed ? "" : `, which names [${caught?.broken.join("] [")}]`;
+    const found = caught === undefined ? "NOT CAUGHT" : caught.id + named;
     write(`${fault.name.padEnd(18)} ${`[${fault.clause}]`.padEnd(24)} ${found}\n`);
     write(`${"".padEnd(18)} ${fault.about}\n`);
-    if (caught !== undefined) count++;
-    isGood &&= caught !== undefined;
+    if (isNamed) count++;
+    isGood &&= isNamed;
   }
   write(`\n${count} of ${FAULTS.length} faults caught\n`);
   return isGood ? 0 : 1;

@@ -34,7 +34,7 @@ export function staticCases(cases: StaticCase[]): KitCase<Arena>[] {
     async run(arena) {
       const connection = await arena.connect(0);
       const { problems, got, must } = await runCase(entry, remoteTestee(connection));
-      return problems.length === 0 ? PASS : failed(problems, got, must);
+      return problems.length === 0 ? PASS : failed(entry.clauses, problems, got, must);
     },
   }));
 }
@@ -76,7 +76,7 @@ export const PROTOCOL_CASES: KitCase<Arena>[] = [
     declinedBy: () => undefined,
     async run(arena) {
       const problem = await (await arena.connect(0)).tryUnknown();
-      return problem === undefined ? PASS : failed([problem]);
+      return problem === undefined ? PASS : failed([], [{ text: problem, clauses: [] }]);
     },
   },
   {
@@ -86,7 +86,7 @@ export const PROTOCOL_CASES: KitCase<Arena>[] = [
     declinedBy: () => undefined,
     async run(arena) {
       const problem = await (await arena.connect(0)).tryMember();
-      return problem === undefined ? PASS : failed([problem]);
+      return problem === undefined ? PASS : failed([], [{ text: problem, clauses: [] }]);
     },
   },
 ];

@@ -58,7 +58,6 @@ export function randomPlan(seed: number): LivePlan {
     count: 50 + random.next() % Math.max(50, Math.floor(400_000 / capacity)),
     first: part(on === "port" ? "drive" : "write"),
     second: part(on === "port" ? "echo" : "read"),
-    record: true,
   };
 
   function part(role: Part["role"]): Part {

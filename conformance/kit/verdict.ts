@@ -5,6 +5,8 @@
  */
 
 import type { Hello, Level } from "./protocol.ts";
+import { namedBy } from "../static/blame.ts";
+import type { Problem } from "../static/difference.ts";
 import { Trouble } from "./trouble.ts";
 
 /**
@@ -36,6 +38,8 @@ export interface Verdict {
   seconds: number;
   /** What differed, why it was declined or not shown, or how the testee broke down. */
   why: string[];
+  /** The clauses of what failed, where that can be told; else all that the case cites. */
+  broken?: string[];
   /** Which of the testees has declined it, or has not started. */
   by?: number;
   /** That testee does not start: nothing else is run with it. */
@@ -50,7 +54,7 @@ export interface Verdict {
 /** What a case that ran has shown. */
 export type Result = Pick<
   Verdict,
-  "status" | "why" | "by" | "unstarted" | "got" | "must" | "saved"
+  "status" | "why" | "broken" | "by" | "unstarted" | "got" | "must" | "saved"
 >;
 
 export const PASS: Result = { status: "pass", why: [] };
@@ -67,35 +71,46 @@ export interface KitCase<Context> {
   stress?: { seed: number; seconds: number };
 }
 
-/** A difference between what came and what must come. */
+/** What came and what must come, where they differ. */
 export class Wrong extends Error {
   override readonly name = "Wrong";
+  readonly problems: Problem[];
   readonly got: Uint8Array | undefined;
   readonly must: Uint8Array | undefined;
 
-  constructor(message: string, got?: Uint8Array, must?: Uint8Array) {
-    super(message);
+  /** A text may name its clause in brackets. */
+  constructor(what: string | Problem[], got?: Uint8Array, must?: Uint8Array) {
+    const problems = typeof what === "string" ? [{ text: what, clauses: [] }] : what;
+    super(problems.map(({ text }) => text).join("\n"));
+    this.problems = problems;
     this.got = got;
     this.must = must;
   }
 }
 
-/** A failed case. */
-export function failed(why: string[], got?: Uint8Array, must?: Uint8Array): Result {
+/** A failed case that cites these clauses. */
+export function failed(
+  cited: readonly string[],
+  problems: readonly Problem[],
+  got?: Uint8Array,
+  must?: Uint8Array,
+): Result {
   return {
     status: "fail",
-    why,
+    why: problems.map(({ text }) => text),
+    broken: namedBy(cited, problems),
     ...(got !== undefined && { got }),
     ...(must !== undefined && { must }),
   };
 }
 
 /** What an error that ended a case says of it. The kit's own mistakes are thrown on. */
-export function resultOf(error: unknown): Result {
+export function resultOf(error: unknown, cited: readonly string[]): Result {
   if (error instanceof Trouble) return { status: error.verdict, why: [error.message] };
-  if (error instanceof Wrong) return failed([error.message], error.got, error.must);
+  if (error instanceof Wrong) return failed(cited, error.problems, error.got, error.must);
   if (error instanceof Error && error.name === "Declined") {
-    return failed([`declined, which \`start\` does not say: ${error.message}`]);
+    const text = `declined, which \`start\` does not say: ${error.message}`;
+    return { status: "fail", why: [text], broken: [] };
   }
   throw error;
 }

@@ -5,24 +5,23 @@
  * @module
  */
 
+import { annotate } from "../inspect/mod.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
 import type {
   Drained,
   Expectation,
-  Expected,
   Failure,
   Item,
-  MessageCase,
   Operation,
   Optional,
   Payload,
   Reason,
   Result,
   Setting,
-  Wanted,
 } from "../reference/case.ts";
 import { get, MailboxTaker, ringPlace, RingTaker } from "../reference/decode.ts";
 import { descriptorAt } from "../reference/encode.ts";
+import { compare, compareAll, compareBytes, type Problem, within } from "./difference.ts";
 import type { Resolved } from "./load.ts";
 
 /** An implementation, as far as the static cases need it. */
@@ -53,7 +52,7 @@ export interface PeerMemory {
 /** What a case has shown. */
 export interface Outcome {
   /** What differs; nothing where all is as it must be. */
-  problems: string[];
+  problems: Problem[];
   /** The memory at the end, and as it must be, where that is stated and differs. */
   got?: Uint8Array;
   must?: Uint8Array;
@@ -169,26 +168,36 @@ async function runOpened(
   expect: Expectation,
 ): Promise<Outcome> {
   const must = expect.result ?? "ok";
-  if (result !== must) return { problems: [`attaching gave ${result}, not ${must}`] };
+  const refused = compare(result, must);
+  if (refused.length > 0) return { problems: within("attaching", refused) };
   const operations = session === undefined ? [] : setting.operations ?? [];
   const taker = operations.some((operation) => "take" in operation || "room" in operation)
     ? await Taker.make(setting, memory)
     : undefined;
-  const problems: string[] = [];
+  const problems: Problem[] = [];
   for (const [index, operation] of operations.entries()) {
     const got = await perform(operation, session!, memory, taker);
-    const fact = compare(got, expect.results?.[index] ?? "ok");
-    if (fact === undefined) continue;
-    problems.push(`operation ${index}, ${Object.keys(operation)[0]}: ${fact}`);
+    const name = Object.keys(operation)[0]!;
+    const found = compare(got, expect.results?.[index] ?? "ok", name === "take" ? "kit" : "testee");
+    problems.push(...within(`operation ${index}, ${name}`, found));
   }
   // Before the session is closed, which changes states and bells.
   const got = await memory.dump();
+  const wanted = expected(got, image, expect);
   const wrong = [
-    ...compareBytes(got, expect.bytes ?? []),
+    ...compareBytes(got, expect.bytes ?? [], setting.role, (at) => fieldAt(wanted, at, setting)),
     ...(expect.unchanged ? compareAll(got, image) : []),
   ];
   if (wrong.length === 0) return { problems };
-  return { problems: [...problems, ...wrong], got, must: expected(got, image, expect) };
+  return { problems: [...problems, ...wrong], got, must: wanted };
+}
+
+/** What stands at an offset: a field, by its name, or a part of a pad or an `end`. */
+function fieldAt(memory: Uint8Array, offset: number, { role }: Setting): string {
+  const lines = annotate(memory, { as: role.startsWith("mailbox") ? "mailbox" : "segment" });
+  const found = lines.find((line) => line.offset <= offset && offset < line.offset + line.size);
+  const kind = lines.find(({ place, field }) => place === found?.place && field === "kind")?.value;
+  return kind === "pad" || kind === "end" ? kind : found?.field ?? "";
 }
 
 /** The memory that was found, with what was expected in the places where that is stated. */
@@ -268,66 +277,4 @@ async function drain(session: Session): Promise<Drained> {
     }
     return { items, ...first };
   }
-}
-
-/** The payload of a message, encoded. */
-export function toBytes(payload: Payload): Uint8Array {
-  if (payload.count !== undefined) return Uint8Array.from({ length: payload.count }, (_, i) => i);
-  if (payload.hex !== undefined) return fromHex(payload.hex);
-  const text = payload.text ?? JSON.stringify(payload.json);
-  return new TextEncoder().encode(text);
-}
-
-/** Says how a result differs, or nothing. */
-export function compare(got: Result, must: Wanted): string | undefined {
-  if (typeof must === "object" && "one_of" in must) {
-    const facts = must.one_of.map((wanted) => compare(got, wanted));
-    return facts.includes(undefined) ? undefined : facts.join("; ");
-  }
-  const [a, b] = [normal(got, must), normal(must, must)].map((value) => JSON.stringify(value));
-  return a === b ? undefined : `gave ${a}, not ${b}`;
-}
-
-/** A result as far as it is compared: a reason only where the case states one. */
-function normal(result: Result, must: Result): unknown {
-  if (typeof result === "string") return result;
-  const isStated = typeof must === "object" && must.reason !== undefined;
-  if ("code" in result) return isStated ? result : result.code;
-  const { items, end, reason } = result;
-  const wanted = typeof must === "object" && "items" in must ? must.items : [];
-  const compared = items.map((item, index) => normalItem(item, wanted[index]));
-  return { items: compared, end, ...(isStated && { reason }) };
-}
-
-/** Text and bytes are the same bytes; JSON values are compared as values, their keys in order. */
-function normalItem(item: Item, wanted: Item | undefined): unknown {
-  if ("report" in item) return item;
-  const { kind, codec, tag, json } = item;
-  const isAny = wanted !== undefined && "kind" in wanted && !hasPayload(wanted);
-  if (isAny) return { kind, codec, tag };
-  if (json !== undefined) return { kind, codec, tag, json };
-  return { kind, codec, tag, hex: toHex(toBytes(item)) };
-}
-
-function hasPayload({ hex, count, text, json }: MessageCase): boolean {
-  return hex !== undefined || count !== undefined || text !== undefined || json !== undefined;
-}
-
-/** Says which of the bytes that are stated do not stand there. */
-export function compareBytes(memory: Uint8Array, expected: Expected[]): string[] {
-  return expected.flatMap(({ offset, hex, one_of, zero, not, about }) => {
-    const stated = zero === undefined
-      ? (one_of ?? [(hex ?? not) as string]).map(fromHex)
-      : [new Uint8Array(zero)];
-    const got = toHex(memory.slice(offset, offset + stated[0]!.length));
-    const must = stated.map(toHex);
-    const isGood = must.includes(got) === (not === undefined);
-    const wanted = (not === undefined ? "" : "other than ") + must.join(" or ");
-    return isGood ? [] : [`bytes at ${offset}${about ? ` (${about})` : ""}: ${got}, not ${wanted}`];
-  });
-}
-
-function compareAll(memory: Uint8Array, image: Uint8Array): string[] {
-  const at = image.findIndex((byte, index) => byte !== memory[index]);
-  return at < 0 ? [] : [`byte ${at} has changed to ${toHex(memory.slice(at, at + 1))}`];
 }

@@ -9,8 +9,9 @@ import type { Command, Done, Opening, Outgoing, Reply, Taken } from "../kit/prot
 import { Trouble } from "../kit/trouble.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
 import type { Item, MessageCase, Payload, Setting } from "../reference/case.ts";
-import { type Answer, type Opened, type PeerMemory, type Read } from "./driver.ts";
-import { type Session, type Testee, toBytes } from "./driver.ts";
+import type { Answer, Opened, PeerMemory, Read } from "./driver.ts";
+import { toBytes } from "./difference.ts";
+import type { Session, Testee } from "./driver.ts";
 
 /** Long enough to sleep once, so that what holds before a sleep is seen. */
 const WAIT_MS = 2;

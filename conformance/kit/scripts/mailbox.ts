@@ -7,11 +7,12 @@
 import { little, toHex, toImage, word } from "../../reference/bytes.ts";
 import type { Setting } from "../../reference/case.ts";
 import { fieldOf } from "../../reference/layout.ts";
-import { compare, type PeerMemory, perform, Taker } from "../../static/driver.ts";
+import { compare } from "../../static/difference.ts";
+import { type PeerMemory, perform, Taker } from "../../static/driver.ts";
 import { openRemote, type RemoteSession } from "../../static/remote.ts";
 import type { Arena } from "../arena.ts";
 import { Wrong } from "../verdict.ts";
-import { type Script, strictly } from "./stage.ts";
+import { requireWord, type Script, strictly, throwProblems } from "./stage.ts";
 
 const CAPACITY = 32;
 const HEADER = 32;
@@ -103,10 +104,6 @@ async function withMailbox(
   }
 }
 
-function check(fact: string | undefined, where: string): void {
-  if (fact !== undefined) throw new Wrong(`${where}: ${fact}`);
-}
-
 /** Stores a part as a writer does, `signal` last. */
 async function putPart(
   { memory }: Mailbox,
@@ -123,9 +120,15 @@ async function putPart(
   await memory.patch([{ offset: fieldOf("mailbox_header", "signal").offset, hex: word(1) }]);
 }
 
-async function wordOf({ memory }: Mailbox, field: string): Promise<number> {
-  const [a, b, c, d] = await memory.dump(fieldOf("mailbox_header", field).offset, 4);
-  return (a! | b! << 8 | c! << 16 | d! << 24) >>> 0;
+/** Throws unless a word of the header is this. */
+async function wordIs(
+  { memory }: Mailbox,
+  what: string,
+  field: string,
+  must: number,
+): Promise<void> {
+  const { offset } = fieldOf("mailbox_header", field);
+  requireWord(`${what}, ${field}`, await memory.dump(), offset, must);
 }
 
 function drain({ session, memory }: Mailbox) {
@@ -135,18 +138,18 @@ function drain({ session, memory }: Mailbox) {
 async function splitEverywhere(box: Mailbox): Promise<void> {
   for (let cut = 1; cut < PAYLOAD.length; cut++) {
     await putPart(box, PAYLOAD.subarray(0, cut), 0, 2);
-    check(compare(await drain(box), { items: [], end: "nothing" }), `cut at ${cut}, first part`);
-    const signal = await wordOf(box, "signal");
-    if (signal !== 0) {
-      throw new Wrong(`[mailbox.signal_exchange] cut at ${cut}: signal is ${signal}`);
-    }
+    throwProblems(
+      `cut at ${cut}, first part`,
+      compare(await drain(box), { items: [], end: "nothing" }),
+    );
+    await wordIs(box, `[mailbox.signal_exchange] cut at ${cut}`, "signal", 0);
     await putPart(box, PAYLOAD.subarray(cut), 1, 2);
-    check(compare(await drain(box), { items: ITEMS, end: "nothing" }), `cut at ${cut}`);
+    throwProblems(`cut at ${cut}`, compare(await drain(box), { items: ITEMS, end: "nothing" }));
   }
   for (let index = 0; index < PAYLOAD.length; index++) {
     await putPart(box, PAYLOAD.subarray(index, index + 1), index, PAYLOAD.length);
     const items = index === PAYLOAD.length - 1 ? ITEMS : [];
-    check(compare(await drain(box), { items, end: "nothing" }), `byte ${index} alone`);
+    throwProblems(`byte ${index} alone`, compare(await drain(box), { items, end: "nothing" }));
   }
 }
 
@@ -156,17 +159,17 @@ async function slowReader(box: Mailbox, size: number): Promise<void> {
   const where = `a text of ${size} letters`;
   const isWhole = size + 4 <= CAPACITY; // with its quotes, in an array
   const got = await session.write({ json: ["x".repeat(size)] }, true);
-  check(compare(got, isWhole ? "ok" : "wait.timeout"), `${where}, write`);
+  throwProblems(`${where}, write`, compare(got, isWhole ? "ok" : "wait.timeout"));
   for (let tries = 0; tries < 20; tries++) {
     const taken = await strictly(() => taker.take());
     if (taken.items.length > 0) {
       const json = "x".repeat(size);
       const items = [{ kind: 1, codec: 2, tag: 0, json }];
-      return check(compare(taken, { items, end: "nothing" }), where);
+      return throwProblems(where, compare(taken, { items, end: "nothing" }));
     }
     const resumed = await session.resume();
     if (resumed !== "ok" && resumed !== "wait.timeout") {
-      check(compare(resumed, "ok"), `${where}, resume`);
+      throwProblems(`${where}, resume`, compare(resumed, "ok"));
     }
   }
   throw new Wrong(`${where}: [mailbox.write_all] the last part never came`);
@@ -178,23 +181,20 @@ async function writerLeaves(box: Mailbox, taken: number): Promise<void> {
   const where = `behind ${taken} parts`;
   for (let index = 0; index < taken; index++) {
     await putPart(box, parts[index]!, index, 3);
-    check(compare(await drain(box), { items: [], end: "nothing" }), where);
+    throwProblems(where, compare(await drain(box), { items: [], end: "nothing" }));
   }
   await putPart(box, parts[taken]!, taken, 3);
   const words = ["status", "signal"].map((field) => fieldOf("mailbox_header", field).offset);
   await box.memory.patch(words.map((offset) => ({ offset, hex: word(CLOSED) })));
-  check(compare(await drain(box), { items: [], end: "peer.closed" }), where);
+  throwProblems(where, compare(await drain(box), { items: [], end: "peer.closed" }));
 }
 
 async function hostile(box: Mailbox, field: string, value: number, code: string): Promise<void> {
   await putPart(box, PAYLOAD, 0, 1);
   await box.memory.patch([{ offset: fieldOf("mailbox_header", field).offset, hex: word(value) }]);
   const where = `${field} ${value}`;
-  check(compare(await drain(box), { items: [], end: code }), where);
+  throwProblems(where, compare(await drain(box), { items: [], end: code }));
   for (const name of ["status", "signal"]) {
-    const found = await wordOf(box, name);
-    if (found !== CLOSED) {
-      throw new Wrong(`[mailbox.close] ${where}: ${name} is ${found}, not closed`);
-    }
+    await wordIs(box, `[mailbox.close] ${where}`, name, CLOSED);
   }
 }

@@ -5,11 +5,11 @@
  */
 
 import { fieldOf, sizeOf } from "../../reference/layout.ts";
-import { compare } from "../../static/driver.ts";
+import { compare } from "../../static/difference.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
 import { Wrong } from "../verdict.ts";
-import type { Script } from "./stage.ts";
+import { type Script, throwProblems } from "./stage.ts";
 import { rest, settles } from "./watch.ts";
 
 /** So much that its copy takes a while; but white space, so that what comes of it is short. */
@@ -102,8 +102,7 @@ async function takeAway(session: RemoteSession, field: Field): Promise<boolean> 
     reading = undefined;
     if ("end" in got && got.end === "nothing") continue;
     const items = "item" in got ? { items: [got.item] } : { items: [], ...got };
-    const fact = compare(items, { items: [ITEM] });
-    if (fact !== undefined) throw new Wrong(`[mailbox.complete] read ${fact}`);
+    throwProblems("[mailbox.complete] read", compare(items, { items: [ITEM] }));
     if (isTaken) return true;
   }
   Atomics.store(words, wordIndex("status"), CLOSED);
@@ -122,6 +121,6 @@ async function expectClosed(session: RemoteSession, words: Int32Array): Promise<
     throw new Wrong(`[mailbox.lost_turn] ${name} is ${found}, not ${CLOSED}`, got);
   }
   const next = await session.read(0);
-  const fact = compare("end" in next ? next.end : "a message", "peer.closed");
-  if (fact !== undefined) throw new Wrong(`[mailbox.signal_exchange] the next read ${fact}`);
+  const end = "end" in next ? next.end : "a message";
+  throwProblems("[mailbox.signal_exchange] the next read", compare(end, "peer.closed"));
 }

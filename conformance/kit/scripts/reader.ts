@@ -130,8 +130,7 @@ async function slowWriter(stage: Stage): Promise<void> {
     await stage.publish();
     const got = await drain(stage);
     stage.expect(got, drained([smallItem(tag, size)]), "read");
-    const head = await stage.control("head");
-    stage.demand(head === stage.tail, `[ring.release_all] head is ${head}, not ${stage.tail}`);
+    await stage.controlIs("[ring.release_all]", "head", stage.tail);
   }
 }
 
@@ -185,9 +184,8 @@ async function writerAsks(stage: Stage): Promise<void> {
         `[wait.exchange] the bell moved by ${rung}: ${rings}`,
       );
       if (isReached) isArmed = false;
-      const left = await stage.control("writer_wants");
       const must = isArmed ? (wanted + 1) % 2 ** 32 : 0;
-      stage.demand(left === must, `[wait.exchange] writer_wants is ${left}, not ${must}`);
+      await stage.controlIs("[wait.exchange]", "writer_wants", must);
     }
   }
 }
@@ -237,11 +235,9 @@ async function closes(stage: Stage, count: number): Promise<void> {
   await stage.publish();
   const head = await stage.control("head");
   stage.expect(await stage.session.close(), "ok", "close");
-  stage.expect(await drain(stage), drained([], "pipe.closed"), "read");
-  const after = await stage.control("head");
-  stage.demand(after === head, `[pipe.close] head moved from ${head} to ${after}`);
-  const state = await stage.record(1, "state");
-  stage.demand(state === CLOSED, `[pipe.close] the state is ${state}, not ${CLOSED}`);
+  stage.expect(await drain(stage), drained([], "pipe.closed"), "[pipe.first_answer] read");
+  await stage.controlIs("[pipe.close]", "head", head);
+  await stage.stateIs("[pipe.close]", 1, CLOSED);
 }
 
 async function givenUp(stage: Stage, parts: number): Promise<void> {
@@ -277,11 +273,9 @@ async function lyingWriter(stage: Stage, lie: number): Promise<void> {
   const head = await stage.control("head");
   await stage.setControl("tail", (stage.tail + lie + 2 ** 32) % 2 ** 32);
   stage.expect(await drain(stage), drained([], "ring.cursor"), "read");
-  const after = await stage.control("head");
-  stage.demand(after === head, `[ring.fault] head moved from ${head} to ${after}`);
-  const state = await stage.record(0, "state");
-  const must = failed("ring.cursor");
-  stage.demand(state === must, `[ring.fault] the writer's state is ${state}, not ${must}`);
+  await stage.controlIs("[ring.fault]", "head", head);
+  await stage.stateIs("[ring.fault]", 0, failed("ring.cursor"));
   await stage.publish();
-  stage.expect(await drain(stage), drained([], "ring.cursor"), "read of a good tail");
+  const again = drained([], "ring.cursor");
+  stage.expect(await drain(stage), again, "[pipe.fault] read of a good tail");
 }

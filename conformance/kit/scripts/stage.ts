@@ -5,9 +5,10 @@
  * @module
  */
 
-import { compare, type PeerMemory, Taker } from "../../static/driver.ts";
+import { compare, type Problem, within } from "../../static/difference.ts";
+import { type PeerMemory, Taker } from "../../static/driver.ts";
 import { openRemote, RemoteSession } from "../../static/remote.ts";
-import { number, type Run, toHex, toImage, word } from "../../reference/bytes.ts";
+import { little, number, type Run, toHex, toImage, word } from "../../reference/bytes.ts";
 import type { Result as Came, Setting } from "../../reference/case.ts";
 import { pad, type Pipe } from "../../reference/builder.ts";
 import { buildFrame, type FramePlan, recordAt } from "../../reference/encode.ts";
@@ -101,8 +102,7 @@ export class Stage {
 
   /** Throws unless a call gave what it must. */
   expect(got: Came, must: Came, what: string): void {
-    const fact = compare(got, must);
-    if (fact !== undefined) throw new Wrong(`${this.step}${what} ${fact}`);
+    throwProblems(`${this.step}${what}`, compare(got, must));
   }
 
   /** Throws unless a fact holds; the text begins with a clause, in brackets. */
@@ -112,8 +112,26 @@ export class Stage {
 
   /** A word of the ring's control area. */
   async control(name: string): Promise<number> {
-    const { offset } = fieldOf("ring_control", name);
-    return number(await this.memory.dump(this.pipe.control + offset, 4));
+    return number(await this.memory.dump(this.#controlAt(name), 4));
+  }
+
+  /** Throws unless a word of the ring's control area is this; the clause comes in brackets. */
+  async controlIs(clause: string, name: string, must: number): Promise<void> {
+    await this.#wordIs(`${clause} ${name}`, this.#controlAt(name), must);
+  }
+
+  /** Throws unless the state of an endpoint is this. */
+  async stateIs(clause: string, endpoint: number, must: number): Promise<void> {
+    const { offset } = fieldOf("endpoint_record", "state");
+    await this.#wordIs(`${clause} state of ${endpoint}`, recordAt(endpoint) + offset, must);
+  }
+
+  async #wordIs(what: string, offset: number, must: number): Promise<void> {
+    requireWord(`${this.step}${what}`, await this.memory.dump(), offset, must);
+  }
+
+  #controlAt(name: string): number {
+    return this.pipe.control + fieldOf("ring_control", name).offset;
   }
 
   /** A word of an endpoint's record. */
@@ -155,10 +173,10 @@ export class Stage {
     await this.setControl("tail", this.tail);
   }
 
-  /** The strict reader of what the testee writes. */
-  async take(): Promise<Came> {
+  /** The strict reader of what the testee writes; `clause`, in brackets, is what it may find. */
+  async take(clause?: string): Promise<Came> {
     this.#taker ??= await Taker.make({ role: "writer", channel: 0 }, this.memory);
-    return await strictly(() => this.#taker!.take());
+    return await strictly(() => this.#taker!.take(), clause);
   }
 
   /** Gives back so much that `size` bytes are free. */
@@ -168,14 +186,28 @@ export class Stage {
   }
 }
 
-/** What a strict reader finds is what the testee did wrong. */
-export async function strictly<T>(call: () => Promise<T>): Promise<T> {
+/** Throws what differs, if anything does; `where` may name the clause, in brackets. */
+export function throwProblems(where: string, problems: Problem[]): void {
+  if (problems.length > 0) throw new Wrong(within(where, problems));
+}
+
+/** Throws unless a word of a memory is this, with both memories. */
+export function requireWord(what: string, memory: Uint8Array, offset: number, must: number): void {
+  const got = number(memory.slice(offset, offset + 4));
+  if (got === must) return;
+  const wanted = memory.slice();
+  wanted.set(little(must, 4), offset);
+  throw new Wrong(`${what}: expected ${must}, got ${got}`, memory, wanted);
+}
+
+/** What a strict reader finds is what the testee did wrong: it names its own clause, too. */
+export async function strictly<T>(call: () => Promise<T>, clause?: string): Promise<T> {
   try {
     return await call();
   } catch (error) {
     const { message } = error as Error;
-    if (message.startsWith("[")) throw new Wrong(message);
-    throw error;
+    if (!message.startsWith("[")) throw error;
+    throw new Wrong(clause === undefined ? message : `${clause} what was written: ${message}`);
   }
 }
 

@@ -220,15 +220,13 @@ async function readerSleeps(arena: Arena): Promise<void> {
     for (let tag = 0; tag < 3; tag++) {
       watch.step = `message ${tag}: `;
       const reading = watch.session.read(LONG_MS);
-      const wants = await watch.asked("reader_wants");
-      const must = (watch.tail + 16 | 1) >>> 0;
-      watch.demand(wants === must, `[wait.reader_asks] reader_wants is ${wants}, not ${must}`);
+      await watch.asked("reader_wants");
+      watch.controlIs("[wait.reader_asks]", "reader_wants", (watch.tail + 16 | 1) >>> 0);
       watch.place(whole(pattern(8, tag), { tag }));
       watch.publish();
       const item = message({ tag, hex: counted(8, tag) });
       watch.expect(listed(await reading), { items: [item] }, "read");
-      const left = watch.control("reader_wants");
-      watch.demand(left === 0, `[wait.disarm] reader_wants is still ${left}`);
+      watch.controlIs("[wait.disarm]", "reader_wants", 0);
     }
   });
 }
@@ -257,8 +255,7 @@ async function writerSleeps(arena: Arena): Promise<void> {
     watch.demand(tail >= 192, `[ring.publish_all] tail is ${tail}, not 192`);
     watch.release(192);
     watch.expect(await writing, "ok", "write");
-    const left = watch.control("writer_wants");
-    watch.demand(left === 0, `[wait.disarm] writer_wants is still ${left}`);
+    watch.controlIs("[wait.disarm]", "writer_wants", 0);
   });
 }
 
@@ -274,8 +271,7 @@ async function spuriousWakes(arena: Arena): Promise<void> {
     watch.publish();
     watch.expect(listed(await reading), { items: [smallItem(0)] }, "[wait.loop] read");
     watch.expect(listed(await watch.session.read(20)), drained([]), "the next read");
-    const left = watch.control("reader_wants");
-    watch.demand(left === 0, `[wait.disarm] reader_wants is still ${left}`);
+    watch.controlIs("[wait.disarm]", "reader_wants", 0);
   });
 }
 
@@ -393,7 +389,8 @@ async function closedAsleep(arena: Arena): Promise<void> {
       const end = state === CLOSED
         ? drained([], "peer.closed")
         : drained([], "peer.failed", "peer.terminated");
-      watch.expect(listed(await watch.session.read(LONG_MS)), end, "the next read");
+      const next = listed(await watch.session.read(LONG_MS));
+      watch.expect(next, end, "the next read");
     });
   }
 }
@@ -428,8 +425,7 @@ async function writerClosedAsleep(arena: Arena): Promise<void> {
       watch.expect(await writing, end, "write");
       const tail = watch.control("tail");
       await rest(5);
-      const after = watch.control("tail");
-      watch.demand(after === tail, `[pipe.peer_gone] tail moved from ${tail} to ${after}`);
+      watch.controlIs("[pipe.peer_gone]", "tail", tail);
     });
   }
 }
@@ -445,12 +441,10 @@ async function payloadFirst(arena: Arena): Promise<void> {
       const before = watch.control("tail");
       const writing = watch.session.write({ tag, hex: toHex(payload) }, true, LONG_MS);
       await watch.until(() => watch.control("tail") !== before);
-      const seen = watch.bytes().slice(place + PAYLOAD_AT, place + PAYLOAD_AT + 64);
-      const isThere = toHex(seen) === toHex(payload);
-      watch.demand(
-        isThere,
-        `[ring.publish] tail had moved, and at ${place + PAYLOAD_AT} was ${toHex(seen)}`,
-      );
+      const seen = watch.bytes().slice();
+      const wanted = seen.slice();
+      wanted.set(payload, place + PAYLOAD_AT);
+      watch.same("[ring.publish] tail had moved before the payload was there", seen, wanted);
       watch.expect(await writing, "ok", "write");
       watch.release(watch.control("tail"));
       watch.bytes().fill(0, watch.pipe.data, watch.pipe.data + CAPACITY);

@@ -9,12 +9,12 @@ import { ATTACHED, type Pipe, pipe, type PipePlan, VACANT } from "../../referenc
 import type { Result as Came } from "../../reference/case.ts";
 import { buildFrame, type FramePlan } from "../../reference/encode.ts";
 import { sizeOf } from "../../reference/layout.ts";
-import { compare } from "../../static/driver.ts";
+import { compare, differentBytes } from "../../static/difference.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
-import type { Arena, Field } from "../arena.ts";
+import { type Arena, type Field, snapshot } from "../arena.ts";
 import { controlWord, recordWord, ring } from "../peer.ts";
 import { type KitCase, Wrong } from "../verdict.ts";
-import { lacksScript, played, type Script } from "./stage.ts";
+import { lacksScript, played, requireWord, type Script, throwProblems } from "./stage.ts";
 
 /** A script on memory that the kit sees at any time. */
 export function watchedCase(script: Script): KitCase<Arena> {
@@ -93,8 +93,7 @@ export class Watch {
   }
 
   expect(got: Came, must: Came, what: string): void {
-    const fact = compare(got, must);
-    if (fact !== undefined) throw new Wrong(`${this.step}${what} ${fact}`);
+    throwProblems(`${this.step}${what}`, compare(got, must));
   }
 
   demand(holds: boolean, fact: string): void {
@@ -108,6 +107,18 @@ export class Watch {
 
   setControl(name: string, value: number): void {
     Atomics.store(this.field.words(), controlWord(this.field, 0, name), value | 0);
+  }
+
+  /** Throws unless a control word is this; the clause comes in brackets. */
+  controlIs(clause: string, name: string, must: number): void {
+    const offset = 4 * controlWord(this.field, 0, name);
+    requireWord(`${this.step}${clause} ${name}`, snapshot(this.field), offset, must);
+  }
+
+  /** Throws unless two memories are the same. */
+  same(what: string, got: Uint8Array, must: Uint8Array): void {
+    const fact = differentBytes(got, must);
+    if (fact !== undefined) throw new Wrong(`${this.step}${what}${fact}`, got, must);
   }
 
   record(endpoint: number, name: string): number {

@@ -149,11 +149,7 @@ async function slowReader(stage: Stage): Promise<void> {
     if (fits) {
       tail += pad + extent;
       tag++;
-      const found = await stage.control("tail");
-      stage.demand(
-        found === tail % 2 ** 32,
-        `[ring.publish] tail is ${found}, not ${tail % 2 ** 32}`,
-      );
+      await stage.controlIs("[ring.publish]", "tail", tail % 2 ** 32);
       continue;
     }
     await stage.room(CAPACITY - (tail - head) + 16);
@@ -206,9 +202,8 @@ async function readerAsks(stage: Stage): Promise<void> {
         `[wait.exchange] the bell moved by ${rung}: ${rings}`,
       );
       if (isReached) isArmed = false;
-      const left = await stage.control("reader_wants");
       const must = isArmed ? (wanted + 1) % 2 ** 32 : 0;
-      stage.demand(left === must, `[wait.exchange] reader_wants is ${left}, not ${must}`);
+      await stage.controlIs("[wait.exchange]", "reader_wants", must);
       stage.expect(
         await stage.take(),
         drained([message({ tag: index, hex: counted(size, index) })]),
@@ -233,9 +228,9 @@ async function fillWith(stage: Stage, count: number) {
 async function endBehind(stage: Stage, count: number): Promise<void> {
   stage.step = `behind ${count} messages: `;
   const items = await fillWith(stage, count);
-  stage.expect(await stage.session.end(), "ok", "end");
+  stage.expect(await stage.session.end(), "ok", "[pipe.end_now] end");
   stage.expect(await stage.session.write(bytesOf(1, 1), false), "pipe.ended", "write");
-  stage.expect(await stage.session.end(), "ok", "a second end");
+  stage.expect(await stage.session.end(), "ok", "[pipe.end_again] a second end");
   stage.expect(await stage.take(), drained(items, "ended"), "what was written");
 }
 
@@ -244,8 +239,7 @@ async function closeBehind(stage: Stage, count: number): Promise<void> {
   const items = await fillWith(stage, count);
   const before = [await stage.record(0, "bell"), await stage.record(1, "bell")];
   stage.expect(await stage.session.close(), "ok", "close");
-  const state = await stage.record(0, "state");
-  stage.demand(state === CLOSED, `[pipe.close] the state is ${state}, not ${CLOSED}`);
+  await stage.stateIs("[pipe.close]", 0, CLOSED);
   for (const index of [0, 1]) {
     const isRung = await stage.record(index, "bell") !== before[index];
     stage.demand(isRung, `[segment.state_ring] the bell of endpoint ${index} was not rung`);
@@ -261,9 +255,12 @@ async function leftBehind(stage: Stage, count: number, state: number): Promise<v
   await stage.setState(1, state);
   const answer = state === CLOSED ? "peer.closed" : { code: "peer.failed", reason: "peer.lost" };
   stage.expect(await stage.session.write(bytesOf(1, 1), false), answer, "write");
-  stage.expect(await stage.session.end(), state === CLOSED ? "ok" : answer, "end");
-  const after = await stage.control("tail");
-  stage.demand(after === tail, `[pipe.peer_gone] tail moved from ${tail} to ${after}`);
+  stage.expect(
+    await stage.session.end(),
+    state === CLOSED ? "ok" : answer,
+    "[pipe.end_closed] end",
+  );
+  await stage.controlIs("[pipe.peer_gone]", "tail", tail);
 }
 
 async function giveUp(stage: Stage, count: number): Promise<void> {
@@ -278,7 +275,7 @@ async function giveUp(stage: Stage, count: number): Promise<void> {
   else stage.expect(first, drained(items), "what was written");
   stage.expect(await stage.session.write(bytesOf(5, 7), false), "ok", "the next write");
   const next = message({ tag: 7, hex: counted(5, 7) });
-  const second = await stage.take();
+  const second = await stage.take("[pipe.owed]");
   // Not begun at all, or cancelled before, or cancelled now.
   const owed = typeof second === "object" && "items" in second && second.items.length > 1;
   stage.demand(!owed || begun <= items.length, "[pipe.report_once] cancelled twice");
@@ -299,12 +296,10 @@ async function lyingReader(stage: Stage, lie: number | "back"): Promise<void> {
   const wrong = lie === "back" ? head - 16 : tail + lie;
   await stage.setControl("head", (wrong + 2 ** 33) % 2 ** 32);
   stage.expect(await stage.session.write(bytesOf(20, 0), false), "ring.cursor", "write");
-  const state = await stage.record(1, "state");
-  const must = failed("ring.cursor");
-  stage.demand(state === must, `[ring.fault] the reader's state is ${state}, not ${must}`);
+  await stage.stateIs("[ring.fault]", 1, failed("ring.cursor"));
   await stage.setControl("head", tail);
-  stage.expect(await stage.session.write(bytesOf(1, 1), false), "ring.cursor", "the next write");
-  stage.expect(await stage.session.end(), "ring.cursor", "end");
-  const after = await stage.control("tail");
-  stage.demand(after === tail, `[ring.fault] tail moved from ${tail} to ${after}`);
+  const next = await stage.session.write(bytesOf(1, 1), false);
+  stage.expect(next, "ring.cursor", "[pipe.fault] the next write");
+  stage.expect(await stage.session.end(), "ring.cursor", "[pipe.fault] end");
+  await stage.controlIs("[ring.fault]", "tail", tail);
 }
