@@ -48,6 +48,8 @@ export interface Opening {
   calls?: boolean;
   values?: boolean;
   spin_us?: number;
+  /** With carrier `file`: how long to wait for others that open or replace the same file. */
+  timeout_ms?: number;
 }
 
 /** A message to write: its encoded payload, and for a mailbox the values too. */

@@ -81,10 +81,11 @@ class SegmentEnd:
             geometry = [command["geometry"]["endpoints"], array, len(channels)]
         if memory is None:
             path, endpoint = command["path"].encode(), command["endpoint"]
+            patience_ms = command.get("timeout_ms", PATIENCE_MS)
             status = (
-                lib.segment_create_file(self.segment, path, *geometry, endpoint, PATIENCE_MS)
+                lib.segment_create_file(self.segment, path, *geometry, endpoint, patience_ms)
                 if creates
-                else lib.segment_open_file(self.segment, path, endpoint, PATIENCE_MS)
+                else lib.segment_open_file(self.segment, path, endpoint, patience_ms)
             )
             if lib.check(status) == NOTHING:
                 raise PortError("wait.timeout")

@@ -16,16 +16,13 @@ import { type Ends, mailboxReader, mailboxWriter, PipeSession } from "./adapter.
 export function openFile(path: string, opening: Opening): Session {
   const { role, spin_us: spin } = opening;
   if (role === "mailbox_reader" || role === "mailbox_writer") return openMailbox(path, opening);
-  const options = { endpoint: opening.endpoint!, spin };
+  const options = { endpoint: opening.endpoint!, spin, timeout: opening.timeout_ms };
   const file = opening.kind === "create"
     ? SegmentFile.create(path, opening.geometry as Geometry, options)
     : SegmentFile.open(path, options);
   const session = new PipeSession(opening, endsOf(file, opening));
-  const close = session.close.bind(session);
-  session.close = () => {
-    close();
-    file.close();
-  };
+  // It closes the end as well.
+  session.close = () => file.close();
   return session;
 }
 

@@ -27,13 +27,15 @@ pub const File = union(enum) {
         if (!supported) unreachable;
         const path = try arena.dupeSentinel(u8, command.path, 0);
         const endpoint = command.endpoint orelse return error.Refused;
+        const options: millrace.SegmentFile.Options =
+            if (command.timeout_ms) |ms| .{ .timeout = .ms(ms) } else .{};
         file.* = .{ .segment = undefined };
         errdefer file.* = .none;
         if (geometry) |wanted| {
             if (endpoint >= wanted.endpoint_count) return error.Refused;
-            try file.segment.create(path, wanted, endpoint, channels, .{});
+            try file.segment.create(path, wanted, endpoint, channels, options);
         } else {
-            try file.segment.open(path, endpoint, channels, .{});
+            try file.segment.open(path, endpoint, channels, options);
         }
         return &file.segment.segment;
     }
