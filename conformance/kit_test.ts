@@ -14,6 +14,7 @@ import { toPattern } from "./kit/plan.ts";
 import { CARRIERS, denoRun, ownPrograms } from "./kit/programs.ts";
 import { replyProblem } from "./kit/reply_check.ts";
 import { readKnown, type Report } from "./kit/report.ts";
+import { FILES } from "./kit/scripts/files_mod.ts";
 import { MAILBOXES, SCRIPTS, WATCHED } from "./kit/scripts/mod.ts";
 import { staticCases } from "./kit/static_level.ts";
 import { inFolder, kit, ROOT, schemaOf } from "./kit_fixture.ts";
@@ -219,7 +220,7 @@ Deno.test("every command of the kit is as command.schema.json says", async () =>
 
 Deno.test("every script and live run has an id of its own, and cites clauses that exist", () => {
   const clauses = new Set(loadClauses().map(({ id }) => id));
-  const all = [...SCRIPTS, ...WATCHED, ...MAILBOXES, ...LIVE_PLANS];
+  const all = [...SCRIPTS, ...WATCHED, ...FILES, ...MAILBOXES, ...LIVE_PLANS];
   assertEquals(new Set(all.map(({ id }) => id)).size, all.length);
   for (const entry of all) {
     assert(entry.clauses.length > 0, entry.id);

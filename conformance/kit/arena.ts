@@ -55,6 +55,8 @@ export interface Arena {
   field(plan: FieldPlan): Promise<Field>;
   /** Ends a testee at once, in the middle of whatever it does. */
   kill(index: number): Promise<void>;
+  /** Where files of its testees can be, if they share files. */
+  readonly folder?: string;
   /** Plays a case where the memory is, in another program; without it, the kit does from here. */
   play?(entry: KitCase<Arena>, level: Level): Promise<Played>;
   close(): Promise<void>;

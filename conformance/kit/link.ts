@@ -8,6 +8,8 @@ import { Trouble } from "./trouble.ts";
 
 /** Where commands go and replies come from. */
 export interface Link {
+  /** Of a testee that is a process of its own: that, and its first thread. */
+  readonly pid?: number;
   send(command: object): void | Promise<void>;
   /** The next reply as an object. Throws `Trouble` where it does not come, or is none. */
   next(timeoutMs: number): Promise<unknown>;

@@ -12,6 +12,7 @@ import { ALONE, CARRIERS } from "./programs.ts";
 import type { Level } from "./protocol.ts";
 import type { Group } from "./runner.ts";
 import { nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
+import { FILES } from "./scripts/files_mod.ts";
 import { MAILBOXES, SCRIPTS, WATCHED } from "./scripts/mod.ts";
 import { stressCases } from "./stress.ts";
 import type { KitCase } from "./verdict.ts";
@@ -60,7 +61,8 @@ function lone(level: Level, wish: Wish): Group[] {
     }
     if (level !== "scripted") continue;
     for (const carrier of CARRIERS.filter((each) => isWanted(each, wish))) {
-      groups.push(makeGroup(level, carrier, [program], WATCHED, wish));
+      const more = carrier.kind === "file" ? FILES : [];
+      groups.push(makeGroup(level, carrier, [program], [...WATCHED, ...more], wish));
     }
   }
   return groups;

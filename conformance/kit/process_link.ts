@@ -47,6 +47,10 @@ export class ProcessLink implements Link {
     this.#gone = this.#end(streams);
   }
 
+  get pid(): number {
+    return this.#child.pid;
+  }
+
   async send(command: object): Promise<void> {
     if (this.#replies.count > 0) {
       const line = await this.#replies.take(0);

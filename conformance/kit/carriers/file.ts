@@ -4,14 +4,13 @@
  * @module
  */
 
-import * as libc from "../../../impl-ts/src/host/libc.ts";
-import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
 import { sizeOf } from "../../reference/layout.ts";
 import { recordAt } from "../../reference/encode.ts";
 import type { Arena, Carrier, Field, FieldPlan, Program } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import { ProcessLink } from "../process_link.ts";
 import { Seat } from "../seat.ts";
+import * as system from "../system.ts";
 
 const FUTEX = 2;
 
@@ -22,7 +21,7 @@ export const file: Carrier = {
   refuses({ command, mapsNoFile }) {
     if (command === undefined) return "is no program of its own";
     if (mapsNoFile) return "maps no files";
-    return Deno.build.os === "linux" ? undefined : "needs a system with such locks: Linux";
+    return system.hasCalls ? undefined : "needs a system with such locks: Linux";
   },
   starts: () => "process",
   open: (programs) => Promise.resolve(new FileArena(programs)),
@@ -30,7 +29,7 @@ export const file: Carrier = {
 };
 
 class FileArena implements Arena {
-  readonly #folder: string = Deno.makeTempDirSync({ dir: "/dev/shm", prefix: "millrace-kit-" });
+  readonly folder: string = Deno.makeTempDirSync({ dir: "/dev/shm", prefix: "millrace-kit-" });
   readonly #seats: Seat[];
   #fields = 0;
 
@@ -43,7 +42,7 @@ class FileArena implements Arena {
   }
 
   field(plan: FieldPlan): Promise<Field> {
-    return Promise.resolve(new FileField(`${this.#folder}/${++this.#fields}`, plan));
+    return Promise.resolve(new FileField(`${this.folder}/${++this.#fields}`, plan));
   }
 
   async kill(index: number): Promise<void> {
@@ -52,7 +51,7 @@ class FileArena implements Arena {
 
   async close(): Promise<void> {
     for (const seat of this.#seats) await seat.kill();
-    await Deno.remove(this.#folder, { recursive: true });
+    await Deno.remove(this.folder, { recursive: true });
   }
 }
 
@@ -60,7 +59,7 @@ class FileField implements Field {
   readonly wakes = FUTEX;
   readonly #path: string;
   #fd: number | undefined;
-  #mapping: Mapping | undefined;
+  #mapping: system.Mapping | undefined;
   #words: Int32Array | undefined;
 
   constructor(path: string, { image, own }: FieldPlan) {
@@ -69,8 +68,8 @@ class FileField implements Field {
     Deno.writeFileSync(path, image, { mode: 0o600 });
     this.words();
     if (own === undefined) return;
-    const taken = libc.lock(this.#fd!, recordAt(own), sizeOf("endpoint_record"));
-    if (taken !== 0) throw new Error(`cannot lock the record of endpoint ${own} in ${path}`);
+    const isTaken = system.lock(this.#fd!, recordAt(own), sizeOf("endpoint_record"));
+    if (!isTaken) throw new Error(`cannot lock the record of endpoint ${own} in ${path}`);
   }
 
   place() {
@@ -79,22 +78,22 @@ class FileField implements Field {
 
   words(): Int32Array {
     if (this.#words === undefined) {
-      this.#fd = libc.openExisting(this.#path);
+      this.#fd = system.open(this.#path);
       if (this.#fd < 0) throw new Error(`cannot open ${this.#path}`);
       const { size } = Deno.statSync(this.#path);
-      this.#mapping = new Mapping(this.#fd, size);
+      this.#mapping = new system.Mapping(this.#fd, size);
       this.#words = new Int32Array(this.#mapping.buffer, 0, size >> 2);
     }
     return this.#words;
   }
 
   notify(index: number): number {
-    return libc.futexWake(this.#mapping!.address + BigInt(index * 4));
+    return system.futexWake(this.#mapping!.address + BigInt(index * 4));
   }
 
   release(): void {
-    if (this.#fd !== undefined && this.#fd >= 0) libc.close(this.#fd);
     this.#mapping?.release();
+    if (this.#fd !== undefined && this.#fd >= 0) system.close(this.#fd);
     try {
       Deno.removeSync(this.#path);
     } catch {

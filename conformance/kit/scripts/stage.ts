@@ -61,6 +61,11 @@ export function lacksScript(
     lacksOption(hello, mayDecline);
 }
 
+/** Why a testee need not play a script in which it waits in a call. */
+export function lacksBlocking({ waits }: Hello): string | undefined {
+  return waits.includes("block") ? undefined : "does not block";
+}
+
 /** One end, opened by the testee on memory of its own; the kit is the peer. */
 export class Stage {
   readonly session: RemoteSession;

@@ -14,7 +14,14 @@ import { answerOf, RemoteSession } from "../../static/remote.ts";
 import { type Arena, type Field, snapshot } from "../arena.ts";
 import { controlWord, recordWord, ring } from "../peer.ts";
 import { type KitCase, Wrong } from "../verdict.ts";
-import { lacksScript, played, requireWord, type Script, throwProblems } from "./stage.ts";
+import {
+  lacksBlocking,
+  lacksScript,
+  played,
+  requireWord,
+  type Script,
+  throwProblems,
+} from "./stage.ts";
 
 /** A script on memory that the kit sees at any time. */
 export function watchedCase(script: Script): KitCase<Arena> {
@@ -23,9 +30,7 @@ export function watchedCase(script: Script): KitCase<Arena> {
     id,
     about,
     clauses,
-    declinedBy: (hello) =>
-      lacksScript(hello, role, mayDecline) ??
-        (hello.waits.includes("block") ? undefined : "does not block"),
+    declinedBy: (hello) => lacksScript(hello, role, mayDecline) ?? lacksBlocking(hello),
     async run(arena) {
       return played(await script.play(arena));
     },
