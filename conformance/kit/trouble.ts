@@ -8,6 +8,8 @@
 export class Trouble extends Error {
   override readonly name = "Trouble";
   readonly verdict: "error" | "timeout";
+  /** What the testee was to do, where somebody can say; it may name a clause in brackets. */
+  during?: string;
 
   constructor(verdict: "error" | "timeout", message: string) {
     super(message);

@@ -106,7 +106,12 @@ export function failed(
 
 /** What an error that ended a case says of it. The kit's own mistakes are thrown on. */
 export function resultOf(error: unknown, cited: readonly string[]): Result {
-  if (error instanceof Trouble) return { status: error.verdict, why: [error.message] };
+  if (error instanceof Trouble) {
+    const { verdict: status, during, message } = error;
+    if (during === undefined) return { status, why: [message] };
+    const problem = { text: `${during}: ${message}`, clauses: [] };
+    return { status, why: [problem.text], broken: namedBy(cited, [problem]) };
+  }
   if (error instanceof Wrong) return failed(cited, error.problems, error.got, error.must);
   if (error instanceof Error && error.name === "Declined") {
     const text = `declined, which \`start\` does not say: ${error.message}`;

@@ -18,6 +18,7 @@ import { recordWord } from "../peer.ts";
 import type { Seen } from "../file_watcher.ts";
 import type { Opening } from "../protocol.ts";
 import * as system from "../system.ts";
+import { Trouble } from "../trouble.ts";
 import { type KitCase, Wrong } from "../verdict.ts";
 import { lacksBlocking, lacksScript, played, requireWord, throwProblems } from "./stage.ts";
 import { FileWatch } from "./files_watch.ts";
@@ -135,9 +136,15 @@ export class FilePlace {
 
   /** Waits for an answer, which must be this, and has the end dropped, if there is one. */
   async settle(end: Opened, must: string, what: string): Promise<void> {
-    const got = await end.answer;
-    expect(got, must, what);
-    if (got === "ok") await end.drop();
+    try {
+      const got = await end.answer;
+      expect(got, must, what);
+      if (got === "ok") await end.drop();
+    } catch (error) {
+      // What it must refuse it may also break down of.
+      if (error instanceof Trouble) error.during = `${what}, expected ${must}`;
+      throw error;
+    }
   }
 
   /**
