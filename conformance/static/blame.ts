@@ -13,7 +13,7 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
   "segment.geometry": ["segment.same_geometry", "segment.check"],
   "segment.endpoint": ["segment.attach", "segment.check", "segment.file_lock"],
   "segment.channel": ["segment.check", "pipe.find_none", "port.find_none"],
-  "segment.file": ["segment.file_own", "segment.file_left"],
+  "segment.file": ["segment.file_own", "segment.file_replace"],
   "ring.cursor": ["ring.cursor"],
   "frame.total": ["frame.check_total", "frame.check"],
   "message.size": ["pipe.limit", "mailbox.limit"],

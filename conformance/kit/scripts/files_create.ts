@@ -16,6 +16,7 @@ import { rest } from "./watch.ts";
 
 const READY = "[segment.file_ready]";
 const LEFT = "[segment.file_left]";
+const REPLACE = "[segment.file_replace]";
 /** Files that are seen sharply when they get their name. */
 const SHARP = 8;
 const IN_TIME_MS = 60;
@@ -48,13 +49,13 @@ export const FILE_CREATE_SCRIPTS: FileScript[] = [
   {
     id: "scripted/file_left",
     about: "What nobody uses any more is replaced by another file, and an empty one too.",
-    clauses: ["segment.file_left", "segment.file_ready"],
+    clauses: ["segment.file_replace", "segment.file_ready"],
     play: left,
   },
   {
     id: "scripted/file_foreign",
     about: "A file that never was a segment is refused, and stays as it is.",
-    clauses: ["segment.file_left"],
+    clauses: ["segment.file_replace", "segment.file_left"],
     play: foreign,
   },
   {
@@ -66,7 +67,7 @@ export const FILE_CREATE_SCRIPTS: FileScript[] = [
   {
     id: "scripted/file_left_header",
     about: "Who replaces a file waits for its header, and leaves the file alone meanwhile.",
-    clauses: ["segment.file_left", "wait.deadline"],
+    clauses: ["segment.file_left", "segment.file_replace", "wait.deadline"],
     play: leftHeader,
   },
   {
@@ -152,13 +153,13 @@ async function left(place: FilePlace): Promise<void> {
   for (const [what, bytes] of images) {
     const path = place.path(what);
     const old = place.put(bytes, what);
-    const end = await place.open("create", 0, { path }).ready(`${LEFT} ${what}`);
-    demand(!old.hasName(), `${LEFT} ${what}: the file was not replaced`);
+    const end = await place.open("create", 0, { path }).ready(`${REPLACE} ${what}`);
+    demand(!old.hasName(), `${REPLACE} ${what}: the file was not replaced`);
     const found = place.look(path);
-    demand(found.state(0) === ATTACHED, `${LEFT} ${what}: the creator is not in the new file`);
+    demand(found.state(0) === ATTACHED, `${REPLACE} ${what}: the creator is not in the new file`);
     if (bytes.length > 8) {
       const fact = differentBytes(old.bytes(), bytes);
-      demand(fact === undefined, `${LEFT} ${what}: the old file has changed${fact}`);
+      demand(fact === undefined, `${REPLACE} ${what}: the old file has changed${fact}`);
     }
     await end.drop();
   }
@@ -169,11 +170,11 @@ async function foreign(place: FilePlace): Promise<void> {
     const bytes = new TextEncoder().encode(text);
     const path = place.path(`${text.length}`);
     const file = place.put(bytes, `${text.length}`);
-    const what = `${LEFT} a file that begins with ${JSON.stringify(text.slice(0, 8))}`;
-    await place.expect("segment.file", what, "create", 0, { path });
-    demand(file.hasName(), `${what} was removed`);
+    const what = `a file that begins with ${JSON.stringify(text.slice(0, 8))}`;
+    await place.expect("segment.file", `${LEFT} ${REPLACE} ${what}`, "create", 0, { path });
+    demand(file.hasName(), `${LEFT} ${what} was removed`);
     const fact = differentBytes(Deno.readFileSync(path), bytes);
-    demand(fact === undefined, `${what} has changed${fact}`);
+    demand(fact === undefined, `${LEFT} ${what} has changed${fact}`);
   }
 }
 
@@ -204,8 +205,8 @@ async function leftHeader(place: FilePlace): Promise<void> {
   const hasWaited = !end.isThere && old.hasName();
   demand(hasWaited, `${LEFT} it did not wait for the lock on the header`);
   old.unlockHeader();
-  await end.ready(`${LEFT} its header is free again`);
-  demand(!old.hasName(), `${LEFT} the file was not replaced`);
+  await end.ready(`${REPLACE} its header is free again`);
+  demand(!old.hasName(), `${REPLACE} the file was not replaced`);
   await end.drop();
 }
 
