@@ -67,6 +67,12 @@ Deno.test("checkLayout: accepts the example, so that each refusal below has one 
   assertEquals(checkLayout(example(), SCHEMA), example());
 });
 
+Deno.test("checkLayout: accepts an array of atomic words", () => {
+  const layout = example();
+  Object.assign(fieldsOf(layout)[3] as object, { type: "u32[2]", atomic: true });
+  assertEquals(checkLayout(layout, SCHEMA), layout);
+});
+
 Deno.test("checkLayout: refuses what has the wrong shape", () => {
   const place = "/structures/0/fields/0";
   assertRefused(
@@ -79,7 +85,7 @@ Deno.test("checkLayout: refuses what has the wrong shape", () => {
   );
   assertRefused(
     (l) => Object.assign(fieldsOf(l)[0] as object, { type: "u24" }),
-    `${place}/type: must match pattern "^(u8|u16|u32|u64|i32|u8\\[[1-9][0-9]{0,8}\\])$"`,
+    `${place}/type: must match pattern "^(u8|u16|u32|u64|i32|(u8|u32)\\[[1-9][0-9]{0,8}\\])$"`,
   );
   assertRefused(
     (l) => Object.assign(l.limits[0] as object, { about: "No full stop" }),
@@ -113,6 +119,11 @@ Deno.test("checkLayout: refuses fields that cannot stand where they are", () => 
   assertRefused(
     (l) => Object.assign(l.structures[0] as object, { align: 4 }),
     `${place}.total: u64 in a structure that is less aligned`,
+  );
+  assertRefused(
+    (l) => Object.assign(fieldsOf(l)[3] as object, { type: "u32[2]", offset: 10 }),
+    `${place}.total: ends at 18, outside the 16 bytes`,
+    `${place}.total: offset 10 is not 4-aligned`,
   );
   assertRefused(
     (l) => Object.assign(l.structures[0] as object, { align: 24 }),

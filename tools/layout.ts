@@ -116,13 +116,18 @@ export function checkLayout(value: unknown, schema: Record<string, unknown>): La
 
 /** Bytes that a field of this type takes. */
 export function typeSize(type: string): number {
-  const array = /^u8\[(\d+)\]$/.exec(type);
-  return array ? Number(array[1]) : Number(type.slice(1)) / 8;
+  const [, element = type, count = "1"] = /^(u\d+)\[(\d+)\]$/.exec(type) ?? [];
+  return Number(element.slice(1)) / 8 * Number(count);
 }
 
-/** Whether a field of this type is several bytes rather than one number. */
+/** Whether a field of this type is several bytes or words rather than one number. */
 export function isArray(type: string): boolean {
   return type.endsWith("]");
+}
+
+/** To what a field of this type is aligned: an array to its elements. */
+function typeAlign(type: string): number {
+  return typeSize(type.replace(/\[.*/, ""));
 }
 
 function describe(error: ErrorObject): string {
@@ -147,7 +152,7 @@ function structureProblems(structure: Structure): string[] {
   let before = "";
   for (const field of structure.fields) {
     const size = typeSize(field.type);
-    const align = isArray(field.type) ? 1 : size;
+    const align = typeAlign(field.type);
     const say = (text: string) => problems.push(`${place}.${field.name}: ${text}`);
     if (field.offset < end) {
       say(`offset ${field.offset} overlaps or precedes ${before}, which ends at ${end}`);
@@ -157,7 +162,7 @@ function structureProblems(structure: Structure): string[] {
     }
     if (field.offset % align !== 0) say(`offset ${field.offset} is not ${align}-aligned`);
     if (align > structure.align) say(`${field.type} in a structure that is less aligned`);
-    if (field.atomic && field.type !== "u32" && field.type !== "i32") {
+    if (field.atomic && !/^[ui]32(\[|$)/.test(field.type)) {
       say(`only 32-bit words can be atomic, not ${field.type}`);
     }
     end = Math.max(end, field.offset + size);

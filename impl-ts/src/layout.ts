@@ -62,8 +62,8 @@ export const ENDPOINT_BELL_OFFSET = 0;
 /** Index of `bell` among the 32-bit words of `endpoint_record`. */
 export const ENDPOINT_BELL_WORD = 0;
 /**
- * u32, atomic. Low byte: one of `endpoint_state`. Upper 24 bits: the reason code of a failure,
- * otherwise 0.
+ * u32, atomic. Low byte: one of `endpoint_state`. Upper 24 bits: of failed the reason code,
+ * otherwise the low bits of `generation`.
  */
 export const ENDPOINT_STATE_OFFSET = 4;
 /** Index of `state` among the 32-bit words of `endpoint_record`. */
@@ -76,8 +76,24 @@ export const ENDPOINT_WAKES_WORD = 2;
 export const ENDPOINT_AGENT_OFFSET = 12;
 /** Index of `agent` among the 32-bit words of `endpoint_record`. */
 export const ENDPOINT_AGENT_WORD = 3;
-/** u8[112]. Written as 0, ignored by readers. */
-export const ENDPOINT_RESERVED_OFFSET = 16;
+/** u32, atomic. How often the endpoint was vacated. */
+export const ENDPOINT_GENERATION_OFFSET = 16;
+/** Index of `generation` among the 32-bit words of `endpoint_record`. */
+export const ENDPOINT_GENERATION_WORD = 4;
+/** u32, atomic. Bits of what this endpoint understands beyond this version. None is defined yet. */
+export const ENDPOINT_FEATURES_OFFSET = 20;
+/** Index of `features` among the 32-bit words of `endpoint_record`. */
+export const ENDPOINT_FEATURES_WORD = 5;
+/**
+ * u32[8], atomic. Which endpoints rang: bit `i` modulo 32 of word `i` / 32 is that of endpoint `i`.
+ */
+export const ENDPOINT_RUNG_OFFSET = 24;
+/** Index of `rung` among the 32-bit words of `endpoint_record`. */
+export const ENDPOINT_RUNG_WORD = 6;
+/** Bytes of `rung`. */
+export const ENDPOINT_RUNG_SIZE = 32;
+/** u8[72]. Written as 0, ignored by readers. */
+export const ENDPOINT_RESERVED_OFFSET = 56;
 
 // `channel_descriptor`: One per channel, behind the endpoint records. Immutable once the segment is
 // ready.
@@ -88,9 +104,11 @@ export const CHANNEL_DESCRIPTOR_SIZE = 64;
 export const CHANNEL_DESCRIPTOR_ALIGN = 64;
 /** u32. One of `channel_kind`. Unknown kinds are range-checked and left alone. */
 export const CHANNEL_KIND_OFFSET = 0;
-/** u32. Index of the endpoint that writes. */
+/**
+ * u32. Index of the endpoint that writes; `endpoint_none` where there is none, or where any may.
+ */
 export const CHANNEL_WRITER_OFFSET = 4;
-/** u32. Index of the endpoint that reads. */
+/** u32. Index of the endpoint that reads; `endpoint_none` where there is none, or where any may. */
 export const CHANNEL_READER_OFFSET = 8;
 /** u32. Offset of the control words from the start of the segment, a multiple of 128. */
 export const CHANNEL_CONTROL_OFFSET_OFFSET = 12;
@@ -153,13 +171,28 @@ export const FRAME_TAG_OFFSET = 8;
 /** u32. When the frame was finished: Unix epoch in microseconds, modulo 2^32. 0 means none. */
 export const FRAME_TIME_OFFSET = 12;
 
+// `header_extension`: What stands before the payload of an extended frame; more of it may follow.
+
+/** Bytes of `header_extension`. */
+export const HEADER_EXTENSION_SIZE = 16;
+/** Alignment of `header_extension`, in bytes. */
+export const HEADER_EXTENSION_ALIGN = 16;
+/** u32. Bytes of the whole extension, these included: a multiple of 16, at least 16. */
+export const EXTENSION_SIZE_OFFSET = 0;
+/** u32. What it holds. None is defined yet; a reader skips what it does not know. */
+export const EXTENSION_KIND_OFFSET = 4;
+/** u8[8]. The first bytes of what it holds. */
+export const EXTENSION_CONTENT_OFFSET = 8;
+/** Bytes of `content`. */
+export const EXTENSION_CONTENT_SIZE = 8;
+
 // `message_preamble`: The first payload bytes of the first chunk of a multipart message.
 
 /** Bytes of `message_preamble`. */
 export const MESSAGE_PREAMBLE_SIZE = 16;
 /** Alignment of `message_preamble`, in bytes. */
 export const MESSAGE_PREAMBLE_ALIGN = 16;
-/** u64. Bytes of the whole message, preamble not counted. */
+/** u64. Bytes of the whole message, preamble not counted; 2^64 - 1 where they are not known yet. */
 export const PREAMBLE_TOTAL_OFFSET = 0;
 /** u8[8]. 0. */
 export const PREAMBLE_RESERVED_OFFSET = 8;
@@ -205,7 +238,7 @@ export const SEGMENT_READY_READY = 2;
 
 // `endpoint_state`: Low byte of an endpoint's `state` word. `closed` and `failed` are final.
 
-/** Nobody has attached yet. */
+/** Nobody has attached yet, or again. */
 export const ENDPOINT_STATE_VACANT = 0;
 /** A thread owns the endpoint. */
 export const ENDPOINT_STATE_ATTACHED = 1;
@@ -274,8 +307,10 @@ export const FRAME_FLAG_FIRST = 1;
 export const FRAME_FLAG_LAST = 2;
 /** With `last`: the writer gave up; drop the chunks of this message. */
 export const FRAME_FLAG_CANCEL = 4;
+/** The payload begins with a `header_extension`. */
+export const FRAME_FLAG_EXTENDED = 8;
 /** Every bit of `frame_flag`. */
-export const FRAME_FLAG_ALL = 7;
+export const FRAME_FLAG_ALL = 15;
 
 // `wake_mechanism`: Bits of `wakes`: whose sleepers an endpoint can wake.
 
@@ -298,6 +333,8 @@ export const SEGMENT_SIZE_MIN = 256;
 export const SEGMENT_SIZE_MAX = 4_294_967_168;
 /** Where the endpoint records begin. */
 export const ENDPOINT_TABLE_OFFSET = 128;
+/** The end of a channel that names no endpoint. */
+export const ENDPOINT_NONE = 4_294_967_295;
 /** Most endpoints of a segment. */
 export const ENDPOINT_COUNT_MAX = 256;
 /** Most channels of a segment. */
@@ -306,7 +343,7 @@ export const CHANNEL_COUNT_MAX = 1024;
 export const STATE_TRIES = 3;
 /** The bits of `state` that hold an `endpoint_state`. */
 export const STATE_MASK = 255;
-/** How far the reason code stands above the state in `state`. */
+/** How far the reason code, or the generation, stands above the state in `state`. */
 export const REASON_SHIFT = 8;
 /** Longest park while a peer is vacant or could be found dead. */
 export const WAIT_SLICE_MS = 100;
@@ -330,6 +367,8 @@ export const RING_CAPACITY_MAX = 1_073_741_824;
 export const RING_RESERVE = 16;
 /** Alignment of every frame and of every cursor. */
 export const FRAME_ALIGN = 16;
+/** First kind of a `header_extension` that belongs to the application. */
+export const EXTENSION_APPLICATION_MIN = 2_147_483_648;
 /** First frame kind that a reader skips without knowing it. */
 export const FRAME_KIND_EXTENSION_MIN = 128;
 /** Smallest section: eight words and one byte. */
@@ -363,6 +402,8 @@ export const REASON_SEGMENT_ENDPOINT = 9;
 export const REASON_SEGMENT_STATE = 10;
 /** The file cannot be trusted: not a regular one, of another user, or open to others. */
 export const REASON_SEGMENT_FILE = 11;
+/** There is no file at this path. */
+export const REASON_SEGMENT_MISSING = 12;
 /** A cursor moved out of its bounds or lost its alignment. */
 export const REASON_RING_CURSOR = 16;
 /** A frame's kind is invalid or unknown. */
@@ -382,6 +423,11 @@ export const REASON_FRAME_PAD = 36;
 export const REASON_FRAME_SEQUENCE = 37;
 /** The chunks of a message do not add up to the total in its preamble. */
 export const REASON_FRAME_TOTAL = 38;
+/**
+ * The header extension of a frame is smaller than 16 bytes, no multiple of 16, or reaches beyond
+ * the payload.
+ */
+export const REASON_FRAME_EXTENSION = 39;
 /** The section is not aligned to 4, or too small to hold a part. */
 export const REASON_MAILBOX_SIZE = 40;
 /** A control word holds a value that no endpoint may store. */
@@ -441,6 +487,7 @@ export type ReasonCode =
   | "segment.endpoint"
   | "segment.state"
   | "segment.file"
+  | "segment.missing"
   | "ring.cursor"
   | "frame.kind"
   | "frame.flags"
@@ -449,6 +496,7 @@ export type ReasonCode =
   | "frame.pad"
   | "frame.sequence"
   | "frame.total"
+  | "frame.extension"
   | "mailbox.size"
   | "mailbox.signal"
   | "mailbox.length"
@@ -484,6 +532,7 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze
   "segment.endpoint": 9,
   "segment.state": 10,
   "segment.file": 11,
+  "segment.missing": 12,
   "ring.cursor": 16,
   "frame.kind": 32,
   "frame.flags": 33,
@@ -492,6 +541,7 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze
   "frame.pad": 36,
   "frame.sequence": 37,
   "frame.total": 38,
+  "frame.extension": 39,
   "mailbox.size": 40,
   "mailbox.signal": 41,
   "mailbox.length": 42,

@@ -105,6 +105,8 @@ enum {
   MILLRACE_REASON_SEGMENT_STATE = 10,
   /* The file cannot be trusted: not a regular one, of another user, or open to others. */
   MILLRACE_REASON_SEGMENT_FILE = 11,
+  /* There is no file at this path. */
+  MILLRACE_REASON_SEGMENT_MISSING = 12,
   /* A cursor moved out of its bounds or lost its alignment. */
   MILLRACE_REASON_RING_CURSOR = 16,
   /* A frame's kind is invalid or unknown. */
@@ -122,6 +124,9 @@ enum {
   MILLRACE_REASON_FRAME_SEQUENCE = 37,
   /* The chunks of a message do not add up to the total in its preamble. */
   MILLRACE_REASON_FRAME_TOTAL = 38,
+  /* The header extension of a frame is smaller than 16 bytes, no multiple of 16, or reaches
+     beyond the payload. */
+  MILLRACE_REASON_FRAME_EXTENSION = 39,
   /* The section is not aligned to 4, or too small to hold a part. */
   MILLRACE_REASON_MAILBOX_SIZE = 40,
   /* A control word holds a value that no endpoint may store. */
@@ -213,7 +218,9 @@ enum {
   /* The last frame of a message. */
   MILLRACE_FRAME_FLAG_LAST = 2,
   /* With `last`: the writer gave up; drop the chunks of this message. */
-  MILLRACE_FRAME_FLAG_CANCEL = 4
+  MILLRACE_FRAME_FLAG_CANCEL = 4,
+  /* The payload begins with a `header_extension`. */
+  MILLRACE_FRAME_FLAG_EXTENDED = 8
 };
 /* /generated */
 

@@ -55,8 +55,8 @@ pub const endpoint_record_align = 128;
 pub const endpoint_bell_offset = 0;
 /// Index of `bell` among the 32-bit words of `endpoint_record`.
 pub const endpoint_bell_word = 0;
-/// u32, atomic. Low byte: one of `endpoint_state`. Upper 24 bits: the reason code of a failure,
-/// otherwise 0.
+/// u32, atomic. Low byte: one of `endpoint_state`. Upper 24 bits: of failed the reason code,
+/// otherwise the low bits of `generation`.
 pub const endpoint_state_offset = 4;
 /// Index of `state` among the 32-bit words of `endpoint_record`.
 pub const endpoint_state_word = 1;
@@ -68,8 +68,23 @@ pub const endpoint_wakes_word = 2;
 pub const endpoint_agent_offset = 12;
 /// Index of `agent` among the 32-bit words of `endpoint_record`.
 pub const endpoint_agent_word = 3;
-/// u8[112]. Written as 0, ignored by readers.
-pub const endpoint_reserved_offset = 16;
+/// u32, atomic. How often the endpoint was vacated.
+pub const endpoint_generation_offset = 16;
+/// Index of `generation` among the 32-bit words of `endpoint_record`.
+pub const endpoint_generation_word = 4;
+/// u32, atomic. Bits of what this endpoint understands beyond this version. None is defined yet.
+pub const endpoint_features_offset = 20;
+/// Index of `features` among the 32-bit words of `endpoint_record`.
+pub const endpoint_features_word = 5;
+/// u32[8], atomic. Which endpoints rang: bit `i` modulo 32 of word `i` / 32 is that of endpoint
+/// `i`.
+pub const endpoint_rung_offset = 24;
+/// Index of `rung` among the 32-bit words of `endpoint_record`.
+pub const endpoint_rung_word = 6;
+/// Bytes of `rung`.
+pub const endpoint_rung_size = 32;
+/// u8[72]. Written as 0, ignored by readers.
+pub const endpoint_reserved_offset = 56;
 
 // `channel_descriptor`: One per channel, behind the endpoint records. Immutable once the segment is
 // ready.
@@ -80,9 +95,9 @@ pub const channel_descriptor_size = 64;
 pub const channel_descriptor_align = 64;
 /// u32. One of `channel_kind`. Unknown kinds are range-checked and left alone.
 pub const channel_kind_offset = 0;
-/// u32. Index of the endpoint that writes.
+/// u32. Index of the endpoint that writes; `endpoint_none` where there is none, or where any may.
 pub const channel_writer_offset = 4;
-/// u32. Index of the endpoint that reads.
+/// u32. Index of the endpoint that reads; `endpoint_none` where there is none, or where any may.
 pub const channel_reader_offset = 8;
 /// u32. Offset of the control words from the start of the segment, a multiple of 128.
 pub const channel_control_offset_offset = 12;
@@ -143,13 +158,28 @@ pub const frame_tag_offset = 8;
 /// u32. When the frame was finished: Unix epoch in microseconds, modulo 2^32. 0 means none.
 pub const frame_time_offset = 12;
 
+// `header_extension`: What stands before the payload of an extended frame; more of it may follow.
+
+/// Bytes of `header_extension`.
+pub const header_extension_size = 16;
+/// Alignment of `header_extension`, in bytes.
+pub const header_extension_align = 16;
+/// u32. Bytes of the whole extension, these included: a multiple of 16, at least 16.
+pub const extension_size_offset = 0;
+/// u32. What it holds. None is defined yet; a reader skips what it does not know.
+pub const extension_kind_offset = 4;
+/// u8[8]. The first bytes of what it holds.
+pub const extension_content_offset = 8;
+/// Bytes of `content`.
+pub const extension_content_size = 8;
+
 // `message_preamble`: The first payload bytes of the first chunk of a multipart message.
 
 /// Bytes of `message_preamble`.
 pub const message_preamble_size = 16;
 /// Alignment of `message_preamble`, in bytes.
 pub const message_preamble_align = 16;
-/// u64. Bytes of the whole message, preamble not counted.
+/// u64. Bytes of the whole message, preamble not counted; 2^64 - 1 where they are not known yet.
 pub const preamble_total_offset = 0;
 /// u8[8]. 0.
 pub const preamble_reserved_offset = 8;
@@ -195,7 +225,7 @@ pub const segment_ready_ready = 2;
 
 // `endpoint_state`: Low byte of an endpoint's `state` word. `closed` and `failed` are final.
 
-/// Nobody has attached yet.
+/// Nobody has attached yet, or again.
 pub const endpoint_state_vacant = 0;
 /// A thread owns the endpoint.
 pub const endpoint_state_attached = 1;
@@ -264,8 +294,10 @@ pub const frame_flag_first = 1;
 pub const frame_flag_last = 2;
 /// With `last`: the writer gave up; drop the chunks of this message.
 pub const frame_flag_cancel = 4;
+/// The payload begins with a `header_extension`.
+pub const frame_flag_extended = 8;
 /// Every bit of `frame_flag`.
-pub const frame_flag_all = 7;
+pub const frame_flag_all = 15;
 
 // `wake_mechanism`: Bits of `wakes`: whose sleepers an endpoint can wake.
 
@@ -288,6 +320,8 @@ pub const segment_size_min = 256;
 pub const segment_size_max = 4_294_967_168;
 /// Where the endpoint records begin.
 pub const endpoint_table_offset = 128;
+/// The end of a channel that names no endpoint.
+pub const endpoint_none = 4_294_967_295;
 /// Most endpoints of a segment.
 pub const endpoint_count_max = 256;
 /// Most channels of a segment.
@@ -296,7 +330,7 @@ pub const channel_count_max = 1024;
 pub const state_tries = 3;
 /// The bits of `state` that hold an `endpoint_state`.
 pub const state_mask = 255;
-/// How far the reason code stands above the state in `state`.
+/// How far the reason code, or the generation, stands above the state in `state`.
 pub const reason_shift = 8;
 /// Longest park while a peer is vacant or could be found dead.
 pub const wait_slice_ms = 100;
@@ -320,6 +354,8 @@ pub const ring_capacity_max = 1_073_741_824;
 pub const ring_reserve = 16;
 /// Alignment of every frame and of every cursor.
 pub const frame_align = 16;
+/// First kind of a `header_extension` that belongs to the application.
+pub const extension_application_min = 2_147_483_648;
 /// First frame kind that a reader skips without knowing it.
 pub const frame_kind_extension_min = 128;
 /// Smallest section: eight words and one byte.
@@ -353,6 +389,8 @@ pub const reason_segment_endpoint = 9;
 pub const reason_segment_state = 10;
 /// The file cannot be trusted: not a regular one, of another user, or open to others.
 pub const reason_segment_file = 11;
+/// There is no file at this path.
+pub const reason_segment_missing = 12;
 /// A cursor moved out of its bounds or lost its alignment.
 pub const reason_ring_cursor = 16;
 /// A frame's kind is invalid or unknown.
@@ -370,6 +408,9 @@ pub const reason_frame_pad = 36;
 pub const reason_frame_sequence = 37;
 /// The chunks of a message do not add up to the total in its preamble.
 pub const reason_frame_total = 38;
+/// The header extension of a frame is smaller than 16 bytes, no multiple of 16, or reaches beyond
+/// the payload.
+pub const reason_frame_extension = 39;
 /// The section is not aligned to 4, or too small to hold a part.
 pub const reason_mailbox_size = 40;
 /// A control word holds a value that no endpoint may store.
@@ -427,7 +468,7 @@ pub const SegmentReady = enum(u32) {
 
 /// Low byte of an endpoint's `state` word. `closed` and `failed` are final.
 pub const EndpointState = enum(u32) {
-    /// Nobody has attached yet.
+    /// Nobody has attached yet, or again.
     vacant = 0,
     /// A thread owns the endpoint.
     attached = 1,
@@ -524,6 +565,8 @@ pub const Reason = enum(u32) {
     segment_state = 10,
     /// The file cannot be trusted: not a regular one, of another user, or open to others.
     segment_file = 11,
+    /// There is no file at this path.
+    segment_missing = 12,
     /// A cursor moved out of its bounds or lost its alignment.
     ring_cursor = 16,
     /// A frame's kind is invalid or unknown.
@@ -541,6 +584,9 @@ pub const Reason = enum(u32) {
     frame_sequence = 37,
     /// The chunks of a message do not add up to the total in its preamble.
     frame_total = 38,
+    /// The header extension of a frame is smaller than 16 bytes, no multiple of 16, or reaches
+    /// beyond the payload.
+    frame_extension = 39,
     /// The section is not aligned to 4, or too small to hold a part.
     mailbox_size = 40,
     /// A control word holds a value that no endpoint may store.
@@ -600,6 +646,7 @@ pub const Reason = enum(u32) {
             .segment_endpoint => "segment.endpoint",
             .segment_state => "segment.state",
             .segment_file => "segment.file",
+            .segment_missing => "segment.missing",
             .ring_cursor => "ring.cursor",
             .frame_kind => "frame.kind",
             .frame_flags => "frame.flags",
@@ -608,6 +655,7 @@ pub const Reason = enum(u32) {
             .frame_pad => "frame.pad",
             .frame_sequence => "frame.sequence",
             .frame_total => "frame.total",
+            .frame_extension => "frame.extension",
             .mailbox_size => "mailbox.size",
             .mailbox_signal => "mailbox.signal",
             .mailbox_length => "mailbox.length",
