@@ -34,5 +34,5 @@ test("create and open refuse without the permissions", async () => {
   assert(await said(...files) === "NotCapable");
   assert(await said("--allow-ffi", "--allow-read") === "NotCapable");
   assert(await said("--allow-ffi", "--allow-write") === "NotCapable");
-  assert(await said("--allow-ffi", ...files) === "SegmentError segment.file");
+  assert(await said("--allow-ffi", ...files) === "SegmentError segment.missing");
 });

@@ -32,12 +32,12 @@ export interface OwnFile {
  */
 const HANDED = /^\/proc\/(?:self|\d+)\/fd\/\d+$/;
 
-/** The code for a path at which there is no file. */
-const MISSING = "segment.file";
-
-/** The error for a path at which there is no file. */
+/** The error for a path at which there is no file. [segment.file_missing] */
 export function missing(path: string): SegmentError {
-  return new SegmentError(MISSING, `Cannot open "${path}": there is no file at this path`);
+  return new SegmentError(
+    "segment.missing",
+    `Cannot open "${path}": there is no file at this path`,
+  );
 }
 
 /** The same as `findOwn`. @throws {SegmentError} also where there is none. */

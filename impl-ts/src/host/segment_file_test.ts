@@ -10,8 +10,6 @@ import * as locks from "./segment_file_lock.ts";
 const A = { endpoint: 0 };
 const B = { endpoint: 1 };
 const SIZE = segmentSize(GEOMETRY);
-/** The code for a path at which there is no file. */
-const MISSING = "segment.file";
 const THERE_IS_NONE = "there is no file at this path";
 
 function refuses(code: string, call: () => unknown): void {
@@ -118,7 +116,7 @@ test("open refuses the file of another user", () => {
 test("open refuses a file that holds no segment, with the code of the check", () => {
   using place = new Place();
   const { path } = place;
-  refuses(MISSING, () => SegmentFile.open(path, B));
+  refuses("segment.missing", () => SegmentFile.open(path, B));
   put(path, "");
   refuses("segment.size", () => SegmentFile.open(path, B));
   put(path, new Uint8Array(255));
@@ -139,10 +137,10 @@ test("what is not there, and what may not be opened, is refused with a code", ()
   const { folder, path } = place;
   for (const none of ["", path, `${folder}/none/segment`, new URL(`file://${path}`)]) {
     const error = assertThrows(() => SegmentFile.open(none, B), SegmentError, THERE_IS_NONE);
-    assertEquals(error.code, MISSING);
+    assertEquals(error.code, "segment.missing");
   }
   const error = assertThrows(() => SegmentFile.create("", GEOMETRY, A), SegmentError);
-  assertEquals(error.code, MISSING);
+  assertEquals(error.code, "segment.missing");
   refusesSystem("ENOTDIR", () => SegmentFile.open("/etc/passwd/segment", B));
   refuses("segment.file", () => SegmentFile.open(`${folder}/`, B));
   refuses("segment.file", () => SegmentFile.create(`${folder}/`, GEOMETRY, B));
