@@ -188,13 +188,13 @@ function formatWants({ value, owner, target, missing }: Wants, cursor: string): 
 }
 
 function formatProgress({ received, total }: Progress): string {
-  return total === null
-    ? `${toCount(received)} here, begun before`
-    : `${toCount(received)} of ${toCount(total)}`;
+  if (total === null) return `${toCount(received)} here, begun before`;
+  const all = total === "unknown" ? "a size that its writer did not know" : toCount(total);
+  return `${toCount(received)} of ${all}`;
 }
 
 function formatFrames({ frames, frame_count }: Ring, paint: Paint): string[] {
-  // Times reach back 71 minutes: nearly always, all of them are of one day.
+  // Times reach back 36 minutes: nearly always, all of them are of one day.
   const days = [...new Set(frames.flatMap(({ date }) => date === null ? [] : date.slice(0, 10)))];
   const toTime = (date: string) => days.length === 1 ? date.slice(11, -1) : date;
   const rows = frames.map((frame) => [
@@ -235,14 +235,20 @@ function isBare({ kind_name }: Frame): boolean {
   return kind_name === "pad" || kind_name === "end";
 }
 
-function formatPayload({ payload, progress, fault, report }: Frame): string {
+function formatPayload({ payload, extension, progress, fault, report }: Frame): string {
   const facts = [
+    extension && `{extension ${toHexNumber(extension.kind)}, ${toPlural(extension.size, "byte")}}`,
     payload.preview,
-    progress === undefined ? "" : `(${progress.received}/${progress.total ?? "?"})`,
+    progress === undefined ? "" : `(${progress.received}/${toTotal(progress)})`,
     fault === undefined ? "" : `<- ${fault}`,
     report === undefined ? "" : `<- ${report}`,
   ];
-  return facts.filter((fact) => fact !== "").join(" ");
+  return facts.filter((fact) => fact !== undefined && fact !== "").join(" ");
+}
+
+/** `?` for what is not here any more, `…` for what the writer did not know. */
+function toTotal({ total }: Progress): string {
+  return total === null ? "?" : total === "unknown" ? "…" : String(total);
 }
 
 function formatMailbox(mailbox: Mailbox, paint: Paint): string[] {

@@ -8,21 +8,23 @@
  * @module
  */
 
-import { CANCEL, extentOf, FIRST, kindOf, LAST, WHOLE } from "../reference/encode.ts";
+import { CANCEL, EXTENDED, extentOf, FIRST, kindOf, LAST, WHOLE } from "../reference/encode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "../reference/layout.ts";
 import type { Findings } from "./findings.ts";
-import type { Channel, Frame, Progress } from "./inspection.ts";
+import type { Channel, Extension, Frame, Progress } from "./inspection.ts";
 import { bitsOf, codecName, kindName, toHexNumber, toPlural } from "./names.ts";
 import { DECODE_MAX, toDate, toPayload, undecodable } from "./payload.ts";
 
 const HEADER = sizeOf("frame_header");
 const PREAMBLE = sizeOf("message_preamble");
+const EXTENSION = sizeOf("header_extension");
 const RESERVE = limitOf("ring_reserve");
-const EXTENSION = limitOf("frame_kind_extension_min");
+const SKIPPED_MIN = limitOf("frame_kind_extension_min");
 const PAD = kindOf("pad");
 const END = kindOf("end");
 const BATCH = valueOf("codec", "json_batch");
 const GIVEN_UP = LAST + CANCEL;
+const WORD = 0xffff_ffff;
 
 // A ring can hold millions of frames: their fields are not looked up by name each time.
 const KIND = fieldOf("frame_header", "kind").offset;
@@ -70,8 +72,12 @@ interface Head {
   offset: number;
   position: number;
   size: number;
+  /** Bytes of its header extension; 0 where it has none, or none that can be right. */
+  skipped: number;
   kind: number;
   flags: number;
+  /** Its flags as they would be without a header extension. */
+  plain: number;
   codec: number;
   reserved: number;
   tag: number;
@@ -156,12 +162,18 @@ class Walker {
   #load(position: number): Head {
     const { offset } = this.#spot(position);
     const size = this.#view.getUint32(offset, true);
+    const kind = this.#view.getUint8(offset + KIND);
+    const flags = this.#view.getUint8(offset + FLAGS);
+    const isExtended = isMessageKind(kind) && (flags & EXTENDED) !== 0;
+    const stated = isExtended ? this.#extension(offset)?.size ?? 0 : 0;
     return {
       offset,
       position,
       size,
-      kind: this.#view.getUint8(offset + KIND),
-      flags: this.#view.getUint8(offset + FLAGS),
+      skipped: stated >= EXTENSION && stated % EXTENSION === 0 && stated <= size ? stated : 0,
+      kind,
+      flags,
+      plain: isExtended ? flags - EXTENDED : flags,
       codec: this.#view.getUint8(offset + CODEC),
       reserved: this.#view.getUint8(offset + RESERVED),
       tag: this.#view.getUint32(offset + TAG, true),
@@ -170,11 +182,20 @@ class Walker {
     };
   }
 
+  /** What the header extension of the frame at an offset states, where there are bytes for one. */
+  #extension(frame: number): Extension | undefined {
+    const offset = frame + HEADER;
+    const { data_offset, data_size } = this.#walk.channel;
+    if (offset + EXTENSION > data_offset + data_size) return undefined;
+    const size = this.#view.getUint32(offset, true);
+    return { offset, size, kind: this.#view.getUint32(offset + 4, true) };
+  }
+
   /** The rows of the table of [frame.check], in its order. */
   #check(head: Head, available: number): { code: string; fact: string } | undefined {
-    const { kind, flags, codec, size, extent, reserved } = head;
+    const { kind, flags, plain, codec, size, extent, reserved } = head;
     const fail = (code: string, fact: string) => ({ code, fact });
-    const isExtension = kind >= EXTENSION;
+    const isExtension = kind >= SKIPPED_MIN;
     if (!isExtension && (kind < 1 || kind > PAD)) {
       return fail("frame.kind", `the kind is ${kind}; frames have 1 to 6, or 128 to 255`);
     }
@@ -185,10 +206,11 @@ class Walker {
     if (!isMessage && !isExtension && flags !== 0) {
       return fail("frame.flags", `the flags of ${kindName(kind)} are ${flags}, not 0`);
     }
-    if (isMessage && ![0, FIRST, LAST, WHOLE, GIVEN_UP].includes(flags)) {
+    const isKnown = [0, FIRST, LAST, WHOLE].includes(plain) || flags === GIVEN_UP;
+    if (isMessage && !isKnown) {
       return fail("frame.flags", `the flags are ${flags}, which no message has`);
     }
-    if (isMessage && codec === BATCH && flags !== WHOLE) {
+    if (isMessage && codec === BATCH && plain !== WHOLE) {
       return fail("frame.flags", `the flags are ${flags}, but a batch is one whole frame`);
     }
     const { data_size } = this.#walk.channel;
@@ -207,11 +229,19 @@ class Walker {
       return fail("frame.pad", `the extent is ${extent}, but the byte area ends in ${toEnd} bytes`);
     }
     if (kind === END && size !== 0) return fail("frame.size", `the size of \`end\` is ${size}`);
+    if (flags !== plain && head.skipped === 0) {
+      const stated = size < EXTENSION ? undefined : this.#extension(head.offset);
+      const fact = stated === undefined
+        ? `the frame is extended, and has only ${toPlural(size, "byte")}`
+        : `the header extension has ${toPlural(stated.size, "byte")}, of a frame of ${size}`;
+      return fail("frame.extension", fact);
+    }
     return isMessage ? this.#checkMessage(head) : undefined;
   }
 
   #checkMessage(head: Head): { code: string; fact: string } | undefined {
-    const { flags, size } = head;
+    const { plain: flags } = head;
+    const size = head.size - head.skipped;
     const fail = (code: string, fact: string) => ({ code, fact });
     if (flags === GIVEN_UP && size !== 0) {
       return fail("frame.size", `the size of a cancel is ${size}, not 0`);
@@ -239,13 +269,14 @@ class Walker {
       }
     }
     if (flags === FIRST) {
-      const at = head.offset + HEADER + fieldOf("message_preamble", "reserved").offset;
+      const preamble = head.offset + HEADER + head.skipped;
+      const at = preamble + fieldOf("message_preamble", "reserved").offset;
       const isBlank = this.#bytes.subarray(at, at + 8).every((byte) => byte === 0);
       if (!isBlank) return fail("frame.reserved", "the last eight bytes of the preamble are not 0");
     }
     if (flags === WHOLE || flags === GIVEN_UP) return undefined;
     const { received, total } = this.#after(head);
-    if (total === null) return undefined;
+    if (typeof total !== "number") return undefined;
     const ends = flags === LAST;
     if (received <= total && (!ends || received === total)) return undefined;
     const fact = `${toPlural(received, "byte")} ${ends ? "in all" : "so far"}, total ${total}`;
@@ -254,21 +285,22 @@ class Walker {
 
   /** How far a message is behind this chunk. */
   #after(head: Head): Progress {
-    if (head.flags === FIRST) {
-      const at = head.offset + HEADER;
-      const high = this.#view.getUint32(at + 4, true);
-      const total = this.#view.getUint32(at, true) + high * 2 ** 32;
-      return { received: head.size - PREAMBLE, total };
+    const size = head.size - head.skipped;
+    if (head.plain === FIRST) {
+      const at = head.offset + HEADER + head.skipped;
+      const [low, high] = [this.#view.getUint32(at, true), this.#view.getUint32(at + 4, true)];
+      const total = low === WORD && high === WORD ? "unknown" : low + high * 2 ** 32;
+      return { received: size - PREAMBLE, total };
     }
     const message = this.#message;
-    if (typeof message !== "object") return { received: head.size, total: null };
-    return { received: message.received + head.size, total: message.total };
+    if (typeof message !== "object") return { received: size, total: null };
+    return { received: message.received + size, total: message.total };
   }
 
   /** Goes on with what a frame in order means. Returns what a reader would report. */
   #take(head: Head): string | undefined {
-    const { kind, codec, tag, flags, offset, size } = head;
-    if (kind === PAD || kind >= EXTENSION) return undefined;
+    const { kind, codec, tag, plain: flags, offset, size, skipped } = head;
+    if (kind === PAD || kind >= SKIPPED_MIN) return undefined;
     const message = this.#message;
     if (kind === END) {
       this.#ended = true;
@@ -280,8 +312,8 @@ class Walker {
       this.#message = undefined;
       return this.#report(head, "message.cancelled", "the writer gave this message up");
     }
-    const preamble = flags === FIRST ? PREAMBLE : 0;
-    const part = this.#bytes.subarray(offset + HEADER + preamble, offset + HEADER + size);
+    const before = HEADER + skipped + (flags === FIRST ? PREAMBLE : 0);
+    const part = this.#bytes.subarray(offset + before, offset + HEADER + size);
     if (flags === WHOLE) {
       this.#message = undefined;
       return this.#complete(head, size > DECODE_MAX ? undefined : [part]);
@@ -333,13 +365,14 @@ class Walker {
   }
 
   #show(head: Head): Frame {
-    const { offset, size, kind, flags, codec, time } = head;
+    const { offset, size, skipped, kind, flags, plain, codec, time } = head;
     const isMessage = isMessageKind(kind);
-    const preamble = isMessage && flags === FIRST && size >= PREAMBLE ? PREAMBLE : 0;
-    const begin = offset + HEADER + preamble;
+    const preamble = isMessage && plain === FIRST && size - skipped >= PREAMBLE ? PREAMBLE : 0;
+    const begin = offset + HEADER + skipped + preamble;
     const { data_offset, data_size } = this.#walk.channel;
     // What a broken size states may reach beyond the byte area, and is not looked at there.
-    const there = Math.max(0, Math.min(size - preamble, data_offset + data_size - begin));
+    const rest = data_offset + data_size - begin;
+    const there = Math.max(0, Math.min(size - skipped - preamble, rest));
     const shown = kind === PAD ? 0 : there;
     return {
       offset,
@@ -355,18 +388,19 @@ class Walker {
       tag: head.tag,
       time,
       date: toDate(time, this.#walk.now),
+      ...(skipped > 0 && { extension: this.#extension(offset)! }),
       payload: toPayload(this.#bytes, begin, shown, isMessage ? codec : 0),
     };
   }
 }
 
 function isMessageKind(kind: number): boolean {
-  return kind < EXTENSION && kind !== PAD && kind !== END;
+  return kind < SKIPPED_MIN && kind !== PAD && kind !== END;
 }
 
 /** Whether a frame holds a part of a multipart message. */
-function isChunk({ kind, flags }: Head): boolean {
-  return isMessageKind(kind) && (flags === 0 || flags === FIRST || flags === LAST);
+function isChunk({ kind, plain }: Head): boolean {
+  return isMessageKind(kind) && (plain === 0 || plain === FIRST || plain === LAST);
 }
 
 function join(parts: Uint8Array[]): Uint8Array {

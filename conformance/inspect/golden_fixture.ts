@@ -72,7 +72,7 @@ export function brokenPort(): Uint8Array {
   put(segment.bytes, second! + 32, "frame_header", "kind", 9);
   control(segment, 0, { tail: 96, reader_wants: 0x31 });
   fillRing(segment, 1, [firstOf(100, utf8("abc"))]);
-  segment.bytes[0x90] = 1;
+  segment.bytes[0xff] = 1;
   return segment.bytes;
 }
 

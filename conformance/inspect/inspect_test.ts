@@ -1,8 +1,10 @@
 // What the inspector prints, and what it finds that no case is about.
 
 import { assert, assertEquals } from "@std/assert";
-import { endFrame, firstOf, part, pattern, pipe, utf8, whole } from "../reference/builder.ts";
+import { endFrame, extended, firstOf, part, pattern, pipe } from "../reference/builder.ts";
+import { utf8, whole } from "../reference/builder.ts";
 import { buildMailbox, buildSegment, type FramePlan, put, recordAt } from "../reference/encode.ts";
+import { TOTAL_UNKNOWN } from "../reference/encode.ts";
 import { makeGolden, NOW, waitingPipe } from "./golden_fixture.ts";
 import { format, inspect } from "./mod.ts";
 
@@ -117,6 +119,25 @@ Deno.test("inspect notes reserved bytes, gaps, and what lies behind the segment"
   assertEquals(notesOf(longer), ["2 bytes of memory behind the segment, 1 of them not 0"]);
 });
 
+Deno.test("inspect shows what stands in front of a payload, and sizes that nobody knew", () => {
+  const frames = [
+    extended(firstOf(TOTAL_UNKNOWN, utf8("ab"), { codec: 1 })),
+    part(utf8("c"), { codec: 1, flags: 0 }),
+  ];
+  const { bytes, at } = pipe({ states: [1, 1], frames });
+  const found = inspect(bytes);
+  assertEquals(found.fault, null);
+  const ring = found.channels![0]!.ring!;
+  assertEquals(ring.in_progress, { received: 3, total: "unknown" });
+  const [first] = ring.frames;
+  assertEquals(first!.flags_names, ["first", "extended"]);
+  assertEquals(first!.extension, { offset: at[0]! + 16, size: 16, kind: 0x8000_0001 });
+  assertEquals(first!.payload, { offset: at[0]! + 48, size: 2, form: "text", preview: '"ab"' });
+  const text = format(found);
+  assert(text.includes('{extension 0x80000001, 16 bytes} "ab" (2/…)'), text);
+  assert(text.includes("in progress: 3 of a size that its writer did not know"), text);
+});
+
 Deno.test("inspect names the shapes", () => {
   const shape = (endpoints: number, ...pairs: [number, number][]) => {
     const channels = pairs.map(([writer, reader]) => ({ writer, reader, capacity: 256 }));
@@ -150,16 +171,20 @@ Deno.test("inspect keeps as many frames as it is told, counts all, and shows the
   assert(/2 frames more\n.*frame\.kind/.test(text), text);
 });
 
-Deno.test("inspect reckons times up to the moment it is told", () => {
+Deno.test("inspect reckons times from the moment it is told [frame.time]", () => {
   const time = Number(BigInt(NOW) * 1000n & 0xffff_ffffn);
   const dateOf = (time: number) => {
     const { bytes } = pipe({ frames: [whole("x", { time })] });
     return inspect(bytes, { now: NOW }).channels![0]!.ring!.frames[0]!.date;
   };
   assertEquals(dateOf(0), null);
-  assertEquals(dateOf(time), "2026-02-03T04:05:06.000000Z");
-  // One microsecond later is 2^32 microseconds ago.
-  assertEquals(dateOf(time + 1), "2026-02-03T02:53:31.032705Z");
+  const at = "2026-02-03T04:05:06.000000Z";
+  assertEquals(dateOf(time), at);
+  assertEquals(dateOf((time - 1) >>> 0), "2026-02-03T04:05:05.999999Z");
+  // As far back as a signed number goes; a microsecond more is as far ahead, and counts as now.
+  assertEquals(dateOf((time - 0x7fff_ffff) >>> 0), "2026-02-03T03:29:18.516353Z");
+  assertEquals(dateOf((time - 0x8000_0000) >>> 0), at);
+  assertEquals(dateOf((time + 1) >>> 0), at);
 });
 
 Deno.test("format shows no control characters of a payload, and colours only when told to", () => {

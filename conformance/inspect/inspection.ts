@@ -150,8 +150,18 @@ export interface Ring {
 export interface Progress {
   /** Bytes so far; of a message that began before the first frame here, of what is here. */
   received: number;
-  /** What the preamble states; null where that is not here any more. Exact up to 2^53. */
-  total: number | null;
+  /**
+   * What the preamble states, exact up to 2^53; `unknown` where the writer did not know it, null
+   * where the preamble is not here any more.
+   */
+  total: number | "unknown" | null;
+}
+
+/** The header extension of a frame. */
+export interface Extension {
+  offset: number;
+  size: number;
+  kind: number;
 }
 
 /** A frame. */
@@ -168,8 +178,9 @@ export interface Frame {
   codec_name: string;
   tag: number;
   time: number;
-  /** The last moment before `now` that has this `time`; null where it is 0. */
+  /** When that was, reckoned from `now`; null where it is 0. */
   date: string | null;
+  extension?: Extension;
   payload: Payload;
   /** Of a chunk: how far its message is behind this frame. */
   progress?: Progress;
@@ -179,7 +190,7 @@ export interface Frame {
   report?: string;
 }
 
-/** The bytes behind a frame's header and preamble, or a mailbox's part. */
+/** The bytes behind a frame's header, its extension and its preamble, or a mailbox's part. */
 export interface Payload {
   offset: number;
   size: number;

@@ -69,11 +69,15 @@ export function undecodable(
   return { code: "message.json", fact: "the batch is no array of at least one element" };
 }
 
-/** The last moment before `now` whose microseconds, modulo 2^32, are `time`; null for 0. */
+/**
+ * When a frame was finished, by its `time`; null for 0. How long ago that is counts as a signed
+ * 32-bit number of microseconds, and what is below 0 as 0. [frame.time]
+ */
 export function toDate(time: number, now: number): string | null {
   if (time === 0) return null;
   const upTo = BigInt(Math.trunc(now)) * 1000n;
-  const found = upTo - ((upTo - BigInt(time)) & 0xffff_ffffn);
+  const age = BigInt.asIntN(32, upTo - BigInt(time));
+  const found = upTo - (age < 0n ? 0n : age);
   const date = new Date(Number(found / 1000n));
   if (found < 0n || Number.isNaN(date.getTime())) return null;
   return date.toISOString().replace("Z", `${String(found % 1000n).padStart(3, "0")}Z`);

@@ -7,7 +7,7 @@
 import { number } from "../reference/bytes.ts";
 import { sizeOf } from "../reference/layout.ts";
 import { look } from "./inspect.ts";
-import type { Channel, Frame, Inspection, InspectOptions } from "./inspection.ts";
+import type { Channel, Extension, Frame, Inspection, InspectOptions } from "./inspection.ts";
 import {
   bitsOf,
   codecName,
@@ -70,6 +70,10 @@ function valueOf(structure: string, field: string, bytes: Uint8Array, now: numbe
   if (field === "magic") return quote(String.fromCharCode(...bytes));
   if (bytes.length > 8 || field === "reserved") return "";
   const value = number(bytes);
+  if (structure === "header_extension") {
+    return field === "kind" ? toHexNumber(value) : field === "size" ? toCount(value) : "";
+  }
+  if (field === "total" && bytes.every((byte) => byte === 0xff)) return "not known yet";
   const enums: Record<string, string> = {
     "segment_header.ready": "segment_ready",
     "channel_descriptor.kind": "channel_kind",
@@ -123,7 +127,11 @@ function frameSpans(bytes: Uint8Array, channel: Channel, frame: Frame, now: numb
   const place = `channel ${channel.index}, frame at ${toHexNumber(frame.offset)}`;
   const spans = structure(bytes, frame.offset, "frame_header", place, now);
   const { offset, size } = frame.payload;
-  const begin = frame.offset + sizeOf("frame_header");
+  let begin = frame.offset + sizeOf("frame_header");
+  if (frame.extension !== undefined) {
+    spans.push(...extensionSpans(bytes, frame.extension, place, now));
+    begin += frame.extension.size;
+  }
   if (offset > begin) spans.push(...structure(bytes, begin, "message_preamble", place, now));
   const isText = frame.payload.form === "text";
   if (size > 0) {
@@ -144,6 +152,20 @@ function frameSpans(bytes: Uint8Array, channel: Channel, frame: Frame, now: numb
     isText: false,
   };
   return rest > 0 ? [...spans, fill] : spans;
+}
+
+function extensionSpans(
+  bytes: Uint8Array,
+  { offset, size }: Extension,
+  place: string,
+  now: number,
+): Span[] {
+  const own = structure(bytes, offset, "header_extension", `${place}, extension`, now);
+  const [at, rest] = [offset + sizeOf("header_extension"), size - sizeOf("header_extension")];
+  if (rest === 0) return own;
+  const field = "content goes on";
+  const more = { offset: at, size: rest, place: `${place}, extension`, field };
+  return [...own, { ...more, value: "", isText: false }];
 }
 
 function mailboxSpans(bytes: Uint8Array, { mailbox }: Inspection, now: number): Span[] {

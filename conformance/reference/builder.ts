@@ -19,8 +19,10 @@ import type {
   Setting,
 } from "./case.ts";
 import {
+  buildExtension,
   buildSegment,
   type ChannelPlan,
+  EXTENDED,
   failed,
   fillRing,
   type FramePlan,
@@ -31,7 +33,7 @@ import {
   WHOLE,
   withPreamble,
 } from "./encode.ts";
-import { fieldOf, valueOf } from "./layout.ts";
+import { fieldOf, limitOf, valueOf } from "./layout.ts";
 
 /** Collects the cases of one noun. */
 export class Cases {
@@ -228,13 +230,25 @@ export function whole(content: string | Uint8Array, more: Partial<FramePlan> = {
 }
 
 /** The first frame of a multipart message. */
-export function firstOf(total: number, part: Uint8Array, more: Partial<FramePlan> = {}): FramePlan {
+export function firstOf(
+  total: number | Uint8Array,
+  part: Uint8Array,
+  more: Partial<FramePlan> = {},
+): FramePlan {
   return { kind: kindOf("data"), flags: 1, payload: withPreamble(total, part), ...more };
 }
 
 /** A later frame of one; the last unless `more` says otherwise. */
 export function part(content: Uint8Array, more: Partial<FramePlan> = {}): FramePlan {
   return { kind: kindOf("data"), flags: 2, payload: content, ...more };
+}
+
+/** The same frame with a header extension: by default a small one, of a kind of the application. */
+export function extended(
+  frame: FramePlan,
+  extension: Uint8Array = buildExtension(limitOf("extension_application_min") + 1, pattern(8)),
+): FramePlan {
+  return { ...frame, flags: (frame.flags ?? 0) + EXTENDED, extension };
 }
 
 export function endFrame(): FramePlan {

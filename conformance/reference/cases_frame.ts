@@ -5,6 +5,7 @@ import { bytesOf, Cases, drained, endFrame, faults, field, firstOf, pattern } fr
 import { reads, text, utf8, whole, writersPipe, writing } from "./builder.ts";
 import type { Expectation } from "./case.ts";
 import { addChecks } from "./cases_frame_check.ts";
+import { addExtended } from "./cases_frame_extended.ts";
 import { CANCEL, FIRST, type FramePlan, kindOf, LAST, WHOLE } from "./encode.ts";
 
 const HI = text("hi", 5);
@@ -24,6 +25,7 @@ export function frameCases(): Cases {
   addCancel(cases);
   addWrites(cases);
   addChecks(cases);
+  addExtended(cases);
   return cases;
 }
 
@@ -66,7 +68,7 @@ function addExample(cases: Cases): void {
   }
   const header = "frame.check frame.header";
   add("reserved", "The reserved byte is not 0.", "reserved", 1, "frame.reserved", header);
-  for (const flags of [4, 5, 7, 8, 0x83]) {
+  for (const flags of [4, 5, 7, 12, 13, 15, 16, 0x83]) {
     const clauses = "frame.check frame.whole frame.header";
     add(`flags_${flags}`, "Flags that no message has.", "flags", flags, "frame.flags", clauses);
   }

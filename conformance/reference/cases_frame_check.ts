@@ -1,9 +1,9 @@
 /** The order of a frame's checks, and the examples of `spec/frame.md` as printed. @module */
 
 import { Cases, faults, field, firstOf, message, part, pipe, reading, reads } from "./builder.ts";
-import { text, utf8, whole } from "./builder.ts";
+import { pattern, text, utf8, whole } from "./builder.ts";
 import { fromChapter, place } from "./chapter.ts";
-import { CANCEL, type FramePlan, kindOf, LAST, put } from "./encode.ts";
+import { buildExtension, CANCEL, type FramePlan, kindOf, LAST, put } from "./encode.ts";
 
 const HI = text("hi", 5);
 const HEADER = "frame_header";
@@ -18,6 +18,7 @@ export function addChecks(cases: Cases): void {
 /** For each check a frame that fails it and those behind it. */
 function addOrder(cases: Cases): void {
   const all: FramePlan = { kind: 0, reserved: 1, flags: 0, size: 0xfffffff0, codec: 3 };
+  const extension = buildExtension(0, pattern(8));
   const frames: [string, string, FramePlan][] = [
     ["kind", "frame.kind", all],
     ["reserved", "frame.reserved", { ...all, kind: 1 }],
@@ -25,6 +26,12 @@ function addOrder(cases: Cases): void {
     ["size", "frame.size", { ...all, kind: 1, reserved: 0, codec: 0 }],
     ["size_first", "frame.size", { kind: 1, flags: 1, size: 15, payload: new Uint8Array(15) }],
     ["size_middle", "frame.size", { kind: 1, flags: 0, size: 0 }],
+    ["extended_cancel", "frame.flags", { kind: 1, flags: 14, size: 0xfffffff0 }],
+    ["extended_size", "frame.size", { kind: 1, flags: 8, size: 0xfffffff0 }],
+    ["extension", "frame.extension", { kind: 1, flags: 9, payload: new Uint8Array(16) }],
+    ["extension_none", "frame.extension", { kind: 1, flags: 8, size: 0 }],
+    ["extended_middle", "frame.size", { kind: 1, flags: 8, extension }],
+    ["extended_sequence", "frame.sequence", { kind: 1, flags: 8, extension, payload: utf8("x") }],
     ["sequence", "frame.sequence", { kind: 1, flags: 0, payload: utf8("x") }],
     ["preamble", "frame.reserved", {
       ...firstOf(0, utf8("abc")),

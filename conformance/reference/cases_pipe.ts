@@ -17,6 +17,7 @@ import { toHex, word } from "./bytes.ts";
 import type { Drained, Item, Operation } from "./case.ts";
 import { addAnswers } from "./cases_pipe_answer.ts";
 import { addFinding } from "./cases_pipe_find.ts";
+import { addUnknown } from "./cases_pipe_unknown.ts";
 import { fromChapter, mustHold } from "./chapter.ts";
 import { buildFrame, CANCEL, failed, type FramePlan, kindOf, LAST, recordAt } from "./encode.ts";
 
@@ -38,6 +39,7 @@ export function pipeCases(): Cases {
   addAtOnce(cases);
   addAnswers(cases);
   addFinding(cases);
+  addUnknown(cases);
   return cases;
 }
 

@@ -66,9 +66,16 @@ function addAttach(cases: Cases): void {
     edited(PIPE, (bytes) => {
       put(bytes, 0, HEADER, "version_minor", 7);
       put(bytes, 0, HEADER, "optional_features", 0x80000001);
-      put(bytes, 0, HEADER, "reserved", new Uint8Array(92).fill(0xa5));
-      put(bytes, recordAt(1), "endpoint_record", "reserved", new Uint8Array(112).fill(0x5a));
-      put(bytes, DESCRIPTOR, "channel_descriptor", "reserved", new Uint8Array(28).fill(0xff));
+      for (
+        const [at, structure] of [
+          [0, HEADER],
+          [recordAt(1), "endpoint_record"],
+          [DESCRIPTOR, "channel_descriptor"],
+        ] as const
+      ) {
+        const { size } = fieldOf(structure, "reserved");
+        put(bytes, at, structure, "reserved", new Uint8Array(size).fill(0xa5));
+      }
     }),
   );
 }

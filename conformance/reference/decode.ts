@@ -8,7 +8,7 @@
 
 import { number, toHex, word } from "./bytes.ts";
 import type { Drained, Item, MessageCase } from "./case.ts";
-import { CANCEL, extentOf, FIRST, kindOf, LAST, put, WHOLE } from "./encode.ts";
+import { CANCEL, EXTENDED, extentOf, FIRST, kindOf, LAST, put, WHOLE } from "./encode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "./layout.ts";
 
 const RESERVE = limitOf("ring_reserve");
@@ -54,7 +54,8 @@ export class RingTaker {
   readonly #place: RingPlace;
   #head: number;
   #first: Frame | undefined;
-  #total = 0;
+  /** What the parts must add up to; nothing where the writer did not know it. */
+  #total: number | undefined;
   #parts: number[] = [];
   #ended = false;
   /** The extent of the pad before the next frame; 0 where there is none. */
@@ -147,8 +148,12 @@ export class RingTaker {
     return this.#message(frame);
   }
 
-  #message(frame: Frame): Item | undefined {
+  #message(extended: Frame): Item | undefined {
     const first = this.#first;
+    const skipped = this.#extension(extended);
+    const flags = extended.flags & ~EXTENDED;
+    // As it would be without its header extension.
+    const frame = { ...extended, at: extended.at + skipped, size: extended.size - skipped, flags };
     const payload = [...this.#bytes.subarray(frame.at + 16, frame.at + 16 + frame.size)];
     if (frame.flags === WHOLE) {
       expect(first === undefined, "frame.contiguous", "a message stands inside another");
@@ -158,7 +163,9 @@ export class RingTaker {
     if (frame.flags === FIRST) {
       expect(first === undefined, "frame.multipart", "`first` inside a message");
       expect(frame.size >= sizeOf("message_preamble"), "frame.preamble", "it is missing");
-      this.#total = get(this.#bytes, frame.at + 16, "message_preamble", "total");
+      const [total, end] = [frame.at + 16, frame.at + 24];
+      const isKnown = this.#bytes.subarray(total, end).some((byte) => byte !== 0xff);
+      this.#total = isKnown ? get(this.#bytes, total, "message_preamble", "total") : undefined;
       const reserved = get(this.#bytes, frame.at + 16, "message_preamble", "reserved");
       expect(reserved === 0, "frame.preamble", "its reserved bytes are not 0");
       this.#parts = payload.slice(sizeOf("message_preamble"));
@@ -170,7 +177,7 @@ export class RingTaker {
       first.tag === frame.tag;
     expect(same, "frame.multipart", "kind, codec or tag differ from those of the first frame");
     if (frame.flags === LAST + CANCEL) {
-      expect(frame.size === 0, "frame.cancel", "a cancel has a payload");
+      expect(extended.size === 0, "frame.cancel", "a cancel has a payload");
       this.#first = undefined;
       return { report: "message.cancelled" };
     }
@@ -178,9 +185,21 @@ export class RingTaker {
     expect(frame.size > 0, "frame.part", "a part is empty");
     this.#parts.push(...payload);
     if (frame.flags === 0) return undefined;
-    expect(this.#parts.length === this.#total, "frame.preamble", "`total` is not the sum");
+    const isSum = this.#total === undefined || this.#parts.length === this.#total;
+    expect(isSum, "frame.preamble", "`total` is not the sum");
     this.#first = undefined;
     return toMessage(frame, this.#parts);
+  }
+
+  /** Bytes of a frame's header extension, 0 where it has none. */
+  #extension({ at, size, flags }: Frame): number {
+    if ((flags & EXTENDED) === 0) return 0;
+    expect(flags !== LAST + CANCEL + EXTENDED, "frame.extension", "a cancel is extended");
+    expect(size >= sizeOf("header_extension"), "frame.extension", "it is missing");
+    const own = get(this.#bytes, at + 16, "header_extension", "size");
+    const isGood = own >= 16 && own % 16 === 0 && own <= size;
+    expect(isGood, "frame.extension", `its size is ${own}, of a frame of ${size}`);
+    return own;
   }
 }
 

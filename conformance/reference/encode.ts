@@ -21,12 +21,17 @@ export interface ChannelPlan {
   data_offset?: number;
 }
 
+/** The fields of an endpoint record that a plan states, by their names. */
+export type RecordPlan = Record<string, number | Uint8Array>;
+
 /** A segment to build. */
 export interface SegmentPlan {
   endpoints: number;
   channels: ChannelPlan[];
   /** The `state` words, by endpoint; the rest are vacant. */
   states?: number[];
+  /** Other fields of the records, by endpoint; the rest are 0. */
+  records?: RecordPlan[];
   /** Bytes beyond what `place` computes. */
   extra?: number;
 }
@@ -43,7 +48,10 @@ export interface Segment {
   channels: Placed[];
 }
 
-/** A frame as a case states it; what is left out is 0, and `size` that of the payload. */
+/**
+ * A frame as a case states it; what is left out is 0, and `size` that of all that stands behind
+ * the header.
+ */
 export interface FramePlan {
   kind: number;
   flags?: number;
@@ -53,6 +61,8 @@ export interface FramePlan {
   time?: number;
   size?: number;
   payload?: Uint8Array;
+  /** A header extension before the payload; whoever states one states the flag as well. */
+  extension?: Uint8Array;
 }
 
 /** Writes a field of a structure that begins at `at`. */
@@ -95,6 +105,11 @@ export function buildSegment(plan: SegmentPlan): Segment {
   (plan.states ?? []).forEach((state, index) =>
     put(bytes, recordAt(index), "endpoint_record", "state", state)
   );
+  (plan.records ?? []).forEach((record, index) => {
+    for (const [field, value] of Object.entries(record)) {
+      put(bytes, recordAt(index), "endpoint_record", field, value);
+    }
+  });
   channels.forEach((channel, index) => {
     const at = descriptorAt(plan.endpoints, index);
     put(bytes, at, "channel_descriptor", "kind", channel.kind);
@@ -139,9 +154,9 @@ function place(plan: SegmentPlan): { channels: Placed[]; size: number } {
   return { channels, size: up(offset) };
 }
 
-/** The bytes of a frame: header, payload, fill of 0. */
+/** The bytes of a frame: header, header extension, payload, fill of 0. */
 export function buildFrame(frame: FramePlan): Uint8Array {
-  const payload = frame.payload ?? new Uint8Array(0);
+  const payload = Uint8Array.of(...frame.extension ?? [], ...frame.payload ?? []);
   const bytes = new Uint8Array(extentOf(payload.length));
   put(bytes, 0, "frame_header", "size", frame.size ?? payload.length);
   put(bytes, 0, "frame_header", "kind", frame.kind);
@@ -160,13 +175,18 @@ export function extentOf(size: number): number {
 }
 
 /**
- * Puts frames into a ring one behind the other, from its start on, and stores `tail`. The bytes go
+ * Puts frames into a ring one behind the other, from a position on, and stores `tail`. The bytes go
  * around the end of the byte area wherever it comes: pads are up to the caller. Returns where each
  * frame begins in the segment.
  */
-export function fillRing(segment: Segment, index: number, frames: FramePlan[]): number[] {
-  const { control, data, capacity, start } = segment.channels[index]!;
-  let position = start;
+export function fillRing(
+  segment: Segment,
+  index: number,
+  frames: FramePlan[],
+  from: number = segment.channels[index]!.start,
+): number[] {
+  const { control, data, capacity } = segment.channels[index]!;
+  let position = from;
   const places = frames.map((frame) => {
     const at = data + position % capacity;
     for (const byte of buildFrame(frame)) {
@@ -179,11 +199,25 @@ export function fillRing(segment: Segment, index: number, frames: FramePlan[]): 
   return places;
 }
 
+/** The `total` of a message whose size is not known when it begins: 2^64 - 1. */
+export const TOTAL_UNKNOWN: Uint8Array = new Uint8Array(fieldOf("message_preamble", "total").size)
+  .fill(0xff);
+
 /** The first payload of a multipart message: the preamble and a part. */
-export function withPreamble(total: number, part: Uint8Array): Uint8Array {
+export function withPreamble(total: number | Uint8Array, part: Uint8Array): Uint8Array {
   const head = new Uint8Array(sizeOf("message_preamble"));
   put(head, 0, "message_preamble", "total", total);
   return Uint8Array.of(...head, ...part);
+}
+
+/** A header extension: its size and kind, and `content`, at least the eight bytes that all have. */
+export function buildExtension(kind: number, content: Uint8Array, size?: number): Uint8Array {
+  const begin = fieldOf("header_extension", "content").offset;
+  const bytes = new Uint8Array(Math.ceil((begin + Math.max(8, content.length)) / 16) * 16);
+  put(bytes, 0, "header_extension", "size", size ?? bytes.length);
+  put(bytes, 0, "header_extension", "kind", kind);
+  bytes.set(content, begin);
+  return bytes;
 }
 
 /** The words of a mailbox that a case states; the rest are 0. */
@@ -218,4 +252,5 @@ export function kindOf(name: string): number {
 export const FIRST = flagOf("frame_flag", "first");
 export const LAST = flagOf("frame_flag", "last");
 export const CANCEL = flagOf("frame_flag", "cancel");
+export const EXTENDED = flagOf("frame_flag", "extended");
 export const WHOLE = FIRST + LAST;

@@ -19,17 +19,25 @@ def table(part: str, name: str) -> SimpleNamespace:
     return named(next(t for t in LAYOUT[part] if t["name"] == name)["values"], "value")
 
 
+LETTERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
+
+
+def letter(type: str) -> str:
+    """A field as `struct` has it; an array, such as u32[8], becomes bytes."""
+    element, _, count = type.rstrip("]").partition("[")
+    return f"{int(count) * int(element[1:]) // 8}s" if count else LETTERS[element]
+
+
 class Structure:
     """One structure: `size` in bytes, the offsets of its fields in `at`, all fields by `read`."""
 
     def __init__(self, name: str):
         row = next(s for s in LAYOUT["structures"] if s["name"] == name)
-        letters = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
         types = [field["type"] for field in row["fields"]]
         self.size = row["size"]
         self.at = named(row["fields"], "offset")
-        # [segment.little_endian]; u8[n] becomes n bytes.
-        self.format = struct.Struct("<" + "".join(letters.get(t) or t[3:-1] + "s" for t in types))
+        # [segment.little_endian]
+        self.format = struct.Struct("<" + "".join(map(letter, types)))
         self.fields = namedtuple(name, [field["name"] for field in row["fields"]])
 
     def read(self, memory: "Memory", offset: int):

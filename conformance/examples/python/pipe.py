@@ -7,10 +7,12 @@ from layout import LIMIT, M32, Fault, Memory, Mistake, Structure, table
 from segment import CONTROL, KIND as CHANNEL_KIND, STATE, Segment, reason_of
 
 HEADER, PREAMBLE = Structure("frame_header"), Structure("message_preamble")
+EXTENSION = Structure("header_extension")
 KIND, FLAG = table("enums", "frame_kind"), table("flags", "frame_flag")
 MESSAGES = (KIND.data, KIND.call, getattr(KIND, "return"), KIND.throw)
 WHOLE, CANCELLED = FLAG.first | FLAG.last, FLAG.last | FLAG.cancel
 BATCH = table("enums", "codec").json_batch
+TOTAL_UNKNOWN = (1 << 64) - 1
 
 Message = namedtuple("Message", "kind codec tag payload")
 ENDED = object()  # What a read gives at the end of the stream.
@@ -116,7 +118,7 @@ class Reader(Pipe):
         self.limit, self.kinds = limit, MESSAGES if calls else (KIND.data,)
         self.first = None  # The header of the first frame of the message in progress.
         self.parts = None  # Its parts so far; None when it was dropped, and that was reported.
-        self.total = None  # What its parts add up to; None when it was dropped at once.
+        self.total = None  # What its parts add up to; None when that is not compared.
         self.got = 0  # The bytes that have come of them.
 
     def read(self, timeout: float = 0):
@@ -167,18 +169,22 @@ class Reader(Pipe):
     def take_frame(self):
         at = self.area + self.head % self.capacity
         frame = HEADER.read(self.memory, at)
-        self.check(frame, at)
+        plain = self.check(frame, at + HEADER.size)
         self.head = (self.head + extent_of(frame.size)) & M32
         if frame.kind == KIND.end:
             return self.take_end()
         if frame.kind in MESSAGES:
-            return self.take_message(frame, at + HEADER.size)
+            return self.take_message(plain, at + HEADER.size + frame.size - plain.size)
         return None  # [frame.skip]
 
-    def check(self, frame, at: int) -> None:
-        """[frame.check]: every check of the table, in its order, on a copy of the header."""
-        kind, flags, extent = frame.kind, frame.flags, extent_of(frame.size)
-        message = kind in MESSAGES
+    def check(self, frame, at: int):
+        """[frame.check]: every check of the table, in its order, on a copy of the header.
+
+        `at` is where the payload begins. Returns the header as it would be without an extension.
+        """
+        kind, extent = frame.kind, extent_of(frame.size)
+        message, extended = kind in MESSAGES, frame.flags & FLAG.extended
+        flags = frame.flags & ~FLAG.extended
         to_end = self.capacity - self.head % self.capacity
         first, whole = message and flags & FLAG.first, flags == WHOLE
         most = to_end if kind == KIND.pad else min(to_end, self.capacity // 2)
@@ -186,9 +192,11 @@ class Reader(Pipe):
             raise self.fail("frame.kind")
         if kind <= KIND.pad and frame.reserved:
             raise self.fail("frame.reserved")
-        if kind in (KIND.pad, KIND.end) and flags:
+        if kind in (KIND.pad, KIND.end) and frame.flags:
             raise self.fail("frame.flags")
         if message and flags not in (0, FLAG.first, FLAG.last, WHOLE, CANCELLED):
+            raise self.fail("frame.flags")
+        if message and extended and flags == CANCELLED:
             raise self.fail("frame.flags")
         if message and frame.codec == BATCH and not whole:
             raise self.fail("frame.flags")
@@ -199,7 +207,12 @@ class Reader(Pipe):
         if kind == KIND.end and frame.size != 0:
             raise self.fail("frame.size")
         if not message:
-            return
+            return frame
+        if extended:  # [frame.skip_extension]: skipped, whatever its kind.
+            own = EXTENSION.read(self.memory, at).size if frame.size >= EXTENSION.size else 0
+            if not EXTENSION.size <= own <= frame.size or own % EXTENSION.size:
+                raise self.fail("frame.extension")
+            frame, at = frame._replace(size=frame.size - own, flags=flags), at + own
         cancel = flags == CANCELLED
         least = 0 if whole or cancel else PREAMBLE.size if first else 1
         if frame.size < least or (cancel and frame.size != 0):
@@ -209,29 +222,36 @@ class Reader(Pipe):
         if not first and identity(frame) != identity(self.first):
             raise self.fail("frame.sequence")
         if first and not whole:
-            preamble = PREAMBLE.read(self.memory, at + HEADER.size)
+            preamble = PREAMBLE.read(self.memory, at)
             if any(preamble.reserved):
                 raise self.fail("frame.reserved")
             self.total, self.got = preamble.total, -PREAMBLE.size
+            if self.total == TOTAL_UNKNOWN:
+                self.total = None
         self.got += frame.size
         if whole or self.total is None:  # [frame.check_total]
-            return
+            return frame
         complete = flags == FLAG.last
         if self.got > self.total or (complete and self.got != self.total):
             raise self.fail("frame.total")
+        return frame
 
     def take_message(self, frame, at: int):
         """The message that this frame completes, if it does."""
         first, whole, end = frame.flags & FLAG.first, frame.flags == WHOLE, at + frame.size
         if first:
             # [pipe.unknown_kind], [pipe.limit]: at the first frame, and the kind before the size.
-            size = frame.size if whole else self.total
+            size = frame.size if whole else self.got if self.total is None else self.total
             lost = "message.kind" if frame.kind not in self.kinds else "message.size"
             if frame.kind not in self.kinds or size > self.limit:
                 self.first, self.parts, self.total = None if whole else frame, None, None
                 raise Fault(lost)
             self.first, self.parts = frame, []
             at += 0 if whole else PREAMBLE.size
+        elif self.parts is not None and self.total is None and self.got > self.limit:
+            self.parts = None  # [pipe.limit_unknown]
+            self.first = None if frame.flags & FLAG.last else self.first
+            raise Fault("message.size")
         if self.parts is not None:
             self.parts.append(bytes(self.memory.view[at:end]))
         if not frame.flags & FLAG.last:

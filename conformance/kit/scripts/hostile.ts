@@ -8,9 +8,9 @@
 
 import { inspect } from "../../inspect/mod.ts";
 import { Random } from "../workload.ts";
-import { ATTACHED, endFrame, firstOf, pad, part } from "../../reference/builder.ts";
+import { ATTACHED, endFrame, extended, firstOf, pad, part } from "../../reference/builder.ts";
 import { pattern, pipe, VACANT, whole } from "../../reference/builder.ts";
-import { extentOf, failed, type FramePlan } from "../../reference/encode.ts";
+import { buildFrame, failed, type FramePlan, TOTAL_UNKNOWN } from "../../reference/encode.ts";
 import { perform } from "../../static/driver.ts";
 import { type Script, Stage } from "./stage.ts";
 
@@ -28,18 +28,30 @@ const FRAMES: FramePlan[] = [
   firstOf(500, pattern(32), { tag: 4 }),
   { kind: 1, flags: 6, tag: 4 },
   whole(pattern(112), { codec: 200 }),
+  extended(whole(pattern(20))),
+  extended(firstOf(TOTAL_UNKNOWN, pattern(5))),
+  extended(part(pattern(5, 5))),
 ];
 
 /** All but `time`, which has no wrong value. */
 const HEADER = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 /** What is reserved, and the lowest byte of `total`: a large one would only be above the limit. */
-const PREAMBLE = [16, 24, 25, 28, 31];
+const PREAMBLE = [0, 8, 9, 12, 15];
+/** The size of an extension; its kind may be any. */
+const EXTENSION = [0, 1, 2, 3, 4];
 const VALUES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 31, 64, 127, 128, 199, 255];
 
 export const HOSTILE_SCRIPTS: Script[] = [{
   id: "scripted/hostile_frames",
   about: `Rings (${COUNT}) in which one byte of a header is wrong: the fault, and no other.`,
-  clauses: ["frame.check", "frame.check_total", "frame.skip", "ring.fault"],
+  clauses: [
+    "frame.check",
+    "frame.check_total",
+    "frame.extension",
+    "frame.skip",
+    "frame.skip_extension",
+    "ring.fault",
+  ],
   role: "reader",
   mayDecline: ["calls", "bytes"],
   async play(arena) {
@@ -69,16 +81,20 @@ function spoil(seed: number) {
   for (let index = 0; index < 8; index++) random.next();
   // So that a pad is in the middle: behind some of the frames the area ends.
   const cut = random.next() % FRAMES.length;
-  const before = FRAMES.slice(0, cut).reduce(
-    (sum, frame) => sum + extentOf(frame.payload?.length ?? 0),
-    0,
-  );
+  const before = FRAMES.slice(0, cut).reduce((sum, frame) => sum + buildFrame(frame).length, 0);
   const start = 2 ** 32 - before - 64;
   const frames = [...FRAMES.slice(0, cut), pad(64), ...FRAMES.slice(cut), endFrame()];
   const memory = pipe({ capacity: CAPACITY, start, states: [ATTACHED, VACANT], frames });
   const index = random.next() % frames.length;
-  const hasPreamble = frames[index]!.flags === 1;
-  const places = hasPreamble ? [...HEADER, ...PREAMBLE] : HEADER;
+  const { flags = 0, extension = [], payload = [] } = frames[index]!;
+  // A size that is not known is not to become one, which would be above the limit.
+  const preamble = payload[0] === 0xff ? PREAMBLE.slice(1) : PREAMBLE;
+  const behind = (at: number, bytes: number[]) => bytes.map((byte) => at + byte);
+  const places = [
+    ...HEADER,
+    ...(extension.length > 0 ? behind(16, EXTENSION) : []),
+    ...((flags & 3) === 1 ? behind(16 + extension.length, preamble) : []),
+  ];
   const byte = places[random.next() % places.length]!;
   const at = memory.at[index]! + byte;
   const value = VALUES[random.next() % VALUES.length]!;

@@ -21,11 +21,13 @@ export type Taken = Message | "ended" | undefined;
 
 const [TAIL, HEAD, READER_WANTS, WRITER_WANTS] = [0, 128, 256, 384];
 const [DATA, END, CALL, THROW, PAD, EXTENSION] = [1, 2, 3, 5, 6, 128];
-const [FIRST, LAST, CANCEL] = [1, 2, 4];
+const [FIRST, LAST, CANCEL, EXTENDED] = [1, 2, 4, 8];
 const WHOLE = FIRST | LAST;
 const BATCH = 3;
 const HEADER = 16;
+const WORD = 0xffffffff;
 
+/** A frame, as it would be without its header extension. */
 interface Frame {
   size: number;
   kind: number;
@@ -42,7 +44,8 @@ interface Progress {
   kind: number;
   codec: number;
   tag: number;
-  total: number;
+  /** Nothing where the writer does not know it. */
+  total: number | undefined;
   sum: number;
   parts: Uint8Array[];
   /** It was reported already, and is only skipped. */
@@ -171,17 +174,35 @@ export class Reader {
       kind !== PAD && extent > capacity / 2 && !has("half_ignored");
     if (has("checks_swapped")) refuse(isLarge, "frame.size");
     refuse(isSpecial && flags !== 0, "frame.flags");
-    const isKnown = [0, FIRST, LAST, WHOLE, LAST | CANCEL].includes(flags);
-    refuse(isMessage && (!isKnown || codec === BATCH && flags !== WHOLE), "frame.flags");
+    const plain = flags & ~EXTENDED;
+    const isKnown = [0, FIRST, LAST, WHOLE, LAST | CANCEL].includes(plain) &&
+      (plain === flags || plain !== (LAST | CANCEL) || has("cancel_extended"));
+    refuse(isMessage && (!isKnown || codec === BATCH && plain !== WHOLE), "frame.flags");
     refuse(isLarge, "frame.size");
     refuse(kind === PAD && extent !== toEnd && !has("pad_loose"), "frame.pad");
     refuse(kind === END && size !== 0, "frame.size");
     hold("fetch");
     // [frame.check] A header is loaded once; whoever loads it again uses what it has not checked.
     const used = has("fetched_twice") ? this.#memory.u32(at) : size;
-    const frame = { size: used, kind, flags, codec, tag, at: at + HEADER, extent };
-    if (isMessage) this.#checkMessage(frame, refuse);
-    return frame;
+    const skipped = isMessage && flags !== plain ? this.#checkExtension(at, used, refuse) : 0;
+    const frame = { kind, flags: plain, codec, tag, extent };
+    const message = { ...frame, size: used - skipped, at: at + HEADER + skipped };
+    if (isMessage) this.#checkMessage(message, refuse);
+    return message;
+  }
+
+  /** The bytes of a frame's header extension. [frame.extension] */
+  #checkExtension(
+    at: number,
+    size: number,
+    refuse: (condition: boolean, code: string) => void,
+  ): number {
+    refuse(size < 16, "frame.extension");
+    const extension = this.#memory.u32(at + HEADER);
+    const isGood = extension % 16 === 0 && extension >= 16 &&
+      (extension <= size || has("extension_trusted"));
+    refuse(!isGood, "frame.extension");
+    return has("extension_handed_out") ? 0 : extension;
   }
 
   #checkMessage(frame: Frame, refuse: (condition: boolean, code: string) => void): void {
@@ -203,10 +224,12 @@ export class Reader {
     }
     if (flags === FIRST) {
       refuse(this.#memory.u32(at + 8) !== 0 || this.#memory.u32(at + 12) !== 0, "frame.reserved");
-      refuse(size - 16 > totalAt(this.#memory, at) && !has("total_trusted"), "frame.total");
+      const total = totalAt(this.#memory, at) ?? Infinity;
+      refuse(size - 16 > total && !has("total_trusted"), "frame.total");
       return;
     }
     if (isFirst || isCancel || progress === undefined || progress.isUncounted) return;
+    if (progress.total === undefined) return;
     const sum = progress.sum + size;
     const isLast = (flags & LAST) !== 0;
     const isTotal = isLast ? sum === progress.total : sum <= progress.total;
@@ -242,18 +265,16 @@ export class Reader {
 
   #judgeWhole({ kind, codec, tag, size }: Frame, payload: Uint8Array): Taken {
     if (!this.#isOffered(kind)) throw new PortError("message.kind");
-    if (size > this.#limit && !has("limit_ignored")) throw new PortError("message.size");
+    if (this.#isAbove(size)) throw new PortError("message.size");
     return { kind, codec, tag, payload };
   }
 
   #begin({ kind, codec, tag }: Frame, copy: Uint8Array): undefined {
     const part = copy.subarray(16);
     const total = totalIn(copy);
-    const why = !this.#isOffered(kind)
-      ? "message.kind"
-      : total > this.#limit && !has("limit_ignored")
-      ? "message.size"
-      : undefined;
+    // [pipe.limit_unknown] Of a message whose size is not known, what has come of it counts.
+    const isLarge = this.#isAbove(total ?? (has("limit_known_only") ? 0 : part.length));
+    const why = !this.#isOffered(kind) ? "message.kind" : isLarge ? "message.size" : undefined;
     const isDropped = why !== undefined;
     const parts = isDropped ? [] : [part];
     const sum = part.length;
@@ -266,7 +287,17 @@ export class Reader {
     if (progress === undefined) return { kind, codec, tag, payload: part };
     progress.sum += part.length;
     if (!progress.isDropped) progress.parts.push(part);
-    if ((flags & LAST) === 0) return undefined;
+    const isLast = (flags & LAST) !== 0;
+    if (progress.total === undefined && !progress.isDropped && this.#isAbove(progress.sum)) {
+      const isLate = has("limit_unknown_late") && !isLast || has("limit_known_only");
+      if (!isLate) {
+        if (isLast) this.#progress = undefined;
+        progress.isDropped = true;
+        progress.parts = [];
+        throw new PortError("message.size");
+      }
+    }
+    if (!isLast) return undefined;
     this.#progress = undefined;
     if ((flags & CANCEL) !== 0) {
       if (progress.isDropped && !has("report_twice")) return undefined;
@@ -282,6 +313,10 @@ export class Reader {
     return { kind, codec, tag, payload };
   }
 
+  #isAbove(size: number): boolean {
+    return size > this.#limit && !has("limit_ignored");
+  }
+
   #isOffered(kind: number): boolean {
     return kind === DATA || this.#offersCalls || has("calls_taken");
   }
@@ -293,11 +328,17 @@ export class Reader {
   }
 }
 
-function totalAt(memory: Memory, at: number): number {
-  return memory.u32(at) + memory.u32(at + 4) * 2 ** 32;
+function totalAt(memory: Memory, at: number): number | undefined {
+  return totalOf(memory.u32(at), memory.u32(at + 4));
 }
 
-function totalIn(copy: Uint8Array): number {
+function totalIn(copy: Uint8Array): number | undefined {
   const view = new DataView(copy.buffer, copy.byteOffset);
-  return view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
+  return totalOf(view.getUint32(0, true), view.getUint32(4, true));
+}
+
+/** Nothing where it is 2^64 - 1: not known yet. */
+function totalOf(low: number, high: number): number | undefined {
+  const isUnknown = low === WORD && high === WORD && !has("unknown_ignored");
+  return isUnknown ? undefined : low + high * 2 ** 32;
 }
