@@ -17,7 +17,7 @@ import type { FramePlan } from "./reference/encode.ts";
 
 function taker(frames: FramePlan[], start = 0): RingTaker {
   const { bytes, control, data } = pipe({ frames, start });
-  return new RingTaker(bytes, { control, data, capacity: 256, start });
+  return new RingTaker(bytes, { control, data, capacity: 256 });
 }
 
 Deno.test("RingTaker takes what is in order, and gives room without losing anything", () => {

@@ -13,16 +13,18 @@ const EXCEPTIONS: Record<string, string> = {
   "where the memory begins is not in its bytes": `
     segment/memory_misaligned segment/create_misaligned mailbox/misaligned`,
   "an endpoint is asked for, and the bytes do not say which": `
-    segment/taken_attached segment/taken_closed segment/attach_taken_bits port/taken
+    segment/taken_attached segment/taken_closed segment/attach_taken_bits_1
+    segment/attach_taken_bits_2 segment/attach_taken_bits_3 port/taken
     port/no_rings_taken pipe/find_own_taken`,
   "it is taken because its state is invalid, which counts as a fault of its own": `
-    segment/taken_unknown`,
+    segment/taken_unknown segment/attach_taken_bits_4`,
   "a ring or two are asked for, and the bytes do not say which": `
     pipe/find_other_kind pipe/find_beyond pipe/find_none pipe/find_of_others pipe/find_own_none
     port/no_outgoing port/no_incoming port/no_rings port/other_peers port/hub_client_without`,
   "another geometry is asked for": `
     segment/create_other_endpoints segment/create_other_writer segment/create_other_reader
-    segment/create_other_capacity segment/create_other_label segment/create_other_start`,
+    segment/create_other_capacity segment/create_other_label segment/create_other_start
+    segment/create_other_control`,
   "the memory is blank, or garbage, until a creator has formatted it": `
     segment/create segment/create_start segment/create_on_garbage segment/format_again
     segment/create_smallest segment/create_gap segment/create_too_small segment/create_too_large
@@ -33,7 +35,9 @@ const EXCEPTIONS: Record<string, string> = {
   "the fault shows only later: in another call, or by an answer that comes before": `
     pipe/parts_dropped_inside pipe/parts_dropped_less pipe/parts_dropped_more
     pipe/answer_batch_fault pipe/answer_still_fault pipe/answer_still_fault_own pipe/lend_broken
-    port/inbox_fault ring/fault_stores_nothing segment/fault_after_invalid`,
+    port/inbox_fault ring/fault_stores_nothing ring/again_writer_head
+    segment/fault_after_invalid segment/peers_marked segment/peers_marked_closed`,
+  "a word of the endpoint's own is wrong, at which only its peer looks": "ring/again_never",
   "the fault is in words that a writer finds before it does anything": `
     mailbox/write_signal mailbox/write_status mailbox/turn_writer_signal
     mailbox/turn_writer_status mailbox/turn_writer_both mailbox/answer_write_fault

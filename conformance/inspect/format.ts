@@ -17,7 +17,7 @@ import type {
   Ring,
   Wants,
 } from "./inspection.ts";
-import { toCount, toHexNumber, toPlural } from "./names.ts";
+import { toCount, toEnd, toHexNumber, toPlural, toState } from "./names.ts";
 
 /** How an inspection is printed. */
 export interface FormatOptions {
@@ -116,19 +116,40 @@ function formatHeader(header: Header, paint: Paint): string[] {
 
 function formatEndpoints(endpoints: Endpoint[], paint: Paint): string[] {
   const rows = endpoints.map((endpoint) => {
-    const { state_name: state, reason } = endpoint;
+    const { index, offset, bell, generation, wakes_names, features, agent } = endpoint;
     return [
-      String(endpoint.index),
-      toHexNumber(endpoint.offset),
-      String(endpoint.bell),
-      reason === null ? state : `${state}: ${reason}`,
-      endpoint.wakes_names.join(" ") || "none",
-      endpoint.agent === 0 ? NONE : String(endpoint.agent),
+      String(index),
+      toHexNumber(offset),
+      String(bell),
+      formatState(endpoint),
+      String(generation),
+      wakes_names.join(" ") || "none",
+      toHexNumber(features),
+      agent === 0 ? NONE : String(agent),
+      endpoint.rung.join(" ") || NONE,
       endpoint.peers.join(" ") || NONE,
     ];
   });
-  const head = ["#", "at", "bell", "state", "wakes", "agent", "peers"];
+  const head = [
+    "#",
+    "at",
+    "bell",
+    "state",
+    "generation",
+    "wakes",
+    "features",
+    "agent",
+    "rung by",
+    "peers",
+  ];
   return [paint("heading", "ENDPOINTS"), ...table([head, ...rows], paint), ""];
+}
+
+/** A state; its upper bits only where they are not those of the generation beside it. */
+function formatState({ state, state_name, reason, generation }: Endpoint): string {
+  if (reason !== null) return `${state_name}: ${reason}`;
+  const { bits } = toState(state);
+  return bits === generation % 2 ** 24 ? state_name : `${state_name}, above it ${bits}`;
 }
 
 function formatChannel(channel: Channel, paint: Paint): string[] {
@@ -137,7 +158,7 @@ function formatChannel(channel: Channel, paint: Paint): string[] {
     `area ${toHexNumber(offset)}, ${toPlural(size, "byte")}`;
   const lines = [
     paint("heading", `CHANNEL ${index}`) +
-    ` ${kind_name}, from endpoint ${writer} to ${reader}, label ${label}`,
+    ` ${kind_name}, from endpoint ${toEnd(writer)} to ${toEnd(reader)}, label ${label}`,
     `  control ${area(channel.control_offset, channel.control_size)}` +
     `   byte ${area(channel.data_offset, channel.data_size)}   start ${start}`,
   ];
@@ -162,7 +183,7 @@ function formatRing({ writer, reader, data_offset }: Channel, ring: Ring, paint:
     lines.push(`  ${counts}${ring.ended ? `, and end: endpoint ${writer} is done` : ""}`);
   }
   if (from === "start" && used > 0) {
-    lines.push(`  endpoint ${reader} is vacant: it will read from start`);
+    lines.push(`  endpoint ${reader} has never been there: it will read from start`);
   }
   if (ring.frames.length > 0) lines.push(...formatFrames(ring, paint));
   if (ring.in_progress !== undefined) {
@@ -237,7 +258,7 @@ function isBare({ kind_name }: Frame): boolean {
 
 function formatPayload({ payload, extension, progress, fault, report }: Frame): string {
   const facts = [
-    extension && `{extension ${toHexNumber(extension.kind)}, ${toPlural(extension.size, "byte")}}`,
+    extension && `{${toHexNumber(extension.kind)}: ${toPlural(extension.size, "byte")}}`,
     payload.preview,
     progress === undefined ? "" : `(${progress.received}/${toTotal(progress)})`,
     fault === undefined ? "" : `<- ${fault}`,

@@ -1,15 +1,18 @@
 // The memories of `golden/`, and, when it is run, what the inspector prints of them.
 
-import { firstOf, part, pattern, pipe, utf8, whole } from "../reference/builder.ts";
+import { extended, firstOf, part, pattern, pipe, rungBits } from "../reference/builder.ts";
+import { stateAt, utf8, whole } from "../reference/builder.ts";
 import {
   buildFrame,
   buildMailbox,
   buildSegment,
   failed,
   fillRing,
+  NOBODY,
   put,
   recordAt,
   type Segment,
+  TOTAL_UNKNOWN,
 } from "../reference/encode.ts";
 import { annotate, diff, format, formatLines, inspect } from "./mod.ts";
 
@@ -76,6 +79,35 @@ export function brokenPort(): Uint8Array {
   return segment.bytes;
 }
 
+/**
+ * A port whose side b was vacated three times, and is awaited: it will find a message that nobody
+ * knows the end of. Beside it a channel of another kind, for everybody.
+ */
+export function awaitedPort(): Uint8Array {
+  const segment = buildSegment({
+    endpoints: 3,
+    channels: [
+      { writer: 0, reader: 1, capacity: 256 },
+      { writer: 1, reader: 0, capacity: 256, start: 64 },
+      { writer: 2, reader: NOBODY, capacity: 64, kind: 2, control_size: 64 },
+    ],
+    states: [1, stateAt(0, 3), stateAt(1, 1)],
+    records: [
+      { bell: 40, wakes: 1, rung: rungBits(1, 2) },
+      { bell: 12, generation: 3 },
+      { bell: 1, wakes: 2, generation: 2, features: 0x10 },
+    ],
+  });
+  fillRing(segment, 0, [
+    extended(whole("next")),
+    firstOf(TOTAL_UNKNOWN, utf8("and "), { codec: 1 }),
+    part(utf8("so on"), { codec: 1, flags: 0 }),
+  ], 96);
+  control(segment, 0, { head: 96 });
+  control(segment, 1, { tail: 192, head: 192 });
+  return segment.bytes;
+}
+
 /** A reader that wrote its writer's word. */
 export function wrongHead(): Uint8Array {
   const segment = pipe({ states: [1, 1], frames: [whole("hi")] });
@@ -110,6 +142,8 @@ export function makeGolden(): Map<string, string> {
   return new Map([
     ["waiting_pipe.txt", look(waitingPipe(), "pipe.bin")],
     ["broken_port.txt", look(brokenPort(), "port.bin")],
+    ["awaited_port.txt", look(awaitedPort(), "port.bin")],
+    ["awaited_raw.txt", formatLines(annotate(awaitedPort(), { now: NOW }))],
     ["wrong_head.txt", look(wrongHead(), "pipe.bin")],
     ["mailbox.txt", look(partOfMailbox(), "box.bin")],
     ["raw.txt", formatLines(annotate(brokenPort(), { now: NOW, channel: 0 }))],

@@ -2,9 +2,9 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { endFrame, extended, firstOf, part, pattern, pipe } from "../reference/builder.ts";
-import { utf8, whole } from "../reference/builder.ts";
-import { buildMailbox, buildSegment, type FramePlan, put, recordAt } from "../reference/encode.ts";
-import { TOTAL_UNKNOWN } from "../reference/encode.ts";
+import { rungBits, stateAt, utf8, whole } from "../reference/builder.ts";
+import { buildMailbox, buildSegment, type FramePlan, NOBODY, put } from "../reference/encode.ts";
+import { recordAt, TOTAL_UNKNOWN } from "../reference/encode.ts";
 import { makeGolden, NOW, waitingPipe } from "./golden_fixture.ts";
 import { format, inspect } from "./mod.ts";
 
@@ -48,6 +48,46 @@ Deno.test("inspect reads from start as long as the reader is vacant", () => {
   assertEquals(found.notes.map(({ clause }) => clause), ["ring.head_owner"]);
   put(bytes, recordAt(1), "endpoint_record", "state", 1);
   assertEquals(inspect(bytes).channels![0]!.ring!.message_count, 1);
+});
+
+Deno.test("inspect reads from where it stands what waits for an endpoint that comes back", () => {
+  const frames = [whole("one"), whole("two")];
+  const states = [1, stateAt(0, 2)];
+  const segment = { records: [{}, { generation: 2, rung: rungBits(0, 200) }] };
+  const { bytes, control } = pipe({ from: 64, states, frames, segment });
+  const found = inspect(bytes);
+  assertEquals(found.fault, null);
+  const { generation, rung, state_name } = found.endpoints![1]!;
+  assertEquals([generation, rung, state_name], [2, [0, 200], "vacant"]);
+  assertEquals(found.channels![0]!.ring!.message_count, 2);
+  assertEquals(found.channels![0]!.ring!.from, "head");
+  assertEquals(found.notes.map(({ clause }) => clause), ["wait.rung"]);
+  put(bytes, control, "ring_control", "head", 96 + 5);
+  const second = inspect(bytes);
+  assertEquals(second.fault, null);
+  assertEquals(second.channels![0]!.ring!.message_count, 1);
+  assertEquals(second.notes.map(({ clause }) => clause), ["ring.head_owner", "wait.rung"]);
+  put(bytes, recordAt(1), "endpoint_record", "state", stateAt(1, 2));
+  assertEquals(inspect(bytes).fault?.code, "ring.cursor");
+});
+
+Deno.test("inspect notes upper bits of a state that are not those of the generation", () => {
+  const notes = (state: number, generation: number) =>
+    notesOf(pipe({ states: [1, state], segment: { records: [{}, { generation }] } }).bytes);
+  assertEquals(notes(stateAt(1, 0x1000005), 0x1000005), []);
+  assertEquals(notes(stateAt(1, 4), 5), ["segment.state_reason"]);
+  assertEquals(notes(stateAt(2, 4), 5), []); // Somebody is about to vacate it.
+  assertEquals(notes(stateAt(2, 3), 5), ["segment.state_reason"]);
+});
+
+Deno.test("inspect shows the ends of channels that name nobody", () => {
+  const ring = { writer: 0, reader: 1, capacity: 256 };
+  const odd = { ...ring, kind: 9, reader: NOBODY };
+  const { bytes } = buildSegment({ endpoints: 2, channels: [ring, odd, { ...odd, writer: 7 }] });
+  const found = inspect(bytes);
+  assertEquals(found.fault, null);
+  assertEquals(found.endpoints!.map(({ peers }) => peers), [[1], [0]]);
+  assert(format(found).includes("CHANNEL 1 unknown 9, from endpoint 0 to nobody, label 0"));
 });
 
 Deno.test("inspect says who asks to be rung, and how far off that is", () => {
@@ -134,7 +174,7 @@ Deno.test("inspect shows what stands in front of a payload, and sizes that nobod
   assertEquals(first!.extension, { offset: at[0]! + 16, size: 16, kind: 0x8000_0001 });
   assertEquals(first!.payload, { offset: at[0]! + 48, size: 2, form: "text", preview: '"ab"' });
   const text = format(found);
-  assert(text.includes('{extension 0x80000001, 16 bytes} "ab" (2/…)'), text);
+  assert(text.includes('{0x80000001: 16 bytes} "ab" (2/…)'), text);
   assert(text.includes("in progress: 3 of a size that its writer did not know"), text);
 });
 

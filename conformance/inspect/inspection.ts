@@ -86,7 +86,12 @@ export interface Endpoint {
   wakes: number;
   wakes_names: string[];
   agent: number;
-  /** The endpoints at the other ends of its channels. */
+  /** How often it was vacated. */
+  generation: number;
+  features: number;
+  /** The endpoints whose bits stand in it: those that have rung, and were not looked at since. */
+  rung: number[];
+  /** The other endpoints at the ends of its channels. */
   peers: number[];
 }
 
@@ -132,7 +137,7 @@ export interface Ring {
   room: number | null;
   /** Whether what is used goes on at the beginning of the byte area. */
   wraps: boolean;
-  /** Where reading begins: at `head`, or at `start` as long as the reader is vacant. */
+  /** Where reading begins: at `head`, or at `start` where no reader has ever been there. */
   from: "head" | "start";
   reader_wants: Wants;
   writer_wants: Wants;

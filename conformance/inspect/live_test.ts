@@ -30,7 +30,7 @@ const PIECE = 448;
 function busyPipe() {
   const start = 0xffffff00;
   const { bytes, control, data } = pipe({ start, states: [1, 1] });
-  const taker = new RingTaker(bytes, { control, data, capacity: 256, start });
+  const taker = new RingTaker(bytes, { control, data, capacity: 256 });
   let [tail, head, count] = [start, start, 0];
   const place = (frame: Uint8Array) => {
     bytes.set(frame, data + tail % 256);

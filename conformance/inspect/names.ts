@@ -73,7 +73,7 @@ export interface State {
   name: string;
   /** What stands in the upper 24 bits beside failed; null where that is nothing. */
   reason: string | null;
-  /** The upper 24 bits. */
+  /** The upper 24 bits: of failed the reason, otherwise the low bits of the generation. */
   bits: number;
 }
 
@@ -84,6 +84,26 @@ export function toState(word: number): State {
   const low = word & mask;
   const name = nameOf("endpoint_state", low) ?? `invalid ${low}`;
   return { name, bits, reason: name === "failed" && bits !== 0 ? reasonName(bits) : null };
+}
+
+/** A state as it is printed: the generation, or the reason, behind its name. */
+export function stateName(word: number): string {
+  const { name, reason, bits } = toState(word);
+  if (reason !== null) return `${name}: ${reason}`;
+  const isBare = bits === 0 || nameOf("endpoint_state", word & limitOf("state_mask")) === undefined;
+  return isBare ? name : `${name}, generation ${bits}`;
+}
+
+/** The end of a channel: an endpoint's index, or `nobody`. */
+export function toEnd(index: number): string {
+  return index === limitOf("endpoint_none") ? "nobody" : String(index);
+}
+
+/** The numbers of the bits that are set. */
+export function toIndexes(bytes: Uint8Array): number[] {
+  return [...bytes].flatMap((byte, at) =>
+    [0, 1, 2, 3, 4, 5, 6, 7].flatMap((bit) => (byte >> bit & 1) === 1 ? [8 * at + bit] : [])
+  );
 }
 
 /** What a reason code means. */

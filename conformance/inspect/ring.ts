@@ -8,7 +8,7 @@ import { get } from "../reference/decode.ts";
 import { fieldOf, limitOf, sizeOf } from "../reference/layout.ts";
 import type { Findings } from "./findings.ts";
 import { walkFrames } from "./frames.ts";
-import type { Channel, Ring, Wants } from "./inspection.ts";
+import type { Channel, Endpoint, Ring, Wants } from "./inspection.ts";
 import { fieldsOf, toPlural } from "./names.ts";
 
 const ALIGN = limitOf("frame_align");
@@ -17,43 +17,51 @@ const ARMED = limitOf("wants_armed");
 
 /** What the rings of a segment have in common. */
 export interface RingSetting {
-  /** Whether an endpoint has never attached. */
-  isVacant(endpoint: number): boolean;
+  endpoints: readonly Endpoint[];
   limit: number;
   now: number;
+}
+
+/** Where the owner of an end is: there, or still to come, for the first time or once more. */
+type Owner = "there" | "first" | "again";
+
+function ownerOf(endpoint: Endpoint | undefined): Owner {
+  if (endpoint?.state_name !== "vacant") return "there";
+  return endpoint.generation === 0 ? "first" : "again";
 }
 
 /** Reads a ring whose descriptor is in order. */
 export function lookAtRing(
   bytes: Uint8Array,
   channel: Channel,
-  { isVacant, limit, now }: RingSetting,
+  { endpoints, limit, now }: RingSetting,
   findings: Findings,
 ): Ring {
   const { control_offset: control, data_size: capacity, start, index } = channel;
   const load = (field: string) => get(bytes, control, "ring_control", field);
   const tail = load("tail");
   const head = load("head");
-  // Whoever attaches begins at `start`, whatever the cursors say. [ring.start]
-  const isUnread = isVacant(channel.reader);
-  const isUnwritten = isVacant(channel.writer);
-  const from = isUnread ? start : head;
+  const reads = ownerOf(endpoints[channel.reader]);
+  const writes = ownerOf(endpoints[channel.writer]);
+  // Whoever attaches begins at `start`, whatever the cursors say, or, where somebody has been there
+  // before, at its own. [ring.start], [ring.start_again]
+  const from = reads === "first" ? start : reads === "again" ? aligned(head) : head;
   const place = (position: number) => capacity === 0 ? 0 : position % capacity;
-  const fault = checkCursors(channel, { tail, head, from, isUnwritten });
+  const fault = checkCursors(channel, { tail, head, from, reads, writes });
   if (fault !== undefined) {
     const offset = control + fieldOf("ring_control", fault.word).offset;
     findings.fault("ring.cursor", fault.fact, { offset, channel: index });
   }
-  noteCursors(channel, { tail, head, isUnread, isUnwritten }, findings);
+  noteCursors(channel, { tail, head, reads, writes }, findings);
   noteControl(bytes, channel, findings);
   const used = fault === undefined ? (tail - head) >>> 0 : null;
   const walked = fault === undefined
     ? walkFrames(bytes, {
       channel,
       from,
-      tail,
+      tail: writes === "again" ? aligned(tail) : tail,
       head,
-      isFresh: from === start,
+      isFresh: from === start || reads !== "there",
       limit,
       now,
     }, findings)
@@ -70,7 +78,7 @@ export function lookAtRing(
     free: used === null ? null : capacity - used,
     room: used === null ? null : Math.max(0, capacity - RESERVE - used),
     wraps: used !== null && place(head) + used > capacity,
-    from: isUnread ? "start" : "head",
+    from: reads === "first" ? "start" : "head",
     reader_wants: reader,
     writer_wants: writer,
     frame_count: walked.frameCount,
@@ -86,14 +94,23 @@ interface Cursors {
   head: number;
   /** Where the reader goes on. */
   from: number;
-  isUnwritten: boolean;
+  reads: Owner;
+  writes: Owner;
+}
+
+/** A position without its low bits. */
+function aligned(cursor: number): number {
+  return cursor - cursor % ALIGN;
 }
 
 /** As much of the table of [ring.cursor] as one look can show. */
 function checkCursors(
   { data_size: capacity, start }: Channel,
-  { tail, head, from, isUnwritten }: Cursors,
+  { tail: foundTail, head: foundHead, from, reads, writes }: Cursors,
 ): { word: string; fact: string } | undefined {
+  // The owner that comes back clears the low bits of its own.
+  const tail = writes === "again" ? aligned(foundTail) : foundTail;
+  const head = reads === "again" ? aligned(foundHead) : foundHead;
   if (tail % ALIGN !== 0) return { word: "tail", fact: `tail ${tail} is no multiple of ${ALIGN}` };
   if (head % ALIGN !== 0) return { word: "head", fact: `head ${head} is no multiple of ${ALIGN}` };
   const bounds = `only 0 to ${capacity} ahead can be`;
@@ -107,8 +124,10 @@ function checkCursors(
       fact: `tail ${tail} is ${distance(tail, head)} head ${head}; ${bounds}`,
     };
   }
-  if (isUnwritten && head !== start) {
-    return { word: "head", fact: `head is ${head}, but its writer will begin at start ${start}` };
+  const begin = writes === "again" ? tail : start;
+  if (writes !== "there" && head !== begin) {
+    const where = writes === "again" ? `tail ${tail}` : `start ${start}`;
+    return { word: "head", fact: `head is ${head}, but its writer will begin at ${where}` };
   }
   return undefined;
 }
@@ -118,24 +137,22 @@ function distance(position: number, from: number): string {
   return `${toPlural(Math.abs(bytes), "byte")} ${bytes < 0 ? "behind" : "ahead of"}`;
 }
 
-/** What an endpoint that nobody has ever owned cannot have stored. */
+/** What an endpoint that nobody owns, or has ever owned, cannot have stored. */
 function noteCursors(
   { index, start, control_offset, writer, reader }: Channel,
-  { tail, head, isUnread, isUnwritten }: {
-    tail: number;
-    head: number;
-    isUnread: boolean;
-    isUnwritten: boolean;
-  },
+  { tail, head, reads, writes }: { tail: number; head: number; reads: Owner; writes: Owner },
   findings: Findings,
 ): void {
-  const note = (word: string, value: number, owner: number) => {
+  const note = (word: string, value: number, owner: number, state: Owner) => {
     const offset = control_offset + fieldOf("ring_control", word).offset;
-    const fact = `${word} is ${value} and not start ${start}, but endpoint ${owner} is vacant`;
+    const isGood = state === "again" ? value % ALIGN === 0 : value === start;
+    if (state === "there" || isGood) return;
+    const wrong = state === "again" ? `no multiple of ${ALIGN}` : `not start ${start}`;
+    const fact = `${word} is ${value} and ${wrong}, but endpoint ${owner} is vacant`;
     findings.note(fact, { offset, channel: index }, `ring.${word}_owner`);
   };
-  if (isUnwritten && tail !== start) note("tail", tail, writer);
-  if (isUnread && head !== start) note("head", head, reader);
+  note("tail", tail, writer, writes);
+  note("head", head, reader, reads);
 }
 
 /** Bytes of the control area that nobody has a reason to write. */

@@ -10,7 +10,8 @@ import { descriptorAt, recordAt } from "../reference/encode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "../reference/layout.ts";
 import { Findings } from "./findings.ts";
 import type { Channel, Endpoint, Header } from "./inspection.ts";
-import { bitsOf, nameOf, toCount, toHexNumber, toPlural, toState } from "./names.ts";
+import { bitsOf, nameOf, toCount, toEnd, toHexNumber, toIndexes, toPlural } from "./names.ts";
+import { toState } from "./names.ts";
 import { quote } from "./payload.ts";
 import { lookAtRing } from "./ring.ts";
 import { noteHeader, notePlaces, noteRecords } from "./segment_notes.ts";
@@ -52,14 +53,13 @@ export function lookAtSegment(
   const good = checkChannels(bytes, header, channels, behind);
   for (const { index, writer, reader } of channels) {
     if (!good.has(index)) continue;
-    addPeer(endpoints[writer], reader);
-    addPeer(endpoints[reader], writer);
+    addPeer(endpoints, writer, reader);
+    addPeer(endpoints, reader, writer);
   }
-  const isVacant = (endpoint: number) => endpoints[endpoint]?.state_name === "vacant";
   for (const channel of channels) {
     if (only !== undefined && channel.index !== only) continue;
     if (!good.has(channel.index) || channel.kind !== RING) continue;
-    channel.ring = lookAtRing(bytes, channel, { isVacant, limit, now }, behind);
+    channel.ring = lookAtRing(bytes, channel, { endpoints, limit, now }, behind);
   }
   // Behind the channels: what still stands in a ring comes before its owner's state.
   // [pipe.first_answer]
@@ -176,6 +176,7 @@ function readEndpoints(bytes: Uint8Array, header: Header): Endpoint[] {
     const state = load("state");
     const { name, reason } = toState(state);
     const wakes = load("wakes");
+    const rung = fieldOf("endpoint_record", "rung");
     endpoints.push({
       index,
       offset,
@@ -186,6 +187,9 @@ function readEndpoints(bytes: Uint8Array, header: Header): Endpoint[] {
       wakes,
       wakes_names: bitsOf("wake_mechanism", wakes),
       agent: load("agent"),
+      generation: load("generation"),
+      features: load("features"),
+      rung: toIndexes(bytes.slice(offset + rung.offset, offset + rung.offset + rung.size)),
       peers: [],
     });
   }
@@ -286,14 +290,9 @@ function checkChannel(
   header: Header,
   channel: Channel,
 ): { field: string; fact: string } | undefined {
-  const { writer, reader, kind, start } = channel;
+  const { kind } = channel;
   const endpoints = header.endpoint_count!;
   const fail = (field: string, fact: string) => ({ field, fact });
-  for (const [field, index] of [["writer", writer], ["reader", reader]] as const) {
-    if (index < endpoints) continue;
-    return fail(field, `the ${field} is ${index}, of ${toPlural(endpoints, "endpoint")}`);
-  }
-  if (writer === reader) return fail("reader", `endpoint ${writer} writes to itself`);
   const tables = descriptorAt(endpoints, header.channel_count!);
   // Of a segment that states more than there is, what is there.
   const most = Math.min(bytes.length, header.size ?? 0);
@@ -312,7 +311,21 @@ function checkChannel(
       return fail(field, `${fact} ${toCount(most)} bytes`);
     }
   }
-  if (kind !== RING) return undefined;
+  return kind === RING ? checkRing(endpoints, channel) : undefined;
+}
+
+/** What only a ring must be: channels of other kinds may have any ends. [segment.unknown_kind] */
+function checkRing(
+  endpoints: number,
+  channel: Channel,
+): { field: string; fact: string } | undefined {
+  const { writer, reader, start } = channel;
+  const fail = (field: string, fact: string) => ({ field, fact });
+  for (const [field, index] of [["writer", writer], ["reader", reader]] as const) {
+    if (index < endpoints) continue;
+    return fail(field, `the ${field} is ${toEnd(index)}, of ${toPlural(endpoints, "endpoint")}`);
+  }
+  if (writer === reader) return fail("reader", `endpoint ${writer} writes to itself`);
   const control = sizeOf("ring_control");
   if (channel.control_size < control) {
     return fail("control_size", `${channel.control_size} bytes of control words, not ${control}`);
@@ -328,8 +341,11 @@ function checkChannel(
   return fail("start", `start ${start} is no multiple of ${limitOf("frame_align")}`);
 }
 
-function addPeer(endpoint: Endpoint | undefined, peer: number): void {
-  if (endpoint !== undefined && !endpoint.peers.includes(peer)) endpoint.peers.push(peer);
+/** [segment.peers] */
+function addPeer(endpoints: Endpoint[], index: number, peer: number): void {
+  const { peers } = endpoints[index] ?? {};
+  if (peers === undefined || peer >= endpoints.length || peer === index) return;
+  if (!peers.includes(peer)) peers.push(peer);
 }
 
 /** What the channels make of it. */

@@ -36,23 +36,11 @@ export function noteRecords(
   channels: Channel[],
   findings: Findings,
 ): void {
-  for (const { index, offset, state, wakes, state_name, wakes_names } of endpoints) {
+  for (const endpoint of endpoints) {
+    const { index, offset } = endpoint;
     const spot = { endpoint: index };
     noteReserved(bytes, offset, "endpoint_record", header, findings, `endpoint ${index}`, spot);
-    const { bits } = toState(state);
-    if (bits !== 0 && state_name !== "failed" && !state_name.startsWith("invalid")) {
-      const at = offset + fieldOf("endpoint_record", "state").offset;
-      const fact = `the upper bits of state ${toHexNumber(state)} are set, but it is ${state_name}`;
-      findings.note(fact, { offset: at, ...spot }, "segment.state_reason");
-    }
-    const at = offset + fieldOf("endpoint_record", "wakes").offset;
-    if (wakes !== 0 && state_name === "vacant") {
-      findings.note("wakes is set, but the endpoint is vacant", { offset: at, ...spot });
-    }
-    const unknown = wakes_names.find((name) => name.startsWith("0x"));
-    if (unknown !== undefined) {
-      findings.note(`wakes has bits that are not defined: ${unknown}`, { offset: at, ...spot });
-    }
+    noteRecord(endpoint, endpoints.length, findings);
   }
   for (const { index, offset, kind, start } of channels) {
     const spot = { channel: index };
@@ -61,6 +49,34 @@ export function noteRecords(
       const at = offset + fieldOf("channel_descriptor", "start").offset;
       findings.note(`start is ${start}, but the channel is no ring`, { offset: at, ...spot });
     }
+  }
+}
+
+/** The words of one record. */
+function noteRecord(endpoint: Endpoint, count: number, findings: Findings): void {
+  const { index, offset, state, state_name: name, wakes, wakes_names, features } = endpoint;
+  const note = (field: string, fact: string, clause?: string) => {
+    const at = offset + fieldOf("endpoint_record", field).offset;
+    findings.note(fact, { offset: at, endpoint: index }, clause);
+  };
+  const { bits } = toState(state);
+  const generation = endpoint.generation % 2 ** 24;
+  // Whoever vacates adds to the generation, and changes the final state behind it.
+  const isUnderWay = name === "closed" && (bits + 1) % 2 ** 24 === generation;
+  const isOdd = bits !== generation && !isUnderWay;
+  if (isOdd && name !== "failed" && !name.startsWith("invalid")) {
+    const fact = `the upper bits of state ${toHexNumber(state)} are not those of generation`;
+    note("state", `${fact} ${endpoint.generation}`, "segment.state_reason");
+  }
+  if (wakes !== 0 && name === "vacant") note("wakes", "wakes is set, but the endpoint is vacant");
+  const unknown = wakes_names.find((bit) => bit.startsWith("0x"));
+  if (unknown !== undefined) note("wakes", `wakes has bits that are not defined: ${unknown}`);
+  if (features !== 0) {
+    note("features", `features has bits that are not defined: ${toHexNumber(features)}`);
+  }
+  const nobody = endpoint.rung.find((each) => each >= count);
+  if (nobody !== undefined) {
+    note("rung", `rung has the bit of endpoint ${nobody}, of ${count}`, "wait.rung");
   }
 }
 

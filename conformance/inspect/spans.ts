@@ -14,9 +14,11 @@ import {
   fieldsOf,
   kindName,
   nameOf,
+  stateName,
   toCount,
+  toEnd,
   toHexNumber,
-  toState,
+  toIndexes,
 } from "./names.ts";
 import { quote, toDate, toPayload } from "./payload.ts";
 
@@ -68,6 +70,7 @@ function structure(
 /** What the bytes of a field say. */
 function valueOf(structure: string, field: string, bytes: Uint8Array, now: number): string {
   if (field === "magic") return quote(String.fromCharCode(...bytes));
+  if (field === "rung") return toIndexes(bytes).join(" ") || "nobody";
   if (bytes.length > 8 || field === "reserved") return "";
   const value = number(bytes);
   if (structure === "header_extension") {
@@ -82,9 +85,10 @@ function valueOf(structure: string, field: string, bytes: Uint8Array, now: numbe
   };
   const group = enums[`${structure}.${field}`];
   if (group !== undefined) return `${value | 0} ${nameOf(group, value) ?? "unknown"}`;
-  if (field === "state") {
-    const { name, reason } = toState(value);
-    return reason === null ? name : `${name}: ${reason}`;
+  if (field === "state") return stateName(value);
+  if (field === "features") return toHexNumber(value);
+  if (structure === "channel_descriptor" && (field === "writer" || field === "reader")) {
+    return toEnd(value);
   }
   if (field === "wakes") return bitsOf("wake_mechanism", value).join(" ") || "none";
   if (structure === "frame_header") {

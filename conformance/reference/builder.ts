@@ -27,7 +27,9 @@ import {
   fillRing,
   type FramePlan,
   kindOf,
+  put,
   recordAt,
+  type RecordPlan,
   type Segment,
   type SegmentPlan,
   WHOLE,
@@ -96,6 +98,8 @@ export function member(name: string, value: unknown): Change {
 export interface PipePlan {
   capacity?: number;
   start?: number;
+  /** Where both cursors stand before the frames; at `start` where it is left out. */
+  from?: number;
   states?: number[];
   frames?: FramePlan[];
   channel?: Partial<ChannelPlan>;
@@ -112,10 +116,12 @@ export interface Pipe extends Segment {
 /** Builds a pipe. */
 export function pipe(plan: PipePlan = {}): Pipe {
   const { capacity = 256, start = 0, states = [ATTACHED, VACANT], frames = [] } = plan;
+  const { from = start } = plan;
   const channel = { writer: 0, reader: 1, capacity, start, ...plan.channel };
   const segment = buildSegment({ endpoints: 2, channels: [channel], states, ...plan.segment });
-  const at = fillRing(segment, 0, frames);
+  const at = fillRing(segment, 0, frames, from);
   const { control, data } = segment.channels[0]!;
+  put(segment.bytes, control, "ring_control", "head", from);
   return { ...segment, at, control, data };
 }
 
@@ -166,6 +172,45 @@ export function stateIs(index: number, value: number): Expected {
 /** The peer, or somebody else, stores the `state` word of an endpoint. */
 export function setState(index: number, value: number): Operation {
   return { set: [{ offset: recordAt(index) + 4, hex: word(value) }] };
+}
+
+/** A `state` word: the generation stands above all states but failed. */
+export function stateAt(state: number, generation: number): number {
+  return state + 2 ** limitOf("reason_shift") * (generation % 2 ** 24);
+}
+
+/** The peer, or somebody else, stores fields of an endpoint's record. */
+export function setRecord(index: number, fields: RecordPlan): Operation {
+  return {
+    set: Object.entries(fields).map(([name, value]) => ({
+      offset: recordAt(index) + fieldOf("endpoint_record", name).offset,
+      hex: typeof value === "number" ? word(value) : toHex(value),
+    })),
+  };
+}
+
+/** A word of an endpoint's record must be this. */
+export function recordIs(index: number, name: string, value: number): Expected {
+  const { offset } = fieldOf("endpoint_record", name);
+  return { offset: recordAt(index) + offset, hex: word(value), about: `${name} of ${index}` };
+}
+
+/** The bytes of `rung` in which the bits of these endpoints are set. */
+export function rungBits(...endpoints: number[]): Uint8Array {
+  const bytes = new Uint8Array(fieldOf("endpoint_record", "rung").size);
+  for (const index of endpoints) bytes[index >> 3]! |= 1 << (index & 7);
+  return bytes;
+}
+
+/** Nobody but these must have their bits in an endpoint's `rung`. */
+export function rungIs(index: number, ...endpoints: number[]): Expected {
+  const offset = recordAt(index) + fieldOf("endpoint_record", "rung").offset;
+  return { offset, hex: toHex(rungBits(...endpoints)), about: `rung of ${index}` };
+}
+
+/** The bell of an endpoint must be as it was. */
+export function bellIs(index: number, value: number): Expected {
+  return recordIs(index, "bell", value);
 }
 
 /** The bell of an endpoint must have moved on from this. */

@@ -5,6 +5,7 @@ import { message, pattern, pipe, reading, reads, stateIs, store, text } from "./
 import { whole, writersPipe, writing } from "./builder.ts";
 import { fromHex, type Run, toHex, word } from "./bytes.ts";
 import type { Operation } from "./case.ts";
+import { addAgain } from "./cases_ring_again.ts";
 import { fromChapter, place } from "./chapter.ts";
 import { failed, recordAt } from "./encode.ts";
 
@@ -20,6 +21,7 @@ export function ringCases(): Cases {
   addClaims(cases);
   addFault(cases);
   addExamples(cases);
+  addAgain(cases);
   return cases;
 }
 

@@ -2,9 +2,10 @@
 
 import { toImage, word } from "./bytes.ts";
 import type { Expected, Setting } from "./case.ts";
+import { addPeers } from "./cases_segment_peers.ts";
 import { addCreate } from "./cases_segment_create.ts";
 import { addStates } from "./cases_segment_state.ts";
-import { buildSegment, descriptorAt, put, recordAt, type SegmentPlan } from "./encode.ts";
+import { buildSegment, descriptorAt, NOBODY, put, recordAt, type SegmentPlan } from "./encode.ts";
 import { fieldOf } from "./layout.ts";
 import { ATTACHED, Cases, CLOSED, drained, field, member, message, pipe } from "./builder.ts";
 import { reading, stateIs, VACANT, whole } from "./builder.ts";
@@ -28,6 +29,7 @@ export function segmentCases(): Cases {
   addStates(cases);
   addPrivate(cases);
   addOrder(cases);
+  addPeers(cases);
   return cases;
 }
 
@@ -169,7 +171,7 @@ function addChannels(cases: Cases): void {
     "segment.unknown_kind segment.check",
     {
       endpoints: 2,
-      channels: [{ ...ring, kind: 9, control_size: 5, capacity: 300, start: 3 }],
+      channels: [{ ...ring, kind: 9, control_size: 5, capacity: 300, start: 3, reader: NOBODY }],
     },
   );
   add("kinds_known_later", "Kinds 0 and 2 are as unknown as any other.", "segment.unknown_kind", {
@@ -220,7 +222,6 @@ function addChannelFaults(cases: Cases): void {
   const unknown = "segment.unknown_kind segment.check";
   const odd = "segment/unknown_kind";
   add("unknown_beyond", "It ends behind the end.", odd, "data_size", 385, DESCRIPTOR, unknown);
-  add("unknown_writer", "Its writer does not exist.", odd, "writer", 2, DESCRIPTOR, unknown);
   add("unknown_misaligned", "It is not aligned.", odd, "data_offset", 700, DESCRIPTOR, unknown);
 }
 

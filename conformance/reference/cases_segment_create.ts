@@ -4,7 +4,7 @@ import { Cases, field, imageIs, member } from "./builder.ts";
 import { fromChapter, mustHold } from "./chapter.ts";
 import { toImage } from "./bytes.ts";
 import type { Setting } from "./case.ts";
-import { buildSegment, type SegmentPlan } from "./encode.ts";
+import { buildSegment, descriptorAt, type SegmentPlan } from "./encode.ts";
 
 const HEADER = "segment_header";
 const PIPE: SegmentPlan = {
@@ -158,6 +158,27 @@ function addSameGeometry(cases: Cases): void {
     "segment.same_geometry segment.claim",
     creating(memory, plan),
     { result: "ok", unchanged: true },
+  );
+  // Another one that has put the same areas elsewhere, with 128 bytes to spare.
+  const apart = buildSegment({
+    ...plan,
+    channels: [{ ...plan.channels[0]!, data_offset: 1280 }],
+    extra: 128,
+  });
+  const elsewhere = cases.valid(
+    "create_again_elsewhere",
+    "The other side came first, and has placed the same geometry otherwise.",
+    "segment.same_geometry",
+    creating(Uint8Array.of(...apart.bytes, ...new Uint8Array(1024)), plan),
+    { result: "ok", unchanged: true },
+  );
+  cases.invalid(
+    "create_other_control",
+    "Its ring has more control words than this version's.",
+    "segment.same_geometry",
+    elsewhere,
+    field(descriptorAt(3, 0), "channel_descriptor", "control_size", 640),
+    { result: "segment.geometry", unchanged: true },
   );
   const changes: [string, string, unknown][] = [
     ["endpoints", "endpoints", 2],

@@ -1,10 +1,10 @@
 /** What endpoints do with `state` words: cases of `spec/segment.md`. @module */
 
 import { ATTACHED, bellIsNot, Cases, CLOSED, controlIs, drained, field } from "./builder.ts";
-import { member, pipe, reading, setState, stateIs, store, text, VACANT } from "./builder.ts";
-import { whole, writersPipe, writing } from "./builder.ts";
+import { member, pipe, reading, recordIs, setState, stateAt, stateIs, store } from "./builder.ts";
+import { text, VACANT, whole, writersPipe, writing } from "./builder.ts";
 import { toImage, word } from "./bytes.ts";
-import type { Operation, Reason, Wanted } from "./case.ts";
+import type { Operation, Reason, Setting, Wanted } from "./case.ts";
 import { failed, recordAt } from "./encode.ts";
 
 const HI = text("hi");
@@ -187,12 +187,13 @@ function addOwnState(cases: Cases): void {
       member("operations.1", setState(1, value)),
       { results: [drained([HI]), "ok", drained([], end, reason)], bytes: [stateIs(1, value)] },
     );
-  add("bits", "Bits above attached are ignored.", 0x501, "nothing");
   add("closed_bits", "Bits above closed are ignored.", 0x502, "pipe.closed");
-  const about = "No state that an endpoint may have found: as if it were marked, with no reason.";
+  const about = "Not the word by which it attached: as if it were marked, with no reason.";
+  add("bits", about, 0x501, "pipe.failed", "none");
   add("vacant", about, 0, "pipe.failed", "none");
   add("vacant_bits", about, 0x500, "pipe.failed", "none");
   add("invalid", about, 0x4204, "pipe.failed", "none");
+  addGeneration(cases);
   const writer = writersPipe();
   const write: Operation = { write: { text: "a" } };
   const wrote = cases.valid(
@@ -202,52 +203,102 @@ function addOwnState(cases: Cases): void {
     writing(writer, { operations: [setState(0, ATTACHED), write] }),
     { results: ["ok", "ok"], bytes: [controlIs(writer, "tail", 32)] },
   );
-  cases.invalid(
-    "own_state_write_vacant",
-    "Vacant again: as if it were marked, with no reason.",
-    "segment.own_state pipe.failed_reason",
-    wrote,
-    member("operations.0", setState(0, VACANT)),
-    {
-      results: ["ok", { code: "pipe.failed", reason: "none" }],
-      bytes: [controlIs(writer, "tail", 0)],
-    },
+  for (const [name, state] of [["vacant", VACANT], ["other", stateAt(ATTACHED, 1)]] as const) {
+    cases.invalid(
+      `own_state_write_${name}`,
+      "Given away, to somebody or to nobody yet: as if it were marked, with no reason.",
+      "segment.own_state pipe.failed_reason",
+      wrote,
+      member("operations.0", setState(0, state)),
+      {
+        results: ["ok", { code: "pipe.failed", reason: "none" }],
+        bytes: [controlIs(writer, "tail", 0), stateIs(0, state)],
+      },
+    );
+  }
+}
+
+/** The own state of an endpoint that was vacated five times before. */
+function addGeneration(cases: Cases): void {
+  const own = (state: number) => stateAt(state, 5);
+  const plan = pipe({
+    frames: [whole("hi")],
+    states: [ATTACHED, own(VACANT)],
+    segment: { records: [{}, { generation: 5 }] },
+  });
+  const from = cases.valid(
+    "own_generation",
+    "The own state has the generation above it: reading goes on.",
+    "segment.own_state segment.again",
+    reading(plan, { operations: [read, setState(1, own(ATTACHED)), read] }),
+    { results: [drained([HI]), "ok", drained([])], bytes: [stateIs(1, own(ATTACHED))] },
   );
+  const add = (name: string, about: string, value: number, end: string, reason?: Reason) =>
+    cases.invalid(
+      `own_generation_${name}`,
+      about,
+      "segment.own_state segment.again",
+      from,
+      member("operations.1", setState(1, value)),
+      { results: [drained([HI]), "ok", drained([], end, reason)], bytes: [stateIs(1, value)] },
+    );
+  add("closed", "A supervisor closes it.", own(CLOSED), "pipe.closed");
+  add("failed", "It is marked.", failed("peer.lost"), "pipe.failed", "peer.lost");
+  const replaced = "It was given to another owner: as if it were marked, with no reason.";
+  add("next", replaced, stateAt(ATTACHED, 6), "pipe.failed", "none");
+  add("vacant", "The next owner has not come yet.", stateAt(VACANT, 6), "pipe.failed", "none");
+  const first = "Attached, and not as it attached itself.";
+  add("first", first, ATTACHED, "pipe.failed", "none");
+  add("far", first, own(ATTACHED) + 0x80000000, "pipe.failed", "none");
 }
 
 function addBits(cases: Cases): void {
   const writer = writersPipe();
-  const operations = (value: number): Operation[] => [setState(0, value), { close: true }];
+  const closing = (value: number): Operation[] => [
+    { set: [{ offset: recordAt(0) + 4, hex: word(value) }, ...bells] },
+    { close: true },
+    { write: { text: "a" } },
+  ];
+  const results = ["ok", "ok", "pipe.closed"];
   const about = "An endpoint closes";
+  const clauses = "segment.state_change segment.state_reason segment.state_ring pipe.close " +
+    "port.close";
   cases.valid(
     "close",
     `${about}.`,
-    "segment.state_change segment.state_reason pipe.close port.close",
-    writing(writer, { operations: operations(ATTACHED) }),
-    { results: ["ok", "ok"], bytes: [stateIs(0, CLOSED)] },
+    clauses,
+    writing(writer, { operations: closing(ATTACHED) }),
+    { results, bytes: [stateIs(0, CLOSED), ...rung] },
   );
+  const own = (state: number) => stateAt(state, 0x42);
+  const again = writersPipe({ states: [own(VACANT), ATTACHED] });
   const from = cases.valid(
     "close_with_bits",
-    `${about} whose state has bits above attached: they are gone.`,
-    "segment.state_change segment.state_reason segment.state_low pipe.close port.close",
-    writing(writer, { operations: operations(0x4201) }),
-    { results: ["ok", "ok"], bytes: [stateIs(0, CLOSED)] },
+    `${about} that has attached to a word with bits above vacant: they stay.`,
+    `${clauses} segment.again`,
+    writing(again, { operations: closing(own(ATTACHED)) }),
+    { results, bytes: [stateIs(0, own(CLOSED)), ...rung] },
   );
-  cases.invalid(
-    "close_after_failure",
-    `${about} that was marked failed: it stays so.`,
-    "segment.state_change segment.state_reason segment.state_low pipe.close port.close",
-    from,
-    member("operations.0", setState(0, failed("peer.terminated"))),
-    { results: ["ok", "ok"], bytes: [stateIs(0, failed("peer.terminated"))] },
-  );
+  const add = (name: string, fact: string, value: number) =>
+    cases.invalid(
+      `close_${name}`,
+      `${about} ${fact} stays as it is, and both bells are rung all the same.`,
+      clauses,
+      from,
+      member("operations.0.set.0.hex", word(value)),
+      { results, bytes: [stateIs(0, value), ...rung] },
+    );
+  add("after_failure", "that was marked failed: it", failed("peer.terminated"));
+  add("replaced", "that was given to another owner: the other's state", stateAt(ATTACHED, 0x43));
+  add("given_back", "that was given back, to nobody yet: vacant", stateAt(VACANT, 0x43));
+  add("other", "whose state has lost its bits: a word that it did not store", ATTACHED);
   const reader = pipe();
-  const closing: Operation[] = [{ set: bells }, { close: true }];
+  const leaving: Operation[] = [{ set: bells }, { close: true }];
   const closed = cases.valid(
     "close_reader",
     "A reader closes, and rings its own bell and its writer's.",
     "segment.state_change segment.state_ring pipe.close",
-    reading(reader, { operations: closing }),
+    reading(reader, { operations: leaving }),
     { results: ["ok", "ok"], bytes: [stateIs(1, CLOSED), ...rung] },
   );
   cases.invalid(
@@ -258,26 +309,63 @@ function addBits(cases: Cases): void {
     member("operations.1", read),
     { results: ["ok", drained([])], bytes: [stateIs(1, ATTACHED)] },
   );
-  const { bytes } = pipe({ states: [0x500, VACANT] });
-  bytes.fill(0xff, recordAt(0) + 8, recordAt(0) + 12);
+  addAttachBits(cases);
+}
+
+function addAttachBits(cases: Cases): void {
+  const ones = 0xffffffff;
+  const { bytes } = pipe({
+    states: [0x500, VACANT],
+    segment: { records: [{ wakes: ones, features: ones, agent: ones }] },
+  });
+  const clauses = "segment.attach segment.state_low segment.state_reason segment.features";
+  const attaching: Setting = {
+    kind: "attach",
+    image: toImage(bytes),
+    role: "writer",
+    channel: 0,
+  };
   const attach = cases.valid(
     "attach_with_bits",
-    "Bits above vacant are ignored, and gone; `wakes` is stored, whatever stood there.",
-    "segment.attach segment.state_low segment.state_reason",
-    { kind: "attach", image: toImage(bytes), role: "writer", channel: 0 },
+    "Bits above vacant stay; `wakes` and `features` are stored, whatever stood there.",
+    `${clauses} segment.again`,
+    attaching,
     {
       bytes: [
-        stateIs(0, ATTACHED),
-        { offset: recordAt(0) + 8, not: "ff ff ff ff", about: "wakes" },
+        stateIs(0, 0x501),
+        recordIs(0, "features", 0),
+        { offset: recordAt(0) + 8, not: word(ones), about: "wakes" },
+        recordIs(0, "generation", 0),
       ],
     },
   );
+  for (const state of [0x501, 0x502, 0x503, 0x504]) {
+    cases.invalid(
+      `attach_taken_bits_${state & 255}`,
+      "Bits above another state do not make it vacant, and nothing is stored.",
+      `${clauses} segment.check`,
+      attach,
+      field(recordAt(0), RECORD, "state", state),
+      { result: "segment.endpoint", unchanged: true },
+    );
+  }
+  const peers = pipe({ frames: [whole("hi")], segment: { records: [{ features: ones }] } });
+  const from = cases.valid(
+    "features_unknown",
+    "A peer understands more than this version has.",
+    "segment.features",
+    reading(peers, { operations: [read] }),
+    {
+      results: [drained([HI])],
+      bytes: [recordIs(0, "features", ones), recordIs(1, "features", 0)],
+    },
+  );
   cases.invalid(
-    "attach_taken_bits",
-    "Bits above attached do not make it vacant.",
-    "segment.attach segment.state_low segment.check",
-    attach,
-    field(recordAt(0), RECORD, "state", 0x501),
-    { result: "segment.endpoint", unchanged: true },
+    "features_none",
+    "Or no more.",
+    "segment.features",
+    from,
+    field(recordAt(0), RECORD, "features", 0),
+    { results: [drained([HI])], bytes: [recordIs(0, "features", 0), recordIs(1, "features", 0)] },
   );
 }

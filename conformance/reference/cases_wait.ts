@@ -14,6 +14,7 @@ import {
 import { whole, writersPipe, writing } from "./builder.ts";
 import { word } from "./bytes.ts";
 import type { Operation } from "./case.ts";
+import { addRung } from "./cases_wait_rung.ts";
 import { recordAt } from "./encode.ts";
 
 /** What the bell holds before the operation under test. */
@@ -25,6 +26,7 @@ export function waitCases(): Cases {
   addReaderWants(cases);
   addWriterWants(cases);
   addDisarm(cases);
+  addRung(cases);
   return cases;
 }
 

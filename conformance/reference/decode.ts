@@ -18,7 +18,6 @@ export interface RingPlace {
   control: number;
   data: number;
   capacity: number;
-  start: number;
 }
 
 /** A value of a structure in memory. */
@@ -34,7 +33,6 @@ export function ringPlace(bytes: Uint8Array, at: number): RingPlace {
     control: load("control_offset"),
     data: load("data_offset"),
     capacity: load("data_size"),
-    start: load("start"),
   };
 }
 
@@ -48,7 +46,7 @@ interface Frame {
   time: number;
 }
 
-/** Reads a ring that one writer fills. */
+/** Reads a ring that one writer fills, from where its `head` stands. */
 export class RingTaker {
   readonly #bytes: Uint8Array;
   readonly #place: RingPlace;
@@ -66,7 +64,7 @@ export class RingTaker {
   constructor(bytes: Uint8Array, place: RingPlace) {
     this.#bytes = bytes;
     this.#place = place;
-    this.#head = place.start;
+    this.#head = get(bytes, place.control, "ring_control", "head");
   }
 
   /** Takes all that is published and stores `head`. Throws where the writer broke a rule. */

@@ -8,6 +8,9 @@
 import { little } from "./bytes.ts";
 import { fieldOf, flagOf, limitOf, reasonOf, sizeOf, valueOf } from "./layout.ts";
 
+/** The end of a channel that names no endpoint. */
+export const NOBODY: number = limitOf("endpoint_none");
+
 /** A channel as its creator chooses it, and, for odd placements, what `place` would compute. */
 export interface ChannelPlan {
   writer: number;

@@ -4,7 +4,7 @@ import time
 from collections import namedtuple
 
 from layout import LIMIT, M32, Fault, Memory, Mistake, Structure, table
-from segment import CONTROL, KIND as CHANNEL_KIND, STATE, Segment, reason_of
+from segment import CONTROL, KIND as CHANNEL_KIND, RECORD, STATE, Segment, is_final, reason_of
 
 HEADER, PREAMBLE = Structure("frame_header"), Structure("message_preamble")
 EXTENSION = Structure("header_extension")
@@ -48,15 +48,20 @@ class Pipe:
             raise Fault("segment.channel")
         self.control, self.area, self.capacity = row.control_offset, row.data_offset, row.data_size
         self.peer = row.reader if side == "writer" else row.writer
-        self.head = self.tail = row.start  # [ring.start]
         self.closed, self.ended, self.fault, self.peer_state = False, False, None, None
-        self.segment.take(endpoint)
+        self.word = self.segment.take(endpoint)
+        start = row.start  # [ring.start]
+        if memory.load(self.segment.word(endpoint, RECORD.at.generation)) > 0:
+            own = CONTROL.at.head if side == "reader" else CONTROL.at.tail
+            start = memory.load(self.control + own) & -LIMIT.frame_align  # [ring.start_again]
+        self.head = self.tail = start
 
     def close(self) -> None:
         """[pipe.close]; a second close does nothing."""
         if not self.closed:
             self.closed = True
-            self.segment.change_state(self.endpoint, (STATE.attached,), STATE.closed)
+            closed = self.word - STATE.attached + STATE.closed  # [segment.state_reason]
+            self.segment.change_state(self.endpoint, lambda state: state == self.word, closed)
 
     def refuse(self) -> None:
         """The rows of [pipe.first_answer] that need no look at the memory."""
@@ -71,11 +76,11 @@ class Pipe:
         low = own & LIMIT.state_mask
         if low == STATE.closed:
             return Fault("pipe.closed")
-        if low != STATE.attached:  # [segment.own_state]
+        if own != self.word:  # [segment.own_state]
             return Fault("pipe.failed", reason_of(own) if low == STATE.failed else "none")
         if self.peer_state is None:
             state = self.segment.state(self.peer)
-            if state & LIMIT.state_mask in (STATE.vacant, STATE.attached):
+            if not is_final(state):
                 return None
             self.peer_state = state  # [segment.state_invalid]: kept, and never loaded again.
         low = self.peer_state & LIMIT.state_mask
@@ -102,7 +107,7 @@ class Pipe:
         request = self.memory.load(self.control + wants)
         if request and reached(cursor, request & ~LIMIT.wants_armed):
             if self.memory.exchange(self.control + wants, 0) != 0:
-                self.segment.ring(self.peer)
+                self.segment.ring(self.peer, self.endpoint)
 
 
 def nap(deadline: float) -> None:

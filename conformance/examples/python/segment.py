@@ -70,7 +70,7 @@ def create(memory: Memory, endpoints: int, channels: list, sole_owner: bool = Fa
 
 
 def geometry(rows: list) -> list:
-    return [(row.kind, row.writer, row.reader, row.data_size, row.label, row.start) for row in rows]
+    return [row._replace(control_offset=0, data_offset=0, reserved=b"") for row in rows]
 
 
 def write(memory: Memory, endpoints: int, rows: list, size: int) -> None:
@@ -118,11 +118,11 @@ class Segment:
         ]
         areas = []
         for row in self.channels:
-            if max(row.writer, row.reader) >= self.endpoints or row.writer == row.reader:
-                raise Fault("segment.channel")
-            if row.kind == KIND.ring:  # [segment.unknown_kind]: others are only range-checked.
+            if row.kind == KIND.ring:  # [segment.unknown_kind]: others may have any ends.
+                ends = max(row.writer, row.reader) < self.endpoints and row.writer != row.reader
                 aligned = row.start % LIMIT.frame_align == 0
-                if row.control_size < CONTROL.size or not is_capacity(row.data_size) or not aligned:
+                large = row.control_size >= CONTROL.size and is_capacity(row.data_size)
+                if not (ends and aligned and large):
                     raise Fault("segment.channel")
             areas.append((row.control_offset, row.control_offset + row.control_size))
             areas.append((row.data_offset, row.data_offset + row.data_size))
@@ -146,46 +146,53 @@ class Segment:
             raise Fault("segment.endpoint")
         return state
 
-    def take(self, endpoint: int) -> None:
-        """[segment.attach]"""
+    def take(self, endpoint: int) -> int:
+        """[segment.attach]; the word by which it is attached, as [segment.again] says."""
         state = self.check_vacant(endpoint)
-        at = self.word(endpoint, RECORD.at.state)
-        taken = self.memory.compare_exchange(at, state, STATE.attached)
+        at, mine = self.word(endpoint, RECORD.at.state), state | STATE.attached
+        taken = self.memory.compare_exchange(at, state, mine)
         if taken:
             # [wait.wakes] Nothing here can wake a sleeper, so its peers poll.
             self.memory.store(self.word(endpoint, RECORD.at.wakes), 0)
+            self.memory.store(self.word(endpoint, RECORD.at.features), 0)  # [segment.features]
         self.ring_all(endpoint)
         if not taken:
             raise Fault("segment.endpoint")
+        return mine
 
-    def change_state(self, endpoint: int, allowed: tuple, new: int) -> None:
+    def change_state(self, endpoint: int, allowed, new: int) -> None:
         """[segment.state_change]; rings in any case, as [segment.state_ring] asks."""
         at = self.word(endpoint, RECORD.at.state)
         for _ in range(LIMIT.state_tries):
             state = self.memory.load(at)
-            if state & LIMIT.state_mask not in allowed:
-                break
-            if self.memory.compare_exchange(at, state, new):
+            if not allowed(state) or self.memory.compare_exchange(at, state, new):
                 break
         self.ring_all(endpoint)
 
     def fail(self, endpoint: int, code: str) -> None:
         """[ring.fault], [segment.state_reason]"""
         failed = STATE.failed | REASON[code] << LIMIT.reason_shift
-        self.change_state(endpoint, (STATE.vacant, STATE.attached), failed)
+        self.change_state(endpoint, lambda state: not is_final(state), failed)
 
     def ring_all(self, endpoint: int) -> None:
-        """Rings an endpoint and all its peers, those at the other ends of its channels."""
+        """[segment.state_ring]: rings an endpoint and all its peers."""
         bells = {endpoint}
-        for row in self.channels:
+        for row in self.channels:  # [segment.peers]
             if endpoint in (row.writer, row.reader):
-                bells |= {row.writer, row.reader}
+                bells |= {end for end in (row.writer, row.reader) if end < self.endpoints}
         for bell in bells:
-            self.ring(bell)
+            self.ring(bell, endpoint)
 
-    def ring(self, endpoint: int) -> None:
+    def ring(self, endpoint: int, who: int) -> None:
         """[wait.ring]: what sleeps on the bell looks at it again; there is nothing to notify."""
+        rung = self.word(endpoint, RECORD.at.rung) + who // 32 * 4
+        self.memory.store(rung, self.memory.load(rung) | 1 << who % 32)  # [wait.rung]
         self.memory.add(self.word(endpoint, RECORD.at.bell), 1)
+
+
+def is_final(state: int) -> bool:
+    """[segment.state_low]; what no endpoint may store counts as final."""
+    return state & LIMIT.state_mask not in (STATE.vacant, STATE.attached)
 
 
 def reason_of(state: int):

@@ -10,7 +10,8 @@ import { type Adapter, packHex, type Session } from "../server.ts";
 import { runTask } from "./small_task.ts";
 import { Memory, PortError, Refused } from "./small_memory.ts";
 import { Reader } from "./small_reader.ts";
-import { Endpoint, Segment } from "./small_segment.ts";
+import { Endpoint } from "./small_endpoint.ts";
+import { type Channel, Segment } from "./small_segment.ts";
 import { Writer } from "./small_writer.ts";
 
 /** The port, with whatever fault it was given. */
@@ -22,10 +23,10 @@ export const small: Adapter = {
     language: "TypeScript",
     levels: ["static", "scripted", "live"],
     nouns: ["segment", "wait", "frame", "ring", "pipe"],
-    roles: ["segment", "reader", "writer"],
+    roles: ["segment", "reader", "writer", "port"],
     carriers: ["bytes", "shared"],
     waits: ["block"],
-    lacks: ["values", "elements", "lending", "unknown_codec"],
+    lacks: ["values", "elements", "lending", "unknown_codec", "inbox"],
   },
   open,
   failureOf,
@@ -38,21 +39,24 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
   const segment = Segment.attach(memory);
   if (role === "segment") return undefined;
   if (endpoint !== undefined) segment.requireVacant(endpoint);
-  const own = role === "writer" ? "writer" : "reader";
-  const ring = segment.findRing(
-    channel,
-    (each) => endpoint === undefined || each[own] === endpoint,
-  );
-  const peer = own === "writer" ? ring.reader : ring.writer;
-  const end = Endpoint.attach(segment, ring[own], peer);
-  return own === "writer" ? writing(new Writer(end, ring)) : reading(end, ring, limit, calls);
+  const ringOf = (own: "writer" | "reader") => {
+    const fits = (each: Channel) => endpoint === undefined || each[own] === endpoint;
+    return segment.findRing(role === "port" ? undefined : channel, fits);
+  };
+  const inward = role === "writer" ? undefined : ringOf("reader");
+  const outward = role === "reader" ? undefined : ringOf("writer");
+  // [port.find_none]
+  if (inward && outward && inward.writer !== outward.reader) throw new PortError("segment.channel");
+  const [own, peer] = inward ? [inward.reader, inward.writer] : [outward!.writer, outward!.reader];
+  const end = Endpoint.attach(segment, own, peer);
+  return {
+    ...(inward && reading(new Reader(end, inward, limit, calls))),
+    ...(outward && writing(new Writer(end, outward))),
+    close: () => end.close(),
+  };
 }
 
-function reading(
-  end: Endpoint,
-  ...rest: [ConstructorParameters<typeof Reader>[1], number, boolean]
-) {
-  const reader = new Reader(end, ...rest);
+function reading(reader: Reader) {
   return {
     read(timeoutMs: number): Taken {
       const message = reader.read(timeoutMs);
@@ -62,11 +66,10 @@ function reading(
       return { item: { kind, codec, tag, hex: packHex(payload) } };
     },
     run: (task, timeoutMs) => runTask({ reader }, task, timeoutMs),
-    close: () => end.close(),
-  } satisfies Session;
+  } satisfies Partial<Session>;
 }
 
-function writing(writer: Writer): Session {
+function writing(writer: Writer) {
   return {
     write({ kind, codec, tag, hex }: Outgoing, timeoutMs: number | undefined): boolean {
       const message = { kind, codec, tag, payload: fromHex(hex) };
@@ -77,8 +80,7 @@ function writing(writer: Writer): Session {
     publish: () => writer.publish(),
     end: () => writer.end(),
     run: (task, timeoutMs) => runTask({ writer }, task, timeoutMs),
-    close: () => writer.endpoint.close(),
-  };
+  } satisfies Partial<Session>;
 }
 
 function failureOf(error: unknown): Failed | "refused" | undefined {

@@ -57,6 +57,11 @@ export class Memory {
     Atomics.add(this.#words, offset >> 2, 1);
   }
 
+  /** Sets bits of a word. */
+  set(offset: number, bits: number): void {
+    Atomics.or(this.#words, offset >> 2, bits);
+  }
+
   /** Wakes so many that sleep on a word, all of them where no number is given. */
   notify(offset: number, count = Infinity): void {
     Atomics.notify(this.#words, offset >> 2, count);

@@ -6,7 +6,8 @@
 
 import { has, hold } from "./faults.ts";
 import { type Memory, minus, PortError, roundUp } from "./small_memory.ts";
-import type { Channel, Endpoint } from "./small_segment.ts";
+import type { End, Endpoint } from "./small_endpoint.ts";
+import type { Channel } from "./small_segment.ts";
 
 /** A message as it stands in the ring. */
 export interface Message {
@@ -55,7 +56,7 @@ interface Progress {
 }
 
 /** The reading end of a ring. */
-export class Reader {
+export class Reader implements End {
   readonly endpoint: Endpoint;
   readonly #memory: Memory;
   readonly #ring: Channel;
@@ -73,7 +74,8 @@ export class Reader {
     this.#ring = ring;
     this.#limit = limit;
     this.#offersCalls = offersCalls;
-    this.#head = this.#known = ring.start;
+    this.#head = this.#known = endpoint.begin(ring.start, ring.control + HEAD);
+    endpoint.ends.push(this);
   }
 
   /** Reads one message; nothing at the deadline. */
@@ -86,7 +88,7 @@ export class Reader {
     for (;;) {
       const taken = this.#take() ?? (this.#load(), this.#take());
       if (taken !== undefined) return taken;
-      this.#release(0); // [ring.release_all]
+      this.endpoint.settle();
       const final = this.endpoint.ownState() ?? this.endpoint.peerState();
       if (final !== undefined) return this.#takeLast(final);
       if (performance.now() >= deadline) {
@@ -97,6 +99,11 @@ export class Reader {
       const { control } = this.#ring;
       this.endpoint.sleep(control + READER_WANTS, wanted, () => this.#look(), deadline);
     }
+  }
+
+  /** [ring.release_all] */
+  settle(): void {
+    if (this.#fault === undefined) this.#release(0);
   }
 
   /** What was published before the peer, or this end, was gone. [pipe.look_again] */

@@ -1,12 +1,11 @@
 /**
- * The small port: segments, endpoints, and how they wait.
+ * The small port: segments, their checks, and whose bells are rung.
  *
  * @module
  */
 
-import { reasonName, reasonNames, reasonOf } from "../../reference/layout.ts";
-import { has, hold } from "./faults.ts";
-import { type Memory, minus, pause, PortError, Refused, roundUp } from "./small_memory.ts";
+import { has } from "./faults.ts";
+import { type Memory, PortError, Refused, roundUp } from "./small_memory.ts";
 
 /** A channel, as its descriptor says. */
 export interface Channel {
@@ -34,15 +33,11 @@ export interface Geometry {
 }
 
 const [BLANK, FORMATTING, READY] = [0, 1, 2];
-const [VACANT, ATTACHED, CLOSED, FAILED] = [0, 1, 2, 3];
+const VACANT = 0;
 const READY_AT = 8;
-const [STATE, WAKES] = [4, 8];
+const [STATE, RUNG] = [4, 24];
 const RING = 1;
 const RING_CONTROL_SIZE = 512;
-const AGENT = 1;
-const SLICE_MS = 100;
-const SLICE_ATTACHED_MS = 1_000;
-const POLL_MS = 4;
 
 /** A segment that was checked; its geometry is a copy. */
 export class Segment {
@@ -95,14 +90,15 @@ export class Segment {
     write(memory, geometry, places, size);
   }
 
-  /** The endpoints at the other ends of an endpoint's channels. */
+  /** The other endpoints at the ends of an endpoint's channels. [segment.peers] */
   peersOf(endpoint: number): Set<number> {
     const peers = new Set<number>();
-    for (const { writer, reader } of this.channels) {
+    for (const { kind, writer, reader } of this.channels) {
+      if (kind !== RING && has("peers_of_rings")) continue;
       if (writer === endpoint) peers.add(reader);
       if (reader === endpoint) peers.add(writer);
     }
-    return peers;
+    return new Set([...peers].filter((peer) => peer < this.endpoints && peer !== endpoint));
   }
 
   /** The ring that was named, or the first that fits. [pipe.find] */
@@ -113,139 +109,43 @@ export class Segment {
     return found;
   }
 
-  requireVacant(endpoint: number): void {
+  /** The word of an endpoint that is vacant. */
+  requireVacant(endpoint: number): number {
     if (endpoint >= this.endpoints) throw new PortError("segment.endpoint");
     const state = this.memory.load(recordAt(endpoint) + STATE);
     if ((state & 255) !== VACANT && !has("vacancy_ignored")) {
       throw new PortError("segment.endpoint");
     }
+    return state;
   }
 
-  /** Rings an endpoint and all its peers. [segment.state_ring] */
+  /** Rings an endpoint whose state was to change, and all its peers. [segment.state_ring] */
   ringAround(endpoint: number): void {
     if (has("state_silent")) return;
-    this.ring(endpoint);
-    for (const peer of this.peersOf(endpoint)) this.ring(peer);
+    for (const each of [endpoint, ...this.peersOf(endpoint)]) {
+      this.ring(each, has("rung_own") ? each : endpoint);
+    }
   }
 
-  /** [wait.ring] */
-  ring(endpoint: number): void {
+  /** Rings an endpoint's bell with the bit of another. [wait.ring], [wait.rung] */
+  ring(endpoint: number, who: number): void {
+    const bit = has("rung_one_word") ? who & 31 : who;
+    const word = recordAt(endpoint) + RUNG + 4 * (bit >> 5);
+    if (has("rung_stored")) this.memory.store(word, 1 << (bit & 31));
+    else if (!has("rung_forgotten")) this.memory.set(word, 1 << (bit & 31));
     this.memory.add(recordAt(endpoint));
     this.memory.notify(recordAt(endpoint), has("wakes_one") ? 1 : Infinity);
   }
 
-  /** Changes a state along the table, where it can. [segment.state_change] */
-  changeState(endpoint: number, from: readonly number[], to: number): void {
+  /** Changes a state where it may be changed, along the table. [segment.state_change] */
+  changeState(endpoint: number, mayChange: (state: number) => boolean, to: number): void {
     const at = recordAt(endpoint) + STATE;
     for (let tries = 0; tries < 3; tries++) {
       const state = this.memory.load(at);
-      const mayChange = from.includes(state & 255) || has("mark_overwritten");
-      if (!mayChange || this.memory.change(at, state, to)) break;
+      if (!mayChange(state) && !has("mark_overwritten")) break;
+      if (this.memory.change(at, state, to)) break;
     }
     this.ringAround(endpoint);
-  }
-}
-
-/** One thread's place in a segment. */
-export class Endpoint {
-  readonly segment: Segment;
-  readonly index: number;
-  readonly peer: number;
-  /** The peer's state, once it was final or invalid. */
-  #final: PortError | undefined;
-  closed = false;
-
-  private constructor(segment: Segment, index: number, peer: number) {
-    this.segment = segment;
-    this.index = index;
-    this.peer = peer;
-  }
-
-  /** [segment.attach] */
-  static attach(segment: Segment, index: number, peer: number): Endpoint {
-    segment.requireVacant(index);
-    const { memory } = segment;
-    const at = recordAt(index);
-    const isOurs = memory.change(at + STATE, memory.load(at + STATE), ATTACHED);
-    if (isOurs && !has("wakes_left_out")) memory.store(at + WAKES, AGENT);
-    segment.ringAround(index);
-    if (!isOurs) throw new PortError("segment.endpoint");
-    return new Endpoint(segment, index, peer);
-  }
-
-  /** What the own state says: nothing while it is attached. */
-  ownState(): PortError | undefined {
-    const state = this.segment.memory.load(recordAt(this.index) + STATE);
-    if (has("own_ignored") || (state & 255) === ATTACHED) return undefined;
-    if ((state & 255) === CLOSED) return new PortError("pipe.closed");
-    // [segment.own_state] A state that nobody may store has no reason.
-    const reason = (state & 255) === FAILED ? nameOf(state >>> 8) : "none";
-    return new PortError("pipe.failed", reason);
-  }
-
-  /** What the peer's state says: nothing while it is vacant or attached. */
-  peerState(): PortError | undefined {
-    if (this.#final !== undefined) return this.#final;
-    const state = this.segment.memory.load(recordAt(this.peer) + STATE);
-    const low = state & 255;
-    if (low === VACANT || low === ATTACHED) return undefined;
-    if (low === CLOSED) return this.#final = new PortError("peer.closed");
-    const reason = low === FAILED ? nameOf(state >>> 8) : "segment.state";
-    return this.#final = new PortError("peer.failed", reason);
-  }
-
-  /** Marks the peer for a fault in its words, and returns what to report. [ring.fault] */
-  failPeer(code: string): PortError {
-    if (!has("fault_silent")) {
-      this.segment.changeState(this.peer, [VACANT, ATTACHED], FAILED | reasonOf(code) << 8);
-    }
-    return new PortError(code);
-  }
-
-  /** Rings the peer if it has asked for what a cursor has reached. [wait.exchange] */
-  wake(wants: number, cursor: number): void {
-    const { memory } = this.segment;
-    if (has("rings_never")) return;
-    if (has("rings_always")) return this.segment.ring(this.peer);
-    const wanted = memory.load(wants);
-    if (wanted === 0) return;
-    const position = minus(wanted, wanted & 1);
-    const isReached = has("wants_unsigned")
-      ? cursor >= position
-      : has("rings_early") || (cursor - position | 0) >= 0;
-    if (!isReached) return;
-    if (has("wants_left") || memory.exchange(wants, 0) !== 0) this.segment.ring(this.peer);
-  }
-
-  /** Sleeps until something may have changed; `look` says whether it has. Not beyond a slice. */
-  sleep(wants: number, position: number, look: () => boolean, deadline: number): void {
-    const { memory } = this.segment;
-    const bellAt = recordAt(this.index);
-    hold("arm");
-    let bell = memory.load(bellAt);
-    memory.store(wants, (has("asks_wrong") ? position - 16 : position) | 1);
-    const found = !has("recheck_forgotten") && look();
-    hold("sleep");
-    if (has("bell_late")) bell = memory.load(bellAt);
-    const left = deadline - performance.now();
-    if (!found && left > 0) {
-      // [wait.mechanism] A peer that is attached and cannot ring this is not waited for.
-      const state = memory.load(recordAt(this.peer) + STATE) & 255;
-      const isRung = state === VACANT || (memory.load(recordAt(this.peer) + WAKES) & AGENT) !== 0;
-      // [wait.slice] One that is vacant may come and not ring.
-      const isShort = state === VACANT && !has("slice_long");
-      const slice = has("slice_forgotten") ? left : isShort ? SLICE_MS : SLICE_ATTACHED_MS;
-      if (isRung) memory.sleep(bellAt, bell, Math.min(left, slice));
-      else pause(Math.min(left, POLL_MS));
-    }
-    if (!has("wants_armed")) memory.store(wants, 0);
-  }
-
-  /** [pipe.close] */
-  close(): void {
-    if (this.closed) return;
-    this.closed = true;
-    this.segment.changeState(this.index, [ATTACHED], CLOSED);
   }
 }
 
@@ -267,9 +167,9 @@ function isChannel(channel: Channel, endpoints: number, tables: number, size: nu
   const isPlaced = (offset: number, length: number) =>
     offset % 128 === 0 && offset >= tables && offset + length <= size;
   const isPair = writer < endpoints && reader < endpoints && writer !== reader;
-  if (!isPair || !isPlaced(control, controlSize) || !isPlaced(data, capacity)) return false;
-  return kind !== RING ||
-    controlSize >= RING_CONTROL_SIZE && isCapacity(capacity) && start % 16 === 0;
+  if (!isPlaced(control, controlSize) || !isPlaced(data, capacity)) return false;
+  if (kind !== RING) return isPair || !has("kinds_strict"); // [segment.unknown_kind]
+  return isPair && controlSize >= RING_CONTROL_SIZE && isCapacity(capacity) && start % 16 === 0;
 }
 
 function isCapacity(capacity: number): boolean {
@@ -328,17 +228,10 @@ function write(memory: Memory, { endpoints }: Geometry, places: number[][], size
 function compare(memory: Memory, geometry: Geometry): void {
   const { endpoints, channels } = Segment.attach(memory);
   const key = ({ writer, reader, capacity, label = 0, start = 0 }: Geometry["channels"][number]) =>
-    [RING, writer, reader, capacity, label, start].join();
+    [writer, reader, capacity, label, start].join();
+  const isRing = ({ kind, controlSize }: Channel) =>
+    kind === RING && (controlSize === RING_CONTROL_SIZE || has("control_size_free"));
   const isSame = endpoints === geometry.endpoints && channels.length === geometry.channels.length &&
-    channels.every((each, index) =>
-      each.kind === RING && key(each) === key(geometry.channels[index]!)
-    );
+    channels.every((each, index) => isRing(each) && key(each) === key(geometry.channels[index]!));
   if (!isSame) throw new PortError("segment.geometry");
-}
-
-/** A reason as it is reported: a number where it has no name. [pipe.failed_reason] */
-function nameOf(reason: number): string | number {
-  if (reason === 0) return "none";
-  const name = reasonName(reason);
-  return reasonNames().includes(name) ? name : reason;
 }

@@ -6,7 +6,8 @@
 
 import { has, hold } from "./faults.ts";
 import { type Memory, minus, PortError, Refused, roundUp } from "./small_memory.ts";
-import type { Channel, Endpoint } from "./small_segment.ts";
+import type { End, Endpoint } from "./small_endpoint.ts";
+import type { Channel } from "./small_segment.ts";
 import type { Message } from "./small_reader.ts";
 
 const [TAIL, HEAD, READER_WANTS, WRITER_WANTS] = [0, 128, 256, 384];
@@ -26,7 +27,7 @@ interface Chunk {
 }
 
 /** The writing end of a ring. */
-export class Writer {
+export class Writer implements End {
   readonly endpoint: Endpoint;
   readonly #memory: Memory;
   readonly #ring: Channel;
@@ -42,7 +43,9 @@ export class Writer {
     this.endpoint = endpoint;
     this.#memory = endpoint.segment.memory;
     this.#ring = ring;
-    this.#tail = this.#published = this.#head = ring.start;
+    const tail = endpoint.begin(ring.start, ring.control + TAIL);
+    this.#tail = this.#published = this.#head = tail;
+    endpoint.ends.push(this);
   }
 
   /** Writes all of a message where there is room now; returns whether there was. */
@@ -83,7 +86,7 @@ export class Writer {
       const chunk = this.#cut(message, next, this.#tail);
       const { pad, extent } = this.#spanOf(sizeOf(chunk), this.#tail);
       if (!this.#hasRoom(this.#tail, pad + extent)) {
-        this.publish(); // [ring.publish_all]
+        this.endpoint.settle();
         try {
           this.#waitRoom(pad + extent, deadline);
         } catch (error) {
@@ -96,6 +99,11 @@ export class Writer {
       next = chunk.to;
       isBegun = true;
     }
+    this.publish();
+  }
+
+  /** [ring.publish_all] */
+  settle(): void {
     this.publish();
   }
 
