@@ -212,8 +212,8 @@ Deno.test("every command of the kit is as command.schema.json says", async () =>
     if (entry.declinedBy(connection.hello, 0) !== undefined) continue;
     assertEquals((await entry.run(arena)).status, "pass", entry.id);
   }
-  const names = ["start", "open", "read", "peek", "release", "write", "claim", "publish", "end"];
-  for (const name of [...names, "resume", "close", "patch", "dump", "drop"]) {
+  const names = ["start", "open", "read", "peek", "release", "write", "claim", "finish", "end"];
+  for (const name of [...names, "abandon", "publish", "resume", "close", "patch", "dump", "drop"]) {
     assert(seen.has(name), `${name} is never sent`);
   }
 });

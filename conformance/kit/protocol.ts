@@ -79,9 +79,20 @@ export type Command =
   | { command: "start"; protocol: number }
   | { command: "open"; handle: number } & Place & Opening
   | { command: "read"; handle: number; timeout_ms: number }
-  | { command: "peek" | "release" | "publish" | "end" | "close" | "drop"; handle: number }
+  | {
+    command: "peek" | "release" | "abandon" | "publish" | "end" | "close" | "drop";
+    handle: number;
+  }
   | { command: "write"; handle: number; message: Outgoing; timeout_ms?: number }
-  | { command: "claim"; handle: number; message: Outgoing; size: number; abandon: boolean }
+  | {
+    command: "claim";
+    handle: number;
+    message: Outgoing;
+    size: number;
+    abandon: boolean;
+    open?: true;
+  }
+  | { command: "finish"; handle: number; message: Outgoing }
   | { command: "resume"; handle: number; timeout_ms: number }
   | { command: "patch"; handle: number; bytes: Run[] }
   | { command: "dump"; handle: number; from?: number; size?: number }

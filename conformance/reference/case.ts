@@ -31,7 +31,10 @@ export type Reason = string | number;
 /** What reading gives, and why there is no more. */
 export interface Drained {
   items: Item[];
-  /** `nothing` yet, `ended`, or a reason code; absent when as much came as was asked for. */
+  /**
+   * `nothing` yet, `ended`, `refused` (the caller's mistake), or a reason code; absent when as much
+   * came as was asked for.
+   */
   end?: string;
   reason?: Reason;
 }
@@ -59,6 +62,10 @@ export type Operation =
   | { resume: true }
   /** Claims, fills and finishes or abandons; nothing is visible before `publish`. */
   | { claim: Payload; size: number; abandon?: boolean }
+  /** Claims and leaves the claim open, until it is finished or given up. */
+  | { claim: Payload; size: number; open: true }
+  | { finish: Payload }
+  | { abandon: true }
   | { publish: true }
   | { end: true }
   | { close: true }

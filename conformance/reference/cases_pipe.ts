@@ -17,6 +17,8 @@ import { toHex, word } from "./bytes.ts";
 import type { Drained, Item, Operation } from "./case.ts";
 import { addAnswers } from "./cases_pipe_answer.ts";
 import { addFinding } from "./cases_pipe_find.ts";
+import { addLending } from "./cases_pipe_lend.ts";
+import { addTries } from "./cases_pipe_try.ts";
 import { addUnknown } from "./cases_pipe_unknown.ts";
 import { fromChapter, mustHold } from "./chapter.ts";
 import { buildFrame, CANCEL, failed, type FramePlan, kindOf, LAST, recordAt } from "./encode.ts";
@@ -39,7 +41,9 @@ export function pipeCases(): Cases {
   addAtOnce(cases);
   addAnswers(cases);
   addFinding(cases);
+  addTries(cases);
   addUnknown(cases);
+  addLending(cases);
   return cases;
 }
 

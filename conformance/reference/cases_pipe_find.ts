@@ -36,7 +36,6 @@ export function addFinding(cases: Cases): void {
   addLending(cases);
   addLendingChecks(cases);
   addOwed(cases);
-  addNever(cases);
 }
 
 function addRings(cases: Cases): void {
@@ -335,32 +334,5 @@ function addOwed(cases: Cases): void {
         one_of: [drained([]), drained([cancelled])],
       }],
     },
-  );
-}
-
-function addNever(cases: Cases): void {
-  const plan = writersPipe();
-  const from = cases.valid(
-    "try_small",
-    "A message that an empty ring can take at once, whatever its position.",
-    "pipe.try_never frame.batch_whole",
-    writing(plan, { operations: [{ write: { ...bytesOf(100), tag: 5 } }, { take: true }] }),
-    { results: ["ok", drained([message({ ...bytesOf(100), tag: 5 })])] },
-  );
-  cases.invalid(
-    "try_never",
-    "One that it could never take at once: the caller's mistake, and nothing is written.",
-    "pipe.try_never",
-    from,
-    member("operations.0.write.count", 240),
-    { results: ["refused", drained([])], bytes: [controlIs(plan, "tail", 0)] },
-  );
-  cases.invalid(
-    "batch_never",
-    "A batch that is too large for one frame: the caller's mistake, and nothing is written.",
-    "frame.batch_whole",
-    from,
-    member("operations.0.write", { codec: 3, text: `["${"x".repeat(120)}"]` }),
-    { results: ["refused", drained([])], bytes: [controlIs(plan, "tail", 0)] },
   );
 }

@@ -31,6 +31,8 @@ const BY_ID: Record<string, Optional> = {
   "mailbox/write_begun": "chunk_sizes",
   "mailbox/write_begun_other": "chunk_sizes",
   "pipe/close_finished": "finishing",
+  "pipe/publish_closed": "finishing",
+  "pipe/publish_finished": "finishing",
   "port/inbox_fault": "inbox",
   "port/lent_and_released": "inbox",
   "port/publish_before_read": "finishing",
@@ -74,13 +76,19 @@ const RULES: [Optional, (whole: Whole) => boolean][] = [
       payloads(operations).some(({ codec = 0 }) => codec >= limitOf("codec_application_min")),
   ],
   ["batches", ({ operations }) => payloads(operations).some(({ codec }) => codec === BATCH)],
-  ["lending", ({ operations }) => operations.some((entry) => "peek" in entry || "claim" in entry)],
+  [
+    "lending",
+    ({ operations }) =>
+      operations.some((entry) =>
+        ["peek", "release", "claim", "finish", "abandon"].some((key) => key in entry)
+      ),
+  ],
   [
     "chunk_sizes",
     ({ operations, results }) =>
       operations.some((entry, index) =>
         "write" in entry && !entry.wait && (entry.write.count ?? 0) >= 48 &&
-        results[index] !== "refused"
+        !mayBe(results[index], "refused")
       ),
   ],
 ];
@@ -117,7 +125,13 @@ function isMailbox({ role }: Setting): boolean {
 
 function payloads(operations: Operation[]): Payload[] {
   return operations.flatMap((entry) =>
-    "write" in entry ? [entry.write] : "claim" in entry ? [entry.claim] : []
+    "write" in entry
+      ? [entry.write]
+      : "claim" in entry
+      ? [entry.claim]
+      : "finish" in entry
+      ? [entry.finish]
+      : []
   );
 }
 
@@ -125,6 +139,12 @@ function items(results: Wanted[]) {
   return results.flatMap((result) =>
     typeof result === "object" && "items" in result ? result.items : []
   );
+}
+
+/** Whether a call may give this. */
+function mayBe(result: Wanted | undefined, outcome: string): boolean {
+  const isChoice = typeof result === "object" && "one_of" in result;
+  return isChoice ? result.one_of.includes(outcome) : result === outcome;
 }
 
 function messages(results: Wanted[]): MessageCase[] {

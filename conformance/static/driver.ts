@@ -58,7 +58,7 @@ export interface Outcome {
   must?: Uint8Array;
 }
 
-/** One thing that a read gives, or how it ended. */
+/** One thing that a read gives, or how it ended; `refused` where the caller must not ask. */
 export type Read = { item: Item } | { end: string; reason?: Reason };
 
 /** What a call gives: `ok`, `full`, `refused`, or a reason code, alone or with the reason. */
@@ -72,13 +72,19 @@ export interface Session {
   /** Gives back what was borrowed. */
   release(): MaybePromise<Answer>;
   write(payload: Payload, wait: boolean): MaybePromise<Answer>;
-  claim(payload: Payload, size: number, abandon: boolean): MaybePromise<Answer>;
+  claim(payload: Payload, size: number, then: AfterClaim): MaybePromise<Answer>;
+  /** Finishes, or gives up, a claim that was left open. */
+  finish(payload: Payload): MaybePromise<Answer>;
+  abandon(): MaybePromise<Answer>;
   /** Goes on with a write that timed out. */
   resume(): MaybePromise<Answer>;
   publish(): MaybePromise<Answer>;
   end(): MaybePromise<Answer>;
   close(): MaybePromise<Answer>;
 }
+
+/** What becomes of a claim. */
+export type AfterClaim = "finish" | "abandon" | "open";
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -227,9 +233,13 @@ export async function perform(
   if ("release" in operation) return await session.release();
   if ("write" in operation) return await session.write(operation.write, !!operation.wait);
   if ("claim" in operation) {
-    const { claim, size, abandon = false } = operation;
-    return await session.claim(claim, size, abandon);
+    const { claim, size } = operation;
+    const isOpen = "open" in operation;
+    const isGivenUp = "abandon" in operation && operation.abandon;
+    return await session.claim(claim, size, isOpen ? "open" : isGivenUp ? "abandon" : "finish");
   }
+  if ("finish" in operation) return await session.finish(operation.finish);
+  if ("abandon" in operation) return await session.abandon();
   if ("resume" in operation) return await session.resume();
   if ("publish" in operation) return await session.publish();
   if ("end" in operation) return await session.end();

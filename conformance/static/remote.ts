@@ -9,9 +9,8 @@ import type { Command, Done, Opening, Outgoing, Reply, Taken } from "../kit/prot
 import { Trouble } from "../kit/trouble.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
 import type { Item, MessageCase, Payload, Setting } from "../reference/case.ts";
-import type { Answer, Opened, PeerMemory, Read } from "./driver.ts";
 import { toBytes } from "./difference.ts";
-import type { Session, Testee } from "./driver.ts";
+import type { AfterClaim, Answer, Opened, PeerMemory, Read, Session, Testee } from "./driver.ts";
 
 /** Long enough to sleep once, so that what holds before a sleep is seen. */
 const WAIT_MS = 2;
@@ -136,10 +135,21 @@ export class RemoteSession implements Session {
     return kept(this.#send(command).then(answerOf));
   }
 
-  async claim(payload: Payload, size: number, abandon: boolean): Promise<Answer> {
+  async claim(payload: Payload, size: number, then: AfterClaim): Promise<Answer> {
     const message = toOutgoing(payload);
-    const command = { command: "claim", handle: this.#handle, message, size, abandon } as const;
-    return answerOf(await this.#send(command));
+    const abandon = then === "abandon";
+    const open = then === "open" ? { open: true } as const : {};
+    const rest = { message, size, abandon, ...open };
+    return answerOf(await this.#send({ command: "claim", handle: this.#handle, ...rest }));
+  }
+
+  async finish(payload: Payload): Promise<Answer> {
+    const message = toOutgoing(payload);
+    return answerOf(await this.#send({ command: "finish", handle: this.#handle, message }));
+  }
+
+  abandon(): Promise<Answer> {
+    return this.#do("abandon");
   }
 
   async resume(): Promise<Answer> {
@@ -159,7 +169,7 @@ export class RemoteSession implements Session {
     return this.#do("close");
   }
 
-  async #do(command: "release" | "publish" | "end" | "close"): Promise<Answer> {
+  async #do(command: Bare): Promise<Answer> {
     return answerOf(await this.#send({ command, handle: this.#handle }));
   }
 
@@ -169,6 +179,9 @@ export class RemoteSession implements Session {
     return this.#connection.send(command, patience.replyMs + waits);
   }
 }
+
+/** A call that takes nothing with it. */
+type Bare = "release" | "abandon" | "publish" | "end" | "close";
 
 /** A script may fail while a call is under way: its own failure is then not worth telling. */
 function kept<T>(promise: Promise<T>): Promise<T> {
@@ -191,7 +204,8 @@ function readOf(reply: Reply): Read {
     if (code.startsWith("message.")) return { item: { report: code } };
     return reason === undefined ? { end: code } : { end: code, reason };
   }
-  const taken = reply.result as Taken;
+  const taken = reply.result as Taken | Done;
+  if ("outcome" in taken) return { end: taken.outcome }; // only `refused` comes of a read
   return "end" in taken ? taken : { item: spread(taken.item) };
 }
 

@@ -18,7 +18,11 @@ export interface Session {
   release?(): void;
   /** Whether there was room; without `timeoutMs` it does not wait. */
   write?(message: Outgoing, timeoutMs: number | undefined): boolean;
-  claim?(message: Outgoing, size: number, abandon: boolean): boolean;
+  /** Claims a place, and leaves the claim open; returns whether there was room. */
+  claim?(message: Outgoing, size: number): boolean;
+  /** Fills the claimed place in, and finishes it; or gives it up. */
+  finish?(message: Outgoing): void;
+  abandon?(): void;
   publish?(): void;
   end?(): void;
   resume?(timeoutMs: number): void;
@@ -134,12 +138,19 @@ export class Server {
       case "write":
         return isDone(session?.write?.(command.message, command.timeout_ms));
       case "claim": {
-        const { message, size, abandon } = command;
-        return isDone(session?.claim?.(message, size, abandon));
+        const { message, size, abandon, open } = command;
+        const isClaimed = session?.claim?.(message, size);
+        if (!isClaimed || open) return isDone(isClaimed);
+        if (abandon) session!.abandon!();
+        else session!.finish!(message);
+        return isDone(true);
       }
+      case "finish":
+        return isDone(session?.finish && (session.finish(command.message), true));
       case "resume":
         return isDone(session?.resume && (session.resume(command.timeout_ms), true));
       case "release":
+      case "abandon":
       case "publish":
       case "end":
       case "close":

@@ -286,13 +286,13 @@ class Writer(Pipe):
     def write(self, message: Message, timeout=None) -> bool:
         """False when there is no room now; with a timeout, waits for it, up to wait.timeout."""
         deadline = None if timeout is None else time.monotonic() + timeout
+        size, half = len(message.payload), self.capacity // 2 - HEADER.size
         if message.kind not in MESSAGES:
             raise Mistake(f"Cannot write message of kind {message.kind}")
-        frames = self.cut(message)
-        # Chunks of a quarter need a pad of a quarter less 16 at most, so that three of them and
-        # no more have room in an empty ring at every position.
-        if timeout is None and len(frames) > 3:  # [pipe.try_never]
-            raise Mistake(f"Cannot write {len(message.payload)} bytes at once: too large")
+        if message.codec == BATCH and size > half:  # [frame.batch_whole]
+            raise Mistake(f"Cannot write batch of {size} bytes: more than one frame")
+        if timeout is None and size > max(half, self.capacity - 128):  # [pipe.try_never]
+            raise Mistake(f"Cannot write {size} bytes at once: too large")
         self.refuse()
         if self.ended:
             raise Fault("pipe.ended")
@@ -303,19 +303,26 @@ class Writer(Pipe):
             if not self.place([(CANCELLED, b"")], self.owed, deadline):
                 return False
             self.owed = None
-        return self.place(frames, message, deadline)
+        return self.place(self.cut(message.payload), message, deadline)
 
-    def cut(self, message: Message) -> list:
-        """The frames of a message, as (flags, payload)."""
-        payload, size = message.payload, len(message.payload)
+    def cut(self, payload: bytes) -> list:
+        """The frames of a message from here on, as (flags, payload).
+
+        Quarters of the ring, and up to the end of the area where that is nearer: so that
+        capacity - 128 bytes have room in an empty ring at every position ([pipe.try_size]).
+        """
+        size, quarter = len(payload), self.capacity // 4
         if HEADER.size + size <= self.capacity // 2:
             return [(WHOLE, payload)]
-        if message.codec == BATCH:  # [frame.batch_whole]
-            raise Mistake(f"Cannot write batch of {size} bytes: more than one frame")
         # [frame.preamble], [frame.part]
-        body = size.to_bytes(8, "little") + bytes(8) + payload
-        step = self.capacity // 4 - HEADER.size
-        parts = [body[at : at + step] for at in range(0, len(body), step)]
+        body, parts, position = size.to_bytes(8, "little") + bytes(8) + payload, [], self.tail
+        while body:
+            to_end = self.capacity - position % self.capacity
+            most = (to_end if 2 * HEADER.size <= to_end < quarter else quarter) - HEADER.size
+            extent = extent_of(len(body[:most]))
+            position += self.pad(position, extent) + extent
+            parts.append(body[:most])
+            body = body[most:]
         middle = [(0, part) for part in parts[1:-1]]
         return [(FLAG.first, parts[0]), *middle, (FLAG.last, parts[-1])]
 

@@ -105,6 +105,7 @@ COMMANDS = {
     "open": open_,
     "read": read,
     "write": write,
+    "publish": lambda c: HANDLES[c["handle"]].end.publish() or OK,
     "end": lambda c: HANDLES[c["handle"]].end.end() or OK,
     "resume": lambda c: HANDLES[c["handle"]].end.resume(c["timeout_ms"] / 1000) or OK,
     "close": lambda c: HANDLES[c["handle"]].end.close() or OK,

@@ -26,7 +26,7 @@ export const small: Adapter = {
     roles: ["segment", "reader", "writer", "port"],
     carriers: ["bytes", "shared"],
     waits: ["block"],
-    lacks: ["values", "elements", "lending", "unknown_codec", "inbox"],
+    lacks: ["values", "elements", "unknown_codec", "inbox"],
   },
   open,
   failureOf,
@@ -58,15 +58,18 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
 
 function reading(reader: Reader) {
   return {
-    read(timeoutMs: number): Taken {
-      const message = reader.read(timeoutMs);
-      if (message === undefined) return { end: "nothing" };
-      if (message === "ended") return { end: "ended" };
-      const { kind, codec, tag, payload } = message;
-      return { item: { kind, codec, tag, hex: packHex(payload) } };
-    },
+    read: (timeoutMs: number) => told(reader.read(timeoutMs)),
+    peek: () => told(reader.peek()),
+    release: () => reader.release(),
     run: (task, timeoutMs) => runTask({ reader }, task, timeoutMs),
   } satisfies Partial<Session>;
+}
+
+function told(message: ReturnType<Reader["read"]>): Taken {
+  if (message === undefined) return { end: "nothing" };
+  if (message === "ended") return { end: "ended" };
+  const { kind, codec, tag, payload } = message;
+  return { item: { kind, codec, tag, hex: packHex(payload) } };
 }
 
 function writing(writer: Writer) {
@@ -77,6 +80,11 @@ function writing(writer: Writer) {
       writer.write(message, timeoutMs);
       return true;
     },
+    claim: (_: Outgoing, size: number) => writer.claim(size),
+    finish({ kind, codec, tag, hex }: Outgoing): void {
+      writer.finish({ kind, codec, tag, payload: fromHex(hex) });
+    },
+    abandon: () => writer.abandon(),
     publish: () => writer.publish(),
     end: () => writer.end(),
     run: (task, timeoutMs) => runTask({ writer }, task, timeoutMs),

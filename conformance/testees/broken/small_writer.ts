@@ -5,19 +5,15 @@
  */
 
 import { has, hold } from "./faults.ts";
+import { BATCH, CANCEL, END, FIRST, HEADER, LAST, PAD, PREAMBLE } from "./small_frame.ts";
 import { type Memory, minus, PortError, Refused, roundUp } from "./small_memory.ts";
 import type { End, Endpoint } from "./small_endpoint.ts";
 import type { Channel } from "./small_segment.ts";
 import type { Message } from "./small_reader.ts";
 
 const [TAIL, HEAD, READER_WANTS, WRITER_WANTS] = [0, 128, 256, 384];
-const [END, PAD] = [2, 6];
-const [FIRST, LAST, CANCEL] = [1, 2, 4];
-const HEADER = 16;
-const PREAMBLE = 16;
 /** What only `end` may take. */
 const RESERVE = 16;
-const BATCH = 3;
 
 /** A frame to place: its flags, and which bytes of the message it carries. */
 interface Chunk {
@@ -29,11 +25,13 @@ interface Chunk {
 /** The writing end of a ring. */
 export class Writer implements End {
   readonly endpoint: Endpoint;
+  readonly ring: Channel;
   readonly #memory: Memory;
-  readonly #ring: Channel;
   #tail: number;
   #published: number;
   #head: number;
+  /** Whether a place is claimed. */
+  #isClaimed = false;
   /** The message of which a part is in the ring, and the rest never will be. */
   #owed: Message | undefined;
   #fault: PortError | undefined;
@@ -42,7 +40,7 @@ export class Writer implements End {
   constructor(endpoint: Endpoint, ring: Channel) {
     this.endpoint = endpoint;
     this.#memory = endpoint.segment.memory;
-    this.#ring = ring;
+    this.ring = ring;
     const tail = endpoint.begin(ring.start, ring.control + TAIL);
     this.#tail = this.#published = this.#head = tail;
     endpoint.ends.push(this);
@@ -51,6 +49,7 @@ export class Writer implements End {
   /** Writes all of a message where there is room now; returns whether there was. */
   tryWrite(message: Message): boolean {
     this.#answer();
+    if (!has("written_while_claimed")) this.#refuseClaimed();
     this.#requireFits(message);
     if (!this.#payOwed()) return false;
     const tail = this.#tail;
@@ -80,6 +79,7 @@ export class Writer implements End {
   write(message: Message, timeoutMs: number): void {
     const deadline = performance.now() + timeoutMs;
     this.#answer();
+    if (!has("written_while_claimed")) this.#refuseClaimed();
     while (!this.#payOwed()) this.#waitRoom(RESERVE, deadline);
     let isBegun = false;
     for (let next = 0; !isBegun || next < message.payload.length;) {
@@ -102,22 +102,62 @@ export class Writer implements End {
     this.publish();
   }
 
+  /** Claims a place for so many bytes where there is room now; returns whether there was. */
+  claim(size: number): boolean {
+    this.#answer();
+    if (!has("claimed_twice")) this.#refuseClaimed();
+    if (HEADER + size > this.ring.capacity / 2) throw new Refused("too large for one frame");
+    if (!this.#payOwed()) return false;
+    const { pad, extent } = this.#spanOf(size, this.#tail);
+    if (!this.#hasRoom(this.#tail, pad + extent)) return false;
+    this.#isClaimed = true;
+    return true;
+  }
+
+  /** Finishes what is claimed: as a message that `publish` will make visible. */
+  finish(message: Message): void {
+    this.#endClaim();
+    this.#place(message, { flags: FIRST | LAST, from: 0, to: message.payload.length });
+  }
+
+  /** Gives the place up that is claimed. */
+  abandon(): void {
+    this.#endClaim();
+  }
+
+  #endClaim(): void {
+    if (this.endpoint.closed) throw new PortError("pipe.closed");
+    if (!this.#isClaimed && !has("finished_nothing")) {
+      throw new Refused("nothing is claimed"); // [pipe.claim_one]
+    }
+    this.#isClaimed = false;
+  }
+
+  /** [pipe.claim_one] */
+  #refuseClaimed(): void {
+    if (this.#isClaimed) throw new Refused("a claim is open");
+  }
+
   /** [ring.publish_all] */
   settle(): void {
     this.publish();
   }
 
-  /** Stores `tail` for what is finished. */
+  /** Stores `tail` for what is finished; what a close or a fault has dropped is not. */
   publish(): void {
-    if (this.#tail === this.#published) return;
+    const isDropped = this.endpoint.closed || this.#fault !== undefined;
+    if (isDropped && has("publish_answers")) this.#answer();
+    if (this.#tail === this.#published && !has("publish_always")) return; // [pipe.publish_none]
+    if (isDropped && !has("published_after_all")) return;
     this.#published = this.#tail;
-    this.#memory.store(this.#ring.control + TAIL, this.#tail);
-    this.endpoint.wake(this.#ring.control + READER_WANTS, this.#tail);
+    this.#memory.store(this.ring.control + TAIL, this.#tail);
+    this.endpoint.wake(this.ring.control + READER_WANTS, this.#tail);
   }
 
   /** Ends the stream; never waits. */
   end(): void {
     if (this.#hasEnded && !has("end_twice")) return;
+    if (!this.endpoint.closed && !has("ended_while_claimed")) this.#refuseClaimed();
     try {
       this.#answer();
     } catch (error) {
@@ -158,7 +198,7 @@ export class Writer implements End {
 
   /** Waits until so many bytes and the reserve are free. */
   #waitRoom(size: number, deadline: number): void {
-    const { control, capacity } = this.#ring;
+    const { control, capacity } = this.ring;
     for (;;) {
       this.#load();
       if (this.#hasRoom(this.#tail, size)) return;
@@ -175,16 +215,16 @@ export class Writer implements End {
 
   #hasRoom(tail: number, size: number): boolean {
     const reserve = has("room_reserve") ? 0 : RESERVE;
-    const fits = () => minus(tail, this.#head) + size <= this.#ring.capacity - reserve;
+    const fits = () => minus(tail, this.#head) + size <= this.ring.capacity - reserve;
     if (!fits()) this.#load();
     return fits();
   }
 
   /** Loads the peer's cursor and checks it. [ring.cursor] */
   #load(): void {
-    const head = this.#memory.load(this.#ring.control + HEAD);
+    const head = this.#memory.load(this.ring.control + HEAD);
     const [used, known] = [minus(this.#published, head), minus(this.#published, this.#head)];
-    const isBehind = has("wrap_ignored") ? head > this.#published : used > this.#ring.capacity;
+    const isBehind = has("wrap_ignored") ? head > this.#published : used > this.ring.capacity;
     const isBack = used > known && !has("cursor_back");
     if ((head % 16 !== 0 || isBehind || isBack) && !has("cursor_trusted")) {
       throw this.#fault = this.endpoint.failPeer("ring.cursor");
@@ -194,7 +234,7 @@ export class Writer implements End {
 
   /** The next piece of a message: all of it in one frame, or a quarter of the ring. */
   #cut({ payload }: Message, from: number, tail: number): Chunk {
-    const { capacity } = this.#ring;
+    const { capacity } = this.ring;
     if (HEADER + payload.length <= capacity / 2) {
       return { flags: FIRST | LAST, from: 0, to: payload.length };
     }
@@ -208,7 +248,7 @@ export class Writer implements End {
 
   /** Bytes that a frame takes, and the pad before it. */
   #spanOf(size: number, tail: number): { pad: number; extent: number } {
-    const { capacity } = this.#ring;
+    const { capacity } = this.ring;
     const extent = roundUp(HEADER + size, 16);
     const toEnd = capacity - tail % capacity;
     return { pad: extent > toEnd && !has("pad_missing") ? toEnd : 0, extent };
@@ -231,7 +271,7 @@ export class Writer implements End {
     }
     const end = (this.#tail + extent) >>> 0;
     this.#header(this.#tail, { size, kind, flags: chunk.flags, codec, tag });
-    if (has("published_early")) this.#memory.store(this.#ring.control + TAIL, end);
+    if (has("published_early")) this.#memory.store(this.ring.control + TAIL, end);
     hold("publish");
     const at = this.#tail + HEADER;
     const begin = chunk.from === 0 && (chunk.flags & LAST) === 0 && !has("preamble_missing")
@@ -256,7 +296,7 @@ export class Writer implements End {
 
   /** Stores bytes at a position; around the end of the area, which only the faulty do. */
   #store(position: number, bytes: Uint8Array): void {
-    const { data, capacity } = this.#ring;
+    const { data, capacity } = this.ring;
     bytes.forEach((byte, index) => {
       this.#memory.bytes[data + (position + index) % capacity] = byte;
     });
@@ -264,7 +304,7 @@ export class Writer implements End {
 
   /** Refuses what could never be placed at once. [pipe.try_never] */
   #requireFits(message: Message): void {
-    const { capacity } = this.#ring;
+    const { capacity } = this.ring;
     if (HEADER + message.payload.length <= capacity / 2) return;
     if (message.codec === BATCH) throw new Refused("a batch is one frame");
     for (let start = 0; start < capacity; start += 16) {
@@ -273,7 +313,8 @@ export class Writer implements End {
         const chunk = this.#cut(message, next, at);
         const { pad, extent } = this.#spanOf(sizeOf(chunk), at);
         at += pad + extent;
-        if (at - start > capacity - RESERVE) throw new Refused("too large at once");
+        const isNever = at - start > capacity - RESERVE;
+        if (isNever && !has("never_forgotten")) throw new Refused("too large at once");
         next = chunk.to;
       }
     }

@@ -60,7 +60,7 @@ class SegmentEnd:
     """A segment, and what was taken of it."""
 
     def __init__(self, lib: Library, command: dict, memory: Memory | None) -> None:
-        self.lib, self.port, self.finished = lib, None, None
+        self.lib, self.port, self.place, self.finished = lib, None, None, None
         self.segment = lib.make("segment")
         self.open_segment(command, memory)
         try:
@@ -125,8 +125,10 @@ class SegmentEnd:
         """Whether the role has this call."""
         if self.port is None:
             return name == "close"
-        reading, writing = ("read", "peek", "release"), ("write", "claim", "publish", "end")
-        return not (name in reading and not self.reads or name in writing and not self.writes)
+        if name in ("read", "peek", "release"):
+            return self.reads
+        writing = ("write", "claim", "finish", "abandon", "publish", "end")
+        return name not in writing or self.writes
 
     def read(self, timeout_ms: int) -> dict:
         """Returns a message, or the end."""
@@ -160,19 +162,30 @@ class SegmentEnd:
         if self.lib.check(status, self.port) == NOTHING:
             raise Full if timeout_ms is None else PortError("wait.timeout")
 
-    def claim(self, message: dict, payload: bytes, size: int, gives_up: bool) -> None:
-        """What is finished is published by `publish`: the library does both at once."""
+    def claim(self, size: int) -> None:
         self.publish()
         place = c_void_p()
         status = self.lib.port_claim(self.port, size, 0, byref(place))
         if self.lib.check(status, self.port) == NOTHING:
             raise Full
+        self.place = (place, size)
+
+    def finish(self, message: dict, payload: bytes) -> None:
+        """What is finished is published by `publish`: the library does both at once."""
+        self.publish()
+        finished = (len(payload), message["codec"], message["tag"])
+        if self.place is None:
+            self.lib.check(self.lib.port_publish(self.port, *finished), self.port)
+            return
+        place, size = self.place
         assert len(payload) <= size
         ctypes.memmove(place, payload, len(payload))
-        if gives_up:
-            self.lib.check(self.lib.port_abandon(self.port))
-        else:
-            self.finished = (len(payload), message["codec"], message["tag"])
+        self.place, self.finished = None, finished
+
+    def abandon(self) -> None:
+        self.publish()
+        self.place = None
+        self.lib.check(self.lib.port_abandon(self.port))
 
     def publish(self) -> None:
         if self.finished is not None:
@@ -185,6 +198,7 @@ class SegmentEnd:
 
     def close(self) -> None:
         if self.port is not None:
+            self.place = None
             self.lib.check(self.lib.port_close(self.port))
 
     def stats(self) -> dict:

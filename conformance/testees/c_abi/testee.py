@@ -31,7 +31,10 @@ HELLO = {
 }
 
 OK = {"outcome": "ok"}
-CALLS = ("read", "peek", "release", "write", "claim", "publish", "end", "resume", "close", "run")
+CALLS = (
+    "read", "peek", "release", "write", "claim", "finish", "abandon", "publish", "end", "resume",
+    "close", "run",
+)
 
 
 class Handle:
@@ -113,8 +116,13 @@ class Testee:
             case "claim":
                 if command["message"]["kind"] != 1:
                     return {"decline": "claims are of data"}
-                size, abandon = command["size"], command["abandon"]
-                end.claim(command["message"], payload_of(command), size, abandon)
+                end.claim(command["size"])
+                if command["abandon"]:
+                    end.abandon()
+                elif not command.get("open", False):
+                    end.finish(command["message"], payload_of(command))
+            case "finish":
+                end.finish(command["message"], payload_of(command))
             case "resume":
                 end.resume(timeout_ms)
             case "run":

@@ -91,6 +91,8 @@ export class PipeSession implements Session {
   readonly #ends: Ends;
   readonly #reader: Reader;
   readonly #writer: Writer<Uint8Array>;
+  /** What is claimed. */
+  #place: Uint8Array | undefined;
 
   constructor(opening: Opening, ends: Ends) {
     this.#opening = opening;
@@ -124,14 +126,23 @@ export class PipeSession implements Session {
     return true;
   }
 
-  claim({ codec, tag, hex }: Outgoing, size: number, abandon: boolean): boolean {
+  claim({ codec, tag }: Outgoing, size: number): boolean {
     const place = this.#writer.tryClaim(size, { codec, tag });
     if (place === undefined) return false;
-    const payload = fromHex(hex);
-    place.payload.set(payload);
-    if (abandon) this.#writer.abandon();
-    else this.#writer.finish(payload.length);
+    this.#place = place.payload;
     return true;
+  }
+
+  finish({ hex }: Outgoing): void {
+    const payload = fromHex(hex);
+    this.#place?.set(payload);
+    this.#place = undefined;
+    this.#writer.finish(payload.length);
+  }
+
+  abandon(): void {
+    this.#place = undefined;
+    this.#writer.abandon();
   }
 
   publish(): void {
@@ -196,7 +207,10 @@ function readValue(reader: Reader, timeout: number): MessageCase | undefined {
 }
 
 function failureOf(error: unknown): Failed | "refused" | undefined {
-  if (error instanceof RangeError) return "refused";
+  // What the caller must not ask for. Other errors of these kinds are faults of the testee.
+  const isRefused = error instanceof RangeError ||
+    error instanceof TypeError && error.message.startsWith("Cannot ");
+  if (isRefused) return "refused";
   if (error instanceof TimeoutError) return { code: "wait.timeout" };
   if (!(error instanceof MillraceError)) return undefined;
   const { code, message } = error;

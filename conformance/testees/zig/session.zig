@@ -39,6 +39,8 @@ pub const Session = struct {
     inbox: []align(16) u8 = &.{},
     /// What a mailbox's writer has begun must stay where it was [mailbox.begun].
     written: []u8 = &.{},
+    /// What is claimed.
+    place: ?[]u8 = null,
     /// What was not asked for yet of a batch that was read.
     rest: ?value.Rest = null,
     opened: bool = false,
@@ -258,6 +260,7 @@ pub const Session = struct {
     ) !void {
         if (session.isMailbox()) return session.writePayload(payload, timeout);
         const writer = session.writer orelse return error.Unoffered;
+        if (session.place != null) return error.Refused;
         // What follows is asserted by the writer, whose caller asks first.
         if (!envelope.valid()) return error.Refused;
         const is_batch = envelope.codec == .json_batch;
@@ -285,21 +288,30 @@ pub const Session = struct {
         return session.mailbox_writer.write(session.written, timeout);
     }
 
-    /// Claims `size` bytes where there is room now, fills in the payload, and finishes the message
-    /// or gives it up.
-    pub fn claim(
-        session: *Session,
-        payload: []const u8,
-        envelope: millrace.Envelope,
-        size: usize,
-        gives_up: bool,
-    ) !void {
+    /// Claims `size` bytes where there is room now.
+    pub fn claim(session: *Session, envelope: millrace.Envelope, size: usize) !void {
         const writer = session.writer orelse return error.Unoffered;
+        if (session.place != null) return error.Refused;
         if (!envelope.valid() or size > writer.frameSizeMax()) return error.Refused;
-        if (payload.len > size) return error.Refused;
-        const place = try writer.claim(@intCast(size), .none);
+        session.place = try writer.claim(@intCast(size), .none);
+    }
+
+    /// Fills the payload into the claimed place, and finishes the message.
+    pub fn finish(session: *Session, payload: []const u8, envelope: millrace.Envelope) !void {
+        const writer = session.writer orelse return error.Unoffered;
+        const place = session.place orelse return error.Refused;
+        if (payload.len > place.len) return error.Refused;
         @memcpy(place[0..payload.len], payload);
-        if (gives_up) writer.abandon() else writer.finish(@intCast(payload.len), envelope);
+        session.place = null;
+        writer.finish(@intCast(payload.len), envelope);
+    }
+
+    /// Gives the claimed place up.
+    pub fn abandon(session: *Session) !void {
+        const writer = session.writer orelse return error.Unoffered;
+        if (session.place == null) return error.Refused;
+        session.place = null;
+        writer.abandon();
     }
 
     /// Publishes what is finished, if anything is.
@@ -311,6 +323,7 @@ pub const Session = struct {
     /// Ends the stream that it writes.
     pub fn end(session: *Session) !void {
         const writer = session.writer orelse return error.Unoffered;
+        if (session.place != null) return error.Refused;
         return writer.end();
     }
 
@@ -318,6 +331,7 @@ pub const Session = struct {
     pub fn close(session: *Session) void {
         // The own close drops what was not delivered, and a batch was not as a whole [pipe.close].
         session.rest = null;
+        session.place = null;
         switch (session.role) {
             .segment => {},
             .reader, .writer => session.endpoint.close(),

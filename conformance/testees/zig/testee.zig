@@ -166,10 +166,21 @@ const Handle = struct {
                     return if (err == error.Timeout and command.timeout_ms == null) .full else err;
             },
             .claim => {
-                const payload = try protocol.fromHex(arena, command.message.hex);
-                session.claim(payload, envelope, command.size.?, command.abandon) catch |err|
+                session.claim(envelope, command.size.?) catch |err|
                     return if (err == error.Timeout) .full else err;
+                if (command.open) return .ok;
+                if (command.abandon) {
+                    try session.abandon();
+                } else {
+                    const payload = try protocol.fromHex(arena, command.message.hex);
+                    try session.finish(payload, envelope);
+                }
             },
+            .finish => {
+                const payload = try protocol.fromHex(arena, command.message.hex);
+                try session.finish(payload, envelope);
+            },
+            .abandon => try session.abandon(),
             .publish => try session.publish(),
             .end => try session.end(),
             .@"resume" => try session.resumeWrite(timeout),

@@ -1,0 +1,479 @@
+/** Lending out of turn, and publishing nothing: cases of `spec/pipe.md`. @module */
+
+import { ATTACHED, bellIs, bytesOf, Cases, controlIs, drained, field, member } from "./builder.ts";
+import { extended, firstOf, message, part, pipe, reading, setRecord } from "./builder.ts";
+import { setState, stateIs, store, text, utf8, whole, writersPipe, writing } from "./builder.ts";
+import { toImage } from "./bytes.ts";
+import type { Drained, Operation } from "./case.ts";
+import { buildSegment, failed, fillRing } from "./encode.ts";
+
+const peek: Operation = { peek: true };
+const release: Operation = { release: true };
+const publish: Operation = { publish: true };
+const take: Operation = { take: true };
+const close: Operation = { close: true };
+/** Changes nothing: the place where the changed cases do something. */
+const still = setState(1, ATTACHED);
+/** What a read gives where a read is the caller's mistake. */
+const REFUSED: Drained = { items: [], end: "refused" };
+/** What the own close answers, or that there is nothing to give back: whichever comes first. */
+const CLOSED_OR_REFUSED = { one_of: ["pipe.closed", "refused"] };
+
+/** Adds them to the cases of the pipe. */
+export function addLending(cases: Cases): void {
+  addExtended(cases);
+  addLendOne(cases);
+  addLendClosed(cases);
+  addBothWays(cases);
+  addClaimOne(cases);
+  addNoClaim(cases);
+  addClaimClosed(cases);
+  addPublishNone(cases);
+}
+
+function addExtended(cases: Cases): void {
+  const frames = [
+    extended(whole("hi")),
+    extended(firstOf(3, utf8("a"))),
+    extended(part(utf8("bc"))),
+  ];
+  const lend = [peek, release];
+  const chunk = (content: string) => ({ items: [message({ text: content })] });
+  const plan = pipe({ frames });
+  const from = cases.valid(
+    "lend_extended",
+    "What is lent begins behind the header extension, and behind the preamble.",
+    "pipe.lend_check frame.skip_extension",
+    reading(plan, { operations: [...lend, ...lend, ...lend] }),
+    {
+      results: [{ items: [text("hi")] }, "ok", chunk("a"), "ok", chunk("bc"), "ok"],
+      bytes: [stateIs(0, ATTACHED)],
+    },
+  );
+  const fault: Drained = { items: [], end: "frame.extension" };
+  const again = { one_of: ["refused", "frame.extension"] };
+  cases.invalid(
+    "lend_extended_broken",
+    "The extension of the second frame reaches beyond it.",
+    "pipe.lend_check frame.extension",
+    from,
+    field(plan.at[1]! + 16, "header_extension", "size", 48),
+    {
+      results: [{ items: [text("hi")] }, "ok", fault, again, fault, again],
+      bytes: [stateIs(0, failed("frame.extension"))],
+    },
+  );
+}
+
+function addLendOne(cases: Cases): void {
+  const contents = ["one", "two", "three"];
+  const plan = pipe({ frames: contents.map((content) => whole(content)) });
+  const lent = (content: string) => ({ items: [text(content)] });
+  const rest = (from: number) => drained(contents.slice(from).map((content) => text(content)));
+  const clauses = "pipe.lend_one pipe.lend";
+  const head = [controlIs(plan, "head", 96)];
+  const from = cases.valid(
+    "lend_in_turn",
+    "A frame is lent and taken back, and what is behind it is read.",
+    clauses,
+    reading(plan, { operations: [peek, still, release, { read: true }] }),
+    { results: [lent("one"), "ok", "ok", rest(1)], bytes: head },
+  );
+  const while_lent: [string, string, Operation][] = [
+    ["lend_twice", "Another is to be lent meanwhile: the caller's mistake.", peek],
+    ["lend_and_read", "The next is to be read meanwhile: the caller's mistake.", { read: 1 }],
+    ["lend_and_read_all", "All are to be read meanwhile: the same.", { read: true }],
+  ];
+  for (const [name, about, operation] of while_lent) {
+    cases.invalid(
+      name,
+      `${about} Nothing is lost by it.`,
+      clauses,
+      from,
+      member("operations.1", operation),
+      { results: [lent("one"), REFUSED, "ok", rest(1)], bytes: head },
+    );
+  }
+  cases.invalid(
+    "release_twice",
+    "It is taken back twice: the second time is the caller's mistake.",
+    clauses,
+    from,
+    member("operations.1", release),
+    { results: [lent("one"), "ok", "refused", rest(1)], bytes: head },
+  );
+  cases.invalid(
+    "release_nothing",
+    "Nothing was lent.",
+    clauses,
+    from,
+    member("operations.0", still),
+    { results: ["ok", "ok", "refused", rest(0)], bytes: head },
+  );
+  cases.invalid(
+    "release_read",
+    "What was read is not to be taken back.",
+    clauses,
+    from,
+    member("operations.0", { read: 1 }),
+    { results: [lent("one"), "ok", "refused", rest(1)], bytes: head },
+  );
+  const none = pipe();
+  cases.valid(
+    "release_none",
+    "There was nothing to lend.",
+    "pipe.lend_one",
+    reading(none, { operations: [peek, release] }),
+    { results: [drained([]), "refused"], bytes: [controlIs(none, "head", 0)] },
+  );
+}
+
+/** The own close takes back what was lent, so that its answer is the only one. */
+function addLendClosed(cases: Cases): void {
+  const plan = pipe({ frames: [whole("one"), whole("two")] });
+  const one = { items: [text("one")] };
+  const gone = drained([], "pipe.closed");
+  const from = cases.valid(
+    "lend_and_close",
+    "A frame is lent when the reader closes: from then on that is what every call answers.",
+    "pipe.lend_one pipe.lend pipe.close pipe.first_answer",
+    reading(plan, { operations: [peek, close, { read: true }, peek, release] }),
+    {
+      results: [one, "ok", gone, gone, CLOSED_OR_REFUSED],
+      bytes: [controlIs(plan, "head", 0), stateIs(1, 2)],
+    },
+  );
+  cases.invalid(
+    "lend_and_stay",
+    "It does not close.",
+    "pipe.lend_one pipe.lend pipe.close",
+    from,
+    member("operations.1", still),
+    {
+      results: [one, "ok", REFUSED, REFUSED, "ok"],
+      bytes: [stateIs(1, ATTACHED)],
+    },
+  );
+}
+
+/** What is lent in one direction of a port does not stand in the way of the other. */
+function addBothWays(cases: Cases): void {
+  const segment = buildSegment({
+    endpoints: 2,
+    channels: [{ writer: 0, reader: 1, capacity: 256 }, { writer: 1, reader: 0, capacity: 256 }],
+    states: [ATTACHED, 0],
+  });
+  fillRing(segment, 0, [whole("one"), whole("two")]);
+  const claim: Operation = { claim: { text: "a" }, size: 8, open: true };
+  const operations: Operation[] = [
+    peek,
+    { write: { text: "x" } },
+    claim,
+    release,
+    { read: true },
+    { finish: { text: "a" } },
+    { end: true },
+    take,
+  ];
+  const one = { items: [text("one")] };
+  const from = cases.valid(
+    "lend_and_claim",
+    "A port writes while a frame is lent, and gives it back and reads while a claim is open.",
+    "pipe.lend_one pipe.claim_one",
+    {
+      kind: "read",
+      image: toImage(segment.bytes),
+      role: "port",
+      endpoint: 1,
+      channel: 1,
+      limit: 4096,
+      operations,
+    },
+    {
+      results: [
+        one,
+        "ok",
+        "ok",
+        "ok",
+        drained([text("two")]),
+        "ok",
+        "ok",
+        drained([message({ text: "x" }), message({ text: "a" })], "ended"),
+      ],
+    },
+  );
+  cases.invalid(
+    "lend_and_claim_out_of_turn",
+    "It is to write while the claim is open, and to read while the frame is lent.",
+    "pipe.lend_one pipe.claim_one",
+    from,
+    member("operations.3", { write: { text: "y" } }),
+    {
+      results: [
+        one,
+        "ok",
+        "ok",
+        "refused",
+        REFUSED,
+        "ok",
+        "ok",
+        drained([message({ text: "x" }), message({ text: "a" })], "ended"),
+      ],
+    },
+  );
+}
+
+function addClaimOne(cases: Cases): void {
+  const plan = writersPipe();
+  const claim: Operation = { claim: { text: "a" }, size: 20, open: true };
+  const finish: Operation = { finish: { text: "a" } };
+  const a = message({ text: "a" });
+  const clauses = "pipe.claim_one";
+  const from = cases.valid(
+    "claim_open",
+    "A place is claimed, filled in, finished and published.",
+    `${clauses} ring.publish`,
+    writing(plan, { operations: [claim, still, finish, publish, take] }),
+    { results: ["ok", "ok", "ok", "ok", drained([a])], bytes: [controlIs(plan, "tail", 32)] },
+  );
+  const add = (name: string, about: string, operation: Operation) =>
+    cases.invalid(
+      name,
+      `${about} while the claim is open: the caller's mistake, and the claim stays.`,
+      clauses,
+      from,
+      member("operations.1", operation),
+      {
+        results: ["ok", "refused", "ok", "ok", drained([a])],
+        bytes: [controlIs(plan, "tail", 32)],
+      },
+    );
+  add("claim_twice", "Another place is to be claimed", { claim: { text: "b" }, size: 1 });
+  add("claim_and_write", "Something else is to be written", { write: { text: "b" } });
+  add("claim_and_wait", "The same, by a call that may wait,", { write: { text: "b" }, wait: true });
+  add("claim_and_end", "The stream is to end", { end: true });
+  cases.invalid(
+    "claim_given_up",
+    "The claim is given up, and to finish it then is the caller's mistake.",
+    clauses,
+    from,
+    member("operations.1", { abandon: true }),
+    {
+      results: ["ok", "ok", "refused", "ok", drained([])],
+      bytes: [controlIs(plan, "tail", 0)],
+    },
+  );
+  const most = cases.valid(
+    "claim_abandoned",
+    "A place is claimed and given up: what is written then stands there.",
+    `${clauses} ring.tail_owner`,
+    writing(plan, { operations: [claim, { abandon: true }, { write: { text: "b" } }, take] }),
+    {
+      results: ["ok", "ok", "ok", drained([message({ text: "b" })])],
+      bytes: [controlIs(plan, "tail", 32)],
+    },
+  );
+  cases.invalid(
+    "claim_abandoned_and_ended",
+    "Or `end` does.",
+    `${clauses} pipe.end`,
+    most,
+    member("operations.2", { end: true }),
+    { results: ["ok", "ok", "ok", drained([], "ended")], bytes: [controlIs(plan, "tail", 16)] },
+  );
+}
+
+function addNoClaim(cases: Cases): void {
+  const plan = writersPipe();
+  const claim: Operation = { claim: { text: "a" }, size: 1, open: true };
+  const finish: Operation = { finish: { text: "a" } };
+  const abandon: Operation = { abandon: true };
+  const operations: Operation[] = [claim, finish, publish, { write: { text: "b" } }, take];
+  const [a, b] = [message({ text: "a" }), message({ text: "b" })];
+  const from = cases.valid(
+    "claim_and_then_write",
+    "Behind a claim that is finished and published, a message is written.",
+    "pipe.claim_one",
+    writing(plan, { operations }),
+    { results: ["ok", "ok", "ok", "ok", drained([a, b])] },
+  );
+  const add = (name: string, about: string, at: number, operation: Operation) => {
+    const results = ["ok", "ok", "ok", "ok"].map((ok, index) => index === at ? "refused" : ok);
+    const items = at === 3 ? [a] : [a, b];
+    cases.invalid(
+      name,
+      `${about}: the caller's mistake.`,
+      "pipe.claim_one",
+      from,
+      member(`operations.${at}`, operation),
+      { results: [...results, drained(items)] },
+    );
+  };
+  add("finish_twice", "It is finished again behind its publish", 3, finish);
+  add("abandon_finished", "It is given up behind its publish", 3, abandon);
+  for (const [name, operation] of [["finish", finish], ["abandon", abandon]] as const) {
+    cases.valid(
+      `${name}_nothing`,
+      "Nothing is claimed.",
+      "pipe.claim_one",
+      writing(plan, { operations: [operation, { write: { text: "b" } }, take] }),
+      { results: ["refused", "ok", drained([b])], bytes: [controlIs(plan, "tail", 32)] },
+    );
+  }
+  const full: Operation[] = [
+    { write: bytesOf(112) },
+    { write: bytesOf(80) },
+    { claim: bytesOf(64), size: 64, open: true },
+    { finish: bytesOf(64) },
+  ];
+  cases.valid(
+    "finish_no_room",
+    "There was no room for the claim, so that there is nothing to finish.",
+    "pipe.claim_one ring.room",
+    writing(plan, { operations: full }),
+    { results: ["ok", "ok", "full", "refused"], bytes: [controlIs(plan, "tail", 224)] },
+  );
+}
+
+function addClaimClosed(cases: Cases): void {
+  const plan = writersPipe();
+  const claim: Operation = { claim: { text: "a" }, size: 1, open: true };
+  const operations: Operation[] = [
+    claim,
+    close,
+    { write: { text: "b" } },
+    claim,
+    { finish: { text: "a" } },
+    { abandon: true },
+    publish,
+    { end: true },
+    take,
+  ];
+  const from = cases.valid(
+    "claim_and_close",
+    "A claim is open when the writer closes: that is what every call answers from then on.",
+    "pipe.claim_one pipe.publish_none pipe.close pipe.first_answer",
+    writing(plan, { operations }),
+    {
+      results: [
+        "ok",
+        "ok",
+        "pipe.closed",
+        "pipe.closed",
+        CLOSED_OR_REFUSED,
+        CLOSED_OR_REFUSED,
+        "ok",
+        "pipe.closed",
+        drained([]),
+      ],
+      bytes: [controlIs(plan, "tail", 0), stateIs(0, 2)],
+    },
+  );
+  cases.invalid(
+    "claim_and_stay",
+    "It does not close.",
+    "pipe.claim_one pipe.close",
+    from,
+    member("operations.1", still),
+    {
+      results: [
+        "ok",
+        "ok",
+        "refused",
+        "refused",
+        "ok",
+        "refused",
+        "ok",
+        "ok",
+        drained([message({ text: "a" })], "ended"),
+      ],
+    },
+  );
+}
+
+function addPublishNone(cases: Cases): void {
+  const clauses = "pipe.publish_none";
+  const plan = writersPipe();
+  const asks: Operation = { set: [store(plan, "reader_wants", 1)] };
+  const bell = setRecord(1, { bell: 0x20 });
+  const quiet = [controlIs(plan, "tail", 0), controlIs(plan, "reader_wants", 1), bellIs(1, 0x20)];
+  const held: Operation = { claim: { text: "a" }, size: 1 };
+  const from = cases.valid(
+    "publish_nothing",
+    "Nothing is finished: nothing is stored, and nobody is rung.",
+    `${clauses} wait.exchange`,
+    writing(plan, { operations: [still, asks, bell, publish, take] }),
+    { results: ["ok", "ok", "ok", "ok", drained([])], bytes: quiet },
+  );
+  cases.invalid(
+    "publish_given_up",
+    "What was claimed is given up.",
+    clauses,
+    from,
+    member("operations.0", { claim: { text: "a" }, size: 1, abandon: true }),
+    { results: ["ok", "ok", "ok", "ok", drained([])], bytes: quiet },
+  );
+  const finished = cases.valid(
+    "publish_finished",
+    "A message is finished, and becomes visible: its reader is rung.",
+    `${clauses} wait.exchange ring.publish`,
+    writing(plan, { operations: [held, asks, bell, still, publish, take] }),
+    {
+      results: ["ok", "ok", "ok", "ok", "ok", drained([message({ text: "a" })])],
+      bytes: [
+        controlIs(plan, "tail", 32),
+        controlIs(plan, "reader_wants", 0),
+        bellIs(1, 0x21),
+      ],
+    },
+  );
+  cases.invalid(
+    "publish_closed",
+    "The close has dropped it: nothing is stored, and to publish is no error.",
+    `${clauses} pipe.close`,
+    finished,
+    member("operations.3", close),
+    {
+      results: ["ok", "ok", "ok", "ok", "ok", drained([])],
+      bytes: [
+        controlIs(plan, "tail", 0),
+        controlIs(plan, "reader_wants", 1),
+        stateIs(0, 2),
+      ],
+    },
+  );
+  addPublishFault(cases);
+}
+
+/** The kit, which no reader ever does, puts `tail` back, to show who stores it once more. */
+function addPublishFault(cases: Cases): void {
+  const plan = writersPipe();
+  const back = store(plan, "tail", 128);
+  const operations: Operation[] = [
+    { write: bytesOf(112) },
+    { claim: bytesOf(16), size: 16 },
+    { set: [store(plan, "head", 128)] },
+    { write: bytesOf(96) },
+    { set: [back] },
+    publish,
+    { end: true },
+  ];
+  const from = cases.valid(
+    "publish_before_end",
+    "A writer finishes, writes what needs a look at `head`, and ends.",
+    "pipe.publish_none ring.fault",
+    writing(plan, { operations }),
+    { results: ["ok", "ok", "ok", "ok", "ok", "ok", "ok"], bytes: [stateIs(1, ATTACHED)] },
+  );
+  cases.invalid(
+    "publish_fault",
+    "`head` is broken: what was finished is dropped, and to publish does nothing.",
+    "pipe.publish_none ring.fault pipe.fault",
+    from,
+    member("operations.2.set.0.hex", "81 00 00 00"),
+    {
+      results: ["ok", "ok", "ok", "ring.cursor", "ok", "ok", "ring.cursor"],
+      bytes: [{ ...back, about: "tail" }, stateIs(1, failed("ring.cursor"))],
+    },
+  );
+}
