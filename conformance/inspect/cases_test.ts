@@ -36,6 +36,7 @@ const EXCEPTIONS: Record<string, string> = {
     pipe/parts_dropped_inside pipe/parts_dropped_less pipe/parts_dropped_more
     pipe/answer_batch_fault pipe/answer_still_fault pipe/answer_still_fault_own pipe/lend_broken
     port/inbox_fault ring/fault_stores_nothing ring/again_writer_head
+    pipe/lend_extended_broken pipe/vacated_fault segment/vacate_cursor
     segment/fault_after_invalid segment/peers_marked segment/peers_marked_closed`,
   "a word of the endpoint's own is wrong, at which only its peer looks": "ring/again_never",
   "the fault is in words that a writer finds before it does anything": `

@@ -80,7 +80,7 @@ export type Command =
   | { command: "open"; handle: number } & Place & Opening
   | { command: "read"; handle: number; timeout_ms: number }
   | {
-    command: "peek" | "release" | "abandon" | "publish" | "end" | "close" | "drop";
+    command: "peek" | "release" | "abandon" | "publish" | "end" | "close" | "vacate" | "drop";
     handle: number;
   }
   | { command: "write"; handle: number; message: Outgoing; timeout_ms?: number }

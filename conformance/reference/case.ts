@@ -69,6 +69,8 @@ export type Operation =
   | { publish: true }
   | { end: true }
   | { close: true }
+  /** Gives the peer's endpoint back, whose owner is dead, so that another may attach. */
+  | { vacate: true }
   | { set: Run[] }
   | { take: true }
   | { room: number };
@@ -144,6 +146,7 @@ export type Optional =
   | "application_codec"
   | "batches"
   | "lending"
+  | "vacating"
   | "finishing"
   | "inbox"
   | "chunk_sizes"

@@ -20,6 +20,7 @@ import { addFinding } from "./cases_pipe_find.ts";
 import { addLending } from "./cases_pipe_lend.ts";
 import { addTries } from "./cases_pipe_try.ts";
 import { addUnknown } from "./cases_pipe_unknown.ts";
+import { addVacated } from "./cases_vacated.ts";
 import { fromChapter, mustHold } from "./chapter.ts";
 import { buildFrame, CANCEL, failed, type FramePlan, kindOf, LAST, recordAt } from "./encode.ts";
 
@@ -44,6 +45,7 @@ export function pipeCases(): Cases {
   addTries(cases);
   addUnknown(cases);
   addLending(cases);
+  addVacated(cases);
   return cases;
 }
 

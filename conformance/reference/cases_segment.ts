@@ -5,6 +5,7 @@ import type { Expected, Setting } from "./case.ts";
 import { addPeers } from "./cases_segment_peers.ts";
 import { addCreate } from "./cases_segment_create.ts";
 import { addStates } from "./cases_segment_state.ts";
+import { addVacate } from "./cases_vacate.ts";
 import { buildSegment, descriptorAt, NOBODY, put, recordAt, type SegmentPlan } from "./encode.ts";
 import { fieldOf } from "./layout.ts";
 import { ATTACHED, Cases, CLOSED, drained, field, member, message, pipe } from "./builder.ts";
@@ -30,6 +31,7 @@ export function segmentCases(): Cases {
   addPrivate(cases);
   addOrder(cases);
   addPeers(cases);
+  addVacate(cases);
   return cases;
 }
 

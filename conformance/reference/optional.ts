@@ -33,6 +33,7 @@ const BY_ID: Record<string, Optional> = {
   "pipe/close_finished": "finishing",
   "pipe/publish_closed": "finishing",
   "pipe/publish_finished": "finishing",
+  "pipe/vacated_inbox": "inbox",
   "port/inbox_fault": "inbox",
   "port/lent_and_released": "inbox",
   "port/publish_before_read": "finishing",
@@ -83,6 +84,7 @@ const RULES: [Optional, (whole: Whole) => boolean][] = [
         ["peek", "release", "claim", "finish", "abandon"].some((key) => key in entry)
       ),
   ],
+  ["vacating", ({ operations }) => operations.some((entry) => "vacate" in entry)],
   [
     "chunk_sizes",
     ({ operations, results }) =>

@@ -81,6 +81,8 @@ export interface Session {
   publish(): MaybePromise<Answer>;
   end(): MaybePromise<Answer>;
   close(): MaybePromise<Answer>;
+  /** Gives the peer's endpoint back. */
+  vacate(): MaybePromise<Answer>;
 }
 
 /** What becomes of a claim. */
@@ -92,20 +94,34 @@ type MaybePromise<T> = T | Promise<T>;
 export class Taker {
   readonly #memory: PeerMemory;
   readonly #copy: Uint8Array;
-  readonly #taker: RingTaker | MailboxTaker;
+  readonly #begin: () => RingTaker | MailboxTaker;
+  #taker: RingTaker | MailboxTaker;
 
-  private constructor(memory: PeerMemory, copy: Uint8Array, taker: RingTaker | MailboxTaker) {
+  private constructor(
+    memory: PeerMemory,
+    copy: Uint8Array,
+    begin: () => RingTaker | MailboxTaker,
+  ) {
     this.#memory = memory;
     this.#copy = copy;
-    this.#taker = taker;
+    this.#begin = begin;
+    this.#taker = begin();
   }
 
   static async make(setting: Pick<Setting, "role" | "channel">, memory: PeerMemory) {
     const copy = (await memory.dump()).slice();
-    if (setting.role === "mailbox_writer") return new Taker(memory, copy, new MailboxTaker(copy));
+    if (setting.role === "mailbox_writer") {
+      return new Taker(memory, copy, () => new MailboxTaker(copy));
+    }
     const endpoints = get(copy, 0, "segment_header", "endpoint_count");
     const place = ringPlace(copy, descriptorAt(endpoints, setting.channel ?? 0));
-    return new Taker(memory, copy, new RingTaker(copy, place));
+    return new Taker(memory, copy, () => new RingTaker(copy, place));
+  }
+
+  /** Begins anew, where `head` stands now, as whoever attaches to an endpoint that was vacated. */
+  async restart(): Promise<void> {
+    await this.#load();
+    this.#taker = this.#begin();
   }
 
   async take(): Promise<Drained> {
@@ -244,6 +260,12 @@ export async function perform(
   if ("publish" in operation) return await session.publish();
   if ("end" in operation) return await session.end();
   if ("close" in operation) return await session.close();
+  if ("vacate" in operation) {
+    const answer = await session.vacate();
+    // The rings begin anew, and the kit is whoever comes next.
+    if (answer === "ok") await taker?.restart();
+    return answer;
+  }
   if ("set" in operation) {
     await memory.patch(operation.set);
     return "ok";

@@ -169,6 +169,10 @@ export class RemoteSession implements Session {
     return this.#do("close");
   }
 
+  vacate(): Promise<Answer> {
+    return this.#do("vacate");
+  }
+
   async #do(command: Bare): Promise<Answer> {
     return answerOf(await this.#send({ command, handle: this.#handle }));
   }
@@ -181,7 +185,7 @@ export class RemoteSession implements Session {
 }
 
 /** A call that takes nothing with it. */
-type Bare = "release" | "abandon" | "publish" | "end" | "close";
+type Bare = "release" | "abandon" | "publish" | "end" | "close" | "vacate";
 
 /** A script may fail while a call is under way: its own failure is then not worth telling. */
 function kept<T>(promise: Promise<T>): Promise<T> {

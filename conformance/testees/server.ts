@@ -25,6 +25,8 @@ export interface Session {
   abandon?(): void;
   publish?(): void;
   end?(): void;
+  /** Gives the peer's endpoint back, whose owner is dead. */
+  vacate?(): void;
   resume?(timeoutMs: number): void;
   run?(task: Task, timeoutMs: number): MaybePromise<Ran>;
   close(): void;
@@ -153,6 +155,7 @@ export class Server {
       case "abandon":
       case "publish":
       case "end":
+      case "vacate":
       case "close":
         return isDone(session?.[command.command] && (session[command.command]!(), true));
       case "run":

@@ -48,13 +48,44 @@ class Pipe:
             raise Fault("segment.channel")
         self.control, self.area, self.capacity = row.control_offset, row.data_offset, row.data_size
         self.peer = row.reader if side == "writer" else row.writer
-        self.closed, self.ended, self.fault, self.peer_state = False, False, None, None
+        self.row, self.closed = row, False
         self.word = self.segment.take(endpoint)
         start = row.start  # [ring.start]
         if memory.load(self.segment.word(endpoint, RECORD.at.generation)) > 0:
             own = CONTROL.at.head if side == "reader" else CONTROL.at.tail
             start = memory.load(self.control + own) & -LIMIT.frame_align  # [ring.start_again]
-        self.head = self.tail = start
+        self.begin(start)
+
+    def begin(self, position: int) -> None:
+        """[ring.start], [pipe.vacated]: both cursors stand here, and nothing has happened yet."""
+        self.head = self.tail = position
+        self.ended, self.fault, self.peer_state = False, None, None
+
+    def vacate(self) -> None:
+        """Gives the peer's endpoint back, whose owner is dead, as the caller knows.
+
+        [segment.vacate_dead]. Whoever attaches to it next goes on in the same ring.
+        """
+        self.refuse_closed()
+        segment, memory, peer = self.segment, self.memory, self.peer
+        state = segment.state(peer)
+        channels = [row for row in segment.channels if peer in (row.writer, row.reader)]
+        alone = segment.state(self.endpoint) == self.word and channels == [self.row]
+        dead = state & LIMIT.state_mask in (STATE.closed, STATE.failed)
+        generation = memory.load(segment.word(peer, RECORD.at.generation))
+        if not (dead and alone and generation < M32 and self.has_all()):
+            raise Mistake(f"Cannot vacate endpoint {peer} now")
+        position = self.position()  # [segment.vacate_words]
+        for word in (CONTROL.at.tail, CONTROL.at.head):
+            memory.store(self.control + word, position)
+        memory.store(self.control + self.peers_wants, 0)
+        for field in (RECORD.at.wakes, RECORD.at.agent, RECORD.at.features):
+            memory.store(segment.word(peer, field), 0)
+        memory.store(segment.word(peer, RECORD.at.generation), generation + 1)
+        vacant = STATE.vacant | (generation + 1) << LIMIT.reason_shift & M32
+        memory.compare_exchange(segment.word(peer, RECORD.at.state), state, vacant)
+        segment.ring_all(peer)  # [segment.vacate_state]
+        self.begin(position)
 
     def close(self) -> None:
         """[pipe.close]; a second close does nothing."""
@@ -63,10 +94,13 @@ class Pipe:
             closed = self.word - STATE.attached + STATE.closed  # [segment.state_reason]
             self.segment.change_state(self.endpoint, lambda state: state == self.word, closed)
 
-    def refuse(self) -> None:
-        """The rows of [pipe.first_answer] that need no look at the memory."""
+    def refuse_closed(self) -> None:
         if self.closed:
             raise Fault("pipe.closed")
+
+    def refuse(self) -> None:
+        """The rows of [pipe.first_answer] that need no look at the memory."""
+        self.refuse_closed()
         if self.fault:
             raise Fault(self.fault)
 
@@ -118,9 +152,14 @@ def nap(deadline: float) -> None:
 class Reader(Pipe):
     """Takes messages of up to `limit` bytes; `calls` says whether calls are offered as well."""
 
+    peers_wants = CONTROL.at.writer_wants
+
     def __init__(self, memory: Memory, endpoint=1, channel=None, limit=4096, calls=False):
         super().__init__(memory, "reader", endpoint, channel)
         self.limit, self.kinds = limit, MESSAGES if calls else (KIND.data,)
+
+    def begin(self, position: int) -> None:
+        super().begin(position)
         self.first = None  # The header of the first frame of the message in progress.
         self.parts = None  # Its parts so far; None when it was dropped, and that was reported.
         self.total = None  # What its parts add up to; None when that is not compared.
@@ -140,12 +179,24 @@ class Reader(Pipe):
             nap(deadline)
 
     def look(self):
+        self.load_tail()
+        return self.take()
+
+    def load_tail(self) -> None:
         tail = self.load_cursor(CONTROL.at.tail)
         known, now = (self.tail - self.head) & M32, (tail - self.head) & M32
         if not known <= now <= self.capacity:  # [ring.cursor]
             raise self.fail("ring.cursor")
         self.tail = tail
-        return self.take()
+
+    def has_all(self) -> bool:
+        """[segment.vacate_read]: up to an `end`, a fault, or a `tail` loaded now."""
+        if not self.ended and not self.fault:
+            self.load_tail()
+        return bool(self.ended or self.fault) or self.head == self.tail
+
+    def position(self) -> int:
+        return self.head
 
     def take_gone(self):
         """[pipe.look_again], [pipe.drain]: what was published comes before who has gone."""
@@ -278,10 +329,21 @@ class Reader(Pipe):
 class Writer(Pipe):
     """Writes messages whole where they fit half of the ring, and else in quarters of it."""
 
+    peers_wants = CONTROL.at.reader_wants
+
     def __init__(self, memory: Memory, endpoint=0, channel=None):
         super().__init__(memory, "writer", endpoint, channel)
-        self.published = self.tail
+
+    def begin(self, position: int) -> None:
+        super().begin(position)
+        self.published = position
         self.owed = None  # The message of which a cancel is owed.
+
+    def has_all(self) -> bool:
+        return True  # A reader publishes nothing.
+
+    def position(self) -> int:
+        return self.published
 
     def write(self, message: Message, timeout=None) -> bool:
         """False when there is no room now; with a timeout, waits for it, up to wait.timeout."""

@@ -108,6 +108,7 @@ COMMANDS = {
     "publish": lambda c: HANDLES[c["handle"]].end.publish() or OK,
     "end": lambda c: HANDLES[c["handle"]].end.end() or OK,
     "resume": lambda c: HANDLES[c["handle"]].end.resume(c["timeout_ms"] / 1000) or OK,
+    "vacate": lambda c: HANDLES[c["handle"]].end.vacate() or OK,
     "close": lambda c: HANDLES[c["handle"]].end.close() or OK,
     "patch": lambda c: patch(HANDLES[c["handle"]], c["bytes"]),
     "dump": dump,

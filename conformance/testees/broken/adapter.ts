@@ -12,6 +12,7 @@ import { Memory, PortError, Refused } from "./small_memory.ts";
 import { Reader } from "./small_reader.ts";
 import { Endpoint } from "./small_endpoint.ts";
 import { type Channel, Segment } from "./small_segment.ts";
+import { vacate } from "./small_vacate.ts";
 import { Writer } from "./small_writer.ts";
 
 /** The port, with whatever fault it was given. */
@@ -49,9 +50,12 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
   if (inward && outward && inward.writer !== outward.reader) throw new PortError("segment.channel");
   const [own, peer] = inward ? [inward.reader, inward.writer] : [outward!.writer, outward!.reader];
   const end = Endpoint.attach(segment, own, peer);
+  const reader = inward && new Reader(end, inward, limit, calls);
+  const writer = outward && new Writer(end, outward);
   return {
-    ...(inward && reading(new Reader(end, inward, limit, calls))),
-    ...(outward && writing(new Writer(end, outward))),
+    ...(reader && reading(reader)),
+    ...(writer && writing(writer)),
+    vacate: () => vacate(end, reader, writer),
     close: () => end.close(),
   };
 }

@@ -91,6 +91,11 @@ export class Endpoint {
     return this.#final = new PortError("peer.failed", reason);
   }
 
+  /** Looks at the peer's state anew, which is another's from now on. */
+  forgetFinal(): void {
+    this.#final = undefined;
+  }
+
   /** Marks the peer for a fault in its words, and returns what to report. [ring.fault] */
   failPeer(code: string): PortError {
     if (!has("fault_silent")) {

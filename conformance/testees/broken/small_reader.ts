@@ -93,6 +93,26 @@ export class Reader implements End {
     }
   }
 
+  /** Whether everything was taken that the peer has published. [segment.vacate_read] */
+  isDrained(): boolean {
+    if (this.#hasEnded || this.#fault !== undefined) return true;
+    if (this.#lent !== undefined) return false;
+    this.#load();
+    return this.#head === this.#known;
+  }
+
+  /** Begins the ring anew: both cursors stand where this end is. [pipe.vacated] */
+  restart(): void {
+    const { control } = this.ring;
+    this.#known = this.#head;
+    if (!has("vacates_cursors_left")) this.#memory.store(control + TAIL, this.#head);
+    this.#memory.store(control + HEAD, this.#head);
+    if (!has("vacates_wants_left")) this.#memory.store(control + WRITER_WANTS, 0);
+    if (!has("vacated_fault_kept")) this.#fault = undefined;
+    if (!has("vacated_end_kept")) this.#hasEnded = false;
+    if (!has("vacated_parts_kept")) this.#progress = undefined;
+  }
+
   /** [ring.release_all] */
   settle(): void {
     if (this.#fault === undefined) this.#release(0);

@@ -154,6 +154,19 @@ export class Writer implements End {
     this.endpoint.wake(this.ring.control + READER_WANTS, this.#tail);
   }
 
+  /** Begins the ring anew: both cursors stand where this end is. [pipe.vacated] */
+  restart(): void {
+    const { control } = this.ring;
+    if (!has("vacated_finished_kept")) this.#tail = this.#published;
+    this.#head = this.#published;
+    if (!has("vacates_cursors_left")) this.#memory.store(control + HEAD, this.#published);
+    if (!has("vacates_wants_left")) this.#memory.store(control + READER_WANTS, 0);
+    if (!has("vacated_claim_kept")) this.#isClaimed = false;
+    if (!has("vacated_owed_kept")) this.#owed = undefined;
+    if (!has("vacated_end_kept")) this.#hasEnded = false;
+    if (!has("vacated_fault_kept")) this.#fault = undefined;
+  }
+
   /** Ends the stream; never waits. */
   end(): void {
     if (this.#hasEnded && !has("end_twice")) return;

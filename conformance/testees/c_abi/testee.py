@@ -27,7 +27,7 @@ HELLO = {
     "carriers": ["bytes", "file"],
     "waits": ["block", "poll"],
     # It moves bytes, of any codec; and what is finished it publishes at once.
-    "lacks": ["values", "unknown_codec", "finishing"],
+    "lacks": ["values", "unknown_codec", "finishing", "vacating"],
 }
 
 OK = {"outcome": "ok"}

@@ -36,7 +36,7 @@ const hello: Hello = {
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
-  lacks: ["endpoint"],
+  lacks: ["endpoint", "vacating"],
 };
 
 /** The implementation on memory that is handed over. */

@@ -181,7 +181,12 @@ pub const Hello = struct {
     waits: []const Wait = &.{ .block, .poll },
     // Its types demand aligned memory; it moves bytes, and so knows every codec; and the parser of
     // the standard library, which judges JSON here, takes half of a surrogate pair for an error.
-    lacks: []const []const u8 = &.{ "alignment", "unknown_codec", "surrogates" },
+    lacks: []const []const u8 = &.{
+        "alignment",
+        "unknown_codec",
+        "surrogates",
+        "vacating",
+    },
 };
 
 /// A message as it is told: exactly one of the last three.
