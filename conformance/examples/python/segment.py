@@ -140,7 +140,7 @@ class Segment:
         return self.memory.load(self.word(endpoint, RECORD.at.state))
 
     def check_vacant(self, endpoint: int) -> int:
-        """The last check of the table; the state, whose upper bits have no meaning."""
+        """The last check of the table; the state, whose upper bits stay as they are."""
         state = self.state(endpoint) if endpoint < self.endpoints else STATE.attached
         if state & LIMIT.state_mask != STATE.vacant:  # [segment.state_low]
             raise Fault("segment.endpoint")
