@@ -39,8 +39,10 @@ export function stateOf(field: Words, endpoint: number): number {
   return load(field, recordWord(endpoint, "state")) & 255;
 }
 
-/** Adds 1 to an endpoint's bell and wakes all that sleep on it. [wait.ring] */
-export function ring(field: Field, endpoint: number): void {
+/** Adds 1 to an endpoint's bell, with the bit of another, and wakes who sleeps. [wait.ring] */
+export function ring(field: Field, endpoint: number, who: number): void {
+  // [wait.rung]
+  Atomics.or(field.words(), recordWord(endpoint, "rung") + (who >> 5), 1 << (who & 31));
   const bell = recordWord(endpoint, "bell");
   Atomics.add(field.words(), bell, 1);
   field.notify(bell);
@@ -51,5 +53,5 @@ export function changeState(field: Field, endpoint: number, state: number): void
   const attached = 1;
   Atomics.compareExchange(field.words(), recordWord(endpoint, "state"), attached, state);
   const endpoints = load(field, wordAt(0, "segment_header", "endpoint_count"));
-  for (let index = 0; index < endpoints; index++) ring(field, index);
+  for (let index = 0; index < endpoints; index++) ring(field, index, endpoint);
 }

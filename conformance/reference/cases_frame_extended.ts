@@ -78,6 +78,21 @@ function addWhole(cases: Cases): void {
     reading(pipe({ frames: [call, whole("hi", { tag: 5 })] })),
     reads([{ report: "message.kind" }, HI]),
   );
+  const [json, list] = [2, 3];
+  const values = [
+    extended(whole("grün")),
+    extended(whole(utf8("[1,2]"), { codec: json })),
+    extended(whole(utf8("[1,2]"), { codec: list }), buildExtension(7, pattern(40))),
+    extended(whole(utf8(""), { codec: 1 })),
+  ];
+  const decoded = (value: unknown) => message({ codec: json, json: value });
+  cases.valid(
+    "extended_values",
+    "Texts, JSON and a batch with header extensions, read as values.",
+    `${ALL} codec.batch_read`,
+    reading(pipe({ capacity: 512, frames: values }), { kind: "decode" }),
+    reads([text("grün"), decoded([1, 2]), decoded(1), decoded(2), text("")]),
+  );
   const batch = extended(whole(utf8("[1]"), { codec: 3 }));
   const batches = pipe({ frames: [batch] });
   const good = cases.valid(

@@ -197,8 +197,13 @@ function addStates(cases: Cases): void {
   const lost = failed("peer.lost");
   const about = "A supervisor has marked it: the generation takes the place of the reason.";
   add("failed", about, lost, one("peer.failed", "peer.lost"), true);
-  const other = "It has closed, with other bits above its state than its generation.";
-  add("closed_bits", other, 0x123402, one("peer.closed"), true);
+  cases.valid(
+    "vacate_closed_bits",
+    "It has closed, with other bits above its state than its generation.",
+    `segment.vacate_peer ${VACATE}`,
+    using(plan, [leaves(0x123402), read, vacate]),
+    { results: ["ok", one("peer.closed"), "ok"], bytes: given() },
+  );
   const wait = one("nothing");
   add("attached", "It is attached.", stateAt(ATTACHED, GENERATION), wait);
   add("vacant", "It is vacant.", stateAt(VACANT, GENERATION), wait);

@@ -1,11 +1,21 @@
 /** Who has rung: cases of `spec/wait.md`. @module */
 
-import { ATTACHED, bellIs, bellIsNot, bytesOf, Cases, CLOSED, drained } from "./builder.ts";
-import { member, pipe, reading, rungBits, rungIs, setRecord, store, text } from "./builder.ts";
-import { VACANT, whole, writersPipe, writing } from "./builder.ts";
+import { ATTACHED, bellIs, bellIsNot, bytesOf, Cases, CLOSED, controlIs } from "./builder.ts";
+import {
+  drained,
+  member,
+  pipe,
+  reading,
+  rungBits,
+  rungIs,
+  setRecord,
+  store,
+  text,
+} from "./builder.ts";
+import { stateIs, VACANT, whole, writersPipe, writing } from "./builder.ts";
 import { toImage, word } from "./bytes.ts";
 import type { Operation } from "./case.ts";
-import { buildSegment, type Segment } from "./encode.ts";
+import { buildSegment, failed, type Segment } from "./encode.ts";
 
 const BELL = 0x41;
 const FOUR = ["ok", "ok", "ok", "ok"];
@@ -52,6 +62,27 @@ function addReader(cases: Cases): void {
     );
   add("awake", "It asks for nothing: nobody is rung, and no bit is set.", 0);
   add("later", "It asks for more than has come.", 0x31);
+  for (
+    const [name, operation] of [
+      ["end", { end: true }],
+      ["publish", { publish: true }],
+      ["waiting", { write: { text: "a" }, wait: true }],
+    ] as const
+  ) {
+    const claim: Operation = { claim: { text: "a" }, size: 1 };
+    const first = name === "publish" ? [claim] : [];
+    const all = [...first, ...operations(0x11).slice(0, 3), operation];
+    cases.valid(
+      `rung_reader_${name}`,
+      "Whatever makes `tail` reach what the reader asks for.",
+      RUNG,
+      writing(plan, { operations: all }),
+      {
+        results: all.map(() => "ok"),
+        bytes: [controlIs(plan, "reader_wants", 0), bellIs(1, BELL + 1), rungIs(1, 0)],
+      },
+    );
+  }
   const others = [1, 7, 8, 31, 32, 100, 254, 255];
   const kept = cases.valid(
     "rung_others",
@@ -88,6 +119,27 @@ function addWriter(cases: Cases): void {
     reading(plan, { operations }),
     {
       results: ["ok", "ok", "ok", read],
+      bytes: [bellIs(0, BELL + 1), rungIs(0, 1, 3), rungIs(1)],
+    },
+  );
+  const lend: Operation[] = [{ peek: true }, { release: true }];
+  const lent = [...operations.slice(0, 3), ...lend, ...lend, { peek: true as const }];
+  cases.valid(
+    "rung_writer_released",
+    "The same, when all is borrowed and given back, and nothing more is there.",
+    RUNG,
+    reading(plan, { operations: lent }),
+    {
+      results: [
+        "ok",
+        "ok",
+        "ok",
+        { items: [text("one")] },
+        "ok",
+        { items: [text("two")] },
+        "ok",
+        drained([]),
+      ],
       bytes: [bellIs(0, BELL + 1), rungIs(0, 1, 3), rungIs(1)],
     },
   );
@@ -192,7 +244,7 @@ function addStates(cases: Cases): void {
     "Endpoint 1 finds a fault of endpoint 0: the bit is that of 0, whose state changes.",
     `${clauses} ring.fault`,
     reading(plan, { operations: [before(0, 5), before(1, 6), fault, { read: true }] }),
-    { ...marked, bytes: [rungIs(0, 0, 5), rungIs(1, 0, 6)] },
+    { ...marked, bytes: [stateIs(0, failed("ring.cursor")), rungIs(0, 0, 5), rungIs(1, 0, 6)] },
   );
   cases.invalid(
     "rung_mark_closed",
@@ -202,7 +254,13 @@ function addStates(cases: Cases): void {
     member("operations.0", setRecord(0, { bell: BELL, rung: rungBits(5), state: CLOSED })),
     {
       ...marked,
-      bytes: [rungIs(0, 0, 5), rungIs(1, 0, 6), bellIsNot(0, BELL), bellIsNot(1, BELL)],
+      bytes: [
+        stateIs(0, CLOSED),
+        rungIs(0, 0, 5),
+        rungIs(1, 0, 6),
+        bellIsNot(0, BELL),
+        bellIsNot(1, BELL),
+      ],
     },
   );
 }

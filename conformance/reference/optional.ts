@@ -34,11 +34,13 @@ const BY_ID: Record<string, Optional> = {
   "pipe/publish_closed": "finishing",
   "pipe/publish_finished": "finishing",
   "pipe/vacated_inbox": "inbox",
+
   "port/inbox_fault": "inbox",
   "port/lent_and_released": "inbox",
   "port/publish_before_read": "finishing",
   "ring/batch": "finishing",
   "ring/fault_stores_nothing": "release",
+  "wait/rung_reader_publish": "finishing",
 };
 
 /** A case as it is run. */

@@ -136,7 +136,7 @@ export class Watch {
 
   /** Rings the testee. */
   ringOther(): void {
-    ring(this.field, this.other);
+    ring(this.field, this.other, this.own);
   }
 
   /** All bytes, live. */

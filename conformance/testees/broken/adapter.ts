@@ -10,6 +10,7 @@ import { type Adapter, packHex, type Session } from "../server.ts";
 import { runTask } from "./small_task.ts";
 import { Memory, PortError, Refused } from "./small_memory.ts";
 import { Reader } from "./small_reader.ts";
+import type { Value } from "./small_codec.ts";
 import { Endpoint } from "./small_endpoint.ts";
 import { type Channel, Segment } from "./small_segment.ts";
 import { vacate } from "./small_vacate.ts";
@@ -23,11 +24,11 @@ export const small: Adapter = {
     version: "1",
     language: "TypeScript",
     levels: ["static", "scripted", "live"],
-    nouns: ["segment", "wait", "frame", "ring", "pipe"],
+    nouns: ["segment", "wait", "frame", "ring", "codec", "pipe", "port"],
     roles: ["segment", "reader", "writer", "port"],
     carriers: ["bytes", "shared"],
     waits: ["block"],
-    lacks: ["values", "elements", "unknown_codec", "inbox"],
+    lacks: ["inbox"],
   },
   open,
   failureOf,
@@ -53,27 +54,28 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
   const reader = inward && new Reader(end, inward, limit, calls);
   const writer = outward && new Writer(end, outward);
   return {
-    ...(reader && reading(reader)),
+    ...(reader && reading(reader, opening.values ?? false)),
     ...(writer && writing(writer)),
     vacate: () => vacate(end, reader, writer),
     close: () => end.close(),
   };
 }
 
-function reading(reader: Reader) {
+function reading(reader: Reader, decodes: boolean) {
   return {
-    read: (timeoutMs: number) => told(reader.read(timeoutMs)),
+    read: (timeoutMs: number) =>
+      told(decodes ? reader.readValue(timeoutMs) : reader.read(timeoutMs)),
     peek: () => told(reader.peek()),
     release: () => reader.release(),
     run: (task, timeoutMs) => runTask({ reader }, task, timeoutMs),
   } satisfies Partial<Session>;
 }
 
-function told(message: ReturnType<Reader["read"]>): Taken {
+function told(message: Value | "ended" | undefined): Taken {
   if (message === undefined) return { end: "nothing" };
   if (message === "ended") return { end: "ended" };
-  const { kind, codec, tag, payload } = message;
-  return { item: { kind, codec, tag, hex: packHex(payload) } };
+  const { payload, ...rest } = message;
+  return { item: payload === undefined ? rest : { ...rest, hex: packHex(payload) } };
 }
 
 function writing(writer: Writer) {

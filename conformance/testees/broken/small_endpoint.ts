@@ -85,7 +85,7 @@ export class Endpoint {
     if (this.#final !== undefined) return this.#final;
     const state = this.segment.memory.load(recordAt(this.peer) + STATE);
     const low = state & LOW;
-    if (low === VACANT || low === ATTACHED) return undefined;
+    if (has("bits_judged") ? state <= ATTACHED : low <= ATTACHED) return undefined;
     if (low === CLOSED) return this.#final = new PortError("peer.closed");
     const reason = low === FAILED ? nameOf(state >>> 8) : "segment.state";
     return this.#final = new PortError("peer.failed", reason);
@@ -157,7 +157,7 @@ export class Endpoint {
     this.closed = true;
     const isOwn = (state: number) =>
       has("close_of_any") ? (state & LOW) === ATTACHED : state === this.word;
-    const bits = has("bits_lost") ? 0 : this.word & ~LOW; // [segment.state_reason]
+    const bits = has("bits_lost_at_close") ? 0 : this.word & ~LOW; // [segment.state_reason]
     this.segment.changeState(this.index, isOwn, (bits | CLOSED) >>> 0);
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import { has, hold } from "./faults.ts";
+import { decode, type Value } from "./small_codec.ts";
 import type { End, Endpoint } from "./small_endpoint.ts";
 import { CANCEL, checkFrame, DATA, END, EXTENSION, FIRST, type Frame } from "./small_frame.ts";
 import { LAST, PAD, PREAMBLE, type Progress, totalOf, WHOLE } from "./small_frame.ts";
@@ -36,6 +37,8 @@ export class Reader implements End {
   #progress: Progress | undefined;
   /** The extent of the frame that is lent. */
   #lent: number | undefined;
+  /** What was taken out of the ring, and not handed out yet: of a batch. */
+  #rest: Value[] = [];
   #fault: PortError | undefined;
   #hasEnded = false;
 
@@ -52,6 +55,16 @@ export class Reader implements End {
   /** Reads one message; nothing at the deadline. */
   read(timeoutMs: number): Taken {
     return this.#next(timeoutMs, has("read_while_lent"), false);
+  }
+
+  /** Reads one message as a value, or the next one of a batch. */
+  readValue(timeoutMs: number): Value | "ended" | undefined {
+    if (this.endpoint.closed) throw new PortError("pipe.closed"); // [pipe.first_answer]
+    if (this.#rest.length > 0) return this.#rest.shift();
+    const message = this.read(timeoutMs);
+    if (message === undefined || message === "ended") return message;
+    this.#rest = decode(message);
+    return this.#rest.shift();
   }
 
   /** Lends the payload of the next frame, without waiting. */
@@ -111,6 +124,7 @@ export class Reader implements End {
     if (!has("vacated_fault_kept")) this.#fault = undefined;
     if (!has("vacated_end_kept")) this.#hasEnded = false;
     if (!has("vacated_parts_kept")) this.#progress = undefined;
+    if (has("vacated_batch_lost")) this.#rest = [];
   }
 
   /** [ring.release_all] */

@@ -207,9 +207,9 @@ function readValue(reader: Reader, timeout: number): MessageCase | undefined {
 }
 
 function failureOf(error: unknown): Failed | "refused" | undefined {
-  // What the caller must not ask for. Other errors of these kinds are faults of the testee.
+  // What the caller must not ask for. A TypeError of the engine is a fault of the testee.
   const isRefused = error instanceof RangeError ||
-    error instanceof TypeError && error.message.startsWith("Cannot ");
+    error instanceof TypeError && /^Cannot [\w ]+: /.test(error.message);
   if (isRefused) return "refused";
   if (error instanceof TimeoutError) return { code: "wait.timeout" };
   if (!(error instanceof MillraceError)) return undefined;
