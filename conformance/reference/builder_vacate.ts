@@ -14,7 +14,7 @@ export const DEAD: number = stateAt(CLOSED, GENERATION);
 export const vacate: Operation = { vacate: true };
 export const read: Operation = { read: true };
 export const take: Operation = { take: true };
-/** Changes nothing: the place where the changed cases do something. */
+/** Stores what nobody looks at: the place where the changed cases do something. */
 export const still: Operation = setRecord(1, { agent: 0 });
 
 /** A port of which endpoint 1 is under test, and endpoint 0 the kit, which was vacated before. */
@@ -35,14 +35,9 @@ export function portOf(frames: FramePlan[], more: ChannelPlan[] = [], endpoints 
 }
 
 /** The setting in which endpoint 1 uses such a port; the kit takes from channel 1. */
-export function using(
-  { bytes }: { bytes: Uint8Array },
-  operations: Operation[],
-  more: Partial<Setting> = {},
-): Setting {
+export function using({ bytes }: { bytes: Uint8Array }, operations: Operation[]): Setting {
   const image = toImage(bytes);
-  const common = { role: "port", endpoint: 1, channel: 1, limit: 4096 } as const;
-  return { kind: "read", image, ...common, operations, ...more };
+  return { kind: "read", image, role: "port", endpoint: 1, channel: 1, limit: 4096, operations };
 }
 
 /** Endpoint 0 leaves. */
