@@ -122,9 +122,9 @@ export class SegmentFile {
   /**
    * Takes an endpoint of the file at `path`. Never waits for a file that is not there yet.
    *
-   * @throws {SegmentError} `segment.missing` if there is no file; `segment.file` if others could have
-   * made it or can read it; `segment.endpoint` if somebody has the endpoint, or has had it; and
-   * whatever `Segment.attach` throws.
+   * @throws {SegmentError} `segment.missing` if there is no file; `segment.file` if others could
+   * have made it or can read it; `segment.endpoint` if somebody has the endpoint, or has had it;
+   * and whatever `Segment.attach` throws.
    * @throws {SystemError} whatever else the system refuses, `EACCES` for one; `ENOSYS` where there
    * is no such host.
    * @throws {TimeoutError} if others keep replacing the file.
