@@ -33,14 +33,23 @@ import type { Waiter } from "./wait_watch.ts";
  * ```
  */
 export interface DeliveryOptions {
-  /** Most messages in one turn of the event loop, from 1. Default 256. */
+  /**
+   * Most messages in one turn of the event loop, from 1. Default 256. Those of all ports of the
+   * thread count, which take turns.
+   */
   readonly turnCount?: number | undefined;
-  /** Milliseconds after which no further message is delivered in the same turn. Default 4. */
+  /**
+   * Milliseconds after which no further message is delivered in the same turn, since the first one
+   * of any port of the thread. Default 4.
+   */
   readonly turnTime?: number | undefined;
 }
 
 const DEFAULT_TURN_COUNT = 256;
 const DEFAULT_TURN_TIME = 4;
+
+/** Deliveries of this thread take turns. */
+const ROTA = /* @__PURE__ */ new Rota();
 
 /** Throws for what a delivery cannot work with. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
@@ -59,7 +68,6 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   readonly #turnCount: number;
   readonly #turnTime: number;
   readonly #clock: () => number;
-  readonly #rota = new Rota();
   #isListening = false;
   #isWatching = false;
   #isRunning = false;
@@ -89,7 +97,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#clock = options.clock ?? (() => performance.now());
     const { what } = this;
     const silent = { peer: what.peer, arm() {}, stayArmed() {}, disarm() {} };
-    this.#end = { what: { ...silent, look: () => what.look() }, wake: () => this.#rota.add(this) };
+    this.#end = { what: { ...silent, look: () => what.look() }, wake: () => ROTA.add(this) };
   }
 
   /** Settles when nothing more will come, with the error if there is one. */
@@ -160,14 +168,14 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #rouse(): void {
     if (this.#isRunning) {
       const { watch } = this.endpoint;
-      if (watch.remove(this) || watch.remove(this.#end) || this.#endPause()) this.#rota.add(this);
+      if (watch.remove(this) || watch.remove(this.#end) || this.#endPause()) ROTA.add(this);
     } else if (this.#isWanted) {
       this.#isRunning = true;
       this.endpoint.watch.dwell(this.what.peer, this.keeps);
       // First of all the job that began to listen comes to its end, as with a MessagePort.
       nextTask(true).then(() => {
-        this.#rota.renew();
-        this.#rota.add(this);
+        ROTA.renew();
+        ROTA.add(this);
       });
     }
   }
@@ -198,7 +206,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   wake(): void {
     if (this.#asleep > 0) this.endpoint.slept(performance.now() - this.#asleep);
-    this.#rota.add(this);
+    ROTA.add(this);
   }
 
   /** Delivers what is there. */
@@ -237,7 +245,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Leaves what comes to others, for as long as they have to be served first. */
   #stepAside(): Standing {
-    if (this.#reader.busy) this.#reader.served().then(() => this.#rota.add(this));
+    if (this.#reader.busy) this.#reader.served().then(() => ROTA.add(this));
     // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
     else this.#pause();
     return AWAY;
@@ -261,7 +269,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #pause(): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#rota.add(this);
+      ROTA.add(this);
     }, WAIT_POLL_MS);
     if (!this.#keep) unref(this.#timer);
   }
