@@ -8,7 +8,7 @@
 import { ENDPOINT_STATE_VACANT } from "./layout.ts";
 import { LONGEST_TIMER_MS, type Waitable } from "./wait.ts";
 import { type Endpoint, isFinal } from "./wait_endpoint.ts";
-import type { Sleeper } from "./wait_sleeper.ts";
+import type { Sleeper, Wake } from "./wait_sleeper.ts";
 import { unref } from "./wait_task.ts";
 
 /** One wait. It is over when it is woken. */
@@ -43,13 +43,13 @@ export class Watch {
   #timerMs = 0;
   #timerKeeps = false;
   // Made once: a stream has a sleep for each message.
-  readonly #rung = (): void => {
+  readonly #rung: Wake = (isOver) => {
     this.#isListening = false;
-    this.#wake();
+    this.#wake(isOver === true);
   };
   readonly #paused = (): void => {
     this.#isPausing = false;
-    this.#wake();
+    this.#wake(false);
   };
 
   /** Makes the watch of an endpoint, which sleeps by its sleeper. */
@@ -163,19 +163,25 @@ export class Watch {
 
   /** Another call of this thread has changed something: looks whom it wakes. */
   look(): void {
+    this.#lookAll(false);
+  }
+
+  #lookAll(isSlice: boolean): void {
     const resting = this.#resting;
     this.#resting = [];
     for (const waiter of resting) waiter.wake();
-    this.#look();
+    this.#look(isSlice);
   }
 
   /**
    * Looks at all that wait, and wakes those for whom something has come. The others stay armed: to
    * disarm and arm them took most of the time of a hub with many clients. [wait.stay_armed]
+   * `isSlice` says that nothing but a slice has ended the sleep.
    */
-  #look(): void {
+  #look(isSlice: boolean): void {
     if (this.#waiters.length === 0) return;
     const endpoint = this.#endpoint;
+    const before = this.#bell;
     this.#bell = endpoint.bell();
     this.#isDeaf = this.#isShort = false;
     const isOver = endpoint.hasEnded();
@@ -194,6 +200,8 @@ export class Watch {
       }
     }
     waiters.length = left;
+    // A ring that this loop has not come to is not late.
+    if (isSlice && woken.length > 0 && this.#bell === before) endpoint.countLateWake();
     for (const waiter of woken) {
       waiter.what.disarm();
       waiter.wake();
@@ -202,9 +210,9 @@ export class Watch {
   }
 
   /** Behind a sleep. [wait.liveness] */
-  #wake(): void {
+  #wake(isSlice: boolean): void {
     this.#endpoint.mechanism.checkPeers?.();
-    this.#look();
+    this.#look(isSlice);
   }
 
   #enter(keep: boolean): void {
@@ -266,7 +274,7 @@ export class Watch {
 
   #tick(): void {
     this.#endpoint.mechanism.checkPeers?.(); // [wait.liveness]
-    this.look();
+    this.#lookAll(this.#isListening);
   }
 
   #stopTimer(): void {
