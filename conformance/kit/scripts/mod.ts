@@ -9,6 +9,7 @@ import type { Arena } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
 import { HOSTILE_SCRIPTS } from "./hostile.ts";
 import { MAILBOX_SCRIPTS } from "./mailbox.ts";
+import { MAILBOX_WAITING_SCRIPTS } from "./mailbox_waiting.ts";
 import { MAILBOX_WATCHED_SCRIPTS } from "./mailbox_watched.ts";
 import { READER_SCRIPTS } from "./reader.ts";
 import { scriptCase } from "./stage.ts";
@@ -34,4 +35,5 @@ export const WATCHED: KitCase<Arena>[] = [
   ...TIMING_SCRIPTS,
   ...WINDOW_SCRIPTS,
   ...MAILBOX_WATCHED_SCRIPTS,
+  ...MAILBOX_WAITING_SCRIPTS,
 ].map(watchedCase);
