@@ -24,6 +24,8 @@ export class Transcript {
   count = 0;
   size = 0;
   crc32 = 0;
+  /** Messages of which only a report came, where they are counted. */
+  lost = 0;
   /** Each message, where they are wanted: its tag, its size, and its own checksum. */
   readonly record: [number, number, number][] | undefined;
   readonly #words = new Uint8Array(8);

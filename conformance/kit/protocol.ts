@@ -12,8 +12,9 @@ import type { MessageCase, Optional, Reason, Role, Setting } from "../reference/
 export const PROTOCOL = 1;
 
 export type Level = "static" | "scripted" | "live" | "stress" | "mailbox";
-export type CarrierKind = "bytes" | "file" | "shared";
+export type CarrierKind = "bytes" | "file" | "shared" | "mapped";
 export type Wait = "block" | "poll" | "event";
+export type OpenRole = Role | "hub";
 
 /** What a testee says of itself. */
 export interface Hello {
@@ -28,12 +29,25 @@ export interface Hello {
   carriers: CarrierKind[];
   waits: Wait[];
   lacks: Optional[];
+  /** What it knows of the parts of the protocol that are left to it; none where left out. */
+  offers?: Offer[];
 }
+
+/** Parts of the protocol that a testee may leave out; `protocol/README.md` says what they are. */
+export type Offer =
+  | "read_many"
+  | "ways"
+  | "inbox"
+  | "lossy"
+  | "close_ms"
+  | "cross"
+  | "hub"
+  | "no_block";
 
 /** Which memory to open, and how to come to it. */
 export type Place =
   | { carrier: "bytes"; memory: { size: number; bytes: Run[] }; memory_offset?: number }
-  | { carrier: "file"; path: string }
+  | { carrier: "file" | "mapped"; path: string }
   | { carrier: "shared"; name: string };
 
 /** How to open it. */
@@ -41,7 +55,7 @@ export interface Opening {
   kind: "attach" | "create";
   geometry?: Setting["geometry"];
   sole_owner?: boolean;
-  role: Role;
+  role: OpenRole;
   endpoint?: number;
   channel?: number;
   limit?: number;
@@ -50,6 +64,7 @@ export interface Opening {
   spin_us?: number;
   /** With carrier `file`: how long to wait for others that open or replace the same file. */
   timeout_ms?: number;
+  inbox?: number;
 }
 
 /** A message to write: its encoded payload, and for a mailbox the values too. */
@@ -63,7 +78,7 @@ export interface Outgoing {
 
 /** A part of a live run. */
 export interface Task {
-  role: "write" | "read" | "echo" | "drive";
+  role: "write" | "read" | "echo" | "drive" | "cross";
   seed: number;
   capacity: number;
   count?: number;
@@ -71,32 +86,46 @@ export interface Task {
   then: "end" | "close" | "stay";
   delay_us?: number;
   delay_every?: number;
+  close_ms?: number;
+  lossy?: boolean;
   record?: boolean;
 }
+
+/** By which calls, and, of a hub, for which client. */
+export interface Way {
+  wait?: Wait;
+  client?: number;
+}
+
+/** A call that takes nothing with it. */
+export type Bare = "peek" | "release" | "abandon" | "publish" | "end" | "close" | "vacate";
 
 /** A command, without the `id` that it gets when it is sent. */
 export type Command =
   | { command: "start"; protocol: number }
   | { command: "open"; handle: number } & Place & Opening
-  | { command: "read"; handle: number; timeout_ms: number }
-  | {
-    command: "peek" | "release" | "abandon" | "publish" | "end" | "close" | "vacate" | "drop";
-    handle: number;
-  }
-  | { command: "write"; handle: number; message: Outgoing; timeout_ms?: number }
-  | {
-    command: "claim";
-    handle: number;
-    message: Outgoing;
-    size: number;
-    abandon: boolean;
-    open?: true;
-  }
-  | { command: "finish"; handle: number; message: Outgoing }
+  | { command: "read"; handle: number; timeout_ms: number; count?: number } & Way
+  | { command: Bare; handle: number; client?: number }
+  | { command: "drop"; handle: number }
+  | { command: "write"; handle: number; message: Outgoing; timeout_ms?: number } & Way
+  | Claim
+  | { command: "finish"; handle: number; message: Outgoing; client?: number }
   | { command: "resume"; handle: number; timeout_ms: number }
   | { command: "patch"; handle: number; bytes: Run[] }
   | { command: "dump"; handle: number; from?: number; size?: number }
   | { command: "run"; handle: number; task: Task; timeout_ms: number };
+
+/** A claim that is filled in, and finished or given up. */
+export interface Claim {
+  command: "claim";
+  handle: number;
+  message: Outgoing;
+  size: number;
+  abandon: boolean;
+  /** Leaves it open, for `finish` or `abandon`. */
+  open?: true;
+  client?: number;
+}
 
 /** What went wrong in the port. */
 export interface Failed {
@@ -113,6 +142,13 @@ export interface Done {
 /** What a read gives. */
 export type Taken = { item: MessageCase } | { end: "nothing" | "ended" };
 
+/** What many reads give: what came, and what ended it where not as much came as was asked for. */
+export interface TakenMany {
+  items: (MessageCase | { report: string })[];
+  end?: string;
+  reason?: Reason;
+}
+
 /** How a task went. */
 export interface Ran {
   count: number;
@@ -124,6 +160,7 @@ export interface Ran {
   wakes?: number;
   /** Sleeps that nothing ended but their slice, with something there to be done. */
   late_wakes?: number;
+  lost?: number;
   record?: [number, number, number][];
 }
 

@@ -5,10 +5,11 @@
  */
 
 import { type Connection, patience } from "../kit/connection.ts";
-import type { Command, Done, Opening, Outgoing, Reply, Taken } from "../kit/protocol.ts";
+import type { Bare, Command, Done, Opening, OpenRole, Outgoing, Reply } from "../kit/protocol.ts";
+import type { Ran, Taken, TakenMany, Task, Wait, Way } from "../kit/protocol.ts";
 import { Trouble } from "../kit/trouble.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
-import type { Item, MessageCase, Payload, Setting } from "../reference/case.ts";
+import type { Drained, Item, MessageCase, Payload, Setting } from "../reference/case.ts";
 import { toBytes } from "./difference.ts";
 import type { AfterClaim, Answer, Opened, PeerMemory, Read, Session, Testee } from "./driver.ts";
 
@@ -104,34 +105,56 @@ export class RemoteMemory implements PeerMemory {
   }
 }
 
-/** What was opened under a handle, whatever the carrier. */
+/** What was opened under a handle, whatever the carrier; of a hub, the port to one client. */
 export class RemoteSession implements Session {
   readonly #connection: Connection;
   readonly #handle: number;
-  readonly #role: Setting["role"];
+  readonly #role: OpenRole;
+  readonly #client: { client?: number };
 
-  constructor(connection: Connection, handle: number, role: Setting["role"]) {
+  constructor(connection: Connection, handle: number, role: OpenRole, client?: number) {
     this.#connection = connection;
     this.#handle = handle;
     this.#role = role;
+    this.#client = client === undefined ? {} : { client };
   }
 
-  read(timeout_ms: number = WAIT_MS): Promise<Read> {
-    return kept(this.#send({ command: "read", handle: this.#handle, timeout_ms }).then(readOf));
+  read(timeout_ms: number = WAIT_MS, wait?: Wait): Promise<Read> {
+    return kept(this.#send({ command: "read", ...this.#way(wait), timeout_ms }).then(readOf));
+  }
+
+  /** Reads so many times, fewer where a call gives neither a message nor the report of one. */
+  async readMany(count: number, timeout_ms: number, wait?: Wait): Promise<Drained> {
+    if (this.#connection.hello.offers?.includes("read_many")) {
+      const command = { command: "read", ...this.#way(wait), timeout_ms, count } as const;
+      return manyOf(await this.#send(command, count * timeout_ms));
+    }
+    const items: Item[] = [];
+    while (items.length < count) {
+      const got = await this.read(timeout_ms, wait);
+      if ("end" in got) return { items, ...got };
+      items.push(got.item);
+    }
+    return { items };
   }
 
   async peek(): Promise<Read> {
-    return readOf(await this.#send({ command: "peek", handle: this.#handle }));
+    return readOf(await this.#send({ command: "peek", ...this.#way() }));
   }
 
   release(): Promise<Answer> {
     return this.#do("release");
   }
 
-  write(payload: Payload, wait: boolean, waitMs: number = WAIT_MS): Promise<Answer> {
+  write(
+    payload: Payload,
+    wait: boolean,
+    waitMs: number = WAIT_MS,
+    way?: Wait,
+  ): Promise<Answer> {
     const message = toOutgoing(payload);
     const timeout = wait || this.#role === "mailbox_writer" ? { timeout_ms: waitMs } : {};
-    const command = { command: "write", handle: this.#handle, message, ...timeout } as const;
+    const command = { command: "write", ...this.#way(way), message, ...timeout } as const;
     return kept(this.#send(command).then(answerOf));
   }
 
@@ -140,12 +163,12 @@ export class RemoteSession implements Session {
     const abandon = then === "abandon";
     const open = then === "open" ? { open: true } as const : {};
     const rest = { message, size, abandon, ...open };
-    return answerOf(await this.#send({ command: "claim", handle: this.#handle, ...rest }));
+    return answerOf(await this.#send({ command: "claim", ...this.#way(), ...rest }));
   }
 
   async finish(payload: Payload): Promise<Answer> {
     const message = toOutgoing(payload);
-    return answerOf(await this.#send({ command: "finish", handle: this.#handle, message }));
+    return answerOf(await this.#send({ command: "finish", ...this.#way(), message }));
   }
 
   abandon(): Promise<Answer> {
@@ -155,6 +178,14 @@ export class RemoteSession implements Session {
   async resume(): Promise<Answer> {
     const command = { command: "resume", handle: this.#handle, timeout_ms: WAIT_MS } as const;
     return answerOf(await this.#send(command));
+  }
+
+  /** Has a task done. */
+  async run(task: Task, timeout_ms: number): Promise<Ran> {
+    const reply = await this.#send({ command: "run", handle: this.#handle, task, timeout_ms });
+    if ("result" in reply) return reply.result as Ran;
+    if ("decline" in reply) throw new Declined(reply.decline);
+    throw new Trouble("error", `a task fails with ${reply.error.code}`);
   }
 
   publish(): Promise<Answer> {
@@ -174,18 +205,19 @@ export class RemoteSession implements Session {
   }
 
   async #do(command: Bare): Promise<Answer> {
-    return answerOf(await this.#send({ command, handle: this.#handle }));
+    return answerOf(await this.#send({ command, ...this.#way() }));
   }
 
-  #send(command: Command): Promise<Reply> {
+  #way(wait?: Wait): { handle: number } & Way {
+    return { handle: this.#handle, ...this.#client, ...(wait !== undefined && { wait }) };
+  }
+
+  #send(command: Command, moreMs = 0): Promise<Reply> {
     // A call that waits for longer than usual may also be late for longer.
     const waits = "timeout_ms" in command ? command.timeout_ms ?? 0 : 0;
-    return this.#connection.send(command, patience.replyMs + waits);
+    return this.#connection.send(command, patience.replyMs + waits + moreMs);
   }
 }
-
-/** A call that takes nothing with it. */
-type Bare = "release" | "abandon" | "publish" | "end" | "close" | "vacate";
 
 /** A script may fail while a call is under way: its own failure is then not worth telling. */
 function kept<T>(promise: Promise<T>): Promise<T> {
@@ -213,6 +245,13 @@ function readOf(reply: Reply): Read {
   return "end" in taken ? taken : { item: spread(taken.item) };
 }
 
+function manyOf(reply: Reply): Drained {
+  if ("decline" in reply) throw new Declined(reply.decline);
+  if ("error" in reply) return { items: [], end: reply.error.code };
+  const { items, ...end } = reply.result as TakenMany;
+  return { items: items.map((item) => "report" in item ? item : spread(item)), ...end };
+}
+
 /** Hexadecimal as the cases have it. */
 function spread(item: MessageCase): Item {
   return item.hex === undefined ? item : { ...item, hex: toHex(fromHex(item.hex)) };
@@ -228,7 +267,7 @@ function toOutgoing(payload: Payload): Outgoing {
 }
 
 /** What in the memory is not 0, without spaces in it. */
-function packRuns(image: Uint8Array): Run[] {
+export function packRuns(image: Uint8Array): Run[] {
   const runs: Run[] = [];
   for (let offset = 0; offset < image.length; offset += 64) {
     const line = image.subarray(offset, offset + 64);

@@ -6,18 +6,19 @@
  */
 
 import type { Command, Done, Failed, Hello, Opening, Outgoing } from "../kit/protocol.ts";
-import type { Place, Ran, Reply, Taken, Task } from "../kit/protocol.ts";
+import type { Place, Ran, Reply, Taken, TakenMany, Task, Wait } from "../kit/protocol.ts";
 import { fromHex } from "../reference/bytes.ts";
 
 type MaybePromise<T> = T | Promise<T>;
 
 /** One end that was opened. What a role cannot do is left out, and then declined. */
 export interface Session {
-  read?(timeoutMs: number): Taken;
+  /** By those calls, where it is said by which. */
+  read?(timeoutMs: number, wait?: Wait): MaybePromise<Taken>;
   peek?(): Taken;
   release?(): void;
   /** Whether there was room; without `timeoutMs` it does not wait. */
-  write?(message: Outgoing, timeoutMs: number | undefined): boolean;
+  write?(message: Outgoing, timeoutMs: number | undefined, wait?: Wait): MaybePromise<boolean>;
   /** Claims a place, and leaves the claim open; returns whether there was room. */
   claim?(message: Outgoing, size: number): boolean;
   /** Fills the claimed place in, and finishes it; or gives it up. */
@@ -29,6 +30,8 @@ export interface Session {
   vacate?(): void;
   resume?(timeoutMs: number): void;
   run?(task: Task, timeoutMs: number): MaybePromise<Ran>;
+  /** Of a hub: the port to a client. */
+  client?(index: number): Session | undefined;
   close(): void;
 }
 
@@ -39,6 +42,8 @@ export interface Adapter {
   open(memory: Uint8Array, opening: Opening): Session | undefined;
   /** Opens a file, where there are such. */
   openFile?(path: string, opening: Opening): Session | undefined;
+  /** The bytes of a file as memory, which others see. */
+  mapFile?(path: string): Uint8Array;
   /** What an error says, `refused` for a mistake of the caller; nothing where it is neither. */
   failureOf(error: unknown): Failed | "refused" | undefined;
 }
@@ -121,7 +126,12 @@ export class Server {
       this.#handles.set(handle, { memory: undefined, session });
       return { result: OK };
     }
-    const memory = carrier === "bytes" ? makeMemory(command) : this.#shared.get(command.name);
+    const memory = carrier === "bytes"
+      ? makeMemory(command)
+      : carrier === "shared"
+      ? this.#shared.get(command.name)
+      : this.#adapter.mapFile?.(command.path);
+    if (memory === undefined && carrier === "mapped") return { decline: "no files" };
     if (memory === undefined) throw new Error(`there is no memory ${JSON.stringify(command)}`);
     const entry: Handle = { memory, session: undefined };
     this.#handles.set(handle, entry); // whatever comes of it: the kit looks at the memory
@@ -131,14 +141,16 @@ export class Server {
 
   async #call(command: Command): Promise<Reply> {
     if (!("handle" in command)) return { decline: "unknown command" };
-    const session = this.#handles.get(command.handle)?.session;
+    const opened = this.#handles.get(command.handle)?.session;
+    const { client } = command as { client?: number };
+    const session = client === undefined ? opened : opened?.client?.(client);
     switch (command.command) {
       case "read":
-        return reply(session?.read?.(command.timeout_ms));
+        return reply(await this.#read(session, command));
       case "peek":
         return reply(session?.peek?.());
       case "write":
-        return isDone(session?.write?.(command.message, command.timeout_ms));
+        return isDone(await session?.write?.(command.message, command.timeout_ms, command.wait));
       case "claim": {
         const { message, size, abandon, open } = command;
         const isClaimed = session?.claim?.(message, size);
@@ -163,6 +175,31 @@ export class Server {
       default:
         return { decline: "unknown command" };
     }
+  }
+
+  /** Reads once, or as often as is asked for, as long as something comes. */
+  async #read(
+    session: Session | undefined,
+    { timeout_ms, wait, count }: Extract<Command, { command: "read" }>,
+  ): Promise<Taken | TakenMany | undefined> {
+    if (session?.read === undefined || count === undefined) {
+      return await session?.read?.(timeout_ms, wait);
+    }
+    const items: TakenMany["items"] = [];
+    while (items.length < count) {
+      try {
+        const taken = await session.read(timeout_ms, wait);
+        if ("end" in taken) return { items, end: taken.end };
+        items.push(taken.item);
+      } catch (error) {
+        const failure = this.#adapter.failureOf(error);
+        if (failure === undefined || failure === "refused") throw error;
+        const { code, reason } = failure;
+        if (!code.startsWith("message.")) return { items, end: code, ...(reason && { reason }) };
+        items.push({ report: code });
+      }
+    }
+    return { items };
   }
 
   #memory(handle: number): Uint8Array {

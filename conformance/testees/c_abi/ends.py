@@ -59,8 +59,9 @@ class MappedFile:
 class SegmentEnd:
     """A segment, and what was taken of it."""
 
-    def __init__(self, lib: Library, command: dict, memory: Memory | None) -> None:
-        self.lib, self.port, self.place, self.finished = lib, None, None, None
+    def __init__(self, lib: Library, command: dict, memory: "Memory | MappedFile | None") -> None:
+        self.lib, self.memory, self.port = lib, memory, None
+        self.place = self.finished = None
         self.segment = lib.make("segment")
         self.open_segment(command, memory)
         try:
@@ -70,7 +71,7 @@ class SegmentEnd:
             lib.segment_leave(self.segment)
             raise
 
-    def open_segment(self, command: dict, memory: Memory | None) -> None:
+    def open_segment(self, command: dict, memory: "Memory | MappedFile | None") -> None:
         lib, creates = self.lib, command["kind"] == "create"
         geometry = []
         if creates:
@@ -112,8 +113,9 @@ class SegmentEnd:
         lib.check(status)
         self.port, self.reads, self.writes = port, role != "writer", role != "reader"
         if role == "port":
-            self.inbox = (ctypes.c_uint64 * (LIMIT // 8))()
-            lib.check(lib.port_set_inbox(port, self.inbox, LIMIT))
+            size = command.get("inbox", LIMIT)
+            self.inbox = (ctypes.c_uint64 * (size // 8 + 2))()
+            lib.check(lib.port_set_inbox(port, self.inbox, size))
         if self.reads:
             self.storage = create_string_buffer(max(1, command.get("limit", LIMIT)))
             self.limit = command.get("limit", LIMIT)
@@ -210,6 +212,8 @@ class SegmentEnd:
         if self.port is not None:
             self.lib.check(self.lib.port_leave(self.port))
         self.lib.check(self.lib.segment_leave(self.segment))
+        if isinstance(self.memory, MappedFile):
+            self.memory.close()
 
 
 class MailboxEnd:

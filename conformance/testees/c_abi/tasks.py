@@ -1,6 +1,7 @@
 """The tasks of live runs: the messages of a workload, and the transcript of what went by."""
 
 import struct
+import threading
 import time
 import zlib
 
@@ -50,7 +51,7 @@ class Transcript:
     """What was written or read, in order."""
 
     def __init__(self, keeps: bool) -> None:
-        self.count = self.size = self.crc32 = 0
+        self.count = self.size = self.crc32 = self.lost = 0
         self.record = [] if keeps else None
 
     def add(self, tag: int, payload: bytes) -> None:
@@ -79,7 +80,7 @@ class Task:
 
     def unfit(self) -> str | None:
         """Why the end cannot do it, or nothing."""
-        if self.task["wait"] == "event":
+        if self.task["wait"] == "event" or self.task["role"] == "cross":
             return "no event loop"
         role = self.task["role"]
         reads, writes = role != "write", role != "read"
@@ -89,6 +90,9 @@ class Task:
 
     def run(self) -> dict:
         before = self.end.stats()
+        timer = threading.Timer(self.task.get("close_ms", 0) / 1000, self.end.close)
+        if "close_ms" in self.task:
+            timer.start()
         try:
             outcome = {"end": getattr(self, self.task["role"])()}
             if self.task["then"] == "close":
@@ -98,6 +102,9 @@ class Task:
         except PortError as error:
             reason = {} if error.reason is None else {"reason": error.reason}
             outcome = {"end": error.code, **reason}
+        timer.cancel()
+        if self.task.get("lossy", False):
+            outcome["lost"] = self.transcript.lost
         counted = {name: value - before[name] for name, value in self.end.stats().items()}
         return {**self.transcript.told(), **outcome, **counted}
 
@@ -113,7 +120,14 @@ class Task:
         index = 0
         while index < self.task.get("count", WORD):
             self.pause(index)
-            message = self.receive()
+            try:
+                message = self.receive()
+            except PortError as error:
+                if not (self.task.get("lossy", False) and error.code.startswith("message.")):
+                    raise
+                self.transcript.lost += 1
+                index += 1
+                continue
             if message is None:
                 return "ended"
             self.transcript.add(message["tag"], message["payload"])

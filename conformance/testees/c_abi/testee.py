@@ -24,10 +24,11 @@ HELLO = {
     "language": "C, by way of Python",
     "levels": ["static", "scripted", "live", "mailbox"],
     "nouns": ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port"],
-    "carriers": ["bytes", "file"],
+    "carriers": ["bytes", "file", "mapped"],
     "waits": ["block", "poll"],
     # It moves bytes, of any codec; and what is finished it publishes at once.
     "lacks": ["values", "unknown_codec", "finishing", "vacating"],
+    "offers": ["read_many", "ways", "inbox", "lossy", "close_ms"],
 }
 
 OK = {"outcome": "ok"}
@@ -95,6 +96,8 @@ class Testee:
             image = command["memory"]
             handle.memory = Memory(image["size"], command.get("memory_offset", 0))
             handle.memory.store(image["bytes"])
+        elif carrier == "mapped":
+            handle.memory = MappedFile(command["path"])
         if is_mailbox:
             place = handle.memory or MappedFile(command["path"])
             handle.end = MailboxEnd(self.lib, command, place)
@@ -106,7 +109,11 @@ class Testee:
         if end is None or not end.can(name) or not hasattr(end, name) and name != "run":
             return {"decline": "not for this role"}
         timeout_ms = command.get("timeout_ms")
+        if command.get("wait") == "poll":
+            timeout_ms = None if name == "write" else 0
         match name:
+            case "read" if "count" in command:
+                return {"result": read_many(end, command["count"], timeout_ms)}
             case "read":
                 return {"result": told(end.read(timeout_ms))}
             case "peek":
@@ -132,6 +139,24 @@ class Testee:
             case _:
                 getattr(end, name)()
         return {"result": OK}
+
+
+def read_many(end: SegmentEnd | MailboxEnd, count: int, timeout_ms: int) -> dict:
+    """What so many reads give, and what has ended them before."""
+    items = []
+    while len(items) < count:
+        try:
+            got = told(end.read(timeout_ms))
+        except PortError as error:
+            if error.code.startswith("message."):
+                items.append({"report": error.code})
+                continue
+            reason = {} if error.reason is None else {"reason": error.reason}
+            return {"items": items, "end": error.code, **reason}
+        if "end" in got:
+            return {"items": items, "end": got["end"]}
+        items.append(got["item"])
+    return {"items": items}
 
 
 def payload_of(command: dict) -> bytes:

@@ -7,9 +7,11 @@
 import {
   ClosedError,
   type Geometry,
+  Hub,
   MailboxReader,
   MailboxWriter,
   type Mechanism,
+  type Message,
   MillraceError,
   PeerFailedError,
   Port,
@@ -18,13 +20,15 @@ import {
   TimeoutError,
   Writer,
 } from "../../../impl-ts/src/mod.ts";
-import type { Failed, Hello, Opening, Outgoing, Taken } from "../../kit/protocol.ts";
+import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";
 import { type Adapter, packHex, type Session } from "../server.ts";
 import { runMailbox, runPipe } from "./tasks.ts";
 
 const TEXT = 1;
+/** Where a message goes whose size nobody has limited. */
+const SIZE_MAX = 1 << 20;
 
 const hello: Hello = {
   protocol: 1,
@@ -37,6 +41,7 @@ const hello: Hello = {
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
   lacks: ["endpoint", "vacating"],
+  offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub"],
 };
 
 /** The implementation on memory that is handed over. */
@@ -48,7 +53,7 @@ export function open(
   opening: Opening,
   mechanism?: Mechanism,
 ): Session | undefined {
-  const { role, kind, channel, endpoint, limit, calls, spin_us: spin } = opening;
+  const { role, kind, channel, endpoint, limit, calls, spin_us: spin, inbox } = opening;
   if (kind === "create") {
     const geometry = opening.geometry as Geometry;
     if (opening.sole_owner) Segment.format(memory, geometry);
@@ -57,8 +62,15 @@ export function open(
   const options = { maxMessageSize: limit, calls, spin, mechanism };
   switch (role) {
     case "port": {
-      const order = { ...options, codec: "bytes", endpoint: endpoint ?? 1, timeout: 0 } as const;
-      return new PipeSession(opening, Port.attach<Uint8Array>(memory, order));
+      const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
+      const attach = { ...order, endpoint: endpoint ?? 1 };
+      return new PipeSession(opening, Port.attach<Uint8Array>(memory, attach));
+    }
+    case "hub": {
+      const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
+      const hub = Hub.attach<Uint8Array>(memory, order);
+      const ports = hub.ports.map((port) => new PipeSession(opening, port));
+      return { client: (index) => ports[index], close: () => hub.close() };
     }
     case "mailbox_reader":
       return mailboxReader(MailboxReader.attach(memory, options));
@@ -79,7 +91,7 @@ export function open(
   return new PipeSession(opening, { writer });
 }
 
-/** One or both directions between two endpoints. */
+/** One or both directions between two endpoints; a port is both. */
 export interface Ends {
   reader?: Reader;
   writer?: Writer<Uint8Array>;
@@ -101,11 +113,18 @@ export class PipeSession implements Session {
     this.#writer = ends.writer as Writer<Uint8Array>;
   }
 
-  read(timeout: number): Taken {
-    const reader = this.#reader;
-    const { values } = this.#opening;
-    const item = values ? readValue(reader, timeout) : readMessage(reader, timeout);
-    return item === undefined ? { end: reader.ended ? "ended" : "nothing" } : { item };
+  read(timeout: number, wait?: Wait): Taken | Promise<Taken> {
+    const { values, limit } = this.#opening;
+    const from = this.#ends instanceof Port ? this.#ends : this.#reader;
+    const item = values
+      ? readValue(from, timeout, wait)
+      : readMessage(this.#reader, timeout, wait, limit);
+    return item instanceof Promise ? item.then((found) => this.#taken(found)) : this.#taken(item);
+  }
+
+  #taken(item: MessageCase | undefined): Taken {
+    if (item !== undefined) return { item };
+    return { end: this.#reader.ended ? "ended" : "nothing" };
   }
 
   peek(): Taken {
@@ -119,9 +138,17 @@ export class PipeSession implements Session {
     this.#reader.release();
   }
 
-  write({ kind, codec, tag, hex }: Outgoing, timeout: number | undefined): boolean {
-    const message = { kind, codec, tag, payload: fromHex(hex) };
-    if (timeout === undefined) return this.#writer.tryWriteMessage(message);
+  write(
+    { kind, codec, tag, hex }: Outgoing,
+    timeout: number | undefined,
+    wait?: Wait,
+  ): boolean | Promise<boolean> {
+    const payload = fromHex(hex);
+    if (wait === "event") {
+      return this.#writer.writeAsync(payload, { timeout }).then(() => true);
+    }
+    const message = { kind, codec, tag, payload };
+    if (timeout === undefined || wait === "poll") return this.#writer.tryWriteMessage(message);
     this.#writer.writeMessage(message, { timeout });
     return true;
   }
@@ -154,7 +181,7 @@ export class PipeSession implements Session {
   }
 
   run(...[task, timeout]: Parameters<NonNullable<Session["run"]>>) {
-    return runPipe(this.#ends, task, timeout, failureOf);
+    return runPipe(this.#ends, task, timeout, failureOf, this.#opening.values);
   }
 
   close(): void {
@@ -189,21 +216,64 @@ export function mailboxWriter(writer: MailboxWriter): Session {
   };
 }
 
-function readMessage(reader: Reader, timeout: number): MessageCase | undefined {
-  const message = reader.readMessage({ timeout });
+/** A message as it is, by whichever call waits in that way; where none is named, by the first. */
+function readMessage(
+  reader: Reader,
+  timeout: number,
+  wait: Wait | undefined,
+  limit = SIZE_MAX,
+): MessageCase | undefined | Promise<MessageCase | undefined> {
+  if (wait === undefined) return itemOf(reader.readMessage({ timeout }));
+  if (wait === "event") return reader.readMessageAsync({ timeout }).then(itemOf);
+  const target = new Uint8Array(limit);
+  const size = wait === "block" ? reader.readInto(target, { timeout }) : reader.tryReadInto(target);
+  if (size === undefined) return undefined;
+  const { kind, codec, tag } = reader;
+  return { kind, codec, tag, hex: packHex(target.subarray(0, size)) };
+}
+
+/** A value as it is decoded, in the same way; on an event loop, a port hands it out by events. */
+function readValue(
+  from: Reader | Port<unknown, Uint8Array>,
+  timeout: number,
+  wait: Wait | undefined,
+): MessageCase | undefined | Promise<MessageCase | undefined> {
+  const reader = from instanceof Port ? from.reader : from;
+  const item = (value: unknown): MessageCase | undefined => {
+    if (value === undefined) return undefined;
+    const { kind, codec, tag } = reader;
+    if (value instanceof Uint8Array) return { kind, codec, tag, hex: packHex(value) };
+    if (codec === TEXT) return { kind, codec, tag, text: value as string };
+    return { kind, codec, tag, json: value };
+  };
+  if (wait === "poll") return item(from.tryRead());
+  if (wait !== "event") return item(from.read({ timeout }));
+  return from instanceof Port
+    ? nextEvent(from, timeout).then(item)
+    : from.readAsync({ timeout }).then(item);
+}
+
+/** The value of the next event; where none comes, whatever a call gives that does not wait. */
+async function nextEvent(port: Port<unknown, Uint8Array>, timeout: number): Promise<unknown> {
+  const heard = Promise.withResolvers<unknown>();
+  const none = Symbol("none");
+  const ends = new AbortController();
+  const once = { once: true, signal: ends.signal };
+  port.addEventListener("message", ({ data }) => heard.resolve(data), once);
+  port.addEventListener("messageerror", ({ data }) => heard.reject(data), once);
+  port.addEventListener("close", () => heard.resolve(none), once);
+  const timer = setTimeout(() => heard.resolve(none), timeout);
+  const value = await heard.promise.finally(() => {
+    clearTimeout(timer);
+    ends.abort();
+  });
+  return value === none ? port.tryRead() : value;
+}
+
+function itemOf(message: Message | undefined): MessageCase | undefined {
   if (message === undefined) return undefined;
   const { kind, codec, tag, payload } = message;
   return { kind, codec, tag, hex: packHex(payload) };
-}
-
-/** A value as the reader decodes it. */
-function readValue(reader: Reader, timeout: number): MessageCase | undefined {
-  const value = reader.read({ timeout });
-  if (value === undefined) return undefined;
-  const { kind, codec, tag } = reader;
-  if (value instanceof Uint8Array) return { kind, codec, tag, hex: packHex(value) };
-  if (codec === TEXT) return { kind, codec, tag, text: value as string };
-  return { kind, codec, tag, json: value };
 }
 
 function failureOf(error: unknown): Failed | "refused" | undefined {

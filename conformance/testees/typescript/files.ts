@@ -26,20 +26,26 @@ export function openFile(path: string, opening: Opening): Session {
   return session;
 }
 
-function endsOf(file: SegmentFile, { role, channel, limit, calls }: Opening): Ends {
+function endsOf(file: SegmentFile, { role, channel, limit, calls, inbox }: Opening): Ends {
   const reading = { maxMessageSize: limit, calls };
   if (role === "reader") return { reader: file.reader({ ...reading, channel }) };
   if (role === "writer") return { writer: file.writer<Uint8Array>({ channel, codec: "bytes" }) };
-  return file.port<Uint8Array>({ ...reading, codec: "bytes" });
+  return file.port<unknown, Uint8Array>({ ...reading, codec: "bytes", inboxSize: inbox });
 }
 
-/** A mailbox in a file is all of it. Nobody knows how the peer wakes, so both sides poll. */
-function openMailbox(path: string, { role, limit }: Opening): Session {
+/** The bytes of a file, which others may have mapped as well. */
+export function mapFile(path: string): Uint8Array {
   const fd = libc.openExisting(path);
   if (fd < 0) throw new Error(`cannot open ${path}: ${libc.lastErrno()}`);
   const { buffer } = new Mapping(fd, Deno.statSync(path).size);
   libc.close(fd);
+  return new Uint8Array(buffer);
+}
+
+/** A mailbox in a file is all of it. Nobody knows how the peer wakes, so both sides poll. */
+function openMailbox(path: string, { role, limit, spin_us: spin }: Opening): Session {
+  const { buffer } = mapFile(path);
   return role === "mailbox_reader"
-    ? mailboxReader(MailboxReader.attach(buffer, { maxMessageSize: limit }))
-    : mailboxWriter(MailboxWriter.attach(buffer));
+    ? mailboxReader(MailboxReader.attach(buffer, { maxMessageSize: limit, spin }))
+    : mailboxWriter(MailboxWriter.attach(buffer, { spin }));
 }

@@ -6,11 +6,12 @@
 
 import { serveLines } from "../server.ts";
 import { typescript } from "./adapter.ts";
-import { openFile } from "./files.ts";
+import { mapFile, openFile } from "./files.ts";
 
 const { hello } = typescript;
 await serveLines({
   ...typescript,
-  hello: { ...hello, carriers: ["bytes", "file"] },
+  hello: { ...hello, carriers: ["bytes", "file", "mapped"] },
   openFile,
+  mapFile,
 });

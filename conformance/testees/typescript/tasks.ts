@@ -4,7 +4,12 @@
  * @module
  */
 
-import type { MailboxReader, MailboxWriter, Message } from "../../../impl-ts/src/mod.ts";
+import {
+  type MailboxReader,
+  type MailboxWriter,
+  type Message,
+  MessageError,
+} from "../../../impl-ts/src/mod.ts";
 import type { Stats } from "../../../impl-ts/src/mod.ts";
 import { fill, Workload } from "../../kit/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";
@@ -20,6 +25,8 @@ interface Ways {
   write(tag: number, payload: Uint8Array): void | Promise<void>;
   /** Nothing at the end of the stream. Throws at its deadline. */
   read(): Incoming | undefined | Promise<Incoming | undefined>;
+  /** The same without blocking, whatever way the rest waits. */
+  readAsync?(): Promise<Incoming | undefined>;
   end(): void | Promise<void>;
   close(): void;
   stats(): Partial<Stats>;
@@ -42,8 +49,10 @@ export function runPipe(
   task: Task,
   timeout: number,
   failureOf: FailureOf,
+  values = false,
 ): Promise<Ran> {
-  return run(pipeWays(ends, task, timeout), task, failureOf);
+  const ways = pipeWays(ends, task, timeout);
+  return run(values ? { ...ways, ...valueWays(ends, task, timeout) } : ways, task, failureOf);
 }
 
 /** Runs a task on a mailbox. */
@@ -62,6 +71,7 @@ function pipeWays({ reader, writer }: Ends, { wait }: Task, timeout: number): Wa
     return message;
   };
   const common = {
+    readAsync: async () => late(await reader!.readMessageAsync({ timeout })),
     close: () => (reader ?? writer)!.close(),
     stats: () => (reader ?? writer)!.stats,
   };
@@ -69,7 +79,7 @@ function pipeWays({ reader, writer }: Ends, { wait }: Task, timeout: number): Wa
     return {
       ...common,
       write: (_tag, payload) => writer!.writeAsync(payload, { timeout }),
-      read: async () => late(await reader!.readMessageAsync({ timeout })),
+      read: common.readAsync,
       end: () => writer?.endAsync({ timeout }),
     };
   }
@@ -99,6 +109,27 @@ function pipeWays({ reader, writer }: Ends, { wait }: Task, timeout: number): Wa
         () => reader!.tryReadMessage() ?? (reader!.ended ? null : undefined),
       );
       return got ?? undefined;
+    },
+  };
+}
+
+/** The same by the calls that give values, which of these messages are bytes. */
+function valueWays({ reader }: Ends, { wait }: Task, timeout: number): Pick<Ways, "read"> {
+  const toMessage = (value: unknown): Incoming | undefined => {
+    if (value instanceof Uint8Array) return { tag: reader!.tag, payload: value };
+    if (value === undefined && reader!.ended) return undefined;
+    throw new Stop(value === undefined ? "wait.timeout" : "message.codec");
+  };
+  if (wait === "event") {
+    return { read: async () => toMessage(await reader!.readAsync({ timeout })) };
+  }
+  if (wait === "block") return { read: () => toMessage(reader!.read({ timeout })) };
+  return {
+    read: async () => {
+      const ended = Symbol("ended");
+      const take = () => reader!.tryRead() ?? (reader!.ended ? ended : undefined);
+      const got = await poll<unknown>(timeout, take);
+      return got === ended ? undefined : toMessage(got);
     },
   };
 }
@@ -171,6 +202,8 @@ async function run(
   make: typeof fill = fill,
 ): Promise<Ran> {
   const transcript = new Transcript(task.record);
+  const { close_ms } = task;
+  const timer = close_ms === undefined ? undefined : setTimeout(() => ways.close(), close_ms);
   const end = await perform(ways, task, transcript, make).catch((error) => {
     if (error instanceof Stop) return { end: error.code };
     const failure = failureOf(error);
@@ -178,7 +211,8 @@ async function run(
     const { code, reason } = failure;
     return reason === undefined ? { end: code } : { end: code, reason };
   });
-  const { count, size, crc32, record } = transcript;
+  clearTimeout(timer);
+  const { count, size, crc32, record, lost } = transcript;
   const { parks, wakes, lateWakes } = ways.stats();
   return {
     count,
@@ -188,6 +222,7 @@ async function run(
     ...(parks !== undefined && { parks }),
     ...(wakes !== undefined && { wakes }),
     ...(lateWakes !== undefined && { late_wakes: lateWakes }),
+    ...(task.lossy && { lost }),
     ...(record !== undefined && { record }),
   };
 }
@@ -225,10 +260,15 @@ const roles: Record<Task["role"], Perform> = {
   async read(ways, task, transcript) {
     for (let index = 0; index < (task.count ?? Infinity); index++) {
       await pause(task, index);
-      const coming = ways.read();
-      const message = coming instanceof Promise ? await coming : coming;
-      if (message === undefined) return "ended";
-      transcript.add(message.tag, message.payload);
+      try {
+        const coming = ways.read();
+        const message = coming instanceof Promise ? await coming : coming;
+        if (message === undefined) return "ended";
+        transcript.add(message.tag, message.payload);
+      } catch (error) {
+        if (!(task.lossy && error instanceof MessageError)) throw error;
+        transcript.lost++;
+      }
     }
     return "done";
   },
@@ -263,6 +303,16 @@ const roles: Record<Task["role"], Perform> = {
     const more = await ways.read();
     if (more !== undefined) transcript.add(more.tag, more.payload);
     return "ended";
+  },
+  async cross(ways, task, transcript, make) {
+    const reading = ways.readAsync!();
+    reading.catch(() => {}); // a write that fails says more
+    const source = new Source(ways, task, make);
+    for (let index = 0; index < task.count!; index++) await source.next();
+    const message = await reading;
+    if (message === undefined) return "ended";
+    transcript.add(message.tag, message.payload);
+    return "done";
   },
 };
 

@@ -13,7 +13,7 @@ pub const supported = millrace.SegmentFile.supported;
 pub const File = union(enum) {
     none,
     segment: if (supported) millrace.SegmentFile else noreturn,
-    mailbox: if (supported) []align(std.heap.page_size_min) u8 else noreturn,
+    mapped: if (supported) []align(std.heap.page_size_min) u8 else noreturn,
 
     /// Makes the segment at the command's path, where a geometry is given, or opens it; and locks
     /// the endpoint. `channels` must outlive it.
@@ -40,8 +40,8 @@ pub const File = union(enum) {
         return &file.segment.segment;
     }
 
-    /// Maps a mailbox, which is the whole file and there already.
-    pub fn openMailbox(file: *File, arena: Allocator, path: []const u8) ![]u8 {
+    /// Maps a file that is there already: a mailbox, or what the kit hands over as memory.
+    pub fn map(file: *File, arena: Allocator, path: []const u8) ![]u8 {
         if (!supported) unreachable;
         const name = try arena.dupeSentinel(u8, path, 0);
         const flags: linux.O = .{ .ACCMODE = .RDWR, .CLOEXEC = true };
@@ -53,7 +53,7 @@ pub const File = union(enum) {
         const access: linux.PROT = .{ .READ = true, .WRITE = true };
         const mapping: linux.MAP = .{ .TYPE = .SHARED };
         const bytes = try std.posix.mmap(null, stat.size, access, mapping, handle, 0);
-        file.* = .{ .mailbox = bytes };
+        file.* = .{ .mapped = bytes };
         return bytes;
     }
 
@@ -63,7 +63,7 @@ pub const File = union(enum) {
         switch (file.*) {
             .none => {},
             .segment => |*segment| segment.close(),
-            .mailbox => |bytes| std.posix.munmap(bytes),
+            .mapped => |bytes| std.posix.munmap(bytes),
         }
         file.* = .none;
     }

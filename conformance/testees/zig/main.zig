@@ -18,7 +18,7 @@ pub fn main(init: std.process.Init) !void {
             &.{ "static", "scripted", "mailbox" }
         else
             &.{ "static", "scripted", "live", "mailbox" },
-        .carriers = if (files.supported) &.{ .bytes, .file } else &.{.bytes},
+        .carriers = if (files.supported) &.{ .bytes, .file, .mapped } else &.{.bytes},
     } });
     defer testee.deinit();
     var input_buffer: [64 * 1024]u8 = undefined;

@@ -9,7 +9,7 @@ const Stringify = std.json.Stringify;
 
 pub const version = 1;
 
-pub const Carrier = enum { bytes, file, shared };
+pub const Carrier = enum { bytes, file, shared, mapped };
 pub const Kind = enum { attach, create };
 pub const Role = enum { segment, reader, writer, port, mailbox_reader, mailbox_writer };
 pub const Wait = enum { block, poll, event };
@@ -56,7 +56,10 @@ pub const Command = struct {
     calls: bool = false,
     values: bool = false,
     spin_us: ?u32 = null,
+    inbox: ?usize = null,
     timeout_ms: ?u32 = null,
+    count: ?usize = null,
+    wait: ?Wait = null,
     message: Outgoing = .{ .kind = 1, .codec = 0, .tag = 0, .hex = "" },
     size: ?usize = null,
     abandon: bool = false,
@@ -107,10 +110,11 @@ pub const Task = struct {
     then: Then,
     delay_us: ?u64 = null,
     delay_every: u64 = 1,
+    lossy: bool = false,
     record: bool = false,
 };
 
-pub const TaskRole = enum { write, read, echo, drive };
+pub const TaskRole = enum { write, read, echo, drive, cross };
 pub const Then = enum { end, close, stay };
 
 /// Reads JSON into a structure of this file, in memory of the arena.
@@ -128,6 +132,7 @@ pub const Reply = union(enum) {
     hello: Hello,
     done: struct { outcome: Outcome },
     taken: struct { item: Item },
+    taken_many: TakenMany,
     end: struct { end: End },
     bytes: struct { hex: Hex },
     ran: Ran,
@@ -187,6 +192,7 @@ pub const Hello = struct {
         "surrogates",
         "vacating",
     },
+    offers: []const []const u8 = &.{ "read_many", "ways", "inbox", "lossy" },
 };
 
 /// A message as it is told: exactly one of the last three.
@@ -197,6 +203,33 @@ pub const Item = struct {
     hex: ?Hex = null,
     text: ?[]const u8 = null,
     json: ?Raw = null,
+
+    /// A copy that stays when the next message is read to where this one lies.
+    pub fn dupe(item: Item, arena: std.mem.Allocator) !Item {
+        var copy = item;
+        if (item.hex) |hex| copy.hex = .{ .bytes = try arena.dupe(u8, hex.bytes) };
+        if (item.text) |text| copy.text = try arena.dupe(u8, text);
+        if (item.json) |json| copy.json = .{ .text = try arena.dupe(u8, json.text) };
+        return copy;
+    }
+};
+
+/// What many reads gave, and what ended them where not as much came as was asked for.
+pub const TakenMany = struct {
+    items: []const Entry,
+    end: ?[]const u8 = null,
+    reason: ?Reason = null,
+
+    pub const Entry = union(enum) {
+        item: Item,
+        lost: struct { report: [:0]const u8 },
+
+        pub fn jsonStringify(entry: Entry, json: *Stringify) !void {
+            switch (entry) {
+                inline else => |what| try json.write(what),
+            }
+        }
+    };
 };
 
 pub const Failure = struct {
@@ -241,6 +274,7 @@ pub const Ran = struct {
     parks: ?u64 = null,
     wakes: ?u64 = null,
     late_wakes: ?u64 = null,
+    lost: ?u64 = null,
     record: ?[]const [3]u32 = null,
 };
 

@@ -84,7 +84,7 @@ pub const Session = struct {
                 const index = command.endpoint orelse return error.Refused;
                 const capacity = capacityRead(segment, index);
                 try session.allocate(command.limit);
-                session.inbox = try gpa.alignedAlloc(u8, .@"16", @min(
+                session.inbox = try gpa.alignedAlloc(u8, .@"16", command.inbox orelse @min(
                     @max(4 * capacity, inbox_size_min),
                     inbox_size_max,
                 ));
@@ -207,6 +207,37 @@ pub const Session = struct {
             .tag = message.tag,
             .hex = .{ .bytes = message.payload },
         };
+    }
+
+    /// Reads again and again, up to a count of messages and of reports of lost ones.
+    pub fn readMany(
+        session: *Session,
+        arena: Allocator,
+        count: usize,
+        timeout: Timeout,
+    ) !protocol.Reply {
+        const Entry = protocol.TakenMany.Entry;
+        var entries: std.ArrayList(Entry) = .empty;
+        var many: protocol.TakenMany = .{ .items = &.{} };
+        while (entries.items.len < count and many.end == null) {
+            const read_one = session.read(arena, timeout) catch |err| {
+                const failure = session.failureOf(err) orelse return err;
+                if (std.mem.startsWith(u8, failure.code, "message.")) {
+                    try entries.append(arena, .{ .lost = .{ .report = failure.code } });
+                } else {
+                    many.end = failure.code;
+                    many.reason = failure.reason;
+                }
+                continue;
+            };
+            if (read_one) |item| {
+                try entries.append(arena, .{ .item = try item.dupe(arena) });
+            } else {
+                many.end = if (session.ended()) "ended" else "nothing";
+            }
+        }
+        many.items = entries.items;
+        return .{ .taken_many = many };
     }
 
     /// Whether the stream that it reads has ended. A mailbox has no such end.

@@ -18,7 +18,7 @@ const payload_size_extra = 32;
 
 /// Whether a session can do a task; otherwise why not.
 pub fn unfit(session: *const Session, task: protocol.Task) ?[]const u8 {
-    if (task.wait == .event) return "no event loop";
+    if (task.wait == .event or task.role == .cross) return "no event loop";
     const reads = task.role != .write;
     const writes = task.role == .write or task.role == .echo or task.role == .drive;
     if (reads and !session.hasReader()) return "not for this role";
@@ -64,6 +64,7 @@ pub fn run(
         .parks = after.parks.? - before.parks.?,
         .wakes = if (after.wakes) |wakes| wakes - before.wakes.? else null,
         .late_wakes = after.late_wakes.? - before.late_wakes.?,
+        .lost = if (task.lossy) runner.lost else null,
         .record = if (runner.transcript.record) |record| record.items else null,
     };
 }
@@ -86,12 +87,15 @@ const Runner = struct {
     rest: ?millrace.codec.Batch = null,
     /// Bytes of payload that were written and have not come back.
     under_way: u64 = 0,
+    /// Messages of which only a report came.
+    lost: u64 = 0,
 
     fn perform(runner: *Runner) !End {
         const end = switch (runner.task.role) {
             .write => try runner.writeAll(),
             .read, .echo => try runner.readAll(),
             .drive => try runner.drive(),
+            .cross => unreachable,
         };
         switch (runner.task.then) {
             .stay => {},
@@ -114,7 +118,12 @@ const Runner = struct {
         var index: u64 = 0;
         while (index < runner.task.count orelse std.math.maxInt(u64)) : (index += 1) {
             runner.pause(index);
-            const message = (try runner.read()) orelse return .ended;
+            const found = runner.read() catch |err| {
+                if (!runner.task.lossy or !costsOneMessage(err)) return err;
+                runner.lost += 1;
+                continue;
+            };
+            const message = found orelse return .ended;
             try runner.transcript.add(runner.arena, message.envelope.tag, message.payload);
             if (runner.task.role == .echo) try runner.write(message.payload, message.envelope);
         }
@@ -257,6 +266,18 @@ const Runner = struct {
             element,
         ) catch |err| return if (err == error.OutOfMemory) err else error.MessageJson;
         return .{ .payload = text, .envelope = .{ .tag = tag } };
+    }
+
+    /// Whether an error is the report of a lost message.
+    fn costsOneMessage(err: anyerror) bool {
+        return switch (err) {
+            error.MessageCancelled,
+            error.MessageTruncated,
+            error.MessageSize,
+            error.MessageKind,
+            => true,
+            else => false,
+        };
     }
 
     fn pause(runner: *const Runner, index: u64) void {

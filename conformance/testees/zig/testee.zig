@@ -72,7 +72,8 @@ pub const Testee = struct {
 
     fn open(testee: *Testee, command: *const Command, shared: ?[]u8) !Reply {
         if (testee.handles.contains(command.handle)) return error.KnownHandle;
-        if (command.carrier == .file and !files.supported) return .{ .decline = "no files here" };
+        const takes_file = command.carrier == .file or command.carrier == .mapped;
+        if (takes_file and !files.supported) return .{ .decline = "no files here" };
         if (command.carrier == .shared and shared == null) {
             return .{ .decline = "no memory of this name that a guest can reach" };
         }
@@ -85,6 +86,8 @@ pub const Testee = struct {
                 handle.memory = handle.owned[command.memory_offset..];
             },
             .shared => handle.memory = shared.?,
+            .mapped => handle.memory =
+                try handle.file.map(testee.arena.allocator(), command.path),
             .file => {},
         }
         const reply = handle.open(testee.arena.allocator(), command) catch |err|
@@ -120,7 +123,7 @@ const Handle = struct {
         if (session.isMailbox()) {
             // Nothing in a file says how the peer wakes, so both sides poll.
             if (handle.memory == null) session.host = &millrace.host.polling;
-            const memory = handle.memory orelse try handle.file.openMailbox(arena, command.path);
+            const memory = handle.memory orelse try handle.file.map(arena, command.path);
             try session.openMailbox(memory, command);
             return .ok;
         }
@@ -153,17 +156,24 @@ const Handle = struct {
         command: *const Command,
     ) !Reply {
         const session = &handle.session;
-        const timeout: millrace.Timeout = .ms(command.timeout_ms orelse 0);
+        const waits = command.wait == null or command.wait == .block;
+        const timeout: millrace.Timeout = .ms(if (waits) command.timeout_ms orelse 0 else 0);
         const envelope = command.message.envelope();
         switch (name) {
             .start, .open, .drop => unreachable,
-            .read => return session.told(try session.read(arena, timeout)),
+            .read => return if (command.count) |count|
+                session.readMany(arena, count, timeout)
+            else
+                session.told(try session.read(arena, timeout)),
             .peek => return session.told(try session.peek()),
             .release => try session.release(),
             .write => {
                 const payload = try protocol.fromHex(arena, command.message.hex);
                 session.write(payload, envelope, timeout) catch |err|
-                    return if (err == error.Timeout and command.timeout_ms == null) .full else err;
+                    return if (err == error.Timeout and (command.timeout_ms == null or !waits))
+                        .full
+                    else
+                        err;
             },
             .claim => {
                 session.claim(envelope, command.size.?) catch |err|
