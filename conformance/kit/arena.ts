@@ -7,6 +7,8 @@
 
 import type { Connection } from "./connection.ts";
 import type { CarrierKind, Hello, Level, Place } from "./protocol.ts";
+import type { Order } from "./race_orders.ts";
+import type { Race } from "./racer.ts";
 import type { KitCase, Result } from "./verdict.ts";
 
 /** A program that can be run as a testee, in one or more ways. */
@@ -87,6 +89,8 @@ export type Slept = "ok" | "not-equal" | "timed-out";
 export interface Field {
   /** How the testee at this place opens it. */
   place(index: number): Place;
+  /** How a testee comes to it as to memory, with no more to it; nothing where `place` says that. */
+  mapped?(): Place;
   /** The bytes, live. There are none before a testee has made the file. */
   words(): Int32Array;
   /** Wakes all that sleep on a word. */
@@ -95,6 +99,9 @@ export interface Field {
   sleep?(index: number, value: number, timeoutMs: number): Promise<Slept>;
   /** The same in this thread, below 1 s; none where it may not block, or nobody could wake it. */
   sleepHere?: ((index: number, value: number, timeoutMs: number) => Slept) | undefined;
+  /** Has the kit's second thread do something to the bytes, and stops it. */
+  race(order: Order): Race;
+  halt(): Promise<void>;
   /** What the kit rings: the word `wakes` of its own endpoint. */
   wakes: number;
   release(): void;

@@ -13,7 +13,7 @@ import type { Level } from "./protocol.ts";
 import type { Group } from "./runner.ts";
 import { nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
 import { FILES } from "./scripts/files_mod.ts";
-import { MAILBOXES, SCRIPTS, WATCHED } from "./scripts/mod.ts";
+import { MAILBOXES, mailboxesOn, SCRIPTS, watchedOn } from "./scripts/mod.ts";
 import { stressCases } from "./stress.ts";
 import type { KitCase } from "./verdict.ts";
 
@@ -59,10 +59,11 @@ function lone(level: Level, wish: Wish): Group[] {
     if (isWanted(ALONE, wish)) {
       groups.push(makeGroup(level, ALONE, [program], [...first, ...some], wish));
     }
-    if (level !== "scripted") continue;
+    if (level === "static") continue;
+    const watched = isMailbox ? mailboxesOn : watchedOn;
     for (const carrier of CARRIERS.filter((each) => isWanted(each, wish))) {
-      const more = carrier.kind === "file" ? FILES : [];
-      groups.push(makeGroup(level, carrier, [program], [...WATCHED, ...more], wish));
+      const more = !isMailbox && carrier.kind === "file" ? FILES : [];
+      groups.push(makeGroup(level, carrier, [program], [...watched(carrier), ...more], wish));
     }
   }
   return groups;

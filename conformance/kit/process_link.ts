@@ -47,6 +47,7 @@ export class ProcessLink implements Link {
     this.#gone = this.#end(streams);
   }
 
+  /** The process, which leads a group of its own. */
   get pid(): number {
     return this.#child.pid;
   }

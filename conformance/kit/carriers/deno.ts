@@ -7,6 +7,8 @@
 import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import { threadsOf } from "../processors.ts";
+import type { Order } from "../race_orders.ts";
+import { type Race, Racer } from "../racer.ts";
 import { Seat } from "../seat.ts";
 import type { Link } from "../link.ts";
 import type { Shared } from "../../testees/server.ts";
@@ -37,11 +39,17 @@ export interface MemoryLink extends Link {
 /** Any agents of this process, in Deno or wherever this runs. */
 export class WorkerArena implements Arena {
   readonly #seats: Seat<MemoryLink>[];
+  readonly #racer: Racer;
   #memory: WebAssembly.Memory | undefined;
   #fields = 0;
 
-  constructor(programs: Program[], start: (program: Program) => MemoryLink = startWorker) {
+  constructor(
+    programs: Program[],
+    start: (program: Program) => MemoryLink = startWorker,
+    racer: Racer = new Racer(),
+  ) {
     this.#seats = programs.map((program) => new Seat(() => start(program)));
+    this.#racer = racer;
   }
 
   connect(index: number): Promise<Connection> {
@@ -72,7 +80,8 @@ export class WorkerArena implements Arena {
       const buffer = memory.buffer as unknown as SharedArrayBuffer;
       await seat.link!.share({ memory: name, buffer, offset, size, wasm: memory, index });
     }
-    return new WorkerField(name, new Int32Array(memory.buffer, offset, size >> 2));
+    const words = new Int32Array(memory.buffer, offset, size >> 2);
+    return new WorkerField(name, words, this.#racer);
   }
 
   async kill(index: number): Promise<void> {
@@ -82,6 +91,7 @@ export class WorkerArena implements Arena {
   }
 
   async close(): Promise<void> {
+    this.#racer.end();
     for (const seat of this.#seats) await seat.kill();
   }
 }
@@ -105,11 +115,13 @@ class WorkerField implements Field {
   readonly #name: string;
   readonly #words: Int32Array;
   readonly sleepHere: Field["sleepHere"];
+  readonly #racer: Racer;
 
-  constructor(name: string, words: Int32Array) {
+  constructor(name: string, words: Int32Array, racer: Racer) {
     this.#name = name;
     this.#words = words;
     this.sleepHere = mayBlock ? (...given) => Atomics.wait(words, ...given) : undefined;
+    this.#racer = racer;
   }
 
   place() {
@@ -127,6 +139,15 @@ class WorkerField implements Field {
   async sleep(index: number, value: number, timeoutMs: number): Promise<Slept> {
     const words = this.#words as Int32Array<SharedArrayBuffer>;
     return await Atomics.waitAsync(words, index, value, timeoutMs).value;
+  }
+
+  race(order: Order): Race {
+    const { buffer, byteOffset: offset, byteLength: size } = this.#words;
+    return this.#racer.race(order, { buffer, offset, size });
+  }
+
+  halt(): Promise<void> {
+    return this.#racer.halt();
   }
 
   release(): void {}

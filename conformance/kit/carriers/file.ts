@@ -10,6 +10,8 @@ import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.
 import type { Connection } from "../connection.ts";
 import { ProcessLink } from "../process_link.ts";
 import { threadsOf } from "../processors.ts";
+import type { Order } from "../race_orders.ts";
+import { type Race, Racer } from "../racer.ts";
 import { Seat } from "../seat.ts";
 import * as system from "../system.ts";
 import { sleepElsewhere, sleepHere } from "./futex.ts";
@@ -33,6 +35,7 @@ export const file: Carrier = {
 class FileArena implements Arena {
   readonly folder: string = Deno.makeTempDirSync({ dir: "/dev/shm", prefix: "millrace-kit-" });
   readonly #seats: Seat<ProcessLink>[];
+  readonly #racer = new Racer();
   #fields = 0;
 
   constructor(programs: Program[]) {
@@ -48,7 +51,9 @@ class FileArena implements Arena {
   }
 
   field(plan: FieldPlan): Promise<Field> {
-    return Promise.resolve(new FileField(`${this.folder}/${++this.#fields}`, plan));
+    const path = `${this.folder}/${++this.#fields}`;
+    const group = () => this.#seats[0]?.link?.pid;
+    return Promise.resolve(new FileField(path, plan, this.#racer, group));
   }
 
   async kill(index: number): Promise<void> {
@@ -56,6 +61,7 @@ class FileArena implements Arena {
   }
 
   async close(): Promise<void> {
+    this.#racer.end();
     for (const seat of this.#seats) await seat.kill();
     await Deno.remove(this.folder, { recursive: true });
   }
@@ -64,12 +70,22 @@ class FileArena implements Arena {
 class FileField implements Field {
   readonly wakes = FUTEX;
   readonly #path: string;
+  readonly #racer: Racer;
+  /** The process group of the first testee, where it runs. */
+  readonly #group: () => number | undefined;
   #fd: number | undefined;
   #mapping: system.Mapping | undefined;
   #words: Int32Array | undefined;
 
-  constructor(path: string, { image, own }: FieldPlan) {
+  constructor(
+    path: string,
+    { image, own }: FieldPlan,
+    racer: Racer,
+    group: () => number | undefined,
+  ) {
     this.#path = path;
+    this.#racer = racer;
+    this.#group = group;
     if (image === undefined) return;
     Deno.writeFileSync(path, image, { mode: 0o600 });
     this.words();
@@ -80,6 +96,10 @@ class FileField implements Field {
 
   place() {
     return { carrier: "file", path: this.#path } as const;
+  }
+
+  mapped() {
+    return { carrier: "mapped", path: this.#path } as const;
   }
 
   words(): Int32Array {
@@ -103,6 +123,19 @@ class FileField implements Field {
 
   sleepHere(index: number, value: number, timeoutMs: number): Slept {
     return sleepHere(this.#addressOf(index), value, timeoutMs);
+  }
+
+  race(order: Order): Race {
+    const size = this.words().byteLength;
+    const group = this.#group();
+    const whole = order.do === "halt" && group !== undefined
+      ? { ...order, group, path: this.#path }
+      : order;
+    return this.#racer.race(whole, { address: this.#mapping!.address, size });
+  }
+
+  halt(): Promise<void> {
+    return this.#racer.halt();
   }
 
   release(): void {

@@ -12,8 +12,9 @@ import type { Arena, Played, Program } from "../arena.ts";
 import { liveCase } from "../live_level.ts";
 import { LIVE_PLANS, MAILBOX_PLANS } from "../live_cases.ts";
 import type { Hello, Level } from "../protocol.ts";
+import { Racer } from "../racer.ts";
 import { judge } from "../runner.ts";
-import { WATCHED } from "../scripts/mod.ts";
+import { WATCHED, WATCHED_MAILBOXES } from "../scripts/mod.ts";
 import { stressCases } from "../stress.ts";
 import type { KitCase } from "../verdict.ts";
 import { LocalLink, WorkerLink } from "../worker_link.ts";
@@ -23,6 +24,8 @@ import { type MemoryLink, WorkerArena } from "./deno.ts";
 export interface Order {
   /** Counts the places up; those of before are closed. */
   place: number;
+  /** Address of the script of the kit's second thread. */
+  racer: string;
   testees: Actor[];
   level: Level;
   id: string;
@@ -68,7 +71,7 @@ export class Outpost {
     if (this.#arena === undefined || this.#place !== order.place) {
       await this.#arena?.close();
       this.#place = order.place;
-      this.#arena = this.#open(order.testees);
+      this.#arena = this.#open(order);
     }
     const entry = findCase(order);
     const hellos: Hello[] = [];
@@ -86,13 +89,14 @@ export class Outpost {
     };
   }
 
-  #open(actors: Actor[]): Arena {
-    const programs = actors.map(({ worker, first }, index): Program => ({
+  #open({ testees, racer }: Order): Arena {
+    const programs = testees.map(({ worker, first }, index): Program => ({
       name: `${index}`,
       ...(worker !== undefined && { worker: new URL(worker) }),
       ...(Object.keys(first).length > 0 && { first: () => this.#load(first) }),
     }));
-    return new WorkerArena(programs, (program) => this.#start(program));
+    const start = () => new Worker(new URL(racer), { type: "module" });
+    return new WorkerArena(programs, (program) => this.#start(program), new Racer(start));
   }
 
   #start({ worker, first }: Program): MemoryLink {
@@ -119,5 +123,6 @@ function casesOf(level: Level, stress: Order["stress"]): KitCase<Arena>[] {
   if (level === "scripted") return WATCHED;
   if (level === "stress") return stressCases(stress!.seed, stress!.seconds, DEATH);
   const plans = level === "mailbox" ? MAILBOX_PLANS : LIVE_PLANS;
-  return plans.map((plan) => liveCase(plan, DEATH));
+  const watched = level === "mailbox" ? WATCHED_MAILBOXES : [];
+  return [...watched, ...plans.map((plan) => liveCase(plan, DEATH))];
 }

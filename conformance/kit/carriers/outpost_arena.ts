@@ -72,7 +72,15 @@ export class OutpostArena implements Arena {
 
   async play({ id, stress }: KitCase<Arena>, level: Level): Promise<Played> {
     const testees = await this.#actors();
-    const order: Order = { place: this.#place, testees, level, id, ...(stress && { stress }) };
+    const racer = await racerOf(this.#host);
+    const order: Order = {
+      place: this.#place,
+      racer,
+      testees,
+      level,
+      id,
+      ...(stress && { stress }),
+    };
     const timeoutMs = CASE_MS + 1000 * (stress?.seconds ?? 0);
     const { result, hellos } = await this.#host.play(order, timeoutMs);
     const { got, must, saved, ...rest } = result;
@@ -96,6 +104,17 @@ export class OutpostArena implements Arena {
     this.#place = ++places;
     return Promise.resolve();
   }
+}
+
+/** Puts the script of the kit's second thread there, once. */
+async function racerOf(host: Host): Promise<string> {
+  const name = "racer.mjs";
+  let actor = host.actors.get(name);
+  if (actor === undefined) {
+    const program = { name: "racer", worker: new URL("../racer_worker.ts", import.meta.url) };
+    host.actors.set(name, actor = makeActor(host, program));
+  }
+  return (await actor).worker!;
 }
 
 /** Puts a program's script and files there, once. */

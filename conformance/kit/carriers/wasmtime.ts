@@ -11,6 +11,8 @@ import { findWasmtime } from "../../testees/zig/wasi.ts";
 import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import { threadsOf } from "../processors.ts";
+import type { Order } from "../race_orders.ts";
+import { type Race, Racer } from "../racer.ts";
 import { Seat } from "../seat.ts";
 import { Trouble } from "../trouble.ts";
 import { WorkerLink } from "../worker_link.ts";
@@ -66,6 +68,7 @@ let base: Base | undefined;
 class GuestArena implements Arena {
   readonly #seats: Seat<MemoryLink>[];
   readonly #programs: Program[];
+  readonly #racer = new Racer();
   #base: Base | undefined;
   #memory: GuestMemory | undefined;
   #ringer: Guest | undefined;
@@ -99,7 +102,8 @@ class GuestArena implements Arena {
       await seat.take();
       await seat.link!.share({ memory: name, buffer: memory.buffer, offset, size, index });
     }
-    return new GuestField(name, new Int32Array(memory.buffer, offset, size >> 2), this.#ringer!);
+    const words = new Int32Array(memory.buffer, offset, size >> 2);
+    return new GuestField(name, words, this.#ringer!, this.#racer);
   }
 
   async kill(index: number): Promise<void> {
@@ -109,6 +113,7 @@ class GuestArena implements Arena {
   }
 
   async close(): Promise<void> {
+    this.#racer.end();
     for (const seat of this.#seats) await seat.kill();
   }
 
@@ -182,11 +187,13 @@ class GuestField implements Field {
   readonly #name: string;
   readonly #words: Int32Array;
   readonly #ringer: Guest;
+  readonly #racer: Racer;
 
-  constructor(name: string, words: Int32Array, ringer: Guest) {
+  constructor(name: string, words: Int32Array, ringer: Guest, racer: Racer) {
     this.#name = name;
     this.#words = words;
     this.#ringer = ringer;
+    this.#racer = racer;
   }
 
   place() {
@@ -204,6 +211,16 @@ class GuestField implements Field {
   sleepHere(index: number, value: number, timeoutMs: number): Slept {
     const address = this.#words.byteOffset + 4 * index;
     return SLEPT[this.#ringer.call("testee_sleep", address, value, timeoutMs)]!;
+  }
+
+  race(order: Order): Race {
+    const bytes = new Uint8Array(this.#words.buffer, this.#words.byteOffset);
+    const address = Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes));
+    return this.#racer.race(order, { address, size: this.#words.byteLength });
+  }
+
+  halt(): Promise<void> {
+    return this.#racer.halt();
   }
 
   release(): void {}

@@ -38,7 +38,8 @@ export function fileCase({ id, about, clauses, play }: FileScript): KitCase<Aren
     about,
     clauses,
     declinedBy: (hello) =>
-      lacksScript(hello, "reader", []) ?? lacksScript(hello, "writer", []) ?? lacksBlocking(hello),
+      lacksScript(hello, { role: "reader" }) ?? lacksScript(hello, { role: "writer" }) ??
+        lacksBlocking(hello),
     async run(arena) {
       const place = new FilePlace(arena, await arena.connect(0));
       try {

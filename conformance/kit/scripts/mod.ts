@@ -5,18 +5,29 @@
  * @module
  */
 
-import type { Arena } from "../arena.ts";
+import type { Arena, Carrier } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
+import { MAILBOX_HALTS } from "./halts_mailbox.ts";
+import { READING_HALTS } from "./halts_read.ts";
+import { SEGMENT_HALTS } from "./halts_segment.ts";
+import { WRITING_HALTS } from "./halts_write.ts";
 import { HOSTILE_SCRIPTS } from "./hostile.ts";
 import { MAILBOX_SCRIPTS } from "./mailbox.ts";
 import { MAILBOX_WAITING_SCRIPTS } from "./mailbox_waiting.ts";
 import { MAILBOX_WATCHED_SCRIPTS } from "./mailbox_watched.ts";
 import { READER_SCRIPTS } from "./reader.ts";
+import { FLIPPING_RACES } from "./races_flip.ts";
+import { MAILBOX_RACES } from "./races_mailbox.ts";
+import { READING_RACES } from "./races_read.ts";
+import { SEGMENT_RACES } from "./races_segment.ts";
+import { TEXT_RACES } from "./races_text.ts";
+import { WRITING_RACES } from "./races_write.ts";
 import { scriptCase } from "./stage.ts";
 import { TIMING_SCRIPTS } from "./timing.ts";
 import { WAITING_SCRIPTS } from "./waiting.ts";
 import { WINDOW_SCRIPTS } from "./windows.ts";
 import { watchedCase } from "./watch.ts";
+import { watchedMailbox } from "./watch_mailbox.ts";
 import { WRITER_SCRIPTS } from "./writer.ts";
 
 /** Scripts in which the kit reaches the memory by commands. */
@@ -29,11 +40,37 @@ export const SCRIPTS: KitCase<Arena>[] = [
 /** The same for the track of the mailbox. */
 export const MAILBOXES: KitCase<Arena>[] = MAILBOX_SCRIPTS.map(scriptCase);
 
-/** Scripts in which the kit sees the memory while the testee is in a call. */
-export const WATCHED: KitCase<Arena>[] = [
+/** Scripts in which the kit sees the memory while the testee is in a call, wherever that is. */
+const ANYWHERE = [
   ...WAITING_SCRIPTS,
   ...TIMING_SCRIPTS,
   ...WINDOW_SCRIPTS,
   ...MAILBOX_WATCHED_SCRIPTS,
   ...MAILBOX_WAITING_SCRIPTS,
-].map(watchedCase);
+  ...READING_RACES,
+  ...WRITING_RACES,
+];
+/** In memory that is handed over, the kit's thread races with the testee; */
+const SHARED = [...FLIPPING_RACES, ...TEXT_RACES, ...SEGMENT_RACES];
+/** on a file, where the testee is a process, it may halt it. */
+const HALTED = [...READING_HALTS, ...WRITING_HALTS, ...SEGMENT_HALTS];
+
+export const WATCHED: KitCase<Arena>[] = [
+  ...[...ANYWHERE, ...SHARED, ...HALTED].map(watchedCase),
+];
+
+/** The same for the track of the mailbox. */
+export const WATCHED_MAILBOXES: KitCase<Arena>[] = [...MAILBOX_RACES, ...MAILBOX_HALTS]
+  .map(watchedMailbox);
+
+/** The watched scripts of a kind of place. */
+export function watchedOn({ kind = "shared" }: Pick<Carrier, "kind">) {
+  const others = new Set((kind === "file" ? SHARED : HALTED).map(({ id }) => id));
+  return WATCHED.filter(({ id }) => !others.has(id));
+}
+
+/** The same for the track of the mailbox. */
+export function mailboxesOn({ kind = "shared" }: Pick<Carrier, "kind">): KitCase<Arena>[] {
+  const others = new Set((kind === "file" ? MAILBOX_RACES : MAILBOX_HALTS).map(({ id }) => id));
+  return WATCHED_MAILBOXES.filter(({ id }) => !others.has(id));
+}

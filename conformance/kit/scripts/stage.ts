@@ -6,15 +6,15 @@
  */
 
 import { compare, type Problem, within } from "../../static/difference.ts";
-import { type PeerMemory, Taker } from "../../static/driver.ts";
+import { type PeerMemory, type Read, Taker } from "../../static/driver.ts";
 import { openRemote, RemoteSession } from "../../static/remote.ts";
 import { little, number, type Run, toHex, toImage, word } from "../../reference/bytes.ts";
-import type { Result as Came, Setting } from "../../reference/case.ts";
+import type { Drained, Result as Came, Setting } from "../../reference/case.ts";
 import { pad, type Pipe } from "../../reference/builder.ts";
 import { buildFrame, type FramePlan, recordAt } from "../../reference/encode.ts";
 import { fieldOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
-import type { Hello } from "../protocol.ts";
+import type { Hello, Offer } from "../protocol.ts";
 import { lacksCarrier, lacksNoun, lacksOption, lacksRole } from "../static_level.ts";
 import { type KitCase, PASS, type Result, Wrong } from "../verdict.ts";
 import type { Optional } from "../../reference/case.ts";
@@ -27,18 +27,22 @@ export interface Script {
   role: Setting["role"];
   /** Names of `may_decline`, as in the static cases. */
   mayDecline?: Optional[];
+  /** Parts of the protocol that may be left out, and that it takes. */
+  offers?: Offer[];
+  /** Whether a file is opened as memory. */
+  isMapped?: boolean;
   /** Plays it, or says why the kit cannot here; throws `Wrong` where other comes than must. */
   play(arena: Arena): Promise<string | void>;
 }
 
 /** A script on memory that only commands reach. */
 export function scriptCase(script: Script): KitCase<Arena> {
-  const { id, about, clauses, role, mayDecline = [] } = script;
+  const { id, about, clauses } = script;
   return {
     id,
     about,
     clauses,
-    declinedBy: (hello) => lacksScript(hello, role, mayDecline) ?? lacksCarrier(hello, "bytes"),
+    declinedBy: (hello) => lacksScript(hello, script) ?? lacksCarrier(hello, "bytes"),
     async run(arena) {
       return played(await script.play(arena));
     },
@@ -50,15 +54,19 @@ export function played(why: string | void): Result {
   return why === undefined ? PASS : { status: "unshown", why: [why] };
 }
 
+/** What a script takes. */
+type Needs = Pick<Script, "role" | "mayDecline" | "offers" | "isMapped">;
+
 /** Why a testee need not play a script. */
 export function lacksScript(
   hello: Hello,
-  role: Setting["role"],
-  mayDecline: readonly Optional[],
+  { role, mayDecline = [], offers = [], isMapped = false }: Needs,
 ): string | undefined {
   const noun = role.startsWith("mailbox") ? "mailbox" : "pipe";
-  return lacksNoun(hello, noun) ?? lacksRole(hello, role) ??
-    lacksOption(hello, mayDecline);
+  const missing = offers.find((each) => !hello.offers?.includes(each));
+  return lacksNoun(hello, noun) ?? lacksRole(hello, role) ?? lacksOption(hello, mayDecline) ??
+    (isMapped ? lacksCarrier(hello, "mapped") : undefined) ??
+    (missing === undefined ? undefined : `does not offer ${missing}`);
 }
 
 /** Why a testee need not play a script in which it waits in a call. */
@@ -214,6 +222,11 @@ export async function strictly<T>(call: () => Promise<T>, clause?: string): Prom
     if (!message.startsWith("[")) throw error;
     throw new Wrong(clause === undefined ? message : `${clause} what was written: ${message}`);
   }
+}
+
+/** What one read gave, as a list. */
+export function listed(got: Read): Drained {
+  return "item" in got ? { items: [got.item] } : { items: [], ...got };
 }
 
 /** Bytes that count up from a number, as hexadecimal. */

@@ -15,6 +15,7 @@ import { type Arena, type Field, snapshot } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import type { Ran, Task } from "../protocol.ts";
 import { controlWord, recordWord, ring } from "../peer.ts";
+import type { Hello, Opening } from "../protocol.ts";
 import { type KitCase, Wrong } from "../verdict.ts";
 import {
   lacksBlocking,
@@ -25,14 +26,24 @@ import {
   throwProblems,
 } from "./stage.ts";
 
-/** A script on memory that the kit sees at any time. */
+/** A script on memory that the kit sees at any time, for testees that block. */
 export function watchedCase(script: Script): KitCase<Arena> {
-  const { id, about, clauses, role, mayDecline = [] } = script;
+  return watched(script, lacksBlocking);
+}
+
+/** The same for testees on a thread that must not. */
+export function forbiddenCase(script: Script): KitCase<Arena> {
+  const why = "its thread may block";
+  return watched(script, ({ offers }) => offers?.includes("no_block") ? undefined : why);
+}
+
+function watched(script: Script, unfit: (hello: Hello) => string | undefined): KitCase<Arena> {
+  const { id, about, clauses } = script;
   return {
     id,
     about,
     clauses,
-    declinedBy: (hello) => lacksScript(hello, role, mayDecline) ?? lacksBlocking(hello),
+    declinedBy: (hello) => lacksScript(hello, script) ?? unfit(hello),
     async run(arena) {
       return played(await script.play(arena));
     },
@@ -58,6 +69,7 @@ export class Watch {
   readonly threads: () => number[];
 
   private constructor(
+    session: RemoteSession,
     arena: Arena,
     connection: Connection,
     handle: number,
@@ -68,7 +80,7 @@ export class Watch {
     this.threads = () => arena.threads?.(0) ?? [];
     this.#connection = connection;
     this.#handle = handle;
-    this.session = new RemoteSession(connection, handle, own === 0 ? "reader" : "writer");
+    this.session = session;
     this.field = field;
     this.pipe = pipe;
     this.own = own;
@@ -76,39 +88,50 @@ export class Watch {
     this.tail = pipe.channels[0]!.start;
   }
 
-  /** Opens an end, lets the script go on with it, and drops it. */
+  /** Opens an end of a new pipe, lets the script go on with it, and drops it. */
   static async with(
     arena: Arena,
     role: "reader" | "writer",
     plan: PipePlan & { spin?: number; wakes?: number },
     play: (watch: Watch) => Promise<void>,
   ): Promise<void> {
-    const own = role === "reader" ? 0 : 1;
-    const states = own === 0 ? [ATTACHED, VACANT] : [VACANT, ATTACHED];
-    const memory = pipe({ states, ...plan });
+    const { spin = 0, wakes, ...rest } = plan;
+    const memory = pipe({ states: statesOf(role), ...rest });
+    await Watch.on(arena, memory, { role, spin_us: spin }, play, wakes);
+  }
+
+  /** The same with a segment that stands already, in which the kit has the other endpoint. */
+  static async on(
+    arena: Arena,
+    memory: Pipe,
+    opening: Partial<Opening> & Pick<Opening, "role">,
+    play: (watch: Watch) => Promise<void>,
+    wakes?: number,
+  ): Promise<void> {
+    const { endpoint = opening.role === "writer" ? 0 : 1 } = opening;
+    const own = 1 - endpoint;
     const image = memory.bytes;
     const field = await arena.field({ size: image.length, image, own });
     try {
-      Atomics.store(field.words(), recordWord(own, "wakes"), plan.wakes ?? field.wakes);
+      Atomics.store(field.words(), recordWord(own, "wakes"), wakes ?? field.wakes);
       const connection = await arena.connect(0);
       const handle = connection.newHandle();
-      const opening = { kind: "attach", role, limit: 4096, calls: false, values: false } as const;
-      const reply = await connection.send({
-        command: "open",
-        handle,
-        ...field.place(0),
-        ...opening,
-        endpoint: 1 - own,
-        spin_us: plan.spin ?? 0,
-      });
-      const opened = answerOf(reply);
+      const usual = { kind: "attach", limit: 4096, calls: false, values: false } as const;
+      const place = field.place(0);
+      const order = { ...usual, endpoint, spin_us: 0, ...opening };
+      const opened = answerOf(
+        await connection.send({ command: "open", handle, ...place, ...order }),
+      );
       if (opened !== "ok") throw new Wrong(`attaching gave ${JSON.stringify(opened)}, not ok`);
-      await play(new Watch(arena, connection, handle, field, memory, own));
+      const session = new RemoteSession(connection, handle, order.role);
+      await play(new Watch(session, arena, connection, handle, field, memory, own));
       await connection.must({ command: "drop", handle });
     } catch (error) {
+      await field.halt();
       await arena.kill(0); // it may still be in a call
       throw error;
     } finally {
+      await field.halt();
       field.release();
     }
   }
@@ -192,6 +215,11 @@ export class Watch {
     this.#wake("writer_wants", head);
   }
 
+  /** Wakes the writer if it asks, for somebody else who has stored `head`. */
+  wakeWriter(): void {
+    this.#wake("writer_wants", this.control("head"));
+  }
+
   #wake(name: string, cursor: number): void {
     const index = controlWord(this.field, 0, name);
     const wants = Atomics.load(this.field.words(), index) >>> 0;
@@ -215,6 +243,11 @@ export class Watch {
     this.demand(isArmed, `[wait.recheck] ${name} stays 0: the testee never asks to be rung`);
     return this.control(name);
   }
+}
+
+/** The states of a pipe in which the kit has attached, and the testee has not. */
+export function statesOf(role: "reader" | "writer"): number[] {
+  return role === "reader" ? [ATTACHED, VACANT] : [VACANT, ATTACHED];
 }
 
 /** Lets others work. */
