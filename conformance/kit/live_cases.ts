@@ -121,6 +121,7 @@ export const LIVE_PLANS: LivePlan[] = [
     "pipe.supervisor",
     "pipe.drain",
     "ring.publish",
+    "wait.liveness",
   ], {
     capacity: 1024,
     count: ENDLESS,
@@ -131,6 +132,7 @@ export const LIVE_PLANS: LivePlan[] = [
   stream("reader_killed", "The reader dies in the middle: the writer is not left waiting.", [
     "pipe.supervisor",
     "pipe.peer_gone",
+    "wait.liveness",
   ], {
     capacity: 1024,
     count: ENDLESS,

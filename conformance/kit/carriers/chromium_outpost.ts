@@ -14,7 +14,13 @@ const outpost = new Outpost(
   async (address) => await (await fetch(address)).arrayBuffer(),
   {
     ...typescript,
-    hello: { ...hello, name: `${hello.name}, on a page`, carriers: ["shared"], waits: ["event"] },
+    hello: {
+      ...hello,
+      name: `${hello.name}, on a page`,
+      carriers: ["shared"],
+      waits: ["event"],
+      offers: [...hello.offers!, "no_block"],
+    },
   },
 );
 

@@ -7,14 +7,18 @@
 
 import type { Arena, Carrier } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
+import { ASKING_SCRIPTS } from "./asking.ts";
 import { MAILBOX_HALTS } from "./halts_mailbox.ts";
 import { READING_HALTS } from "./halts_read.ts";
 import { SEGMENT_HALTS } from "./halts_segment.ts";
 import { WRITING_HALTS } from "./halts_write.ts";
 import { HOSTILE_SCRIPTS } from "./hostile.ts";
+import { LENDING_SCRIPTS } from "./lending.ts";
 import { MAILBOX_SCRIPTS } from "./mailbox.ts";
 import { MAILBOX_WAITING_SCRIPTS } from "./mailbox_waiting.ts";
 import { MAILBOX_WATCHED_SCRIPTS } from "./mailbox_watched.ts";
+import { FORBIDDEN_SCRIPTS, OVERLAP_SCRIPTS } from "./overlap.ts";
+import { PORT_SCRIPTS } from "./port.ts";
 import { READER_SCRIPTS } from "./reader.ts";
 import { FLIPPING_RACES } from "./races_flip.ts";
 import { MAILBOX_RACES } from "./races_mailbox.ts";
@@ -26,8 +30,9 @@ import { scriptCase } from "./stage.ts";
 import { TIMING_SCRIPTS } from "./timing.ts";
 import { WAITING_SCRIPTS } from "./waiting.ts";
 import { WINDOW_SCRIPTS } from "./windows.ts";
-import { watchedCase } from "./watch.ts";
+import { forbiddenCase, watchedCase } from "./watch.ts";
 import { watchedMailbox } from "./watch_mailbox.ts";
+import { WAY_SCRIPTS } from "./ways.ts";
 import { WRITER_SCRIPTS } from "./writer.ts";
 
 /** Scripts in which the kit reaches the memory by commands. */
@@ -35,6 +40,8 @@ export const SCRIPTS: KitCase<Arena>[] = [
   ...WRITER_SCRIPTS,
   ...READER_SCRIPTS,
   ...HOSTILE_SCRIPTS,
+  ...LENDING_SCRIPTS,
+  ...PORT_SCRIPTS,
 ].map(scriptCase);
 
 /** The same for the track of the mailbox. */
@@ -47,6 +54,9 @@ const ANYWHERE = [
   ...WINDOW_SCRIPTS,
   ...MAILBOX_WATCHED_SCRIPTS,
   ...MAILBOX_WAITING_SCRIPTS,
+  ...ASKING_SCRIPTS,
+  ...WAY_SCRIPTS,
+  ...OVERLAP_SCRIPTS,
   ...READING_RACES,
   ...WRITING_RACES,
 ];
@@ -55,17 +65,21 @@ const SHARED = [...FLIPPING_RACES, ...TEXT_RACES, ...SEGMENT_RACES];
 /** on a file, where the testee is a process, it may halt it. */
 const HALTED = [...READING_HALTS, ...WRITING_HALTS, ...SEGMENT_HALTS];
 
+const FORBIDDEN = FORBIDDEN_SCRIPTS.map(forbiddenCase);
+
 export const WATCHED: KitCase<Arena>[] = [
   ...[...ANYWHERE, ...SHARED, ...HALTED].map(watchedCase),
+  ...FORBIDDEN,
 ];
 
 /** The same for the track of the mailbox. */
 export const WATCHED_MAILBOXES: KitCase<Arena>[] = [...MAILBOX_RACES, ...MAILBOX_HALTS]
   .map(watchedMailbox);
 
-/** The watched scripts of a kind of place. */
-export function watchedOn({ kind = "shared" }: Pick<Carrier, "kind">) {
+/** The watched scripts of a kind of place; pages are where blocking is forbidden. */
+export function watchedOn({ kind = "shared", name }: Pick<Carrier, "kind" | "name">) {
   const others = new Set((kind === "file" ? SHARED : HALTED).map(({ id }) => id));
+  if (name !== "chromium") FORBIDDEN.forEach(({ id }) => others.add(id));
   return WATCHED.filter(({ id }) => !others.has(id));
 }
 
