@@ -2,6 +2,9 @@
 // exceptions holds nothing that it need not.
 
 import { assert, assertEquals } from "@std/assert";
+import { LIVE_PLANS, MAILBOX_PLANS } from "./kit/live_cases.ts";
+import { FILES } from "./kit/scripts/files_mod.ts";
+import { MAILBOXES, SCRIPTS, WATCHED, WATCHED_MAILBOXES } from "./kit/scripts/mod.ts";
 import { reasonNames } from "./reference/layout.ts";
 import { cover, type Exception, loadClauses, loadExceptions } from "./static/coverage.ts";
 import { loadReasonExceptions, reasonsIn } from "./static/coverage.ts";
@@ -15,6 +18,44 @@ Deno.test("coverage: every MUST has a valid and an invalid case, or an exception
   const { problems, must, covered, excepted } = cover(clauses, cases, exceptions);
   assertEquals(problems, []);
   assertEquals(covered + excepted, must);
+});
+
+/** All that the kit plays, beside the static cases. */
+const played = [
+  ...[...SCRIPTS, ...MAILBOXES, ...WATCHED, ...WATCHED_MAILBOXES, ...FILES],
+  ...[...LIVE_PLANS, ...MAILBOX_PLANS],
+];
+
+Deno.test("coverage: no two cases have one id", () => {
+  const ids = [...played, ...cases].map(({ id }) => id);
+  assertEquals(ids.filter((id, index) => ids.indexOf(id) !== index), []);
+});
+
+/** What is wrong with the cases and models that a reason names. */
+function problemsOfNames({ clause, reason }: Exception): string[] {
+  const problems = [...reason.matchAll(/\b(?:scripted|mailbox|live)\/\w+/g)].flatMap(([id]) => {
+    const cites = played.find((each) => each.id === id)?.clauses;
+    if (cites === undefined) return [`[${clause}] names ${id}, which does not exist`];
+    return cites.includes(clause) ? [] : [`[${clause}] names ${id}, which does not cite it`];
+  });
+  const models = [...Deno.readDirSync(new URL("../spec/models/", import.meta.url))];
+  for (const [, name] of reason.matchAll(/\bthe model (\w+)/g)) {
+    if (models.some((each) => each.name === `${name}.pml`)) continue;
+    problems.push(`[${clause}] names the model ${name}, which does not exist`);
+  }
+  if (/\ba (?:live|scripted) run\b/.test(reason)) problems.push(`[${clause}] names no run`);
+  return problems;
+}
+
+Deno.test("coverage: what an exception names exists, and cites its clause", () => {
+  assertEquals(exceptions.flatMap(problemsOfNames), []);
+  const of = (reason: string) => problemsOfNames({ clause: "wait.poll", reason }).length;
+  assertEquals(of("On a clock: scripted/no_ringer."), 0);
+  assertEquals(of("On a clock: scripted/no_singer."), 1);
+  assertEquals(of("On a clock: scripted/lost_wake."), 1);
+  assertEquals(of("On a clock: a live run."), 1);
+  assertEquals(of("The model clock, in the model park."), 0);
+  assertEquals(of("An order: the model clock."), 1);
 });
 
 Deno.test("coverage: every reason code occurs in a case, or has an exception", () => {
