@@ -4,6 +4,7 @@
 const std = @import("std");
 const layout = @import("layout.zig");
 const segment_file = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const arguments = @import("c_abi_arguments.zig");
 const Channel = segment_file.Channel;
 const Geometry = segment_file.Geometry;
@@ -174,7 +175,7 @@ pub export fn millrace_segment_close_endpoint(segment: ?*anyopaque, endpoint: u3
     const object = Object.known(segment) orelse return arguments.invalid;
     const known = object.body.get();
     if (endpoint >= known.endpoint_count) return arguments.invalid;
-    segment_file.changeState(known.record(endpoint), .closed, null);
+    segment_record.changeState(known.record(endpoint), .closed, null);
     known.ringAll(endpoint, .native); // [segment.state_ring]
     return arguments.done;
 }

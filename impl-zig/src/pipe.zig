@@ -11,11 +11,12 @@ const wait = @import("wait.zig");
 const frame = @import("frame.zig");
 const ring_file = @import("ring.zig");
 const segment_file = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const Bytes = ring_file.Bytes;
 const Endpoint = wait.Endpoint;
 const Peer = wait.Peer;
 const Segment = segment_file.Segment;
-const State = segment_file.State;
+const State = segment_record.State;
 const hot = ring_file.hot;
 const reasonOf = @import("reason.zig").reasonOf;
 

@@ -10,6 +10,7 @@ const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const system = @import("segment_file_linux.zig");
 const assert = std.debug.assert;
 const Channel = segment_zig.Channel;
@@ -20,7 +21,7 @@ const Memory = segment_zig.Memory;
 const Place = system.Place;
 const Range = system.Range;
 const Segment = segment_zig.Segment;
-const State = segment_zig.State;
+const State = segment_record.State;
 const Timeout = host_file.Timeout;
 const Unnamed = system.Unnamed;
 
@@ -137,7 +138,7 @@ pub const SegmentFile = struct {
     pub fn close(file: *SegmentFile) void {
         const record = file.segment.record(file.index);
         if (State.load(record) == .attached) {
-            segment_zig.changeState(record, .closed, null);
+            segment_record.changeState(record, .closed, null);
             file.segment.ringAll(file.index, .native);
         }
         // A child that inherited the description would keep the lock [segment.file_lock].

@@ -5,6 +5,7 @@ const builtin = @import("builtin");
 const millrace = @import("root.zig");
 const fixture = @import("fixture.zig");
 const segment_file = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const testing = std.testing;
 const layout = millrace.layout;
 const Channel = millrace.Channel;
@@ -261,7 +262,7 @@ test "an endpoint that somebody else takes first is rung, and not written to [se
 
 test "an endpoint is attached before it states what it rings, and then rings [segment.attach]" {
     const Seen = struct {
-        var record: *segment_file.Record = undefined;
+        var record: *segment_record.Record = undefined;
         var rung: [2]u32 = undefined;
         fn notify(_: *const u32) void {
             rung = .{ record.state, record.wakes };
@@ -296,7 +297,7 @@ test "states change along the table only, and the first final state stays" {
         .{ .from = 0x100, .close = 0x100, .fail = lost },
     }) |change| {
         record.state = change.from;
-        segment_file.changeState(record, .closed, null);
+        segment_record.changeState(record, .closed, null);
         try testing.expectEqual(change.close, record.state);
         record.state = change.from;
         segment.fail(0, .peer_lost, &fixture.clockwork);

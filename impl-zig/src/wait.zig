@@ -8,16 +8,17 @@ const std = @import("std");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const wait_spin = @import("wait_spin.zig");
 const assert = std.debug.assert;
 const Deadline = host_file.Deadline;
 const EndpointSet = segment_zig.EndpointSet;
 const Host = host_file.Host;
-const Record = segment_zig.Record;
+const Record = segment_record.Record;
 const Segment = segment_zig.Segment;
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const SpinRecord = wait_spin.SpinRecord;
-const State = segment_zig.State;
+const State = segment_record.State;
 
 const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
@@ -100,7 +101,7 @@ pub const Endpoint = struct {
     /// Thread-safe.
     pub fn close(endpoint: *Endpoint) void {
         if (endpoint.closed.swap(true, .seq_cst)) return;
-        segment_zig.changeState(endpoint.record, .closed, null);
+        segment_record.changeState(endpoint.record, .closed, null);
         endpoint.ringAll(endpoint.record, &endpoint.peers);
     }
 
@@ -181,7 +182,7 @@ pub const Endpoint = struct {
         // [wait.exchange] One request rings once, whoever else looks at the word.
         if (@atomicRmw(u32, wants, .Xchg, 0, .seq_cst) == 0) return;
         endpoint.stats.wakes +%= 1;
-        segment_zig.ring(peer, endpoint.host);
+        segment_record.ring(peer, endpoint.host);
     }
 
     /// How a wait ended: there is something to do, the time was over, or it would have had to
@@ -253,10 +254,10 @@ pub const Endpoint = struct {
 
     /// Rings the endpoint whose state was changed, and its peers [segment.state_ring].
     fn ringAll(endpoint: *Endpoint, record: *Record, peers: *const EndpointSet) void {
-        segment_zig.ring(record, endpoint.host);
+        segment_record.ring(record, endpoint.host);
         var iterator = peers.iterator(.{});
         while (iterator.next()) |index| {
-            segment_zig.ring(endpoint.recordAt(index), endpoint.host);
+            segment_record.ring(endpoint.recordAt(index), endpoint.host);
         }
     }
 };
@@ -288,7 +289,7 @@ pub const Peer = struct {
     /// Marks this peer failed for a fault in one of its words, and rings it and its peers
     /// [ring.fault].
     pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
-        segment_zig.changeState(peer.record, .failed, why);
+        segment_record.changeState(peer.record, .failed, why);
         endpoint.ringAll(peer.record, &peer.peers);
     }
 

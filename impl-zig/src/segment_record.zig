@@ -1,0 +1,102 @@
+//! The part of an endpoint that its peers see: its bell, its state, and what it can ring
+//! [spec/segment.md].
+//!
+//! Invariant: a state changes by compare-exchange only, along the chapter's table.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const Host = @import("host.zig").Host;
+const assert = std.debug.assert;
+
+/// Control words: atomic access only [segment.atomic].
+pub const Record = extern struct {
+    bell: u32,
+    state: u32,
+    wakes: u32,
+    agent: u32,
+    reserved: [112]u8,
+};
+
+comptime {
+    assert(@sizeOf(Record) == layout.endpoint_record_size);
+    assert(@offsetOf(Record, "bell") == layout.endpoint_bell_offset);
+    assert(@offsetOf(Record, "state") == layout.endpoint_state_offset);
+    assert(@offsetOf(Record, "wakes") == layout.endpoint_wakes_offset);
+    assert(@offsetOf(Record, "agent") == layout.endpoint_agent_offset);
+}
+
+/// What the low byte of a loaded `state` word says [segment.state_low]. The reason of `failed` is
+/// whatever number stands above it.
+pub const State = union(enum) {
+    vacant,
+    attached,
+    closed,
+    failed: layout.Reason,
+    /// [segment.state_invalid]
+    invalid,
+
+    pub fn load(record: *const Record) State {
+        return .of(@atomicLoad(u32, &record.state, .seq_cst));
+    }
+
+    /// Whether that endpoint is attached: all that nearly every call has to know.
+    pub inline fn isAttached(record: *const Record) bool {
+        const word = @atomicLoad(u32, &record.state, .seq_cst);
+        return word & layout.state_mask == layout.endpoint_state_attached;
+    }
+
+    pub fn of(word: u32) State {
+        return switch (word & layout.state_mask) {
+            layout.endpoint_state_vacant => .vacant,
+            layout.endpoint_state_attached => .attached,
+            layout.endpoint_state_closed => .closed,
+            layout.endpoint_state_failed => .{
+                .failed = @fromBackingInt(word >> layout.reason_shift),
+            },
+            else => .invalid,
+        };
+    }
+
+    /// The reason that stands in the word of a failed endpoint; null where none does
+    /// [pipe.failed_reason].
+    pub fn reason(state: State) ?layout.Reason {
+        const why = switch (state) {
+            .failed => |why| why,
+            .vacant, .attached, .closed, .invalid => return null,
+        };
+        return if (@backingInt(why) == 0) null else why;
+    }
+
+    pub fn final(state: State) bool {
+        return switch (state) {
+            .vacant, .attached => false,
+            .closed, .failed, .invalid => true,
+        };
+    }
+};
+
+/// Changes a state along the table of allowed changes, or leaves it where the table has no change
+/// from it [segment.state_change]. The caller rings afterwards, whichever it was.
+pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reason) void {
+    assert(to == .closed or to == .failed);
+    assert((to == .failed) == (why != null)); // [segment.state_reason]
+    const reason: u32 = if (why) |reason| @backingInt(reason) else 0;
+    const word = reason << layout.reason_shift | @backingInt(to);
+    // A state changes at most twice before it is final. A peer that makes it change more often is
+    // not worth a third try: its changes are not ours to repair.
+    for (0..layout.state_tries) |_| {
+        const from = @atomicLoad(u32, &record.state, .seq_cst);
+        switch (State.of(from)) {
+            .vacant => if (to != .failed) return,
+            .attached => {},
+            .closed, .failed, .invalid => return,
+        }
+        if (@cmpxchgStrong(u32, &record.state, from, word, .seq_cst, .seq_cst) == null) return;
+    }
+}
+
+/// [wait.ring] The count first, so that a sleeper that is not yet asleep sees it and stays awake.
+pub fn ring(record: *Record, host: *const Host) void {
+    _ = @atomicRmw(u32, &record.bell, .Add, 1, .seq_cst);
+    host.notify(&record.bell);
+}
