@@ -55,6 +55,8 @@ pub const Header = extern struct {
 /// A channel: what its creator chose, and where it stands. Everything is checked or chosen by us.
 pub const Channel = extern struct {
     kind: layout.ChannelKind = .ring,
+    /// The endpoints at its ends. Those of a ring are two of the segment; another kind may have
+    /// `layout.endpoint_none`, or any number, which then names nobody [segment.unknown_kind].
     writer: u32,
     reader: u32,
     /// Set by `place`; what a caller passes is ignored.
@@ -70,7 +72,8 @@ pub const Channel = extern struct {
 
     fn sameGeometry(a: Channel, b: Channel) bool {
         return a.kind == b.kind and a.writer == b.writer and a.reader == b.reader and
-            a.data_size == b.data_size and a.label == b.label and a.start == b.start;
+            a.control_size == b.control_size and a.data_size == b.data_size and
+            a.label == b.label and a.start == b.start;
     }
 };
 
@@ -251,15 +254,20 @@ pub const Segment = struct {
         return @ptrCast(@alignCast(segment.base + offset));
     }
 
-    /// Returns the endpoints at the other ends of the channels of endpoint `index`.
+    /// Returns the other endpoints at the ends of all channels of endpoint `index`, whatever their
+    /// kind [segment.peers].
     pub fn peersOf(segment: *const Segment, index: u32) EndpointSet {
         assert(index < segment.endpoint_count);
         var peers: EndpointSet = .empty;
         for (segment.channels) |channel| {
-            if (channel.writer == index) peers.set(channel.reader);
-            if (channel.reader == index) peers.set(channel.writer);
+            const other = if (channel.writer == index)
+                channel.reader
+            else if (channel.reader == index)
+                channel.writer
+            else
+                continue;
+            if (other < segment.endpoint_count and other != index) peers.set(other);
         }
-        assert(!peers.isSet(index));
         return peers;
     }
 
@@ -366,15 +374,16 @@ fn checkChannels(
     size: u32,
 ) error{SegmentChannel}!void {
     for (channels) |channel| {
-        if (channel.writer >= endpoint_count) return error.SegmentChannel;
-        if (channel.reader >= endpoint_count) return error.SegmentChannel;
-        if (channel.writer == channel.reader) return error.SegmentChannel;
         for (areasOf(channel)) |area| {
             if (area.offset % layout.segment_align != 0) return error.SegmentChannel;
             if (area.offset < tables_end) return error.SegmentChannel;
             if (area.end() > size) return error.SegmentChannel;
         }
+        // Any other kind is unknown, and may have any ends [segment.unknown_kind].
         if (channel.kind == .ring) {
+            if (channel.writer >= endpoint_count) return error.SegmentChannel;
+            if (channel.reader >= endpoint_count) return error.SegmentChannel;
+            if (channel.writer == channel.reader) return error.SegmentChannel;
             if (channel.control_size < layout.ring_control_size) return error.SegmentChannel;
             if (!capacityValid(channel.data_size)) return error.SegmentChannel;
             if (channel.start % layout.frame_align != 0) return error.SegmentChannel;
@@ -438,10 +447,10 @@ const Placer = struct {
         assert(geometry.endpoint_count <= layout.endpoint_count_max);
         assert(channel_count <= layout.channel_count_max);
         for (geometry.channels) |channel| {
+            if (channel.kind != .ring) continue;
             assert(channel.writer < geometry.endpoint_count);
             assert(channel.reader < geometry.endpoint_count);
             assert(channel.writer != channel.reader);
-            if (channel.kind != .ring) continue;
             assert(capacityValid(channel.data_size));
             assert(channel.control_size == layout.ring_control_size);
             assert(channel.start % layout.frame_align == 0);
@@ -506,5 +515,6 @@ pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
 
 test {
     _ = @import("segment_test.zig");
+    _ = @import("segment_peers_test.zig");
     _ = @import("segment_file.zig");
 }

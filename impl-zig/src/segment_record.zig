@@ -14,7 +14,12 @@ pub const Record = extern struct {
     state: u32,
     wakes: u32,
     agent: u32,
-    reserved: [112]u8,
+    generation: u32,
+    features: u32,
+    rung: [rung_count]u32,
+    reserved: [72]u8,
+
+    const rung_count = layout.endpoint_rung_size / @sizeOf(u32);
 };
 
 comptime {
@@ -23,6 +28,10 @@ comptime {
     assert(@offsetOf(Record, "state") == layout.endpoint_state_offset);
     assert(@offsetOf(Record, "wakes") == layout.endpoint_wakes_offset);
     assert(@offsetOf(Record, "agent") == layout.endpoint_agent_offset);
+    assert(@offsetOf(Record, "generation") == layout.endpoint_generation_offset);
+    assert(@offsetOf(Record, "features") == layout.endpoint_features_offset);
+    assert(@offsetOf(Record, "rung") == layout.endpoint_rung_offset);
+    assert(@offsetOf(Record, "reserved") == layout.endpoint_reserved_offset);
 }
 
 /// What the low byte of a loaded `state` word says [segment.state_low]. The reason of `failed` is
