@@ -314,17 +314,26 @@ int32_t millrace_segment_open_file(millrace_segment *segment, const char *path, 
    attached through this object. */
 int32_t millrace_segment_leave(millrace_segment *segment);
 
-/* For a supervisor that knows that the thread of an endpoint is gone: marks the endpoint failed and
-   rings its peers, whose calls then fail with -MILLRACE_REASON_PEER_FAILED and this reason
-   [pipe.supervisor]. The reason is MILLRACE_REASON_PEER_TERMINATED or MILLRACE_REASON_PEER_LOST. A
-   state that is final already stays. Any thread. */
+/* For a supervisor: the number of the owner that an endpoint has, or, where it is vacant, will have
+   next. The first is 0; the number grows when the endpoint is given to another. Ask before the
+   owner's thread begins, or while it is known to live: when it is gone, the endpoint may be the next
+   one's already. 0 where there is no such endpoint. Any thread. */
+uint32_t millrace_segment_owner(millrace_segment *segment, uint32_t endpoint);
+
+/* For a supervisor that knows that the thread of an endpoint's owner is gone: marks the endpoint
+   failed and rings its peers, whose calls then fail with -MILLRACE_REASON_PEER_FAILED and this
+   reason [pipe.supervisor]. The reason is MILLRACE_REASON_PEER_TERMINATED or
+   MILLRACE_REASON_PEER_LOST; `owner` is what millrace_segment_owner said. A state that is final
+   already stays, and so does that of another owner [segment.state_owner]. Any thread. */
 int32_t millrace_segment_fail_endpoint(millrace_segment *segment, uint32_t endpoint,
-                                       uint32_t reason);
+                                       uint32_t owner, uint32_t reason);
 
 /* Closes an attached endpoint on its owner's behalf: the owner's calls end with
    -MILLRACE_REASON_PIPE_CLOSED, its peers read what was published, and then get
-   -MILLRACE_REASON_PEER_CLOSED. An endpoint that nobody has attached stays vacant. Any thread. */
-int32_t millrace_segment_close_endpoint(millrace_segment *segment, uint32_t endpoint);
+   -MILLRACE_REASON_PEER_CLOSED. An endpoint that nobody has attached stays vacant; one of another
+   owner than millrace_segment_owner said stays as it is. Any thread. */
+int32_t millrace_segment_close_endpoint(millrace_segment *segment, uint32_t endpoint,
+                                        uint32_t owner);
 
 /* ---- Ports ----
  *

@@ -52,6 +52,7 @@ const calls = .{
     .{ segments.millrace_segment_create_file, "ofc" },
     .{ segments.millrace_segment_open_file, "of" },
     .{ segments.millrace_segment_leave, "o" },
+    .{ segments.millrace_segment_owner, "o" },
     .{ segments.millrace_segment_fail_endpoint, "o" },
     .{ segments.millrace_segment_close_endpoint, "o" },
     .{ mailboxes.millrace_mailbox_attach_writer, "os" },

@@ -254,7 +254,7 @@ test "failure: the same with peer.failed and the supervisor's reason" {
     var pair: Pair = undefined;
     try pair.init(256, 0);
     try pair.writer.write("last", .{}, .none);
-    pair.segment.fail(0, .peer_terminated, &fixture.clockwork);
+    pair.fail(0, .peer_terminated);
     try testing.expectError(error.PipeFailed, pair.writer.write("", .{}, .none));
     try pair.expectMessage("last", 0);
     try pair.expectFailure(error.PeerFailed);

@@ -7,7 +7,6 @@ const std = @import("std");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_file = @import("segment.zig");
-const segment_record = @import("segment_record.zig");
 const wait = @import("wait.zig");
 const frame = @import("frame.zig");
 const ring_file = @import("ring.zig");
@@ -21,7 +20,6 @@ const Envelope = pipe.Envelope;
 const PipeError = pipe.PipeError;
 const RingWriter = ring_file.RingWriter;
 const Segment = segment_file.Segment;
-const State = segment_record.State;
 const Timeout = host_file.Timeout;
 const Wait = ring_file.Wait;
 const WriteError = pipe.WriteError;
@@ -313,7 +311,7 @@ pub const Writer = struct {
     fn check(writer: *Writer) callconv(hot) WriteError!void {
         const endpoint = writer.ring.endpoint;
         const is_open = !writer.ended and !writer.stopped() and
-            State.isAttached(endpoint.record) and writer.ring.peer.isAttached();
+            endpoint.isAttached() and writer.ring.peer.isAttached();
         if (is_open) {
             @branchHint(.likely);
             return;

@@ -22,6 +22,7 @@ pub const SegmentError = @import("segment.zig").Error;
 pub const Memory = @import("segment.zig").Memory;
 pub const Geometry = @import("segment.zig").Geometry;
 pub const Channel = @import("segment.zig").Channel;
+pub const Owner = @import("segment.zig").Owner;
 pub const segmentSize = @import("segment.zig").sizeOf;
 pub const SegmentFile = @import("segment_file.zig").SegmentFile;
 pub const SegmentFileError = @import("segment_file.zig").Error;

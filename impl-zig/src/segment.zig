@@ -18,6 +18,8 @@ const Record = segment_record.Record;
 const State = segment_record.State;
 const changeState = segment_record.changeState;
 const ring = segment_record.ring;
+const upperBits = segment_record.upperBits;
+const wordOf = segment_record.wordOf;
 
 /// Why a segment is refused. `reasonOf` in `root.zig` gives the reason code of each.
 pub const Error = error{
@@ -103,6 +105,13 @@ comptime {
 pub const Geometry = struct {
     endpoint_count: u32,
     channels: []const Channel,
+};
+
+/// One owner of an endpoint, which may have others before and after it: whom a supervisor watches
+/// [segment.state_owner]. `Segment.ownerOf` tells.
+pub const Owner = struct {
+    index: u32,
+    generation: u24,
 };
 
 /// A set of endpoints, by index.
@@ -271,14 +280,34 @@ pub const Segment = struct {
         return peers;
     }
 
-    /// Marks an endpoint failed on behalf of a supervisor that knows that its thread is gone, and
-    /// rings it and its peers [pipe.supervisor]. A state that is final already stays
-    /// [segment.state_change].
+    /// Returns whom a supervisor is to watch: the owner that the endpoint has now, or, where it is
+    /// vacant, the next. To be asked before that one's thread begins, or while it is known to live;
+    /// an owner that is asked for at its death may be the next one already.
+    ///
+    /// Asserts that the endpoint exists. Thread-safe.
+    pub fn ownerOf(segment: *const Segment, index: u32) Owner {
+        const generation = @atomicLoad(u32, &segment.record(index).generation, .seq_cst);
+        return .{ .index = index, .generation = @truncate(generation) };
+    }
+
+    /// Marks an endpoint failed on behalf of a supervisor that knows that its owner's thread is
+    /// gone, and rings it and its peers [pipe.supervisor]. A state that is final already stays
+    /// [segment.state_change], and so does that of another owner [segment.state_owner].
     ///
     /// Thread-safe.
-    pub fn fail(segment: *const Segment, index: u32, why: layout.Reason, host: *const Host) void {
-        changeState(segment.record(index), .failed, why);
-        segment.ringAll(index, host);
+    pub fn fail(segment: *const Segment, owner: Owner, why: layout.Reason, host: *const Host) void {
+        changeState(segment.record(owner.index), .{ .failed = why }, owner.generation);
+        segment.ringAll(owner.index, host);
+    }
+
+    /// Closes an attached endpoint on its owner's behalf: the owner's calls end with
+    /// `error.PipeClosed`. Another state stays, and so does that of another owner
+    /// [segment.state_owner].
+    ///
+    /// Thread-safe.
+    pub fn closeFor(segment: *const Segment, owner: Owner, host: *const Host) void {
+        changeState(segment.record(owner.index), .closed, owner.generation);
+        segment.ringAll(owner.index, host);
     }
 
     /// Refuses an endpoint that cannot be taken: that does not exist, or is not vacant.
@@ -292,21 +321,29 @@ pub const Segment = struct {
     }
 
     /// Takes a vacant endpoint [segment.attach]; of a file the one that is locked for the caller,
-    /// which whoever created the file has taken already.
+    /// which whoever created the file has taken already. Returns the word of its state from then on
+    /// [segment.own_state].
     pub fn take(
         segment: *const Segment,
         index: u32,
         host: *const Host,
-    ) error{SegmentEndpoint}!void {
+    ) error{SegmentEndpoint}!u32 {
         try segment.checkVacant(index);
-        const state = &segment.record(index).state;
+        const own = segment.record(index);
         const file = segment.inFile();
         if (file == null or !file.?.taken) {
-            return segment.takeLoaded(index, @atomicLoad(u32, state, .seq_cst), host);
+            const attached = try segment.takeLoaded(
+                index,
+                @atomicLoad(u32, &own.state, .seq_cst),
+                host,
+            );
+            if (file) |of| of.attached = attached;
+            return attached;
         }
         file.?.taken = false;
-        @atomicStore(u32, &segment.record(index).wakes, host.wakes, .seq_cst);
+        @atomicStore(u32, &own.wakes, host.wakes, .seq_cst);
         segment.ringAll(index, host);
+        return file.?.attached.?;
     }
 
     /// Takes an endpoint whose state word was loaded, for tests to act between the two. The words
@@ -316,19 +353,21 @@ pub const Segment = struct {
         index: u32,
         loaded: u32,
         host: *const Host,
-    ) error{SegmentEndpoint}!void {
+    ) error{SegmentEndpoint}!u32 {
         if (State.of(loaded) != .vacant) return error.SegmentEndpoint;
         const own = segment.record(index);
-        const attached = layout.endpoint_state_attached;
+        // [segment.again] Its upper bits stay.
+        const attached = wordOf(layout.endpoint_state_attached, upperBits(loaded));
         const found = @cmpxchgStrong(u32, &own.state, loaded, attached, .seq_cst, .seq_cst);
         if (found == null) {
             // [wait.wakes] Until then our peers poll; the ring sends them to look again.
             @atomicStore(u32, &own.wakes, host.wakes, .seq_cst);
+            @atomicStore(u32, &own.features, 0, .seq_cst); // [segment.features]
             @atomicStore(u32, &own.agent, agentId(), .seq_cst); // [segment.agent]
         }
         // Also when somebody else was faster, who may have died before its own ring.
         segment.ringAll(index, host);
-        if (found != null) return error.SegmentEndpoint;
+        return if (found == null) attached else error.SegmentEndpoint;
     }
 
     fn inFile(segment: *const Segment) ?*SegmentFile {
@@ -516,5 +555,6 @@ pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
 test {
     _ = @import("segment_test.zig");
     _ = @import("segment_peers_test.zig");
+    _ = @import("segment_state_test.zig");
     _ = @import("segment_file.zig");
 }

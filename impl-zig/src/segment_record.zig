@@ -84,15 +84,19 @@ pub const State = union(enum) {
     }
 };
 
+/// A final state, to be changed to.
+pub const Final = union(enum) {
+    closed,
+    failed: layout.Reason,
+};
+
 /// Changes a state along the table of allowed changes, or leaves it where the table has no change
-/// from it [segment.state_change]. The caller rings afterwards, whichever it was.
-pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reason) void {
-    assert(to == .closed or to == .failed);
-    assert((to == .failed) == (why != null)); // [segment.state_reason]
-    const reason: u32 = if (why) |reason| @backingInt(reason) else 0;
-    const word = reason << layout.reason_shift | @backingInt(to);
+/// from it [segment.state_change], or where it is that of another owner: one with other upper bits
+/// than these, where any are given [segment.state_owner]. The caller rings afterwards, whichever it
+/// was.
+pub fn changeState(record: *Record, to: Final, owner: ?u24) void {
     // A state changes at most twice before it is final. A peer that makes it change more often is
-    // not worth a third try: its changes are not ours to repair.
+    // not worth a fourth try: its changes are not ours to repair.
     for (0..layout.state_tries) |_| {
         const from = @atomicLoad(u32, &record.state, .seq_cst);
         switch (State.of(from)) {
@@ -100,8 +104,31 @@ pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reaso
             .attached => {},
             .closed, .failed, .invalid => return,
         }
+        const bits = upperBits(from);
+        if (owner) |own| if (bits != own) return;
+        // [segment.state_reason]
+        const word = switch (to) {
+            .closed => wordOf(layout.endpoint_state_closed, bits),
+            .failed => |why| wordOf(layout.endpoint_state_failed, @truncate(@backingInt(why))),
+        };
         if (@cmpxchgStrong(u32, &record.state, from, word, .seq_cst, .seq_cst) == null) return;
     }
+}
+
+/// Changes the state to closed, where it is still the word by which its owner has attached
+/// [pipe.close]. The owner rings afterwards, whichever it was.
+pub fn closeOwn(record: *Record, attached: u32) void {
+    const closed = wordOf(layout.endpoint_state_closed, upperBits(attached));
+    _ = @cmpxchgStrong(u32, &record.state, attached, closed, .seq_cst, .seq_cst);
+}
+
+/// What stands above a state: of failed the reason, of another one the low bits of a generation.
+pub fn upperBits(word: u32) u24 {
+    return @truncate(word >> layout.reason_shift);
+}
+
+pub fn wordOf(state: u8, bits: u24) u32 {
+    return @as(u32, bits) << layout.reason_shift | state;
 }
 
 /// [wait.ring] The count first, so that a sleeper that is not yet asleep sees it and stays awake.

@@ -14,11 +14,13 @@ const assert = std.debug.assert;
 const Deadline = host_file.Deadline;
 const EndpointSet = segment_zig.EndpointSet;
 const Host = host_file.Host;
+const Owner = segment_zig.Owner;
 const Record = segment_record.Record;
 const Segment = segment_zig.Segment;
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const SpinRecord = wait_spin.SpinRecord;
 const State = segment_record.State;
+const upperBits = segment_record.upperBits;
 
 const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
@@ -45,6 +47,8 @@ pub const Endpoint = struct {
     base: [*]align(layout.segment_align) u8,
     index: u32,
     record: *Record,
+    /// The word of its state as it attached: with any other one it may not act [segment.own_state].
+    attached: u32,
     host: *const Host,
     peers: EndpointSet,
     /// Tells whether the processes of peers are gone; null where nobody can.
@@ -82,11 +86,12 @@ pub const Endpoint = struct {
         options: Options,
     ) error{SegmentEndpoint}!Endpoint {
         const host = options.host;
-        try segment.take(index, host);
+        const attached = try segment.take(index, host);
         return .{
             .base = segment.base,
             .index = index,
             .record = segment.record(index),
+            .attached = attached,
             .host = host,
             .peers = segment.peersOf(index),
             .file = segment.file,
@@ -101,7 +106,7 @@ pub const Endpoint = struct {
     /// Thread-safe.
     pub fn close(endpoint: *Endpoint) void {
         if (endpoint.closed.swap(true, .seq_cst)) return;
-        segment_record.changeState(endpoint.record, .closed, null);
+        segment_record.closeOwn(endpoint.record, endpoint.attached);
         endpoint.ringAll(endpoint.record, &endpoint.peers);
     }
 
@@ -116,8 +121,11 @@ pub const Endpoint = struct {
         while (iterator.next()) |peer| {
             const index: u32 = @intCast(peer);
             // The state first: its owner locks before it attaches, and closes before it unlocks.
-            if (State.load(file.segment.record(index)) != .attached) continue;
-            if (file.lost(index)) file.segment.fail(index, .peer_lost, endpoint.host);
+            const word = @atomicLoad(u32, &file.segment.record(index).state, .seq_cst);
+            if (State.of(word) != .attached) continue;
+            if (!file.lost(index)) continue;
+            const owner: Owner = .{ .index = index, .generation = upperBits(word) };
+            file.segment.fail(owner, .peer_lost, endpoint.host);
         }
     }
 
@@ -146,12 +154,20 @@ pub const Endpoint = struct {
         return endpoint.closed.load(.monotonic);
     }
 
+    /// Whether its word in the segment says that it may act: all that nearly every call has to
+    /// know. If not, `marked` tells more.
+    pub inline fn isAttached(endpoint: *const Endpoint) bool {
+        return @atomicLoad(u32, &endpoint.record.state, .seq_cst) == endpoint.attached;
+    }
+
     /// Returns this endpoint's own state as its word in the segment tells it, which anybody can
     /// mark: `.attached`, or a final one.
     pub inline fn marked(endpoint: *const Endpoint) State {
-        const loaded: State = .load(endpoint.record);
-        // [segment.own_state] Vacant is no state that its owner left it in.
-        return if (loaded == .vacant) .invalid else loaded;
+        const word = @atomicLoad(u32, &endpoint.record.state, .seq_cst);
+        if (word == endpoint.attached) return .attached;
+        const loaded: State = .of(word);
+        // [segment.own_state] Vacant, or attached by somebody else: it was given away.
+        return if (loaded.final()) loaded else .invalid;
     }
 
     /// Rings the peer if it asked for this cursor. To be called after the cursor was stored,
@@ -289,7 +305,7 @@ pub const Peer = struct {
     /// Marks this peer failed for a fault in one of its words, and rings it and its peers
     /// [ring.fault].
     pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
-        segment_record.changeState(peer.record, .failed, why);
+        segment_record.changeState(peer.record, .{ .failed = why }, null);
         endpoint.ringAll(peer.record, &peer.peers);
     }
 
