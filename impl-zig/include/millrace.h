@@ -316,8 +316,8 @@ int32_t millrace_segment_leave(millrace_segment *segment);
 
 /* For a supervisor: the number of the owner that an endpoint has, or, where it is vacant, will have
    next. The first is 0; the number grows when the endpoint is given to another. Ask before the
-   owner's thread begins, or while it is known to live: when it is gone, the endpoint may be the next
-   one's already. 0 where there is no such endpoint. Any thread. */
+   owner's thread begins, or while it is known to live: when it is gone, the endpoint may be that of
+   the next one already. 0 where there is no such endpoint. Any thread. */
 uint32_t millrace_segment_owner(millrace_segment *segment, uint32_t endpoint);
 
 /* For a supervisor that knows that the thread of an endpoint's owner is gone: marks the endpoint

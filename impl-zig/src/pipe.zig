@@ -109,7 +109,7 @@ pub const Lent = struct {
     /// Whether this frame begins, and whether it completes its message.
     first: bool,
     last: bool,
-    /// Bytes of the whole message.
+    /// Bytes of the whole message; 2^64 - 1 where its writer did not know them when it began.
     total: u64,
 };
 

@@ -345,10 +345,12 @@ pub const RingReader = struct {
     }
 
     pub inline fn framePlace(ring: *const RingReader) frame.Place {
+        const offset = ring.head & (ring.capacity - 1);
         return .{
             .available = ring.tail -% ring.head,
-            .to_end = ring.capacity - (ring.head & (ring.capacity - 1)),
+            .to_end = ring.capacity - offset,
             .capacity = ring.capacity,
+            .payload = @alignCast(ring.area + offset + layout.frame_header_size),
         };
     }
 
