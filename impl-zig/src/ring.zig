@@ -36,6 +36,16 @@ comptime {
     assert(@offsetOf(Control, "writer_wants") == layout.ring_writer_wants_offset);
 }
 
+/// Returns where an endpoint begins with its own cursor, and with its copy of its peer's
+/// [ring.start]. One that was vacated goes on where the cursor stands, which its peer has stored: it
+/// is used without its low bits, and what else is wrong with it shows at the next check
+/// [ring.start_again].
+fn beginOf(endpoint: *const Endpoint, channel: segment_file.Channel, cursor: *const u32) u32 {
+    if (endpoint.generation == 0) return channel.start;
+    const low: u32 = layout.frame_align - 1;
+    return @atomicLoad(u32, cursor, .seq_cst) & ~low;
+}
+
 /// For what lies on the path of nearly every message: inlined, but not where the size of the module
 /// counts more (5 KB of 29 in `millrace.wasm`).
 pub const hot: std.builtin.CallingConvention =
@@ -118,15 +128,17 @@ pub const RingWriter = struct {
         assert(channel.kind == .ring);
         assert(channel.writer == endpoint.index);
         assert(segment_file.capacityValid(channel.data_size));
+        const control: *Control = @ptrCast(@alignCast(segment.base + channel.control_offset));
+        const begin = beginOf(endpoint, channel, &control.tail);
         return .{
             .endpoint = endpoint,
             .peer = .init(segment, channel.reader),
-            .control = @ptrCast(@alignCast(segment.base + channel.control_offset)),
+            .control = control,
             .area = @alignCast(segment.base + channel.data_offset),
             .capacity = channel.data_size,
-            .tail = channel.start,
-            .published = channel.start,
-            .head = channel.start,
+            .tail = begin,
+            .published = begin,
+            .head = begin,
         };
     }
 
@@ -300,15 +312,17 @@ pub const RingReader = struct {
         assert(channel.kind == .ring);
         assert(channel.reader == endpoint.index);
         assert(segment_file.capacityValid(channel.data_size));
+        const control: *Control = @ptrCast(@alignCast(segment.base + channel.control_offset));
+        const begin = beginOf(endpoint, channel, &control.head);
         return .{
             .endpoint = endpoint,
             .peer = .init(segment, channel.writer),
-            .control = @ptrCast(@alignCast(segment.base + channel.control_offset)),
+            .control = control,
             .area = @alignCast(segment.base + channel.data_offset),
             .capacity = channel.data_size,
-            .head = channel.start,
-            .stored = channel.start,
-            .tail = channel.start,
+            .head = begin,
+            .stored = begin,
+            .tail = begin,
         };
     }
 

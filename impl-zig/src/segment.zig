@@ -375,11 +375,12 @@ pub const Segment = struct {
     }
 
     /// [segment.state_ring] Its own bell as well: its owner may sleep while another thread closes.
+    /// The bit is that of the endpoint whose state it is about, whoever rings [wait.rung].
     pub fn ringAll(segment: *const Segment, index: u32, host: *const Host) void {
-        ring(segment.record(index), host);
+        ring(segment.record(index), index, host);
         const peers = segment.peersOf(index);
         var iterator = peers.iterator(.{});
-        while (iterator.next()) |peer| ring(segment.record(@intCast(peer)), host);
+        while (iterator.next()) |peer| ring(segment.record(@intCast(peer)), index, host);
     }
 };
 

@@ -77,6 +77,52 @@ test "the peers of an endpoint are the others at the ends of all its channels [s
     }
 }
 
+test "whoever rings sets a bit: its own for a cursor, the endpoint's for a state [wait.rung]" {
+    const count = 100;
+    var memory: [16384]u8 align(128) = @splat(0);
+    const channels = [_]Channel{.{ .writer = 33, .reader = 98, .data_size = 256 }};
+    try Segment.format(&memory, .{ .endpoint_count = count, .channels = &channels });
+    var storage: [1]Channel = undefined;
+    const segment: Segment = try .attach(&memory, &storage, .none);
+    const options: millrace.Endpoint.Options = .{ .host = &fixture.clockwork, .spin_us = 0 };
+    var endpoints: [2]millrace.Endpoint = undefined;
+    endpoints[0] = try .attach(&segment, 33, options);
+    try expectRung(&segment, 33, &.{33});
+    try expectRung(&segment, 98, &.{33});
+    endpoints[1] = try .attach(&segment, 98, options);
+    try expectRung(&segment, 98, &.{98});
+    try expectRung(&segment, 33, &.{98});
+    var writer: millrace.Writer = try .init(&endpoints[0], &segment, 0);
+    var reader: millrace.Reader = try .init(&endpoints[1], &segment, 0);
+    try writer.write("a", .{}, .none);
+    try expectRung(&segment, 98, &.{}); // nobody has asked
+    @atomicStore(u32, &writer.ring.control.reader_wants, 1, .seq_cst);
+    try writer.write("a", .{}, .none);
+    try expectRung(&segment, 98, &.{33});
+    @atomicStore(u32, &writer.ring.control.writer_wants, 1, .seq_cst);
+    var place: [1]u8 = undefined;
+    for (0..2) |_| _ = try reader.tryRead(&place);
+    try expectRung(&segment, 33, &.{98});
+    // Marked by its peer and by a supervisor.
+    reader.ring.peer.fail(&endpoints[1], .ring_cursor);
+    for ([_]u32{ 33, 98 }) |index| try expectRung(&segment, index, &.{33});
+    segment.fail(segment.ownerOf(98), .peer_lost, &fixture.clockwork);
+    for ([_]u32{ 33, 98 }) |index| try expectRung(&segment, index, &.{98});
+    endpoints[1].close();
+    for ([_]u32{ 33, 98 }) |index| try expectRung(&segment, index, &.{98});
+}
+
+/// Takes the bits out and compares them.
+fn expectRung(segment: *const Segment, index: u32, expected: []const u32) !void {
+    for (&segment.record(index).rung, 0..) |*word, number| {
+        var bits: u32 = 0;
+        for (expected) |whose| {
+            if (whose / 32 == number) bits |= @as(u32, 1) << @intCast(whose % 32);
+        }
+        try testing.expectEqual(bits, @atomicRmw(u32, word, .Xchg, 0, .seq_cst));
+    }
+}
+
 test "a creator compares the sizes of control areas too [segment.same_geometry]" {
     var memory: [4096]u8 align(128) = @splat(0);
     var channels = [_]Channel{ pipe_ring, other(0, 1) };

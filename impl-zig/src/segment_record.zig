@@ -131,8 +131,15 @@ pub fn wordOf(state: u8, bits: u24) u32 {
     return @as(u32, bits) << layout.reason_shift | state;
 }
 
-/// [wait.ring] The count first, so that a sleeper that is not yet asleep sees it and stays awake.
-pub fn ring(record: *Record, host: *const Host) void {
+/// Rings an endpoint, and says on whose account: the waker's own, or that of the endpoint whose
+/// state it wanted to change [wait.rung].
+///
+/// [wait.ring] The count before the notify, so that a sleeper that is not yet asleep sees it and
+/// stays awake. The bit before the count, so that a sleeper that sees the count sees it too.
+pub fn ring(record: *Record, whose: u32, host: *const Host) void {
+    assert(whose < layout.endpoint_count_max);
+    const bit = @as(u32, 1) << @intCast(whose % @bitSizeOf(u32));
+    _ = @atomicRmw(u32, &record.rung[whose / @bitSizeOf(u32)], .Or, bit, .seq_cst);
     _ = @atomicRmw(u32, &record.bell, .Add, 1, .seq_cst);
     host.notify(&record.bell);
 }

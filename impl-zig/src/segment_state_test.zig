@@ -3,6 +3,7 @@
 const std = @import("std");
 const millrace = @import("root.zig");
 const fixture = @import("fixture.zig");
+const ring = @import("ring.zig");
 const segment_record = @import("segment_record.zig");
 const testing = std.testing;
 const layout = millrace.layout;
@@ -148,4 +149,34 @@ test "an own state that is not the own word ends all calls [segment.own_state]" 
         if (row.code != error.PipeFailed) continue;
         try testing.expectEqual(row.reason, pair.endpoints[side].behind);
     };
+}
+
+test "whoever attaches to what was vacated goes on where the words stand [ring.start_again]" {
+    for ([_]u32{ 0, 1, 0xff_ffff, 0x100_0000 }) |generation| {
+        var memory: [4096]u8 align(128) = @splat(0);
+        const rings: millrace.Rings = .{ .capacities = .{ 256, 256 }, .starts = .{ 32, 64 } };
+        try millrace.Port.format(&memory, rings);
+        var storage: [2]millrace.Channel = undefined;
+        const segment: Segment = try .attach(&memory, &storage, .none);
+        const record = segment.record(1);
+        record.generation = generation;
+        record.state = generation << layout.reason_shift;
+        // Of a position, the low bits are the peer's mistake.
+        for (&storage, [_]u32{ 0x1007, 0x2000 }) |channel, position| {
+            const control: *ring.Control = @ptrCast(@alignCast(&memory[channel.control_offset]));
+            control.head = position;
+            control.tail = position;
+        }
+        var port: millrace.Port = undefined;
+        try port.init(&segment, 1, .{ .endpoint = .{ .host = &fixture.clockwork } });
+        const expected: [2]u32 = if (generation == 0) .{ 32, 64 } else .{ 0x1000, 0x2000 };
+        const reader = &port.reader.ring;
+        for ([_]u32{ reader.head, reader.stored, reader.tail }) |cursor| {
+            try testing.expectEqual(expected[0], cursor);
+        }
+        const writer = &port.writer.ring;
+        for ([_]u32{ writer.tail, writer.published, writer.head }) |cursor| {
+            try testing.expectEqual(expected[1], cursor);
+        }
+    }
 }

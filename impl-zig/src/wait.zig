@@ -49,6 +49,9 @@ pub const Endpoint = struct {
     record: *Record,
     /// The word of its state as it attached: with any other one it may not act [segment.own_state].
     attached: u32,
+    /// How often it was vacated before: above 0, its rings go on where their words stand
+    /// [segment.again].
+    generation: u32,
     host: *const Host,
     peers: EndpointSet,
     /// Tells whether the processes of peers are gone; null where nobody can.
@@ -87,11 +90,14 @@ pub const Endpoint = struct {
     ) error{SegmentEndpoint}!Endpoint {
         const host = options.host;
         const attached = try segment.take(index, host);
+        const record = segment.record(index);
         return .{
             .base = segment.base,
             .index = index,
-            .record = segment.record(index),
+            .record = record,
             .attached = attached,
+            // Behind the exchange: until then, it may be the next owner's [segment.again].
+            .generation = @atomicLoad(u32, &record.generation, .seq_cst),
             .host = host,
             .peers = segment.peersOf(index),
             .file = segment.file,
@@ -107,7 +113,7 @@ pub const Endpoint = struct {
     pub fn close(endpoint: *Endpoint) void {
         if (endpoint.closed.swap(true, .seq_cst)) return;
         segment_record.closeOwn(endpoint.record, endpoint.attached);
-        endpoint.ringAll(endpoint.record, &endpoint.peers);
+        endpoint.ringAll(endpoint.index, &endpoint.peers);
     }
 
     /// Marks the peers failed whose process is gone, with `peer.lost` [segment.file_dead]; the next
@@ -198,7 +204,7 @@ pub const Endpoint = struct {
         // [wait.exchange] One request rings once, whoever else looks at the word.
         if (@atomicRmw(u32, wants, .Xchg, 0, .seq_cst) == 0) return;
         endpoint.stats.wakes +%= 1;
-        segment_record.ring(peer, endpoint.host);
+        segment_record.ring(peer, endpoint.index, endpoint.host);
     }
 
     /// How a wait ended: there is something to do, the time was over, or it would have had to
@@ -269,17 +275,18 @@ pub const Endpoint = struct {
     }
 
     /// Rings the endpoint whose state was changed, and its peers [segment.state_ring].
-    fn ringAll(endpoint: *Endpoint, record: *Record, peers: *const EndpointSet) void {
-        segment_record.ring(record, endpoint.host);
+    pub fn ringAll(endpoint: *Endpoint, whose: u32, peers: *const EndpointSet) void {
+        segment_record.ring(endpoint.recordAt(whose), whose, endpoint.host);
         var iterator = peers.iterator(.{});
         while (iterator.next()) |index| {
-            segment_record.ring(endpoint.recordAt(index), endpoint.host);
+            segment_record.ring(endpoint.recordAt(index), whose, endpoint.host);
         }
     }
 };
 
 /// The other end of a channel, as this endpoint sees it.
 pub const Peer = struct {
+    index: u32,
     record: *Record,
     /// The peers of this peer: whom to ring when it is marked failed.
     peers: EndpointSet,
@@ -288,7 +295,11 @@ pub const Peer = struct {
     seen: State = .vacant,
 
     pub fn init(segment: *const Segment, index: u32) Peer {
-        return .{ .record = segment.record(index), .peers = segment.peersOf(index) };
+        return .{
+            .index = index,
+            .record = segment.record(index),
+            .peers = segment.peersOf(index),
+        };
     }
 
     /// Whether it is attached, as far as one may believe that. If not, `state` tells more.
@@ -306,7 +317,7 @@ pub const Peer = struct {
     /// [ring.fault].
     pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
         segment_record.changeState(peer.record, .{ .failed = why }, null);
-        endpoint.ringAll(peer.record, &peer.peers);
+        endpoint.ringAll(peer.index, &peer.peers);
     }
 
     /// For how many nanoseconds this peer allows a sleep by that mechanism [wait.slice]: for none
