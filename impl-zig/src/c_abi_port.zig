@@ -56,7 +56,7 @@ const Body = struct {
     }
 
     fn lent(body: *Body) bool {
-        return if (body.role == .both) body.port.lent() else body.port.reader.lent > 0;
+        return if (body.role == .both) body.port.lent() else body.port.reader.isLent();
     }
 
     fn peekFits(body: *Body) bool {
@@ -208,7 +208,7 @@ pub export fn millrace_port_write_kind(
     envelope.kind = @fromBackingInt(kind);
     if (!envelope.valid()) return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    if (writer.ring.claimed > 0 or !fits(writer, size, envelope, timeout)) {
+    if (writer.isClaimed() or !fits(writer, size, envelope, timeout)) {
         return arguments.invalid;
     }
     const result = if (body.role == .both)
@@ -241,7 +241,7 @@ pub export fn millrace_port_write_many(
     const pieces = arguments.arrayAt(Piece, payloads, count) orelse return arguments.invalid;
     const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    if (writer.ring.claimed > 0) return arguments.invalid;
+    if (writer.isClaimed()) return arguments.invalid;
     // All of them before anything is placed.
     for (pieces) |piece| {
         if (arguments.bytesAt(piece.address, piece.size) == null) return arguments.invalid;
@@ -277,7 +277,7 @@ pub export fn millrace_port_claim(
     const body = &object.body;
     const writer = body.writerThere() orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    if (writer.ring.claimed > 0 or size > writer.frameSizeMax()) return arguments.invalid;
+    if (writer.isClaimed() or size > writer.frameSizeMax()) return arguments.invalid;
     const claimed = if (body.role == .both)
         body.port.claim(size, timeout)
     else
@@ -309,7 +309,7 @@ pub export fn millrace_port_abandon(port: ?*anyopaque) Status {
 pub export fn millrace_port_end(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const writer = object.body.writerThere() orelse return arguments.invalid;
-    if (writer.ring.claimed > 0) return arguments.invalid;
+    if (writer.isClaimed()) return arguments.invalid;
     writer.end() catch |err| return object.body.failed(err);
     return arguments.done;
 }

@@ -226,6 +226,49 @@ test "close drops what is finished and not published [pipe.close]" {
     try testing.expectEqual(0, port.writer.ring.control.tail);
 }
 
+test "close takes back what is lent or claimed, and nothing is stored for it [pipe.close]" {
+    var pair: Pair = undefined;
+    try pair.init(256, 0);
+    try pair.writer.write("one", .{}, .none);
+    try testing.expect(!pair.reader.isLent());
+    _ = (try pair.reader.peek(.none)).?;
+    try testing.expect(pair.reader.isLent());
+    const place = try pair.writer.claim(1, .none);
+    try testing.expect(pair.writer.isClaimed());
+    for (&pair.endpoints) |*endpoint| endpoint.close();
+    const before = pair.memory;
+    try testing.expect(!pair.reader.isLent());
+    try testing.expectError(error.PipeClosed, pair.reader.peek(.none));
+    try pair.expectFailure(error.PipeClosed);
+    pair.reader.release();
+    pair.reader.flush();
+    try testing.expect(!pair.writer.isClaimed());
+    try testing.expectError(error.PipeClosed, pair.writer.write("x", .{}, .none));
+    try testing.expectError(error.PipeClosed, pair.writer.claim(1, .none));
+    try testing.expectError(error.PipeClosed, pair.writer.end());
+    place[0] = before[1024 + 48];
+    pair.writer.finish(1, .{});
+    pair.writer.publish();
+    try testing.expectEqualSlices(u8, &before, &pair.memory);
+}
+
+test "publish does nothing where nothing is finished [pipe.publish_none]" {
+    var pair: Pair = undefined;
+    try pair.init(256, 0);
+    @atomicStore(u32, &pair.writer.ring.control.reader_wants, 1, .seq_cst);
+    const before = pair.memory;
+    pair.writer.publish();
+    _ = try pair.writer.claim(1, .none);
+    pair.writer.publish();
+    pair.writer.abandon();
+    pair.writer.publish();
+    try testing.expectEqualSlices(u8, &before, &pair.memory);
+    _ = try pair.writer.claim(1, .none);
+    pair.writer.finish(1, .{});
+    for (0..2) |_| pair.writer.publish();
+    try testing.expectEqual(1, pair.endpoints[0].stats.wakes);
+}
+
 test "behind a fault nothing is stored in the channel any more [ring.fault]" {
     var pair: Pair = undefined;
     try pair.init(256, 0);

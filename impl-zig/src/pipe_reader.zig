@@ -105,13 +105,20 @@ pub const Reader = struct {
         }
     }
 
-    /// Takes the lent frame back and returns its space to the writer.
+    /// Takes the lent frame back and returns its space to the writer; not where this end was closed
+    /// meanwhile, which stores nothing any more [pipe.close].
     ///
     /// Asserts that a frame is lent.
     pub fn release(reader: *Reader) void {
         assert(reader.lent > 0);
-        reader.ring.release(reader.lent);
+        if (!reader.ring.endpoint.closedHere()) reader.ring.release(reader.lent);
         reader.lent = 0;
+    }
+
+    /// Whether a frame is lent out, so that nothing may be lent or read [pipe.lend_one]. Nothing is
+    /// behind the own close, which every call then reports.
+    pub fn isLent(reader: *const Reader) bool {
+        return reader.lent > 0 and !reader.ring.endpoint.closedHere();
     }
 
     /// Whether the writer has ended its stream, and everything before that was read.
@@ -196,9 +203,9 @@ pub const Reader = struct {
     }
 
     /// Gives back all that was released, if anything was [ring.release_all]. Nothing is written to
-    /// a ring in which a fault was found [ring.fault].
+    /// a ring in which a fault was found [ring.fault], nor behind the own close [pipe.close].
     pub fn flush(reader: *Reader) void {
-        if (reader.fault == null) reader.ring.flush();
+        if (reader.fault == null and !reader.ring.endpoint.closedHere()) reader.ring.flush();
     }
 
     /// What a call that waits for a message keeps from one look at the ring to the next.
@@ -274,9 +281,9 @@ pub const Reader = struct {
         loaded: *bool,
         part: *Part,
     ) callconv(hot) ReadError!bool {
-        assert(reader.lent == 0);
         // [pipe.first_answer]
         if (reader.ring.endpoint.closedHere()) return reader.gone(error.PipeClosed);
+        assert(reader.lent == 0); // [pipe.lend_one]
         if (reader.fault != null) return reader.corrupt();
         return reader.nextPartUnchecked(limit, large, loaded, part) catch |err| switch (err) {
             error.MessageCancelled,

@@ -265,7 +265,7 @@ pub const Port = struct {
 
     /// Whether a frame is lent out.
     pub fn lent(port: *const Port) bool {
-        return port.inbox.lent or port.reader.lent > 0;
+        return port.reader.isLent() or port.inbox.lent and !port.endpoint.closedHere();
     }
 
     /// Whether `peek` may be called: nothing is lent, and `read` is not in the middle of a message.
@@ -386,9 +386,9 @@ pub const Port = struct {
     /// Returns whether the inbox has a complete message or error. One whose first parts went into
     /// the inbox is completed there.
     fn awaitInbox(port: *Port, timeout: Timeout) ReadError!bool {
-        assert(!port.inbox.lent);
         // What was not delivered by then is dropped [pipe.close].
         if (port.endpoint.closedHere()) return error.PipeClosed;
+        assert(!port.inbox.lent); // [pipe.lend_one]
         if (port.inbox.count > 0) return true;
         assert(port.inbox.filling);
         port.beforeWait(timeout);
@@ -404,7 +404,7 @@ pub const Port = struct {
 
     /// [port.publish_both] The reader itself gives back what was released.
     fn beforeWait(port: *Port, timeout: Timeout) void {
-        if (timeout != .none) port.writer.flush();
+        if (timeout != .none) port.writer.publish();
     }
 };
 

@@ -37,8 +37,8 @@ comptime {
 }
 
 /// Returns where an endpoint begins with its own cursor, and with its copy of its peer's
-/// [ring.start]. One that was vacated goes on where the cursor stands, which its peer has stored: it
-/// is used without its low bits, and what else is wrong with it shows at the next check
+/// [ring.start]. One that was vacated goes on where the cursor stands, which its peer has stored:
+/// it is used without its low bits, and what else is wrong with it shows at the next check
 /// [ring.start_again].
 fn beginOf(endpoint: *const Endpoint, channel: segment_file.Channel, cursor: *const u32) u32 {
     if (endpoint.generation == 0) return channel.start;
