@@ -444,10 +444,11 @@ int32_t millrace_port_claim(millrace_port *port, uint32_t size, int32_t timeout_
 
 /* Makes the claimed message, of data, visible with its final size, which is at most what was
    claimed rounded up to a multiple of 16. Never waits. Where the port was closed meanwhile the
-   message is dropped, which the next call reports. MILLRACE_INVALID where no claim is open. */
+   message is dropped: -MILLRACE_REASON_PIPE_CLOSED, once. MILLRACE_INVALID where no claim is
+   open. */
 int32_t millrace_port_publish(millrace_port *port, uint32_t size, uint32_t codec, uint32_t tag);
 
-/* Takes an open claim back, unseen. MILLRACE_INVALID where none is open. */
+/* Takes an open claim back, unseen. Otherwise as millrace_port_publish. */
 int32_t millrace_port_abandon(millrace_port *port);
 
 /* Ends the outgoing stream: the reader gets everything written so far, then MILLRACE_END. Reading
@@ -473,6 +474,18 @@ int32_t millrace_port_peek(millrace_port *port, int32_t timeout_ms, millrace_mes
 
 /* Gives the lent frame back to its writer. MILLRACE_INVALID where none is lent. */
 int32_t millrace_port_release(millrace_port *port);
+
+/* Gives the peer's endpoint back, so that another can attach to it, and begins anew with that one:
+   messages can be written for it at once. What the dead one had not read is dropped, and so are a
+   claim, a message that was read in part, an end. Only where you know that no thread will touch the
+   segment as the peer any more, as a supervisor of threads knows [segment.vacate_dead]; in a file
+   its lock tells.
+   MILLRACE_INVALID, and nothing was done, unless the peer has closed or was marked failed, and all
+   that it published was read: until a read was MILLRACE_NOTHING, MILLRACE_END or said what ends the
+   port. So it is while a frame is lent, where this end is closed or failed, where the peer has
+   other channels than those of this port, and in a file while its process is there
+   [segment.vacate_peer] [segment.vacate_read]. Never waits. */
+int32_t millrace_port_vacate(millrace_port *port);
 
 /* For who never waits, in a segment in a file: marks peers failed whose process is gone, which the
    next call then reports. One system call for each peer. A call that waits does so by itself. */

@@ -39,6 +39,7 @@ const calls = .{
     .{ ports.millrace_port_set_blocking, "o" },
     .{ ports.millrace_port_set_calls, "o" },
     .{ ports.millrace_port_check_peers, "o" },
+    .{ ports.millrace_port_vacate, "o" },
     .{ ports.millrace_port_end, "o" },
     .{ ports.millrace_port_close, "o" },
     .{ ports.millrace_port_leave, "o" },

@@ -291,8 +291,8 @@ pub export fn millrace_port_publish(port: ?*anyopaque, size: u32, codec: u32, ta
     const object = Object.known(port) orelse return arguments.invalid;
     const writer = object.body.writerThere() orelse return arguments.invalid;
     const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
-    const claimed = writer.ring.claimed;
-    if (claimed == 0 or size > claimed - layout.frame_header_size) return arguments.invalid;
+    if (unclaimed(object)) |status| return status;
+    if (size > writer.ring.claimed - layout.frame_header_size) return arguments.invalid;
     writer.finish(size, envelope);
     writer.publish();
     return arguments.done;
@@ -301,9 +301,18 @@ pub export fn millrace_port_publish(port: ?*anyopaque, size: u32, codec: u32, ta
 pub export fn millrace_port_abandon(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const writer = object.body.writerThere() orelse return arguments.invalid;
-    if (writer.ring.claimed == 0) return arguments.invalid;
+    if (unclaimed(object)) |status| return status;
     writer.abandon();
     return arguments.done;
+}
+
+/// Why there is no open claim: there was none, or the port was closed meanwhile [pipe.close].
+fn unclaimed(object: *Object) ?Status {
+    const writer = &object.body.port.writer;
+    if (writer.isClaimed()) return null;
+    if (writer.ring.claimed == 0) return arguments.invalid;
+    writer.abandon();
+    return object.body.failed(error.PipeClosed);
 }
 
 pub export fn millrace_port_end(port: ?*anyopaque) Status {
@@ -379,6 +388,17 @@ pub export fn millrace_port_release(port: ?*anyopaque) Status {
     if (!body.lent()) return arguments.invalid;
     if (body.role == .both) body.port.release() else reader.release();
     return arguments.done;
+}
+
+pub export fn millrace_port_vacate(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const own = &object.body.port;
+    const given = switch (object.body.role) {
+        .both => own.vacate(),
+        .writer => pipe.vacate(&.{}, &.{&own.writer}),
+        .reader => pipe.vacate(&.{&own.reader}, &.{}),
+    };
+    return if (given) arguments.done else arguments.invalid;
 }
 
 pub export fn millrace_port_check_peers(port: ?*anyopaque) Status {

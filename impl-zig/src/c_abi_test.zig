@@ -17,6 +17,7 @@ const reasonStatus = fixture.reasonStatus;
 comptime {
     _ = @import("c_abi_fuzz_test.zig");
     _ = @import("c_abi_kind_test.zig");
+    _ = @import("c_abi_port_test.zig");
 }
 
 fn write(port: *anyopaque, payload: []const u8, tag: u32) arguments.Status {

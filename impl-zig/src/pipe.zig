@@ -23,6 +23,7 @@ const reasonOf = @import("reason.zig").reasonOf;
 pub const Writer = @import("pipe_writer.zig").Writer;
 pub const Send = @import("pipe_writer.zig").Send;
 pub const Reader = @import("pipe_reader.zig").Reader;
+pub const vacate = @import("pipe_vacate.zig").vacate;
 
 /// What ends every use of a pipe, in the order in which a call looks for it [pipe.first_answer].
 /// `reason()` of the pipe says more about those that speak of a failure.
@@ -172,4 +173,5 @@ pub noinline fn fault(endpoint: *Endpoint, peer: *Peer, err: anyerror) layout.Re
 test {
     _ = @import("pipe_test.zig");
     _ = @import("pipe_answer_test.zig");
+    _ = @import("pipe_vacate.zig");
 }

@@ -208,6 +208,27 @@ pub const Reader = struct {
         if (reader.fault == null and !reader.ring.endpoint.closedHere()) reader.ring.flush();
     }
 
+    /// Whether everything was taken out of the ring that was published, up to an end or a fault
+    /// [segment.vacate_read]. Loads the cursor once more; a fault of it counts, and is kept.
+    pub fn allTaken(reader: *Reader) bool {
+        if (reader.lent > 0) return false;
+        if (reader.ended_seen or reader.fault != null) return true;
+        const ring = &reader.ring;
+        if (!ring.empty()) return false;
+        ring.refresh() catch |err| return reader.faulted(err) == error.Corrupt;
+        return ring.empty();
+    }
+
+    /// Begins anew with the next owner of the writer's endpoint, which is being vacated
+    /// [pipe.vacated].
+    pub fn beginAnew(reader: *Reader) void {
+        assert(reader.lent == 0);
+        _ = reader.drop();
+        reader.ended_seen = false;
+        reader.fault = null;
+        reader.ring.beginAnew();
+    }
+
     /// What a call that waits for a message keeps from one look at the ring to the next.
     const Patience = struct {
         deadline: Deadline,

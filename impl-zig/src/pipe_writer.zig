@@ -207,6 +207,15 @@ pub const Writer = struct {
         return writer.fault != null or writer.ring.endpoint.closedHere();
     }
 
+    /// Begins anew with the next owner of the reader's endpoint, which is being vacated
+    /// [pipe.vacated].
+    pub fn beginAnew(writer: *Writer) void {
+        writer.owed = null;
+        writer.ended = false;
+        writer.fault = null;
+        writer.ring.beginAnew();
+    }
+
     /// Places a message of one frame if there is room at once: the path of nearly every message.
     pub fn writeNow(
         writer: *Writer,

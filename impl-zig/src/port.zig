@@ -256,6 +256,15 @@ pub const Port = struct {
         return port.inbox.empty() and port.reader.ended();
     }
 
+    /// Gives the peer's endpoint back, whose owner is dead, so that another can attach to it; both
+    /// directions then begin anew, as `millrace.vacate` says, and what stands in the inbox is read
+    /// first [pipe.vacated]. Returns false, and changes nothing, where that is not allowed.
+    pub fn vacate(port: *Port) bool {
+        if (!pipe.vacate(&.{&port.reader}, &.{&port.writer})) return false;
+        port.inbox.beginAnew();
+        return true;
+    }
+
     /// Closes both directions at once [port.close]. Closing again does nothing.
     ///
     /// Thread-safe: a wait of the owner's ends with `error.PipeClosed`.

@@ -132,7 +132,7 @@ pub const RingWriter = struct {
         const begin = beginOf(endpoint, channel, &control.tail);
         return .{
             .endpoint = endpoint,
-            .peer = .init(segment, channel.reader),
+            .peer = .init(segment, endpoint.index, channel.reader),
             .control = control,
             .area = @alignCast(segment.base + channel.data_offset),
             .capacity = channel.data_size,
@@ -268,6 +268,18 @@ pub const RingWriter = struct {
         return ring.tail +% (pad + extent + layout.ring_reserve) -% ring.capacity;
     }
 
+    /// Begins anew behind what was published, for the next owner of the reader's endpoint, which is
+    /// being vacated: what is claimed or finished is dropped, and what was not read
+    /// [segment.vacate_words].
+    pub fn beginAnew(ring: *RingWriter) void {
+        ring.tail = ring.published;
+        ring.head = ring.published;
+        ring.claimed = 0;
+        ring.loaded = false;
+        makeEqual(ring.control, ring.published);
+        @atomicStore(u32, &ring.control.reader_wants, 0, .seq_cst);
+    }
+
     /// [frame.pad]
     fn placePad(ring: *RingWriter, extent: u32) void {
         const header: frame.Header = .{
@@ -316,7 +328,7 @@ pub const RingReader = struct {
         const begin = beginOf(endpoint, channel, &control.head);
         return .{
             .endpoint = endpoint,
-            .peer = .init(segment, channel.writer),
+            .peer = .init(segment, endpoint.index, channel.writer),
             .control = control,
             .area = @alignCast(segment.base + channel.data_offset),
             .capacity = channel.data_size,
@@ -397,7 +409,22 @@ pub const RingReader = struct {
         @atomicStore(u32, &ring.control.head, ring.head, .seq_cst);
         ring.endpoint.wake(&ring.control.writer_wants, ring.head, ring.peer.record);
     }
+
+    /// Begins anew behind what was read, for the next owner of the writer's endpoint, which is
+    /// being vacated [segment.vacate_words].
+    pub fn beginAnew(ring: *RingReader) void {
+        ring.tail = ring.head;
+        ring.stored = ring.head;
+        makeEqual(ring.control, ring.head);
+        @atomicStore(u32, &ring.control.writer_wants, 0, .seq_cst);
+    }
 };
+
+/// [ring.tail_owner] [ring.head_owner] Whoever vacates stores both.
+fn makeEqual(control: *Control, position: u32) void {
+    @atomicStore(u32, &control.tail, position, .seq_cst);
+    @atomicStore(u32, &control.head, position, .seq_cst);
+}
 
 /// What an endpoint waits for: data, room, or both; and always for a change of a state. It is the
 /// `condition` of `Endpoint.wait`.

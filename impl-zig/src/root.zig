@@ -42,6 +42,7 @@ pub const json = @import("codec_json.zig");
 
 pub const Writer = @import("pipe.zig").Writer;
 pub const Reader = @import("pipe.zig").Reader;
+pub const vacate = @import("pipe.zig").vacate;
 pub const Envelope = @import("pipe.zig").Envelope;
 pub const Message = @import("pipe.zig").Message;
 pub const Lent = @import("pipe.zig").Lent;

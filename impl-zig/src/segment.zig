@@ -280,6 +280,19 @@ pub const Segment = struct {
         return peers;
     }
 
+    /// Returns how many rings lead between two endpoints, where these are all channels that name
+    /// `index`; null where there are others.
+    pub fn ringCount(segment: *const Segment, own: u32, index: u32) ?u32 {
+        var count: u32 = 0;
+        for (segment.channels) |channel| {
+            if (channel.writer != index and channel.reader != index) continue;
+            if (channel.kind != .ring) return null;
+            if (channel.writer != own and channel.reader != own) return null;
+            count += 1;
+        }
+        return count;
+    }
+
     /// Returns whom a supervisor is to watch: the owner that the endpoint has now, or, where it is
     /// vacant, the next. To be asked before that one's thread begins, or while it is known to live;
     /// an owner that is asked for at its death may be the next one already.

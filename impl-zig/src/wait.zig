@@ -290,15 +290,20 @@ pub const Peer = struct {
     record: *Record,
     /// The peers of this peer: whom to ring when it is marked failed.
     peers: EndpointSet,
+    /// How many rings lead between it and this endpoint; null where it has any other channel too
+    /// [segment.vacate_peer].
+    ring_count: ?u32,
     /// The last state seen. A final one is kept: it must not change any more, and if it does, that
     /// is nothing to believe [segment.state_invalid].
     seen: State = .vacant,
 
-    pub fn init(segment: *const Segment, index: u32) Peer {
+    /// The endpoint of that index, as the one of index `own` sees it.
+    pub fn init(segment: *const Segment, own: u32, index: u32) Peer {
         return .{
             .index = index,
             .record = segment.record(index),
             .peers = segment.peersOf(index),
+            .ring_count = segment.ringCount(own, index),
         };
     }
 

@@ -216,8 +216,8 @@ export fn millrace_port_publish(
 ) i32 {
     const port = portOf(object) orelse return status_invalid;
     const envelope = envelopeOf(codec, tag) orelse return status_invalid;
-    const claimed = port.writer.ring.claimed;
-    if (claimed == 0 or size > claimed - layout.frame_header_size) return status_invalid;
+    if (unclaimed(port)) |status| return status;
+    if (size > port.writer.ring.claimed - layout.frame_header_size) return status_invalid;
     port.finish(size, envelope);
     port.publish();
     return status_done;
@@ -226,9 +226,17 @@ export fn millrace_port_publish(
 /// Takes an open claim back.
 export fn millrace_port_abandon(object: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
-    if (port.writer.ring.claimed == 0) return status_invalid;
+    if (unclaimed(port)) |status| return status;
     port.abandon();
     return status_done;
+}
+
+/// Why there is no open claim: there was none, or the port was closed meanwhile [pipe.close].
+fn unclaimed(port: *Port) ?i32 {
+    if (port.writer.isClaimed()) return null;
+    if (port.writer.ring.claimed == 0) return status_invalid;
+    port.abandon();
+    return failed(port, error.PipeClosed);
 }
 
 /// Lends the next frame where it lies, until `millrace_port_release`. For trusted peers only.

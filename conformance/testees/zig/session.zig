@@ -327,6 +327,18 @@ pub const Session = struct {
         return writer.end();
     }
 
+    /// Gives the peer's endpoint back, whose owner is dead.
+    pub fn vacate(session: *Session) !void {
+        const given = switch (session.role) {
+            .port => session.port.vacate(),
+            .reader => millrace.vacate(&.{session.reader.?}, &.{}),
+            .writer => millrace.vacate(&.{}, &.{session.writer.?}),
+            .segment, .mailbox_reader, .mailbox_writer => return error.Unoffered,
+        };
+        if (!given) return error.Refused;
+        session.place = null;
+    }
+
     /// Closes the end; what follows is answered by the port.
     pub fn close(session: *Session) void {
         // The own close drops what was not delivered, and a batch was not as a whole [pipe.close].
