@@ -317,6 +317,18 @@ pub const RingReader = struct {
     stored: u32,
     /// The last `tail` that was accepted.
     tail: u32,
+    /// What a wait for many rings knows of `reader_wants`, which it leaves armed from one call to
+    /// the next.
+    asked: Asked = .no,
+
+    pub const Asked = enum {
+        /// Nobody has armed it, or the writer has rung: it has to be looked at.
+        no,
+        /// It is armed, and has to be looked at once more.
+        now,
+        /// It is armed, and behind that nothing was there: a ring says when there is.
+        before,
+    };
 
     /// Asserts that the channel is a ring of this segment that `endpoint` reads.
     pub fn init(endpoint: *Endpoint, segment: *const Segment, channel_index: u32) RingReader {
@@ -487,7 +499,10 @@ pub const Wait = struct {
     }
 
     pub fn disarm(condition: *const Wait) void {
-        if (condition.reader) |ring| @atomicStore(u32, &ring.control.reader_wants, 0, .seq_cst);
+        if (condition.reader) |ring| {
+            @atomicStore(u32, &ring.control.reader_wants, 0, .seq_cst);
+            ring.asked = .no;
+        }
         if (condition.writer) |ring| @atomicStore(u32, &ring.control.writer_wants, 0, .seq_cst);
     }
 

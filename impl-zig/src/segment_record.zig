@@ -136,7 +136,7 @@ pub fn wordOf(state: u8, bits: u24) u32 {
 ///
 /// [wait.ring] The count before the notify, so that a sleeper that is not yet asleep sees it and
 /// stays awake. The bit before the count, so that a sleeper that sees the count sees it too.
-pub fn ring(record: *Record, whose: u32, host: *const Host) void {
+pub noinline fn ring(record: *Record, whose: u32, host: *const Host) void {
     assert(whose < layout.endpoint_count_max);
     const bit = @as(u32, 1) << @intCast(whose % @bitSizeOf(u32));
     _ = @atomicRmw(u32, &record.rung[whose / @bitSizeOf(u32)], .Or, bit, .seq_cst);

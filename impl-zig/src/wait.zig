@@ -61,6 +61,8 @@ pub const Endpoint = struct {
     spin_ns: u64,
     blocking: bool,
     spins: SpinRecord = .{},
+    /// Who has rung, of what was taken out of the record and not yet looked at [wait.rung_take].
+    rung: EndpointSet = .empty,
     /// Waits that were begun so far.
     waits: u32 = 0,
     stats: Stats = .{},
@@ -176,6 +178,26 @@ pub const Endpoint = struct {
         return if (loaded.final()) loaded else .invalid;
     }
 
+    /// Whether anybody has rung whose bit was not taken out yet. A bit may stand there for nothing.
+    pub fn anyRung(endpoint: *const Endpoint, comptime order: std.lang.AtomicOrder) bool {
+        var bits: u32 = 0;
+        for (&endpoint.record.rung) |*word| bits |= @atomicLoad(u32, word, order);
+        return bits != 0;
+    }
+
+    /// Takes the bits of those who have rung out of the record, and adds them to `rung`. To be
+    /// called behind the load of the bell, where a sleep follows [wait.rung_take].
+    pub fn takeRung(endpoint: *Endpoint) void {
+        for (&endpoint.record.rung, 0..) |*word, number| {
+            if (@atomicLoad(u32, word, .seq_cst) == 0) continue;
+            const bits = @atomicRmw(u32, word, .Xchg, 0, .seq_cst);
+            for (0..@bitSizeOf(u32)) |bit| {
+                if (bits >> @intCast(bit) & 1 == 0) continue;
+                endpoint.rung.set(number * @bitSizeOf(u32) + bit);
+            }
+        }
+    }
+
     /// Rings the peer if it asked for this cursor. To be called after the cursor was stored,
     /// sequentially consistent [wait.store_order].
     pub inline fn wake(endpoint: *Endpoint, wants: *u32, cursor: u32, peer: *Record) void {
@@ -258,8 +280,10 @@ pub const Endpoint = struct {
             if (allowed_ns == 0) {
                 host.pause(@min(left_ns, wait_spin.pollPause(round))); // [wait.poll]
             } else {
-                // [wait.slice] Where files are watched, its end looks for the dead.
-                const shared_ns = if (checks) slice_ns else allowed_ns;
+                // [wait.slice] Its end looks for the dead where files are watched, and for what
+                // somebody has changed who cannot ring.
+                const short = checks or host.outsiders;
+                const shared_ns = if (short) @min(allowed_ns, slice_ns) else allowed_ns;
                 const limit_ns = if (asked_more) more_ns else shared_ns;
                 host.sleep(&endpoint.record.bell, bell, @min(left_ns, limit_ns));
             }
