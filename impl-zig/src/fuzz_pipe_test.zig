@@ -21,7 +21,7 @@ test "fuzz: a reader finds in a ring what the tables say" {
         .ring_cursor,  .frame_kind,        .frame_flags, .frame_reserved,    .frame_size,
         .frame_pad,    .frame_sequence,    .frame_total, .message_cancelled, .message_size,
         .message_kind, .message_truncated, .peer_closed, .peer_failed,       .pipe_closed,
-        .pipe_failed,
+        .pipe_failed,  .frame_extension,
     });
     try testing.expect(@import("builtin").fuzz or Target.message_count > 10_000);
 }
