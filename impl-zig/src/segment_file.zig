@@ -7,35 +7,28 @@
 
 const std = @import("std");
 const builtin = @import("builtin");
-const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
 const segment_record = @import("segment_record.zig");
 const system = @import("segment_file_linux.zig");
+const found_zig = @import("segment_file_found.zig");
 const assert = std.debug.assert;
 const Channel = segment_zig.Channel;
 const Deadline = host_file.Deadline;
+const Found = found_zig.Found;
 const Geometry = segment_zig.Geometry;
-const Host = host_file.Host;
 const Memory = segment_zig.Memory;
 const Place = system.Place;
-const Range = system.Range;
 const Segment = segment_zig.Segment;
 const Timeout = host_file.Timeout;
 const Unnamed = system.Unnamed;
-
-const poll_first_ns = 50_000;
-const poll_ns = layout.wait_poll_ms * 1_000_000;
+const recordRange = found_zig.recordRange;
 
 /// Why there is no segment in a file for the caller: the machine says no, or one of the checks.
 pub const Error = segment_zig.Error || system.Error || error{
     /// Others kept the file busy until the deadline.
     Timeout,
 };
-
-/// Locked for a moment by whoever opens or replaces the file.
-const header_range: Range = .{ .offset = 0, .size = layout.segment_header_size };
-const records_range: Range = .{ .offset = layout.endpoint_table_offset, .size = 0 };
 
 /// A segment in a file, with one endpoint of it that is locked for the caller. Threads of one
 /// process open the file once each.
@@ -96,7 +89,7 @@ pub const SegmentFile = struct {
         const place: Place = try .init(path);
         defer place.deinit();
         const unnamed: Unnamed = try .init(place);
-        const found = file.offer(unnamed, place, .{
+        const in_use = file.offer(unnamed, place, .{
             .geometry = geometry,
             .size = size,
             .endpoint_index = endpoint_index,
@@ -106,9 +99,9 @@ pub const SegmentFile = struct {
             unnamed.removeSecret(place);
             return err;
         };
-        const handle = found orelse return;
+        const found = in_use orelse return;
         unnamed.removeSecret(place);
-        try file.adopt(handle, geometry, endpoint_index, storage);
+        try file.adopt(found, geometry, endpoint_index, storage);
     }
 
     /// Opens the segment in the file at a path, and locks an endpoint of it that is vacant. Does
@@ -127,8 +120,8 @@ pub const SegmentFile = struct {
         const place: Place = try .init(path);
         defer place.deinit();
         var deadline: Deadline = .init(options.timeout);
-        const handle = try lockThere(place, &deadline) orelse return error.FileNotFound;
-        try file.adopt(handle, null, endpoint_index, storage);
+        const found = try Found.init(place, &deadline) orelse return error.FileNotFound;
+        try file.adopt(found, null, endpoint_index, storage);
     }
 
     /// Closes the endpoint, where that has not happened, and gives up the lock and the mapping. The
@@ -168,7 +161,7 @@ pub const SegmentFile = struct {
 
     /// Prepares the file where nobody sees it, and gives it its name. Returns null when it has it,
     /// or the file that has the name and is in use, with its header locked.
-    fn offer(file: *SegmentFile, unnamed: Unnamed, place: Place, what: Offer) Error!?system.Handle {
+    fn offer(file: *SegmentFile, unnamed: Unnamed, place: Place, what: Offer) Error!?Found {
         {
             errdefer system.close(unnamed.handle);
             try system.reserve(unnamed.handle, what.size); // [segment.file_space]
@@ -192,7 +185,7 @@ pub const SegmentFile = struct {
     }
 
     /// Links the file, after whatever nobody uses is out of the way.
-    fn give(unnamed: Unnamed, place: Place, timeout: Timeout) Error!?system.Handle {
+    fn give(unnamed: Unnamed, place: Place, timeout: Timeout) Error!?Found {
         var deadline: Deadline = .init(timeout);
         var replaced = false;
         while (true) {
@@ -200,35 +193,35 @@ pub const SegmentFile = struct {
             // Others were faster, again and again.
             if (replaced and deadline.passed(.native)) return error.Timeout;
             replaced = true;
-            const handle = try lockThere(place, &deadline) orelse continue;
-            errdefer system.close(handle);
-            if (try system.locked(handle, records_range)) return handle;
+            const found = try Found.init(place, &deadline) orelse continue;
+            errdefer found.close();
+            if (try found.inUse()) return found;
             // [segment.file_left] Whoever wants to open this file needs the lock that we hold, and
             // whoever had opened it before would hold another.
-            try requireLeft(handle);
+            try found.requireRemovable();
             try place.remove();
-            system.close(handle);
+            found.close();
         }
     }
 
-    /// Makes an open file ours, whose header is locked. Closes it where that fails.
+    /// Makes a file ours that is in use. Closes it where that fails.
     fn adopt(
         file: *SegmentFile,
-        handle: system.Handle,
+        found: Found,
         geometry: ?Geometry,
         endpoint_index: u32,
         storage: []Channel,
     ) Error!void {
-        errdefer system.close(handle);
-        const memory = try mapUnknown(handle);
+        errdefer found.close();
+        const memory = try found.map();
         errdefer system.unmap(memory);
         const segment: Segment = if (geometry) |same|
             try .attachSame(memory, same, storage, .none)
         else
             try .attach(memory, storage, .none);
         try segment.checkVacant(endpoint_index);
-        try file.init(handle, memory, endpoint_index, segment);
-        system.unlock(handle, header_range);
+        try file.init(found.handle, memory, endpoint_index, segment);
+        found.unlockHeader();
     }
 
     fn init(
@@ -262,69 +255,6 @@ fn requireSupport() void {
     if (!SegmentFile.supported) {
         @compileError("Cannot share a segment in a file: the target is not Linux in 64 bits");
     }
-}
-
-fn recordRange(endpoint_index: u32) Range {
-    assert(endpoint_index < layout.endpoint_count_max);
-    const size = layout.endpoint_record_size;
-    return .{ .offset = layout.endpoint_table_offset + endpoint_index * size, .size = size };
-}
-
-/// Opens the file at the path and locks its header, or returns null where nothing is there. While
-/// that is locked, the file keeps the name [segment.file_open].
-fn lockThere(place: Place, deadline: *Deadline) Error!?system.Handle {
-    var pause_ns: u64 = poll_first_ns;
-    while (true) : (pause_ns = @min(pause_ns * 2, poll_ns)) {
-        const handle = place.openTrusted() catch |err| switch (err) {
-            error.FileNotFound => return null,
-            else => |other| return other,
-        };
-        errdefer system.close(handle);
-        if (try system.lock(handle, header_range)) {
-            // Between our `open` and our lock somebody may have replaced it.
-            const own = try system.statOf(handle);
-            const there = place.stat() catch |err| switch (err) {
-                error.FileNotFound => null,
-                else => |other| return other,
-            };
-            if (there != null and there.?.same(own)) return handle;
-        }
-        if (deadline.passed(.native)) return error.Timeout;
-        system.close(handle);
-        Host.native.pause(pause_ns);
-    }
-}
-
-/// Refuses a file that was never a segment: it is not ours to remove.
-fn requireLeft(handle: system.Handle) Error!void {
-    var magic: [segment_zig.Header.magic_bytes.len]u8 = undefined;
-    const size = try system.read(handle, &magic);
-    if (size == 0) return;
-    const is_segment = std.mem.eql(u8, magic[0..size], segment_zig.Header.magic_bytes);
-    if (!is_segment) return error.SegmentFile;
-}
-
-/// Maps a file of any content and size.
-fn mapUnknown(handle: system.Handle) Error!Memory {
-    const size = (try system.statOf(handle)).size;
-    if (size < layout.segment_size_min) return error.SegmentSize;
-    const size_mapped: usize = @min(size, layout.segment_size_max);
-    try reserveStated(handle, size_mapped);
-    const memory = try system.map(handle, size_mapped);
-    errdefer system.unmap(memory);
-    // Not while somebody is still at it; from here on nothing helps any more.
-    if ((try system.statOf(handle)).size != size) return error.SegmentSize;
-    return memory;
-}
-
-/// Reserves what the segment says that it has, as far as the file has it: another creator may have
-/// left holes.
-fn reserveStated(handle: system.Handle, size_mapped: usize) Error!void {
-    var header: segment_zig.Header = std.mem.zeroes(segment_zig.Header);
-    _ = try system.read(handle, std.mem.asBytes(&header));
-    const is_segment = std.mem.eql(u8, &header.magic, segment_zig.Header.magic_bytes);
-    const size_stated = if (is_segment) header.size else 0;
-    try system.reserve(handle, @min(size_mapped, @max(size_stated, std.heap.page_size_max)));
 }
 
 test {
