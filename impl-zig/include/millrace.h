@@ -67,7 +67,7 @@ enum {
   MILLRACE_INVALID = -256,
   /* This system has no segments in files: it is not Linux in 64 bits. */
   MILLRACE_UNSUPPORTED = -257,
-  /* There is no such file, or a directory of the path is missing. */
+  /* A file was to be made, and a directory of its path is missing. */
   MILLRACE_NOT_FOUND = -258,
   MILLRACE_ACCESS_DENIED = -259,
   MILLRACE_NAME_TOO_LONG = -260,
@@ -304,8 +304,9 @@ int32_t millrace_segment_create_file(millrace_segment *segment, const char *path
                                      uint32_t channel_count, uint32_t endpoint,
                                      int32_t timeout_ms);
 
-/* Opens the file that is there, whatever its geometry. Does not wait for it to appear: that is
-   MILLRACE_NOT_FOUND at once. Otherwise as millrace_segment_create_file. */
+/* Opens the file that is there, whatever its geometry. Does not wait for it to appear: without one,
+   -MILLRACE_REASON_SEGMENT_MISSING at once [segment.file_missing]. Otherwise as
+   millrace_segment_create_file. */
 int32_t millrace_segment_open_file(millrace_segment *segment, const char *path, uint32_t endpoint,
                                    int32_t timeout_ms);
 

@@ -482,7 +482,9 @@ test "c_abi: a segment in a file, its two endpoints in one process" {
     try directory.init();
     defer directory.deinit();
     const path = directory.path("port");
-    try expectStatus(-258, open(&storage[0], path, 0, 0));
+    try expectStatus(reasonStatus(.segment_missing), open(&storage[0], path, 0, 0));
+    const nowhere = "/dev/shm/millrace no directory/port";
+    try expectStatus(-258, create(&storage[0], nowhere, 2, &fixture.both, 2, 0, 0));
     try expectStatus(-256, open(&storage[0], null, 0, 0));
     try expectStatus(-256, create(&storage[0], path, 2, &fixture.both, 2, 2, 0));
     try expectStatus(reasonStatus(.segment_file), open(&storage[0], "/dev/null", 0, 0));

@@ -24,6 +24,7 @@ noinline fn codeOf(err: anyerror) layout.Reason {
         error.SegmentGeometry => .segment_geometry,
         error.SegmentEndpoint => .segment_endpoint,
         error.SegmentFile => .segment_file,
+        error.SegmentMissing => .segment_missing,
         error.RingCursor => .ring_cursor,
         error.FrameKind => .frame_kind,
         error.FrameFlags => .frame_flags,

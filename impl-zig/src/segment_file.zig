@@ -26,6 +26,8 @@ const recordRange = found_zig.recordRange;
 
 /// Why there is no segment in a file for the caller: the machine says no, or one of the checks.
 pub const Error = segment_zig.Error || system.Error || error{
+    /// There is no file at the path that was to be opened.
+    SegmentMissing,
     /// Others kept the file busy until the deadline.
     Timeout,
 };
@@ -105,7 +107,8 @@ pub const SegmentFile = struct {
     }
 
     /// Opens the segment in the file at a path, and locks an endpoint of it that is vacant. Does
-    /// not wait for the file to appear: that is `error.FileNotFound` at once.
+    /// not wait for the file to appear: without one it fails with `error.SegmentMissing` at once
+    /// [segment.file_missing].
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
     /// always suffice.
@@ -117,10 +120,13 @@ pub const SegmentFile = struct {
         options: Options,
     ) Error!void {
         requireSupport();
-        const place: Place = try .init(path);
+        const place = Place.init(path) catch |err| switch (err) {
+            error.FileNotFound => return error.SegmentMissing,
+            else => |other| return other,
+        };
         defer place.deinit();
         var deadline: Deadline = .init(options.timeout);
-        const found = try Found.init(place, &deadline) orelse return error.FileNotFound;
+        const found = try Found.init(place, &deadline) orelse return error.SegmentMissing;
         try file.adopt(found, null, endpoint_index, storage);
     }
 

@@ -150,22 +150,28 @@ test "what others could have put there is neither opened nor replaced [segment.f
     try testing.expectError(error.SegmentEndpoint, openError(directory.path("here/port")));
 }
 
-test "what is missing, or has no place, is named" {
+test "what is missing, or has no place, is named [segment.file_missing]" {
     var directory: Directory = undefined;
     try directory.init();
     defer directory.deinit();
-    try testing.expectError(error.FileNotFound, openError(directory.path("port")));
-    for ([_][]const u8{ "none/", "none/port", "none/none/port" }) |name| {
-        try testing.expectError(error.FileNotFound, openError(directory.path(name)));
+    try directory.write("file", "");
+    for ([_][]const u8{ "port", "none/", "none/port", "none/none/port", "file/port" }) |name| {
+        try testing.expectError(error.SegmentMissing, openError(directory.path(name)));
+    }
+    try testing.expectError(error.SegmentMissing, openError(""));
+    try testing.expectEqual(.segment_missing, millrace.reasonOf(error.SegmentMissing).?);
+    // A creator needs no file, but a directory.
+    for ([_][]const u8{ "none/", "none/port", "none/none/port", "file/port" }) |name| {
         try testing.expectError(error.FileNotFound, createError(directory.path(name), 0));
     }
-    try testing.expectError(error.FileNotFound, openError(""));
     try testing.expectError(error.FileNotFound, createError("", 0));
     var long: [5000:0]u8 = @splat('a');
-    try testing.expectError(error.NameTooLong, createError(&long, 0));
-    @memset(&long, '/');
-    try testing.expectError(error.NameTooLong, createError(&long, 0));
-    try testing.expectEqual(0, try directory.count());
+    for ([_]u8{ 'a', '/' }) |byte| {
+        @memset(&long, byte);
+        try testing.expectError(error.NameTooLong, createError(&long, 0));
+        try testing.expectError(error.NameTooLong, openError(&long));
+    }
+    try testing.expectEqual(1, try directory.count());
 }
 
 test "a file of any size and content is refused by the segment's own checks" {

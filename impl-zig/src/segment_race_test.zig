@@ -27,7 +27,7 @@ const Traced = struct {
             }
             _ = linux.kill(linux.getpid(), .STOP);
             run(what, path, index, done) catch |err| linux.exit_group(switch (err) {
-                error.FileNotFound => 3,
+                error.SegmentMissing => 3,
                 error.SegmentEndpoint => 4,
                 else => 1,
             });
@@ -171,7 +171,7 @@ test "a creator that dies at any system call leaves nothing that is in the way" 
 fn openAfter(path: [:0]const u8) !void {
     var end: End = undefined;
     end.open(path, 1) catch |err| switch (err) {
-        error.FileNotFound, error.SegmentEndpoint => return,
+        error.SegmentMissing, error.SegmentEndpoint => return,
         else => return err,
     };
     defer end.close();
