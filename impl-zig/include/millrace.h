@@ -287,9 +287,10 @@ int32_t millrace_segment_attach(millrace_segment *segment, void *memory, size_t 
                                 int32_t timeout_ms);
 
 /* Makes a file with a segment, of mode 0600, or opens the one that is at the path and in use, where
-   its geometry is the same. Either process may come first. A segment that nobody uses any more is
-   replaced; a file that is no segment, or that others than its owner can open, is
-   -MILLRACE_REASON_SEGMENT_FILE [segment.file_left] [segment.file_own].
+   its geometry is the same. Either process may come first. A segment in which nobody can meet
+   anybody any more is replaced, also where clients of a server that has closed or died still have
+   it [segment.file_left]; a file that is no segment, or that others than its owner can open, is
+   -MILLRACE_REASON_SEGMENT_FILE [segment.file_replace] [segment.file_own].
    Locks one endpoint for the caller: a port is attached to no other. Where somebody has that one,
    -MILLRACE_REASON_SEGMENT_ENDPOINT. From then on a peer whose process dies is found within two
    slices of 100 ms by whoever waits [segment.file_dead].

@@ -3,7 +3,7 @@
 //! Invariant: what has the name holds a ready segment, and whoever attached to it has a lock on its
 //! endpoint record, which the kernel takes back when the process is gone, however it went. A file
 //! gets its name by `link` alone, which never replaces anything; and it loses its name only to
-//! somebody who holds the lock on its header and has seen no other lock.
+//! somebody who holds the lock on its header and has seen that nobody can meet anybody there.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -69,8 +69,9 @@ pub const SegmentFile = struct {
     };
 
     /// Makes a file with a segment at a path, of mode 0600, or opens the one that is there and in
-    /// use, where its geometry is the same. A segment that nobody has locked any more is replaced,
-    /// and so is an empty file; any other is refused [segment.file_left].
+    /// use, where its geometry is the same. A segment in which nobody can meet anybody any more is
+    /// replaced, also where clients of a server that is gone still have it; and so is an empty
+    /// file. What never was a segment is refused [segment.file_replace].
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment.
     ///
@@ -185,13 +186,18 @@ pub const SegmentFile = struct {
         _ = try file.segment.take(what.endpoint_index, .native);
         file.taken = true;
         // [segment.file_ready]
-        const found = try give(unnamed, place, what.timeout);
+        const found = try give(unnamed, place, what.endpoint_index, what.timeout);
         if (found != null) file.leave();
         return found;
     }
 
-    /// Links the file, after whatever nobody uses is out of the way.
-    fn give(unnamed: Unnamed, place: Place, timeout: Timeout) Error!?Found {
+    /// Links the file, after whatever is left over is out of the way [segment.file_replace].
+    fn give(
+        unnamed: Unnamed,
+        place: Place,
+        endpoint_index: u32,
+        timeout: Timeout,
+    ) Error!?Found {
         var deadline: Deadline = .init(timeout);
         var replaced = false;
         while (true) {
@@ -201,9 +207,9 @@ pub const SegmentFile = struct {
             replaced = true;
             const found = try Found.init(place, &deadline) orelse continue;
             errdefer found.close();
-            if (try found.inUse()) return found;
-            // [segment.file_left] Whoever wants to open this file needs the lock that we hold, and
-            // whoever had opened it before would hold another.
+            if (try found.inUse(endpoint_index)) return found;
+            // [segment.file_left] Nobody gets in meanwhile: whoever wants to open this file needs
+            // the lock that we hold.
             try found.requireRemovable();
             try place.remove();
             found.close();
@@ -266,6 +272,7 @@ fn requireSupport() void {
 test {
     if (SegmentFile.supported) {
         _ = @import("segment_file_test.zig");
+        _ = @import("segment_file_left_test.zig");
         _ = @import("segment_process_test.zig");
         // Not where an emulator runs the tests: nobody traces a process there.
         if (@import("test_options").emulator == null) {

@@ -7,14 +7,19 @@ const std = @import("std");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const system = @import("segment_file_linux.zig");
 const Error = @import("segment_file.zig").Error;
 const assert = std.debug.assert;
+const Channel = segment_zig.Channel;
 const Deadline = host_file.Deadline;
+const EndpointSet = segment_zig.EndpointSet;
 const Host = host_file.Host;
 const Memory = segment_zig.Memory;
 const Place = system.Place;
 const Range = system.Range;
+const Segment = segment_zig.Segment;
+const State = segment_record.State;
 
 const poll_first_ns = 50_000;
 const poll_ns = layout.wait_poll_ms * 1_000_000;
@@ -66,9 +71,46 @@ pub const Found = struct {
         system.unlock(found.handle, header_range);
     }
 
-    /// Whether anybody has a record of it.
-    pub fn inUse(found: Found) Error!bool {
-        return system.locked(found.handle, records_range);
+    /// Whether somebody at the file can meet another there, or is whom a creator wants to be; any
+    /// other file is left over [segment.file_left]. One of which nobody has a record is left over
+    /// whatever it holds; any other must be a segment.
+    pub fn inUse(found: Found, wanted_index: u32) Error!bool {
+        if (!try system.locked(found.handle, records_range)) return false;
+        const memory = try found.map();
+        defer system.unmap(memory);
+        var storage: [layout.channel_count_max]Channel = undefined;
+        const segment: Segment = try .attach(memory, &storage, .none);
+        const whereabouts = try found.whereaboutsOf(&segment);
+        if (whereabouts.here.isSet(wanted_index)) return true;
+        var here = whereabouts.here.iterator(.{});
+        while (here.next()) |index| {
+            const peers = segment.peersOf(@intCast(index));
+            const meets = peers.intersectWith(whereabouts.here.unionWith(whereabouts.expected));
+            if (peers.count() == 0 or meets.count() > 0) return true;
+        }
+        return false;
+    }
+
+    /// Where the owners of a segment's endpoints are; those in neither set are gone.
+    const Whereabouts = struct {
+        here: EndpointSet,
+        expected: EndpointSet,
+    };
+
+    fn whereaboutsOf(found: Found, segment: *const Segment) Error!Whereabouts {
+        var result: Whereabouts = .{ .here = .empty, .expected = .empty };
+        for (0..segment.endpoint_count) |each| {
+            const index: u32 = @intCast(each);
+            // The lock first: between the two nobody gets here, and one who goes has changed the
+            // state before [segment.file_lock].
+            const locked = try system.locked(found.handle, recordRange(index));
+            switch (State.load(segment.record(index))) {
+                .vacant => if (locked) result.here.set(index) else result.expected.set(index),
+                .attached => if (locked) result.here.set(index),
+                .closed, .failed, .invalid => {},
+            }
+        }
+        return result;
     }
 
     /// Refuses a file that was never a segment: it is not ours to remove [segment.file_replace].

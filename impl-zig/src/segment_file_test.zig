@@ -222,67 +222,6 @@ test "an image with wrong bytes is refused or used, whatever they are" {
     try testing.expect(opened > 100 and opened < 900);
 }
 
-test "a segment without a lock is replaced, and so is an empty file [segment.file_left]" {
-    var directory: Directory = undefined;
-    try directory.init();
-    defer directory.deinit();
-    const path = directory.path("port");
-    const Left = enum { nothing, closed, dead, one_dead, empty, broken };
-    for (std.enums.values(Left)) |left| {
-        var ends: [2]End = undefined;
-        switch (left) {
-            .nothing => {},
-            .closed, .dead, .one_dead => {
-                for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
-                for (&ends, 0..) |*end, index| {
-                    if (left == .dead or (left == .one_dead and index == 1)) {
-                        end.die();
-                    } else end.close();
-                }
-            },
-            .empty => try directory.write("port", ""),
-            .broken => try directory.write("port", "MILLRACE" ++ "garbage"),
-        }
-        for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
-        try testing.expectEqual(1, try directory.count());
-        try ends[0].port.write("new", .{}, .none);
-        try ends[1].expectMessage("new", .none);
-        for (&ends) |*end| end.close();
-    }
-}
-
-test "a file that was never a segment is refused, and stays [segment.file_left]" {
-    var directory: Directory = undefined;
-    try directory.init();
-    defer directory.deinit();
-    const path = directory.path("port");
-    const zeros: [5000]u8 = @splat(0);
-    for ([_][]const u8{ "M", "MILLRAC", "MILLRACXkey", "a key", &zeros }) |held| {
-        try directory.write("port", held);
-        try testing.expectError(error.SegmentFile, createError(path, 0));
-        try testing.expectEqual(1, try directory.count());
-    }
-}
-
-test "a file in which anybody is locked is not replaced [segment.file_left]" {
-    var directory: Directory = undefined;
-    try directory.init();
-    defer directory.deinit();
-    const path = directory.path("port");
-    var ends: [2]End = undefined;
-    try ends[0].create(path, 0, .none);
-    try ends[1].open(path, 1);
-    ends[0].die();
-    for ([_]u32{ 0, 1 }) |index| {
-        try testing.expectError(error.SegmentEndpoint, createError(path, index));
-    }
-    // Closed, and not yet gone.
-    ends[1].port.close();
-    try testing.expectError(error.SegmentEndpoint, createError(path, 0));
-    ends[1].file.close();
-    try createError(path, 0);
-}
-
 test "a file whose header somebody keeps locked costs the time that was given" {
     var directory: Directory = undefined;
     try directory.init();
