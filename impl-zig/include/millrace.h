@@ -297,16 +297,33 @@ int32_t millrace_segment_attach(millrace_segment *segment, void *memory, size_t 
    Waits for others who are about to open or replace the file; after the timeout MILLRACE_NOTHING.
    Whoever makes the file shorter (truncate, a shell's `> file`) ends every process that uses it:
    the next touch of what is gone raises SIGBUS, in any call, and the library neither prevents nor
-   catches that. Processes of the same user can do it, and of root. To unlink or replace the file
-   does them no harm.
+   catches that. Processes of the same user can do it, and of root; nobody can with memory of
+   millrace_segment_create_sealed. To unlink or replace the file does them no harm.
    Threads of one process open the file once each. Takes 80 KiB of stack. */
 int32_t millrace_segment_create_file(millrace_segment *segment, const char *path,
                                      uint32_t endpoint_count, const millrace_channel *channels,
                                      uint32_t channel_count, uint32_t endpoint,
                                      int32_t timeout_ms);
 
+/* Makes a segment in memory without a name, whose size nobody can change, and which is gone with
+   the last process that has it [segment.file_sealed]. Otherwise as millrace_segment_create_file,
+   but that there is nobody to wait for, and nothing to replace. */
+int32_t millrace_segment_create_sealed(millrace_segment *segment, uint32_t endpoint_count,
+                                       const millrace_channel *channels, uint32_t channel_count,
+                                       uint32_t endpoint);
+
+/* Bytes of storage for a path of sealed memory. */
+enum { MILLRACE_HANDED_PATH_SIZE = 31 };
+
+/* Fills in the path of sealed memory, "/proc/PID/fd/N", and its zero: processes of the same user
+   open it by millrace_segment_open_file until this object is left. MILLRACE_INVALID for less than
+   MILLRACE_HANDED_PATH_SIZE bytes, and for a segment elsewhere. */
+int32_t millrace_segment_handed_path(millrace_segment *segment, char *path, size_t path_size);
+
 /* Opens the file that is there, whatever its geometry. Does not wait for it to appear: without one,
-   -MILLRACE_REASON_SEGMENT_MISSING at once [segment.file_missing]. Otherwise as
+   -MILLRACE_REASON_SEGMENT_MISSING at once [segment.file_missing]. A path "/proc/PID/fd/N" is of a
+   descriptor of process PID, or of one of your own where PID is "self"; what is not sealed there
+   is -MILLRACE_REASON_SEGMENT_FILE [segment.file_handed]. Otherwise as
    millrace_segment_create_file. */
 int32_t millrace_segment_open_file(millrace_segment *segment, const char *path, uint32_t endpoint,
                                    int32_t timeout_ms);

@@ -51,6 +51,8 @@ const calls = .{
     .{ segments.millrace_segment_create, "osc" },
     .{ segments.millrace_segment_attach, "os" },
     .{ segments.millrace_segment_create_file, "ofc" },
+    .{ segments.millrace_segment_create_sealed, "oc" },
+    .{ segments.millrace_segment_handed_path, "ob" },
     .{ segments.millrace_segment_open_file, "of" },
     .{ segments.millrace_segment_leave, "o" },
     .{ segments.millrace_segment_owner, "o" },

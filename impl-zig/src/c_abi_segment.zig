@@ -128,6 +128,39 @@ pub export fn millrace_segment_create_file(
     return begin(object, true);
 }
 
+pub export fn millrace_segment_create_sealed(
+    segment: ?*anyopaque,
+    endpoint_count: u32,
+    channels: ?*const anyopaque,
+    channel_count: u32,
+    endpoint: u32,
+) Status {
+    const object = Object.blank(segment) orelse return arguments.invalid;
+    var storage: [layout.channel_count_max]Channel = undefined;
+    const geometry = geometryOf(endpoint_count, channels, channel_count, &storage) orelse
+        return arguments.invalid;
+    if (endpoint >= endpoint_count) return arguments.invalid;
+    if (!SegmentFile.supported) return arguments.unsupported;
+    const body = &object.body;
+    body.file.createSealed(geometry, endpoint, &body.channels) catch |err| return refused(err);
+    return begin(object, true);
+}
+
+pub export fn millrace_segment_handed_path(
+    segment: ?*anyopaque,
+    path: ?*anyopaque,
+    path_size: usize,
+) Status {
+    const object = Object.known(segment) orelse return arguments.invalid;
+    if (!SegmentFile.supported) return arguments.unsupported;
+    const body = &object.body;
+    if (!body.in_file or !body.file.isSealed()) return arguments.invalid;
+    const bytes = arguments.storageAt(path, path_size) orelse return arguments.invalid;
+    if (bytes.len < SegmentFile.handed_path_size) return arguments.invalid;
+    _ = body.file.handedPath(bytes[0..SegmentFile.handed_path_size]);
+    return arguments.done;
+}
+
 pub export fn millrace_segment_open_file(
     segment: ?*anyopaque,
     path: ?[*:0]const u8,

@@ -41,8 +41,8 @@ pub const Error = segment_zig.Error || system.Error || error{
 ///
 /// The file may hold anything. But whoever can write to it, which is processes of the same user,
 /// can also make it shorter; to touch what is gone is the end of the process (SIGBUS), and no check
-/// prevents it. A process that forks without `exec` gives its locks to the child: it counts as
-/// alive until both are gone.
+/// prevents it: only memory of `createSealed` has a size that nobody can change. A process that
+/// forks without `exec` gives its locks to the child: it counts as alive until both are gone.
 ///
 /// It holds a pointer to itself: it must stay where it was opened, until nothing uses it any more.
 ///
@@ -61,6 +61,9 @@ pub const SegmentFile = struct {
     /// Whether this target has segments in files: Linux, in 64 bits. To use `create` or `open`
     /// elsewhere is a compile error.
     pub const supported = builtin.os.tag == .linux and @bitSizeOf(usize) == 64;
+
+    /// Bytes of storage for a path that `handedPath` gives.
+    pub const handed_path_size = system.handed_path_size;
 
     /// What may be left to its default.
     pub const Options = struct {
@@ -97,8 +100,7 @@ pub const SegmentFile = struct {
             .size = size,
             .endpoint_index = endpoint_index,
             .storage = storage,
-            .timeout = options.timeout,
-        }) catch |err| {
+        }, options.timeout) catch |err| {
             unnamed.removeSecret(place);
             return err;
         };
@@ -107,9 +109,49 @@ pub const SegmentFile = struct {
         try file.adopt(found, geometry, endpoint_index, storage);
     }
 
+    /// Makes a segment in memory without a name, whose size nobody can change, and which is gone
+    /// with the last process that has it. Others open it by the path that `handedPath` gives
+    /// [segment.file_sealed].
+    ///
+    /// `storage` and what it asserts are as for `create`.
+    pub fn createSealed(
+        file: *SegmentFile,
+        geometry: Geometry,
+        endpoint_index: u32,
+        storage: []Channel,
+    ) Error!void {
+        requireSupport();
+        assert(endpoint_index < geometry.endpoint_count);
+        assert(storage.len >= geometry.channels.len);
+        const size = try segment_zig.sizeOf(geometry);
+        try file.prepare(try system.createSealed(size), .{
+            .geometry = geometry,
+            .size = size,
+            .endpoint_index = endpoint_index,
+            .storage = storage,
+        });
+    }
+
+    /// Whether nobody can make the memory shorter any more; of a file with a name, somebody can.
+    pub fn isSealed(file: *const SegmentFile) bool {
+        return system.isSealed(file.handle);
+    }
+
+    /// Returns the path of sealed memory, `/proc/PID/fd/N`, in storage of the caller's: processes
+    /// of the same user `open` it until this file is closed.
+    ///
+    /// Asserts that the memory is sealed.
+    pub fn handedPath(file: *const SegmentFile, path: *[handed_path_size]u8) [:0]const u8 {
+        assert(file.isSealed());
+        return system.handedPath(file.handle, path);
+    }
+
     /// Opens the segment in the file at a path, and locks an endpoint of it that is vacant. Does
     /// not wait for the file to appear: without one it fails with `error.SegmentMissing` at once
     /// [segment.file_missing].
+    ///
+    /// A path `/proc/PID/fd/N` is of a descriptor of process PID, or of one of the caller's own
+    /// where PID is `self`: it must lead to sealed memory [segment.file_handed].
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
     /// always suffice.
@@ -158,37 +200,49 @@ pub const SegmentFile = struct {
         return !locked;
     }
 
-    const Offer = struct {
+    const Wanted = struct {
         geometry: Geometry,
         size: u32,
         endpoint_index: u32,
         storage: []Channel,
-        timeout: Timeout,
     };
 
     /// Prepares the file where nobody sees it, and gives it its name. Returns null when it has it,
     /// or the file that has the name and is in use, with its header locked.
-    fn offer(file: *SegmentFile, unnamed: Unnamed, place: Place, what: Offer) Error!?Found {
+    fn offer(
+        file: *SegmentFile,
+        unnamed: Unnamed,
+        place: Place,
+        wanted: Wanted,
+        timeout: Timeout,
+    ) Error!?Found {
         {
             errdefer system.close(unnamed.handle);
-            try system.reserve(unnamed.handle, what.size); // [segment.file_space]
-            const memory = try system.map(unnamed.handle, what.size);
-            errdefer system.unmap(memory);
-            try Segment.format(memory, what.geometry);
-            try file.init(unnamed.handle, memory, what.endpoint_index, try Segment.attachSame(
-                memory,
-                what.geometry,
-                what.storage,
-                .none,
-            ));
+            try system.reserve(unnamed.handle, wanted.size); // [segment.file_space]
         }
+        try file.prepare(unnamed.handle, wanted);
         errdefer file.leave();
-        _ = try file.segment.take(what.endpoint_index, .native);
-        file.taken = true;
         // [segment.file_ready]
-        const found = try give(unnamed, place, what.endpoint_index, what.timeout);
+        const found = try give(unnamed, place, wanted.endpoint_index, timeout);
         if (found != null) file.leave();
         return found;
+    }
+
+    /// Makes the segment in a file that nobody else has, and takes its endpoint. Closes the file
+    /// where that fails.
+    fn prepare(file: *SegmentFile, handle: system.Handle, wanted: Wanted) Error!void {
+        errdefer system.close(handle);
+        const memory = try system.map(handle, wanted.size);
+        errdefer system.unmap(memory);
+        try Segment.format(memory, wanted.geometry);
+        try file.init(handle, memory, wanted.endpoint_index, try Segment.attachSame(
+            memory,
+            wanted.geometry,
+            wanted.storage,
+            .none,
+        ));
+        _ = try file.segment.take(wanted.endpoint_index, .native);
+        file.taken = true;
     }
 
     /// Links the file, after whatever is left over is out of the way [segment.file_replace].
@@ -273,6 +327,7 @@ test {
     if (SegmentFile.supported) {
         _ = @import("segment_file_test.zig");
         _ = @import("segment_file_left_test.zig");
+        _ = @import("segment_file_sealed_test.zig");
         _ = @import("segment_process_test.zig");
         // Not where an emulator runs the tests: nobody traces a process there.
         if (@import("test_options").emulator == null) {
