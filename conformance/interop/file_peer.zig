@@ -1,11 +1,11 @@
 //! The Zig side of the interop tests between processes: takes one end of a port in a file, says
-//! `attached` and the path at which the other process finds it, and then how its part ended: a reason
-//! code, 0 for none, and how often it slept.
+//! `attached` and where the other process finds it, and then how its part ended: a reason code, 0
+//! for none, and how often it slept.
 //!
 //!     file_peer create|seal|open PATH echo|hold|leave CAPACITY SPIN_US
 //!
-//! `seal` makes sealed memory, whatever the path. `echo` writes everything back until the stream ends, `hold` only reads, and `leave` closes at
-//! once.
+//! `seal` makes sealed memory, whatever the path. `echo` writes everything back until the stream
+//! ends, `hold` only reads, and `leave` closes at once.
 
 const std = @import("std");
 const millrace = @import("millrace");
