@@ -1,10 +1,11 @@
 //! The Zig side of the interop tests between processes: takes one end of a port in a file, says
-//! `attached`, and then how its part ended: a reason code, 0 for none, and how often it slept.
+//! `attached` and where the other process finds it, and then how its part ended: a reason code, 0
+//! for none, and how often it slept.
 //!
-//!     file_peer create|open PATH echo|hold|leave CAPACITY SPIN_US
+//!     file_peer create|seal|open PATH echo|hold|leave CAPACITY SPIN_US
 //!
-//! `echo` writes everything back until the stream ends, `hold` only reads, and `leave` closes at
-//! once.
+//! `seal` makes sealed memory, whatever the path. `echo` writes everything back until the stream
+//! ends, `hold` only reads, and `leave` closes at once.
 
 const std = @import("std");
 const millrace = @import("millrace");
@@ -13,6 +14,7 @@ const storage_size = 64 * 1024;
 /// Bounds each wait.
 const timeout: millrace.Timeout = .ms(10_000);
 
+const How = enum { create, seal, open };
 const Role = enum { echo, hold, leave };
 
 // They hold pointers into themselves.
@@ -23,7 +25,7 @@ var storage: [storage_size]u8 = undefined;
 pub fn main(init: std.process.Init) !void {
     var arguments = init.minimal.args.iterate();
     _ = arguments.skip();
-    const creates = std.mem.eql(u8, arguments.next().?, "create");
+    const how = std.meta.stringToEnum(How, arguments.next().?).?;
     const path = arguments.next().?;
     const role = std.meta.stringToEnum(Role, arguments.next().?).?;
     const capacity = try std.fmt.parseInt(u32, arguments.next().?, 10);
@@ -33,15 +35,17 @@ pub fn main(init: std.process.Init) !void {
     const rings: millrace.Rings = .{ .capacities = .{ capacity, capacity } };
     const channels = rings.channels();
     const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
-    if (creates) {
-        try file.create(path, geometry, 0, &channels_storage, .{});
-    } else {
-        try file.open(path, 1, &channels_storage, .{});
+    switch (how) {
+        .create => try file.create(path, geometry, 0, &channels_storage, .{}),
+        .seal => try file.createSealed(geometry, 0, &channels_storage),
+        .open => try file.open(path, 1, &channels_storage, .{}),
     }
     defer file.close();
     try port.init(&file.segment, file.index, .{ .endpoint = .{ .spin_us = spin_us } });
     defer port.close();
-    try say(init.io, "attached\n", .{});
+    var handed: [millrace.SegmentFile.handed_path_size]u8 = undefined;
+    const found_at = if (how == .seal) file.handedPath(&handed) else path;
+    try say(init.io, "attached {s}\n", .{found_at});
 
     const code = if (perform(role)) 0 else |err| codeOf(err);
     try say(init.io, "{d} {d}\n", .{ code, port.stats().parks });
@@ -63,6 +67,6 @@ fn codeOf(err: anyerror) u32 {
 }
 
 fn say(io: std.Io, comptime format: []const u8, values: anytype) !void {
-    var buffer: [64]u8 = undefined;
+    var buffer: [256]u8 = undefined;
     try std.Io.File.stdout().writeStreamingAll(io, try std.fmt.bufPrint(&buffer, format, values));
 }

@@ -28,6 +28,7 @@ class ZigPeer {
   readonly #process: Deno.ChildProcess;
   readonly #lines: ReadableStreamDefaultReader<string>;
   #said = "";
+  #path = "";
 
   private constructor(process: Deno.ChildProcess) {
     this.#process = process;
@@ -35,7 +36,7 @@ class ZigPeer {
   }
 
   static async start(
-    how: "create" | "open",
+    how: "create" | "seal" | "open",
     path: string,
     role: "echo" | "hold" | "leave",
     spin: number,
@@ -46,8 +47,13 @@ class ZigPeer {
       stdout: "piped",
     }).spawn();
     const peer = new ZigPeer(process);
-    await peer.#line();
+    peer.#path = (await peer.#line()).slice("attached ".length);
     return peer;
+  }
+
+  /** Where its segment is found. */
+  get path(): string {
+    return this.#path;
   }
 
   async #line(): Promise<string> {
@@ -127,6 +133,28 @@ for (const spin of [50, 0]) {
   }
 }
 
+for (const creator of ["TypeScript", "Zig"]) {
+  test(`interop: sealed memory made by ${creator}, echo until the end, and death`, async () => {
+    const make = () => creator === "TypeScript" ? SegmentFile.createSealed(GEOMETRY, A) : undefined;
+    {
+      const mine = make();
+      await using peer = await ZigPeer.start(mine ? "open" : "seal", mine?.path ?? "", "echo", 0);
+      using file = mine ?? SegmentFile.open(peer.path, B);
+      using port = file.port();
+      drive(port, 7, 200);
+      port.end();
+      assertEquals([port.read(WAIT), port.ended], [undefined, true]);
+      assertEquals((await peer.answer()).code, 0);
+    }
+    const mine = make();
+    await using peer = await ZigPeer.start(mine ? "open" : "seal", mine?.path ?? "", "hold", 0);
+    using file = mine ?? SegmentFile.open(peer.path, B);
+    peer.kill();
+    const error = errorOf(() => file.port().read(WAIT));
+    assertEquals((error as PeerFailedError).reason, "peer.lost");
+  });
+}
+
 test("interop: asynchronous calls meet a Zig process in a file", async () => {
   using place = new Place();
   using file = SegmentFile.create(place.path, GEOMETRY, A);
@@ -153,6 +181,27 @@ test("interop: create of one side takes the live file of the other", async () =>
   assertEquals(errorOf(() => SegmentFile.create(place.path, GEOMETRY, A)).code, "segment.endpoint");
   const other = portGeometry({ capacity: 256 });
   assertEquals(errorOf(() => SegmentFile.create(place.path, other, A)).code, "segment.geometry");
+});
+
+test("interop: a client of a file that is left over does not keep a new server out", async () => {
+  using place = new Place();
+  {
+    using old = SegmentFile.create(place.path, GEOMETRY, B); // the client came first
+    await using server = await ZigPeer.start("create", place.path, "hold", 0);
+    server.kill();
+    assertEquals((errorOf(() => old.port().read(WAIT)) as PeerFailedError).reason, "peer.lost");
+    await using _next = await ZigPeer.start("create", place.path, "echo", 50);
+    using file = SegmentFile.open(place.path, B);
+    drive(file.port(), 8, 20);
+  }
+  // And a client in Zig, a server in Deno.
+  const first = SegmentFile.create(place.path, GEOMETRY, A);
+  await using client = await ZigPeer.start("open", place.path, "hold", 0);
+  first.close();
+  using second = SegmentFile.create(place.path, GEOMETRY, A);
+  assertEquals((await client.answer()).code, REASON_VALUES["peer.closed"]);
+  await using _echo = await ZigPeer.start("open", place.path, "echo", 50);
+  drive(second.port(), 9, 20);
 });
 
 test("interop: a process that closes is found by the other", async () => {

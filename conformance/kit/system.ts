@@ -13,6 +13,8 @@ const SYMBOLS = {
   close: { parameters: ["i32"], result: "i32" },
   pread: { parameters: ["i32", "buffer", "usize", "i64"], result: "isize" },
   fcntl: { parameters: ["i32", "i32", "buffer"], result: "i32" },
+  memfd_create: { parameters: ["buffer", "u32"], result: "i32" },
+  addSeals: { name: "fcntl", parameters: ["i32", "i32", "i32"], result: "i32" },
   mkfifo: { parameters: ["buffer", "u32"], result: "i32" },
   mmap: { parameters: ["usize", "usize", "i32", "i32", "i32", "i64"], result: "usize" },
   inotify_init1: { parameters: ["i32"], result: "i32" },
@@ -38,8 +40,10 @@ const O_CLOEXEC = 0o2000000;
 const IN_CREATE = 0x100;
 const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
+const F_ADD_SEALS = 1033;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
+const MFD_CLOEXEC_ALLOW_SEALING = 1 | 2;
 const PROT_READ_WRITE = 3;
 const MAP_SHARED = 1;
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE = 0x2 | 0x20 | 0x10 | 0x4000;
@@ -91,6 +95,21 @@ export function close(fd: number): void {
 /** Reads the beginning of a file into these bytes, and returns how many there were. */
 export function readStart(fd: number, into: Uint8Array<ArrayBuffer>): number {
   return Number(calls().pread(fd, into, BigInt(into.length), 0n));
+}
+
+/** What nobody may do any more to memory without a name. */
+export const SEALS = { seal: 1, shrink: 2, grow: 4 } as const;
+
+/** Makes memory without a name, whose mode is the system's choice; returns its descriptor. */
+export function makeMemory(): number {
+  const fd = calls().memfd_create(toPath("kit"), MFD_CLOEXEC_ALLOW_SEALING);
+  if (fd < 0) throw new Error("cannot make memory without a name");
+  return fd;
+}
+
+/** Seals it; the numbers are those of `SEALS`, added. */
+export function seal(fd: number, seals: number): void {
+  if (calls().addSeals(fd, F_ADD_SEALS, seals) !== 0) throw new Error("cannot seal the memory");
 }
 
 /** Makes a named pipe of mode 0600. */

@@ -67,7 +67,7 @@ enum {
   MILLRACE_INVALID = -256,
   /* This system has no segments in files: it is not Linux in 64 bits. */
   MILLRACE_UNSUPPORTED = -257,
-  /* There is no such file, or a directory of the path is missing. */
+  /* A file was to be made, and a directory of its path is missing. */
   MILLRACE_NOT_FOUND = -258,
   MILLRACE_ACCESS_DENIED = -259,
   MILLRACE_NAME_TOO_LONG = -260,
@@ -287,25 +287,44 @@ int32_t millrace_segment_attach(millrace_segment *segment, void *memory, size_t 
                                 int32_t timeout_ms);
 
 /* Makes a file with a segment, of mode 0600, or opens the one that is at the path and in use, where
-   its geometry is the same. Either process may come first. A segment that nobody uses any more is
-   replaced; a file that is no segment, or that others than its owner can open, is
-   -MILLRACE_REASON_SEGMENT_FILE [segment.file_left] [segment.file_own].
+   its geometry is the same. Either process may come first. A segment in which nobody can meet
+   anybody any more is replaced, also where clients of a server that has closed or died still have
+   it [segment.file_left]; a file that is no segment, or that others than its owner can open, is
+   -MILLRACE_REASON_SEGMENT_FILE [segment.file_replace] [segment.file_own].
    Locks one endpoint for the caller: a port is attached to no other. Where somebody has that one,
    -MILLRACE_REASON_SEGMENT_ENDPOINT. From then on a peer whose process dies is found within two
    slices of 100 ms by whoever waits [segment.file_dead].
    Waits for others who are about to open or replace the file; after the timeout MILLRACE_NOTHING.
    Whoever makes the file shorter (truncate, a shell's `> file`) ends every process that uses it:
    the next touch of what is gone raises SIGBUS, in any call, and the library neither prevents nor
-   catches that. Processes of the same user can do it, and of root. To unlink or replace the file
-   does them no harm.
+   catches that. Processes of the same user can do it, and of root; nobody can with memory of
+   millrace_segment_create_sealed. To unlink or replace the file does them no harm.
    Threads of one process open the file once each. Takes 80 KiB of stack. */
 int32_t millrace_segment_create_file(millrace_segment *segment, const char *path,
                                      uint32_t endpoint_count, const millrace_channel *channels,
                                      uint32_t channel_count, uint32_t endpoint,
                                      int32_t timeout_ms);
 
-/* Opens the file that is there, whatever its geometry. Does not wait for it to appear: that is
-   MILLRACE_NOT_FOUND at once. Otherwise as millrace_segment_create_file. */
+/* Makes a segment in memory without a name, whose size nobody can change, and which is gone with
+   the last process that has it [segment.file_sealed]. Otherwise as millrace_segment_create_file,
+   but that there is nobody to wait for, and nothing to replace. */
+int32_t millrace_segment_create_sealed(millrace_segment *segment, uint32_t endpoint_count,
+                                       const millrace_channel *channels, uint32_t channel_count,
+                                       uint32_t endpoint);
+
+/* Bytes of storage for a path of sealed memory. */
+enum { MILLRACE_HANDED_PATH_SIZE = 31 };
+
+/* Fills in the path of sealed memory, "/proc/PID/fd/N", and its zero: processes of the same user
+   open it by millrace_segment_open_file until this object is left. MILLRACE_INVALID for less than
+   MILLRACE_HANDED_PATH_SIZE bytes, and for a segment elsewhere. */
+int32_t millrace_segment_handed_path(millrace_segment *segment, char *path, size_t path_size);
+
+/* Opens the file that is there, whatever its geometry. Does not wait for it to appear: without one,
+   -MILLRACE_REASON_SEGMENT_MISSING at once [segment.file_missing]. A path "/proc/PID/fd/N" is of a
+   descriptor of process PID, or of one of your own where PID is "self"; what is not sealed there
+   is -MILLRACE_REASON_SEGMENT_FILE [segment.file_handed]. Otherwise as
+   millrace_segment_create_file. */
 int32_t millrace_segment_open_file(millrace_segment *segment, const char *path, uint32_t endpoint,
                                    int32_t timeout_ms);
 
@@ -314,17 +333,26 @@ int32_t millrace_segment_open_file(millrace_segment *segment, const char *path, 
    attached through this object. */
 int32_t millrace_segment_leave(millrace_segment *segment);
 
-/* For a supervisor that knows that the thread of an endpoint is gone: marks the endpoint failed and
-   rings its peers, whose calls then fail with -MILLRACE_REASON_PEER_FAILED and this reason
-   [pipe.supervisor]. The reason is MILLRACE_REASON_PEER_TERMINATED or MILLRACE_REASON_PEER_LOST. A
-   state that is final already stays. Any thread. */
+/* For a supervisor: the number of the owner that an endpoint has, or, where it is vacant, will have
+   next. The first is 0; the number grows when the endpoint is given to another. Ask before the
+   owner's thread begins, or while it is known to live: when it is gone, the endpoint may be that of
+   the next one already. 0 where there is no such endpoint. Any thread. */
+uint32_t millrace_segment_owner(millrace_segment *segment, uint32_t endpoint);
+
+/* For a supervisor that knows that the thread of an endpoint's owner is gone: marks the endpoint
+   failed and rings its peers, whose calls then fail with -MILLRACE_REASON_PEER_FAILED and this
+   reason [pipe.supervisor]. The reason is MILLRACE_REASON_PEER_TERMINATED or
+   MILLRACE_REASON_PEER_LOST; `owner` is what millrace_segment_owner said. A state that is final
+   already stays, and so does that of another owner [segment.state_owner]. Any thread. */
 int32_t millrace_segment_fail_endpoint(millrace_segment *segment, uint32_t endpoint,
-                                       uint32_t reason);
+                                       uint32_t owner, uint32_t reason);
 
 /* Closes an attached endpoint on its owner's behalf: the owner's calls end with
    -MILLRACE_REASON_PIPE_CLOSED, its peers read what was published, and then get
-   -MILLRACE_REASON_PEER_CLOSED. An endpoint that nobody has attached stays vacant. Any thread. */
-int32_t millrace_segment_close_endpoint(millrace_segment *segment, uint32_t endpoint);
+   -MILLRACE_REASON_PEER_CLOSED. An endpoint that nobody has attached stays vacant; one of another
+   owner than millrace_segment_owner said stays as it is. Any thread. */
+int32_t millrace_segment_close_endpoint(millrace_segment *segment, uint32_t endpoint,
+                                        uint32_t owner);
 
 /* ---- Ports ----
  *
@@ -436,10 +464,11 @@ int32_t millrace_port_claim(millrace_port *port, uint32_t size, int32_t timeout_
 
 /* Makes the claimed message, of data, visible with its final size, which is at most what was
    claimed rounded up to a multiple of 16. Never waits. Where the port was closed meanwhile the
-   message is dropped, which the next call reports. MILLRACE_INVALID where no claim is open. */
+   message is dropped: -MILLRACE_REASON_PIPE_CLOSED, once. MILLRACE_INVALID where no claim is
+   open. */
 int32_t millrace_port_publish(millrace_port *port, uint32_t size, uint32_t codec, uint32_t tag);
 
-/* Takes an open claim back, unseen. MILLRACE_INVALID where none is open. */
+/* Takes an open claim back, unseen. Otherwise as millrace_port_publish. */
 int32_t millrace_port_abandon(millrace_port *port);
 
 /* Ends the outgoing stream: the reader gets everything written so far, then MILLRACE_END. Reading
@@ -465,6 +494,18 @@ int32_t millrace_port_peek(millrace_port *port, int32_t timeout_ms, millrace_mes
 
 /* Gives the lent frame back to its writer. MILLRACE_INVALID where none is lent. */
 int32_t millrace_port_release(millrace_port *port);
+
+/* Gives the peer's endpoint back, so that another can attach to it, and begins anew with that one:
+   messages can be written for it at once. What the dead one had not read is dropped, and so are a
+   claim, a message that was read in part, an end. Only where you know that no thread will touch the
+   segment as the peer any more, as a supervisor of threads knows [segment.vacate_dead]; in a file
+   its lock tells.
+   MILLRACE_INVALID, and nothing was done, unless the peer has closed or was marked failed, and all
+   that it published was read: until a read was MILLRACE_NOTHING, MILLRACE_END or said what ends the
+   port. So it is while a frame is lent, where this end is closed or failed, where the peer has
+   other channels than those of this port, and in a file while its process is there
+   [segment.vacate_peer] [segment.vacate_read]. Never waits. */
+int32_t millrace_port_vacate(millrace_port *port);
 
 /* For who never waits, in a segment in a file: marks peers failed whose process is gone, which the
    next call then reports. One system call for each peer. A call that waits does so by itself. */

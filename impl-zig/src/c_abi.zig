@@ -36,7 +36,7 @@ pub export fn millrace_status_text(status: i32) [*:0]const u8 {
         arguments.end => "The stream has ended.",
         arguments.invalid => "An argument is wrong, or the call does not fit what was done before.",
         arguments.unsupported => "This system has no segments in files.",
-        arguments.not_found => "There is no such file, or a directory of the path is missing.",
+        arguments.not_found => "A directory of the path is missing.",
         arguments.access_denied => "The system denied access to the file.",
         arguments.name_too_long => "The path is too long.",
         arguments.no_space => "The file system is full, or the user's share of it.",

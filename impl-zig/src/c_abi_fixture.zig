@@ -65,3 +65,22 @@ pub fn expectStatus(expected: Status, found: Status) !void {
 pub fn reasonStatus(reason: layout.Reason) Status {
     return -@as(Status, @intCast(@backingInt(reason)));
 }
+
+/// Writes a JSON message.
+pub fn write(port: *anyopaque, payload: []const u8, tag: u32) Status {
+    return ports.millrace_port_write(port, payload.ptr, payload.len, 2, tag, 0);
+}
+
+pub fn expectRead(port: *anyopaque, payload: []const u8, tag: u32) !void {
+    var storage: [1024]u8 = undefined;
+    var message: ports.Message = undefined;
+    const status = ports.millrace_port_read(port, &storage, storage.len, 0, &message);
+    try expectStatus(1, status);
+    try testing.expectEqualStrings(payload, storage[0..message.size]);
+    try testing.expectEqual(@as(?*const anyopaque, &storage), message.payload);
+    try testing.expectEqual(payload.len, message.total);
+    try testing.expectEqual(tag, message.tag);
+    try testing.expectEqual(1, message.kind);
+    try testing.expectEqual(2, message.codec);
+    try testing.expectEqual(3, message.flags);
+}

@@ -128,6 +128,39 @@ pub export fn millrace_segment_create_file(
     return begin(object, true);
 }
 
+pub export fn millrace_segment_create_sealed(
+    segment: ?*anyopaque,
+    endpoint_count: u32,
+    channels: ?*const anyopaque,
+    channel_count: u32,
+    endpoint: u32,
+) Status {
+    const object = Object.blank(segment) orelse return arguments.invalid;
+    var storage: [layout.channel_count_max]Channel = undefined;
+    const geometry = geometryOf(endpoint_count, channels, channel_count, &storage) orelse
+        return arguments.invalid;
+    if (endpoint >= endpoint_count) return arguments.invalid;
+    if (!SegmentFile.supported) return arguments.unsupported;
+    const body = &object.body;
+    body.file.createSealed(geometry, endpoint, &body.channels) catch |err| return refused(err);
+    return begin(object, true);
+}
+
+pub export fn millrace_segment_handed_path(
+    segment: ?*anyopaque,
+    path: ?*anyopaque,
+    path_size: usize,
+) Status {
+    const object = Object.known(segment) orelse return arguments.invalid;
+    if (!SegmentFile.supported) return arguments.unsupported;
+    const body = &object.body;
+    if (!body.in_file or !body.file.isSealed()) return arguments.invalid;
+    const bytes = arguments.storageAt(path, path_size) orelse return arguments.invalid;
+    if (bytes.len < SegmentFile.handed_path_size) return arguments.invalid;
+    _ = body.file.handedPath(bytes[0..SegmentFile.handed_path_size]);
+    return arguments.done;
+}
+
 pub export fn millrace_segment_open_file(
     segment: ?*anyopaque,
     path: ?[*:0]const u8,
@@ -154,29 +187,46 @@ pub export fn millrace_segment_leave(segment: ?*anyopaque) Status {
     return arguments.done;
 }
 
+pub export fn millrace_segment_owner(segment: ?*anyopaque, endpoint: u32) u32 {
+    const object = Object.known(segment) orelse return 0;
+    const known = object.body.get();
+    if (endpoint >= known.endpoint_count) return 0;
+    return known.ownerOf(endpoint).generation;
+}
+
 pub export fn millrace_segment_fail_endpoint(
     segment: ?*anyopaque,
     endpoint: u32,
+    owner: u32,
     reason: u32,
 ) Status {
     const object = Object.known(segment) orelse return arguments.invalid;
     const known = object.body.get();
-    if (endpoint >= known.endpoint_count) return arguments.invalid;
+    const whose = ownerAt(known, endpoint, owner) orelse return arguments.invalid;
     const why: layout.Reason = @fromBackingInt(reason);
     switch (why) { // [pipe.supervisor]
-        .peer_terminated, .peer_lost => known.fail(endpoint, why, .native),
+        .peer_terminated, .peer_lost => known.fail(whose, why, .native),
         else => return arguments.invalid,
     }
     return arguments.done;
 }
 
-pub export fn millrace_segment_close_endpoint(segment: ?*anyopaque, endpoint: u32) Status {
+pub export fn millrace_segment_close_endpoint(
+    segment: ?*anyopaque,
+    endpoint: u32,
+    owner: u32,
+) Status {
     const object = Object.known(segment) orelse return arguments.invalid;
     const known = object.body.get();
-    if (endpoint >= known.endpoint_count) return arguments.invalid;
-    segment_file.changeState(known.record(endpoint), .closed, null);
-    known.ringAll(endpoint, .native); // [segment.state_ring]
+    const whose = ownerAt(known, endpoint, owner) orelse return arguments.invalid;
+    known.closeFor(whose, .native);
     return arguments.done;
+}
+
+fn ownerAt(segment: *const Segment, endpoint: u32, owner: u32) ?segment_file.Owner {
+    if (endpoint >= segment.endpoint_count) return null;
+    if (owner > std.math.maxInt(u24)) return null;
+    return .{ .index = endpoint, .generation = @intCast(owner) };
 }
 
 fn begin(object: *Object, in_file: bool) Status {

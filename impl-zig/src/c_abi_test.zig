@@ -6,39 +6,24 @@ const segments = @import("c_abi_segment.zig");
 const ports = @import("c_abi_port.zig");
 const mailboxes = @import("c_abi_mailbox.zig");
 const fixture = @import("c_abi_fixture.zig");
-const SegmentFile = @import("segment_file.zig").SegmentFile;
 const testing = std.testing;
 const Message = ports.Message;
 const Pair = fixture.Pair;
 const Storage = fixture.Storage;
+const expectRead = fixture.expectRead;
 const expectStatus = fixture.expectStatus;
 const reasonStatus = fixture.reasonStatus;
+const write = fixture.write;
 
 comptime {
+    _ = @import("c_abi_file_test.zig");
     _ = @import("c_abi_fuzz_test.zig");
     _ = @import("c_abi_kind_test.zig");
-}
-
-fn write(port: *anyopaque, payload: []const u8, tag: u32) arguments.Status {
-    return ports.millrace_port_write(port, payload.ptr, payload.len, 2, tag, 0);
+    _ = @import("c_abi_port_test.zig");
 }
 
 fn claim(port: *anyopaque, size: u32, place: *?*anyopaque) arguments.Status {
     return ports.millrace_port_claim(port, size, 0, @ptrCast(place));
-}
-
-fn expectRead(port: *anyopaque, payload: []const u8, tag: u32) !void {
-    var storage: [1024]u8 = undefined;
-    var message: Message = undefined;
-    const status = ports.millrace_port_read(port, &storage, storage.len, 0, &message);
-    try expectStatus(arguments.done, status);
-    try testing.expectEqualStrings(payload, storage[0..message.size]);
-    try testing.expectEqual(@as(?*const anyopaque, &storage), message.payload);
-    try testing.expectEqual(payload.len, message.total);
-    try testing.expectEqual(tag, message.tag);
-    try testing.expectEqual(1, message.kind);
-    try testing.expectEqual(2, message.codec);
-    try testing.expectEqual(3, message.flags);
 }
 
 fn expectNone(port: *anyopaque, status: arguments.Status) !void {
@@ -356,18 +341,26 @@ test "c_abi: a supervisor fails and closes endpoints" {
     try pair.open();
     const segment = pair.segment();
     const fail = segments.millrace_segment_fail_endpoint;
+    const close = segments.millrace_segment_close_endpoint;
     const terminated = @backingInt(layout.Reason.peer_terminated);
-    try expectStatus(-256, fail(segment, 0, 0));
-    try expectStatus(-256, fail(segment, 0, @backingInt(layout.Reason.peer_closed)));
-    try expectStatus(-256, fail(segment, 2, terminated));
-    try expectStatus(-256, segments.millrace_segment_close_endpoint(segment, 2));
+    try testing.expectEqual(0, segments.millrace_segment_owner(segment, 0));
+    try testing.expectEqual(0, segments.millrace_segment_owner(segment, 2));
+    try expectStatus(-256, fail(segment, 0, 0, 0));
+    try expectStatus(-256, fail(segment, 0, 0, @backingInt(layout.Reason.peer_closed)));
+    try expectStatus(-256, fail(segment, 2, 0, terminated));
+    try expectStatus(-256, fail(segment, 0, 1 << 24, terminated));
+    try expectStatus(-256, close(segment, 2, 0));
+    try expectStatus(-256, close(segment, 0, 1 << 24));
+    // Of another owner than the endpoint has [segment.state_owner].
+    try expectStatus(1, fail(segment, 0, 1, terminated));
+    try expectStatus(1, close(segment, 0, 1));
     try expectNone(pair.side(1), 0);
-    try expectStatus(1, fail(segment, 0, terminated));
+    try expectStatus(1, fail(segment, 0, 0, terminated));
     try expectNone(pair.side(1), reasonStatus(.peer_failed));
     try testing.expectEqual(terminated, ports.millrace_port_reason(pair.side(1)));
     try expectNone(pair.side(0), reasonStatus(.pipe_failed));
     try testing.expectEqual(terminated, ports.millrace_port_reason(pair.side(0)));
-    try expectStatus(1, segments.millrace_segment_close_endpoint(segment, 1));
+    try expectStatus(1, close(segment, 1, segments.millrace_segment_owner(segment, 1)));
     try expectNone(pair.side(1), reasonStatus(.pipe_closed));
     pair.leave();
 }
@@ -459,36 +452,6 @@ test "c_abi: geometries and memories that no reader would accept are refused" {
     try expectStatus(1, segments.millrace_segment_leave(&storage));
     const geometry = reasonStatus(.segment_geometry);
     try expectStatus(geometry, create(&storage, &memory, 4096, 2, &fixture.both, 1, 0));
-}
-
-test "c_abi: a segment in a file, its two endpoints in one process" {
-    var storage: [4]Storage align(8) = @splat(@splat(0));
-    const create = segments.millrace_segment_create_file;
-    const open = segments.millrace_segment_open_file;
-    if (!SegmentFile.supported) {
-        try expectStatus(-257, create(&storage[0], "x", 2, &fixture.both, 2, 0, 0));
-        return expectStatus(-257, open(&storage[0], "x", 0, 0));
-    }
-    var directory: @import("segment_file_fixture.zig").Directory = undefined;
-    try directory.init();
-    defer directory.deinit();
-    const path = directory.path("port");
-    try expectStatus(-258, open(&storage[0], path, 0, 0));
-    try expectStatus(-256, open(&storage[0], null, 0, 0));
-    try expectStatus(-256, create(&storage[0], path, 2, &fixture.both, 2, 2, 0));
-    try expectStatus(reasonStatus(.segment_file), open(&storage[0], "/dev/null", 0, 0));
-    try expectStatus(1, create(&storage[0], path, 2, &fixture.both, 2, 0, 0));
-    const taken = reasonStatus(.segment_endpoint);
-    try expectStatus(taken, create(&storage[1], path, 2, &fixture.both, 2, 0, 0));
-    try expectStatus(1, open(&storage[1], path, 1, 0));
-    try expectStatus(taken, ports.millrace_port_attach(&storage[2], &storage[0], 1));
-    try expectStatus(1, ports.millrace_port_attach(&storage[2], &storage[0], 0));
-    try expectStatus(1, ports.millrace_port_attach(&storage[3], &storage[1], 1));
-    try expectStatus(1, write(&storage[2], "in a file", 3));
-    try expectRead(&storage[3], "in a file", 3);
-    try expectStatus(-256, segments.millrace_segment_leave(&storage[0]));
-    for (storage[2..]) |*port| try expectStatus(1, ports.millrace_port_leave(port));
-    for (storage[0..2]) |*left| try expectStatus(1, segments.millrace_segment_leave(left));
 }
 
 test "c_abi: a mailbox" {

@@ -21,7 +21,7 @@ test "fuzz: a reader finds in a ring what the tables say" {
         .ring_cursor,  .frame_kind,        .frame_flags, .frame_reserved,    .frame_size,
         .frame_pad,    .frame_sequence,    .frame_total, .message_cancelled, .message_size,
         .message_kind, .message_truncated, .peer_closed, .peer_failed,       .pipe_closed,
-        .pipe_failed,
+        .pipe_failed,  .frame_extension,
     });
     try testing.expect(@import("builtin").fuzz or Target.message_count > 10_000);
 }
@@ -308,11 +308,9 @@ const World = struct {
 
     /// What is said behind the last message, by the own state first [pipe.first_answer].
     fn stateCode(world: *const World) ?layout.Reason {
-        switch (world.segment.record(1).state & 0xff) {
-            1 => {},
-            2 => return .pipe_closed,
-            else => return .pipe_failed,
-        }
+        // [segment.own_state]
+        const own = world.segment.record(1).state;
+        if (own != 1) return if (own & 0xff == 2) .pipe_closed else .pipe_failed;
         return switch (world.segment.record(0).state & 0xff) {
             0, 1 => null,
             2 => .peer_closed,

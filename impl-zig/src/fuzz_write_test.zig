@@ -1,5 +1,7 @@
-//! Fuzz target: any order of calls on a writer and its reader. Every message comes out as it went
-//! in, or is reported once; and a strict reader of the bytes finds the same, and no fault.
+//! Fuzz target: any order of calls on a writer and its reader, each of which may die, and have its
+//! endpoint taken by another. Every message comes out as it went in, or is reported once, but for
+//! those that a dead reader leaves behind; and a strict reader of the bytes finds the same, and no
+//! fault.
 
 const std = @import("std");
 const fixture = @import("fixture.zig");
@@ -21,6 +23,7 @@ test "fuzz: what a writer writes is what its reader and a strict reader find" {
     try testing.expect(counts.messages > 10_000);
     try testing.expect(counts.lost > 100);
     try testing.expect(counts.borrowed > 1_000);
+    for (counts.replaced) |count| try testing.expect(count > 100);
 }
 
 /// What the reader must find: a message that stands for its number, or one that was given up.
@@ -46,7 +49,13 @@ const Target = struct {
     pub const name = "write";
     pub const quiet = false;
     pub const size_max = 1200;
-    var counts: struct { messages: u64 = 0, lost: u64 = 0, borrowed: u64 = 0 } = .{};
+    var counts: struct {
+        messages: u64 = 0,
+        lost: u64 = 0,
+        borrowed: u64 = 0,
+        /// Writers, and readers.
+        replaced: [2]u64 = .{ 0, 0 },
+    } = .{};
 
     /// Any bytes do: those that a writer left in its ring are as good as others.
     pub fn seed(case: fuzz.Case, target: []u8) ?usize {
@@ -112,12 +121,13 @@ const World = struct {
         const writer = &world.pair.writer;
         const action = source.int(u8) % 16;
         if (writer.ended and action < 10) return world.expectEnded();
+        if (action == 15 and source.int(u8) < 40) return world.replace(@truncate(source.int(u8)));
         const timeout: millrace.Timeout = if (source.int(u8) & 1 == 0) .none else .us(50);
         switch (action) {
             0...5 => try world.write(source, timeout, action == 5),
             6 => try world.writeMany(source, timeout),
             7, 8 => try world.claim(source, timeout),
-            9 => writer.flush(),
+            9 => writer.publish(),
             10 => if (source.int(u8) < 16) {
                 for (0..2) |_| try writer.end();
             },
@@ -126,6 +136,41 @@ const World = struct {
                 if (!try world.take()) break;
             },
         }
+    }
+
+    /// One of the two dies, and another takes its endpoint.
+    fn replace(world: *World, index: u1) !void {
+        const pair = &world.pair;
+        const begun = pair.writer.owed != null and !pair.writer.ended;
+        if (index == 0) {
+            pair.writer.publish();
+            try world.checkStrictly();
+            try testing.expect(!millrace.vacate(&.{&pair.reader}, &.{}));
+            while (try world.take()) {}
+            // Of a message that was given up without its cancel nobody hears.
+            try testing.expectEqual(@intFromBool(begun), world.entry_count - world.taken);
+        }
+        pair.endpoints[index].close();
+        const given = if (index == 0)
+            millrace.vacate(&.{&pair.reader}, &.{})
+        else
+            millrace.vacate(&.{}, &.{&pair.writer});
+        try testing.expect(given);
+        const options: millrace.Endpoint.Options = .{ .host = &fixture.clockwork, .spin_us = 0 };
+        pair.endpoints[index] = try .attach(&pair.segment, index, options);
+        if (index == 0) {
+            pair.writer = try .init(&pair.endpoints[0], &pair.segment, 0);
+        } else {
+            pair.reader = try .init(&pair.endpoints[1], &pair.segment, 0);
+            pair.reader.calls = true;
+        }
+        world.model.head = pair.writer.ring.tail;
+        world.model.progress = null;
+        world.model.ended = false;
+        world.taken = world.entry_count;
+        world.judged = world.entry_count;
+        world.borrowed = 0;
+        Target.counts.replaced[index] += 1;
     }
 
     fn expectEnded(world: *World) !void {

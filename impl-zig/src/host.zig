@@ -132,6 +132,8 @@ pub const Host = struct {
     wakes: u32,
     /// The mechanism by which `sleep` sleeps; 0 when it only pauses, so that the endpoint polls.
     mechanism: u32,
+    /// Whether somebody may change a state who cannot ring by this mechanism [wait.slice].
+    outsiders: bool = false,
     /// Monotonic time in nanoseconds, from any origin.
     now: *const fn () u64,
     /// Sleeps while the word holds `expected`, at most `limit_ns`. May return early for no reason.
@@ -174,6 +176,8 @@ fn wasmHost(mechanism: u32) Host {
     return .{
         .wakes = mechanism,
         .mechanism = mechanism,
+        // The host of wasmtime's guests sees their memory, and cannot ring in it.
+        .outsiders = mechanism == layout.wake_mechanism_wasmtime,
         .now = clock.now,
         .sleep = wasm.sleep,
         .notify = wasm.notify,

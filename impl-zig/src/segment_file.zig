@@ -3,39 +3,34 @@
 //! Invariant: what has the name holds a ready segment, and whoever attached to it has a lock on its
 //! endpoint record, which the kernel takes back when the process is gone, however it went. A file
 //! gets its name by `link` alone, which never replaces anything; and it loses its name only to
-//! somebody who holds the lock on its header and has seen no other lock.
+//! somebody who holds the lock on its header and has seen that nobody can meet anybody there.
 
 const std = @import("std");
 const builtin = @import("builtin");
-const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const system = @import("segment_file_linux.zig");
+const found_zig = @import("segment_file_found.zig");
 const assert = std.debug.assert;
 const Channel = segment_zig.Channel;
 const Deadline = host_file.Deadline;
+const Found = found_zig.Found;
 const Geometry = segment_zig.Geometry;
-const Host = host_file.Host;
 const Memory = segment_zig.Memory;
 const Place = system.Place;
-const Range = system.Range;
 const Segment = segment_zig.Segment;
-const State = segment_zig.State;
 const Timeout = host_file.Timeout;
 const Unnamed = system.Unnamed;
-
-const poll_first_ns = 50_000;
-const poll_ns = layout.wait_poll_ms * 1_000_000;
+const recordRange = found_zig.recordRange;
 
 /// Why there is no segment in a file for the caller: the machine says no, or one of the checks.
 pub const Error = segment_zig.Error || system.Error || error{
+    /// There is no file at the path that was to be opened.
+    SegmentMissing,
     /// Others kept the file busy until the deadline.
     Timeout,
 };
-
-/// Locked for a moment by whoever opens or replaces the file.
-const header_range: Range = .{ .offset = 0, .size = layout.segment_header_size };
-const records_range: Range = .{ .offset = layout.endpoint_table_offset, .size = 0 };
 
 /// A segment in a file, with one endpoint of it that is locked for the caller. Threads of one
 /// process open the file once each.
@@ -46,8 +41,8 @@ const records_range: Range = .{ .offset = layout.endpoint_table_offset, .size = 
 ///
 /// The file may hold anything. But whoever can write to it, which is processes of the same user,
 /// can also make it shorter; to touch what is gone is the end of the process (SIGBUS), and no check
-/// prevents it. A process that forks without `exec` gives its locks to the child: it counts as
-/// alive until both are gone.
+/// prevents it: only memory of `createSealed` has a size that nobody can change. A process that
+/// forks without `exec` gives its locks to the child: it counts as alive until both are gone.
 ///
 /// It holds a pointer to itself: it must stay where it was opened, until nothing uses it any more.
 ///
@@ -58,12 +53,17 @@ pub const SegmentFile = struct {
     index: u32,
     /// Whether that was taken before the file got its name, and no `Endpoint` has it yet.
     taken: bool,
+    /// The word of its state since it was taken; null before.
+    attached: ?u32,
     handle: system.Handle,
     memory: Memory,
 
     /// Whether this target has segments in files: Linux, in 64 bits. To use `create` or `open`
     /// elsewhere is a compile error.
     pub const supported = builtin.os.tag == .linux and @bitSizeOf(usize) == 64;
+
+    /// Bytes of storage for a path that `handedPath` gives.
+    pub const handed_path_size = system.handed_path_size;
 
     /// What may be left to its default.
     pub const Options = struct {
@@ -72,8 +72,9 @@ pub const SegmentFile = struct {
     };
 
     /// Makes a file with a segment at a path, of mode 0600, or opens the one that is there and in
-    /// use, where its geometry is the same. A segment that nobody has locked any more is replaced,
-    /// and so is an empty file; any other is refused [segment.file_left].
+    /// use, where its geometry is the same. A segment in which nobody can meet anybody any more is
+    /// replaced, also where clients of a server that is gone still have it; and so is an empty
+    /// file. What never was a segment is refused [segment.file_replace].
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment.
     ///
@@ -94,23 +95,63 @@ pub const SegmentFile = struct {
         const place: Place = try .init(path);
         defer place.deinit();
         const unnamed: Unnamed = try .init(place);
-        const found = file.offer(unnamed, place, .{
+        const in_use = file.offer(unnamed, place, .{
             .geometry = geometry,
             .size = size,
             .endpoint_index = endpoint_index,
             .storage = storage,
-            .timeout = options.timeout,
-        }) catch |err| {
+        }, options.timeout) catch |err| {
             unnamed.removeSecret(place);
             return err;
         };
-        const handle = found orelse return;
+        const found = in_use orelse return;
         unnamed.removeSecret(place);
-        try file.adopt(handle, geometry, endpoint_index, storage);
+        try file.adopt(found, geometry, endpoint_index, storage);
+    }
+
+    /// Makes a segment in memory without a name, whose size nobody can change, and which is gone
+    /// with the last process that has it. Others open it by the path that `handedPath` gives
+    /// [segment.file_sealed].
+    ///
+    /// `storage` and what it asserts are as for `create`.
+    pub fn createSealed(
+        file: *SegmentFile,
+        geometry: Geometry,
+        endpoint_index: u32,
+        storage: []Channel,
+    ) Error!void {
+        requireSupport();
+        assert(endpoint_index < geometry.endpoint_count);
+        assert(storage.len >= geometry.channels.len);
+        const size = try segment_zig.sizeOf(geometry);
+        try file.prepare(try system.createSealed(size), .{
+            .geometry = geometry,
+            .size = size,
+            .endpoint_index = endpoint_index,
+            .storage = storage,
+        });
+    }
+
+    /// Whether nobody can make the memory shorter any more; of a file with a name, somebody can.
+    pub fn isSealed(file: *const SegmentFile) bool {
+        return system.isSealed(file.handle);
+    }
+
+    /// Returns the path of sealed memory, `/proc/PID/fd/N`, in storage of the caller's: processes
+    /// of the same user `open` it until this file is closed.
+    ///
+    /// Asserts that the memory is sealed.
+    pub fn handedPath(file: *const SegmentFile, path: *[handed_path_size]u8) [:0]const u8 {
+        assert(file.isSealed());
+        return system.handedPath(file.handle, path);
     }
 
     /// Opens the segment in the file at a path, and locks an endpoint of it that is vacant. Does
-    /// not wait for the file to appear: that is `error.FileNotFound` at once.
+    /// not wait for the file to appear: without one it fails with `error.SegmentMissing` at once
+    /// [segment.file_missing].
+    ///
+    /// A path `/proc/PID/fd/N` is of a descriptor of process PID, or of one of the caller's own
+    /// where PID is `self`: it must lead to sealed memory [segment.file_handed].
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
     /// always suffice.
@@ -122,11 +163,14 @@ pub const SegmentFile = struct {
         options: Options,
     ) Error!void {
         requireSupport();
-        const place: Place = try .init(path);
+        const place = Place.init(path) catch |err| switch (err) {
+            error.FileNotFound => return error.SegmentMissing,
+            else => |other| return other,
+        };
         defer place.deinit();
         var deadline: Deadline = .init(options.timeout);
-        const handle = try lockThere(place, &deadline) orelse return error.FileNotFound;
-        try file.adopt(handle, null, endpoint_index, storage);
+        const found = try Found.init(place, &deadline) orelse return error.SegmentMissing;
+        try file.adopt(found, null, endpoint_index, storage);
     }
 
     /// Closes the endpoint, where that has not happened, and gives up the lock and the mapping. The
@@ -136,9 +180,11 @@ pub const SegmentFile = struct {
     /// Nothing may use the segment afterwards, `Port.close` included.
     pub fn close(file: *SegmentFile) void {
         const record = file.segment.record(file.index);
-        if (State.load(record) == .attached) {
-            segment_zig.changeState(record, .closed, null);
-            file.segment.ringAll(file.index, .native);
+        if (file.attached) |attached| {
+            if (@atomicLoad(u32, &record.state, .seq_cst) == attached) {
+                segment_record.closeOwn(record, attached);
+                file.segment.ringAll(file.index, .native);
+            }
         }
         // A child that inherited the description would keep the lock [segment.file_lock].
         system.unlock(file.handle, .{ .offset = 0, .size = 0 });
@@ -154,41 +200,58 @@ pub const SegmentFile = struct {
         return !locked;
     }
 
-    const Offer = struct {
+    const Wanted = struct {
         geometry: Geometry,
         size: u32,
         endpoint_index: u32,
         storage: []Channel,
-        timeout: Timeout,
     };
 
     /// Prepares the file where nobody sees it, and gives it its name. Returns null when it has it,
     /// or the file that has the name and is in use, with its header locked.
-    fn offer(file: *SegmentFile, unnamed: Unnamed, place: Place, what: Offer) Error!?system.Handle {
+    fn offer(
+        file: *SegmentFile,
+        unnamed: Unnamed,
+        place: Place,
+        wanted: Wanted,
+        timeout: Timeout,
+    ) Error!?Found {
         {
             errdefer system.close(unnamed.handle);
-            try system.reserve(unnamed.handle, what.size); // [segment.file_space]
-            const memory = try system.map(unnamed.handle, what.size);
-            errdefer system.unmap(memory);
-            try Segment.format(memory, what.geometry);
-            try file.init(unnamed.handle, memory, what.endpoint_index, try Segment.attachSame(
-                memory,
-                what.geometry,
-                what.storage,
-                .none,
-            ));
+            try system.reserve(unnamed.handle, wanted.size); // [segment.file_space]
         }
+        try file.prepare(unnamed.handle, wanted);
         errdefer file.leave();
-        try file.segment.take(what.endpoint_index, .native);
-        file.taken = true;
         // [segment.file_ready]
-        const found = try give(unnamed, place, what.timeout);
+        const found = try give(unnamed, place, wanted.endpoint_index, timeout);
         if (found != null) file.leave();
         return found;
     }
 
-    /// Links the file, after whatever nobody uses is out of the way.
-    fn give(unnamed: Unnamed, place: Place, timeout: Timeout) Error!?system.Handle {
+    /// Makes the segment in a file that nobody else has, and takes its endpoint. Closes the file
+    /// where that fails.
+    fn prepare(file: *SegmentFile, handle: system.Handle, wanted: Wanted) Error!void {
+        errdefer system.close(handle);
+        const memory = try system.map(handle, wanted.size);
+        errdefer system.unmap(memory);
+        try Segment.format(memory, wanted.geometry);
+        try file.init(handle, memory, wanted.endpoint_index, try Segment.attachSame(
+            memory,
+            wanted.geometry,
+            wanted.storage,
+            .none,
+        ));
+        _ = try file.segment.take(wanted.endpoint_index, .native);
+        file.taken = true;
+    }
+
+    /// Links the file, after whatever is left over is out of the way [segment.file_replace].
+    fn give(
+        unnamed: Unnamed,
+        place: Place,
+        endpoint_index: u32,
+        timeout: Timeout,
+    ) Error!?Found {
         var deadline: Deadline = .init(timeout);
         var replaced = false;
         while (true) {
@@ -196,35 +259,35 @@ pub const SegmentFile = struct {
             // Others were faster, again and again.
             if (replaced and deadline.passed(.native)) return error.Timeout;
             replaced = true;
-            const handle = try lockThere(place, &deadline) orelse continue;
-            errdefer system.close(handle);
-            if (try system.locked(handle, records_range)) return handle;
-            // [segment.file_left] Whoever wants to open this file needs the lock that we hold, and
-            // whoever had opened it before would hold another.
-            try requireLeft(handle);
+            const found = try Found.init(place, &deadline) orelse continue;
+            errdefer found.close();
+            if (try found.inUse(endpoint_index)) return found;
+            // [segment.file_left] Nobody gets in meanwhile: whoever wants to open this file needs
+            // the lock that we hold.
+            try found.requireRemovable();
             try place.remove();
-            system.close(handle);
+            found.close();
         }
     }
 
-    /// Makes an open file ours, whose header is locked. Closes it where that fails.
+    /// Makes a file ours that is in use. Closes it where that fails.
     fn adopt(
         file: *SegmentFile,
-        handle: system.Handle,
+        found: Found,
         geometry: ?Geometry,
         endpoint_index: u32,
         storage: []Channel,
     ) Error!void {
-        errdefer system.close(handle);
-        const memory = try mapUnknown(handle);
+        errdefer found.close();
+        const memory = try found.map();
         errdefer system.unmap(memory);
         const segment: Segment = if (geometry) |same|
             try .attachSame(memory, same, storage, .none)
         else
             try .attach(memory, storage, .none);
         try segment.checkVacant(endpoint_index);
-        try file.init(handle, memory, endpoint_index, segment);
-        system.unlock(handle, header_range);
+        try file.init(found.handle, memory, endpoint_index, segment);
+        found.unlockHeader();
     }
 
     fn init(
@@ -240,6 +303,7 @@ pub const SegmentFile = struct {
             .segment = segment,
             .index = endpoint_index,
             .taken = false,
+            .attached = null,
             .handle = handle,
             .memory = memory,
         };
@@ -259,72 +323,11 @@ fn requireSupport() void {
     }
 }
 
-fn recordRange(endpoint_index: u32) Range {
-    assert(endpoint_index < layout.endpoint_count_max);
-    const size = layout.endpoint_record_size;
-    return .{ .offset = layout.endpoint_table_offset + endpoint_index * size, .size = size };
-}
-
-/// Opens the file at the path and locks its header, or returns null where nothing is there. While
-/// that is locked, the file keeps the name [segment.file_open].
-fn lockThere(place: Place, deadline: *Deadline) Error!?system.Handle {
-    var pause_ns: u64 = poll_first_ns;
-    while (true) : (pause_ns = @min(pause_ns * 2, poll_ns)) {
-        const handle = place.openTrusted() catch |err| switch (err) {
-            error.FileNotFound => return null,
-            else => |other| return other,
-        };
-        errdefer system.close(handle);
-        if (try system.lock(handle, header_range)) {
-            // Between our `open` and our lock somebody may have replaced it.
-            const own = try system.statOf(handle);
-            const there = place.stat() catch |err| switch (err) {
-                error.FileNotFound => null,
-                else => |other| return other,
-            };
-            if (there != null and there.?.same(own)) return handle;
-        }
-        if (deadline.passed(.native)) return error.Timeout;
-        system.close(handle);
-        Host.native.pause(pause_ns);
-    }
-}
-
-/// Refuses a file that was never a segment: it is not ours to remove.
-fn requireLeft(handle: system.Handle) Error!void {
-    var magic: [segment_zig.Header.magic_bytes.len]u8 = undefined;
-    const size = try system.read(handle, &magic);
-    if (size == 0) return;
-    const is_segment = std.mem.eql(u8, magic[0..size], segment_zig.Header.magic_bytes);
-    if (!is_segment) return error.SegmentFile;
-}
-
-/// Maps a file of any content and size.
-fn mapUnknown(handle: system.Handle) Error!Memory {
-    const size = (try system.statOf(handle)).size;
-    if (size < layout.segment_size_min) return error.SegmentSize;
-    const size_mapped: usize = @min(size, layout.segment_size_max);
-    try reserveStated(handle, size_mapped);
-    const memory = try system.map(handle, size_mapped);
-    errdefer system.unmap(memory);
-    // Not while somebody is still at it; from here on nothing helps any more.
-    if ((try system.statOf(handle)).size != size) return error.SegmentSize;
-    return memory;
-}
-
-/// Reserves what the segment says that it has, as far as the file has it: another creator may have
-/// left holes.
-fn reserveStated(handle: system.Handle, size_mapped: usize) Error!void {
-    var header: segment_zig.Header = std.mem.zeroes(segment_zig.Header);
-    _ = try system.read(handle, std.mem.asBytes(&header));
-    const is_segment = std.mem.eql(u8, &header.magic, segment_zig.Header.magic_bytes);
-    const size_stated = if (is_segment) header.size else 0;
-    try system.reserve(handle, @min(size_mapped, @max(size_stated, std.heap.page_size_max)));
-}
-
 test {
     if (SegmentFile.supported) {
         _ = @import("segment_file_test.zig");
+        _ = @import("segment_file_left_test.zig");
+        _ = @import("segment_file_sealed_test.zig");
         _ = @import("segment_process_test.zig");
         // Not where an emulator runs the tests: nobody traces a process there.
         if (@import("test_options").emulator == null) {

@@ -78,6 +78,14 @@ pub const End = struct {
         try end.port.init(&end.file.segment, index, .{});
     }
 
+    pub fn createSealed(end: *End, index: u32) !void {
+        const channels = rings.channels();
+        const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
+        try end.file.createSealed(geometry, index, &end.storage);
+        errdefer end.file.close();
+        try end.port.init(&end.file.segment, index, .{});
+    }
+
     pub fn open(end: *End, path: [:0]const u8, index: u32) !void {
         try end.file.open(path, index, &end.storage, .{});
         errdefer end.file.close();

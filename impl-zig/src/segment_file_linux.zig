@@ -1,6 +1,6 @@
-//! What a segment in a file needs of Linux: files by name and without one, and locks that belong to
-//! an open file description. Each call has one small set of errors; what a path that others control
-//! can do is told apart from what the machine lacks.
+//! What a segment in a file needs of Linux: files by name and without one, sealed memory, and locks
+//! that belong to an open file description. Each call has one small set of errors; what a path that
+//! others control can do is told apart from what the machine lacks.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -62,6 +62,9 @@ pub fn statOf(file: Handle) Error!Stat {
 pub const Place = struct {
     directory: Handle,
     name: [*:0]const u8,
+    /// Whether it is the path of a descriptor, which is a link of the kernel's to what a process
+    /// has open [segment.file_handed].
+    handed: bool,
 
     pub fn init(path: [:0]const u8) Error!Place {
         const slash = std.mem.findScalarLast(u8, path, '/');
@@ -77,7 +80,8 @@ pub const Place = struct {
         errdefer close(directory);
         // With a slash at its end it names the directory.
         if (slash != null and name_begins == path.len) return error.SegmentFile;
-        return .{ .directory = directory, .name = path[name_begins..].ptr };
+        const name = path[name_begins..];
+        return .{ .directory = directory, .name = name.ptr, .handed = isHanded(path) };
     }
 
     pub fn deinit(place: Place) void {
@@ -85,7 +89,8 @@ pub const Place = struct {
     }
 
     pub fn stat(place: Place) Error!Stat {
-        return .of(place.directory, place.name, linux.AT.SYMLINK_NOFOLLOW);
+        const follow: u32 = if (place.handed) 0 else linux.AT.SYMLINK_NOFOLLOW;
+        return .of(place.directory, place.name, follow);
     }
 
     /// Opens the file that is there, and refuses what others could have put there.
@@ -94,7 +99,7 @@ pub const Place = struct {
         if (!(try place.stat()).trusted()) return error.SegmentFile;
         const file = try open(place.directory, place.name, .{
             .ACCMODE = .RDWR,
-            .NOFOLLOW = true,
+            .NOFOLLOW = !place.handed,
             .NONBLOCK = true,
             .NOCTTY = true,
             .CLOEXEC = true,
@@ -102,6 +107,7 @@ pub const Place = struct {
         errdefer close(file);
         // It may have been another file by then.
         if (!(try statOf(file)).trusted()) return error.SegmentFile;
+        if (place.handed and !isSealed(file)) return error.SegmentFile;
         return file;
     }
 
@@ -109,6 +115,51 @@ pub const Place = struct {
         _ = try check(linux.unlinkat(place.directory, place.name, 0));
     }
 };
+
+/// Whether a path is of the form `/proc/PID/fd/N`, where PID may be `self`.
+fn isHanded(path: []const u8) bool {
+    var parts = std.mem.splitScalar(u8, path, '/');
+    const root = parts.first();
+    const proc = parts.next() orelse return false;
+    const process = parts.next() orelse return false;
+    const kind = parts.next() orelse return false;
+    if (root.len > 0 or !std.mem.eql(u8, proc, "proc")) return false;
+    if (!isNumber(process) and !std.mem.eql(u8, process, "self")) return false;
+    return std.mem.eql(u8, kind, "fd") and isNumber(parts.rest());
+}
+
+fn isNumber(text: []const u8) bool {
+    for (text) |byte| if (!std.ascii.isDigit(byte)) return false;
+    return text.len > 0;
+}
+
+/// The longest path that `handedPath` gives, and its zero.
+pub const handed_path_size = "/proc/".len + 10 + "/fd/".len + 10 + 1;
+
+/// The path by which other processes of the same user open what this process has open.
+pub fn handedPath(file: Handle, storage: *[handed_path_size]u8) [:0]const u8 {
+    const values = .{ linux.getpid(), file };
+    return std.mem.printSentinel(storage, "/proc/{}/fd/{}", values, 0) catch unreachable;
+}
+
+/// Makes memory of this size that has no name, reserved and sealed: nobody can make it shorter
+/// [segment.file_sealed].
+pub fn createSealed(size: u64) Error!Handle {
+    const flags = linux.MFD.CLOEXEC | linux.MFD.ALLOW_SEALING;
+    const file: Handle = @intCast(try check(linux.memfd_create("millrace", flags)));
+    errdefer close(file);
+    _ = try check(linux.fchmod(file, Unnamed.mode));
+    try reserve(file, size);
+    const seals = linux.F.SEAL_SHRINK | linux.F.SEAL_GROW | linux.F.SEAL_SEAL;
+    _ = try check(linux.fcntl(file, linux.F.ADD_SEALS, seals));
+    return file;
+}
+
+/// Whether nobody can make it shorter any more. A file with a name never says so.
+pub fn isSealed(file: Handle) bool {
+    const seals = linux.fcntl(file, linux.F.GET_SEALS, 0);
+    return linux.errno(seals) == .SUCCESS and seals & linux.F.SEAL_SHRINK != 0;
+}
 
 /// A file that nobody else can reach. It has no name, so that nothing is left of it when its maker
 /// dies; where the file system cannot do that, it has a secret one.

@@ -150,22 +150,28 @@ test "what others could have put there is neither opened nor replaced [segment.f
     try testing.expectError(error.SegmentEndpoint, openError(directory.path("here/port")));
 }
 
-test "what is missing, or has no place, is named" {
+test "what is missing, or has no place, is named [segment.file_missing]" {
     var directory: Directory = undefined;
     try directory.init();
     defer directory.deinit();
-    try testing.expectError(error.FileNotFound, openError(directory.path("port")));
-    for ([_][]const u8{ "none/", "none/port", "none/none/port" }) |name| {
-        try testing.expectError(error.FileNotFound, openError(directory.path(name)));
+    try directory.write("file", "");
+    for ([_][]const u8{ "port", "none/", "none/port", "none/none/port", "file/port" }) |name| {
+        try testing.expectError(error.SegmentMissing, openError(directory.path(name)));
+    }
+    try testing.expectError(error.SegmentMissing, openError(""));
+    try testing.expectEqual(.segment_missing, millrace.reasonOf(error.SegmentMissing).?);
+    // A creator needs no file, but a directory.
+    for ([_][]const u8{ "none/", "none/port", "none/none/port", "file/port" }) |name| {
         try testing.expectError(error.FileNotFound, createError(directory.path(name), 0));
     }
-    try testing.expectError(error.FileNotFound, openError(""));
     try testing.expectError(error.FileNotFound, createError("", 0));
     var long: [5000:0]u8 = @splat('a');
-    try testing.expectError(error.NameTooLong, createError(&long, 0));
-    @memset(&long, '/');
-    try testing.expectError(error.NameTooLong, createError(&long, 0));
-    try testing.expectEqual(0, try directory.count());
+    for ([_]u8{ 'a', '/' }) |byte| {
+        @memset(&long, byte);
+        try testing.expectError(error.NameTooLong, createError(&long, 0));
+        try testing.expectError(error.NameTooLong, openError(&long));
+    }
+    try testing.expectEqual(1, try directory.count());
 }
 
 test "a file of any size and content is refused by the segment's own checks" {
@@ -214,67 +220,6 @@ test "an image with wrong bytes is refused or used, whatever they are" {
         opened += 1;
     }
     try testing.expect(opened > 100 and opened < 900);
-}
-
-test "a segment without a lock is replaced, and so is an empty file [segment.file_left]" {
-    var directory: Directory = undefined;
-    try directory.init();
-    defer directory.deinit();
-    const path = directory.path("port");
-    const Left = enum { nothing, closed, dead, one_dead, empty, broken };
-    for (std.enums.values(Left)) |left| {
-        var ends: [2]End = undefined;
-        switch (left) {
-            .nothing => {},
-            .closed, .dead, .one_dead => {
-                for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
-                for (&ends, 0..) |*end, index| {
-                    if (left == .dead or (left == .one_dead and index == 1)) {
-                        end.die();
-                    } else end.close();
-                }
-            },
-            .empty => try directory.write("port", ""),
-            .broken => try directory.write("port", "MILLRACE" ++ "garbage"),
-        }
-        for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
-        try testing.expectEqual(1, try directory.count());
-        try ends[0].port.write("new", .{}, .none);
-        try ends[1].expectMessage("new", .none);
-        for (&ends) |*end| end.close();
-    }
-}
-
-test "a file that was never a segment is refused, and stays [segment.file_left]" {
-    var directory: Directory = undefined;
-    try directory.init();
-    defer directory.deinit();
-    const path = directory.path("port");
-    const zeros: [5000]u8 = @splat(0);
-    for ([_][]const u8{ "M", "MILLRAC", "MILLRACXkey", "a key", &zeros }) |held| {
-        try directory.write("port", held);
-        try testing.expectError(error.SegmentFile, createError(path, 0));
-        try testing.expectEqual(1, try directory.count());
-    }
-}
-
-test "a file in which anybody is locked is not replaced [segment.file_left]" {
-    var directory: Directory = undefined;
-    try directory.init();
-    defer directory.deinit();
-    const path = directory.path("port");
-    var ends: [2]End = undefined;
-    try ends[0].create(path, 0, .none);
-    try ends[1].open(path, 1);
-    ends[0].die();
-    for ([_]u32{ 0, 1 }) |index| {
-        try testing.expectError(error.SegmentEndpoint, createError(path, index));
-    }
-    // Closed, and not yet gone.
-    ends[1].port.close();
-    try testing.expectError(error.SegmentEndpoint, createError(path, 0));
-    ends[1].file.close();
-    try createError(path, 0);
 }
 
 test "a file whose header somebody keeps locked costs the time that was given" {

@@ -1,7 +1,12 @@
 //! Waiting for the first of several pipes that end at one endpoint, which has one bell for all of
 //! them [wait.bell_first].
+//!
+//! Invariant: a ring that is not looked at is armed, and nothing was in it behind that: its writer
+//! sets its bit when something comes [wait.rung_take]. So a message of one client of a hub costs a
+//! look at that client, however many there are.
 
 const std = @import("std");
+const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const pipe = @import("pipe.zig");
 const ring_file = @import("ring.zig");
@@ -13,7 +18,13 @@ const Reader = pipe.Reader;
 const Timeout = host_file.Timeout;
 const Wait = ring_file.Wait;
 
+/// How long what nobody has named may go without a look [wait.rung_take].
+const slice_ns = layout.wait_slice_ms * 1_000_000;
+
 /// Several readers of one endpoint, such as those of a hub's clients, and whose turn it is.
+///
+/// Two rings from one peer belong into one `Select`: whoever rings says who it is, and not for
+/// which ring.
 ///
 /// Thread safety: belongs to the thread of the endpoint.
 pub const Select = struct {
@@ -22,6 +33,10 @@ pub const Select = struct {
     /// Where the next call begins to look: behind the last that it returned, so that a client that
     /// floods does not starve the others.
     next: usize = 0,
+    /// When all of them were last to be looked at, in the time of `Host.now`.
+    looked_ns: ?u64 = null,
+    /// For how long their peers allow a sleep, as far as they were looked at since.
+    allowed_ns: u64 = 0,
 
     /// Returns a reader that has something for a call, and waits for one as long as the timeout
     /// allows; null when there was none by the deadline, or when all streams have ended.
@@ -32,7 +47,8 @@ pub const Select = struct {
     /// message: read with `.none`, so that one client cannot hold the others.
     ///
     /// Gives back what the readers have released. What a writer of the endpoint has finished and
-    /// not published stays unseen: publish before [ring.publish_all].
+    /// not published stays unseen: publish before [ring.publish_all]. Between two calls, rings in
+    /// which nothing has come stay armed: what then comes makes its writer ring.
     ///
     /// Asserts that all are readers of one endpoint, and that no frame is lent.
     pub fn wait(
@@ -42,19 +58,29 @@ pub const Select = struct {
         var live_count: usize = 0;
         for (selected.readers) |reader| {
             assert(reader.ring.endpoint == selected.readers[0].ring.endpoint);
-            assert(reader.lent == 0);
+            assert(!reader.isLent());
             if (reader.ended()) continue;
             live_count += 1;
             reader.flush();
         }
         if (live_count == 0) return null;
         var deadline: Deadline = .init(timeout);
-        const condition: Condition = .{ .readers = selected.readers };
+        const endpoint = selected.readers[0].ring.endpoint;
+        const condition: Condition = .{ .selected = selected, .endpoint = endpoint };
         while (true) {
+            condition.name();
             if (selected.take()) |reader| return reader;
-            switch (selected.readers[0].ring.endpoint.wait(&condition, &deadline)) {
+            // Before the next look: whoever sets bits for nothing must not hold the call.
+            const outcome: Endpoint.Outcome = if (deadline.over(endpoint.host))
+                .timeout
+            else
+                endpoint.wait(&condition, &deadline);
+            switch (outcome) {
                 .found => {},
-                .timeout => return null,
+                .timeout => {
+                    if (timeout != .none) condition.stop();
+                    return null;
+                },
                 .forbidden => return error.WaitForbidden,
             }
         }
@@ -65,9 +91,12 @@ pub const Select = struct {
         const readers = selected.readers;
         for (0..readers.len) |distance| {
             const index = (selected.next + distance) % readers.len;
-            if (!ready(readers[index])) continue;
+            const reader = readers[index];
+            if (!ready(reader)) continue;
             selected.next = index + 1;
-            return readers[index];
+            // Its caller reads, and need not be rung for it.
+            if (reader.fault == null and reader.ring.asked != .no) waitOf(reader).disarm();
+            return reader;
         }
         return null;
     }
@@ -77,7 +106,7 @@ fn ready(reader: *Reader) bool {
     if (reader.ended()) return false;
     // A fault is kept, and every call reports it.
     if (reader.fault != null or !reader.ring.empty()) return true;
-    return waitOf(reader).look(.seq_cst);
+    return reader.ring.asked != .before and waitOf(reader).look(.seq_cst);
 }
 
 fn waitOf(reader: *Reader) Wait {
@@ -86,40 +115,78 @@ fn waitOf(reader: *Reader) Wait {
 
 /// The `condition` of `Endpoint.wait`: any of the rings.
 const Condition = struct {
-    readers: []const *Reader,
+    selected: *Select,
+    endpoint: *Endpoint,
+
+    /// Finds out which rings have to be looked at: those of whoever has rung; and all of them in
+    /// the beginning, once in a slice, and when this endpoint itself has come to its end.
+    fn name(condition: *const Condition) void {
+        const selected = condition.selected;
+        const endpoint = condition.endpoint;
+        endpoint.takeRung();
+        const now_ns = endpoint.host.now();
+        const due = if (selected.looked_ns) |looked_ns| now_ns -| looked_ns >= slice_ns else true;
+        const all = due or endpoint.state().final();
+        if (all) {
+            selected.looked_ns = now_ns;
+            selected.allowed_ns = std.math.maxInt(u64);
+        }
+        if (!all and endpoint.rung.count() == 0) return;
+        for (selected.readers) |reader| {
+            if (all or endpoint.rung.isSet(reader.ring.peer.index)) reader.ring.asked = .no;
+        }
+        for (selected.readers) |reader| endpoint.rung.unset(reader.ring.peer.index);
+        endpoint.rung.unset(endpoint.index);
+    }
 
     pub fn glance(condition: *const Condition, comptime order: std.lang.AtomicOrder) bool {
-        for (condition.readers) |reader| {
-            if (!reader.ended() and waitOf(reader).glance(order)) return true;
+        if (condition.endpoint.anyRung(order)) return true;
+        for (condition.selected.readers) |reader| {
+            if (reader.ended() or reader.ring.asked == .before) continue;
+            if (waitOf(reader).glance(order)) return true;
         }
         return false;
     }
 
     pub fn look(condition: *const Condition, comptime order: std.lang.AtomicOrder) bool {
-        for (condition.readers) |reader| {
-            if (!reader.ended() and waitOf(reader).look(order)) return true;
+        const endpoint = condition.endpoint;
+        if (endpoint.anyRung(order) or endpoint.state().final()) return true;
+        const selected = condition.selected;
+        for (selected.readers) |reader| {
+            if (reader.ended() or reader.ring.asked == .before) continue;
+            if (waitOf(reader).look(order)) return true;
+            // Behind the store of `wants`, and with an order that keeps it there [wait.recheck].
+            if (order != .seq_cst or reader.ring.asked != .now) continue;
+            reader.ring.asked = .before;
+            const allowed_ns = reader.ring.peer.slice(endpoint.host.mechanism);
+            selected.allowed_ns = @min(selected.allowed_ns, allowed_ns);
         }
         return false;
     }
 
     pub fn arm(condition: *const Condition, first: bool) bool {
-        for (condition.readers) |reader| if (!reader.ended()) {
+        condition.name();
+        for (condition.selected.readers) |reader| {
+            if (reader.ended() or reader.ring.asked != .no) continue;
             const more = waitOf(reader).arm(first);
             assert(!more);
-        };
+            reader.ring.asked = .now;
+        }
         return false;
     }
 
-    pub fn disarm(condition: *const Condition) void {
-        for (condition.readers) |reader| if (!reader.ended()) waitOf(reader).disarm();
+    /// The next round, or the next call, goes on with what is armed [wait.disarm].
+    pub fn disarm(_: *const Condition) void {}
+
+    /// Disarms all: the waiting is over.
+    fn stop(condition: *const Condition) void {
+        for (condition.selected.readers) |reader| {
+            if (reader.fault == null and reader.ring.asked != .no) waitOf(reader).disarm();
+        }
     }
 
-    pub fn slice(condition: *const Condition, mechanism: u32) u64 {
-        var least_ns: u64 = std.math.maxInt(u64);
-        for (condition.readers) |reader| if (!reader.ended()) {
-            least_ns = @min(least_ns, waitOf(reader).slice(mechanism));
-        };
-        return least_ns;
+    pub fn slice(condition: *const Condition, _: u32) u64 {
+        return condition.selected.allowed_ns;
     }
 };
 

@@ -5,6 +5,7 @@ const fixture = @import("fixture.zig");
 const testing = std.testing;
 const Reader = millrace.Reader;
 const Select = millrace.Select;
+const layout = millrace.layout;
 
 /// Endpoint 0 reads from all others. Must stay where it was initialized.
 const Hub = struct {
@@ -113,6 +114,91 @@ test "Select returns a reader whose stream has ended once, and one that has fail
     try testing.expectEqual(null, try hub.readers[0].tryRead(&storage));
     // Nothing is left to wait for.
     try testing.expectEqual(null, try select.wait(.forever));
+}
+
+/// What a client does while the hub sleeps.
+const Meanwhile = struct {
+    var hub: *Hub = undefined;
+    var client: ?usize = null;
+
+    const host: millrace.Host = blk: {
+        var acting = fixture.clockwork;
+        acting.sleep = sleep;
+        break :blk acting;
+    };
+
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+        fixture.clockwork.sleep(word, expected, @min(limit_ns, 1_000_000));
+        const index = client orelse return;
+        client = null;
+        hub.say(index, 7) catch unreachable;
+    }
+};
+
+/// Publishes as a writer that dies before it rings.
+fn sayUnheard(hub: *Hub, client: usize) !void {
+    const ring = &hub.writers[client].ring;
+    const place = (try ring.claim(4)).?;
+    @memset(place, 'a');
+    ring.finish(.{ .size = 4, .kind = 1, .flags = 3, .tag = 9 });
+    @atomicStore(u32, &ring.control.tail, ring.tail, .seq_cst);
+    ring.published = ring.tail;
+}
+
+test "Select looks at whoever has rung, and at all of them once in a slice [wait.rung_take]" {
+    var hub: Hub = undefined;
+    try hub.init(&Meanwhile.host);
+    Meanwhile.hub = &hub;
+    Meanwhile.client = 1;
+    var select: Select = .{ .readers = &hub.list };
+    var storage: [16]u8 = undefined;
+    const found = (try select.wait(.ms(10))).?;
+    try testing.expectEqual(&hub.readers[1], found);
+    _ = (try found.tryRead(&storage)).?;
+    // The others stay armed, and are not looked at again.
+    const asks = 16 | layout.wants_armed;
+    try testing.expectEqual([3]u32{ asks, 0, asks }, hub.wants());
+    try sayUnheard(&hub, 0);
+    try testing.expectEqual(null, try select.wait(.none));
+    try hub.say(2, 20);
+    try testing.expectEqual([3]u32{ asks, 0, 0 }, hub.wants());
+    try expectFrom(&select, &hub.readers[2], 20);
+    // Whoever is not armed is looked at.
+    try sayUnheard(&hub, 1);
+    try expectFrom(&select, &hub.readers[1], 9);
+    try testing.expectEqual(null, try select.wait(.none));
+    // A bit of somebody else's means nothing.
+    @atomicStore(u32, &hub.endpoints[0].record.rung[7], 1 << 31, .seq_cst);
+    try testing.expectEqual(null, try select.wait(.none));
+    try testing.expect(!hub.endpoints[0].anyRung(.seq_cst));
+    fixture.clockwork.pause(layout.wait_slice_ms * 1_000_000);
+    try expectFrom(&select, &hub.readers[0], 9);
+    try testing.expectEqual(null, try select.wait(.none));
+}
+
+test "Select ends at its deadline, whatever bits somebody sets for nothing" {
+    var hub: Hub = undefined;
+    try hub.init(&fixture.clockwork);
+    var select: Select = .{ .readers = &hub.list };
+    const Noise = struct {
+        var record: *@import("segment_record.zig").Record = undefined;
+
+        fn now() u64 {
+            @atomicStore(u32, &record.rung[0], 0xffff_fffe, .seq_cst);
+            return fixture.clockwork.now();
+        }
+    };
+    Noise.record = hub.endpoints[0].record;
+    var host = fixture.clockwork;
+    host.now = Noise.now;
+    for ([_]u64{ 0, 50_000 }) |spin_ns| {
+        hub.endpoints[0].host = &host;
+        hub.endpoints[0].spin_ns = spin_ns;
+        try testing.expectEqual(null, try select.wait(.ms(5)));
+        hub.endpoints[0].blocking = false;
+        try testing.expectError(error.WaitForbidden, select.wait(.ms(1_000_000)));
+        hub.endpoints[0].blocking = true;
+    }
 }
 
 test "Select fails on a thread that must not block, after what is there" {

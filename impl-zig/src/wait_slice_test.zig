@@ -209,6 +209,21 @@ test "Select sleeps 100 ms at a time while one of its writers is vacant" {
     try testing.expect(Recorder.pause_count > 40);
 }
 
+test "a slice stays 100 ms where somebody may change a state who cannot ring" {
+    var crowd: Crowd = undefined;
+    try crowd.init();
+    for (1..3) |index| try crowd.enter(@intCast(index), &Recorder.host);
+    var host = Recorder.host;
+    host.outsiders = true;
+    crowd.endpoints[0].host = &host;
+    try crowd.read(250);
+    try Recorder.expectSlices(&.{ vacant_ms, vacant_ms, 50 });
+    Recorder.reset();
+    try crowd.select(250);
+    try Recorder.expectSlices(&.{ vacant_ms, vacant_ms, 50 });
+    try testing.expect(!millrace.host.linux_futex.outsiders);
+}
+
 test "a sleep of this machine lasts its time, less a tick of the kernel" {
     const host: *const millrace.Host = .native;
     var word: u32 = 0;

@@ -67,7 +67,7 @@ export const FILE_CREATE_SCRIPTS: FileScript[] = [
   {
     id: "scripted/file_left_header",
     about: "Who replaces a file waits for its header, and leaves the file alone meanwhile.",
-    clauses: ["segment.file_left", "segment.file_replace", "wait.deadline"],
+    clauses: ["segment.file_left", "segment.file_replace", "segment.file_wait"],
     play: leftHeader,
   },
   {

@@ -8,11 +8,12 @@ import { ATTACHED, VACANT } from "../../reference/builder.ts";
 import { buildSegment } from "../../reference/encode.ts";
 import { limitOf } from "../../reference/layout.ts";
 import * as system from "../system.ts";
-import { demand, type FilePlace, type FileScript, type Opened } from "./files.ts";
+import { demand, type FilePlace, type FileScript, type Opened, type PeerFile } from "./files.ts";
 import { rest } from "./watch.ts";
 
 const OWN = "[segment.file_own]";
 const OPEN = "[segment.file_open]";
+const WAIT = "[segment.file_wait]";
 /** What others than the owner may do to a file: each bit of it is too much. */
 const OPEN_MODES = [0o640, 0o620, 0o610, 0o604, 0o602, 0o601];
 const NOBODY = 65_534;
@@ -25,6 +26,12 @@ const PATIENCE_MS = 8_000;
 const SHARP = 12;
 
 export const FILE_OPEN_SCRIPTS: FileScript[] = [
+  {
+    id: "scripted/file_missing",
+    about: "A path at which there is no file is refused, and nothing is made there.",
+    clauses: ["segment.file_missing"],
+    play: missing,
+  },
   {
     id: "scripted/file_link",
     about: "A symbolic link in the last part of a path is refused, and one before it is not.",
@@ -52,14 +59,20 @@ export const FILE_OPEN_SCRIPTS: FileScript[] = [
   {
     id: "scripted/file_header",
     about: "Who opens a file whose header is locked waits, and gets in when it is free.",
-    clauses: ["segment.file_open", "segment.file_lock"],
+    clauses: ["segment.file_open", "segment.file_wait", "segment.file_lock"],
     play: header,
   },
   {
     id: "scripted/file_header_deadline",
     about: "The header stays locked: its time is up, and not before.",
-    clauses: ["segment.file_open", "wait.deadline"],
+    clauses: ["segment.file_wait", "wait.deadline"],
     play: deadline,
+  },
+  {
+    id: "scripted/file_header_at_once",
+    about: "Who does not want to wait tries once: it gets in, or its time is up at once.",
+    clauses: ["segment.file_wait"],
+    play: atOnce,
   },
   {
     id: "scripted/file_replaced",
@@ -77,6 +90,18 @@ export const FILE_OPEN_SCRIPTS: FileScript[] = [
 
 /** Both ways to a file that is there. */
 const BOTH = ["attach", "create"] as const;
+
+async function missing(place: FilePlace): Promise<void> {
+  const removed = place.putLive("removed");
+  Deno.removeSync(removed.path);
+  for (const name of ["nothing", "removed", "no folder/nothing"]) {
+    const what = `[segment.file_missing] no file at ${name}`;
+    await place.expect("segment.missing", what, "attach", 1, { path: place.path(name) });
+  }
+  const isEmpty = Deno.readDirSync(place.folder).next().done === true;
+  demand(isEmpty, "[segment.file_missing] something was made where there was nothing");
+  removed.stateIs("[segment.file_missing]", 1, VACANT);
+}
 
 async function links(place: FilePlace): Promise<void> {
   const file = place.putLive("target");
@@ -157,17 +182,43 @@ async function deadline(place: FilePlace): Promise<void> {
   const file = place.putLive();
   file.lockHeader();
   for (const kind of BOTH) {
-    const begun = performance.now();
-    const end = place.open(kind, 1, { timeoutMs: VAIN_MS });
-    while (!end.isThere && performance.now() - begun < PATIENCE_MS) await rest(5);
-    const ms = Math.round(performance.now() - begun);
-    const told = `${OPEN} ${kind}, told to wait for ${VAIN_MS} ms`;
-    if (!end.isThere) file.unlockHeader();
-    demand(end.isThere, `${told}: still waits after ${ms} ms`);
+    const { end, ms } = await vain(place, file, kind, VAIN_MS);
+    const told = `${WAIT} ${kind}, told to wait for ${VAIN_MS} ms`;
     await place.settle(end, "wait.timeout", told);
     demand(ms >= VAIN_MS - 10, `${told}: it gave up after ${ms} ms`);
-    file.stateIs(OPEN, 1, VACANT);
+    file.stateIs(WAIT, 1, VACANT);
   }
+}
+
+async function atOnce(place: FilePlace): Promise<void> {
+  for (const kind of BOTH) {
+    const file = place.putLive(kind);
+    file.lockHeader();
+    const { end } = await vain(place, file, kind, 0);
+    const told = `${WAIT} ${kind}, told not to wait`;
+    await place.settle(end, "wait.timeout", told);
+    file.stateIs(WAIT, 1, VACANT);
+    file.unlockHeader();
+    const free = { path: file.path, timeoutMs: 0 };
+    await place.expect("ok", `${told}, the header free again`, kind, 1, free);
+  }
+}
+
+/** The testee opens a file whose header stays locked; how long that took it. */
+async function vain(
+  place: FilePlace,
+  file: PeerFile,
+  kind: "attach" | "create",
+  timeoutMs: number,
+) {
+  const begun = performance.now();
+  const end = place.open(kind, 1, { path: file.path, timeoutMs });
+  while (!end.isThere && performance.now() - begun < PATIENCE_MS) await rest(5);
+  const ms = Math.round(performance.now() - begun);
+  if (!end.isThere) file.unlockHeader();
+  const still = `still waits after ${ms} ms`;
+  demand(end.isThere, `${WAIT} ${kind}, told to wait for ${timeoutMs} ms: ${still}`);
+  return { end, ms };
 }
 
 async function replaced(place: FilePlace): Promise<void> {

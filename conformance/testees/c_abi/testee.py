@@ -27,14 +27,14 @@ HELLO = {
     "carriers": ["bytes", "file", "mapped"],
     "waits": ["block", "poll"],
     # It moves bytes, of any codec; and what is finished it publishes at once.
-    "lacks": ["values", "unknown_codec", "finishing", "vacating"],
+    "lacks": ["values", "unknown_codec", "finishing"],
     "offers": ["read_many", "ways", "inbox", "lossy", "close_ms"],
 }
 
 OK = {"outcome": "ok"}
 CALLS = (
     "read", "peek", "release", "write", "claim", "finish", "abandon", "publish", "end", "resume",
-    "close", "run",
+    "vacate", "close", "run",
 )
 
 

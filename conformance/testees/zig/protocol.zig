@@ -32,6 +32,7 @@ pub const Name = enum {
     end,
     @"resume",
     close,
+    vacate,
     patch,
     dump,
     drop,
@@ -190,7 +191,6 @@ pub const Hello = struct {
         "alignment",
         "unknown_codec",
         "surrogates",
-        "vacating",
     },
     offers: []const []const u8 = &.{ "read_many", "ways", "inbox", "lossy" },
 };

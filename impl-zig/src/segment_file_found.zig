@@ -1,0 +1,148 @@
+//! A file that is at a path, whoever has put it there [spec/segment.md]: found with its header
+//! locked, judged, and mapped.
+//!
+//! Invariant: while its header is locked, the file keeps its name, and nobody new gets in.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const host_file = @import("host.zig");
+const segment_zig = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
+const system = @import("segment_file_linux.zig");
+const Error = @import("segment_file.zig").Error;
+const assert = std.debug.assert;
+const Channel = segment_zig.Channel;
+const Deadline = host_file.Deadline;
+const EndpointSet = segment_zig.EndpointSet;
+const Host = host_file.Host;
+const Memory = segment_zig.Memory;
+const Place = system.Place;
+const Range = system.Range;
+const Segment = segment_zig.Segment;
+const State = segment_record.State;
+
+const poll_first_ns = 50_000;
+const poll_ns = layout.wait_poll_ms * 1_000_000;
+
+/// Locked for a moment by whoever opens or replaces the file.
+const header_range: Range = .{ .offset = 0, .size = layout.segment_header_size };
+const records_range: Range = .{ .offset = layout.endpoint_table_offset, .size = 0 };
+
+pub fn recordRange(endpoint_index: u32) Range {
+    assert(endpoint_index < layout.endpoint_count_max);
+    const size = layout.endpoint_record_size;
+    return .{ .offset = layout.endpoint_table_offset + endpoint_index * size, .size = size };
+}
+
+pub const Found = struct {
+    handle: system.Handle,
+
+    /// Opens the file at the path and locks its header, or returns null where nothing is there
+    /// [segment.file_open].
+    pub fn init(place: Place, deadline: *Deadline) Error!?Found {
+        var pause_ns: u64 = poll_first_ns;
+        while (true) : (pause_ns = @min(pause_ns * 2, poll_ns)) {
+            const handle = place.openTrusted() catch |err| switch (err) {
+                error.FileNotFound => return null,
+                else => |other| return other,
+            };
+            errdefer system.close(handle);
+            if (try system.lock(handle, header_range)) {
+                // Between our `open` and our lock somebody may have replaced it.
+                const own = try system.statOf(handle);
+                const there = place.stat() catch |err| switch (err) {
+                    error.FileNotFound => null,
+                    else => |other| return other,
+                };
+                if (there != null and there.?.same(own)) return .{ .handle = handle };
+            }
+            if (deadline.passed(.native)) return error.Timeout; // [segment.file_wait]
+            system.close(handle);
+            Host.native.pause(pause_ns);
+        }
+    }
+
+    /// Gives the file back, and with it all its locks.
+    pub fn close(found: Found) void {
+        system.close(found.handle);
+    }
+
+    pub fn unlockHeader(found: Found) void {
+        system.unlock(found.handle, header_range);
+    }
+
+    /// Whether somebody at the file can meet another there, or is whom a creator wants to be; any
+    /// other file is left over [segment.file_left]. One of which nobody has a record is left over
+    /// whatever it holds; any other must be a segment.
+    pub fn inUse(found: Found, wanted_index: u32) Error!bool {
+        if (!try system.locked(found.handle, records_range)) return false;
+        const memory = try found.map();
+        defer system.unmap(memory);
+        var storage: [layout.channel_count_max]Channel = undefined;
+        const segment: Segment = try .attach(memory, &storage, .none);
+        const whereabouts = try found.whereaboutsOf(&segment);
+        if (whereabouts.here.isSet(wanted_index)) return true;
+        var here = whereabouts.here.iterator(.{});
+        while (here.next()) |index| {
+            const peers = segment.peersOf(@intCast(index));
+            const meets = peers.intersectWith(whereabouts.here.unionWith(whereabouts.expected));
+            if (peers.count() == 0 or meets.count() > 0) return true;
+        }
+        return false;
+    }
+
+    /// Where the owners of a segment's endpoints are; those in neither set are gone.
+    const Whereabouts = struct {
+        here: EndpointSet,
+        expected: EndpointSet,
+    };
+
+    fn whereaboutsOf(found: Found, segment: *const Segment) Error!Whereabouts {
+        var result: Whereabouts = .{ .here = .empty, .expected = .empty };
+        for (0..segment.endpoint_count) |each| {
+            const index: u32 = @intCast(each);
+            // The lock first: between the two nobody gets here, and one who goes has changed the
+            // state before [segment.file_lock].
+            const locked = try system.locked(found.handle, recordRange(index));
+            switch (State.load(segment.record(index))) {
+                .vacant => if (locked) result.here.set(index) else result.expected.set(index),
+                .attached => if (locked) result.here.set(index),
+                .closed, .failed, .invalid => {},
+            }
+        }
+        return result;
+    }
+
+    /// Refuses a file that was never a segment: it is not ours to remove [segment.file_replace].
+    pub fn requireRemovable(found: Found) Error!void {
+        var magic: [segment_zig.Header.magic_bytes.len]u8 = undefined;
+        const size = try system.read(found.handle, &magic);
+        if (size == 0) return;
+        const is_segment = std.mem.eql(u8, magic[0..size], segment_zig.Header.magic_bytes);
+        if (!is_segment) return error.SegmentFile;
+    }
+
+    /// Maps it, whatever its content and size.
+    pub fn map(found: Found) Error!Memory {
+        const size = (try system.statOf(found.handle)).size;
+        if (size < layout.segment_size_min) return error.SegmentSize;
+        const size_mapped: usize = @min(size, layout.segment_size_max);
+        try found.reserveStated(size_mapped);
+        const memory = try system.map(found.handle, size_mapped);
+        errdefer system.unmap(memory);
+        // Not while somebody is still at it; from here on nothing helps any more.
+        if ((try system.statOf(found.handle)).size != size) return error.SegmentSize;
+        return memory;
+    }
+
+    /// Reserves what the segment says that it has, as far as the file has it: another creator may
+    /// have left holes.
+    fn reserveStated(found: Found, size_mapped: usize) Error!void {
+        var header: segment_zig.Header = std.mem.zeroes(segment_zig.Header);
+        _ = try system.read(found.handle, std.mem.asBytes(&header));
+        const is_segment = std.mem.eql(u8, &header.magic, segment_zig.Header.magic_bytes);
+        const size_stated = if (is_segment) header.size else 0;
+        const size = @min(size_mapped, @max(size_stated, std.heap.page_size_max));
+        try system.reserve(found.handle, size);
+    }
+};
