@@ -61,6 +61,7 @@ test "vacate: what the dead one wrote is read first, and the next one gets what 
         while (try survivor.tryWrite("never read", .{})) {}
         try testing.expect(!survivor.vacate());
         duo.ports[0].close();
+        duo.record().features = 8;
         try testing.expect(!survivor.vacate());
         while (true) duo.expectRead(1, "last words") catch |err| {
             try testing.expectEqual(error.PeerClosed, err);
@@ -71,6 +72,10 @@ test "vacate: what the dead one wrote is read first, and the next one gets what 
         const next: u32 = @intCast(generation + 1);
         try testing.expectEqual(next, duo.record().generation);
         try testing.expectEqual(next << layout.reason_shift, duo.record().state);
+        const record = duo.record();
+        for ([_]u32{ record.wakes, record.agent, record.features }) |word| {
+            try testing.expectEqual(0, word);
+        }
         try survivor.write("welcome", .{}, .none);
         try duo.attachNext();
         try testing.expectEqual(next << layout.reason_shift | 1, duo.record().state);
@@ -131,6 +136,7 @@ test "vacate: a fault, an end, parts, an owed cancel and claims are the last own
     try duo.expectClosed();
     try testing.expect(survivor.vacate());
     try testing.expect(!survivor.reader.inProgress());
+    try testing.expectEqual(null, survivor.writer.owed);
     _ = try survivor.claim(1, .none);
     survivor.finish(1, .{});
     _ = try survivor.claim(2, .none);
@@ -146,6 +152,13 @@ test "vacate: a fault, an end, parts, an owed cancel and claims are the last own
     try duo.expectRead(0, "new");
     try duo.ports[0].write("new", .{}, .none);
     try duo.expectRead(1, "new");
+    // The end of the last stream is not that of the next.
+    try duo.ports[0].end();
+    duo.ports[0].close();
+    try duo.expectRead(1, null);
+    try testing.expect(survivor.ended());
+    try testing.expect(survivor.vacate());
+    try testing.expect(!survivor.ended());
 }
 
 test "vacate: what stands in the inbox is read, and a message that was begun there is not" {
@@ -164,6 +177,7 @@ test "vacate: what stands in the inbox is read, and a message that was begun the
     try testing.expect(survivor.inbox.filling);
     duo.ports[0].close();
     try testing.expect(survivor.vacate());
+    try testing.expect(!survivor.inbox.filling);
     try duo.attachNext();
     try duo.ports[0].write("two", .{}, .none);
     for ([_]?[]const u8{ "one", "two", null }) |expected| try duo.expectRead(1, expected);

@@ -119,7 +119,9 @@ const Condition = struct {
     endpoint: *Endpoint,
 
     /// Finds out which rings have to be looked at: those of whoever has rung; and all of them in
-    /// the beginning, once in a slice, and when this endpoint itself has come to its end.
+    /// the beginning, once in a slice, and when this endpoint itself has come to its end. Those in
+    /// which nothing is are armed as early as that, since a hub that always finds something with
+    /// one client never comes to sleep, and would look at all others each time.
     fn name(condition: *const Condition) void {
         const selected = condition.selected;
         const endpoint = condition.endpoint;
@@ -137,6 +139,26 @@ const Condition = struct {
         }
         for (selected.readers) |reader| endpoint.rung.unset(reader.ring.peer.index);
         endpoint.rung.unset(endpoint.index);
+        if (!due) return;
+        for (selected.readers) |reader| {
+            if (reader.ended() or ready(reader)) continue;
+            askIn(reader);
+            if (!ready(reader)) condition.settle(reader);
+        }
+    }
+
+    fn askIn(reader: *Reader) void {
+        const more = waitOf(reader).arm(false);
+        assert(!more);
+        reader.ring.asked = .now;
+    }
+
+    /// Nothing was in this ring behind the store of `wants` [wait.recheck].
+    fn settle(condition: *const Condition, reader: *Reader) void {
+        assert(reader.ring.asked == .now);
+        reader.ring.asked = .before;
+        const allowed_ns = reader.ring.peer.slice(condition.endpoint.host.mechanism);
+        condition.selected.allowed_ns = @min(condition.selected.allowed_ns, allowed_ns);
     }
 
     pub fn glance(condition: *const Condition, comptime order: std.lang.AtomicOrder) bool {
@@ -151,26 +173,20 @@ const Condition = struct {
     pub fn look(condition: *const Condition, comptime order: std.lang.AtomicOrder) bool {
         const endpoint = condition.endpoint;
         if (endpoint.anyRung(order) or endpoint.state().final()) return true;
-        const selected = condition.selected;
-        for (selected.readers) |reader| {
+        for (condition.selected.readers) |reader| {
             if (reader.ended() or reader.ring.asked == .before) continue;
             if (waitOf(reader).look(order)) return true;
-            // Behind the store of `wants`, and with an order that keeps it there [wait.recheck].
-            if (order != .seq_cst or reader.ring.asked != .now) continue;
-            reader.ring.asked = .before;
-            const allowed_ns = reader.ring.peer.slice(endpoint.host.mechanism);
-            selected.allowed_ns = @min(selected.allowed_ns, allowed_ns);
+            // With a weaker order, the load may have come before the store.
+            if (order == .seq_cst and reader.ring.asked == .now) condition.settle(reader);
         }
         return false;
     }
 
-    pub fn arm(condition: *const Condition, first: bool) bool {
+    pub fn arm(condition: *const Condition, _: bool) bool {
         condition.name();
         for (condition.selected.readers) |reader| {
             if (reader.ended() or reader.ring.asked != .no) continue;
-            const more = waitOf(reader).arm(first);
-            assert(!more);
-            reader.ring.asked = .now;
+            askIn(reader);
         }
         return false;
     }

@@ -176,6 +176,26 @@ test "Select looks at whoever has rung, and at all of them once in a slice [wait
     try testing.expectEqual(null, try select.wait(.none));
 }
 
+test "Select does not look at idle clients while one of them floods [wait.rung_take]" {
+    var hub: Hub = undefined;
+    try hub.init(&fixture.clockwork);
+    var select: Select = .{ .readers = &hub.list };
+    const asks = layout.wants_armed;
+    for (0..3) |_| try hub.say(1, 5);
+    try expectFrom(&select, &hub.readers[1], 5);
+    try testing.expectEqual([3]u32{ asks | 16, 0, asks | 16 }, hub.wants());
+    try sayUnheard(&hub, 0);
+    for (0..2) |_| try expectFrom(&select, &hub.readers[1], 5);
+    // Whoever is heard comes in turn.
+    try hub.say(1, 5);
+    try hub.say(2, 6);
+    try expectFrom(&select, &hub.readers[2], 6);
+    try expectFrom(&select, &hub.readers[1], 5);
+    fixture.clockwork.pause(layout.wait_slice_ms * 1_000_000);
+    try expectFrom(&select, &hub.readers[0], 9);
+    try testing.expectEqual(null, try select.wait(.none));
+}
+
 test "Select ends at its deadline, whatever bits somebody sets for nothing" {
     var hub: Hub = undefined;
     try hub.init(&fixture.clockwork);
