@@ -111,7 +111,8 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
    * Largest message in bytes; larger ones are dropped with `message.size`. A batch counts as one,
    * and `writeMany` and `postMessage` make some of up to 12 KiB. Default 64 MiB; of JSON 4 MiB,
    * which is parsed in one go: a MiB of records takes 10 ms and 4 MB, but of brackets, which a
-   * hostile peer may send, 150 ms and 60 MB (V8 14, 15).
+   * hostile peer may send, 150 ms and 60 MB (V8 14, 15). One whose size its writer does not know
+   * is dropped where it goes beyond; what `peek` lends of such is kept nowhere, and not bounded.
    */
   readonly maxMessageSize?: number | undefined;
   /** Whether `readMessage` also delivers calls, returns and throws. Default false. */

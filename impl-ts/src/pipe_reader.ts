@@ -211,7 +211,8 @@ export class Reader<T = unknown> {
    * Copies one message into `target`, allocating nothing for a message of one frame, and returns
    * its size; `kind`, `codec` and `tag` are then those of the message. Blocks until there is one.
    *
-   * @throws {RangeError} if the message is larger than `target`; it stays, to be read again.
+   * @throws {RangeError} if the message is larger than `target`; it stays, to be read again. One
+   * whose size its writer does not know as it begins may be larger than the error says.
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
     requireWait(options);
@@ -535,11 +536,11 @@ export class Reader<T = unknown> {
     const found = this.#receiver.pull(target);
     if (found === NOTHING) return NONE;
     if (found === ENDED) return undefined;
-    const { size, total } = this.#receiver.frame;
+    const { size, received } = this.#receiver.frame;
     if (found === IN_PARTS) {
       if (this.#receiver.parts !== target) target.set(this.#receiver.parts);
       this.#receiver.drop();
-      return total;
+      return received;
     }
     const { bytes, words, payload } = this.#receiver.ring;
     copyInto(bytes, words, payload, size, target);

@@ -326,9 +326,9 @@ export class RingReader implements Waitable {
     this.#head = this.#stored = this.#tail = channel.start | 0;
   }
 
-  /** Where the payload of the frame begins in the byte area. */
+  /** Where the frame's piece of a message begins in the byte area. */
   get payload(): number {
-    return (this.#head & (this.capacity - 1)) + HEADER_SIZE;
+    return (this.#head & (this.capacity - 1)) + HEADER_SIZE + this.frame.lead;
   }
 
   /**
