@@ -256,12 +256,17 @@ export class Reader<T = unknown> {
     return this.#try(this.#frameLent);
   }
 
-  /** Gives back what `peek` lent. */
+  /**
+   * Gives back what `peek` lent.
+   *
+   * @throws {ClosedError} if this end was closed meanwhile, which takes the frame back.
+   */
   release(): void {
+    const closed = this.#link.closedError("release");
+    if (closed !== undefined) throw closed; // [pipe.lend_one]
     if (!this.#receiver.lent) throw new TypeError("Cannot release: nothing is lent");
     this.#receiver.lent = false;
-    if (!this.#isLentInRing || this.#link.closed) return;
-    this.#receiver.releaseLent();
+    if (this.#isLentInRing) this.#receiver.releaseLent();
   }
 
   /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
