@@ -217,6 +217,15 @@ Deno.test("create formats once, and refuses another geometry", () => {
     { ...PIPE, channels: [{ ...channel!, writer: 1, reader: 0 }] },
   ];
   for (const other of others) assertCode(() => Segment.create(memory, other), "segment.geometry");
+  // One that somebody else has made, whose control words are more.
+  const foreign = Segment.allocate(PIPE);
+  const words = new Uint32Array(new SharedArrayBuffer(foreign.size + 128));
+  words.set(foreign.words(0, foreign.size));
+  words.set([640, 1152], (FIRST + 16) >> 2);
+  words[4] = foreign.size + 128;
+  const large = words.buffer as SharedArrayBuffer;
+  assertEquals(Segment.attach(large).channels[0]!.controlSize, 640);
+  assertCode(() => Segment.create(large, PIPE), "segment.geometry");
 });
 
 Deno.test("attach waits for the creator, and gives up at its deadline", async () => {

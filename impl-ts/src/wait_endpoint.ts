@@ -6,7 +6,7 @@
  */
 
 import { ForbiddenError, SegmentError, type SharedReason } from "./error.ts";
-import { recordOffset, requireInteger } from "./segment_geometry.ts";
+import { peersOf, recordOffset, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { REASON_VALUES } from "./layout.ts";
 import type { Segment } from "./segment.ts";
@@ -506,12 +506,7 @@ function ringAround(
   index: number,
   mechanism: Mechanism,
 ): void {
-  const around = new Set([index]);
-  for (const { writer, reader } of segment.channels) {
-    if (writer === index) around.add(reader);
-    if (reader === index) around.add(writer);
-  }
-  for (const each of around) {
+  for (const each of [index, ...peersOf(segment, index)]) {
     const bell = bellIndex(each);
     Atomics.add(words, bell, 1);
     mechanism.notify(words, bell);

@@ -13,7 +13,8 @@ import { Writer } from "../pipe_writer.ts";
 import { Port, type PortOptions, requirePortOptions } from "../port.ts";
 import { findRings } from "../port_options.ts";
 import { requireTimeout, Segment } from "../segment.ts";
-import { type Channel, type Geometry, place, type Plan, samePlan } from "../segment_geometry.ts";
+import { type Channel, type Geometry, peersOf, place } from "../segment_geometry.ts";
+import { type Plan, samePlan } from "../segment_geometry.ts";
 import type { Mechanism } from "../wait.ts";
 import { Endpoint, type EndpointOptions, failEndpoint, stateOf } from "../wait_endpoint.ts";
 import { requireSpin } from "../wait_spinner.ts";
@@ -417,13 +418,4 @@ function requirePath(path: string | URL): string {
     throw new Deno.errors.NotCapable(`Requires ${kind} access to "${name}", ${how}`);
   }
   return name;
-}
-
-function peersOf(segment: Segment, index: number): readonly number[] {
-  const peers = new Set<number>();
-  for (const { writer, reader } of segment.channels) {
-    if (writer === index) peers.add(reader);
-    if (reader === index) peers.add(writer);
-  }
-  return [...peers];
 }
