@@ -34,7 +34,7 @@ export { Segment } from "./segment.ts";
 export type { Mechanism } from "./wait.ts";
 export { agentMechanism, pollingMechanism } from "./wait.ts";
 export type { EndpointOptions, Stats } from "./wait_endpoint.ts";
-export { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+export { closeEndpoint, failEndpoint, generationOf } from "./wait_state.ts";
 export type { Codec, CodecName } from "./codec.ts";
 export type { Lent, Place } from "./pipe_lend.ts";
 export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe.ts";

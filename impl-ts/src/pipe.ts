@@ -6,7 +6,8 @@
  */
 
 import { type Codec, type CodecName, codecTable, requireCodec } from "./codec.ts";
-import { type Endpoint, type EndpointOptions, failEndpoint, stateOf } from "./wait_endpoint.ts";
+import type { Endpoint, EndpointOptions } from "./wait_endpoint.ts";
+import { failEndpoint, stateOf } from "./wait_state.ts";
 import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
 import { PeerClosedError, SegmentError } from "./error.ts";
 import { GONE } from "./gate.ts";
@@ -243,12 +244,12 @@ export class Link {
   ownError(verb: string): MillraceError | undefined {
     if (this.closed) return this.closedError(verb);
     const word = this.endpoint.state(this.endpoint.index);
+    if (this.endpoint.isOwn(word)) return undefined;
     const state = stateOf(word);
-    if (state === layout.ENDPOINT_STATE_ATTACHED) return undefined;
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new ClosedError("pipe.closed", `Cannot ${verb}: this end was closed`);
     }
-    // [segment.own_state] Another state than failed was forged into our record: no reason.
+    // [segment.own_state] Any other was forged into our record, or is the next owner's: no reason.
     const failed = state === layout.ENDPOINT_STATE_FAILED;
     const reason = failed ? word >>> layout.REASON_SHIFT : 0;
     return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);

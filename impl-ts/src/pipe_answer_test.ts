@@ -7,7 +7,7 @@ import * as layout from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
 import { Port } from "./port.ts";
-import { failEndpoint } from "./wait_endpoint.ts";
+import { failEndpoint } from "./wait_state.ts";
 import type { Segment } from "./segment.ts";
 
 const NOW = { timeout: 0 };

@@ -71,7 +71,7 @@ export class RingWriter implements Waitable {
   #arms = 0;
   #mayLoad = true;
 
-  /** Begins at the channel's start. [ring.start] */
+  /** Begins where `firstPosition` says. */
   constructor(endpoint: Endpoint, channel: Channel) {
     this.#endpoint = endpoint;
     this.#reader = channel.reader;
@@ -81,7 +81,7 @@ export class RingWriter implements Waitable {
     this.#control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
     this.words = endpoint.segment.words(channel.dataOffset, channel.dataSize);
     this.bytes = endpoint.segment.bytes(channel.dataOffset, channel.dataSize);
-    this.#tail = this.#published = this.#head = channel.start | 0;
+    this.#tail = this.#published = this.#head = firstPosition(endpoint, channel, TAIL);
     this.#asked = this.#tail;
   }
 
@@ -314,7 +314,7 @@ export class RingReader implements Waitable {
   #arms = 0;
   #stopped = false;
 
-  /** Begins at the channel's start. [ring.start] */
+  /** Begins where `firstPosition` says. */
   constructor(endpoint: Endpoint, channel: Channel, frame: FrameReader) {
     this.#endpoint = endpoint;
     this.#writer = channel.writer;
@@ -323,7 +323,7 @@ export class RingReader implements Waitable {
     this.#control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
     this.words = endpoint.segment.words(channel.dataOffset, channel.dataSize);
     this.bytes = endpoint.segment.bytes(channel.dataOffset, channel.dataSize);
-    this.#head = this.#stored = this.#tail = channel.start | 0;
+    this.#head = this.#stored = this.#tail = firstPosition(endpoint, channel, HEAD);
   }
 
   /** Where the frame's piece of a message begins in the byte area. */
@@ -489,6 +489,17 @@ export class RingReader implements Waitable {
   #cursorFault(tail: number): Fault {
     return new Fault(layout.REASON_RING_CURSOR, `tail ${tail >>> 0}, head ${this.#head >>> 0}`);
   }
+}
+
+/**
+ * Where an end of a ring begins: at the start of its channel [ring.start]; or, if somebody has had
+ * the endpoint before, where its own cursor stands, of which no bits count that it cannot have.
+ * [ring.start_again]
+ */
+function firstPosition(endpoint: Endpoint, channel: Channel, cursor: number): number {
+  if (!endpoint.isAgain) return channel.start | 0;
+  const control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
+  return Atomics.load(control, cursor) & ~MISALIGNED;
 }
 
 /** Wakes a peer that waits, if what it waits for is there now. */

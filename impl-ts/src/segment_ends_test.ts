@@ -6,7 +6,7 @@ import * as layout from "./layout.ts";
 import { Reader } from "./pipe_reader.ts";
 import { Writer } from "./pipe_writer.ts";
 import { Segment } from "./segment.ts";
-import { failEndpoint } from "./wait_endpoint.ts";
+import { failEndpoint } from "./wait_state.ts";
 
 const NOBODY = layout.ENDPOINT_NONE;
 /** Where the first descriptor stands, behind two endpoints. */

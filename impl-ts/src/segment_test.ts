@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { closeEndpoint, Endpoint, failEndpoint } from "./wait_endpoint.ts";
+import { Endpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { SegmentError } from "./error.ts";
 import { assertCode, codeOf } from "./fixture.ts";
 import { type Geometry, segmentSize } from "./segment_geometry.ts";
@@ -41,6 +42,7 @@ Deno.test("Segment.format writes the example of the specification", () => {
   Endpoint.attach(Segment.attach(words.buffer as SharedArrayBuffer), 0);
   wide.set([1, 1, 1], 0x80 >> 2);
   wide[0x100 >> 2] = 1;
+  wide[0x98 >> 2] = wide[0x118 >> 2] = 1; // rung by endpoint 0
   assertEquals(bytes, expected);
 });
 

@@ -5,14 +5,13 @@
  * @module
  */
 
-import { ForbiddenError, SegmentError, type SharedReason } from "./error.ts";
-import { peersOf, recordOffset, requireInteger } from "./segment_geometry.ts";
+import { ForbiddenError, SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
-import { REASON_VALUES } from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import { defaultMechanism, type Mechanism, type Waitable } from "./wait.ts";
 import { Sleeper } from "./wait_sleeper.ts";
 import { LoopSpinner, Naps, type Sight, Spinner } from "./wait_spinner.ts";
+import { changeState, recordWords, ring, ringAround, stateOf, withState } from "./wait_state.ts";
 
 /**
  * What an endpoint has counted since it attached.
@@ -70,62 +69,10 @@ export interface EndpointOptions {
 
 const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
 const STATE_WORD = layout.ENDPOINT_STATE_WORD;
+const STATE_MASK = layout.STATE_MASK;
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
-
-/**
- * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with
- * `pipe.closed`. Returns whether it did; false if the endpoint is vacant or its state is final.
- * `mechanism` wakes the sleepers, by default what suits the memory.
- *
- * @throws {RangeError} if there is no endpoint with this index.
- *
- * @example
- * ```ts
- * import { closeEndpoint, Port, Segment } from "@millrace/millrace";
- *
- * const port = Port.create();
- * closeEndpoint(Segment.attach(port.memory), 0);
- * // port.read() now throws a ClosedError with the code "pipe.closed".
- * ```
- */
-export function closeEndpoint(segment: Segment, index: number, mechanism?: Mechanism): boolean {
-  requireInteger("index", index, 0, segment.endpointCount - 1);
-  const from = [layout.ENDPOINT_STATE_ATTACHED];
-  return changeState(segment, index, from, layout.ENDPOINT_STATE_CLOSED, mechanism);
-}
-
-/**
- * Marks an endpoint failed, as a supervisor that knows that its thread is gone: its peers get
- * `peer.failed` with this reason. Any thread may call it. [pipe.supervisor]
- *
- * Returns whether it did; false if the state is final. `mechanism` wakes the sleepers, by default
- * what suits the memory.
- *
- * @throws {RangeError} if there is no endpoint with this index.
- * @throws {TypeError} if `reason` is no reason code.
- *
- * @example
- * ```ts
- * import { failEndpoint, Port } from "@millrace/millrace";
- *
- * const port = Port.create();
- * // The worker that had side b is gone:
- * failEndpoint(port.segment, 1, "peer.terminated");
- * ```
- */
-export function failEndpoint(
-  segment: Segment,
-  index: number,
-  reason: SharedReason = "peer.terminated",
-  mechanism?: Mechanism,
-): boolean {
-  requireInteger("index", index, 0, segment.endpointCount - 1);
-  const from = [layout.ENDPOINT_STATE_VACANT, layout.ENDPOINT_STATE_ATTACHED];
-  const value = Object.hasOwn(REASON_VALUES, reason) ? REASON_VALUES[reason] : undefined;
-  if (value === undefined) throw new TypeError(`reason must be a reason code: ${reason}`);
-  const to = layout.ENDPOINT_STATE_FAILED | (value << layout.REASON_SHIFT);
-  return changeState(segment, index, from, to, mechanism); // [segment.state_reason]
-}
+/** What this version understands beyond itself. [segment.features] */
+const FEATURES = 0;
 
 /** One endpoint, owned by the thread that made this object. */
 export class Endpoint {
@@ -141,6 +88,9 @@ export class Endpoint {
   readonly #words: Int32Array;
   readonly #bell: number;
   readonly #state: number;
+  /** The own state word while this object has the endpoint. [segment.own_state] */
+  readonly #attached: number;
+  #isAgain = false;
   /** How the blocking waits of this endpoint spin. */
   readonly spinner: Spinner;
   readonly #loopSpinner: LoopSpinner;
@@ -155,9 +105,15 @@ export class Endpoint {
     lookAround: () => this.#stateChanged(this.#peer),
   };
 
-  private constructor(segment: Segment, index: number, options: EndpointOptions) {
+  private constructor(
+    segment: Segment,
+    index: number,
+    attached: number,
+    options: EndpointOptions,
+  ) {
     this.segment = segment;
     this.index = index;
+    this.#attached = attached;
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
     this.#words = recordWords(segment);
     this.#bell = bellIndex(index);
@@ -169,7 +125,7 @@ export class Endpoint {
   }
 
   /**
-   * Returns the state word of a vacant endpoint, whose upper bits say nothing; changes nothing.
+   * Returns the state word of a vacant endpoint; changes nothing.
    *
    * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
    */
@@ -190,16 +146,19 @@ export class Endpoint {
    */
   static attach(segment: Segment, index: number, options: EndpointOptions = {}): Endpoint {
     const vacant = Endpoint.requireVacant(segment, index);
-    const endpoint = new Endpoint(segment, index, options);
+    const attached = vacant | ATTACHED; // [segment.again] The upper bits stay.
+    const endpoint = new Endpoint(segment, index, attached, options);
     const words = endpoint.#words;
     const record = index * RECORD_WORDS;
-    const state = record + layout.ENDPOINT_STATE_WORD;
-    const attached = layout.ENDPOINT_STATE_ATTACHED;
-    const won = Atomics.compareExchange(words, state, vacant, attached) === vacant;
-    // Behind the state: until then the record is not ours. Peers that look in between poll, and
-    // the ring sends them to look again.
-    const { rings } = endpoint.mechanism;
-    if (won) Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, rings);
+    const won = Atomics.compareExchange(words, record + STATE_WORD, vacant, attached) === vacant;
+    if (won) {
+      // Behind the state: until then the record is not ours. Peers that look in between poll, and
+      // the ring sends them to look again.
+      const { rings } = endpoint.mechanism;
+      Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, rings);
+      Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, FEATURES);
+      endpoint.#isAgain = Atomics.load(words, record + layout.ENDPOINT_GENERATION_WORD) !== 0;
+    }
     // Also where somebody came first, who may have died before its ring.
     ringAround(segment, words, index, endpoint.mechanism);
     if (won) return endpoint;
@@ -211,29 +170,39 @@ export class Endpoint {
     return { wakes: this.#wakes, wakesElided: this.wakesElided, parks: this.#parks };
   }
 
+  /** Whether the endpoint was vacated before: its rings begin where they stand. [segment.again] */
+  get isAgain(): boolean {
+    return this.#isAgain;
+  }
+
   /** The state word of an endpoint, own or peer's, loaded once. */
   state(index: number): number {
     return Atomics.load(this.#words, index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD);
   }
 
-  /** Whether this endpoint and a peer are both attached, and say nothing else. */
+  /** Whether an own state word is that of this owner. [segment.own_state] */
+  isOwn(word: number): boolean {
+    return word === this.#attached;
+  }
+
+  /** Whether this endpoint and a peer are both attached. */
   isLinked(peer: number): boolean {
     // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
-    return this.#words[this.#state] === ATTACHED &&
-      this.#words[peer * RECORD_WORDS + STATE_WORD] === ATTACHED;
+    return this.#words[this.#state] === this.#attached &&
+      (this.#words[peer * RECORD_WORDS + STATE_WORD]! & STATE_MASK) === ATTACHED;
   }
 
-  /** Wakes an endpoint. [wait.ring] */
+  /** Wakes an endpoint. */
   ring(index: number): void {
     this.#wakes++;
-    const bell = bellIndex(index);
-    Atomics.add(this.#words, bell, 1);
-    this.mechanism.notify(this.#words, bell);
+    ring(this.#words, index, this.index, this.mechanism);
   }
 
-  /** Ends this endpoint, and every wait of it. */
+  /** Ends this endpoint, and every wait of it. [pipe.close] */
   close(): void {
-    closeEndpoint(this.segment, this.index, this.mechanism);
+    const closed = withState(this.#attached, layout.ENDPOINT_STATE_CLOSED);
+    const { segment, index, mechanism } = this;
+    changeState(segment, index, (word) => this.isOwn(word) ? closed : undefined, mechanism);
     this.rouse();
   }
 
@@ -428,8 +397,7 @@ export class Endpoint {
 
   /** Whether a state ends the wait: the own one no longer attached, or the peer's final. */
   #stateChanged(peer: number): boolean {
-    return stateOf(this.state(this.index)) !== layout.ENDPOINT_STATE_ATTACHED ||
-      stateOf(this.state(peer)) > layout.ENDPOINT_STATE_ATTACHED;
+    return !this.isOwn(this.state(this.index)) || stateOf(this.state(peer)) > ATTACHED;
   }
 
   #sleep(bell: number, ms: number, peer: number): void {
@@ -459,56 +427,10 @@ export class Endpoint {
   }
 }
 
-/** The state in a state word. [segment.state_low] */
-export function stateOf(word: number): number {
-  return word & layout.STATE_MASK;
-}
-
-function recordWords(segment: Segment): Int32Array {
-  const size = segment.endpointCount * layout.ENDPOINT_RECORD_SIZE;
-  return segment.words(recordOffset(0), size);
-}
-
 function taken(index: number): SegmentError {
   return new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
 }
 
 function bellIndex(index: number): number {
   return index * RECORD_WORDS + layout.ENDPOINT_BELL_WORD;
-}
-
-/** Changes a state along the table of allowed changes. False: the change was dropped. */
-function changeState(
-  segment: Segment,
-  index: number,
-  from: readonly number[],
-  to: number,
-  mechanism: Mechanism = defaultMechanism(segment),
-): boolean {
-  const words = recordWords(segment);
-  const at = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
-  let changed = false;
-  for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
-    const seen = Atomics.load(words, at);
-    if (!from.includes(stateOf(seen))) break;
-    // [segment.state_change] From the exact value: a final state is never overwritten.
-    changed = Atomics.compareExchange(words, at, seen, to) === seen;
-  }
-  // Also when the change was dropped: who came first may have died before its ring.
-  ringAround(segment, words, index, mechanism);
-  return changed;
-}
-
-/** Rings the bell of an endpoint and those of all its peers. [segment.state_ring] */
-function ringAround(
-  segment: Segment,
-  words: Int32Array,
-  index: number,
-  mechanism: Mechanism,
-): void {
-  for (const each of [index, ...peersOf(segment, index)]) {
-    const bell = bellIndex(each);
-    Atomics.add(words, bell, 1);
-    mechanism.notify(words, bell);
-  }
 }

@@ -5,7 +5,7 @@
  */
 
 import { SegmentError } from "../error.ts";
-import { ENDPOINT_STATE_ATTACHED, SEGMENT_MAGIC_SIZE } from "../layout.ts";
+import { ENDPOINT_STATE_ATTACHED, REASON_SHIFT, SEGMENT_MAGIC_SIZE } from "../layout.ts";
 import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe.ts";
 import type { ReaderOptions, WriterOptions } from "../pipe.ts";
 import { Reader } from "../pipe_reader.ts";
@@ -16,7 +16,8 @@ import { requireTimeout, Segment } from "../segment.ts";
 import { type Channel, type Geometry, peersOf, place } from "../segment_geometry.ts";
 import { type Plan, samePlan } from "../segment_geometry.ts";
 import type { Mechanism } from "../wait.ts";
-import { Endpoint, type EndpointOptions, failEndpoint, stateOf } from "../wait_endpoint.ts";
+import { Endpoint, type EndpointOptions } from "../wait_endpoint.ts";
+import { failEndpoint, stateOf } from "../wait_state.ts";
 import { requireSpin } from "../wait_spinner.ts";
 import { FutexMechanism } from "./futex.ts";
 import * as libc from "./libc.ts";
@@ -342,10 +343,13 @@ export class SegmentFile {
   checkPeers(): void {
     if (this.#isClosed) return;
     for (const peer of this.#peers) {
-      if (stateOf(this.#endpoint.state(peer)) !== ENDPOINT_STATE_ATTACHED) continue;
+      const word = this.#endpoint.state(peer);
+      if (stateOf(word) !== ENDPOINT_STATE_ATTACHED) continue;
       // Its lock came first: attached and not locked is dead, or closed since.
       if (locks.isRecordLocked(this.#fd, peer)) continue;
-      failEndpoint(this.segment, peer, "peer.lost", this.mechanism);
+      // That owner, and not one that has come since. [segment.state_owner]
+      const generation = word >>> REASON_SHIFT;
+      failEndpoint(this.segment, peer, "peer.lost", this.mechanism, generation);
     }
   }
 

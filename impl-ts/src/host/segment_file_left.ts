@@ -8,7 +8,7 @@ import { SegmentError } from "../error.ts";
 import * as layout from "../layout.ts";
 import { Segment } from "../segment.ts";
 import { peersOf, recordOffset } from "../segment_geometry.ts";
-import { stateOf } from "../wait_endpoint.ts";
+import { stateOf } from "../wait_state.ts";
 import { Mapping } from "./mapping.ts";
 import { isAnyRecordLocked, isRecordLocked, type OwnFile } from "./segment_file_lock.ts";
 
