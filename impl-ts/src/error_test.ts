@@ -62,5 +62,6 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "select",
     "selectAsync",
     "supervise",
+    "vacatePeer",
   ]);
 });

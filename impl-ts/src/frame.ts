@@ -169,6 +169,11 @@ export class FrameReader {
     }
   }
 
+  /** Forgets the message in progress. [pipe.vacated] */
+  renew(): void {
+    this.inProgress = this.dropped = this.unsummed = false;
+  }
+
   #flagsValid(): boolean {
     const { kind, flags } = this;
     if (kind === FRAME_KIND_PAD || kind === FRAME_KIND_END) return flags === 0;

@@ -42,6 +42,8 @@ export type { ClaimOptions, MessageInit } from "./pipe_writer.ts";
 export { Writer } from "./pipe_writer.ts";
 export { Reader } from "./pipe_reader.ts";
 export { MailboxReader, MailboxWriter } from "./mailbox.ts";
+export type { VacatingEnd } from "./pipe_vacate.ts";
+export { vacatePeer } from "./pipe_vacate.ts";
 export type { PortEventMap, PortListener, PortListenerOptions } from "./port_events.ts";
 export { PortCloseEvent, PortEventTarget } from "./port_events.ts";
 export type { DeliveryOptions } from "./port_delivery.ts";

@@ -166,6 +166,14 @@ export function deadlineOf(timeout: number): number {
   return timeout === Infinity ? Infinity : performance.now() + timeout;
 }
 
+/** What an end has to say, and to do, when its peer's endpoint is given back. */
+export interface Renewable {
+  /** Why that cannot be now; behind a look at the peer's final state. */
+  obstacle(): string | undefined;
+  /** Begins anew, for the next owner. [pipe.vacated] */
+  renew(): void;
+}
+
 /** What one end of a pipe knows of itself and its peer. A port has one for both of its pipes. */
 export class Link {
   readonly endpoint: Endpoint;
@@ -180,6 +188,8 @@ export class Link {
   drop: (() => void) | undefined;
   /** Set by a port: see `flushPosts`. */
   posts: (() => Waitable | undefined) | undefined;
+  /** What begins anew with the next owner of the peer's endpoint. */
+  readonly ends: Renewable[] = [];
   /** The peer's state word once it was final or invalid; it must not change any more. */
   #final = 0;
   /** Asynchronous writes and posts so far. */
@@ -287,6 +297,13 @@ export class Link {
   #keepFinal(word: number): void {
     this.#final = word;
     this.outgoing?.gate.set(GONE, true);
+  }
+
+  /** Begins anew with the next owner of the peer's endpoint. */
+  renew(): void {
+    this.#final = 0;
+    this.outgoing?.gate.set(GONE, false);
+    for (const end of this.ends) end.renew();
   }
 
   /** Marks the peer for a fault in what it wrote, and makes the error for it. [ring.fault] */

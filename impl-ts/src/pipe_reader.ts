@@ -53,8 +53,6 @@ export class Reader<T = unknown> {
   /** What comes before anything in the ring. */
   readonly #waiting: Waiting;
   readonly #lent: Lent;
-  /** Whether the lent frame is in the ring, and has to be given back there. */
-  #isLentInRing = false;
   #streak = 0;
   /** What `#into` copies to. */
   #target: Uint8Array | undefined;
@@ -266,7 +264,7 @@ export class Reader<T = unknown> {
     if (closed !== undefined) throw closed; // [pipe.lend_one]
     if (!this.#receiver.lent) throw new TypeError("Cannot release: nothing is lent");
     this.#receiver.lent = false;
-    if (this.#isLentInRing) this.#receiver.releaseLent();
+    if (this.#receiver.isLentInRing) this.#receiver.releaseLent();
   }
 
   /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
@@ -560,12 +558,12 @@ export class Reader<T = unknown> {
     const waiting = this.#waiting.take();
     if (waiting !== undefined) {
       this.#lent.showCopy(waiting.payload, waiting.kind, waiting.codec, waiting.tag);
-      this.#isLentInRing = false;
+      this.#receiver.isLentInRing = false;
     } else {
       const found = this.#receiver.pull(LEND);
       if (found === NOTHING) return NONE;
       if (found === ENDED) return undefined;
-      this.#isLentInRing = found === IN_RING;
+      this.#receiver.isLentInRing = found === IN_RING;
       if (found === IN_PARTS) {
         const { payload, kind, codec, tag } = this.#receiver.makeMessage(found);
         this.#lent.showCopy(payload, kind, codec, tag);

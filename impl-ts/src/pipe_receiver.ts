@@ -49,6 +49,8 @@ export class Receiver {
   ended = false;
   /** Whether a frame is lent; nothing can be received meanwhile. */
   lent = false;
+  /** Whether it is in the ring, and has to be given back there. */
+  isLentInRing = false;
   /** The message in progress, or the one that is complete. */
   parts: Uint8Array = EMPTY;
   readonly #link: Link;
@@ -338,6 +340,33 @@ export class Receiver {
     // What a peer still publishes of that message is skipped: the report has covered it.
     if (this.frame.inProgress) this.frame.dropped = true;
     return error;
+  }
+
+  /**
+   * Behind a look at the peer's final state: whether nothing of what it published is left in the
+   * ring but what nobody reads. [segment.vacate_read]
+   */
+  isTaken(): boolean {
+    if (this.ended || this.#fault !== undefined) return true;
+    if (this.lent && this.isLentInRing) return false;
+    this.#shown = false;
+    try {
+      this.ring.load();
+      while (this.ring.next()) if (this.#arrive(LOOK) === IN_RING) return false;
+      return true;
+    } catch (thrown) {
+      if (this.#keepFault(thrown) === thrown) throw thrown;
+      return true;
+    }
+  }
+
+  /** Begins anew with the next writer. [pipe.vacated] */
+  renew(): void {
+    this.ended = this.#shown = false;
+    this.#fault = undefined;
+    this.#progress = IDLE;
+    this.drop();
+    this.ring.renew();
   }
 
   /** The message that `pull` found, in memory of its own. */

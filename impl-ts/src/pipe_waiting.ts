@@ -8,7 +8,7 @@
 import { encodeJson } from "./codec.ts";
 import { MessageError, MillraceError } from "./error.ts";
 import { CODEC_JSON } from "./layout.ts";
-import type { Link, Message } from "./pipe.ts";
+import type { Link, Message, Renewable } from "./pipe.ts";
 import { ENDED, IN_PARTS, LOOK, NOTHING, type Receiver } from "./pipe_receiver.ts";
 import type { Waitable } from "./wait.ts";
 
@@ -16,7 +16,7 @@ import type { Waitable } from "./wait.ts";
 export const OPEN: unique symbol = Symbol("open");
 
 /** Messages and errors that come before what is in the ring; one for each reader. */
-export class Waiting {
+export class Waiting implements Renewable {
   readonly #link: Link;
   readonly #receiver: Receiver;
   /** Elements of a batch that are not read yet: they come first. */
@@ -32,6 +32,7 @@ export class Waiting {
   constructor(link: Link, receiver: Receiver) {
     this.#link = link;
     this.#receiver = receiver;
+    link.ends.push(this);
   }
 
   /** Whether elements of a batch are left. */
@@ -65,6 +66,7 @@ export class Waiting {
 
   /** [codec.batch_read] */
   nextOfBatch(): unknown {
+    this.#requireBack();
     this.#receiver.note(this.#kind, CODEC_JSON, this.#tag);
     return this.#batch[this.#index++];
   }
@@ -141,6 +143,15 @@ export class Waiting {
     }
   }
 
+  obstacle(): string | undefined {
+    return this.#receiver.isTaken() ? undefined : "what it has published is not read";
+  }
+
+  /** What was taken out of the ring before is still delivered. [pipe.vacated] */
+  renew(): void {
+    this.#receiver.renew();
+  }
+
   /** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
   #rouse(): void {
     this.#link.endpoint.rouse();
@@ -164,6 +175,7 @@ export class Waiting {
 
   /** The next message of the batch or of the inbox, left where it is; throws an error of there. */
   peek(): Message | undefined {
+    if (this.some) this.#requireBack();
     if (this.inBatch) {
       const payload = this.#encodeOfBatch();
       // [codec.batch_read]
@@ -171,6 +183,11 @@ export class Waiting {
     }
     if (this.#inbox[0] instanceof MessageError) this.shift();
     return this.#inbox[0] as Message | undefined;
+  }
+
+  /** Throws while a frame is lent. [pipe.lend_one] */
+  #requireBack(): void {
+    if (this.#receiver.lent) throw new TypeError("Cannot read: a frame is lent");
   }
 
   /** Takes the next message of the batch, or else of the inbox. [port.inbox_order] */
@@ -185,6 +202,7 @@ export class Waiting {
 
   /** Takes the first of the inbox, and throws it if it is an error. */
   shift(): Message {
+    this.#requireBack();
     const message = this.#inbox.shift()!;
     if (message instanceof MessageError) throw message;
     this.#inboxSize -= message.payload.length;

@@ -344,10 +344,10 @@ export class Writer<T = unknown> {
    */
   end(): void {
     const outlet = this.#outlet;
-    if (outlet.ended || outlet.tryEnd()) return;
-    this.#ending = this.#endLater();
+    if (outlet.ended) return;
+    this.#ending = outlet.tryEnd() ? undefined : this.#endLater();
     // Who waits for it calls `endAsync`; to others the state of the pipe says the same.
-    this.#ending.catch(() => {});
+    this.#ending?.catch(() => {});
   }
 
   /**
@@ -369,9 +369,10 @@ export class Writer<T = unknown> {
   async #endLater(): Promise<void> {
     const outlet = this.#outlet;
     outlet.ended = true;
-    const { lostCount } = outlet;
+    const { lostCount, round } = outlet;
     await outlet.turns.take(Infinity, undefined);
     try {
+      if (outlet.round !== round) return; // the stream was one to a reader that is gone
       outlet.checkAccepted();
       outlet.placeEnd();
     } catch (error) {

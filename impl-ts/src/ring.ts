@@ -205,6 +205,14 @@ export class RingWriter implements Waitable {
     this.stop();
   }
 
+  /** Begins anew behind what is published, for the next reader. [segment.vacate_words] */
+  renew(): void {
+    this.drop();
+    this.gate.set(STOPPED, false);
+    const tail = this.#head = this.#published;
+    renewControl(this.#control, tail, READER_WANTS);
+  }
+
   /** Places an `end`, for which room is always left. [pipe.end_now] */
   finishEnd(): void {
     writeHeader(this.words, (this.#tail & (this.capacity - 1)) >> 2, 0, END, 0);
@@ -213,7 +221,7 @@ export class RingWriter implements Waitable {
 
   /**
    * Makes every finished frame visible to the reader, and wakes it if it sleeps. [ring.batch]
-   * Nothing else stores `tail`, and it stands between frames, ahead of the last. [ring.tail_owner]
+   * Nothing else but `renew` stores `tail`, and it stands between frames. [ring.tail_owner]
    */
   publish(): void {
     const tail = this.#tail;
@@ -444,9 +452,17 @@ export class RingReader implements Waitable {
     this.stop();
   }
 
+  /** Begins anew behind what was taken, for the next writer. [segment.vacate_words] */
+  renew(): void {
+    this.#stopped = false;
+    this.frame.renew();
+    const head = this.#stored = this.#tail = this.#head;
+    renewControl(this.#control, head, WRITER_WANTS);
+  }
+
   /**
    * Stores `head` for all that was released, and wakes the writer if it waits for that. Nothing
-   * else stores `head`, and it stands between frames, ahead of the last. [ring.head_owner]
+   * else but `renew` stores `head`, and it stands between frames. [ring.head_owner]
    */
   flush(): void {
     const head = this.#head;
@@ -500,6 +516,13 @@ function firstPosition(endpoint: Endpoint, channel: Channel, cursor: number): nu
   if (!endpoint.isAgain) return channel.start | 0;
   const control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
   return Atomics.load(control, cursor) & ~MISALIGNED;
+}
+
+/** Makes both cursors equal, and takes the wish of the peer that is gone back. */
+function renewControl(control: Int32Array, position: number, wants: number): void {
+  Atomics.store(control, TAIL, position);
+  Atomics.store(control, HEAD, position);
+  Atomics.store(control, wants, 0);
 }
 
 /** Wakes a peer that waits, if what it waits for is there now. */

@@ -244,7 +244,8 @@ export class Supervision {
  * time. Without `holdLife`, a web worker that is ended in those ways gives no signal: only the
  * timeout of whoever waits for it finds out. One that never attaches, `port.waitForPeer` finds.
  *
- * A worker that has the endpoint after this one is not marked for its end. [segment.state_owner]
+ * A worker that has the endpoint after this one, as `vacatePeer` allows, is not marked for its end:
+ * call this again for each, behind `vacatePeer`. [segment.state_owner]
  *
  * Watching does not keep the event loop of Node alive. May be called by any thread that has the
  * worker; the ports may be others' as well, by `{ segment, index }`.

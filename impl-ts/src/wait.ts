@@ -58,6 +58,8 @@ export interface Mechanism {
   notify(words: Int32Array, index: number): void;
   /** Marks peers that are dead, where it can find that out. Called after sleeps. [wait.liveness] */
   checkPeers?(): void;
+  /** Whether the owner of an endpoint lives, where it can find that out. [segment.vacate_dead] */
+  isAlive?(endpoint: number): boolean;
 }
 
 /** What a wait waits for: a side of a ring. */

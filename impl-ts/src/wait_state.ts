@@ -84,7 +84,7 @@ export function failEndpoint(
 }
 
 /**
- * How often an endpoint was given back, by its peer. A supervisor notes it when it
+ * How often an endpoint was given back, by `vacatePeer`. A supervisor notes it when it
  * starts the owner, and hands it to `failEndpoint` when that has died: by then the endpoint may
  * have another owner, which must not be marked for it. [segment.state_owner]
  *
@@ -92,12 +92,15 @@ export function failEndpoint(
  *
  * @example
  * ```ts
- * import { failEndpoint, generationOf, Port } from "@millrace/millrace";
+ * import { failEndpoint, generationOf, Port, vacatePeer } from "@millrace/millrace";
  *
  * using port = Port.create<string>();
  * const first = generationOf(port.segment, 1); // of the worker that is started now
- * // When that is gone:
- * console.log(failEndpoint(port.segment, 1, "peer.terminated", undefined, first)); // true
+ * failEndpoint(port.segment, 1, "peer.terminated", undefined, first);
+ * vacatePeer(port);
+ * using next = Port.attach<string>(port.memory); // usually in another worker
+ * // Told once more that the first one is gone:
+ * console.log(failEndpoint(port.segment, 1, "peer.terminated", undefined, first)); // false
  * ```
  */
 export function generationOf(segment: Segment, index: number): number {

@@ -16,6 +16,7 @@ import {
   Reader,
   Segment,
   TimeoutError,
+  vacatePeer,
   Writer,
 } from "../../../impl-ts/src/mod.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken } from "../../kit/protocol.ts";
@@ -36,7 +37,7 @@ const hello: Hello = {
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
-  lacks: ["endpoint", "vacating"],
+  lacks: ["endpoint"],
 };
 
 /** The implementation on memory that is handed over. */
@@ -151,6 +152,11 @@ export class PipeSession implements Session {
 
   end(): void {
     this.#writer.end();
+  }
+
+  vacate(): void {
+    this.#place = undefined;
+    vacatePeer(this.#reader ?? this.#writer);
   }
 
   run(...[task, timeout]: Parameters<NonNullable<Session["run"]>>) {

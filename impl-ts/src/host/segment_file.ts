@@ -63,7 +63,8 @@ const DEFAULT_TIMEOUT_MS = 5_000;
  *
  * All of its methods belong to one thread; other threads, of this process too, open the file once
  * more. A peer whose process dies, however it goes, is found by every call that waits, within two
- * slices of 100 ms: a `PeerFailedError` with the reason `peer.lost`.
+ * slices of 100 ms: a `PeerFailedError` with the reason `peer.lost`. Behind that, `vacatePeer`
+ * lets the next process take its place in the same file.
  *
  * Asynchronous waits take a thread of Deno's pool for each endpoint, for eight of them at most in
  * each thread, and 50 µs to begin; further endpoints, and `onmessage` after `unref`, look every 4
@@ -105,7 +106,9 @@ export class SegmentFile {
     this.path = path;
     this.#fd = fd;
     this.#mapping = new Mapping(fd, join.size);
-    this.mechanism = new FutexMechanism(this.#mapping, () => this.checkPeers());
+    const check = () => this.checkPeers();
+    const isAlive = (endpoint: number) => locks.isRecordLocked(fd, endpoint);
+    this.mechanism = new FutexMechanism(this.#mapping, check, isAlive);
     try {
       this.segment = join.attach(this.#mapping.buffer);
       this.#peers = peersOf(this.segment, order.endpoint);
@@ -125,8 +128,8 @@ export class SegmentFile {
    * Takes an endpoint of the file at `path`. Never waits for a file that is not there yet.
    *
    * @throws {SegmentError} `segment.missing` if there is no file; `segment.file` if others could
-   * have made it or can read it; `segment.endpoint` if somebody has the endpoint, or has had it;
-   * and whatever `Segment.attach` throws.
+   * have made it or can read it; `segment.endpoint` if somebody has the endpoint, or has had it and
+   * it was not given back by `vacatePeer`; and whatever `Segment.attach` throws.
    * @throws {SystemError} whatever else the system refuses, `EACCES` for one; `ENOSYS` where there
    * is no such host.
    * @throws {TimeoutError} if others keep replacing the file.
