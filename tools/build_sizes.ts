@@ -31,19 +31,19 @@ export const IMPORTS: readonly Import[] = [
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 55_500, gzip: 19_100 },
+    limit: { minified: 61_500, gzip: 21_100 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 69_000, gzip: 23_400 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 77_900, gzip: 26_400 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 75_300, gzip: 25_500 },
+    limit: { minified: 83_700, gzip: 28_400 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 83_200, gzip: 27_800 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 91_900, gzip: 30_700 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 67_800, gzip: 22_800 },
+    limit: { minified: 73_800, gzip: 24_900 },
   },
 ];
 

@@ -90,6 +90,37 @@ for (const program of GUIDE) {
   });
 }
 
+Deno.test(
+  "a port without a hold lets Node end, and is served while it lives",
+  { ignore },
+  async () => {
+    await Deno.writeTextFile(
+      `${folder}/unref.mjs`,
+      `
+    import { Port } from "millrace";
+    const port = Port.create(), peer = Port.attach(port.memory);
+    let count = 0;
+    port.onmessage = () => {
+      count++;
+      peer.write(0);
+    };
+    peer.write(0);
+    port.unref();
+    // Turns that wait for the end of a slice would have brought 256.
+    setTimeout(() => console.log(count > 5000 ? "many" : count), 300);
+    process.on("exit", () => console.log("ended"));
+    setTimeout(() => {
+      console.log("bounded");
+      process.exit();
+    }, 10_000).unref();
+  `,
+    );
+    const options = { cwd: folder, timeoutMs: TIMEOUT_MS, echo: false };
+    const { output, code } = await run([PINNED, "unref.mjs"], options);
+    assertEquals([output, code], ["many\nended\n", 0]);
+  },
+);
+
 async function assertRuns(place: string, program: Program, command: string[]): Promise<void> {
   const outcome = await runProgram(`${shop}/empty/${place}`, program, command);
   assertEquals(outcome, [program.output, 0, false]);

@@ -30,6 +30,9 @@ const ODD = new Uint8Array(SIZE + 1).subarray(1);
 /** Has a deadline to compute, which a wait without a limit has not. */
 const LONG = { timeout: 1e6 };
 
+/** Readers whose endpoint has the duty to write to them. */
+const attended = new Set<Reader<Uint8Array>>();
+
 /** What one burst is, by verb. Everything that is written is read. */
 const verbs: Record<string, Burst> = {
   "write, readInto"({ writer, reader }, message) {
@@ -46,7 +49,9 @@ const verbs: Record<string, Burst> = {
   },
   "write, readInto that has to wait briefly"({ writer, reader }, message) {
     // What the reader posts before it waits comes back at once, so to speak.
-    reader.link.posts ??= () => void writer.write(message);
+    const attend = () => void writer.write(message);
+    if (!attended.has(reader)) reader.link.endpoint.owe({ attend });
+    attended.add(reader);
     for (let n = 0; n < BURST; n++) reader.readInto(message, LONG);
   },
   "tryReadInto without a message"({ reader }, message) {

@@ -11,7 +11,6 @@ import { type AttachOptions, type Memory, requireTimeout, Segment } from "./segm
 import { type Channel, type Geometry, requireInteger } from "./segment_geometry.ts";
 import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "./layout.ts";
 import { Selection } from "./select.ts";
-import type { Waitable } from "./wait.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 
@@ -121,7 +120,7 @@ export class Hub<In = unknown, Out = In> {
    */
   readonly ports: readonly Port<In, Out>[];
   readonly #endpoint: Endpoint;
-  readonly #ties: Ties = { links: [], openCount: 0, closing: false };
+  readonly #ties: Ties = { openCount: 0, closing: false };
   /** The ports that are open, to be selected from. */
   #open: { ports: Port<In, Out>[]; selection: Selection } | undefined;
 
@@ -225,10 +224,10 @@ export class Hub<In = unknown, Out = In> {
   }
 
   #select(): { ports: Port<In, Out>[]; selection: Selection } | undefined {
-    const { links, openCount } = this.#ties;
+    const { openCount } = this.#ties;
     if (openCount === 0) return undefined;
     if (this.#open?.ports.length !== openCount) {
-      const ports = this.ports.filter((_, index) => !links[index]!.closed);
+      const ports = this.ports.filter(({ reader }) => !reader.link.closed);
       this.#open = { ports, selection: new Selection(ports) };
     }
     return this.#open;
@@ -237,7 +236,6 @@ export class Hub<In = unknown, Out = In> {
 
 /** What the links of a hub have in common. */
 interface Ties {
-  readonly links: HubLink[];
   /** How many of them are not closed. */
   openCount: number;
   /** Whether the hub itself is being closed. */
@@ -255,7 +253,6 @@ class HubLink extends Link {
   constructor(endpoint: Endpoint, peer: number, ties: Ties) {
     super(endpoint, peer);
     this.#ties = ties;
-    ties.links.push(this);
     ties.openCount++;
   }
 
@@ -274,22 +271,7 @@ class HubLink extends Link {
     if (!closeEndpoint(segment, this.peer, mechanism)) {
       failEndpoint(segment, this.peer, "peer.terminated", mechanism);
     }
-    this.endpoint.rouse();
-  }
-
-  override flushPosts(): Waitable | undefined {
-    for (const { posts } of this.#ties.links) posts?.();
-    return super.flushPosts();
-  }
-
-  /** One thread waits for one port: none of the others may hold anything back meanwhile. */
-  override settle(): void {
-    for (const link of this.#ties.links) link.settleOne();
-  }
-
-  /** Publishes and gives back what this port alone holds; a closed one stores nothing any more. */
-  settleOne(): void {
-    if (!this.closed) super.settle();
+    this.endpoint.watch.look();
   }
 }
 

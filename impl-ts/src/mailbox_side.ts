@@ -165,9 +165,7 @@ export class MailboxSide implements Sight {
     const left = deadline - performance.now();
     if (!(left > 0)) return false;
     const ms = Math.min(left, layout.WAIT_SLICE_MS);
-    await new Promise<void>((wake) =>
-      this.#sleeper.sleep(this.#theirs, ms, true, signal, true, wake)
-    );
+    await new Promise<void>((wake) => this.#sleeper.sleep(this.#theirs, ms, signal, wake));
     signal?.throwIfAborted();
     return true;
   }

@@ -16,7 +16,6 @@ import * as layout from "./layout.ts";
 import { reasonName } from "./layout.ts";
 import { Fault, type RingReader, type RingWriter } from "./ring.ts";
 import type { Segment } from "./segment.ts";
-import type { Waitable } from "./wait.ts";
 
 /**
  * A message as it stands in the ring, without a look into its payload.
@@ -186,8 +185,6 @@ export class Link {
   incoming: RingReader | undefined;
   /** Drops what was taken out of the ring and not delivered. */
   drop: (() => void) | undefined;
-  /** Set by a port: see `flushPosts`. */
-  posts: (() => Waitable | undefined) | undefined;
   /** What begins anew with the next owner of the peer's endpoint. */
   readonly ends: Renewable[] = [];
   /** The peer's state word once it was final or invalid; it must not change any more. */
@@ -216,27 +213,9 @@ export class Link {
     this.incoming?.close();
   }
 
-  /**
-   * Before a call blocks, and so keeps the job from its end: writes what was posted. Returns what
-   * to wait for to write the rest, where there is no room for all of it.
-   */
-  flushPosts(): Waitable | undefined {
-    return this.posts?.();
-  }
-
   /** Lets the event loop turn now and then, where asynchronous writes never have to wait. */
   giveWay(): Promise<void> | undefined {
     return ++this.#streak % STREAK === 0 ? this.endpoint.giveWay() : undefined;
-  }
-
-  /**
-   * Publishes everything finished and gives back everything released, whichever of the two the
-   * caller waits for: held back, either can keep the peer from what we wait for.
-   * [ring.publish_all] [ring.release_all] [port.publish_both]
-   */
-  settle(): void {
-    this.outgoing?.publish();
-    this.incoming?.flush();
   }
 
   /** The error of the own close; above every other answer. [pipe.first_answer] */

@@ -12,6 +12,7 @@ import { deadlineOf, type Link, type Renewable, type WaitOptions } from "./pipe.
 import type { Sender } from "./pipe_sender.ts";
 import { requireTimeout } from "./segment.ts";
 import { Turns, type Waitable } from "./wait.ts";
+import { Several } from "./wait_several.ts";
 
 /** Most values in a batch, and the size from which on fewer are packed: more gains nothing. */
 export const RUN_COUNT = 16;
@@ -177,27 +178,37 @@ export class Outlet implements Renewable {
     sender.ring.publish();
   }
 
-  /** Publishes, and waits until there may be room. At the deadline the message stays under way. */
+  /** Waits until there may be room. At the deadline the message stays under way. */
   waitRoom(deadline: Deadline): void {
-    this.link.flushPosts(); // those of a hub's other ports
     const other = this.#beforeWait(deadline);
-    const { endpoint, peer } = this.link;
+    const { ring } = this.sender;
     const waits = deadline.waits++;
-    if (!endpoint.wait(this.sender.ring, other, peer, deadline.time, waits)) throw timedOut();
+    if (!this.link.endpoint.wait(ring, other, deadline.time, waits)) throw timedOut();
     this.#afterWait();
   }
 
-  /** The same without blocking. */
-  async waitRoomAsync(deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
-    const other = this.#beforeWait(deadline);
-    const { endpoint, peer } = this.link;
-    const { ring } = this.sender;
-    if (!await endpoint.waitAsync(ring, other, peer, deadline.time, signal)) throw timedOut();
+  /** The same without blocking; `room` is what shows that there may be some. */
+  async waitRoomAsync(
+    deadline: Deadline,
+    signal: AbortSignal | undefined,
+    room: Waitable = this.sender.ring,
+  ): Promise<void> {
+    const what = this.#orArrival(room, this.#beforeWait(deadline));
+    if (!await this.link.endpoint.waitAsync(what, deadline.time, signal)) throw timedOut();
     this.#afterWait();
+  }
+
+  /** What to wait for to place more, in a call that waits for something else. [port.posted] */
+  room(): Waitable {
+    return this.#orArrival(this.sender.ring, this.#idle?.fill());
+  }
+
+  #orArrival(room: Waitable, other: Waitable | undefined): Waitable {
+    return other === undefined ? room : new Several(this.link.endpoint, [room, other]);
   }
 
   #beforeWait(deadline: Deadline): Waitable | undefined {
-    this.link.settle();
+    this.link.endpoint.settle();
     this.#requireOpen();
     const other = this.#idle?.fill();
     // Here and not only in the wait, which comes back at once while the peer keeps a cursor moving.

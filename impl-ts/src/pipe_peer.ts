@@ -19,9 +19,7 @@ import { stateOf } from "./wait_state.ts";
 export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
   const { arrival, timeout } = begin(link, options);
   if (arrival.look() || timeout === 0) return arrival.look();
-  link.flushPosts();
-  link.settle();
-  link.endpoint.wait(arrival, undefined, link.peer, deadlineOf(timeout));
+  link.endpoint.wait(arrival, undefined, deadlineOf(timeout));
   requireOwn(link);
   return arrival.look();
 }
@@ -31,8 +29,7 @@ export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): P
   const { arrival, timeout } = begin(link, options);
   const deadline = deadlineOf(timeout);
   while (!arrival.look() && performance.now() < deadline) {
-    link.settle();
-    await link.endpoint.waitAsync(arrival, undefined, link.peer, deadline, options.signal);
+    await link.endpoint.waitAsync(arrival, deadline, options.signal);
     requireOwn(link);
   }
   return arrival.look();
@@ -44,8 +41,10 @@ function begin(link: Link, options: WaitOptions): { arrival: Waitable; timeout: 
   requireOwn(link);
   // Nothing to arm: who attaches rings all its peers, whether or not they ask. [segment.state_ring]
   const arrival = {
+    peer: link.peer,
     look: () => stateOf(link.endpoint.state(link.peer)) !== ENDPOINT_STATE_VACANT,
     arm: () => {},
+    stayArmed: () => {},
     disarm: () => {},
   };
   return { arrival, timeout };

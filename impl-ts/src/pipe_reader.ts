@@ -8,7 +8,7 @@ import { type CodecTable, codecTable, copyInto, Decoder, Words } from "./codec.t
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { MessageError, MillraceError } from "./error.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
-import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT, WAIT_POLL_MS } from "./layout.ts";
+import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT } from "./layout.ts";
 import { Lent } from "./pipe_lend.ts";
 import { deadlineOf, findRing, Link, requireReaderOptions, STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
@@ -296,12 +296,21 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Whether events may take messages: no asynchronous read is served first, and nothing is lent.
+   * Whether asynchronous reads wait, which are served before events; for ports.
    *
    * @internal
    */
-  get idle(): boolean {
-    return !this.#turns.busy && !this.#receiver.lending;
+  get busy(): boolean {
+    return this.#turns.busy;
+  }
+
+  /**
+   * Whether a frame is lent, or the rest of its message still has to be; for ports.
+   *
+   * @internal
+   */
+  get lending(): boolean {
+    return this.#receiver.lending;
   }
 
   /**
@@ -315,21 +324,13 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Waits until a message may be there for events; for ports. Undefined: it is there already.
+   * Settles when the asynchronous reads that wait now have been served; for ports.
    *
    * @internal
    */
-  arrival(keep: boolean): Promise<void> | undefined {
-    const turns = this.#turns;
-    if (turns.busy) return turns.take(Infinity, undefined).then(() => turns.give());
-    // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
-    const { endpoint, peer } = this.#link;
-    if (this.#receiver.lending) return endpoint.rest(WAIT_POLL_MS, keep);
-    // What the listener has posted goes out before the loop spins.
-    this.#link.flushPosts();
-    this.#link.settle();
-    const { ring } = this.#receiver;
-    return endpoint.arrival(ring, peer, keep, this.#link.outgoing?.expectsAnswer());
+  async served(): Promise<void> {
+    await this.#turns.take(Infinity, undefined);
+    this.#turns.give();
   }
 
   /** Behind a first value, takes what is there up to `max`. */
@@ -414,8 +415,8 @@ export class Reader<T = unknown> {
   #block<R>(take: () => R | typeof NONE | undefined, options?: WaitOptions): R | undefined {
     const timeout = requireTimeout(options?.timeout, Infinity);
     options?.signal?.throwIfAborted();
-    const { endpoint, peer } = this.#link;
-    const { ring } = this.#receiver;
+    const { endpoint } = this.#link;
+    const waiting = this.#waiting;
     // Only computed where it is needed: within a stream, most waits are brief.
     let deadline: number | undefined;
     for (let waits = 0;; waits++) {
@@ -424,11 +425,9 @@ export class Reader<T = unknown> {
       if (timeout === 0 || (deadline !== undefined && performance.now() >= deadline)) {
         return undefined;
       }
-      const other = this.#link.flushPosts();
-      this.#link.settle();
-      const isBrief = endpoint.waitBriefly(ring, other, peer);
+      const isBrief = endpoint.waitBriefly(waiting);
       if (
-        !isBrief && !endpoint.wait(ring, other, peer, deadline ??= deadlineOf(timeout), waits)
+        !isBrief && !endpoint.wait(waiting, undefined, deadline ??= deadlineOf(timeout), waits)
       ) {
         return undefined;
       }
@@ -445,7 +444,7 @@ export class Reader<T = unknown> {
     const timeout = requireTimeout(options?.timeout, Infinity);
     const signal = options?.signal;
     signal?.throwIfAborted();
-    const { endpoint, peer } = this.#link;
+    const { endpoint } = this.#link;
     const deadline = deadlineOf(timeout);
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
     try {
@@ -456,9 +455,7 @@ export class Reader<T = unknown> {
         const last = this.#takeLast(take);
         if (last !== NONE) return last as R;
         if (late) return undefined;
-        this.#link.settle();
-        const { ring } = this.#receiver;
-        if (!await endpoint.waitAsync(ring, undefined, peer, deadline, signal)) return undefined;
+        if (!await endpoint.waitAsync(this.#waiting, deadline, signal)) return undefined;
       }
     } finally {
       this.#turns.give();

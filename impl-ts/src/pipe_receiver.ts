@@ -187,7 +187,7 @@ export class Receiver {
     this.ended = true;
     this.parts = EMPTY;
     this.ring.release();
-    this.#link.endpoint.rouse(); // whoever waits for the end of the port
+    this.#link.endpoint.watch.look(); // whoever waits for the end of the port
     if (!cut) return ENDED;
     // [pipe.truncated]
     throw new MessageError("message.truncated", "Cannot read message: the stream ended inside it");

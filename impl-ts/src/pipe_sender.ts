@@ -108,11 +108,12 @@ export class Sender {
       const { size, codec } = encoder;
       const words = encoder.words();
       const kindWord = packKind(this.#kind, WHOLE, codec);
-      if (words !== undefined && this.ring.put(encoder.source, words, size, kindWord, this.#tag)) {
+      const ring = this.ring;
+      ring.hold(); // the caller may place more, and run code of the application's in between
+      if (words !== undefined && ring.put(encoder.source, words, size, kindWord, this.#tag)) {
         return true;
       }
       if (size > this.largestFrame) return this.#advanceChunks();
-      const ring = this.ring;
       const at = ring.claim(size);
       if (at === NO_ROOM) return false;
       encoder.copy(0, size, ring.bytes, at);

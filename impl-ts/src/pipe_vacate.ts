@@ -93,7 +93,7 @@ export function vacatePeer(end: VacatingEnd): void {
   if (!endpoint.vacate(peer, word, () => link.renew())) {
     throw refusal("it was given back too often");
   }
-  endpoint.rouse(); // who waits here waits for the next owner
+  endpoint.watch.look(); // who waits here waits for the next owner
 }
 
 function linkOf(end: VacatingEnd): Link {

@@ -15,8 +15,13 @@ import type { Waitable } from "./wait.ts";
 /** No outcome yet: more can come, or is not read. */
 export const OPEN: unique symbol = Symbol("open");
 
-/** Messages and errors that come before what is in the ring; one for each reader. */
-export class Waiting implements Renewable {
+/**
+ * Messages and errors that come before what is in the ring; one for each reader, whose waits for a
+ * message are waits for this.
+ */
+export class Waiting implements Waitable, Renewable {
+  /** Index of the writer's endpoint. */
+  readonly peer: number;
   readonly #link: Link;
   readonly #receiver: Receiver;
   /** Elements of a batch that are not read yet: they come first. */
@@ -33,6 +38,28 @@ export class Waiting implements Renewable {
     this.#link = link;
     this.#receiver = receiver;
     link.ends.push(this);
+    this.peer = link.peer;
+  }
+
+  /**
+   * Whether something has come since a read has found nothing: into the ring, where another call
+   * may have seen it and left it, or by another call. [port.inbox_wake]
+   */
+  look(): boolean {
+    const { ring, ended } = this.#receiver;
+    return ring.look() || !ring.isRead || this.#inbox.length > 0 || ended;
+  }
+
+  arm(): void {
+    this.#receiver.ring.arm();
+  }
+
+  stayArmed(): void {
+    this.#receiver.ring.stayArmed();
+  }
+
+  disarm(): void {
+    this.#receiver.ring.disarm();
   }
 
   /** Whether elements of a batch are left. */
@@ -106,6 +133,9 @@ export class Waiting implements Renewable {
   poll(): boolean {
     if (this.some) return true;
     const receiver = this.#receiver;
+    const { ring } = receiver;
+    // Most of the ports of a hub: nothing has moved since the last look.
+    if (receiver.open && ring.isRead && !ring.look()) return this.#link.isFinal();
     const { kind, codec, tag } = receiver;
     let found: number;
     try {
@@ -154,7 +184,7 @@ export class Waiting implements Renewable {
 
   /** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
   #rouse(): void {
-    this.#link.endpoint.rouse();
+    this.#link.endpoint.watch.look();
   }
 
   /** Whether the inbox may take more, up to a count and a sum of bytes. */

@@ -308,6 +308,7 @@ export class Writer<T = unknown> {
     const bytes = size ?? this.#outlet.claimed;
     requireInteger("size", bytes, 0, this.#outlet.claimed);
     this.#ring.finish(bytes, this.#claimedKind, this.#claimedTag);
+    this.#ring.hold();
     this.#outlet.claimed = -1;
   }
 

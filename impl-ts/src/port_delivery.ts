@@ -5,12 +5,16 @@
  */
 
 import { MessageError, MillraceError } from "./error.ts";
-import { WAIT_SLICE_MS } from "./layout.ts";
+import { WAIT_POLL_MS } from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
 import { OPEN } from "./pipe_waiting.ts";
 import { ArrivalEvent, type EventSource, PortCloseEvent } from "./port_events.ts";
+import { AWAY, DRY, LATE, MORE, Rota, type Served, type Standing } from "./port_rota.ts";
 import { requireInteger } from "./segment_geometry.ts";
+import type { Waitable } from "./wait.ts";
+import type { Endpoint } from "./wait_endpoint.ts";
 import { nextTask, unref } from "./wait_task.ts";
+import type { Waiter } from "./wait_watch.ts";
 
 /**
  * How messages are delivered as events.
@@ -29,17 +33,23 @@ import { nextTask, unref } from "./wait_task.ts";
  * ```
  */
 export interface DeliveryOptions {
-  /** Most messages in one turn of the event loop, from 1. Default 256. */
+  /**
+   * Most messages in one turn of the event loop, from 1. Default 256. Those of all ports of the
+   * thread count, which take turns.
+   */
   readonly turnCount?: number | undefined;
-  /** Milliseconds after which no further message is delivered in the same turn. Default 4. */
+  /**
+   * Milliseconds after which no further message is delivered in the same turn, since the first one
+   * of any port of the thread. Default 4.
+   */
   readonly turnTime?: number | undefined;
 }
 
 const DEFAULT_TURN_COUNT = 256;
 const DEFAULT_TURN_TIME = 4;
 
-/** Never wakes: the bell is all that a watch listens to. */
-const NOTHING = { look: () => false, arm: () => {}, disarm: () => {} };
+/** Deliveries of this thread take turns. */
+const ROTA = /* @__PURE__ */ new Rota();
 
 /** Throws for what a delivery cannot work with. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
@@ -50,8 +60,10 @@ export function requireDeliveryOptions(options: DeliveryOptions): void {
 }
 
 /** The events of one port. */
-export class Delivery<In> implements EventSource {
+export class Delivery<In> implements EventSource, Served, Waiter {
   target: EventTarget | undefined;
+  readonly endpoint: Endpoint;
+  readonly what: Waitable;
   readonly #reader: Reader<In>;
   readonly #turnCount: number;
   readonly #turnTime: number;
@@ -60,15 +72,15 @@ export class Delivery<In> implements EventSource {
   #isWatching = false;
   #isRunning = false;
   #keep = true;
-  /** Ends the sleeps at each slice; how long one is, and whether the process lives for it. */
+  /** What it waits for while nobody listens to messages: it asks for nothing. */
+  readonly #end: Waiter;
+  /** Ends a pause. */
   #timer: unknown;
-  #timerMs = 0;
-  #timerKeeps = false;
-  /** What this turn of the event loop has had: messages, and when it began, -1 for not yet. */
-  #count = 0;
-  #began = -1;
-  #isOver = false;
+  /** Whether its listeners have sent something that may be answered; when it then fell asleep. */
+  #hasAsked = false;
+  #asleep = 0;
   #error: MillraceError | undefined;
+  #isOver = false;
   #closed: Promise<MillraceError | undefined> | undefined;
   #settle: (() => void) | undefined;
 
@@ -78,9 +90,14 @@ export class Delivery<In> implements EventSource {
     options: DeliveryOptions & { readonly clock?: () => number },
   ) {
     this.#reader = reader;
+    this.endpoint = reader.link.endpoint;
+    this.what = reader.waiting;
     this.#turnCount = options.turnCount ?? DEFAULT_TURN_COUNT;
     this.#turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
     this.#clock = options.clock ?? (() => performance.now());
+    const { what } = this;
+    const silent = { peer: what.peer, arm() {}, stayArmed() {}, disarm() {} };
+    this.#end = { what: { ...silent, look: () => what.look() }, wake: () => ROTA.add(this) };
   }
 
   /** Settles when nothing more will come, with the error if there is one. */
@@ -89,30 +106,28 @@ export class Delivery<In> implements EventSource {
       this.#settle = () => resolve(this.#error);
       if (this.#isOver) this.#settle();
     });
-    this.#wake();
+    this.#rouse();
     return this.#closed;
+  }
+
+  /** Whether the process lives for it. */
+  get keeps(): boolean {
+    return this.#keep && this.#isListening;
   }
 
   listen(on: boolean): void {
     ArrivalEvent.prepare();
-    this.#isListening = on;
-    this.#wake();
+    this.#change(() => this.#isListening = on);
   }
 
   watch(on: boolean): void {
     this.#isWatching = on;
-    this.#wake();
-  }
-
-  /** Whether anybody wants to know of anything. */
-  get #isWanted(): boolean {
-    return this.#isListening || this.#isWatching || this.#closed !== undefined;
+    this.#rouse();
   }
 
   /** Whether the process lives while messages are delivered. */
   keep(on: boolean): void {
-    this.#keep = on;
-    this.#reader.link.endpoint.rouse();
+    this.#change(() => this.#keep = on);
   }
 
   /** Nothing more will come: tells everybody, once. */
@@ -124,68 +139,95 @@ export class Delivery<In> implements EventSource {
     this.#settle?.();
     // Not inside of the call that has found it.
     queueMicrotask(() => this.target?.dispatchEvent(new PortCloseEvent(this.#error)));
+    this.#rouse();
   }
 
-  #wake(): void {
-    if (this.#isRunning) this.#reader.link.endpoint.rouse();
-    else if (!this.#isOver && this.#isWanted) this.#run();
+  /** Whether anybody wants to know of anything. */
+  get #isWanted(): boolean {
+    return !this.#isOver &&
+      (this.#isListening || this.#isWatching || this.#closed !== undefined);
   }
 
-  async #run(): Promise<void> {
-    this.#isRunning = true;
-    // First of all the job that began to listen comes to its end, as with a MessagePort.
-    await this.#nextTurn(true);
-    while (!this.#isOver && this.#isWanted) {
-      if (this.#reader.link.closed) this.finish();
-      else if (!this.#isListening) await this.#lookOut();
-      else if (!this.#deliver()) await this.#nextTurn(this.#keep);
-      else if (this.#isListening && !this.#isOver) {
-        this.#startTimer();
-        const arrival = this.#reader.arrival(this.#keep);
-        await arrival; // where it is there already, too: the promises of the listener come first
-        if (arrival !== undefined) this.#began = -1; // what was slept is not spent
-      }
+  /** Whether events may take messages: no asynchronous read is served first, nothing is lent. */
+  get #isFree(): boolean {
+    return !this.#reader.busy && !this.#reader.lending;
+  }
+
+  #change(change: () => void): void {
+    const { watch } = this.endpoint;
+    const before = this.keeps;
+    change();
+    if (this.#isRunning && this.keeps !== before) {
+      watch.dwell(this.what.peer, this.keeps);
+      watch.depart(before);
     }
+    this.#rouse();
+  }
+
+  /** Sees to it that it is served, and finds out how things stand now. */
+  #rouse(): void {
+    if (this.#isRunning) {
+      const { watch } = this.endpoint;
+      if (watch.remove(this) || watch.remove(this.#end) || this.#endPause()) ROTA.add(this);
+    } else if (this.#isWanted) {
+      this.#isRunning = true;
+      this.endpoint.watch.dwell(this.what.peer, this.keeps);
+      // First of all the job that began to listen comes to its end, as with a MessagePort.
+      nextTask(true).then(() => {
+        ROTA.renew();
+        ROTA.add(this);
+      });
+    }
+  }
+
+  #stop(): Standing {
     this.#isRunning = false;
-    this.#stopTimer();
-    // The sleep under way has no limit.
-    const { endpoint, closed } = this.#reader.link;
-    if (!closed) endpoint.ring(endpoint.index);
+    this.endpoint.watch.depart(this.keeps);
+    return AWAY;
   }
 
-  /** One timer for all slices. [wait.slice] */
-  #startTimer(): void {
-    const { endpoint, peer } = this.#reader.link;
-    const ms = endpoint.sliceMs(peer);
-    const isRight = ms === this.#timerMs && this.#keep === this.#timerKeeps;
-    if (this.#timer !== undefined && isRight) return;
-    this.#stopTimer();
-    this.#timer = setInterval(() => endpoint.rouse(), ms);
-    this.#timerMs = ms;
-    this.#timerKeeps = this.#keep;
-    if (!this.#keep) unref(this.#timer);
+  serve(rota: Rota, most: number): Standing {
+    if (this.#reader.link.closed) this.finish();
+    if (!this.#isWanted) return this.#stop();
+    if (!this.#isListening) return this.#lookOut();
+    return this.#deliver(rota, most);
   }
 
-  #stopTimer(): void {
-    clearInterval(this.#timer as number | undefined);
-    this.#timer = undefined;
+  noteAsked(): boolean {
+    return this.#hasAsked = this.#reader.link.outgoing?.expectsAnswer() ?? false;
   }
 
-  /** Delivers what is there. False: this turn has had its share. */
-  #deliver(): boolean {
+  sleep(): boolean {
+    if (!this.#isListening || !this.#isWanted || !this.#isFree) return false;
+    if (!this.endpoint.watch.add(this)) return false;
+    this.#asleep = this.#hasAsked && this.endpoint.learns ? performance.now() : 0;
+    return true;
+  }
+
+  wake(): void {
+    if (this.#asleep > 0) this.endpoint.slept(performance.now() - this.#asleep);
+    ROTA.add(this);
+  }
+
+  /** Delivers what is there. */
+  #deliver(rota: Rota, most: number): Standing {
     const reader = this.#reader;
+    let count = 0;
     // The first look in any case: only that finds the end, and what a state says.
     for (let more = true; more; more = reader.more) {
-      if (!this.#isListening || this.#isOver || !reader.idle) break;
-      if (this.#count >= this.#turnCount) return false;
-      if (this.#began < 0) this.#began = this.#clock();
-      else if (this.#clock() - this.#began >= this.#turnTime) return false;
+      if (!this.#isListening || this.#isOver) break;
+      if (!this.#isFree) return this.#stepAside();
+      if (count >= most) return MORE;
+      if (!rota.allows(this.#turnCount, this.#turnTime, this.#clock)) {
+        return count > 0 ? MORE : LATE;
+      }
       const event = this.#take();
       if (event === undefined) break;
-      this.#count++;
+      count++;
+      rota.count++;
       this.target!.dispatchEvent(event);
     }
-    return true;
+    return DRY;
   }
 
   #take(): Event | undefined {
@@ -201,23 +243,41 @@ export class Delivery<In> implements EventSource {
     return undefined;
   }
 
-  async #nextTurn(keep: boolean): Promise<void> {
-    await nextTask(keep);
-    this.#count = 0;
-    this.#began = -1;
+  /** Leaves what comes to others, for as long as they have to be served first. */
+  #stepAside(): Standing {
+    if (this.#reader.busy) this.#reader.served().then(() => ROTA.add(this));
+    // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
+    else this.#pause();
+    return AWAY;
   }
 
-  /** Sleeps until a state may have ended the pipe. */
-  async #lookOut(): Promise<void> {
+  /** Waits until a state may have ended the pipe. */
+  #lookOut(): Standing {
     const reader = this.#reader;
+    const { watch } = this.endpoint;
     const outcome = reader.waiting.outcome();
-    if (outcome !== OPEN) return this.finish(outcome);
-    const { link } = reader;
-    this.#stopTimer();
-    // What is left in the ring, somebody else has to read; nothing rings when that is done.
-    if (link.isFinal()) {
-      return await link.endpoint.rest(WAIT_SLICE_MS, false);
+    if (outcome !== OPEN) {
+      this.finish(outcome);
+      return this.#stop();
     }
-    await link.endpoint.waitAsync(NOTHING, undefined, link.peer, Infinity, undefined, false);
+    // What is left, somebody else has to read; nothing rings when that is done.
+    if (reader.more || reader.lending || reader.link.isFinal()) watch.rest(this.#end);
+    else if (!watch.add(this.#end)) return LATE;
+    return AWAY;
+  }
+
+  #pause(): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      ROTA.add(this);
+    }, WAIT_POLL_MS);
+    if (!this.#keep) unref(this.#timer);
+  }
+
+  #endPause(): boolean {
+    if (this.#timer === undefined) return false;
+    clearTimeout(this.#timer as number);
+    this.#timer = undefined;
+    return true;
   }
 }

@@ -56,6 +56,13 @@ Deno.test("a port lets its process end, unless it is listened to", async () => {
       "setTimeout(() => {}, 50);",
       "got ended",
     ],
+    // So does a flood, as fast as with a hold: a turn for each slice would be 256 messages.
+    [
+      "port.unref(); let count = 0;" +
+      "port.onmessage = () => { count++; peer.write(0); }; peer.write(0);" +
+      "setTimeout(() => say(count > 5000 ? 'many' : `few: ${count}`), 300);",
+      "many ended",
+    ],
     // To watch a worker keeps nothing alive, also where its peers can only poll.
     [
       "const mem = new ArrayBuffer(4096);" +

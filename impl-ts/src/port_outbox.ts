@@ -10,6 +10,7 @@ import { OverflowError } from "./error.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { Deadline, type Outlet, type Posts, RUN_COUNT, RUN_SIZE } from "./pipe_outlet.ts";
 import { requireInteger } from "./segment_geometry.ts";
+import type { Duty, Waitable } from "./wait.ts";
 
 /**
  * How messages are posted.
@@ -103,7 +104,7 @@ export function requirePostingOptions(options: PostingOptions): void {
 }
 
 /** The messages posted on one port. */
-export class Outbox implements Posts {
+export class Outbox implements Posts, Duty {
   readonly #outlet: Outlet;
   readonly #limit: number;
   readonly #overflow: PostingOptions["overflow"];
@@ -122,6 +123,9 @@ export class Outbox implements Posts {
   #count = 0;
   /** Whether a flush is under way, which may wait for room and so be asked for another. */
   #isFlushing = false;
+  /** Waits of the background for room, or until a message is taken back or all are written. */
+  #sleepCount = 0;
+  readonly #room: Waitable;
 
   /** Makes an outbox that is empty. */
   constructor(outlet: Outlet, options: PostingOptions) {
@@ -132,9 +136,13 @@ export class Outbox implements Posts {
     // One UTF-16 unit takes at most three bytes.
     this.#runSize = Math.min(RUN_SIZE, Math.floor(outlet.sender.largestFrame / 3));
     outlet.posts = this;
-    outlet.link.posts = () => {
-      this.flushLast();
-      return this.#active === undefined ? undefined : outlet.sender.ring;
+    const { ring } = outlet.sender;
+    this.#room = {
+      peer: ring.peer,
+      look: () => ring.look() || this.#isStale || this.#active === undefined,
+      arm: () => ring.arm(),
+      stayArmed: () => ring.stayArmed(),
+      disarm: () => ring.disarm(),
     };
   }
 
@@ -180,12 +188,20 @@ export class Outbox implements Posts {
     }
   }
 
+  /** [port.posted] */
+  attend(): Waitable | undefined {
+    // Where a flush is under way, that is what waits.
+    if (this.#isFlushing || !this.flushLast()) return undefined;
+    return this.#active === undefined ? undefined : this.#outlet.room();
+  }
+
   /** Before a close, or a wait for something else: writes what there is room for. */
-  flushLast(): void {
+  flushLast(): boolean {
     try {
       this.flush();
+      return true;
     } catch {
-      // The promises say what it is.
+      return false; // the promises say why
     }
   }
 
@@ -197,13 +213,19 @@ export class Outbox implements Posts {
     // Mostly, a call that waits, or the wait for the next event, has written them.
     const write = () => void (this.#active === group && this.#write(group));
     if (turns.tryTake()) {
-      this.#active = group;
+      this.#activate(group);
       // The rest of the job may post more, and all becomes visible at once.
       (link.giveWay() ?? Promise.resolve()).then(write);
     } else {
       // At once, so that a verb that is called next finds the posts, and writes them.
-      turns.take(Infinity, undefined, () => this.#active = group).then(write);
+      turns.take(Infinity, undefined, () => this.#activate(group)).then(write);
     }
+  }
+
+  /** It has the turn. */
+  #activate(group: Group): void {
+    this.#active = group;
+    this.#outlet.link.endpoint.owe(this);
   }
 
   /** Writes the group that has the turn, in the background where there is no room. */
@@ -211,7 +233,9 @@ export class Outbox implements Posts {
     const deadline = new Deadline(undefined);
     try {
       while (this.#active === group && !this.#advance(group)) {
-        await this.#outlet.waitRoomAsync(deadline, undefined);
+        this.#sleepCount++;
+        await this.#outlet.waitRoomAsync(deadline, undefined, this.#room)
+          .finally(() => this.#sleepCount--);
       }
     } catch (reason) {
       if (this.#active !== group) return;
@@ -226,9 +250,12 @@ export class Outbox implements Posts {
   }
 
   #finish(): void {
+    const { endpoint } = this.#outlet.link;
     this.#groups.shift();
     this.#active = undefined;
+    endpoint.discharge(this);
     this.#outlet.turns.give();
+    if (this.#sleepCount > 0) endpoint.watch.look(); // for room that is not needed any more
   }
 
   /** Places and publishes what there is room for; true when nothing is left. */
@@ -343,7 +370,7 @@ export class Outbox implements Posts {
     this.#settle(post, { reason });
     if (!this.#run.includes(post)) return;
     this.#isStale = true;
-    this.#outlet.link.endpoint.rouse(); // what comes behind it may have room
+    this.#outlet.link.endpoint.watch.look(); // what comes behind it may have room
   }
 
   /** Sees to it that one more can be posted, as `overflow` says. */

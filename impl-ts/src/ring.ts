@@ -13,7 +13,7 @@ import { Gate, STOPPED } from "./gate.ts";
 import { extentOf, type FrameReader, packKind, writeHeader } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
-import type { Waitable } from "./wait.ts";
+import type { Holder, Waitable } from "./wait.ts";
 
 // Constants of this module are part of the machine code; V8 looks imported ones up each time.
 const TAIL = layout.RING_TAIL_WORD;
@@ -44,15 +44,16 @@ export const NONE_YET = -1;
 export const OTHER = -2;
 
 /** The writer's side. Its methods belong to the endpoint's thread. */
-export class RingWriter implements Waitable {
+export class RingWriter implements Waitable, Holder {
   readonly capacity: number;
+  /** Index of the reader's endpoint. */
+  readonly peer: number;
   /** The byte area, as bytes and as words. */
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
   /** What stands in the way of a write: see `isClear`. */
   readonly gate: Gate = new Gate();
   readonly #endpoint: Endpoint;
-  readonly #reader: number;
   readonly #control: Int32Array;
   /** Most bytes of a message that `put` places. */
   readonly #short: number;
@@ -70,11 +71,12 @@ export class RingWriter implements Waitable {
   #need = 0;
   #arms = 0;
   #mayLoad = true;
+  #isHeld = false;
 
   /** Begins where `firstPosition` says. */
   constructor(endpoint: Endpoint, channel: Channel) {
     this.#endpoint = endpoint;
-    this.#reader = channel.reader;
+    this.peer = channel.reader;
     this.capacity = channel.dataSize;
     // Of `min`, V8 makes a number with a point.
     this.#short = Math.min((channel.dataSize >> 1) - HEADER_SIZE, SHORT_SIZE) | 0;
@@ -97,7 +99,7 @@ export class RingWriter implements Waitable {
 
   /** Whether nothing is known against a write: one load of each state, and no error made. */
   get isClear(): boolean {
-    return this.gate.bits === 0 && this.#endpoint.isLinked(this.#reader);
+    return this.gate.bits === 0 && this.#endpoint.isLinked(this.peer);
   }
 
   /** Lets the next claim that needs it load `head`, once until the next call. [ring.one_load] */
@@ -232,7 +234,7 @@ export class RingWriter implements Waitable {
     // [wait.store_order] The cursor first, then the wish: one side sees the other.
     const wants = Atomics.load(this.#control, READER_WANTS);
     if (wants === 0) this.#endpoint.wakesElided++;
-    else wake(this.#endpoint, this.#reader, this.#control, READER_WANTS, wants, tail);
+    else wake(this.#endpoint, this.peer, this.#control, READER_WANTS, wants, tail);
   }
 
   /**
@@ -265,12 +267,30 @@ export class RingWriter implements Waitable {
     Atomics.store(this.#control, WRITER_WANTS, this.#need | ARMED);
   }
 
+  stayArmed(): void {
+    const wants = this.#need | ARMED;
+    if (this.gate.has(STOPPED) || Atomics.load(this.#control, WRITER_WANTS) === wants) return;
+    Atomics.store(this.#control, WRITER_WANTS, wants);
+  }
+
   disarm(): void {
     if (--this.#arms === 0) this.#unwish();
   }
 
   #unwish(): void {
     if (!this.gate.has(STOPPED)) Atomics.store(this.#control, WRITER_WANTS, 0);
+  }
+
+  /** Has what is finished published before the endpoint waits, whatever for. [ring.publish_all] */
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#endpoint.hold(this);
+  }
+
+  letGo(): void {
+    this.#isHeld = false;
+    this.publish();
   }
 
   /** Whether so many bytes, the reserve included, are free; loads `head` only if need be. */
@@ -304,15 +324,16 @@ export class RingWriter implements Waitable {
 }
 
 /** The reader's side. Its methods belong to the endpoint's thread. */
-export class RingReader implements Waitable {
+export class RingReader implements Waitable, Holder {
   readonly capacity: number;
+  /** Index of the writer's endpoint. */
+  readonly peer: number;
   /** The byte area, as bytes and as words. */
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
   /** The frame that `next` found. */
   readonly frame: FrameReader;
   readonly #endpoint: Endpoint;
-  readonly #writer: number;
   readonly #control: Int32Array;
   /** The next frame to read; `#stored` is what the writer can see of it. */
   #head: number;
@@ -321,11 +342,12 @@ export class RingReader implements Waitable {
   #tail: number;
   #arms = 0;
   #stopped = false;
+  #isHeld = false;
 
   /** Begins where `firstPosition` says. */
   constructor(endpoint: Endpoint, channel: Channel, frame: FrameReader) {
     this.#endpoint = endpoint;
-    this.#writer = channel.writer;
+    this.peer = channel.writer;
     this.frame = frame;
     this.capacity = channel.dataSize;
     this.#control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
@@ -435,6 +457,18 @@ export class RingReader implements Waitable {
   #advance(extent: number): void {
     const head = this.#head = (this.#head + extent) | 0;
     if (head === this.#tail || ((head - this.#stored) | 0) >= this.capacity >> 2) this.flush();
+    else if (!this.#isHeld) this.#hold();
+  }
+
+  /** Has it stored before the endpoint waits, whatever for. [ring.release_all] */
+  #hold(): void {
+    this.#isHeld = true;
+    this.#endpoint.hold(this);
+  }
+
+  letGo(): void {
+    this.#isHeld = false;
+    this.flush();
   }
 
   /**
@@ -472,7 +506,7 @@ export class RingReader implements Waitable {
     Atomics.store(this.#control, HEAD, head);
     const wants = Atomics.load(this.#control, WRITER_WANTS);
     if (wants === 0) this.#endpoint.wakesElided++;
-    else wake(this.#endpoint, this.#writer, this.#control, WRITER_WANTS, wants, head);
+    else wake(this.#endpoint, this.peer, this.#control, WRITER_WANTS, wants, head);
   }
 
   look(): boolean {
@@ -482,9 +516,18 @@ export class RingReader implements Waitable {
   arm(): void {
     this.#arms++;
     if (this.#stopped) return;
-    // [wait.reader_asks]
-    const position = (this.#head + layout.FRAME_ALIGN) | 0;
-    Atomics.store(this.#control, READER_WANTS, position | ARMED);
+    Atomics.store(this.#control, READER_WANTS, this.#wish());
+  }
+
+  stayArmed(): void {
+    const wants = this.#wish();
+    if (this.#stopped || Atomics.load(this.#control, READER_WANTS) === wants) return;
+    Atomics.store(this.#control, READER_WANTS, wants);
+  }
+
+  /** [wait.reader_asks] */
+  #wish(): number {
+    return (this.#head + layout.FRAME_ALIGN) | ARMED;
   }
 
   disarm(): void {

@@ -4,11 +4,12 @@
  * @module
  */
 
-import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
+import { deadlineOf, type WaitOptions } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
+import type { Waiting } from "./pipe_waiting.ts";
 import { requireTimeout } from "./segment.ts";
-import type { Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
+import { Several } from "./wait_several.ts";
 
 /**
  * What can be waited for together with others: a reader, or a port.
@@ -99,13 +100,16 @@ export class Selection {
   constructor(ports: readonly Selectable[]) {
     if (ports.length === 0) throw new TypeError("Cannot select: there are no ports");
     this.#readers = ports.map((port) => "reader" in port ? port.reader : port);
-    const groups = new Map<Endpoint, Group>();
-    for (const { link } of this.#readers) {
-      const group = groups.get(link.endpoint);
-      if (group === undefined) groups.set(link.endpoint, new Group(link));
-      else group.links.push(link);
+    const parts = new Map<Endpoint, Waiting[]>();
+    for (const { link: { endpoint }, waiting } of this.#readers) {
+      const group = parts.get(endpoint);
+      if (group === undefined) parts.set(endpoint, [waiting]);
+      else group.push(waiting);
     }
-    this.#groups = [...groups.values()];
+    this.#groups = [...parts].map(([endpoint, waitings]) => ({
+      endpoint,
+      what: new Several(endpoint, waitings),
+    }));
   }
 
   /** The index of one that can be read, or -1 at the timeout. */
@@ -123,10 +127,9 @@ export class Selection {
     for (let waits = 0;; waits++) {
       const found = this.#find();
       if (found >= 0) return found;
-      if (timeout > 0) group!.links[0]!.flushPosts();
-      for (const each of this.#groups) each.settle();
+      for (const { endpoint } of this.#groups) endpoint.settle();
       if (performance.now() >= deadline) return -1;
-      group!.wait(deadline, waits);
+      group!.endpoint.wait(group!.what, undefined, deadline, waits);
     }
   }
 
@@ -140,7 +143,7 @@ export class Selection {
     for (;;) {
       const found = this.#find();
       if (found >= 0) return found;
-      for (const each of this.#groups) each.settle();
+      for (const { endpoint } of this.#groups) endpoint.settle();
       if (performance.now() >= deadline) return -1;
       await this.#waitAsync(deadline, signal);
     }
@@ -165,12 +168,12 @@ export class Selection {
   /** Sleeps on all bells, each of which ends the sleep on the others. */
   async #waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<void> {
     const [group, ...others] = this.#groups;
-    if (others.length === 0) return await group!.waitAsync(deadline, signal);
+    if (others.length === 0) return await waitAsync(group!, deadline, signal);
     signal?.throwIfAborted();
     const over = new AbortController();
     const stop = () => over.abort();
     signal?.addEventListener("abort", stop);
-    const waits = this.#groups.map((each) => each.waitAsync(deadline, over.signal));
+    const waits = this.#groups.map((each) => waitAsync(each, deadline, over.signal));
     try {
       await Promise.race(waits);
     } catch (error) {
@@ -184,56 +187,16 @@ export class Selection {
   }
 }
 
-/** The links of one endpoint. It is woken by each of them, and sleeps on the one bell. */
-class Group implements Waitable {
-  readonly links: Link[];
+/** The readers of one endpoint, which sleeps on its one bell. */
+interface Group {
   readonly endpoint: Endpoint;
+  readonly what: Several;
+}
 
-  constructor(link: Link) {
-    this.links = [link];
-    this.endpoint = link.endpoint;
-  }
-
-  look(): boolean {
-    for (const link of this.links) {
-      if (link.incoming!.look() || link.peerGone()) return true;
-    }
-    return false;
-  }
-
-  arm(): void {
-    for (const link of this.links) link.incoming!.arm();
-  }
-
-  disarm(): void {
-    for (const link of this.links) link.incoming!.disarm();
-  }
-
-  /** Several links of one endpoint are those of a hub, each of which settles all. */
-  settle(): void {
-    this.links[0]!.settle();
-  }
-
-  /** Blocks until one of them may have something, for a slice at most, or until the deadline. */
-  wait(deadline: number, waits: number): void {
-    const peer = this.#hardest();
-    // [wait.slice] A client that attaches may ring another mechanism.
-    const end = performance.now() + this.endpoint.sliceMs(peer);
-    this.endpoint.wait(this, undefined, peer, Math.min(deadline, end), waits);
-  }
-
-  /** The same for an event loop; it sleeps once at most. */
-  async waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<void> {
-    await this.endpoint.waitAsync(this, undefined, this.#hardest(), deadline, signal);
-  }
-
-  /**
-   * A peer that cannot ring this endpoint, which then polls, if there is one; else one for which
-   * its slices are the shortest. [wait.mechanism] [wait.slice]
-   */
-  #hardest(): number {
-    const { endpoint, links } = this;
-    const silent = links.find(({ peer }) => !endpoint.wakeable(peer));
-    return (silent ?? links.find(({ peer }) => endpoint.isVacant(peer)) ?? links[0]!).peer;
-  }
+async function waitAsync(
+  { endpoint, what }: Group,
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await endpoint.waitAsync(what, deadline, signal);
 }

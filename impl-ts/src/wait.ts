@@ -62,14 +62,30 @@ export interface Mechanism {
   isAlive?(endpoint: number): boolean;
 }
 
-/** What a wait waits for: a side of a ring. */
+/** What a wait waits for: a side of a ring, or something that comes by it. */
 export interface Waitable {
+  /** Index of the endpoint at the other end. */
+  readonly peer: number;
   /** Whether the peer's cursor has moved. Cheap; the caller then loads and checks it. */
   look(): boolean;
   /** Stores the `wants` word. */
   arm(): void;
+  /** Stores it again where it is no longer what `arm` would store. [wait.stay_armed] */
+  stayArmed(): void;
   /** Clears it, unless another wait of this endpoint still needs it. */
   disarm(): void;
+}
+
+/** What may hold something back that a peer waits for: a side of a ring. */
+export interface Holder {
+  /** Publishes it, or gives it back. */
+  letGo(): void;
+}
+
+/** What has accepted something, and has to place it whatever its endpoint waits for. */
+export interface Duty {
+  /** Places what there is room for. Returns what to wait for, if room for the rest may come. */
+  attend(): Waitable | undefined;
 }
 
 /** Agents of one cluster: `Atomics.wait`, `Atomics.waitAsync` and `Atomics.notify`. */
@@ -258,4 +274,5 @@ export class Turns {
   }
 }
 
-const LONGEST_TIMER_MS = 0x7fffffff;
+/** Longer ones a timer takes for none. */
+export const LONGEST_TIMER_MS = 0x7fffffff;

@@ -8,11 +8,14 @@
 import { ForbiddenError, SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
 import type { Segment } from "./segment.ts";
-import { defaultMechanism, type Mechanism, type Waitable } from "./wait.ts";
+import { defaultMechanism, type Duty, type Holder, type Mechanism } from "./wait.ts";
+import type { Waitable } from "./wait.ts";
+import { Several } from "./wait_several.ts";
 import { Sleeper } from "./wait_sleeper.ts";
 import { LoopSpinner, Naps, type Sight, Spinner } from "./wait_spinner.ts";
 import {
   changeState,
+  isFinal,
   recordWords,
   ring,
   ringAround,
@@ -20,6 +23,7 @@ import {
   vacantWord,
   withState,
 } from "./wait_state.ts";
+import { Watch } from "./wait_watch.ts";
 
 /**
  * What an endpoint has counted since it attached.
@@ -104,13 +108,21 @@ export class Endpoint {
   readonly #loopSpinner: LoopSpinner;
   readonly #naps: Naps;
   readonly #sleeper: Sleeper;
-  /** What the blocking wait under way waits for. */
+  /** Its asynchronous waits. */
+  readonly watch: Watch;
+  /** What may hold something back. */
+  readonly #holders: Holder[] = [];
+  /** What has accepted something and not placed all of it. */
+  readonly #duties: Duty[] = [];
+  /** What the blocking wait under way waits for, the last of them to attend to its duties. */
   #what: Waitable | undefined;
   #other: Waitable | undefined;
-  #peer = 0;
+  #owed: Waitable | undefined;
   readonly #sight: Sight = {
-    look: () => this.#what!.look() || (this.#other !== undefined && this.#other.look()),
-    lookAround: () => this.#stateChanged(this.#peer),
+    look: () =>
+      this.#what!.look() || (this.#other !== undefined && this.#other.look()) ||
+      (this.#owed !== undefined && this.#owed.look()),
+    lookAround: () => this.hasChanged(this.#what!.peer),
   };
 
   private constructor(
@@ -130,6 +142,7 @@ export class Endpoint {
     this.#loopSpinner = new LoopSpinner(options.spin);
     this.#naps = new Naps(options.nap, this.mechanism.blocks);
     this.#sleeper = new Sleeper(this.mechanism, this.#words, this.#bell);
+    this.watch = new Watch(this, this.#sleeper);
   }
 
   /**
@@ -193,6 +206,11 @@ export class Endpoint {
     return word === this.#attached;
   }
 
+  /** The state in that word, loaded once. */
+  stateOf(index: number): number {
+    return stateOf(this.state(index));
+  }
+
   /** Whether this endpoint and a peer are both attached. */
   isLinked(peer: number): boolean {
     // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
@@ -227,192 +245,187 @@ export class Endpoint {
     return true;
   }
 
+  /** The bell, loaded once. */
+  bell(): number {
+    return Atomics.load(this.#words, this.#bell);
+  }
+
   /** Ends this endpoint, and every wait of it. [pipe.close] */
   close(): void {
     const closed = withState(this.#attached, layout.ENDPOINT_STATE_CLOSED);
     const { segment, index, mechanism } = this;
     changeState(segment, index, (word) => this.isOwn(word) ? closed : undefined, mechanism);
-    this.rouse();
+    this.watch.look();
   }
 
-  /** Ends all asynchronous sleeps of this endpoint, so that each looks again. */
-  rouse(): void {
-    this.#sleeper.rouse();
+  /** Has something let go of what it may hold back before anything is waited for. */
+  hold(holder: Holder): void {
+    this.#holders.push(holder);
+  }
+
+  /** Attends to a duty in every wait, until `discharge`. [port.posted] */
+  owe(duty: Duty): void {
+    this.#duties.push(duty);
+  }
+
+  /** Takes a duty away. */
+  discharge(duty: Duty): void {
+    this.#duties.splice(this.#duties.indexOf(duty), 1);
+  }
+
+  /**
+   * Publishes everything finished and gives back everything released, in whichever ring: held back,
+   * either can keep a peer from what is waited for. [port.publish_both] [port.hub_publish]
+   */
+  settle(): void {
+    for (let holder; (holder = this.#holders.pop()) !== undefined;) holder.letGo();
+  }
+
+  /**
+   * Before a wait that keeps the event loop from turning: settles, and places what was accepted.
+   * Returns what to wait for as well, to place the rest. [port.posted]
+   */
+  prepare(): Waitable | undefined {
+    this.settle();
+    const duties = this.#duties;
+    if (duties.length === 0) return undefined;
+    const owed: Waitable[] = [];
+    // From the last one: each may take itself away.
+    for (let index = duties.length - 1; index >= 0; index--) {
+      const what = duties[index]!.attend();
+      if (what !== undefined) owed.push(what);
+    }
+    return owed.length > 0 ? new Several(this, owed) : undefined;
   }
 
   /**
    * Blocks until a cursor or a state may have changed; false at the deadline. `deadline` is in
    * milliseconds of `performance.now()`. The caller has looked for everything before, without
-   * success, and has published and released all that it holds. `waits` are those of its call before
-   * this one.
+   * success. `waits` are those of its call before this one.
    *
    * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
    */
-  wait(
-    what: Waitable,
-    other: Waitable | undefined,
-    peer: number,
-    deadline: number,
-    waits = 0,
-  ): boolean {
-    const rang = this.#aim(what, other, peer);
-    if (this.spinner.spin(this.#sight, deadline, waits)) return true;
+  wait(what: Waitable, other: Waitable | undefined, deadline: number, waits = 0): boolean {
+    const rang = this.#aim(what, other);
+    if (this.spinner.spin(this.#sight, deadline, waits)) {
+      if (this.#owed === undefined || this.#found(what, other)) return true;
+    }
     if (!this.mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
     for (let start = 0;;) {
       const now = performance.now();
       if (start === 0) start = now;
-      if (this.#doze(what, other, peer, deadline - now)) return true;
-      if (this.#found(what, other, peer)) {
-        if (this.spinner.learns) this.spinner.slept(performance.now() - start, rang);
+      const slept = this.#doze(what, other, deadline - now);
+      if (this.#found(what, other)) {
+        if (slept && this.spinner.learns) this.spinner.slept(performance.now() - start, rang);
         return true;
       }
+      if (this.#owed !== undefined && this.#owed.look()) this.#owed = this.prepare();
       if (deadline <= now) return false;
     }
   }
 
   /**
-   * Sleeps once, for so many milliseconds and no longer than a slice. Returns true where it did
-   * not, because something was there already.
+   * Sleeps once, for so many milliseconds and no longer than a slice. Returns whether it did: not
+   * where something was there already.
    */
-  #doze(what: Waitable, other: Waitable | undefined, peer: number, ms: number): boolean {
+  #doze(what: Waitable, other: Waitable | undefined, ms: number): boolean {
+    const owed = this.#owed;
     // [wait.bell_first] What rings after this load keeps us from sleeping.
-    const bell = Atomics.load(this.#words, this.#bell);
+    const bell = this.bell();
     what.arm();
     other?.arm();
+    owed?.arm();
     try {
       // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
-      if (this.#found(what, other, peer)) return true;
+      if (this.#found(what, other) || (owed !== undefined && owed.look())) return false;
       if (ms > 0) {
         this.#parks++;
-        this.#sleep(bell, Math.min(ms, this.sliceMs(peer)), peer);
+        this.#sleep(bell, ms, what.peer, owed === undefined ? what.peer : owed.peer);
         this.mechanism.checkPeers?.();
       }
-      return false;
+      return true;
     } finally {
+      owed?.disarm();
       other?.disarm();
       what.disarm();
     }
   }
 
   /** The same for so short that there is no need of a deadline. False: `wait` goes on. */
-  waitBriefly(what: Waitable, other: Waitable | undefined, peer: number): boolean {
-    this.#show(what, other, peer);
+  waitBriefly(what: Waitable): boolean {
+    this.#show(what, undefined);
     return this.spinner.dip(this.#sight);
   }
 
   /**
-   * The same for an event loop: the sleep is a promise. It sleeps once at most: a message may also
-   * have come into the inbox meanwhile, which no cursor shows, so that the caller looks after every
-   * sleep. Throws the reason of an aborted signal. `keep` says whether the process lives so long.
+   * The same for an event loop: the sleep is a promise. It sleeps once at most, and the caller
+   * looks after every sleep. Throws the reason of an aborted signal.
    */
   async waitAsync(
     what: Waitable,
-    other: Waitable | undefined,
-    peer: number,
     deadline: number,
     signal: AbortSignal | undefined,
-    keep: boolean = true,
   ): Promise<boolean> {
     signal?.throwIfAborted();
     const left = deadline - performance.now();
-    if (!(left > 0)) return this.#found(what, other, peer);
-    const ms = Math.min(left, this.sliceMs(peer));
-    await (this.#park(what, other, peer, ms, signal, keep, false) ?? this.giveWay());
+    if (!(left > 0)) return this.#found(what, undefined);
+    await (this.watch.wait(what, left, signal) ?? this.giveWay());
     signal?.throwIfAborted();
     return true;
   }
 
   /**
-   * The same for the events of a port, without a deadline: its caller rouses at each slice, and
-   * looks at everything behind it. Undefined where something is there already. Spins before that if
-   * it waits for an answer.
+   * Looks for answers for a short while, as far as that has paid before; for an event loop, which
+   * does not turn meanwhile. `sight` may show more than this endpoint has.
    */
-  arrival(
-    what: Waitable,
-    peer: number,
-    keep: boolean,
-    isAnswer: boolean | undefined,
-  ): Promise<void> | undefined {
-    const spinner = this.#loopSpinner;
-    if (isAnswer) {
-      const rang = this.#aim(what, undefined, peer);
-      if (spinner.spin(this.#sight, rang) || this.#nap(what, peer)) return undefined;
-    }
-    return this.#park(what, undefined, peer, Infinity, undefined, keep, isAnswer && spinner.learns);
+  spin(sight: Sight): boolean {
+    return this.#loopSpinner.spin(sight, this.#noteRings());
   }
 
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
-  #nap(what: Waitable, peer: number): boolean {
+  nap(what: Waitable): boolean {
     if (!this.#naps.try()) return false;
     const spinner = this.#loopSpinner;
     const start = spinner.learns ? performance.now() : 0;
-    if (this.#doze(what, undefined, peer, this.#naps.ms)) return true;
-    const found = this.#found(what, undefined, peer);
+    this.#show(what, undefined);
+    if (!this.#doze(what, undefined, this.#naps.ms)) return true;
+    const found = this.#found(what, undefined);
     this.#naps.note(found);
     // As behind a sleep: two that only nap would not find one another awake either.
     if (found && spinner.learns) spinner.slept(performance.now() - start);
     return found;
   }
 
-  /** Sleeps once as a promise, unless something is there. */
-  #park(
-    what: Waitable,
-    other: Waitable | undefined,
-    peer: number,
-    ms: number,
-    signal: AbortSignal | undefined,
-    keep: boolean,
-    learns: boolean | undefined,
-  ): Promise<void> | undefined {
-    const bell = Atomics.load(this.#words, this.#bell);
-    const disarm = () => {
-      other?.disarm();
-      what.disarm();
-    };
-    what.arm();
-    other?.arm();
-    try {
-      if (this.#found(what, other, peer)) {
-        disarm();
-        return undefined;
-      }
-      this.#parks++;
-      const start = learns ? performance.now() : 0;
-      let resolve!: () => void;
-      const asleep = new Promise<void>((settle) => resolve = settle);
-      this.#sleeper.sleep(bell, ms, this.wakeable(peer), signal, keep, () => {
-        disarm();
-        if (learns) this.#loopSpinner.slept(performance.now() - start);
-        resolve();
-        this.mechanism.checkPeers?.();
-      });
-      return asleep;
-    } catch (error) {
-      disarm();
-      throw error;
-    }
+  /** Whether it is of use to tell how long the event loop slept for an answer. */
+  get learns(): boolean {
+    return this.#loopSpinner.learns;
   }
 
-  /** Says what a spin looks at. */
-  #show(what: Waitable, other: Waitable | undefined, peer: number): void {
+  /** How long it slept. */
+  slept(ms: number): void {
+    this.#loopSpinner.slept(ms);
+  }
+
+  /** Settles, places what was accepted, and says what a spin looks at. */
+  #show(what: Waitable, other: Waitable | undefined): void {
+    this.#owed = this.prepare();
     this.#what = what;
     this.#other = other;
-    this.#peer = peer;
   }
 
   /** The same. Returns whether the peer has been rung since the last time. */
-  #aim(what: Waitable, other: Waitable | undefined, peer: number): boolean {
-    this.#show(what, other, peer);
+  #aim(what: Waitable, other: Waitable | undefined): boolean {
+    this.#show(what, other);
+    return this.#noteRings();
+  }
+
+  /** Notes the rings so far. Returns whether a peer has been rung since the last call. */
+  #noteRings(): boolean {
     const before = this.#wakesBefore;
     this.#wakesBefore = this.#wakes;
     return before !== this.#wakes;
-  }
-
-  /** Waits for so many milliseconds, or until the sleeps of this endpoint are ended. */
-  rest(ms: number, keep: boolean): Promise<void> {
-    return this.#sleeper.rest(ms, undefined, keep);
   }
 
   /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
@@ -420,25 +433,41 @@ export class Endpoint {
     return this.#sleeper.giveWay();
   }
 
-  #found(what: Waitable, other: Waitable | undefined, peer: number): boolean {
-    return what.look() || (other !== undefined && other.look()) || this.#stateChanged(peer);
+  /** Counts a sleep. */
+  countPark(): void {
+    this.#parks++;
   }
 
-  /** Whether a state ends the wait: the own one no longer attached, or the peer's final. */
-  #stateChanged(peer: number): boolean {
-    return !this.isOwn(this.state(this.index)) || stateOf(this.state(peer)) > ATTACHED;
+  #found(what: Waitable, other: Waitable | undefined): boolean {
+    return what.look() || (other !== undefined && other.look()) || this.hasChanged(what.peer);
   }
 
-  #sleep(bell: number, ms: number, peer: number): void {
-    const { mechanism } = this;
-    if (this.wakeable(peer)) mechanism.sleep(this.#words, this.#bell, bell, ms);
+  /** Whether a state ends a wait for this peer: the own one no longer attached, or its final. */
+  hasChanged(peer: number): boolean {
+    return this.hasEnded() || this.isGone(peer);
+  }
+
+  /** Whether this endpoint is no longer attached, or is another's. */
+  hasEnded(): boolean {
+    return !this.isOwn(this.state(this.index));
+  }
+
+  /** Whether the state of a peer is final. */
+  isGone(peer: number): boolean {
+    return isFinal(this.stateOf(peer));
+  }
+
+  /** Sleeps no longer than a slice, for two peers, which may be the same. */
+  #sleep(bell: number, ms: number, peer: number, other: number): void {
+    const slice = this.sliceMs(this.isVacant(peer) || this.isVacant(other));
     // [wait.poll] On the own bell all the same: a close by another thread of ours still wakes it.
-    else mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, layout.WAIT_POLL_MS));
+    const most = this.wakeable(peer) && this.wakeable(other) ? slice : layout.WAIT_POLL_MS;
+    this.mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, most));
   }
 
-  /** The longest sleep, in milliseconds, of a wait for this peer. [wait.slice] */
-  sliceMs(peer: number): number {
-    const isShort = this.mechanism.checkPeers !== undefined || this.isVacant(peer);
+  /** The longest sleep, in milliseconds; `isVacant` says whether a peer is. [wait.slice] */
+  sliceMs(isVacant: boolean): number {
+    const isShort = isVacant || this.mechanism.checkPeers !== undefined;
     return isShort ? layout.WAIT_SLICE_MS : layout.WAIT_SLICE_ATTACHED_MS;
   }
 
@@ -452,7 +481,7 @@ export class Endpoint {
 
   /** Whether nobody has attached to the peer's endpoint yet. */
   isVacant(peer: number): boolean {
-    return stateOf(this.state(peer)) === layout.ENDPOINT_STATE_VACANT;
+    return this.stateOf(peer) === layout.ENDPOINT_STATE_VACANT;
   }
 }
 

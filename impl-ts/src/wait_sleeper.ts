@@ -45,29 +45,33 @@ export class Sleeper {
 
   /**
    * Sleeps while the word holds `expected`, at most `ms` milliseconds, or until the signal aborts,
-   * which it does not report; `wake` is called then. Where the peer cannot wake us, it is a short
-   * pause. `keep` says whether the process lives so long; without an end, the caller sees to that,
-   * and to its slices.
+   * which it does not report; `wake` is called then. Where there are no such sleeps, it is a short
+   * pause.
    */
-  sleep(
-    expected: number,
-    ms: number,
-    wakeable: boolean,
-    signal: AbortSignal | undefined,
-    keep: boolean,
-    wake: () => void,
-  ): void {
+  sleep(expected: number, ms: number, signal: AbortSignal | undefined, wake: () => void): void {
+    const listens = this.#listen(expected, ms, true);
+    this.rest(listens ? ms : Math.min(ms, POLL_ASYNC_MS), signal, true).then(wake);
+  }
+
+  /**
+   * Sees to it that a sleep is outstanding on the word, whose end calls `wake`; false where there
+   * are no such sleeps. It keeps no process alive: who waits holds a timer, which ends the slices.
+   */
+  listen(expected: number, ms: number, keep: boolean, wake: () => void): boolean {
     this.#turned = -1; // by the time that it ends
-    const listens = wakeable && this.#listen(expected, keep, ms);
-    // To set a timer for each sleep and take it back, and to give the sleep a limit, took half of
-    // an echo between two event loops, and promises within promises a quarter (measured: Deno 2.9,
-    // Node 24).
-    if (listens && ms === Infinity) this.#wakes.push(wake);
-    else this.rest(listens ? ms : Math.min(ms, POLL_ASYNC_MS), signal, keep).then(wake);
+    if (!this.#listen(expected, ms, keep)) return false;
+    this.#wakes.push(wake);
+    return true;
+  }
+
+  /** Waits as long as an endpoint that polls may. [wait.poll] */
+  pause(keep: boolean): Promise<void> {
+    return this.rest(POLL_ASYNC_MS, undefined, keep);
   }
 
   /** Waits for so many milliseconds, for the signal, or until it is roused. */
   rest(ms: number, signal: AbortSignal | undefined, keep: boolean): Promise<void> {
+    this.#turned = -1; // by the time that it ends
     return new Promise<void>((resolve) => {
       const wake = () => {
         const index = this.#wakes.indexOf(wake);
@@ -94,7 +98,7 @@ export class Sleeper {
   }
 
   /** Sees to it that one asynchronous sleep is outstanding on the word. False: poll instead. */
-  #listen(expected: number, keep: boolean, ms: number): boolean {
+  #listen(expected: number, ms: number, keep: boolean): boolean {
     // [wait.async_one] One that waits for an older value of a bell is about to be woken; on the
     // signal of a mailbox a side sleeps with one value only.
     if (this.#asleep) return true;

@@ -114,6 +114,11 @@ export function stateOf(word: number): number {
   return word & layout.STATE_MASK;
 }
 
+/** Whether a state is final, or none that there is. */
+export function isFinal(state: number): boolean {
+  return state > ATTACHED;
+}
+
 /** A state word with another state, and the upper bits as they were. [segment.state_reason] */
 export function withState(word: number, state: number): number {
   return word & ~layout.STATE_MASK | state;

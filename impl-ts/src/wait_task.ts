@@ -33,21 +33,44 @@ export function beforeEnd(callback: () => void): void {
 
 /**
  * Ends in a task of its own, behind timers and whatever else has come. `keep` says whether the
- * process lives so long.
+ * process lives so long; if it lives anyway, that makes no difference to when this ends.
  */
 export function nextTask(keep: boolean): Promise<void> {
   return new Promise((resolve) => {
-    if (setImmediate !== undefined) {
-      const immediate = setImmediate(resolve);
-      if (!keep) unref(immediate);
-      return;
-    }
-    // A page: there, timers within timers wait for 4 ms.
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(undefined);
+    if (setImmediate === undefined) return postTask(resolve);
+    if (!keep) return looseTask(resolve);
+    setImmediate(resolve);
   });
+}
+
+/** In a page: there, timers within timers wait for 4 ms. */
+function postTask(callback: () => void): void {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    port1.close();
+    callback();
+  };
+  port2.postMessage(undefined);
+}
+
+/** Nobody else sleeps on it. */
+let word: Int32Array | undefined;
+
+/**
+ * Calls back in a task that does not keep the process alive. An unref'd immediate does not wake an
+ * idle event loop, in Node as in Deno; the end of a `waitAsync` does.
+ *
+ * Deno calls back at that end: an unref'd immediate would still wait there until something else
+ * wakes the loop. Node calls back in an unref'd immediate, which that end only wakes: a callback at
+ * the end itself, which asks for another such task each time, would not let the process end. An
+ * unref'd `MessagePort` is no way: timers came late in Node, and Deno did not end (measured:
+ * Node 24, Deno 2.9).
+ */
+function looseTask(callback: () => void): void {
+  if (typeof Atomics.waitAsync !== "function") return unref(setTimeout(callback, 0));
+  word ??= new Int32Array(new SharedArrayBuffer(4));
+  const { value } = Atomics.waitAsync(word, 0, 0) as { value: Promise<unknown> };
+  Atomics.notify(word, 0);
+  if (Deno !== undefined) value.then(callback);
+  else unref(setImmediate!(callback));
 }

@@ -194,6 +194,15 @@ export const models: Model[] = [
     },
   },
   {
+    file: "select",
+    defines: ["STAY_ARMED"],
+    mutations: {
+      STAY_BLIND: "deadlock",
+      STAY_UNSEEN: "deadlock",
+      STAY_BELL_LATE: "deadlock",
+    },
+  },
+  {
     file: "died",
     mutations: {
       NO_SLICE: "deadlock",

@@ -2,7 +2,8 @@
  * A hub: two writers, a ring each, and one reader whose one bell serves both rings.
  *
  * The rings are large enough, so that only the reader ever waits. It always waits for both rings,
- * also for one whose writer will publish nothing more.
+ * also for one whose writer will publish nothing more. With STAY_ARMED, the ring in which nothing
+ * has come stays armed while the reader looks at the other and sleeps again.
  */
 #define ENDS 3
 #define RINGS 2
@@ -62,6 +63,78 @@ inline drain(r, h) {
     od;
     t = 0
 }
+
+#ifdef STAY_ARMED
+
+/* Takes the word back, and goes on sleeping on the bell that it has loaded. */
+inline take_back(k) {
+    d_step { wants[k] = 0; armed[k] = false }
+}
+
+/* [wait.stay_armed] Stores the word again where it was taken, and looks behind that. */
+inline stay(r, h) {
+#ifndef MUT_STAY_BLIND
+    w = wants[DATA(r)];
+    if
+    :: w != want(plus(h, 1)) -> w = 0; arm(DATA(r), plus(h, 1))
+    :: else -> w = 0
+    fi;
+#endif
+#ifdef MUT_STAY_UNSEEN
+    t = h;
+#else
+    t = tail[r];
+#endif
+    if
+    :: t != h -> take_back(DATA(r)); serve(r, h)
+    :: else
+    fi;
+    t = 0
+}
+
+/* Reads until nothing is left behind the arming. */
+inline serve(r, h) {
+    do
+    :: true ->
+        drain(r, h);
+        found = false;
+        arm(DATA(r), plus(h, 1));
+        t = tail[r];
+        if
+        :: t == h -> break
+        :: else -> take_back(DATA(r))
+        fi
+    od;
+    t = 0
+}
+
+proctype reader() {
+    byte h0 = START, h1 = START, t, w, size, what, i;
+    bool found;
+    load_bell(READER);
+    serve(0, h0);
+    serve(1, h1);
+    do
+    :: received[0] < N || received[1] < N ->
+        wait(READER);
+#ifdef MUT_STAY_BELL_LATE
+        stay(0, h0);
+        stay(1, h1);
+        load_bell(READER)
+#else
+        load_bell(READER);
+        stay(0, h0);
+        stay(1, h1)
+#endif
+    :: else -> break
+    od;
+    disarm(DATA(0));
+    disarm(DATA(1));
+    head[0] = h0;
+    head[1] = h1
+}
+
+#else
 
 proctype reader() {
     byte h0 = START, h1 = START, t, size, what, i;
@@ -126,6 +199,8 @@ proctype reader() {
     head[0] = h0;
     head[1] = h1
 }
+
+#endif
 
 init {
     byte i;

@@ -79,8 +79,7 @@ export class RingWriterWire implements WriterWire {
   }
 
   async waitForRoom(): Promise<void> {
-    const { endpoint, peer } = this.#link;
-    await endpoint.waitAsync(this.#sender.ring, undefined, peer, Infinity, undefined);
+    await this.#link.endpoint.waitAsync(this.#sender.ring, Infinity, undefined);
   }
 
   close(): void {

@@ -1,0 +1,261 @@
+/** What a hub with many clients costs while nothing comes, and for a message of one of them. */
+
+import { assert, assertEquals } from "@std/assert";
+import { assertCode } from "./fixture.ts";
+import { Hub } from "./hub.ts";
+import * as layout from "./layout.ts";
+import { Port } from "./port.ts";
+import { until } from "./port_fixture.ts";
+import { agentMechanism, pollingMechanism } from "./wait.ts";
+
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+const {
+  ENDPOINT_BELL_WORD,
+  RING_READER_WANTS_WORD,
+  RING_WRITER_WANTS_WORD,
+  WAIT_SLICE_MS,
+} = layout;
+
+const COUNT = 64;
+/** Operations that a message of one client may take: far below one for each of the others. */
+const FEW = 20;
+
+function hubWith(count: number, isAttached = true): [Hub<Any>, Port<Any>[]] {
+  const hub = Hub.create<Any>(count, { capacity: 256, spin: 0 });
+  const { memory, ports } = hub;
+  const clients = isAttached
+    ? ports.map(({ peerIndex }) => Port.attach<Any>(memory, { endpoint: peerIndex }))
+    : [];
+  return [hub, clients];
+}
+
+/** Runs with all changes by atomic operations, of any thread's kind, counted. */
+async function changes(run: () => Promise<unknown>): Promise<number> {
+  const names = ["store", "add", "exchange", "compareExchange", "notify", "waitAsync"] as const;
+  const originals = names.map((name) => [name, Atomics[name]] as const);
+  let count = 0;
+  try {
+    for (const [name, original] of originals) {
+      const counted = (...given: unknown[]) => {
+        count++;
+        return (original as (...given: unknown[]) => unknown)(...given);
+      };
+      Object.assign(Atomics, { [name]: counted });
+    }
+    await run();
+  } finally {
+    for (const [name, original] of originals) Object.assign(Atomics, { [name]: original });
+  }
+  return count;
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+Deno.test("a hub that is listened to has one timer, and one sleep for each slice", async () => {
+  const { setInterval } = globalThis;
+  let timers = 0;
+  const counted = (...given: Parameters<typeof setInterval>) => {
+    timers++;
+    return setInterval(...given);
+  };
+  const [hub] = hubWith(COUNT, false); // while nobody has come, slices are short
+  Object.assign(globalThis, { setInterval: counted });
+  try {
+    for (const port of hub.ports) port.onmessage = () => {};
+    await until(() => hub.stats.parks > 0);
+    const before = hub.stats.parks;
+    await pause(5 * WAIT_SLICE_MS);
+    const parks = hub.stats.parks - before;
+    assert(timers === 1 && parks >= 2 && parks <= 10, `${timers} timers, ${parks} parks`);
+  } finally {
+    Object.assign(globalThis, { setInterval });
+    hub.close();
+  }
+});
+
+Deno.test("a message of one client leaves the other ports of a hub alone", async () => {
+  const [hub, clients] = hubWith(COUNT);
+  const heard: unknown[] = [];
+  for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
+  await until(() => hub.stats.parks > 0);
+  await pause(5);
+  for (const n of [0, 31, 63]) {
+    const before = hub.stats.parks;
+    const count = await changes(async () => {
+      clients[n]!.write(n);
+      await until(() => heard.at(-1) === n);
+    });
+    await pause(2);
+    const parks = hub.stats.parks - before;
+    assert(count <= FEW && parks <= 4, `${count} changes, ${parks} parks`);
+  }
+  hub.close();
+});
+
+Deno.test("a message of one client wakes no read of another port of a hub", async () => {
+  const [hub, clients] = hubWith(COUNT);
+  const reads = hub.ports.map((port) => port.readAsync());
+  await pause(5);
+  const count = await changes(async () => {
+    clients[40]!.write("one");
+    assertEquals(await reads[40], "one");
+    await pause(2);
+  });
+  assert(count <= FEW, `${count} changes`);
+  for (const client of clients) client.write("all");
+  assertEquals((await Promise.all(reads)).filter((value) => value === "all").length, COUNT - 1);
+  hub.close();
+});
+
+Deno.test("room in one ring wakes the posts for that client alone", async () => {
+  const [hub, clients] = hubWith(COUNT);
+  const posts = hub.ports.map((port) => {
+    while (port.tryWrite(0));
+    return port.postMessage("x".repeat(100));
+  });
+  await pause(5);
+  const count = await changes(async () => {
+    while (clients[40]!.tryRead() === 0);
+    await posts[40];
+    await pause(2);
+  });
+  // Each message that was read may have rung.
+  assert(count <= 2 * FEW, `${count} changes`);
+  for (const client of clients) while (client.tryRead() !== undefined);
+  await Promise.all(posts);
+  hub.close();
+});
+
+/** A waker that was held up takes what was armed since, and rings for what was read already. */
+function takeLate({ segment }: Hub<Any>, channel: number, word: number): Int32Array {
+  const { controlOffset, controlSize } = segment.channels[channel]!;
+  const words = segment.words(controlOffset, controlSize);
+  const record = segment.words(128, 128);
+  assert(Atomics.exchange(words, word, 0) !== 0);
+  Atomics.add(record, ENDPOINT_BELL_WORD, 1);
+  agentMechanism().notify(record, ENDPOINT_BELL_WORD);
+  return words;
+}
+
+/** What stands in one of the `wants` words of each ring. */
+function wants({ segment }: Hub<Any>, word: number): number[] {
+  return segment.channels.map(({ controlOffset, controlSize }) =>
+    segment.words(controlOffset, controlSize)[word]!
+  );
+}
+
+Deno.test("[wait.stay_armed] a wish for data that was taken late is stored again", async () => {
+  const [hub, clients] = hubWith(3);
+  const heard: unknown[] = [];
+  for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
+  await until(() => hub.stats.parks > 0);
+  await pause(5);
+  const words = takeLate(hub, 3, RING_READER_WANTS_WORD); // from client 1
+  await until(() => Atomics.load(words, RING_READER_WANTS_WORD) !== 0);
+  clients[1]!.write("heard");
+  assertEquals(clients[1]!.stats.wakes, 1);
+  await until(() => heard.length === 1);
+  hub.close();
+  assertEquals(wants(hub, RING_READER_WANTS_WORD), [0, 0, 0, 0, 0, 0]); // [wait.disarm]
+});
+
+Deno.test("[wait.stay_armed] a wish for room that was taken late is stored again", async () => {
+  const [hub, clients] = hubWith(3);
+  const posts = hub.ports.map((port) => {
+    while (port.tryWrite(0));
+    return port.postMessage("room");
+  });
+  await pause(5);
+  const words = takeLate(hub, 2, RING_WRITER_WANTS_WORD); // to client 1
+  await until(() => Atomics.load(words, RING_WRITER_WANTS_WORD) !== 0);
+  const before = clients[1]!.stats.wakes;
+  while (clients[1]!.tryRead() === 0);
+  assertEquals(clients[1]!.stats.wakes, before + 1);
+  await posts[1];
+  for (const client of clients) while (client.tryRead() === 0);
+  await Promise.all(posts);
+  assertEquals(wants(hub, RING_WRITER_WANTS_WORD), [0, 0, 0, 0, 0, 0]); // [wait.disarm]
+  hub.close();
+});
+
+Deno.test("[wait.bell_first] what comes behind a look at its ring rings again", async () => {
+  const [hub, clients] = hubWith(3);
+  const heard: unknown[] = [];
+  for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
+  await until(() => hub.stats.parks > 0);
+  await pause(5);
+  const last = hub.segment.channels[5]!; // from client 2, at which the hub looks last
+  const { load } = Atomics;
+  let began = 0;
+  Atomics.load = ((view: Int32Array, index: number) => {
+    const value = load(view, index);
+    if (index === layout.RING_TAIL_WORD && view.byteOffset === last.controlOffset) {
+      Atomics.load = load;
+      began = performance.now();
+      clients[0]!.write("behind");
+    }
+    return value;
+  }) as typeof load;
+  try {
+    takeLate(hub, 3, RING_READER_WANTS_WORD);
+    await until(() => heard.length === 1);
+  } finally {
+    Atomics.load = load;
+  }
+  assert(began > 0 && performance.now() - began < WAIT_SLICE_MS);
+  hub.close();
+});
+
+Deno.test("[wait.mechanism] a hub polls while a client it waits for cannot ring", async () => {
+  const hub = Hub.create<Any>(2, { capacity: 256, spin: 0 });
+  const heard: unknown[] = [];
+  const [first, second] = hub.ports;
+  const ringing = Port.attach<Any>(hub.memory, { endpoint: 1 });
+  const silent = Port.attach<Any>(hub.memory, { endpoint: 2, mechanism: pollingMechanism() });
+  first!.onmessage = ({ data }) => heard.push(data);
+  await until(() => hub.stats.parks > 0);
+  // While the others sleep already, and once more behind what came of another.
+  for (const n of [1, 2]) {
+    const reading = second!.readAsync({ timeout: 5000 });
+    await pause(10);
+    const began = performance.now();
+    silent.write(n);
+    assertEquals(await reading, n);
+    assert(performance.now() - began < WAIT_SLICE_MS / 2);
+    ringing.write(n);
+    await until(() => heard.length === n);
+  }
+  await pause(10);
+  const { parks } = hub.stats; // nobody waits for the silent one any more
+  await pause(50);
+  assert(hub.stats.parks - parks <= 2);
+  hub.close();
+});
+
+Deno.test("[port.inbox_wake] a write that fills the inbox ends the read that waits", async () => {
+  const [hub, [client]] = hubWith(1);
+  const [port] = hub.ports;
+  const reading = port!.readAsync({ timeout: 5000 });
+  await pause(5);
+  while (port!.tryWrite(0));
+  client!.write("kept");
+  const began = performance.now();
+  assertCode(() => port!.write(0, { timeout: 0 }), "wait.timeout");
+  assertEquals(await reading, "kept");
+  assert(performance.now() - began < WAIT_SLICE_MS);
+  hub.close();
+});
+
+Deno.test("what one call has seen in the ring and left ends the read that waits", async () => {
+  const [hub, [client]] = hubWith(1);
+  const reading = hub.ports[0]!.readAsync({ timeout: 5000 });
+  await pause(5);
+  client!.writeMany(["a".repeat(60), "b".repeat(60)]);
+  const began = performance.now();
+  assertEquals(hub.ports[0]!.tryRead(), "a".repeat(60));
+  assertEquals(await reading, "b".repeat(60));
+  assert(performance.now() - began < WAIT_SLICE_MS);
+  hub.close();
+});

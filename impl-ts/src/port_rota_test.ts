@@ -1,0 +1,178 @@
+/** Many ports of one thread share the turns of its event loop. */
+
+import { assert, assertEquals } from "@std/assert";
+import { Hub } from "./hub.ts";
+import { Port, type PortCreateOptions } from "./port.ts";
+import { ports, until } from "./port_fixture.ts";
+import { AWAY, LATE, MORE, Rota, type Standing } from "./port_rota.ts";
+import { nextTask } from "./wait_task.ts";
+
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+const COUNT = 64;
+/** A timer of 5 ms fires within this time; it took at least 250 ms when each port had 4 ms. */
+const LATE_MS = 120;
+
+/** Ports whose listeners have the next message there at once, for ever, and what each was given. */
+function floods(count: number, options: PortCreateOptions<Any, Any>, work = () => {}) {
+  const counts: number[] = new Array(count).fill(0);
+  const order: number[] = [];
+  const pairs = counts.map(() => ports(options));
+  for (const [n, [here, there]] of pairs.entries()) {
+    there.writeMany([0, 0, 0]);
+    here.onmessage = () => {
+      counts[n]!++;
+      order.push(n);
+      work();
+      there.write(0);
+    };
+  }
+  const close = () => pairs.forEach(([here]) => here.close());
+  return { counts, order, close };
+}
+
+/** Keeps the processor for so many milliseconds. */
+function busy(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+/** The longest time between two of so many timers. */
+async function lag(count: number): Promise<number> {
+  let longest = 0;
+  for (let n = 0; n < count; n++) {
+    const start = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    longest = Math.max(longest, performance.now() - start);
+  }
+  return longest;
+}
+
+Deno.test("many flooded ports of one thread together leave its timers their turn", async () => {
+  const { counts, close } = floods(COUNT, { capacity: 256, turnCount: 1e9 });
+  const longest = await lag(10);
+  close();
+  assert(longest < LATE_MS, `${longest} ms`);
+  assert(counts.every((count) => count > 0), `${counts}`);
+});
+
+Deno.test("the ports of one thread have the messages of a turn together", async () => {
+  const { counts, close } = floods(COUNT, { capacity: 256, turnCount: 100, turnTime: Infinity });
+  const sum = () => counts.reduce((all, count) => all + count, 0);
+  await until(() => counts.every((count) => count > 0)); // all of them have begun
+  const begun = [...counts];
+  for (let turn = 0; turn < 100; turn++) {
+    const before = sum();
+    await nextTask(true);
+    const given = sum() - before;
+    assert(given <= 100, `${given} messages in one turn`);
+  }
+  close();
+  const got = counts.map((count, n) => count - begun[n]!);
+  // Nobody is more than a round ahead, and its rest.
+  assert(Math.min(...got) > 100 && Math.max(...got) - Math.min(...got) <= 32, `${got}`);
+});
+
+Deno.test("where a turn has time for one message, each port has its turn", async () => {
+  const { order, close } = floods(8, { capacity: 256, turnTime: 1 }, () => busy(1));
+  await until(() => order.length >= 56);
+  close();
+  const round = order.slice(16, 24); // all of them have begun
+  assertEquals(round.toSorted(), [0, 1, 2, 3, 4, 5, 6, 7]);
+  assertEquals(order.slice(24, 56), [...round, ...round, ...round, ...round]);
+});
+
+Deno.test("Rota: who had nothing of a turn comes before what has come since", async () => {
+  const rota = new Rota();
+  const order: string[] = [];
+  const { link, waiting } = Port.create().reader;
+  const add = (name: string, ...standings: Standing[]) =>
+    rota.add({
+      endpoint: link.endpoint,
+      what: waiting,
+      keeps: true,
+      noteAsked: () => false,
+      serve() {
+        order.push(name);
+        return standings.shift() ?? AWAY;
+      },
+      sleep: () => true,
+    });
+  add("late", LATE);
+  add("more", MORE, LATE);
+  for (let tick = 0; tick < 10; tick++) await undefined;
+  assertEquals(order, ["late", "more", "more"]);
+  add("new"); // while the event loop turns
+  await nextTask(true);
+  for (let tick = 0; tick < 10; tick++) await undefined;
+  assertEquals(order.slice(3), ["late", "more", "new"]);
+});
+
+Deno.test("a port with a smaller share than the others still has it in each turn", async () => {
+  const small = floods(1, { capacity: 256, turnCount: 2, turnTime: Infinity });
+  const large = floods(3, { capacity: 256, turnCount: 100, turnTime: Infinity });
+  for (let turn = 0; turn < 50; turn++) await nextTask(true);
+  small.close();
+  large.close();
+  assert(small.counts[0]! >= 80, `${small.counts}, ${large.counts}`);
+  assert(Math.min(...large.counts) >= 400, `${small.counts}, ${large.counts}`);
+});
+
+Deno.test("a flooded port of a hub starves neither the others nor other ports", async () => {
+  const hub = Hub.create<Any>(8, { capacity: 256 });
+  const clients = hub.ports.map(({ peerIndex }) =>
+    Port.attach<Any>(hub.memory, { endpoint: peerIndex })
+  );
+  const [here, there] = ports();
+  const seen: unknown[] = [];
+  for (const [n, port] of hub.ports.entries()) {
+    port.onmessage = ({ data }) => {
+      if (n === 0) clients[0]!.write(0);
+      else seen.push(data);
+    };
+  }
+  here.onmessage = ({ data }) => seen.push(data);
+  clients[0]!.writeMany([0, 0, 0]);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  for (let n = 1; n < 8; n++) {
+    const start = performance.now();
+    clients[n]!.write(`hub ${n}`);
+    there.write(`port ${n}`);
+    await until(() => seen.length === 2 * n);
+    const ms = performance.now() - start;
+    assert(ms < LATE_MS, `${ms} ms`);
+    assertEquals(seen.slice(-2).map(String).toSorted(), [`hub ${n}`, `port ${n}`]);
+  }
+  hub.close();
+  here.close();
+});
+
+Deno.test("an error inside of one port's delivery leaves the others as they are", async () => {
+  const unhandled: string[] = [];
+  const note = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    unhandled.push(event.reason.message);
+  };
+  addEventListener("unhandledrejection", note);
+  const [a, b] = ports();
+  const [c, d] = ports();
+  try {
+    const seen: unknown[] = [];
+    a.onmessage = () => {};
+    c.onmessage = ({ data }) => seen.push(data);
+    a.reader.tryRead = () => {
+      throw new Error("of our own");
+    };
+    b.write(1);
+    d.write(2);
+    await until(() => seen.length === 1);
+    d.write(3);
+    await until(() => seen.length === 2 && unhandled.length === 1);
+    assertEquals([seen, unhandled], [[2, 3], ["of our own"]]);
+  } finally {
+    removeEventListener("unhandledrejection", note);
+    a.close();
+    c.close();
+  }
+});

@@ -1,0 +1,283 @@
+/**
+ * All that one endpoint waits for while its event loop turns: one sleep on the bell, one timer for
+ * the slices, and a wake for those alone for whom something has come. See `spec/wait.md`.
+ *
+ * @module
+ */
+
+import { ENDPOINT_STATE_VACANT } from "./layout.ts";
+import { LONGEST_TIMER_MS, type Waitable } from "./wait.ts";
+import type { Endpoint } from "./wait_endpoint.ts";
+import { isFinal } from "./wait_state.ts";
+import type { Sleeper } from "./wait_sleeper.ts";
+import { unref } from "./wait_task.ts";
+
+/** One wait. It is over when it is woken. */
+export interface Waiter {
+  readonly what: Waitable;
+  /** Something may be there, or a state has changed. No code of the application's may run here. */
+  wake(): void;
+}
+
+/** The asynchronous waits of an endpoint. */
+export class Watch {
+  readonly #endpoint: Endpoint;
+  readonly #sleeper: Sleeper;
+  /** All of them are armed. */
+  readonly #waiters: Waiter[] = [];
+  /** Those who wait for what rings nobody. */
+  #resting: Waiter[] = [];
+  /** The bell, before anything was armed, or found to be armed still. [wait.bell_first] */
+  #bell = 0;
+  #isListening = false;
+  #isPausing = false;
+  /** Whether a peer of a waiter cannot ring this endpoint, and whether one is vacant. */
+  #isDeaf = false;
+  #isShort = false;
+  /** Attached peers that are known to be able to: they say so once. */
+  readonly #ringers = new Set<number>();
+  /** Who may wait, of them those who keep the process alive, and those who stay. */
+  #userCount = 0;
+  #keeperCount = 0;
+  #dwellerCount = 0;
+  #timer: unknown;
+  #timerMs = 0;
+  #timerKeeps = false;
+  // Made once: a stream has a sleep for each message.
+  readonly #rung = (): void => {
+    this.#isListening = false;
+    this.#wake();
+  };
+  readonly #paused = (): void => {
+    this.#isPausing = false;
+    this.#wake();
+  };
+
+  /** Makes the watch of an endpoint, which sleeps by its sleeper. */
+  constructor(endpoint: Endpoint, sleeper: Sleeper) {
+    this.#endpoint = endpoint;
+    this.#sleeper = sleeper;
+  }
+
+  /** Whether the bell has moved since all that wait were looked at. */
+  get isRung(): boolean {
+    return this.#waiters.length > 0 && this.#endpoint.bell() !== this.#bell;
+  }
+
+  /**
+   * Begins a stay, of who waits for this peer again and again; `keep` says whether the process
+   * lives so long. While there are any, a sleep has no end of its own: to give it one took a part
+   * of an echo between two event loops (measured: Deno 2.9, Node 24).
+   */
+  dwell(peer: number, keep: boolean): void {
+    this.#dwellerCount++;
+    this.#enter(keep);
+    if (this.#endpoint.isVacant(peer)) this.#isShort = true;
+    this.#setTimer();
+  }
+
+  /** Ends what `dwell` has begun with the same `keep`. */
+  depart(keep: boolean): void {
+    this.#dwellerCount--;
+    this.#leave(keep);
+    if (this.#dwellerCount > 0 || !this.#sleeper.asleep || this.#endpoint.hasEnded()) return;
+    this.#endpoint.ring(this.#endpoint.index);
+  }
+
+  /** Begins a wait. False: something is there already, and it has not begun. */
+  add(waiter: Waiter): boolean {
+    const endpoint = this.#endpoint;
+    const { what } = waiter;
+    endpoint.settle();
+    if (!this.#isAsleep) this.#bell = endpoint.bell();
+    if (this.#waiters.length === 0) this.#isDeaf = this.#isShort = false;
+    what.arm();
+    // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
+    const { peer } = what;
+    const state = endpoint.stateOf(peer);
+    if (what.look() || isFinal(state) || endpoint.hasEnded()) {
+      what.disarm();
+      return false;
+    }
+    this.#waiters.push(waiter);
+    const isDeaf = this.#isDeaf;
+    this.#note(peer, state);
+    try {
+      if (!this.#isAsleep || this.#isDeaf !== isDeaf) this.#sleep();
+      else this.#setTimer();
+    } catch (error) {
+      this.remove(waiter);
+      throw error;
+    }
+    return true;
+  }
+
+  /**
+   * Begins a wait for what another call of this thread may do. It arms nothing, and ends with the
+   * slice, or where somebody has this watch look.
+   */
+  rest(waiter: Waiter): void {
+    this.#resting.push(waiter);
+    this.#setTimer();
+  }
+
+  /** Gives a wait up. Returns whether it was one. */
+  remove(waiter: Waiter): boolean {
+    if (take(this.#resting, waiter)) return true;
+    if (!take(this.#waiters, waiter)) return false;
+    waiter.what.disarm();
+    return true;
+  }
+
+  /**
+   * Waits, so many milliseconds at most, or until the signal aborts, which it does not report.
+   * Undefined where something is there already.
+   */
+  wait(what: Waitable, ms: number, signal: AbortSignal | undefined): Promise<void> | undefined {
+    let resolve!: () => void;
+    const over = new Promise<void>((settle) => resolve = settle);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const stop = () => {
+      if (this.remove(waiter)) waiter.wake();
+    };
+    const waiter: Waiter = {
+      what,
+      wake: () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", stop);
+        this.#leave(true);
+        resolve();
+      },
+    };
+    this.#enter(true);
+    let isWaiting = false;
+    try {
+      isWaiting = this.add(waiter);
+    } finally {
+      if (!isWaiting) this.#leave(true);
+    }
+    if (!isWaiting) return undefined;
+    if (ms < Infinity) timer = setTimeout(stop, Math.min(ms, LONGEST_TIMER_MS));
+    signal?.addEventListener("abort", stop);
+    return over;
+  }
+
+  /** Another call of this thread has changed something: looks whom it wakes. */
+  look(): void {
+    const resting = this.#resting;
+    this.#resting = [];
+    for (const waiter of resting) waiter.wake();
+    this.#look();
+  }
+
+  /**
+   * Looks at all that wait, and wakes those for whom something has come. The others stay armed: to
+   * disarm and arm them took most of the time of a hub with many clients. [wait.stay_armed]
+   */
+  #look(): void {
+    if (this.#waiters.length === 0) return;
+    const endpoint = this.#endpoint;
+    this.#bell = endpoint.bell();
+    this.#isDeaf = this.#isShort = false;
+    const isOver = endpoint.hasEnded();
+    const waiters = this.#waiters;
+    const woken: Waiter[] = [];
+    let left = 0;
+    for (const waiter of waiters) {
+      const { what } = waiter;
+      what.stayArmed();
+      const { peer } = what;
+      const state = endpoint.stateOf(peer);
+      if (isOver || what.look() || isFinal(state)) woken.push(waiter);
+      else {
+        waiters[left++] = waiter;
+        this.#note(peer, state);
+      }
+    }
+    waiters.length = left;
+    for (const waiter of woken) {
+      waiter.what.disarm();
+      waiter.wake();
+    }
+    if (left > 0) this.#sleep();
+  }
+
+  /** Behind a sleep. [wait.liveness] */
+  #wake(): void {
+    this.#endpoint.mechanism.checkPeers?.();
+    this.#look();
+  }
+
+  #enter(keep: boolean): void {
+    this.#userCount++;
+    if (keep) this.#keeperCount++;
+  }
+
+  #leave(keep: boolean): void {
+    this.#userCount--;
+    if (keep) this.#keeperCount--;
+    if (this.#userCount > 0) return this.#setTimer();
+    this.#stopTimer();
+    this.#sleeper.rouse(); // ends a pause
+  }
+
+  get #isAsleep(): boolean {
+    return this.#isListening || this.#isPausing;
+  }
+
+  /** What the peer of a waiter demands of all sleeps. */
+  #note(peer: number, state: number): void {
+    if (state === ENDPOINT_STATE_VACANT) {
+      this.#isShort = true;
+      this.#ringers.delete(peer);
+    } else if (!this.#ringers.has(peer)) {
+      if (this.#endpoint.wakeable(peer)) this.#ringers.add(peer);
+      else this.#isDeaf = true;
+    }
+  }
+
+  /** Goes to sleep, or on sleeping. */
+  #sleep(): void {
+    const endpoint = this.#endpoint;
+    endpoint.countPark();
+    this.#setTimer();
+    const keep = this.#keeperCount > 0;
+    if (!this.#isDeaf) {
+      if (this.#isListening) return;
+      const ms = this.#dwellerCount > 0 ? Infinity : this.#timerMs;
+      this.#isListening = this.#sleeper.listen(this.#bell, ms, keep, this.#rung);
+      if (this.#isListening) return;
+    }
+    if (this.#isPausing) return;
+    this.#isPausing = true;
+    this.#sleeper.pause(keep).then(this.#paused); // [wait.poll]
+  }
+
+  /** One timer for all. Alone, a sleep would not keep the process alive. [wait.slice] */
+  #setTimer(): void {
+    const ms = this.#endpoint.sliceMs(this.#isShort || this.#resting.length > 0);
+    const keeps = this.#keeperCount > 0;
+    if (this.#timer !== undefined && ms === this.#timerMs && keeps === this.#timerKeeps) return;
+    this.#stopTimer();
+    this.#timer = setInterval(() => this.#tick(), ms);
+    this.#timerMs = ms;
+    this.#timerKeeps = keeps;
+    if (!keeps) unref(this.#timer);
+  }
+
+  #tick(): void {
+    this.#endpoint.mechanism.checkPeers?.(); // [wait.liveness]
+    this.look();
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer as number | undefined);
+    this.#timer = undefined;
+  }
+}
+
+function take(waiters: Waiter[], waiter: Waiter): boolean {
+  const index = waiters.indexOf(waiter);
+  if (index >= 0) waiters.splice(index, 1);
+  return index >= 0;
+}
