@@ -14,7 +14,8 @@ import { GONE } from "./gate.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { reasonName } from "./layout.ts";
-import { Fault, type RingReader, type RingWriter } from "./ring.ts";
+import type { RingReader, RingWriter } from "./ring.ts";
+import { Fault } from "./ring_fault.ts";
 import type { Segment } from "./segment.ts";
 
 /**

@@ -11,6 +11,7 @@ import type { Endpoint } from "./wait_endpoint.ts";
 import { assert } from "./error.ts";
 import { Gate, STOPPED } from "./gate.ts";
 import { extentOf, type FrameReader, packKind, writeHeader } from "./frame.ts";
+import { Fault } from "./ring_fault.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import type { Holder, Waitable } from "./wait.ts";
@@ -71,6 +72,8 @@ export class RingWriter implements Waitable, Holder {
   #need = 0;
   #arms = 0;
   #mayLoad = true;
+  /** Whether it has begun anew, and who waited for room is to look. */
+  #isRenewed = false;
   #isHeld = false;
 
   /** Begins where `firstPosition` says. */
@@ -105,6 +108,7 @@ export class RingWriter implements Waitable, Holder {
   /** Lets the next claim that needs it load `head`, once until the next call. [ring.one_load] */
   allowLoad(): void {
     this.#mayLoad = true;
+    this.#isRenewed = false;
   }
 
   /**
@@ -211,6 +215,7 @@ export class RingWriter implements Waitable, Holder {
   renew(): void {
     this.drop();
     this.gate.set(STOPPED, false);
+    this.#isRenewed = true;
     const tail = this.#head = this.#published;
     renewControl(this.#control, tail, READER_WANTS);
   }
@@ -258,7 +263,8 @@ export class RingWriter implements Waitable, Holder {
   }
 
   look(): boolean {
-    return this.gate.has(STOPPED) || Atomics.load(this.#control, HEAD) !== this.#head;
+    return this.gate.has(STOPPED) || this.#isRenewed ||
+      Atomics.load(this.#control, HEAD) !== this.#head;
   }
 
   arm(): void {
@@ -580,18 +586,4 @@ function wake(
   const isMet = ((cursor - (wants & ~ARMED)) | 0) >= 0;
   if (isMet && Atomics.exchange(control, word, 0) !== 0) endpoint.ring(peer);
   else endpoint.wakesElided++;
-}
-
-/** A fault of the peer; the pipe marks the peer and tells the caller. */
-export class Fault {
-  /** The number of the reason code. */
-  readonly reason: number;
-  /** What was seen. */
-  readonly what: string;
-
-  /** Makes a fault. */
-  constructor(reason: number, what: string) {
-    this.reason = reason;
-    this.what = what;
-  }
 }
