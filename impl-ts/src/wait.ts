@@ -66,6 +66,8 @@ export interface Mechanism {
 export interface Waitable {
   /** Index of the endpoint at the other end. */
   readonly peer: number;
+  /** What it is made of, where it is several. */
+  readonly parts?: readonly Waitable[];
   /** Whether the peer's cursor has moved. Cheap; the caller then loads and checks it. */
   look(): boolean;
   /** Stores the `wants` word. */

@@ -10,6 +10,7 @@ import * as layout from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import { defaultMechanism, type Duty, type Holder, type Mechanism } from "./wait.ts";
 import type { Waitable } from "./wait.ts";
+import { Rung } from "./wait_rung.ts";
 import { Several } from "./wait_several.ts";
 import { Sleeper } from "./wait_sleeper.ts";
 import { LoopSpinner, Naps, type Sight, Spinner } from "./wait_spinner.ts";
@@ -142,7 +143,8 @@ export class Endpoint {
     this.#loopSpinner = new LoopSpinner(options.spin);
     this.#naps = new Naps(options.nap, this.mechanism.blocks);
     this.#sleeper = new Sleeper(this.mechanism, this.#words, this.#bell);
-    this.watch = new Watch(this, this.#sleeper);
+    const rung = new Rung(this.#words, index * RECORD_WORDS, segment.endpointCount);
+    this.watch = new Watch(this, this.#sleeper, rung);
   }
 
   /**

@@ -8,9 +8,13 @@
 import { ENDPOINT_STATE_VACANT } from "./layout.ts";
 import { LONGEST_TIMER_MS, type Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
+import type { Rung } from "./wait_rung.ts";
 import { isFinal } from "./wait_state.ts";
 import type { Sleeper } from "./wait_sleeper.ts";
 import { unref } from "./wait_task.ts";
+
+/** Up to so many waits are looked at each time: to find out which of them rang costs as much. */
+const FEW = 4;
 
 /** One wait. It is over when it is woken. */
 export interface Waiter {
@@ -23,6 +27,9 @@ export interface Waiter {
 export class Watch {
   readonly #endpoint: Endpoint;
   readonly #sleeper: Sleeper;
+  readonly #rung: Rung;
+  /** When all that wait were looked at last. */
+  #lookedAt = -Infinity;
   /** All of them are armed. */
   readonly #waiters: Waiter[] = [];
   /** Those who wait for what rings nobody. */
@@ -44,19 +51,20 @@ export class Watch {
   #timerMs = 0;
   #timerKeeps = false;
   // Made once: a stream has a sleep for each message.
-  readonly #rung = (): void => {
+  readonly #woken = (): void => {
     this.#isListening = false;
-    this.#wake();
+    this.#wake(this.#mayLookAtSome());
   };
   readonly #paused = (): void => {
     this.#isPausing = false;
-    this.#wake();
+    this.#wake(false);
   };
 
-  /** Makes the watch of an endpoint, which sleeps by its sleeper. */
-  constructor(endpoint: Endpoint, sleeper: Sleeper) {
+  /** Makes the watch of an endpoint, which sleeps by its sleeper, and is told who rang. */
+  constructor(endpoint: Endpoint, sleeper: Sleeper, rung: Rung) {
     this.#endpoint = endpoint;
     this.#sleeper = sleeper;
+    this.#rung = rung;
   }
 
   /** Whether the bell has moved since all that wait were looked at. */
@@ -167,24 +175,43 @@ export class Watch {
     const resting = this.#resting;
     this.#resting = [];
     for (const waiter of resting) waiter.wake();
-    this.#look();
+    this.#look(false);
   }
 
   /**
-   * Looks at all that wait, and wakes those for whom something has come. The others stay armed: to
-   * disarm and arm them took most of the time of a hub with many clients. [wait.stay_armed]
+   * Whether a bell that rang may be answered by a look at those who rang it: nobody waits who
+   * cannot ring, and all were looked at within a slice. [wait.rung_take]
    */
-  #look(): void {
+  #mayLookAtSome(): boolean {
+    if (this.#waiters.length <= FEW || this.#isDeaf) return false;
+    return performance.now() - this.#lookedAt < this.#timerMs;
+  }
+
+  /**
+   * Looks at all that wait, or at those alone whose peers have rung, and wakes the ones for whom
+   * something has come. The others stay armed: to disarm and arm them took most of the time of a
+   * hub with many clients. [wait.stay_armed]
+   */
+  #look(isSome: boolean): void {
     if (this.#waiters.length === 0) return;
     const endpoint = this.#endpoint;
+    const rung = this.#rung;
     this.#bell = endpoint.bell();
-    this.#isDeaf = this.#isShort = false;
     const isOver = endpoint.hasEnded();
+    if (this.#waiters.length > FEW) rung.take();
+    if (!isSome) {
+      this.#lookedAt = performance.now();
+      this.#isDeaf = this.#isShort = false;
+    }
     const waiters = this.#waiters;
     const woken: Waiter[] = [];
     let left = 0;
     for (const waiter of waiters) {
       const { what } = waiter;
+      if (isSome && !isOver && !rung.names(what)) {
+        waiters[left++] = waiter;
+        continue;
+      }
       what.stayArmed();
       const { peer } = what;
       const state = endpoint.stateOf(peer);
@@ -203,9 +230,9 @@ export class Watch {
   }
 
   /** Behind a sleep. [wait.liveness] */
-  #wake(): void {
+  #wake(isSome: boolean): void {
     this.#endpoint.mechanism.checkPeers?.();
-    this.#look();
+    this.#look(isSome);
   }
 
   #enter(keep: boolean): void {
@@ -245,7 +272,7 @@ export class Watch {
     if (!this.#isDeaf) {
       if (this.#isListening) return;
       const ms = this.#dwellerCount > 0 ? Infinity : this.#timerMs;
-      this.#isListening = this.#sleeper.listen(this.#bell, ms, keep, this.#rung);
+      this.#isListening = this.#sleeper.listen(this.#bell, ms, keep, this.#woken);
       if (this.#isListening) return;
     }
     if (this.#isPausing) return;
