@@ -390,12 +390,12 @@ export class WasmPort implements Disposable {
     this.close();
   }
 
-  /** Wakes made, wakes that nobody needed, and sleeps. */
-  stats(): { wakes: number; wakesElided: number; parks: number } {
+  /** Wakes made, wakes that nobody needed, sleeps, and those that ended late, without a wake. */
+  stats(): { wakes: number; wakesElided: number; parks: number; lateWakes: number } {
     this.#done(this.#exports.millrace_port_stats(this.#object, this.#out), "count");
-    const view = this.#view();
-    const at = (index: number) => Number(view.getBigUint64(8 * index, true));
-    return { wakes: at(0), wakesElided: at(1), parks: at(2) };
+    const counts = new BigUint64Array(this.#host.memory.buffer, this.#out, 4);
+    const at = (index: number) => Number(counts[index]);
+    return { wakes: at(0), wakesElided: at(1), parks: at(2), lateWakes: at(3) };
   }
 
   #write(payload: Uint8Array, { codec = 0, tag = 0 }: Envelope, timeout: number): boolean {

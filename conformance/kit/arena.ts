@@ -53,6 +53,8 @@ export interface Arena {
   connect(index: number): Promise<Connection>;
   /** Memory for the next case. */
   field(plan: FieldPlan): Promise<Field>;
+  /** The threads in which a testee may run, where the kit can tell; see `setApart`. */
+  threads?(index: number): number[];
   /** Ends a testee at once, in the middle of whatever it does. */
   kill(index: number): Promise<void>;
   /** Where files of its testees can be, if they share files. */
@@ -78,6 +80,9 @@ export interface FieldPlan {
   own?: number;
 }
 
+/** How a sleep ended: it was woken, the word was another one at once, or the time was up. */
+export type Slept = "ok" | "not-equal" | "timed-out";
+
 /** Memory that the kit sees while testees work on it. */
 export interface Field {
   /** How the testee at this place opens it. */
@@ -86,8 +91,10 @@ export interface Field {
   words(): Int32Array;
   /** Wakes all that sleep on a word. */
   notify(index: number): number;
-  /** Sleeps on a word in the background; `ok` where it was woken. Nothing where that cannot be. */
-  sleep?(index: number, value: number, timeoutMs: number): Promise<string> | undefined;
+  /** Sleeps on a word while it holds a value, in the background; none where that cannot be. */
+  sleep?(index: number, value: number, timeoutMs: number): Promise<Slept>;
+  /** The same in this thread, below 1 s; none where it may not block, or nobody could wake it. */
+  sleepHere?: ((index: number, value: number, timeoutMs: number) => Slept) | undefined;
   /** What the kit rings: the word `wakes` of its own endpoint. */
   wakes: number;
   release(): void;

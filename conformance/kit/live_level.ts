@@ -22,6 +22,10 @@ const TIMEOUT_MS = 10_000;
 /** Largest message of a workload, in capacities. */
 const SIZE_MAX = 3;
 
+/** So many late wakes, or such a share of all sleeps, may be the doing of a busy machine. */
+const LATE_WAKES_MAX = 2;
+const LATE_SHARE = 0.05;
+
 /** Makes a case of the kit. `death` is what a survivor learns on this carrier. */
 export function liveCase(plan: LivePlan, death: string): KitCase<Arena> {
   const { id, about, clauses } = plan;
@@ -70,7 +74,7 @@ export async function runLive(plan: LivePlan, arena: Arena, death: string): Prom
       if (index === plan.kills) return [];
       return judgePart(plan, index === 0 ? plan.first : plan.second, ran!, death);
     });
-    problems.push(...parksProblems(plan, rans));
+    problems.push(...parksProblems(plan, rans), ...lateProblems(plan, rans));
     let left = new Left(snapshot(field));
     if (problems.length === 0) left.judgeRings(plan);
     for (const [index, { connection, handle }] of ends.entries()) {
@@ -188,6 +192,19 @@ function parksProblems(plan: LivePlan, rans: (Ran | undefined)[]): Problem[] {
   const parks = rans.map((ran) => ran?.parks);
   if (parks.includes(undefined) || parks.some((count) => count! > 0)) return [];
   return [{ text: "nobody slept, though nobody was to spin", clauses: [] }];
+}
+
+/** Sleeps that nobody has ended in time, though there was a reason. */
+function lateProblems(plan: LivePlan, rans: (Ran | undefined)[]): Problem[] {
+  if (plan.kills !== undefined) return [];
+  const clause = plan.on === "mailbox" ? "mailbox.notify" : "wait.exchange";
+  return rans.flatMap((ran, index) => {
+    const { parks = 0, late_wakes = 0 } = ran ?? {};
+    if (late_wakes <= Math.max(LATE_WAKES_MAX, parks * LATE_SHARE)) return [];
+    const what = `slept ${late_wakes} of ${parks} times to the end of its slice`;
+    const text = `testee ${index + 1} ${what} with something there, and nobody rang it`;
+    return [{ text: `[${clause}] ${text}`, clauses: [] }];
+  });
 }
 
 /** What two testees have left in their memory, and what they must have. */

@@ -122,6 +122,8 @@ export interface Ran {
   reason?: Reason;
   parks?: number;
   wakes?: number;
+  /** Sleeps that nothing ended but their slice, with something there to be done. */
+  late_wakes?: number;
   record?: [number, number, number][];
 }
 

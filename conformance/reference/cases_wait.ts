@@ -16,6 +16,7 @@ import { word } from "./bytes.ts";
 import type { Operation } from "./case.ts";
 import { addRung } from "./cases_wait_rung.ts";
 import { recordAt } from "./encode.ts";
+import { fieldOf, flagOf } from "./layout.ts";
 
 /** What the bell holds before the operation under test. */
 const BELL = 0x41;
@@ -140,9 +141,18 @@ function addWriterWants(cases: Cases): void {
   );
 }
 
+/** The peer rings every mechanism: whoever waits for it then sleeps, and does not poll. */
+function ringsAll(endpoint: number): Operation {
+  const { offset } = fieldOf("endpoint_record", "wakes");
+  const all = flagOf("wake_mechanism", "agent") | flagOf("wake_mechanism", "futex") |
+    flagOf("wake_mechanism", "wasmtime");
+  return { set: [{ offset: recordAt(endpoint) + offset, hex: word(all) }] };
+}
+
 function addDisarm(cases: Cases): void {
   const plan = writersPipe();
   const operations: Operation[] = [
+    ringsAll(1),
     { write: bytesOf(112) },
     { write: bytesOf(64) },
     { write: bytesOf(64), wait: true },
@@ -153,7 +163,7 @@ function addDisarm(cases: Cases): void {
     "wait.disarm ring.publish_all",
     writing(plan, { operations }),
     {
-      results: ["ok", "ok", "wait.timeout"],
+      results: ["ok", "ok", "ok", "wait.timeout"],
       bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 208)],
     },
   );
@@ -162,10 +172,18 @@ function addDisarm(cases: Cases): void {
     "A write for which there is room does not wait.",
     "wait.disarm ring.publish_all",
     from,
-    member("operations.2.write.count", 0),
+    member("operations.3.write.count", 0),
     {
-      results: ["ok", "ok", "ok"],
+      results: ["ok", "ok", "ok", "ok"],
       bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 224)],
     },
+  );
+  const empty = pipe();
+  cases.valid(
+    "disarm_reader",
+    "A read that waited in vain has taken its request back.",
+    "wait.disarm",
+    reading(empty, { operations: [ringsAll(0), { read: true }] }),
+    { results: ["ok", drained([])], bytes: [controlIs(empty, "reader_wants", 0)] },
   );
 }

@@ -13,7 +13,7 @@ import { deadlineOf, MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX, type WaitOptions } fro
 import { type Memory, requireTimeout } from "./segment.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { Turns } from "./wait.ts";
-import type { EndpointOptions } from "./wait_endpoint.ts";
+import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 
 /** A payload on its way, in parts of which `next` is the first that is not written. */
 interface Payload {
@@ -72,6 +72,11 @@ export class MailboxWriter<T = unknown> {
   /** Whether the mailbox is closed, by either side, or broken by the peer. */
   get closed(): boolean {
     return this.#side.closed;
+  }
+
+  /** How often this side slept, and how often it woke late. */
+  get stats(): Pick<Stats, "parks" | "lateWakes"> {
+    return this.#side.stats;
   }
 
   /**
@@ -302,6 +307,11 @@ export class MailboxReader<T = unknown> {
    */
   get closed(): boolean {
     return this.#side.closed;
+  }
+
+  /** How often this side slept, and how often it woke late. */
+  get stats(): Pick<Stats, "parks" | "lateWakes"> {
+    return this.#side.stats;
   }
 
   /**

@@ -12,7 +12,7 @@ import { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } from "./layout.ts";
 import type { ReasonCode } from "./layout.ts";
 import { isShared, type Memory, sleepBlind, toRegion } from "./segment.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
-import type { EndpointOptions } from "./wait_endpoint.ts";
+import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 import { Sleeper } from "./wait_sleeper.ts";
 import { type Sight, Spinner } from "./wait_spinner.ts";
 
@@ -33,6 +33,8 @@ export class MailboxSide implements Sight {
   readonly #mechanism: Mechanism;
   readonly #spinner: Spinner;
   readonly #sleeper: Sleeper;
+  #parks = 0;
+  #lateWakes = 0;
   #closed = false;
   /** How the mailbox ended: closed by the peer, or broken by it. */
   #ended: MillraceError | undefined;
@@ -63,6 +65,11 @@ export class MailboxSide implements Sight {
     return this.#closed || this.#ended !== undefined ||
       Atomics.load(this.words, STATUS) === layout.MAILBOX_STATUS_DISPOSED ||
       Atomics.load(this.words, SIGNAL) === layout.MAILBOX_SIGNAL_DISPOSED;
+  }
+
+  /** How often it slept, and woke late. */
+  get stats(): Pick<Stats, "parks" | "lateWakes"> {
+    return { parks: this.#parks, lateWakes: this.#lateWakes };
   }
 
   /** Whether it is this side's turn. Throws if it is closed or broken. [mailbox.atomic] */
@@ -146,8 +153,11 @@ export class MailboxSide implements Sight {
     for (;;) {
       const left = deadline - performance.now();
       if (!(left > 0)) return false;
-      this.#sleep(Math.min(left, layout.WAIT_SLICE_MS)); // [mailbox.recheck]
-      if (this.look() || this.lookAround()) return true;
+      // [mailbox.recheck]
+      const isOver = this.#sleep(Math.min(left, layout.WAIT_SLICE_MS)) === false;
+      if (!this.look() && !this.lookAround()) continue;
+      if (isOver && layout.WAIT_SLICE_MS <= left) this.#lateWakes++;
+      return true;
     }
   }
 
@@ -165,7 +175,10 @@ export class MailboxSide implements Sight {
     const left = deadline - performance.now();
     if (!(left > 0)) return false;
     const ms = Math.min(left, layout.WAIT_SLICE_MS);
-    await new Promise<void>((wake) => this.#sleeper.sleep(this.#theirs, ms, signal, wake));
+    this.#parks++;
+    const isOver = await new Promise((wake) => this.#sleeper.sleep(this.#theirs, ms, signal, wake));
+    const isSlice = isOver === true && ms === layout.WAIT_SLICE_MS;
+    if (isSlice && (this.look() || this.lookAround())) this.#lateWakes++;
     signal?.throwIfAborted();
     return true;
   }
@@ -175,14 +188,16 @@ export class MailboxSide implements Sight {
     return this.#sleeper.giveWay();
   }
 
-  #sleep(ms: number): void {
+  /** Returns false where its time was up and the peer could have woken it before. */
+  #sleep(ms: number): boolean | void {
+    this.#parks++;
     if (this.#sleeper.asleep) {
       // [mailbox.one_waiter] A second sleeper on the word would miss the only wake of the original.
       // Only a turn of the event loop can tell whether the first, a promise, still sleeps.
       sleepBlind(Math.min(ms, layout.WAIT_POLL_MS));
     } else {
       // [mailbox.wait] `signal` held this value when the caller or this wait last loaded it.
-      this.#mechanism.sleep(this.words, SIGNAL, this.#theirs, ms);
+      return this.#mechanism.sleep(this.words, SIGNAL, this.#theirs, ms);
     }
   }
 

@@ -24,7 +24,7 @@ import { sleepBlind } from "./segment.ts";
  *   ...agent,
  *   sleep(words, index, expected, ms) {
  *     sleeps.push(ms);
- *     agent.sleep(words, index, expected, ms);
+ *     return agent.sleep(words, index, expected, ms);
  *   },
  *   sleepAsync: (...given) => agent.sleepAsync(...given),
  *   notify: (...given) => agent.notify(...given),
@@ -41,11 +41,15 @@ export interface Mechanism {
   readonly sleeps: number;
   /** Whether this thread may block. */
   readonly blocks: boolean;
-  /** Sleeps while the word holds `expected`, at most `ms` milliseconds. */
-  sleep(words: Int32Array, index: number, expected: number, ms: number): void;
   /**
-   * The same without blocking; `undefined` where a timer has to do. `keep` says whether the sleep
-   * may keep the process alive; by default it may.
+   * Sleeps while the word holds `expected`, at most `ms` milliseconds. Returns `false` if nothing
+   * but the time has ended it; who cannot tell returns nothing.
+   */
+  sleep(words: Int32Array, index: number, expected: number, ms: number): boolean | void;
+  /**
+   * The same without blocking; `undefined` where a timer has to do. Resolves with `"timed-out"` if
+   * nothing but the time has ended it. `keep` says whether the sleep may keep the process alive; by
+   * default it may.
    */
   sleepAsync(
     words: Int32Array,
@@ -96,8 +100,8 @@ class AgentMechanism implements Mechanism {
   readonly sleeps = WAKE_MECHANISM_AGENT;
   readonly blocks: boolean = mayBlock();
 
-  sleep(words: Int32Array, index: number, expected: number, ms: number): void {
-    Atomics.wait(words, index, expected, ms);
+  sleep(words: Int32Array, index: number, expected: number, ms: number): boolean {
+    return Atomics.wait(words, index, expected, ms) !== "timed-out";
   }
 
   sleepAsync(

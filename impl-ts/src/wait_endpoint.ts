@@ -47,6 +47,12 @@ export interface Stats {
   readonly wakesElided: number;
   /** Times that this endpoint went to sleep. */
   readonly parks: number;
+  /**
+   * Sleeps of blocking and asynchronous calls that nothing ended but their slice, although there
+   * was something to be done. A peer that rings as it should makes none, but for one that comes at
+   * the very end of a slice: more than a few are wakes that were lost.
+   */
+  readonly lateWakes: number;
 }
 
 /**
@@ -96,6 +102,7 @@ export class Endpoint {
   wakesElided = 0;
   #wakes = 0;
   #parks = 0;
+  #lateWakes = 0;
   /** Of `#wakes`, at the last wait that could spin. */
   #wakesBefore = 0;
   readonly #words: Int32Array;
@@ -190,7 +197,8 @@ export class Endpoint {
 
   /** A copy of the counters. */
   get stats(): Stats {
-    return { wakes: this.#wakes, wakesElided: this.wakesElided, parks: this.#parks };
+    const { wakesElided } = this;
+    return { wakes: this.#wakes, wakesElided, parks: this.#parks, lateWakes: this.#lateWakes };
   }
 
   /** Whether the endpoint was vacated before: its rings begin where they stand. [segment.again] */
@@ -344,7 +352,15 @@ export class Endpoint {
       if (this.#found(what, other) || (owed !== undefined && owed.look())) return false;
       if (ms > 0) {
         this.#parks++;
-        this.#sleep(bell, ms, what.peer, owed === undefined ? what.peer : owed.peer);
+        const isSlice = this.#sleep(
+          bell,
+          ms,
+          what.peer,
+          owed === undefined ? what.peer : owed.peer,
+        );
+        const isLate = isSlice &&
+          (this.#found(what, other) || (owed !== undefined && owed.look()));
+        if (isLate) this.#lateWakes++;
         this.mechanism.checkPeers?.();
       }
       return true;
@@ -440,6 +456,11 @@ export class Endpoint {
     this.#parks++;
   }
 
+  /** Counts one that ended late. */
+  countLateWake(): void {
+    this.#lateWakes++;
+  }
+
   #found(what: Waitable, other: Waitable | undefined): boolean {
     return what.look() || (other !== undefined && other.look()) || this.hasChanged(what.peer);
   }
@@ -459,12 +480,17 @@ export class Endpoint {
     return isFinal(this.stateOf(peer));
   }
 
-  /** Sleeps no longer than a slice, for two peers, which may be the same. */
-  #sleep(bell: number, ms: number, peer: number, other: number): void {
+  /**
+   * Sleeps no longer than a slice, for two peers, which may be the same. Returns whether nothing
+   * but a slice's end has ended it.
+   */
+  #sleep(bell: number, ms: number, peer: number, other: number): boolean {
     const slice = this.sliceMs(this.isVacant(peer) || this.isVacant(other));
+    const isRung = this.wakeable(peer) && this.wakeable(other);
     // [wait.poll] On the own bell all the same: a close by another thread of ours still wakes it.
-    const most = this.wakeable(peer) && this.wakeable(other) ? slice : layout.WAIT_POLL_MS;
-    this.mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, most));
+    const most = Math.min(ms, isRung ? slice : layout.WAIT_POLL_MS);
+    const isOver = this.mechanism.sleep(this.#words, this.#bell, bell, most) === false;
+    return isOver && isRung && slice <= ms;
   }
 
   /** The longest sleep, in milliseconds; `isVacant` says whether a peer is. [wait.slice] */

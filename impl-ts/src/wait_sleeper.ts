@@ -14,6 +14,9 @@ const GIVE_WAY_MS = 8;
 /** A vacant peer, or a runtime without waitAsync, is looked at this often. */
 const POLL_ASYNC_MS = WAIT_POLL_MS - 1;
 
+/** Ends a sleep; `true` says that its own time did. */
+export type Wake = (isOver?: unknown) => void;
+
 /** The asynchronous sleeps of one thread on one word. */
 export class Sleeper {
   readonly #mechanism: Mechanism;
@@ -22,7 +25,7 @@ export class Sleeper {
   #asleep = false;
   /** When the event loop turned last, as far as this object knows; -1 just after a sleep. */
   #turned = -1;
-  #wakes: (() => void)[] = [];
+  #wakes: Wake[] = [];
 
   /** Makes the sleeper of the word `index`. */
   constructor(mechanism: Mechanism, words: Int32Array, index: number) {
@@ -37,27 +40,27 @@ export class Sleeper {
   }
 
   /** Ends all sleeps, so that each caller looks again. */
-  rouse(): void {
+  rouse(isOver: boolean = false): void {
     const wakes = this.#wakes;
     this.#wakes = [];
-    for (const wake of wakes) wake();
+    for (const wake of wakes) wake(isOver);
   }
 
   /**
    * Sleeps while the word holds `expected`, at most `ms` milliseconds, or until the signal aborts,
-   * which it does not report; `wake` is called then. Where there are no such sleeps, it is a short
-   * pause.
+   * which it does not report; `wake` is called then, with `true` where only the time has ended it
+   * and the peer could have. Where there are no such sleeps, it is a short pause.
    */
-  sleep(expected: number, ms: number, signal: AbortSignal | undefined, wake: () => void): void {
-    const listens = this.#listen(expected, ms, true);
-    this.rest(listens ? ms : Math.min(ms, POLL_ASYNC_MS), signal, true).then(wake);
+  sleep(expected: number, ms: number, signal: AbortSignal | undefined, wake: Wake): void {
+    if (this.#listen(expected, ms, true)) this.rest(ms, signal, true).then(wake);
+    else this.rest(Math.min(ms, POLL_ASYNC_MS), signal, true).then(() => wake());
   }
 
   /**
    * Sees to it that a sleep is outstanding on the word, whose end calls `wake`; false where there
    * are no such sleeps. It keeps no process alive: who waits holds a timer, which ends the slices.
    */
-  listen(expected: number, ms: number, keep: boolean, wake: () => void): boolean {
+  listen(expected: number, ms: number, keep: boolean, wake: Wake): boolean {
     this.#turned = -1; // by the time that it ends
     if (!this.#listen(expected, ms, keep)) return false;
     this.#wakes.push(wake);
@@ -65,24 +68,27 @@ export class Sleeper {
   }
 
   /** Waits as long as an endpoint that polls may. [wait.poll] */
-  pause(keep: boolean): Promise<void> {
+  pause(keep: boolean): Promise<unknown> {
     return this.rest(POLL_ASYNC_MS, undefined, keep);
   }
 
-  /** Waits for so many milliseconds, for the signal, or until it is roused. */
-  rest(ms: number, signal: AbortSignal | undefined, keep: boolean): Promise<void> {
+  /**
+   * Waits for so many milliseconds, for the signal, or until it is roused. Resolves with whether
+   * the time was up.
+   */
+  rest(ms: number, signal: AbortSignal | undefined, keep: boolean): Promise<boolean> {
     this.#turned = -1; // by the time that it ends
-    return new Promise<void>((resolve) => {
-      const wake = () => {
+    return new Promise((resolve) => {
+      const wake: Wake = (isOver) => {
         const index = this.#wakes.indexOf(wake);
         if (index >= 0) this.#wakes.splice(index, 1);
         clearTimeout(timer);
         signal?.removeEventListener("abort", wake);
-        resolve();
+        resolve(isOver === true);
       };
       // Alone, a pending waitAsync does not keep the event loop of Deno or Node alive
       // (measured: Deno 2.9, Node 20). A timer does.
-      const timer = setTimeout(wake, ms);
+      const timer = setTimeout(wake, ms, true);
       if (!keep) unref(timer);
       this.#wakes.push(wake);
       signal?.addEventListener("abort", wake);
@@ -106,9 +112,9 @@ export class Sleeper {
     const sleep = this.#mechanism.sleepAsync(this.#words, this.#index, expected, most, keep);
     if (sleep === undefined) return false;
     this.#asleep = true;
-    const over = () => {
+    const over = (how: unknown) => {
       this.#asleep = false;
-      this.rouse();
+      this.rouse(how === "timed-out");
     };
     sleep.then(over, over);
     return true;

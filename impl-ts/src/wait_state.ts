@@ -14,8 +14,10 @@ import { defaultMechanism, type Mechanism } from "./wait.ts";
 
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
 const STATE_WORD = layout.ENDPOINT_STATE_WORD;
-const { ENDPOINT_STATE_VACANT: VACANT, ENDPOINT_STATE_ATTACHED: ATTACHED } = layout;
-const { ENDPOINT_STATE_CLOSED: CLOSED, ENDPOINT_STATE_FAILED: FAILED } = layout;
+const VACANT = layout.ENDPOINT_STATE_VACANT;
+const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
+const CLOSED = layout.ENDPOINT_STATE_CLOSED;
+const FAILED = layout.ENDPOINT_STATE_FAILED;
 
 /**
  * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with

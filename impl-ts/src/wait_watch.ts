@@ -10,11 +10,17 @@ import { LONGEST_TIMER_MS, type Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import type { Rung } from "./wait_rung.ts";
 import { isFinal } from "./wait_state.ts";
-import type { Sleeper } from "./wait_sleeper.ts";
+import type { Sleeper, Wake } from "./wait_sleeper.ts";
 import { unref } from "./wait_task.ts";
 
 /** Up to so many waits are looked at each time: to find out which of them rang costs as much. */
 const FEW = 4;
+
+/** Why those that wait are looked at: the bell rang, nothing but a slice is over, or anything. */
+const RUNG = 0;
+const SLICE = 1;
+const ASKED = 2;
+type Why = typeof RUNG | typeof SLICE | typeof ASKED;
 
 /** One wait. It is over when it is woken. */
 export interface Waiter {
@@ -51,13 +57,13 @@ export class Watch {
   #timerMs = 0;
   #timerKeeps = false;
   // Made once: a stream has a sleep for each message.
-  readonly #woken = (): void => {
+  readonly #woken: Wake = (isOver) => {
     this.#isListening = false;
-    this.#wake(this.#mayLookAtSome());
+    this.#wake(isOver === true ? SLICE : RUNG);
   };
   readonly #paused = (): void => {
     this.#isPausing = false;
-    this.#wake(false);
+    this.#wake(ASKED);
   };
 
   /** Makes the watch of an endpoint, which sleeps by its sleeper, and is told who rang. */
@@ -172,10 +178,14 @@ export class Watch {
 
   /** Another call of this thread has changed something: looks whom it wakes. */
   look(): void {
+    this.#lookAll(ASKED);
+  }
+
+  #lookAll(why: Why): void {
     const resting = this.#resting;
     this.#resting = [];
     for (const waiter of resting) waiter.wake();
-    this.#look(false);
+    this.#look(why);
   }
 
   /**
@@ -192,10 +202,12 @@ export class Watch {
    * something has come. The others stay armed: to disarm and arm them took most of the time of a
    * hub with many clients. [wait.stay_armed]
    */
-  #look(isSome: boolean): void {
+  #look(why: Why): void {
     if (this.#waiters.length === 0) return;
     const endpoint = this.#endpoint;
     const rung = this.#rung;
+    const isSome = why === RUNG && this.#mayLookAtSome();
+    const before = this.#bell;
     this.#bell = endpoint.bell();
     const isOver = endpoint.hasEnded();
     if (this.#waiters.length > FEW) rung.take();
@@ -222,6 +234,8 @@ export class Watch {
       }
     }
     waiters.length = left;
+    // A ring that this loop has not come to is not late.
+    if (why === SLICE && woken.length > 0 && this.#bell === before) endpoint.countLateWake();
     for (const waiter of woken) {
       waiter.what.disarm();
       waiter.wake();
@@ -230,9 +244,9 @@ export class Watch {
   }
 
   /** Behind a sleep. [wait.liveness] */
-  #wake(isSome: boolean): void {
+  #wake(why: Why): void {
     this.#endpoint.mechanism.checkPeers?.();
-    this.#look(isSome);
+    this.#look(why);
   }
 
   #enter(keep: boolean): void {
@@ -294,7 +308,7 @@ export class Watch {
 
   #tick(): void {
     this.#endpoint.mechanism.checkPeers?.(); // [wait.liveness]
-    this.look();
+    this.#lookAll(this.#isListening ? SLICE : ASKED);
   }
 
   #stopTimer(): void {

@@ -364,6 +364,7 @@ typedef struct millrace_stats {
   uint64_t wakes;        /* bells rung because the peer asked for it: system calls */
   uint64_t wakes_elided; /* cursors stored while the peer did not ask */
   uint64_t parks;        /* times that it slept or paused */
+  uint64_t late_wakes;   /* slices of a sleep that ended with something there, and no ring */
 } millrace_stats;
 
 /* Bytes of storage for a millrace_port: about 500. */

@@ -39,6 +39,7 @@ pub const Stats = extern struct {
     wakes: u64,
     wakes_elided: u64,
     parks: u64,
+    late_wakes: u64,
 };
 
 const Body = struct {
@@ -400,6 +401,7 @@ pub export fn millrace_port_stats(port: ?*anyopaque, stats: ?*anyopaque) Status 
         .wakes = found.wakes,
         .wakes_elided = found.wakes_elided,
         .parks = found.parks,
+        .late_wakes = found.late_wakes,
     };
     return arguments.done;
 }

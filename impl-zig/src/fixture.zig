@@ -112,8 +112,9 @@ fn now() u64 {
     return time_ns;
 }
 
-fn sleep(_: *const u32, _: u32, limit_ns: u64) void {
+fn sleep(_: *const u32, _: u32, limit_ns: u64) bool {
     time_ns += limit_ns;
+    return false;
 }
 
 fn notify(_: *const u32) void {}

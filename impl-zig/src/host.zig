@@ -135,7 +135,8 @@ pub const Host = struct {
     /// Monotonic time in nanoseconds, from any origin.
     now: *const fn () u64,
     /// Sleeps while the word holds `expected`, at most `limit_ns`. May return early for no reason.
-    sleep: *const fn (word: *const u32, expected: u32, limit_ns: u64) void,
+    /// Returns false if nothing but its time has ended it.
+    sleep: *const fn (word: *const u32, expected: u32, limit_ns: u64) bool,
     /// Wakes all that sleep on the word. All, because a sleeper whose time is already up would eat
     /// a single wake [wait.ring].
     notify: *const fn (word: *const u32) void,
@@ -212,9 +213,10 @@ pub fn heapBase() usize {
     return std.mem.alignForward(usize, @intFromPtr(heap_base), layout.segment_align);
 }
 
-fn sleepBlind(word: *const u32, expected: u32, limit_ns: u64) void {
-    if (@atomicLoad(u32, word, .seq_cst) != expected) return;
+fn sleepBlind(word: *const u32, expected: u32, limit_ns: u64) bool {
+    if (@atomicLoad(u32, word, .seq_cst) != expected) return true;
     pause(limit_ns);
+    return false;
 }
 
 fn notifyNobody(_: *const u32) void {}
@@ -234,7 +236,7 @@ else switch (builtin.os.tag) {
 };
 
 const wasm = struct {
-    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) bool {
         const limit: i64 = @intCast(@min(limit_ns, std.math.maxInt(i64)));
         const result = asm volatile (
             \\local.get %[word]
@@ -248,6 +250,7 @@ const wasm = struct {
               [limit] "r" (limit),
             : .{ .memory = true });
         assert(result <= 2); // 0 woken, 1 not equal, 2 timed out
+        return result != 2;
     }
 
     fn notify(word: *const u32) void {
@@ -267,7 +270,7 @@ const wasm = struct {
     var nobody: u32 = 0;
 
     fn pause(limit_ns: u64) void {
-        wasm.sleep(&nobody, 0, limit_ns);
+        _ = wasm.sleep(&nobody, 0, limit_ns);
     }
 };
 
@@ -281,17 +284,18 @@ const linux = struct {
     /// What counts as long: several ticks of the kernel, of 10 ms at most.
     const long_ns = 50 * ns_per_ms;
 
-    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) bool {
         if (limit_ns >= long_ns) return sleepLong(word, expected, limit_ns);
         const limit = timespec(limit_ns);
-        // Woken, changed, timed out and interrupted all mean: look again.
-        _ = os.futex_4arg(word, .{ .cmd = .WAIT, .private = false }, expected, &limit);
+        const op: os.FUTEX_OP = .{ .cmd = .WAIT, .private = false };
+        // Woken, changed and interrupted all mean: look again.
+        return os.errno(os.futex_4arg(word, op, expected, &limit)) != .TIMEDOUT;
     }
 
     /// Sleeps until a time, reckoned from the last tick: so neither we nor the kernel read the
     /// clock itself, and an echo between two that sleep on one processor takes 3 % less (measured,
     /// x86-64). The sleep ends a tick early at most.
-    fn sleepLong(word: *const u32, expected: u32, limit_ns: u64) void {
+    fn sleepLong(word: *const u32, expected: u32, limit_ns: u64) bool {
         var until: os.timespec = undefined;
         const result = os.clock_gettime(.MONOTONIC_COARSE, &until);
         assert(result == 0);
@@ -304,7 +308,8 @@ const linux = struct {
         }
         const op: os.FUTEX_OP = .{ .cmd = .WAIT_BITSET, .private = false };
         const any = std.math.maxInt(u32);
-        _ = os.futex(word, op, expected, .{ .timeout = &until }, null, any);
+        const ended = os.futex(word, op, expected, .{ .timeout = &until }, null, any);
+        return os.errno(ended) != .TIMEDOUT;
     }
 
     fn notify(word: *const u32) void {

@@ -45,9 +45,9 @@ const Meddler = struct {
         return fixture.clockwork.now();
     }
 
-    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) bool {
         meddle();
-        fixture.clockwork.sleep(word, expected, limit_ns);
+        return fixture.clockwork.sleep(word, expected, limit_ns);
     }
 
     fn notify(_: *const u32) void {

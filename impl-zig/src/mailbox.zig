@@ -93,6 +93,8 @@ pub const Side = struct {
     spins: wait_spin.SpinRecord = .{},
     /// Times this side slept or paused.
     parks: u64 = 0,
+    /// Sleeps that nothing ended but their slice, although `signal` had changed.
+    late_wakes: u64 = 0,
     /// Atomic, because any thread may close.
     closed_here: std.atomic.Value(bool) = .init(false),
     /// A close was seen. Kept, because a word that once said so may be overwritten.
@@ -227,7 +229,9 @@ pub const Side = struct {
             // [mailbox.recheck] Also for the wake that the original gives to somebody else.
             const limit_ns = @min(left_ns, slice_ns);
             if (host.mechanism != 0) {
-                host.sleep(&side.header.signal, other, limit_ns);
+                const rung = host.sleep(&side.header.signal, other, limit_ns);
+                const was_slice = !rung and slice_ns <= left_ns;
+                if (was_slice and condition.look(.seq_cst)) side.late_wakes +%= 1;
             } else {
                 host.pause(@min(limit_ns, wait_spin.pollPause(round))); // [wait.poll]
             }

@@ -80,11 +80,12 @@ pub const Pair = struct {
 pub const scripted: millrace.Host = blk: {
     var host = fixture.clockwork;
     const functions = struct {
-        fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+        fn sleep(word: *const u32, expected: u32, limit_ns: u64) bool {
             // [mailbox.recheck]
             std.debug.assert(limit_ns <= 100_000_000);
-            fixture.clockwork.sleep(word, expected, limit_ns);
+            const rung = fixture.clockwork.sleep(word, expected, limit_ns);
             if (act) |step| step();
+            return rung;
         }
     };
     host.sleep = functions.sleep;
@@ -175,7 +176,7 @@ pub const Original = struct {
 
     fn sleepWhile(original: Original, value: u32) Error!void {
         if (try original.signal() != value) return;
-        millrace.Host.native.sleep(&original.header.signal, value, 20_000_000);
+        _ = millrace.Host.native.sleep(&original.header.signal, value, 20_000_000);
         // Where it has overwritten a close, the original sleeps for ever: no test waits for that.
         if (@atomicLoad(u32, &original.header.status, .seq_cst) == disposed) return error.Closed;
     }

@@ -276,6 +276,26 @@ test "both sides keep their place over deadlines [mailbox.keep_parts] [mailbox.w
     try testing.expectEqualStrings(payload, found);
 }
 
+test "Side.late_wakes counts slices that end with the turn there, and nothing else" {
+    const Met = struct {
+        var pair: Pair = undefined;
+        fn put() void {
+            pair.put("[1]", 0, 1);
+        }
+    };
+    try Met.pair.initOn(16, &mailbox_fixture.scripted);
+    const side = &Met.pair.reader.side;
+    mailbox_fixture.act = Met.put;
+    defer mailbox_fixture.act = null;
+    try testing.expect(try Met.pair.reader.read(&Met.pair.kept, .ms(250)) != null);
+    try testing.expectEqual(1, side.late_wakes);
+    // Its end was the deadline's.
+    try testing.expect(try Met.pair.reader.read(&Met.pair.kept, .ms(50)) != null);
+    mailbox_fixture.act = null;
+    try testing.expectEqual(null, try Met.pair.reader.read(&Met.pair.kept, .ms(250)));
+    try testing.expectEqual(1, side.late_wakes);
+}
+
 test "a peer that keeps up does not hold a call beyond its deadline" {
     const Met = struct {
         var pair: Pair = undefined;

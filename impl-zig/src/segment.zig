@@ -440,7 +440,7 @@ fn awaitReady(ready: *u32, timeout: Timeout) Error!void {
         const left_ns = deadline.left(host);
         if (left_ns == 0) return error.SegmentUnready;
         // Whoever formats may ring by another mechanism than ours, so this sleep is also a poll.
-        host.sleep(ready, value, @min(left_ns, layout.wait_poll_ms * 1_000_000));
+        _ = host.sleep(ready, value, @min(left_ns, layout.wait_poll_ms * 1_000_000));
     }
 }
 

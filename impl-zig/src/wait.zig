@@ -33,6 +33,9 @@ pub const Stats = struct {
     wakes_elided: u64 = 0,
     /// Times this endpoint slept or paused.
     parks: u64 = 0,
+    /// Sleeps that nothing ended but their slice, although something was there to be done. A peer
+    /// that rings as it should makes none, but for one that comes at the very end of a slice.
+    late_wakes: u64 = 0,
 };
 
 /// This side of the segment: one thread's place in it, with the one bell on which it sleeps.
@@ -238,7 +241,10 @@ pub const Endpoint = struct {
                 // [wait.slice] Where files are watched, its end looks for the dead.
                 const shared_ns = if (checks) slice_ns else allowed_ns;
                 const limit_ns = if (asked_more) more_ns else shared_ns;
-                host.sleep(&endpoint.record.bell, bell, @min(left_ns, limit_ns));
+                const span_ns = @min(left_ns, limit_ns);
+                const rung = host.sleep(&endpoint.record.bell, bell, span_ns);
+                const was_slice = !rung and !asked_more and limit_ns <= left_ns;
+                if (was_slice and condition.look(.seq_cst)) endpoint.stats.late_wakes +%= 1;
             }
             // How nearly every sleep ends. It is a spin of one look, so as not to arm in vain
             // [wait.spin].

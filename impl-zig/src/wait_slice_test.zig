@@ -15,8 +15,9 @@ const Recorder = struct {
     var slept: [64]u64 = undefined;
     var slept_count: usize = 0;
     var pause_count: usize = 0;
-    /// What happens during the next sleep.
+    /// What happens during the next sleep, and whether that ends it.
     var meanwhile: ?*const fn () void = null;
+    var rings = false;
 
     const host: millrace.Host = blk: {
         var recording = fixture.clockwork;
@@ -29,15 +30,17 @@ const Recorder = struct {
         slept_count = 0;
         pause_count = 0;
         meanwhile = null;
+        rings = false;
     }
 
-    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) bool {
         slept[slept_count] = limit_ns;
         slept_count += 1;
-        fixture.clockwork.sleep(word, expected, limit_ns);
-        const act = meanwhile orelse return;
+        const timed_out = !fixture.clockwork.sleep(word, expected, limit_ns);
+        const act = meanwhile orelse return !timed_out;
         meanwhile = null;
         act();
+        return rings;
     }
 
     fn pause(limit_ns: u64) void {
@@ -141,6 +144,40 @@ test "a writer that comes while the reader sleeps is found after 100 ms, rung or
     }
 }
 
+test "Stats.late_wakes counts slices that end with something there, and nothing else" {
+    const Comer = struct {
+        var crowd: Crowd = undefined;
+        var writer: millrace.Writer = undefined;
+
+        fn come() void {
+            std.debug.assert(writer.tryWrite("late", .{}) catch unreachable);
+        }
+
+        /// Reads what comes during a sleep, and returns how many wakes were late.
+        fn wakes(rings: bool, timeout_ms: u64) !u64 {
+            var storage: [16]u8 = undefined;
+            const stats = &crowd.endpoints[0].stats;
+            const before = stats.late_wakes;
+            Recorder.reset();
+            Recorder.meanwhile = come;
+            Recorder.rings = rings;
+            try testing.expect(try crowd.readers[0].read(&storage, .ms(timeout_ms)) != null);
+            return stats.late_wakes - before;
+        }
+    };
+    try Comer.crowd.init();
+    try Comer.crowd.enter(1, &Recorder.host);
+    Comer.writer = try .init(&Comer.crowd.endpoints[1], &Comer.crowd.segment, 0);
+    try testing.expectEqual(1, try Comer.wakes(false, 2_500));
+    try testing.expectEqual(0, try Comer.wakes(true, 2_500));
+    // Its end was the deadline's.
+    try testing.expectEqual(0, try Comer.wakes(false, 500));
+    // Slices that find nothing are as they should be.
+    Recorder.reset();
+    try Comer.crowd.read(2_500);
+    try testing.expectEqual(1, Comer.crowd.endpoints[0].stats.late_wakes);
+}
+
 test "a writer that waits for room asks for more for 10 ms, and then sleeps 1 s at a time" {
     var crowd: Crowd = undefined;
     try crowd.init();
@@ -178,9 +215,9 @@ test "a sleep of this machine lasts its time, less a tick of the kernel" {
     // Short ones and long ones.
     for ([_]u64{ 20, 120, 950 }) |limit_ms| {
         const begin_ns = host.now();
-        host.sleep(&word, 0, limit_ms * 1_000_000);
+        try testing.expect(!host.sleep(&word, 0, limit_ms * 1_000_000));
         try testing.expect(host.now() - begin_ns >= (limit_ms -| 15) * 1_000_000);
-        host.sleep(&word, 1, limit_ms * 1_000_000_000);
+        try testing.expect(host.sleep(&word, 1, limit_ms * 1_000_000_000));
     }
 }
 

@@ -282,12 +282,12 @@ export fn millrace_port_set_spin(object: u32, microseconds: u32) i32 {
     return status_done;
 }
 
-/// Fills in three u64: wakes made, wakes elided, parks.
+/// Fills in four u64: wakes made, wakes elided, parks, late wakes.
 export fn millrace_port_stats(object: u32, out: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
-    const result = resultAt([3]u64, out) orelse return status_invalid;
+    const result = resultAt([4]u64, out) orelse return status_invalid;
     const stats = port.stats();
-    result.* = .{ stats.wakes, stats.wakes_elided, stats.parks };
+    result.* = .{ stats.wakes, stats.wakes_elided, stats.parks, stats.late_wakes };
     return status_done;
 }
 

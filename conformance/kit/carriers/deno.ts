@@ -4,8 +4,9 @@
  * @module
  */
 
-import type { Arena, Carrier, Field, FieldPlan, Program } from "../arena.ts";
+import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.ts";
 import type { Connection } from "../connection.ts";
+import { threadsOf } from "../processors.ts";
 import { Seat } from "../seat.ts";
 import type { Link } from "../link.ts";
 import type { Shared } from "../../testees/server.ts";
@@ -47,6 +48,10 @@ export class WorkerArena implements Arena {
     return this.#seats[index]!.take();
   }
 
+  threads(): number[] {
+    return threadsOf();
+  }
+
   async field({ size, image }: FieldPlan): Promise<Field> {
     if (size > SLOT_SIZE) throw new RangeError(`a field of ${size} bytes is too large`);
     // A memory costs gigabytes of address space: one serves until a worker was killed on it.
@@ -81,6 +86,16 @@ export class WorkerArena implements Arena {
   }
 }
 
+/** A page must not. */
+const mayBlock = (() => {
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 0);
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
 function startWorker({ worker, first }: Program): MemoryLink {
   return new WorkerLink(worker!, first);
 }
@@ -89,10 +104,12 @@ class WorkerField implements Field {
   readonly wakes = AGENT;
   readonly #name: string;
   readonly #words: Int32Array;
+  readonly sleepHere: Field["sleepHere"];
 
   constructor(name: string, words: Int32Array) {
     this.#name = name;
     this.#words = words;
+    this.sleepHere = mayBlock ? (...given) => Atomics.wait(words, ...given) : undefined;
   }
 
   place() {
@@ -107,10 +124,9 @@ class WorkerField implements Field {
     return Atomics.notify(this.#words, index);
   }
 
-  sleep(index: number, value: number, timeoutMs: number): Promise<string> | undefined {
+  async sleep(index: number, value: number, timeoutMs: number): Promise<Slept> {
     const words = this.#words as Int32Array<SharedArrayBuffer>;
-    const { async: isAsync, value: result } = Atomics.waitAsync(words, index, value, timeoutMs);
-    return isAsync ? result : Promise.resolve(result);
+    return await Atomics.waitAsync(words, index, value, timeoutMs).value;
   }
 
   release(): void {}

@@ -6,11 +6,13 @@
 
 import { sizeOf } from "../../reference/layout.ts";
 import { recordAt } from "../../reference/encode.ts";
-import type { Arena, Carrier, Field, FieldPlan, Program } from "../arena.ts";
+import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import { ProcessLink } from "../process_link.ts";
+import { threadsOf } from "../processors.ts";
 import { Seat } from "../seat.ts";
 import * as system from "../system.ts";
+import { sleepElsewhere, sleepHere } from "./futex.ts";
 
 const FUTEX = 2;
 
@@ -30,7 +32,7 @@ export const file: Carrier = {
 
 class FileArena implements Arena {
   readonly folder: string = Deno.makeTempDirSync({ dir: "/dev/shm", prefix: "millrace-kit-" });
-  readonly #seats: Seat[];
+  readonly #seats: Seat<ProcessLink>[];
   #fields = 0;
 
   constructor(programs: Program[]) {
@@ -39,6 +41,10 @@ class FileArena implements Arena {
 
   connect(index: number): Promise<Connection> {
     return this.#seats[index]!.take();
+  }
+
+  threads(index: number): number[] {
+    return threadsOf(this.#seats[index]!.link!.pid);
   }
 
   field(plan: FieldPlan): Promise<Field> {
@@ -88,7 +94,15 @@ class FileField implements Field {
   }
 
   notify(index: number): number {
-    return system.futexWake(this.#mapping!.address + BigInt(index * 4));
+    return system.futexWake(this.#addressOf(index));
+  }
+
+  sleep(index: number, value: number, timeoutMs: number): Promise<Slept> {
+    return sleepElsewhere(this.#addressOf(index), value, timeoutMs);
+  }
+
+  sleepHere(index: number, value: number, timeoutMs: number): Slept {
+    return sleepHere(this.#addressOf(index), value, timeoutMs);
   }
 
   release(): void {
@@ -99,5 +113,9 @@ class FileField implements Field {
     } catch {
       // Nobody has made it.
     }
+  }
+
+  #addressOf(index: number): bigint {
+    return this.#mapping!.address + BigInt(index * 4);
   }
 }

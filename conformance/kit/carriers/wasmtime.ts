@@ -8,8 +8,9 @@
 import { Guest, GuestMemory } from "../../../impl-zig/wasmtime_fixture.ts";
 import { requiresAll } from "../../../tools/test_counts.ts";
 import { findWasmtime } from "../../testees/zig/wasi.ts";
-import type { Arena, Carrier, Field, FieldPlan, Program } from "../arena.ts";
+import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.ts";
 import type { Connection } from "../connection.ts";
+import { threadsOf } from "../processors.ts";
 import { Seat } from "../seat.ts";
 import { Trouble } from "../trouble.ts";
 import { WorkerLink } from "../worker_link.ts";
@@ -25,6 +26,8 @@ const SLOT_SIZE = 1 << 20;
 const SLOTS = 8;
 const STACK_SIZE = 128 << 10;
 const WASMTIME = 4;
+/** What `testee_sleep` returns. */
+const SLEPT: readonly Slept[] = ["ok", "not-equal", "timed-out"];
 
 const HOST = new URL("wasmtime_host.ts", import.meta.url);
 
@@ -76,6 +79,10 @@ class GuestArena implements Arena {
   async connect(index: number): Promise<Connection> {
     await this.#prepare();
     return await this.#seats[index]!.take();
+  }
+
+  threads(): number[] {
+    return threadsOf();
   }
 
   async field({ size, image }: FieldPlan): Promise<Field> {
@@ -192,6 +199,11 @@ class GuestField implements Field {
 
   notify(index: number): number {
     return this.#ringer.call("testee_notify", this.#words.byteOffset + 4 * index);
+  }
+
+  sleepHere(index: number, value: number, timeoutMs: number): Slept {
+    const address = this.#words.byteOffset + 4 * index;
+    return SLEPT[this.#ringer.call("testee_sleep", address, value, timeoutMs)]!;
   }
 
   release(): void {}

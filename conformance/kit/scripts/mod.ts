@@ -9,10 +9,13 @@ import type { Arena } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
 import { HOSTILE_SCRIPTS } from "./hostile.ts";
 import { MAILBOX_SCRIPTS } from "./mailbox.ts";
+import { MAILBOX_WAITING_SCRIPTS } from "./mailbox_waiting.ts";
 import { MAILBOX_WATCHED_SCRIPTS } from "./mailbox_watched.ts";
 import { READER_SCRIPTS } from "./reader.ts";
 import { scriptCase } from "./stage.ts";
+import { TIMING_SCRIPTS } from "./timing.ts";
 import { WAITING_SCRIPTS } from "./waiting.ts";
+import { WINDOW_SCRIPTS } from "./windows.ts";
 import { watchedCase } from "./watch.ts";
 import { WRITER_SCRIPTS } from "./writer.ts";
 
@@ -27,6 +30,10 @@ export const SCRIPTS: KitCase<Arena>[] = [
 export const MAILBOXES: KitCase<Arena>[] = MAILBOX_SCRIPTS.map(scriptCase);
 
 /** Scripts in which the kit sees the memory while the testee is in a call. */
-export const WATCHED: KitCase<Arena>[] = [...WAITING_SCRIPTS, ...MAILBOX_WATCHED_SCRIPTS].map(
-  watchedCase,
-);
+export const WATCHED: KitCase<Arena>[] = [
+  ...WAITING_SCRIPTS,
+  ...TIMING_SCRIPTS,
+  ...WINDOW_SCRIPTS,
+  ...MAILBOX_WATCHED_SCRIPTS,
+  ...MAILBOX_WAITING_SCRIPTS,
+].map(watchedCase);

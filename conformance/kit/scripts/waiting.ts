@@ -5,32 +5,22 @@
  * @module
  */
 
-import {
-  ATTACHED,
-  CLOSED,
-  drained,
-  message,
-  pattern,
-  VACANT,
-  whole,
-} from "../../reference/builder.ts";
+import { CLOSED, drained, message, pattern, whole } from "../../reference/builder.ts";
 import { toHex } from "../../reference/bytes.ts";
 import { failed, type FramePlan } from "../../reference/encode.ts";
-import { limitOf } from "../../reference/layout.ts";
 import type { Read } from "../../static/driver.ts";
 import { changeState, recordWord } from "../peer.ts";
-import { Wrong } from "../verdict.ts";
 import { counted, type Script } from "./stage.ts";
-import { PAYLOAD_AT, rest, settles, Watch } from "./watch.ts";
+import { wakeAll } from "./sleepers.ts";
+import { PAYLOAD_AT, rest, Watch } from "./watch.ts";
 
 const CAPACITY = 256;
 const QUARTER = CAPACITY / 4;
 const LATE = 2 ** 32 - 96;
 /** How long a call may wait: far longer than anything that is to wake it. */
 const LONG_MS = 3_000;
-/** Less than any slice: who is woken is faster, in one of some tries. */
-const SOON_MS = 75;
-const TRIES = 5;
+/** How often all sleepers are to be woken. */
+const ROUNDS = 3;
 
 /** A message of 20 bytes, extent 48. */
 function small(tag: number): FramePlan {
@@ -42,7 +32,7 @@ function smallItem(tag: number) {
 }
 
 /** What one read gave, as a list. */
-function listed(got: Read) {
+export function listed(got: Read) {
   return "item" in got ? { items: [got.item] } : { items: [], ...got };
 }
 
@@ -80,55 +70,6 @@ export const WAITING_SCRIPTS: Script[] = [
     ],
     "reader",
     spuriousWakes,
-  ),
-  script(
-    "asked_too_late",
-    "What was published just before the reader asks is not slept over.",
-    [
-      "wait.recheck",
-      "wait.store_order",
-    ],
-    "reader",
-    askedTooLate,
-  ),
-  script(
-    "rung_too_early",
-    "A ring between the asking and the sleep ends that sleep.",
-    [
-      "wait.bell_first",
-      "wait.recheck",
-    ],
-    "reader",
-    rungTooEarly,
-  ),
-  script(
-    "lost_wake",
-    "A writer that dies between its store and its ring: found within a slice.",
-    [
-      "wait.slice",
-    ],
-    "reader",
-    lostWake,
-  ),
-  script(
-    "late_writer",
-    "A writer that cannot ring comes while the reader sleeps: found within a short slice.",
-    [
-      "wait.slice",
-      "wait.vacant",
-    ],
-    "reader",
-    lateWriter,
-  ),
-  script(
-    "no_ringer",
-    "A writer that cannot ring: the reader does not sleep, it polls.",
-    [
-      "wait.mechanism",
-      "wait.poll",
-    ],
-    "reader",
-    noRinger,
   ),
   script(
     "all_sleepers",
@@ -275,103 +216,17 @@ async function spuriousWakes(arena: Arena): Promise<void> {
   });
 }
 
-/** Whether a message comes soon in one of some tries; each try publishes in its own way. */
-async function soon(
-  arena: Arena,
-  plan: Parameters<typeof Watch.with>[2],
-  act: (watch: Watch, attempt: number) => Promise<void>,
-  soonMs: number = SOON_MS,
-): Promise<boolean> {
-  let isSoon = false;
-  await Watch.with(arena, "reader", plan, async (watch) => {
-    for (let attempt = 0; attempt < TRIES && !isSoon; attempt++) {
-      const reading = watch.session.read(LONG_MS);
-      await act(watch, attempt);
-      isSoon = await settles(reading, soonMs);
-      watch.expect(listed(await reading), { items: [smallItem(attempt)] }, "read");
-    }
-  });
-  return isSoon;
-}
-
-async function askedTooLate(arena: Arena): Promise<void> {
-  const isSoon = await soon(arena, { capacity: 1024 }, async (watch, attempt) => {
-    // Somewhere between the first look and the asking; the kit rings only who has asked.
-    await rest(2 + 3 * attempt);
-    watch.place(small(attempt));
-    watch.publish();
-  });
-  if (isSoon) return;
-  throw new Wrong("[wait.recheck] in every try the reader slept though the message was there");
-}
-
-async function rungTooEarly(arena: Arena): Promise<void> {
-  const isSoon = await soon(arena, { capacity: 1024 }, async (watch, attempt) => {
-    await watch.asked("reader_wants");
-    watch.place(small(attempt));
-    watch.publish();
-  });
-  if (isSoon) return;
-  throw new Wrong("[wait.bell_first] in every try the reader slept over the ring");
-}
-
-async function lostWake(arena: Arena): Promise<void> {
-  const act = async (watch: Watch, attempt: number) => {
-    await watch.asked("reader_wants");
-    watch.place(small(attempt));
-    watch.setControl("tail", watch.tail); // and no ring
-  };
-  const sliceMs = limitOf("wait_slice_attached_ms");
-  if (await soon(arena, { capacity: 1024 }, act, sliceMs + SOON_MS)) return;
-  throw new Wrong(`[wait.slice] in every try the message was found after more than ${sliceMs} ms`);
-}
-
-async function lateWriter(arena: Arena): Promise<void> {
-  const plan = { capacity: CAPACITY, states: [VACANT, VACANT], wakes: 0 };
-  const sliceMs = limitOf("wait_slice_ms");
-  let isSoon = false;
-  for (let attempt = 0; attempt < TRIES && !isSoon; attempt++) {
-    await Watch.with(arena, "reader", plan, async (watch) => {
-      const reading = watch.session.read(LONG_MS);
-      await watch.asked("reader_wants");
-      await rest(5);
-      watch.setState(watch.own, ATTACHED);
-      // All that whoever cannot ring does to ring.
-      Atomics.add(watch.field.words(), recordWord(watch.other, "bell"), 1);
-      watch.place(small(attempt));
-      watch.setControl("tail", watch.tail);
-      isSoon = await settles(reading, sliceMs + SOON_MS);
-      watch.expect(listed(await reading), { items: [smallItem(attempt)] }, "read");
-    });
-  }
-  if (isSoon) return;
-  throw new Wrong(`[wait.slice] in every try the message was found after more than ${sliceMs} ms`);
-}
-
-async function noRinger(arena: Arena): Promise<void> {
-  const isSoon = await soon(arena, { capacity: 1024, wakes: 0 }, async (watch, attempt) => {
-    await rest(20);
-    watch.place(small(attempt));
-    watch.setControl("tail", watch.tail);
-  });
-  if (isSoon) return;
-  throw new Wrong("[wait.poll] in every try the message was found late");
-}
-
 async function allSleepers(arena: Arena): Promise<string | void> {
   let why: string | undefined;
   await Watch.with(arena, "writer", { capacity: CAPACITY }, async (watch) => {
-    const { field, own } = watch;
-    const bell = watch.record(own, "bell");
-    const sleeps = [0, 1, 2].map(() => field.sleep?.(recordWord(own, "bell"), bell, 1_000));
-    if (sleeps.includes(undefined)) {
-      why = "the kit cannot sleep here several times over";
-      return;
+    const bell = recordWord(watch.own, "bell");
+    for (let round = 0; round < ROUNDS && why === undefined; round++) {
+      why = await wakeAll(watch.field, bell, "[wait.ring]", async () => {
+        watch.setControl("reader_wants", watch.control("tail") + 16 | 1);
+        watch.expect(await watch.session.write({ hex: "00" }, false), "ok", "write");
+        watch.release(watch.control("tail"));
+      });
     }
-    watch.setControl("reader_wants", 17);
-    watch.expect(await watch.session.write({ hex: "00" }, false), "ok", "write");
-    const woken = (await Promise.all(sleeps)).filter((how) => how === "ok").length;
-    watch.demand(woken === 3, `[wait.ring] ${woken} of 3 sleepers were woken`);
   });
   return why;
 }

@@ -12,6 +12,8 @@ import { sizeOf } from "../../reference/layout.ts";
 import { compare, differentBytes } from "../../static/difference.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import { type Arena, type Field, snapshot } from "../arena.ts";
+import type { Connection } from "../connection.ts";
+import type { Ran, Task } from "../protocol.ts";
 import { controlWord, recordWord, ring } from "../peer.ts";
 import { type KitCase, Wrong } from "../verdict.ts";
 import {
@@ -45,14 +47,28 @@ export class Watch {
   readonly session: RemoteSession;
   readonly field: Field;
   readonly pipe: Pipe;
+  readonly #connection: Connection;
+  readonly #handle: number;
   /** The endpoint of the kit, and that of the testee. */
   readonly own: number;
   readonly other: number;
   tail: number;
   step = "";
+  /** The threads in which the testee may run, where the kit can tell. */
+  readonly threads: () => number[];
 
-  private constructor(session: RemoteSession, field: Field, pipe: Pipe, own: number) {
-    this.session = session;
+  private constructor(
+    arena: Arena,
+    connection: Connection,
+    handle: number,
+    field: Field,
+    pipe: Pipe,
+    own: number,
+  ) {
+    this.threads = () => arena.threads?.(0) ?? [];
+    this.#connection = connection;
+    this.#handle = handle;
+    this.session = new RemoteSession(connection, handle, own === 0 ? "reader" : "writer");
     this.field = field;
     this.pipe = pipe;
     this.own = own;
@@ -87,7 +103,7 @@ export class Watch {
       });
       const opened = answerOf(reply);
       if (opened !== "ok") throw new Wrong(`attaching gave ${JSON.stringify(opened)}, not ok`);
-      await play(new Watch(new RemoteSession(connection, handle, role), field, memory, own));
+      await play(new Watch(arena, connection, handle, field, memory, own));
       await connection.must({ command: "drop", handle });
     } catch (error) {
       await arena.kill(0); // it may still be in a call
@@ -95,6 +111,15 @@ export class Watch {
     } finally {
       field.release();
     }
+  }
+
+  /** Has the testee do a task; the kit may act as its peer until that is done. */
+  async run(task: Task, timeout_ms: number): Promise<Ran> {
+    const command = { command: "run", handle: this.#handle, task, timeout_ms } as const;
+    const reply = await this.#connection.send(command);
+    if ("result" in reply) return reply.result as Ran;
+    const why = "error" in reply ? reply.error.code : `declined: ${reply.decline}`;
+    throw new Wrong(`${this.step}the testee does not run: ${why}`);
   }
 
   expect(got: Came, must: Came, what: string): void {

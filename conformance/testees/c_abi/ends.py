@@ -204,7 +204,7 @@ class SegmentEnd:
     def stats(self) -> dict:
         stats = Stats()
         self.lib.check(self.lib.port_stats(self.port, byref(stats)))
-        return {"parks": stats.parks, "wakes": stats.wakes}
+        return {"parks": stats.parks, "wakes": stats.wakes, "late_wakes": stats.late_wakes}
 
     def drop(self) -> None:
         if self.port is not None:

@@ -28,7 +28,7 @@ class Message(Structure):
 
 
 class Stats(Structure):
-    _fields_ = [(name, c_uint64) for name in ("wakes", "wakes_elided", "parks")]
+    _fields_ = [(name, c_uint64) for name in ("wakes", "wakes_elided", "parks", "late_wakes")]
 
 
 SIZE = (c_size_t, [])

@@ -22,7 +22,7 @@ interface Ways {
   read(): Incoming | undefined | Promise<Incoming | undefined>;
   end(): void | Promise<void>;
   close(): void;
-  stats?(): Stats;
+  stats(): Partial<Stats>;
 }
 
 type Incoming = Pick<Message, "tag" | "payload">;
@@ -109,7 +109,11 @@ function mailboxWays(
   timeout: number,
 ): Ways {
   const text = (payload: Uint8Array) => new TextDecoder().decode(payload);
-  const common = { end: () => {}, close: () => (reader ?? writer)!.close() };
+  const common = {
+    end: () => {},
+    close: () => (reader ?? writer)!.close(),
+    stats: () => (reader ?? writer)!.stats,
+  };
   if (wait === "event") {
     return {
       ...common,
@@ -175,7 +179,7 @@ async function run(
     return reason === undefined ? { end: code } : { end: code, reason };
   });
   const { count, size, crc32, record } = transcript;
-  const { parks, wakes } = ways.stats?.() ?? {};
+  const { parks, wakes, lateWakes } = ways.stats();
   return {
     count,
     size,
@@ -183,6 +187,7 @@ async function run(
     ...end,
     ...(parks !== undefined && { parks }),
     ...(wakes !== undefined && { wakes }),
+    ...(lateWakes !== undefined && { late_wakes: lateWakes }),
     ...(record !== undefined && { record }),
   };
 }

@@ -103,6 +103,22 @@ export fn testee_notify(address: usize) u32 {
         : .{ .memory = true });
 }
 
+/// Sleeps while a word holds a value, at most so many milliseconds; returns 0 where it was woken, 1
+/// where the word was another one, and 2 where the time was up. For such a host, too.
+export fn testee_sleep(address: usize, value: u32, limit_ms: u32) u32 {
+    return asm volatile (
+        \\local.get %[address]
+        \\local.get %[value]
+        \\local.get %[limit]
+        \\memory.atomic.wait32 0
+        \\local.set %[result]
+        : [result] "=r" (-> u32),
+        : [address] "r" (address),
+          [value] "r" (value),
+          [limit] "r" (@as(i64, limit_ms) * 1_000_000),
+        : .{ .memory = true });
+}
+
 /// What it died of, behind a trap: text that ends with a 0.
 export fn testee_fault() [*:0]const u8 {
     return &fault;

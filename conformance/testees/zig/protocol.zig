@@ -224,6 +224,13 @@ pub const Reason = union(enum) {
     }
 };
 
+/// What an end has counted, as far as that is known.
+pub const Counted = struct {
+    parks: ?u64 = null,
+    wakes: ?u64 = null,
+    late_wakes: ?u64 = null,
+};
+
 /// How a task went.
 pub const Ran = struct {
     count: u64,
@@ -233,6 +240,7 @@ pub const Ran = struct {
     reason: ?Reason = null,
     parks: ?u64 = null,
     wakes: ?u64 = null,
+    late_wakes: ?u64 = null,
     record: ?[]const [3]u32 = null,
 };
 

@@ -341,21 +341,22 @@ pub const Session = struct {
         }
     }
 
-    /// Sleeps so far, and rings where somebody counts them.
-    pub fn parks(session: *const Session) u64 {
+    /// What was counted since it was opened. Nobody counts the wakes of a mailbox.
+    pub fn counted(session: *const Session) protocol.Counted {
         return switch (session.role) {
-            .mailbox_reader => session.mailbox_reader.side.parks,
-            .mailbox_writer => session.mailbox_writer.side.parks,
-            else => session.stats().parks,
+            .mailbox_reader => countedSide(&session.mailbox_reader.side),
+            .mailbox_writer => countedSide(&session.mailbox_writer.side),
+            .port => countedEnd(session.port.stats()),
+            else => countedEnd(session.endpoint.stats),
         };
     }
 
-    pub fn wakes(session: *const Session) ?u64 {
-        return if (session.isMailbox()) null else session.stats().wakes;
+    fn countedSide(side: anytype) protocol.Counted {
+        return .{ .parks = side.parks, .late_wakes = side.late_wakes };
     }
 
-    fn stats(session: *const Session) millrace.Stats {
-        return if (session.role == .port) session.port.stats() else session.endpoint.stats;
+    fn countedEnd(stats: millrace.Stats) protocol.Counted {
+        return .{ .parks = stats.parks, .wakes = stats.wakes, .late_wakes = stats.late_wakes };
     }
 
     /// What an error of the port is called, or null where it is none of the port's.

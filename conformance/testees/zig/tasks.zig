@@ -39,8 +39,7 @@ pub fn run(
     const size_max = Workload.sizeMax(task.capacity) + payload_size_extra;
     try session.reserve(size_max);
     session.rest = null;
-    const parks = session.parks();
-    const wakes = session.wakes();
+    const before = session.counted();
     var runner: Runner = .{
         .session = session,
         .arena = arena,
@@ -55,14 +54,16 @@ pub fn run(
         failure = session.failureOf(err) orelse return err;
         break :end failure.?.code;
     };
+    const after = session.counted();
     return .{
         .count = runner.transcript.count,
         .size = runner.transcript.size,
         .crc32 = runner.transcript.crc32(),
         .end = end,
         .reason = if (failure) |what| what.reason else null,
-        .parks = session.parks() - parks,
-        .wakes = if (wakes) |before| session.wakes().? - before else null,
+        .parks = after.parks.? - before.parks.?,
+        .wakes = if (after.wakes) |wakes| wakes - before.wakes.? else null,
+        .late_wakes = after.late_wakes.? - before.late_wakes.?,
         .record = if (runner.transcript.record) |record| record.items else null,
     };
 }

@@ -141,8 +141,8 @@ class PartCounter implements Mechanism {
     this.blocks = this.#agent.blocks;
   }
 
-  sleep(words: Int32Array, index: number, expected: number, ms: number): void {
-    this.#agent.sleep(words, index, expected, ms);
+  sleep(words: Int32Array, index: number, expected: number, ms: number): boolean | void {
+    return this.#agent.sleep(words, index, expected, ms);
   }
 
   sleepAsync(

@@ -37,8 +37,8 @@ export class FutexMechanism implements Mechanism {
     this.isAlive = isAlive;
   }
 
-  sleep(words: Int32Array, index: number, expected: number, ms: number): void {
-    futexWait(this.#addressOf(words, index), expected, Math.min(ms, WAIT_SLICE_MS));
+  sleep(words: Int32Array, index: number, expected: number, ms: number): boolean {
+    return futexWait(this.#addressOf(words, index), expected, Math.min(ms, WAIT_SLICE_MS));
   }
 
   sleepAsync(
@@ -51,8 +51,13 @@ export class FutexMechanism implements Mechanism {
     // The thread would keep the process alive: whoever must not do that polls.
     if (!keep || asleep >= ASLEEP_MAX) return undefined;
     const address = this.#addressOf(words, index);
+    const span = Math.min(ms, WAIT_SLICE_MS);
+    const end = performance.now() + span;
     asleep++;
-    return futexWaitAsync(address, expected, Math.min(ms, WAIT_SLICE_MS)).finally(() => asleep--);
+    return futexWaitAsync(address, expected, span).then(() => {
+      asleep--;
+      return performance.now() < end ? "ok" : "timed-out";
+    });
   }
 
   /** Returns how many it has woken. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { EINVAL, ENOSYS, SystemError } from "./system_error.ts";
+import { EINVAL, ENOSYS, ETIMEDOUT, SystemError } from "./system_error.ts";
 
 /** What a file is. */
 export interface FileStatus {
@@ -324,10 +324,15 @@ function isRefused(address: bigint): boolean {
   return address === 0xffff_ffff_ffff_ffffn; // MAP_FAILED
 }
 
-/** Sleeps while the word at an address holds `expected`, at most `ms`, which is below 1,000. */
-export function futexWait(address: bigint, expected: number, ms: number): void {
+/**
+ * Sleeps while the word at an address holds `expected`, at most `ms`, which is below 1,000. Returns
+ * false if nothing but the time has ended it.
+ */
+export function futexWait(address: bigint, expected: number, ms: number): boolean {
   const { calls, machine } = host();
-  calls.futexWait(machine.FUTEX, address, FUTEX_WAIT, expected, setSpan(ownSpan, ms));
+  const span = setSpan(ownSpan, ms);
+  const result = calls.futexWait(machine.FUTEX, address, FUTEX_WAIT, expected, span);
+  return result === 0 || lastErrno() !== ETIMEDOUT;
 }
 
 /** The same on another thread, of which Deno has 32 for all such calls and for files. */

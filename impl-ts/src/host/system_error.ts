@@ -48,6 +48,7 @@ export const EISDIR = 21;
 export const EINVAL = 22;
 export const ENOSYS = 38;
 export const EOPNOTSUPP = 95;
+export const ETIMEDOUT = 110;
 
 /**
  * The operating system refused a call. Not a reason of the specification, and so no

@@ -1,0 +1,198 @@
+/**
+ * Scripts of the moments in which a wake can be lost: between a look and a request, between a
+ * request and a sleep, between a cursor and the look at who asks. Each is some nanoseconds wide;
+ * the kit acts in it some of many thousand times.
+ *
+ * @module
+ */
+
+import type { Hello, Wait } from "../protocol.ts";
+import { setApart } from "../processors.ts";
+import { Wrong } from "../verdict.ts";
+import type { Script } from "./stage.ts";
+import { Dial, Tight } from "./tight.ts";
+import { Watch } from "./watch.ts";
+
+type Arena = Parameters<Script["play"]>[0];
+type Role = "reader" | "writer";
+
+/** Some messages of the testee's work; a writer fills it soon. */
+const CAPACITY = 1024;
+/** Tries of a sweep, for how long it goes on at most, and how few of them show nothing. */
+const TRIES = 12_000;
+const SWEEP_MS = 2_000;
+const TRIES_MIN = 100;
+/** Rings of the sweep that gives nothing. */
+const RINGS = 200_000;
+const RINGS_STEP = 500;
+/**
+ * What is lost so often may be the machine's doing, a thread that stood still for 80 ms just there;
+ * a third time it is not, for that is a moment of less than a microsecond.
+ */
+const FEW = 2;
+/** What the order of stores alone shows is wrong at once, and takes more tries to be seen. */
+const ORDER_TRIES = 20_000;
+const ORDER_SWEEP_MS = 4_000;
+/** How long the kit sleeps for a ring that comes within microseconds. */
+const NAP_MS = 20;
+
+export const WINDOW_SCRIPTS: Script[] = [
+  ...both(
+    "asked_too_late",
+    "What the peer gives between the look and the asking is not slept over.",
+    ["wait.recheck", "wait.store_order"],
+    askedTooLate,
+  ),
+  ...both(
+    "rung_too_early",
+    "A ring between the asking and the sleep ends that sleep.",
+    ["wait.bell_first", "wait.recheck"],
+    rungTooEarly,
+  ),
+  ...both(
+    "looked_too_early",
+    "Who asks just when the cursor is stored is rung.",
+    ["wait.store_order", "wait.exchange"],
+    lookedTooEarly,
+  ),
+  ...both(
+    "notified_too_early",
+    "Who goes to sleep just when the bell is rung is woken.",
+    ["wait.ring"],
+    notifiedTooEarly,
+  ),
+];
+
+/** What a sweep has found. */
+interface Found {
+  /** What is wrong if it came more than a few times, and how often it did. */
+  fact: string;
+  count: number;
+  tries: number;
+  /** How often it may come. */
+  few?: number;
+  /** Whether the testee may have seen more of these than the kit, at the end of its slice. */
+  isSlept?: boolean;
+  dial?: Dial;
+}
+
+/** Sweeps, or says why that cannot be. */
+type Play = (tight: Tight, watch: Watch) => Promise<Found | string>;
+
+/** For who reads and for who writes. */
+function both(id: string, about: string, clauses: string[], play: Play): Script[] {
+  return (["reader", "writer"] as const).map((role) => ({
+    id: `scripted/${id}_${role}`,
+    about,
+    clauses,
+    role,
+    play: (arena) => sweep(arena, role, play),
+  }));
+}
+
+async function sweep(arena: Arena, role: Role, play: Play): Promise<string | void> {
+  const { hello } = await arena.connect(0);
+  let why: string | undefined;
+  for (const wait of waitsOf(hello)) {
+    await Watch.with(arena, role, { capacity: CAPACITY }, async (watch) => {
+      watch.step = `${wait}: `;
+      const tight = await Tight.begin(watch, role, wait);
+      const together = setApart(watch.threads());
+      let found: Found | string;
+      try {
+        found = await play(tight, watch);
+      } finally {
+        together();
+      }
+      const { late_wakes = 0 } = await tight.end();
+      const limit = typeof found === "string" ? found : judge(found, late_wakes, watch.step);
+      if (limit !== undefined) why = `${watch.step}${limit}`;
+    });
+  }
+  return why;
+}
+
+function waitsOf({ waits }: Hello): Wait[] {
+  return waits.filter((wait) => wait !== "poll");
+}
+
+async function askedTooLate(tight: Tight): Promise<Found> {
+  const dial = new Dial();
+  let late = 0;
+  const tries = await tight.repeat(TRIES, SWEEP_MS, () => {
+    tight.askNext(); // its ring takes the testee so long that the kit is there before it looks
+    tight.giveOne();
+    dial.pass();
+    dial.note(!tight.giveNext());
+    if (!tight.awaitTaken()) late++;
+    tight.unask();
+    return late > FEW;
+  });
+  const fact = "[wait.recheck] it slept though there was something for it";
+  return { fact, count: late, tries, isSlept: true, dial };
+}
+
+async function rungTooEarly(tight: Tight): Promise<Found> {
+  let [late, rings] = [0, 0];
+  await tight.repeat(RINGS / RINGS_STEP, SWEEP_MS, () => {
+    for (let round = 0; round < RINGS_STEP; round++) {
+      if (tight.ring()) {
+        rings++;
+        continue;
+      }
+      tight.giveNext();
+      if (!tight.awaitTaken()) late++;
+      break;
+    }
+    return late > FEW;
+  });
+  return {
+    fact: "[wait.bell_first] it slept over a ring",
+    count: late,
+    tries: rings,
+    isSlept: true,
+  };
+}
+
+async function lookedTooEarly(tight: Tight): Promise<Found> {
+  const dial = new Dial();
+  let missed = 0;
+  const tries = await tight.repeat(ORDER_TRIES, ORDER_SWEEP_MS, () => {
+    const bell = tight.prepare(false);
+    dial.pass();
+    const { isDone, isOver } = tight.ask();
+    dial.note(!isDone);
+    if (isOver) tight.awaitIdle();
+    else if (!tight.awaitRing(bell)) missed++;
+    return missed > 0;
+  });
+  const fact = "[wait.store_order] it did not ring who had asked before it stored";
+  return { fact, count: missed, few: 0, tries, dial };
+}
+
+async function notifiedTooEarly(tight: Tight, { field }: Watch): Promise<Found | string> {
+  if (field.sleepHere === undefined) return "the kit may not block here";
+  const dial = new Dial();
+  let missed = 0;
+  const tries = await tight.repeat(TRIES, SWEEP_MS, () => {
+    const bell = tight.prepare(true);
+    dial.pass();
+    const slept = tight.sleep(bell, NAP_MS);
+    if (slept !== "timed-out") dial.note(slept === "ok");
+    else if (tight.bell() !== bell) missed++;
+    tight.awaitIdle();
+    return missed > FEW;
+  });
+  const fact = "[wait.ring] its peer's bell had moved and nobody was woken";
+  return { fact, count: missed, tries, dial };
+}
+
+/** Throws where it came more than a few times; says where that would not have shown. */
+function judge(found: Found, lateWakes: number, step: string): string | undefined {
+  const { fact, few = FEW, tries, isSlept, dial } = found;
+  const count = found.count + (isSlept ? lateWakes : 0);
+  if (count > few) throw new Wrong(`${step}${fact}: ${count} of ${tries} times`);
+  if (tries < TRIES_MIN) return `this machine is too slow for it: ${tries} tries`;
+  if (dial?.isThere === false) return `the kit never comes close to that moment here`;
+  return undefined;
+}
