@@ -213,7 +213,8 @@ Deno.test("every command of the kit is as command.schema.json says", async () =>
     assertEquals((await entry.run(arena)).status, "pass", entry.id);
   }
   const names = ["start", "open", "read", "peek", "release", "write", "claim", "finish", "end"];
-  for (const name of [...names, "abandon", "publish", "resume", "close", "patch", "dump", "drop"]) {
+  const others = ["abandon", "publish", "vacate", "resume", "close", "patch", "dump", "drop"];
+  for (const name of [...names, ...others]) {
     assert(seen.has(name), `${name} is never sent`);
   }
 });

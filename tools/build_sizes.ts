@@ -31,19 +31,19 @@ export const IMPORTS: readonly Import[] = [
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 61_500, gzip: 21_100 },
+    limit: { minified: 66_100, gzip: 22_800 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 77_900, gzip: 26_400 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 82_600, gzip: 28_200 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 83_700, gzip: 28_400 },
+    limit: { minified: 88_700, gzip: 30_200 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 91_900, gzip: 30_700 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 98_100, gzip: 33_000 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 73_800, gzip: 24_900 },
+    limit: { minified: 78_400, gzip: 26_600 },
   },
 ];
 

@@ -19,8 +19,8 @@ const original = { ...atomics() };
 const targets = new WeakMap<object, { view: Int32Array; base: number }>();
 
 function atomics() {
-  const { load, store, exchange, add, compareExchange, notify } = Atomics;
-  return { load, store, exchange, add, compareExchange, notify };
+  const { load, store, exchange, add, or, compareExchange, notify } = Atomics;
+  return { load, store, exchange, add, or, compareExchange, notify };
 }
 
 /** A segment whose views record what is stored through them. */

@@ -52,6 +52,7 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "agentMechanism",
     "closeEndpoint",
     "failEndpoint",
+    "generationOf",
     "holdLife",
     "hubGeometry",
     "pollingMechanism",
@@ -61,5 +62,6 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "select",
     "selectAsync",
     "supervise",
+    "vacatePeer",
   ]);
 });

@@ -138,8 +138,13 @@ export interface RawFrame {
   size?: number;
   payload?: readonly number[];
   /** Puts a preamble with this total in front of the payload. */
-  total?: number;
+  total?: number | typeof UNKNOWN;
+  /** Puts a header extension that states this size, and is no longer than 64, before all that. */
+  extension?: number;
 }
+
+/** A total that is not known: all bits are set. */
+export const UNKNOWN: unique symbol = Symbol("unknown");
 
 /** A writer without any checks, on the first ring of a segment. */
 export class Scribe {
@@ -160,9 +165,18 @@ export class Scribe {
 
   /** Writes a frame at the tail, byte by byte around the end if need be, without publishing. */
   frame(frame: RawFrame): this {
-    const { kind = 1, flags = 3, codec = 0, reserved = 0, tag = 0, total } = frame;
+    const { kind = 1, flags = 3, codec = 0, reserved = 0, tag = 0, total, extension } = frame;
     const payload = [...frame.payload ?? []];
-    if (total !== undefined) payload.unshift(...u32(total), ...new Array(12).fill(0));
+    const zeros = (count: number): number[] => new Array(count).fill(0);
+    if (total === UNKNOWN) payload.unshift(...u32(-1), ...u32(-1), ...zeros(8));
+    else if (total !== undefined) payload.unshift(...u32(total), ...zeros(12));
+    if (extension !== undefined) {
+      payload.unshift(
+        ...u32(extension),
+        ...u32(1),
+        ...zeros(Math.min(Math.max(extension - 8, 0), 56)),
+      );
+    }
     const size = frame.size ?? payload.length;
     const bytes = [...u32(size), kind, flags, codec, reserved, ...u32(tag), 0, 0, 0, 0, ...payload];
     bytes.forEach((byte, i) => this.bytes[(this.tail + i) % this.#capacity] = byte);

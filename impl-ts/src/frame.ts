@@ -12,10 +12,14 @@ const ALIGN = layout.FRAME_ALIGN;
 const FIRST = layout.FRAME_FLAG_FIRST;
 const LAST = layout.FRAME_FLAG_LAST;
 const CANCEL = layout.FRAME_FLAG_CANCEL;
+const EXTENDED = layout.FRAME_FLAG_EXTENDED;
 const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
 const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
 const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
 const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
+
+/** The `total` of a message whose size its writer does not know: no number of bytes reaches it. */
+export const TOTAL_UNKNOWN: number = Infinity;
 
 /** Flags of the only frame of a message. [frame.whole] */
 export const WHOLE: number = FIRST | LAST;
@@ -53,16 +57,19 @@ export function writeHeader(
  * for each reader, overwritten by each frame: nothing is allocated.
  */
 export class FrameReader {
-  /** Payload bytes of the frame. */
+  /** Bytes of the message in this frame: what its payload has behind `lead`. */
   size = 0;
+  /** Bytes that its payload begins with: a header extension, and the preamble. */
+  lead = 0;
   /** Bytes that it takes in the ring. */
   extent = 0;
   kind = 0;
+  /** Without `extended`, which makes no difference behind the checks. [frame.skip_extension] */
   flags = 0;
   codec = 0;
   tag = 0;
   time = 0;
-  /** Bytes of the whole message, for a frame with `first`; afterwards of the one in progress. */
+  /** Bytes of the whole message, or `TOTAL_UNKNOWN`. */
   total = 0;
   /** Bytes of the parts accepted so far of the message in progress. */
   received = 0;
@@ -93,11 +100,6 @@ export class FrameReader {
     return this.kind !== FRAME_KIND_END && this.kind <= FRAME_KIND_THROW;
   }
 
-  /** Bytes of the payload that belong to the frame itself: the preamble of a first chunk. */
-  get preamble(): number {
-    return this.flags === FIRST ? layout.MESSAGE_PREAMBLE_SIZE : 0;
-  }
-
   /**
    * Loads the header at word `index` once and makes all checks in the order of the table; returns
    * 0, or the number of the reason of the first that fails. Sizes in bytes, multiples of 16;
@@ -108,6 +110,7 @@ export class FrameReader {
     const word = words[index + 1]!;
     const kind = (word >>> KIND_SHIFT) & 0xff;
     this.size = size;
+    this.lead = 0;
     this.kind = kind;
     this.flags = (word >>> FLAGS_SHIFT) & 0xff;
     this.codec = (word >>> CODEC_SHIFT) & 0xff;
@@ -159,22 +162,32 @@ export class FrameReader {
       this.#kindCodec = this.kind | (this.codec << 8);
       this.#tag = this.tag;
       this.#total = this.total;
-      this.received = this.size - layout.MESSAGE_PREAMBLE_SIZE;
+      this.received = this.size;
     } else {
       this.received += this.size;
       this.inProgress = (this.flags & LAST) === 0;
     }
   }
 
+  /** Forgets the message in progress. [pipe.vacated] */
+  renew(): void {
+    this.inProgress = this.dropped = this.unsummed = false;
+  }
+
   #flagsValid(): boolean {
     const { kind, flags } = this;
     if (kind === FRAME_KIND_PAD || kind === FRAME_KIND_END) return flags === 0;
     if (isExtension(kind)) return true;
-    if (this.codec === layout.CODEC_JSON_BATCH) return flags === WHOLE;
-    return flags <= WHOLE || flags === (LAST | CANCEL);
+    const others = flags & ~EXTENDED;
+    if (this.codec === layout.CODEC_JSON_BATCH) return others === WHOLE;
+    return others <= WHOLE || flags === (LAST | CANCEL);
   }
 
   #checkMessage(words: Int32Array, index: number): number {
+    const at = index + (layout.FRAME_HEADER_SIZE >> 2);
+    if ((this.flags & EXTENDED) !== 0 && !this.#skipExtension(words, at)) {
+      return layout.REASON_FRAME_EXTENSION;
+    }
     const { size, flags } = this;
     if (flags === WHOLE) {
       this.total = size;
@@ -185,25 +198,41 @@ export class FrameReader {
     const least = first ? layout.MESSAGE_PREAMBLE_SIZE : 1;
     if (cancel ? size !== 0 : size < least) return layout.REASON_FRAME_SIZE;
     if (first === this.inProgress) return layout.REASON_FRAME_SEQUENCE;
-    if (first) return this.#checkPreamble(words, index + (layout.FRAME_HEADER_SIZE >> 2));
+    if (first) return this.#checkPreamble(words, at + (this.lead >> 2));
     this.total = this.#total;
     if ((this.kind | (this.codec << 8)) !== this.#kindCodec || this.tag !== this.#tag) {
       return layout.REASON_FRAME_SEQUENCE;
     }
     if (cancel || this.unsummed) return 0; // [frame.check_total]
     const sum = this.received + size;
-    const valid = (flags & LAST) !== 0 ? sum === this.total : sum <= this.total;
-    return valid ? 0 : layout.REASON_FRAME_TOTAL;
+    const isWhole = (flags & LAST) !== 0 && this.total !== TOTAL_UNKNOWN;
+    return (isWhole ? sum === this.total : sum <= this.total) ? 0 : layout.REASON_FRAME_TOTAL;
   }
 
+  /** Skips the header extension at word `at`. False: it is none. [frame.skip_extension] */
+  #skipExtension(words: Int32Array, at: number): boolean {
+    if (this.size < layout.HEADER_EXTENSION_SIZE) return false;
+    const size = words[at + (layout.EXTENSION_SIZE_OFFSET >> 2)]! >>> 0;
+    const isAligned = size % layout.HEADER_EXTENSION_ALIGN === 0;
+    if (!isAligned || size < layout.HEADER_EXTENSION_SIZE || size > this.size) return false;
+    this.flags &= ~EXTENDED;
+    this.lead = size;
+    this.size -= size;
+    return true;
+  }
+
+  /** Skips the preamble at word `at`, and takes its total. [frame.preamble] */
   #checkPreamble(words: Int32Array, at: number): number {
     const total = at + (layout.PREAMBLE_TOTAL_OFFSET >> 2);
     const reserved = at + (layout.PREAMBLE_RESERVED_OFFSET >> 2);
-    // A total above 2^53 loses its last bits; it is above every limit all the same.
-    this.total = (words[total]! >>> 0) + (words[total + 1]! >>> 0) * 2 ** 32;
+    const low = words[total]!;
+    const high = words[total + 1]!;
+    // One above 2^53 loses its last bits; it is above every limit all the same.
+    this.total = (low & high) === -1 ? TOTAL_UNKNOWN : (low >>> 0) + (high >>> 0) * 2 ** 32;
     if (words[reserved] !== 0 || words[reserved + 1] !== 0) return layout.REASON_FRAME_RESERVED;
-    const part = this.size - layout.MESSAGE_PREAMBLE_SIZE;
-    return part <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
+    this.lead += layout.MESSAGE_PREAMBLE_SIZE;
+    this.size -= layout.MESSAGE_PREAMBLE_SIZE;
+    return this.size <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
   }
 }
 

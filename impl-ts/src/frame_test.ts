@@ -1,6 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { assertCode, NEAR_WRAP, type RawFrame, scribed } from "./fixture.ts";
-import { pattern } from "./fixture.ts";
+import { assertCode, NEAR_WRAP, pattern, type RawFrame, Scribe, scribed } from "./fixture.ts";
+import { UNKNOWN } from "./fixture.ts";
+import { Port } from "./port.ts";
+import { Endpoint } from "./wait_endpoint.ts";
 
 const bytes = (size: number) => [...pattern(size)];
 
@@ -42,7 +44,10 @@ Deno.test("every check of a frame has its code, and its neighbour passes", () =>
     ["frame.flags", [{ flags: 4 }]],
     ["frame.flags", [{ flags: 5 }]],
     ["frame.flags", [{ flags: 7 }]],
-    ["frame.flags", [{ flags: 8 }]],
+    ["frame.flags", [{ flags: 16 }]],
+    ["frame.flags", [{ kind: 2, flags: 8 }]],
+    ["frame.flags", [{ kind: 6, flags: 8, payload: bytes(240) }]],
+    ["frame.flags", [first, { flags: 14, extension: 16 }]],
     ["frame.flags", [{ flags: 131 }]],
     ["frame.flags", [{ codec: 3, flags: 1, total: 5 }]],
     ["frame.flags", [{ codec: 3, flags: 6 }]],
@@ -85,6 +90,23 @@ Deno.test("every check of a frame has its code, and its neighbour passes", () =>
     [1, [first, { kind: 200 }, { flags: 0, payload: [1] }, { flags: 2, payload: [2] }]],
     ["message.cancelled", [{ flags: 1, total: 5 }, { flags: 6 }]],
     ["message.size", [{ flags: 1, total: 0xffffffff, payload: bytes(3) }]],
+    [1, [{ flags: 11, extension: 16 }]],
+    [1, [{ flags: 11, extension: 48, payload: bytes(5) }]],
+    [1, [{ codec: 3, flags: 11, extension: 16, payload: [0x5b, 0x31, 0x5d] }]],
+    ["frame.extension", [{ flags: 11 }]],
+    ["frame.extension", [{ flags: 11, payload: [15, 0, 0, 0, ...bytes(11)] }]],
+    ["frame.extension", [{ flags: 11, extension: 0, payload: bytes(40) }]],
+    ["frame.extension", [{ flags: 11, extension: 8, payload: bytes(40) }]],
+    ["frame.extension", [{ flags: 11, extension: 24 }]],
+    ["frame.extension", [{ flags: 11, extension: 0x80000000 }]],
+    ["frame.extension", [{ flags: 11, payload: [32, 0, 0, 0, ...bytes(12)] }]],
+    [1, [{ ...first, flags: 9, extension: 32 }, { ...last, flags: 10, extension: 16 }]],
+    ["frame.size", [{ flags: 9, extension: 16, payload: bytes(15) }]],
+    ["frame.size", [first, { flags: 10, extension: 16 }]],
+    ["frame.total", [first, { flags: 8, extension: 16, payload: bytes(3) }]],
+    [1, [{ ...first, total: UNKNOWN }, { ...last, payload: bytes(9) }]],
+    ["message.cancelled", [{ ...first, total: UNKNOWN }, { flags: 6 }]],
+    ["frame.size", [{ ...first, total: UNKNOWN }, { flags: 2 }]],
   ];
   for (const [expected, frames] of rows) {
     assertEquals(outcome(frames), expected, JSON.stringify(frames));
@@ -104,13 +126,58 @@ Deno.test("a frame must end within the byte area, and within what is published",
 });
 
 Deno.test("the checks come in the order of the table", () => {
-  const all: RawFrame = { kind: 7, reserved: 1, flags: 8, size: 0xffff, tag: 1 };
+  const all: RawFrame = { kind: 7, reserved: 1, flags: 16, size: 0xffff, tag: 1 };
   assertEquals(outcome([all]), "frame.kind");
   assertEquals(outcome([{ ...all, kind: 1 }]), "frame.reserved");
   assertEquals(outcome([{ ...all, kind: 1, reserved: 0 }]), "frame.flags");
   assertEquals(outcome([{ ...all, kind: 1, reserved: 0, flags: 2 }]), "frame.size");
   assertEquals(outcome([{ ...all, kind: 1, reserved: 0, flags: 2, size: 0 }]), "frame.size");
   assertEquals(outcome([{ kind: 6, flags: 0, size: 0xffff }]), "frame.size");
+  // The sequence, too: nothing is in progress.
+  const extended: RawFrame = { flags: 8, extension: 8 };
+  assertEquals(outcome([{ ...extended, size: 0xffff }]), "frame.size");
+  assertEquals(outcome([extended]), "frame.extension");
+  assertEquals(outcome([{ ...extended, extension: 16 }]), "frame.size");
+  assertEquals(outcome([{ ...extended, extension: 16, payload: [1] }]), "frame.sequence");
+});
+
+Deno.test("[frame.skip_extension] counts to no size, whichever call takes the message", () => {
+  const { reader, scribe } = scribed({ capacity: 1024, maxMessageSize: 4 });
+  const whole: RawFrame = { flags: 11, extension: 32, payload: [1, 2, 3, 4] };
+  for (let index = 0; index < 4; index++) scribe.frame(whole);
+  scribe.frame({ flags: 9, extension: 16, total: 3, payload: [5] });
+  scribe.frame({ flags: 10, extension: 48, payload: [6, 7] });
+  scribe.frame(whole).publish();
+  const target = new Uint8Array(4);
+  assertEquals(reader.tryRead(), Uint8Array.of(1, 2, 3, 4));
+  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.of(1, 2, 3, 4));
+  assertEquals([reader.tryReadInto(target), target], [4, Uint8Array.of(1, 2, 3, 4)]);
+  for (const [total, ...part] of [[4, 1, 2, 3, 4], [3, 5], [3, 6, 7]]) {
+    const lent = reader.tryPeek()!;
+    assertEquals([lent.payload, lent.size, lent.total], [
+      Uint8Array.from(part),
+      part.length,
+      total,
+    ]);
+    reader.release();
+  }
+  assertEquals(reader.tryRead(), Uint8Array.of(1, 2, 3, 4));
+  assertEquals(reader.tryRead(), undefined);
+});
+
+Deno.test("[frame.skip_extension] so do the inbox and the events of a port", async () => {
+  const here = Port.create<Uint8Array>({ capacity: 256, codec: "bytes" });
+  Endpoint.attach(here.segment, 1);
+  const scribe = new Scribe(here.segment, 1);
+  const extended: RawFrame = { flags: 11, extension: 16, payload: [1, 2] };
+  while (here.tryWrite(pattern(100)));
+  scribe.frame(extended).publish();
+  assertCode(() => here.write(pattern(100), { timeout: 1 }), "wait.timeout"); // takes it in
+  assertEquals(here.tryRead(), Uint8Array.of(1, 2));
+  scribe.frame(extended).publish();
+  const came = await new Promise((resolve) => here.onmessage = ({ data }) => resolve(data));
+  assertEquals(came, Uint8Array.of(1, 2));
+  here.close();
 });
 
 Deno.test("an oversized message is skipped without its sum, and the next one arrives", () => {

@@ -11,7 +11,8 @@ import { type AttachOptions, type Memory, requireTimeout, Segment } from "./segm
 import { type Channel, type Geometry, requireInteger } from "./segment_geometry.ts";
 import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "./layout.ts";
 import { Selection } from "./select.ts";
-import { closeEndpoint, Endpoint, failEndpoint, type Stats } from "./wait_endpoint.ts";
+import { Endpoint, type Stats } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 
 /** The hub's endpoint; client `i` has endpoint `i + 1`. */
 const HUB = 0;

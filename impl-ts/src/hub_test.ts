@@ -3,7 +3,7 @@ import { assertCode, codeOf, pattern, Scribe } from "./fixture.ts";
 import { Hub, type HubCreateOptions, hubGeometry } from "./hub.ts";
 import { Port } from "./port.ts";
 import { Segment } from "./segment.ts";
-import { failEndpoint } from "./wait_endpoint.ts";
+import { failEndpoint } from "./wait_state.ts";
 import { pollingMechanism } from "./wait.ts";
 
 // deno-lint-ignore no-explicit-any

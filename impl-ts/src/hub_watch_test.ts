@@ -94,6 +94,100 @@ Deno.test("a message of one client leaves the other ports of a hub alone", async
   hub.close();
 });
 
+/** Runs with the atomic operations counted that touch records of some endpoints, or their rings. */
+async function touches(
+  { segment }: Hub<Any>,
+  isCounted: (endpoint: number) => boolean,
+  run: () => Promise<unknown>,
+): Promise<number> {
+  const names = ["load", "store", "add", "or", "exchange", "compareExchange"] as const;
+  const originals = names.map((name) => [name, Atomics[name]] as const);
+  const ownerOf = (offset: number) => {
+    if (offset >= 128 && offset < 128 * (1 + segment.endpointCount)) return (offset >> 7) - 1;
+    const channel = segment.channels.find(({ controlOffset, controlSize }) =>
+      offset >= controlOffset && offset < controlOffset + controlSize
+    );
+    return channel === undefined ? 0 : Math.max(channel.writer, channel.reader);
+  };
+  let count = 0;
+  try {
+    for (const [name, original] of originals) {
+      const counted = (words: Int32Array, at: number, ...rest: number[]) => {
+        if (isCounted(ownerOf(words.byteOffset + at * 4))) count++;
+        return (original as (...given: unknown[]) => number)(words, at, ...rest);
+      };
+      Object.assign(Atomics, { [name]: counted });
+    }
+    await run();
+  } finally {
+    for (const [name, original] of originals) Object.assign(Atomics, { [name]: original });
+  }
+  return count;
+}
+
+Deno.test("[wait.rung_take] a hub looks at the rings alone whose writers rang", async () => {
+  const [hub, clients] = hubWith(COUNT);
+  const heard: unknown[] = [];
+  for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
+  await until(() => hub.stats.parks > 0);
+  await pause(5);
+  clients[1]!.write("now all are looked at once"); // and for a slice no more
+  await until(() => heard.length === 1);
+  await pause(5);
+  for (const n of [0, 31, 32, 63]) {
+    const isOther = (endpoint: number) => endpoint !== 0 && endpoint !== n + 1;
+    const count = await touches(hub, isOther, async () => {
+      clients[n]!.write(n);
+      await until(() => heard.at(-1) === n);
+      await pause(1);
+    });
+    assertEquals(count, 0, `of others, for client ${n}`);
+  }
+  hub.close();
+});
+
+Deno.test("[wait.rung_take] who rang and died before its bit is found in a slice", async () => {
+  const hub = Hub.create<Any>(8, { capacity: 256, spin: 0 }); // the last client is not there
+  const clients = hub.ports.slice(0, 7).map((port) => Port.from<Any>(port.handoff()));
+  const heard: unknown[] = [];
+  for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
+  await until(() => hub.stats.parks > 0);
+  clients[1]!.write("no bit is left");
+  await until(() => heard.length === 1);
+  heard.length = 0;
+  const { or, add } = Atomics;
+  try {
+    Object.assign(Atomics, { or: () => 0, add: () => 0 });
+    clients[3]!.write("unheard of");
+  } finally {
+    Object.assign(Atomics, { or, add });
+  }
+  clients[5]!.write("heard");
+  await until(() => heard.length === 2);
+  assertEquals(heard.sort(), ["heard", "unheard of"]);
+  hub.close();
+});
+
+Deno.test("[wait.rung_take] a change of a state is found by the bit of who changed", async () => {
+  const [hub, clients] = hubWith(COUNT);
+  const heard: unknown[] = [];
+  for (const [index, port] of hub.ports.entries()) {
+    port.onmessage = () => {};
+    port.addEventListener("close", () => heard.push(index));
+  }
+  await until(() => hub.stats.parks > 0);
+  clients[1]!.write("now all are looked at once");
+  await pause(5);
+  const isOther = (endpoint: number) => endpoint !== 0 && endpoint !== 41;
+  const count = await touches(hub, isOther, async () => {
+    clients[40]!.close();
+    await until(() => heard.length === 1);
+  });
+  assertEquals([heard, count], [[40], 0]);
+  hub.close();
+  await until(() => heard.length === COUNT);
+});
+
 Deno.test("a message of one client wakes no read of another port of a hub", async () => {
   const [hub, clients] = hubWith(COUNT);
   const reads = hub.ports.map((port) => port.readAsync());

@@ -6,14 +6,16 @@
  */
 
 import { type Codec, type CodecName, codecTable, requireCodec } from "./codec.ts";
-import { type Endpoint, type EndpointOptions, failEndpoint, stateOf } from "./wait_endpoint.ts";
+import type { Endpoint, EndpointOptions } from "./wait_endpoint.ts";
+import { failEndpoint, stateOf } from "./wait_state.ts";
 import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
 import { PeerClosedError, SegmentError } from "./error.ts";
 import { GONE } from "./gate.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { reasonName } from "./layout.ts";
-import { Fault, type RingReader, type RingWriter } from "./ring.ts";
+import type { RingReader, RingWriter } from "./ring.ts";
+import { Fault } from "./ring_fault.ts";
 import type { Segment } from "./segment.ts";
 
 /**
@@ -110,7 +112,8 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
    * Largest message in bytes; larger ones are dropped with `message.size`. A batch counts as one,
    * and `writeMany` and `postMessage` make some of up to 12 KiB. Default 64 MiB; of JSON 4 MiB,
    * which is parsed in one go: a MiB of records takes 10 ms and 4 MB, but of brackets, which a
-   * hostile peer may send, 150 ms and 60 MB (V8 14, 15).
+   * hostile peer may send, 150 ms and 60 MB (V8 14, 15). One whose size its writer does not know
+   * is dropped where it goes beyond; what `peek` lends of such is kept nowhere, and not bounded.
    */
   readonly maxMessageSize?: number | undefined;
   /** Whether `readMessage` also delivers calls, returns and throws. Default false. */
@@ -163,6 +166,14 @@ export function deadlineOf(timeout: number): number {
   return timeout === Infinity ? Infinity : performance.now() + timeout;
 }
 
+/** What an end has to say, and to do, when its peer's endpoint is given back. */
+export interface Renewable {
+  /** Why that cannot be now; behind a look at the peer's final state. */
+  obstacle(): string | undefined;
+  /** Begins anew, for the next owner. [pipe.vacated] */
+  renew(): void;
+}
+
 /** What one end of a pipe knows of itself and its peer. A port has one for both of its pipes. */
 export class Link {
   readonly endpoint: Endpoint;
@@ -175,6 +186,8 @@ export class Link {
   incoming: RingReader | undefined;
   /** Drops what was taken out of the ring and not delivered. */
   drop: (() => void) | undefined;
+  /** What begins anew with the next owner of the peer's endpoint. */
+  readonly ends: Renewable[] = [];
   /** The peer's state word once it was final or invalid; it must not change any more. */
   #final = 0;
   /** Asynchronous writes and posts so far. */
@@ -221,12 +234,12 @@ export class Link {
   ownError(verb: string): MillraceError | undefined {
     if (this.closed) return this.closedError(verb);
     const word = this.endpoint.state(this.endpoint.index);
+    if (this.endpoint.isOwn(word)) return undefined;
     const state = stateOf(word);
-    if (state === layout.ENDPOINT_STATE_ATTACHED) return undefined;
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new ClosedError("pipe.closed", `Cannot ${verb}: this end was closed`);
     }
-    // [segment.own_state] Another state than failed was forged into our record: no reason.
+    // [segment.own_state] Any other was forged into our record, or is the next owner's: no reason.
     const failed = state === layout.ENDPOINT_STATE_FAILED;
     const reason = failed ? word >>> layout.REASON_SHIFT : 0;
     return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);
@@ -264,6 +277,13 @@ export class Link {
   #keepFinal(word: number): void {
     this.#final = word;
     this.outgoing?.gate.set(GONE, true);
+  }
+
+  /** Begins anew with the next owner of the peer's endpoint. */
+  renew(): void {
+    this.#final = 0;
+    this.outgoing?.gate.set(GONE, false);
+    for (const end of this.ends) end.renew();
   }
 
   /** Marks the peer for a fault in what it wrote, and makes the error for it. [ring.fault] */

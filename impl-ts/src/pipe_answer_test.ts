@@ -7,7 +7,7 @@ import * as layout from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
 import { Port } from "./port.ts";
-import { failEndpoint } from "./wait_endpoint.ts";
+import { failEndpoint } from "./wait_state.ts";
 import type { Segment } from "./segment.ts";
 
 const NOW = { timeout: 0 };
@@ -319,6 +319,8 @@ Deno.test("[pipe.close] drops an open claim, and what is finished and not publis
   assertCode(() => writer.write(pattern(1)), "pipe.closed");
   assertCode(() => writer.finish(), "pipe.closed");
   assertCode(() => writer.publish(3), "pipe.closed");
+  assertCode(() => writer.abandon(), "pipe.closed");
+  writer.publish(); // [pipe.publish_none]
   assertEquals(segment.words(512, 512)[layout.RING_TAIL_WORD], 0);
   assertEquals(segment.bytes(1024, 256), before);
   assertCode(() => reader.tryRead(), "peer.closed");
@@ -329,7 +331,7 @@ Deno.test("[pipe.close] drops an open claim, and what is finished and not publis
   lending.reader.close();
   assertCode(() => lending.reader.tryPeek(), "pipe.closed");
   assertCode(() => lending.reader.tryRead(), "pipe.closed");
-  lending.reader.release();
+  assertCode(() => lending.reader.release(), "pipe.closed");
 });
 
 Deno.test("[pipe.peer_gone] a claim is not placed once the reader was found gone", () => {

@@ -5,7 +5,7 @@ import { assertCode, codeOf, pattern, pipe, Scribe, scribed } from "./fixture.ts
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
 import { Segment } from "./segment.ts";
-import { failEndpoint } from "./wait_endpoint.ts";
+import { failEndpoint } from "./wait_state.ts";
 
 /** More loads of one cursor than any call that keeps to its deadline makes. */
 const ENDLESS = 200_000;

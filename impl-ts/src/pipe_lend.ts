@@ -7,7 +7,7 @@
  * @module
  */
 
-import type { FrameReader } from "./frame.ts";
+import { type FrameReader, TOTAL_UNKNOWN } from "./frame.ts";
 import { FRAME_FLAG_FIRST, FRAME_FLAG_LAST } from "./layout.ts";
 import type { RingReader, RingWriter } from "./ring.ts";
 
@@ -71,14 +71,14 @@ export class Lent {
   area: Uint8Array;
   /** Where the payload begins in `area`. */
   offset = 0;
-  /** Payload bytes lent; those of a chunk do not count its preamble. */
+  /** Bytes of the message that are lent. */
   size = 0;
   /** Whether the message begins here. */
   first = true;
   /** Whether the message ends here. */
   last = true;
-  /** Bytes of the whole message. */
-  total = 0;
+  /** Bytes of the whole message; undefined where its writer did not know them as it began. */
+  total: number | undefined = 0;
   /** The kind of the message; 1 is data. */
   kind = 0;
   /** The codec of the message. */
@@ -107,11 +107,11 @@ export class Lent {
    */
   show(ring: RingReader, frame: FrameReader): void {
     this.area = ring.bytes;
-    this.offset = ring.payload + frame.preamble;
-    this.size = frame.size - frame.preamble;
+    this.offset = ring.payload;
+    this.size = frame.size;
     this.first = (frame.flags & FRAME_FLAG_FIRST) !== 0;
     this.last = (frame.flags & FRAME_FLAG_LAST) !== 0;
-    this.total = frame.total;
+    this.total = frame.total === TOTAL_UNKNOWN ? undefined : frame.total;
     this.kind = frame.kind;
     this.codec = frame.codec;
     this.tag = frame.tag >>> 0;

@@ -6,7 +6,7 @@ import { assertCode, pattern, pipe } from "./fixture.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
 import { Port } from "./port.ts";
-import { failEndpoint } from "./wait_endpoint.ts";
+import { failEndpoint } from "./wait_state.ts";
 
 const WAIT = { timeout: 5000 };
 

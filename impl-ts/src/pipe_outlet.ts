@@ -8,7 +8,7 @@
 import type { AnyCodec, CodecName } from "./codec.ts";
 import { ClosedError, PeerClosedError, TimeoutError } from "./error.ts";
 import { CLAIMED, ENDED, type Gate } from "./gate.ts";
-import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
+import { deadlineOf, type Link, type Renewable, type WaitOptions } from "./pipe.ts";
 import type { Sender } from "./pipe_sender.ts";
 import { requireTimeout } from "./segment.ts";
 import { Turns, type Waitable } from "./wait.ts";
@@ -46,13 +46,15 @@ export class Deadline {
 }
 
 /** The way into one ring; one for each writer. */
-export class Outlet {
+export class Outlet implements Renewable {
   readonly link: Link;
   readonly sender: Sender;
   readonly codec: CodecName | AnyCodec;
   readonly turns: Turns;
   /** Asynchronous calls so far: what is posted behind one has to wait for a turn of its own. */
   asked = 0;
+  /** Readers so far: one more each time that their endpoint was given back. */
+  round = 0;
   /** Groups of posts that were accepted, and could not be written, so far. */
   lostCount = 0;
   /** Set by a port on which something is posted. */
@@ -69,6 +71,18 @@ export class Outlet {
     this.#idle = idle;
     this.#gate = sender.ring.gate;
     this.turns = new Turns(this.#gate);
+    link.ends.push(this);
+  }
+
+  obstacle(): string | undefined {
+    return this.sender.encoder.active ? "a value is being encoded" : undefined;
+  }
+
+  renew(): void {
+    this.round++;
+    this.ended = false;
+    this.claimed = -1;
+    this.sender.renew();
   }
 
   /** Whether the stream has ended, or is to end behind what was accepted before. */

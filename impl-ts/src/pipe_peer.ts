@@ -8,7 +8,7 @@ import { ENDPOINT_STATE_VACANT } from "./layout.ts";
 import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
 import { requireTimeout } from "./segment.ts";
 import type { Waitable } from "./wait.ts";
-import { stateOf } from "./wait_endpoint.ts";
+import { stateOf } from "./wait_state.ts";
 
 /**
  * Blocks until the peer has attached, and returns whether it has. What became of it since, the next

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { assertCode, codeOf, watched } from "./fixture.ts";
 import { Port } from "./port.ts";
-import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 
 const WAIT = { timeout: 5000 };
 

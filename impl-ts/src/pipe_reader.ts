@@ -53,8 +53,6 @@ export class Reader<T = unknown> {
   /** What comes before anything in the ring. */
   readonly #waiting: Waiting;
   readonly #lent: Lent;
-  /** Whether the lent frame is in the ring, and has to be given back there. */
-  #isLentInRing = false;
   #streak = 0;
   /** What `#into` copies to. */
   #target: Uint8Array | undefined;
@@ -211,7 +209,8 @@ export class Reader<T = unknown> {
    * Copies one message into `target`, allocating nothing for a message of one frame, and returns
    * its size; `kind`, `codec` and `tag` are then those of the message. Blocks until there is one.
    *
-   * @throws {RangeError} if the message is larger than `target`; it stays, to be read again.
+   * @throws {RangeError} if the message is larger than `target`; it stays, to be read again. One
+   * whose size its writer does not know as it begins may be larger than the error says.
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
     requireWait(options);
@@ -255,12 +254,17 @@ export class Reader<T = unknown> {
     return this.#try(this.#frameLent);
   }
 
-  /** Gives back what `peek` lent. */
+  /**
+   * Gives back what `peek` lent.
+   *
+   * @throws {ClosedError} if this end was closed meanwhile, which takes the frame back.
+   */
   release(): void {
+    const closed = this.#link.closedError("release");
+    if (closed !== undefined) throw closed; // [pipe.lend_one]
     if (!this.#receiver.lent) throw new TypeError("Cannot release: nothing is lent");
     this.#receiver.lent = false;
-    if (!this.#isLentInRing || this.#link.closed) return;
-    this.#receiver.releaseLent();
+    if (this.#receiver.isLentInRing) this.#receiver.releaseLent();
   }
 
   /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
@@ -532,11 +536,11 @@ export class Reader<T = unknown> {
     const found = this.#receiver.pull(target);
     if (found === NOTHING) return NONE;
     if (found === ENDED) return undefined;
-    const { size, total } = this.#receiver.frame;
+    const { size, received } = this.#receiver.frame;
     if (found === IN_PARTS) {
       if (this.#receiver.parts !== target) target.set(this.#receiver.parts);
       this.#receiver.drop();
-      return total;
+      return received;
     }
     const { bytes, words, payload } = this.#receiver.ring;
     copyInto(bytes, words, payload, size, target);
@@ -551,12 +555,12 @@ export class Reader<T = unknown> {
     const waiting = this.#waiting.take();
     if (waiting !== undefined) {
       this.#lent.showCopy(waiting.payload, waiting.kind, waiting.codec, waiting.tag);
-      this.#isLentInRing = false;
+      this.#receiver.isLentInRing = false;
     } else {
       const found = this.#receiver.pull(LEND);
       if (found === NOTHING) return NONE;
       if (found === ENDED) return undefined;
-      this.#isLentInRing = found === IN_RING;
+      this.#receiver.isLentInRing = found === IN_RING;
       if (found === IN_PARTS) {
         const { payload, kind, codec, tag } = this.#receiver.makeMessage(found);
         this.#lent.showCopy(payload, kind, codec, tag);

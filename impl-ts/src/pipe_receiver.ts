@@ -7,7 +7,7 @@
 
 import { copyOut } from "./codec.ts";
 import { MessageError, type MillraceError } from "./error.ts";
-import { FrameReader, WHOLE } from "./frame.ts";
+import { FrameReader, TOTAL_UNKNOWN, WHOLE } from "./frame.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import { type Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE, type Message } from "./pipe.ts";
@@ -49,6 +49,8 @@ export class Receiver {
   ended = false;
   /** Whether a frame is lent; nothing can be received meanwhile. */
   lent = false;
+  /** Whether it is in the ring, and has to be given back there. */
+  isLentInRing = false;
   /** The message in progress, or the one that is complete. */
   parts: Uint8Array = EMPTY;
   readonly #link: Link;
@@ -194,12 +196,16 @@ export class Receiver {
   #arriveChunk(target: Exclude<Target, typeof LOOK>): number {
     const frame = this.frame;
     const first = frame.flags === layout.FRAME_FLAG_FIRST;
-    if (first) this.#admit(frame.total);
+    // What there must be room for: a message of unknown size as far as it has come.
+    const sum = first ? frame.size : frame.received + frame.size;
+    const isUnknown = frame.total === TOTAL_UNKNOWN;
+    const total = isUnknown ? sum : frame.total;
+    if (first) this.#admit(isUnknown && target === LEND ? 0 : total);
     else if (frame.dropped) return this.#skip(); // [pipe.report_once]
     if ((frame.flags & layout.FRAME_FLAG_CANCEL) !== 0) { // [pipe.cancelled]
       this.#refuse("message.cancelled", "its writer gave up");
     }
-    if (first) this.#beginParts(target);
+    if (first) this.#beginParts(target, total);
     const last = (frame.flags & layout.FRAME_FLAG_LAST) !== 0;
     if (this.#progress === LENDING) {
       if (target !== LEND) throw new TypeError("Cannot read: a message is lent in part");
@@ -208,12 +214,12 @@ export class Receiver {
     }
     // A message of which a part is collected already, by a call whose time was up or by a write
     // that waited, is collected to its end, and lent from there.
-    if (target instanceof Uint8Array) requireFit(frame.total, target);
+    if (isUnknown) this.#requireLimit(sum); // [pipe.limit_unknown]
+    if (target instanceof Uint8Array) requireFit(total, target);
+    if (sum > this.parts.length) this.#growParts(sum);
     const { bytes, payload } = this.ring;
-    const from = payload + frame.preamble;
-    // Before `release`, which counts this part.
-    const at = first ? 0 : frame.received;
-    this.parts.set(bytes.subarray(from, payload + frame.size), at);
+    this.parts.set(bytes.subarray(payload, payload + frame.size), sum - frame.size);
+    if (last && this.parts !== target) this.#resizeParts(sum, sum);
     this.ring.release();
     if (!last) return NOTHING;
     this.#progress = IDLE;
@@ -221,8 +227,7 @@ export class Receiver {
     return IN_PARTS;
   }
 
-  #beginParts(target: Exclude<Target, typeof LOOK>): void {
-    const { total } = this.frame;
+  #beginParts(target: Exclude<Target, typeof LOOK>, total: number): void {
     if (target === LEND) this.#progress = LENDING;
     else {
       if (target !== undefined) requireFit(total, target);
@@ -231,12 +236,26 @@ export class Receiver {
     }
   }
 
-  /** [pipe.total_trust] The total is within the limit, which may exceed the memory there is. */
-  #allocate(total: number): Uint8Array {
+  /** Makes room for `size` bytes of a message of unknown size, and for some that may follow. */
+  #growParts(size: number): void {
+    const capacity = Math.min(Math.max(size, 2 * this.parts.length), this.#limitOf());
+    this.#resizeParts(this.frame.received, capacity);
+  }
+
+  /** Takes the first bytes of the parts, so many, into memory of that capacity. */
+  #resizeParts(size: number, capacity: number): void {
+    if (this.parts.length === capacity) return;
+    const parts = this.#allocate(capacity);
+    parts.set(this.parts.subarray(0, size));
+    this.parts = parts;
+  }
+
+  /** [pipe.total_trust] The size is within the limit, which may exceed the memory there is. */
+  #allocate(size: number): Uint8Array {
     try {
-      return new Uint8Array(total);
+      return new Uint8Array(size);
     } catch {
-      this.#refuse("message.size", `there is no memory for its ${total} bytes`);
+      this.#refuse("message.size", `there is no memory for its ${size} bytes`);
     }
   }
 
@@ -245,15 +264,26 @@ export class Receiver {
    * not take it. [pipe.unknown_kind] [pipe.limit]
    */
   #admit(total: number): void {
-    const { kind, codec } = this.frame;
+    const { kind } = this.frame;
     if (kind !== layout.FRAME_KIND_DATA && !this.#calls) {
       this.#refuse("message.kind", `its kind is ${kind}`);
     }
+    this.#requireLimit(total);
+  }
+
+  /** Drops a message that has more bytes than this reader takes. */
+  #requireLimit(size: number): void {
+    const limit = this.#limitOf();
+    if (size <= limit) return;
+    const { total } = this.frame;
+    const has = total === TOTAL_UNKNOWN ? `${size} bytes or more` : `${total} bytes`;
+    this.#refuse("message.size", `it has ${has}, and maxMessageSize is ${limit}`);
+  }
+
+  #limitOf(): number {
+    const { codec } = this.frame;
     const isJson = codec === layout.CODEC_JSON || codec === layout.CODEC_JSON_BATCH;
-    const limit = isJson ? this.#jsonLimit : this.#limit;
-    if (total > limit) {
-      this.#refuse("message.size", `it has ${total} bytes, and maxMessageSize is ${limit}`);
-    }
+    return isJson ? this.#jsonLimit : this.#limit;
   }
 
   #skip(): number {
@@ -273,7 +303,9 @@ export class Receiver {
 
   /** Takes the caller's storage out of use: when the call returns, it is the caller's again. */
   leave(target: Uint8Array): void {
-    if (this.parts === target) this.parts = copyOut(target, 0, this.frame.total);
+    if (this.parts !== target) return;
+    const { total, received } = this.frame;
+    this.parts = copyOut(target, 0, total === TOTAL_UNKNOWN ? received : total);
   }
 
   /**
@@ -308,6 +340,33 @@ export class Receiver {
     // What a peer still publishes of that message is skipped: the report has covered it.
     if (this.frame.inProgress) this.frame.dropped = true;
     return error;
+  }
+
+  /**
+   * Behind a look at the peer's final state: whether nothing of what it published is left in the
+   * ring but what nobody reads. [segment.vacate_read]
+   */
+  isTaken(): boolean {
+    if (this.ended || this.#fault !== undefined) return true;
+    if (this.lent && this.isLentInRing) return false;
+    this.#shown = false;
+    try {
+      this.ring.load();
+      while (this.ring.next()) if (this.#arrive(LOOK) === IN_RING) return false;
+      return true;
+    } catch (thrown) {
+      if (this.#keepFault(thrown) === thrown) throw thrown;
+      return true;
+    }
+  }
+
+  /** Begins anew with the next writer. [pipe.vacated] */
+  renew(): void {
+    this.ended = this.#shown = false;
+    this.#fault = undefined;
+    this.#progress = IDLE;
+    this.drop();
+    this.ring.renew();
   }
 
   /** The message that `pull` found, in memory of its own. */

@@ -6,6 +6,7 @@
  */
 
 import { Encoder } from "./codec.ts";
+import { PeerFailedError } from "./error.ts";
 import { packKind, WHOLE } from "./frame.ts";
 import { OWED } from "./gate.ts";
 import type { Channel } from "./segment_geometry.ts";
@@ -40,6 +41,8 @@ export class Sender {
   #openCodec = 0;
   #openTag = 0;
   #fault: unknown = undefined;
+  /** Why the message under way cannot go on: it was begun for a reader that is gone. */
+  #cut: unknown = undefined;
 
   constructor(link: Link, channel: Channel) {
     this.#link = link;
@@ -66,6 +69,7 @@ export class Sender {
     this.#kind = kind;
     this.#tag = tag;
     this.#sent = -1;
+    this.#cut = undefined;
   }
 
   /**
@@ -97,6 +101,7 @@ export class Sender {
    */
   advance(): boolean {
     try {
+      if (this.#cut !== undefined) throw this.#cut;
       if (this.#sent < 0 && !this.#placeCancel()) return false;
       const { encoder } = this;
       encoder.requireWhole();
@@ -129,6 +134,21 @@ export class Sender {
     this.#open(0);
     this.#sent = -1;
     return false;
+  }
+
+  /**
+   * Begins anew with the next reader. Of a message that was begun it gets nothing, and who goes on
+   * with it is told; one that was not begun is its own. [pipe.vacated]
+   */
+  renew(): void {
+    if (this.begun) {
+      const why = "Cannot write: the peer's endpoint was given back in the middle of the message";
+      this.#cut = new PeerFailedError(why, 0);
+    }
+    this.#fault = undefined;
+    this.#open(0);
+    this.#sent = -1;
+    this.ring.renew();
   }
 
   /** Claims a frame for the caller to fill: where its payload begins, or `NO_ROOM`. */

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { ClosedError, PeerFailedError } from "./error.ts";
 import { assertCode, codeOf, NEAR_WRAP, pattern, pipe, pipeSegment, scribed } from "./fixture.ts";
 import { Reader } from "./pipe_reader.ts";

@@ -8,7 +8,7 @@
 import { encodeJson } from "./codec.ts";
 import { MessageError, MillraceError } from "./error.ts";
 import { CODEC_JSON } from "./layout.ts";
-import type { Link, Message } from "./pipe.ts";
+import type { Link, Message, Renewable } from "./pipe.ts";
 import { ENDED, IN_PARTS, LOOK, NOTHING, type Receiver } from "./pipe_receiver.ts";
 import type { Waitable } from "./wait.ts";
 
@@ -19,7 +19,7 @@ export const OPEN: unique symbol = Symbol("open");
  * Messages and errors that come before what is in the ring; one for each reader, whose waits for a
  * message are waits for this.
  */
-export class Waiting implements Waitable {
+export class Waiting implements Waitable, Renewable {
   /** Index of the writer's endpoint. */
   readonly peer: number;
   readonly #link: Link;
@@ -37,6 +37,7 @@ export class Waiting implements Waitable {
   constructor(link: Link, receiver: Receiver) {
     this.#link = link;
     this.#receiver = receiver;
+    link.ends.push(this);
     this.peer = link.peer;
   }
 
@@ -92,6 +93,7 @@ export class Waiting implements Waitable {
 
   /** [codec.batch_read] */
   nextOfBatch(): unknown {
+    this.#requireBack();
     this.#receiver.note(this.#kind, CODEC_JSON, this.#tag);
     return this.#batch[this.#index++];
   }
@@ -171,6 +173,15 @@ export class Waiting implements Waitable {
     }
   }
 
+  obstacle(): string | undefined {
+    return this.#receiver.isTaken() ? undefined : "what it has published is not read";
+  }
+
+  /** What was taken out of the ring before is still delivered. [pipe.vacated] */
+  renew(): void {
+    this.#receiver.renew();
+  }
+
   /** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
   #rouse(): void {
     this.#link.endpoint.watch.look();
@@ -194,6 +205,7 @@ export class Waiting implements Waitable {
 
   /** The next message of the batch or of the inbox, left where it is; throws an error of there. */
   peek(): Message | undefined {
+    if (this.some) this.#requireBack();
     if (this.inBatch) {
       const payload = this.#encodeOfBatch();
       // [codec.batch_read]
@@ -201,6 +213,11 @@ export class Waiting implements Waitable {
     }
     if (this.#inbox[0] instanceof MessageError) this.shift();
     return this.#inbox[0] as Message | undefined;
+  }
+
+  /** Throws while a frame is lent. [pipe.lend_one] */
+  #requireBack(): void {
+    if (this.#receiver.lent) throw new TypeError("Cannot read: a frame is lent");
   }
 
   /** Takes the next message of the batch, or else of the inbox. [port.inbox_order] */
@@ -215,6 +232,7 @@ export class Waiting implements Waitable {
 
   /** Takes the first of the inbox, and throws it if it is an error. */
   shift(): Message {
+    this.#requireBack();
     const message = this.#inbox.shift()!;
     if (message instanceof MessageError) throw message;
     this.#inboxSize -= message.payload.length;

@@ -312,14 +312,24 @@ export class Writer<T = unknown> {
     this.#outlet.claimed = -1;
   }
 
-  /** Completes the claimed message, if one is open, and makes all finished ones visible. */
+  /**
+   * Completes the claimed message, if one is open, and makes all finished ones visible. Behind the
+   * own close, which has dropped them, it does nothing. [pipe.publish_none]
+   */
   publish(size?: number): void {
-    if (this.#outlet.claimed >= 0 || size !== undefined) this.finish(size);
-    if (!this.#link.closed) this.#ring.publish();
+    const { closed } = this.#link;
+    if ((this.#outlet.claimed >= 0 && !closed) || size !== undefined) this.finish(size);
+    if (!closed) this.#ring.publish();
   }
 
-  /** Gives the claimed place back unused. */
+  /**
+   * Gives the claimed place back unused.
+   *
+   * @throws {ClosedError} if this end was closed meanwhile, which drops the claim.
+   */
   abandon(): void {
+    const closed = this.#link.closedError("abandon");
+    if (closed !== undefined) throw closed; // [pipe.claim_one]
     if (this.#outlet.claimed < 0) throw new TypeError("Cannot abandon: nothing is claimed");
     this.#outlet.claimed = -1;
     this.#ring.rewind(this.#ring.tail);
@@ -335,10 +345,10 @@ export class Writer<T = unknown> {
    */
   end(): void {
     const outlet = this.#outlet;
-    if (outlet.ended || outlet.tryEnd()) return;
-    this.#ending = this.#endLater();
+    if (outlet.ended) return;
+    this.#ending = outlet.tryEnd() ? undefined : this.#endLater();
     // Who waits for it calls `endAsync`; to others the state of the pipe says the same.
-    this.#ending.catch(() => {});
+    this.#ending?.catch(() => {});
   }
 
   /**
@@ -360,9 +370,10 @@ export class Writer<T = unknown> {
   async #endLater(): Promise<void> {
     const outlet = this.#outlet;
     outlet.ended = true;
-    const { lostCount } = outlet;
+    const { lostCount, round } = outlet;
     await outlet.turns.take(Infinity, undefined);
     try {
+      if (outlet.round !== round) return; // the stream was one to a reader that is gone
       outlet.checkAccepted();
       outlet.placeEnd();
     } catch (error) {

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { Delivery } from "./port_delivery.ts";
 import { MessageError, type MillraceError } from "./error.ts";
 import { pipe, Scribe } from "./fixture.ts";

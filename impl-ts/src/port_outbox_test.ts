@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { assertCode, codeOf, pattern, watched } from "./fixture.ts";
 import { ClosedError, MillraceError, OverflowError } from "./error.ts";
-import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { Port, type PortCreateOptions } from "./port.ts";
 import { fate, fill, until } from "./port_fixture.ts";
 import { Segment } from "./segment.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { assertCode, codeOf, pattern } from "./fixture.ts";
 import { Port, type PortCreateOptions, portGeometry, portMemory } from "./port.ts";
 import { Segment } from "./segment.ts";

@@ -11,6 +11,7 @@ import type { Endpoint } from "./wait_endpoint.ts";
 import { assert } from "./error.ts";
 import { Gate, STOPPED } from "./gate.ts";
 import { extentOf, type FrameReader, packKind, writeHeader } from "./frame.ts";
+import { Fault } from "./ring_fault.ts";
 import type { Channel } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import type { Holder, Waitable } from "./wait.ts";
@@ -71,9 +72,11 @@ export class RingWriter implements Waitable, Holder {
   #need = 0;
   #arms = 0;
   #mayLoad = true;
+  /** Whether it has begun anew, and who waited for room is to look. */
+  #isRenewed = false;
   #isHeld = false;
 
-  /** Begins at the channel's start. [ring.start] */
+  /** Begins where `firstPosition` says. */
   constructor(endpoint: Endpoint, channel: Channel) {
     this.#endpoint = endpoint;
     this.peer = channel.reader;
@@ -83,7 +86,7 @@ export class RingWriter implements Waitable, Holder {
     this.#control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
     this.words = endpoint.segment.words(channel.dataOffset, channel.dataSize);
     this.bytes = endpoint.segment.bytes(channel.dataOffset, channel.dataSize);
-    this.#tail = this.#published = this.#head = channel.start | 0;
+    this.#tail = this.#published = this.#head = firstPosition(endpoint, channel, TAIL);
     this.#asked = this.#tail;
   }
 
@@ -105,6 +108,7 @@ export class RingWriter implements Waitable, Holder {
   /** Lets the next claim that needs it load `head`, once until the next call. [ring.one_load] */
   allowLoad(): void {
     this.#mayLoad = true;
+    this.#isRenewed = false;
   }
 
   /**
@@ -207,6 +211,15 @@ export class RingWriter implements Waitable, Holder {
     this.stop();
   }
 
+  /** Begins anew behind what is published, for the next reader. [segment.vacate_words] */
+  renew(): void {
+    this.drop();
+    this.gate.set(STOPPED, false);
+    this.#isRenewed = true;
+    const tail = this.#head = this.#published;
+    renewControl(this.#control, tail, READER_WANTS);
+  }
+
   /** Places an `end`, for which room is always left. [pipe.end_now] */
   finishEnd(): void {
     writeHeader(this.words, (this.#tail & (this.capacity - 1)) >> 2, 0, END, 0);
@@ -215,7 +228,7 @@ export class RingWriter implements Waitable, Holder {
 
   /**
    * Makes every finished frame visible to the reader, and wakes it if it sleeps. [ring.batch]
-   * Nothing else stores `tail`, and it stands between frames, ahead of the last. [ring.tail_owner]
+   * Nothing else but `renew` stores `tail`, and it stands between frames. [ring.tail_owner]
    */
   publish(): void {
     const tail = this.#tail;
@@ -250,7 +263,8 @@ export class RingWriter implements Waitable, Holder {
   }
 
   look(): boolean {
-    return this.gate.has(STOPPED) || Atomics.load(this.#control, HEAD) !== this.#head;
+    return this.gate.has(STOPPED) || this.#isRenewed ||
+      Atomics.load(this.#control, HEAD) !== this.#head;
   }
 
   arm(): void {
@@ -336,7 +350,7 @@ export class RingReader implements Waitable, Holder {
   #stopped = false;
   #isHeld = false;
 
-  /** Begins at the channel's start. [ring.start] */
+  /** Begins where `firstPosition` says. */
   constructor(endpoint: Endpoint, channel: Channel, frame: FrameReader) {
     this.#endpoint = endpoint;
     this.peer = channel.writer;
@@ -345,12 +359,12 @@ export class RingReader implements Waitable, Holder {
     this.#control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
     this.words = endpoint.segment.words(channel.dataOffset, channel.dataSize);
     this.bytes = endpoint.segment.bytes(channel.dataOffset, channel.dataSize);
-    this.#head = this.#stored = this.#tail = channel.start | 0;
+    this.#head = this.#stored = this.#tail = firstPosition(endpoint, channel, HEAD);
   }
 
-  /** Where the payload of the frame begins in the byte area. */
+  /** Where the frame's piece of a message begins in the byte area. */
   get payload(): number {
-    return (this.#head & (this.capacity - 1)) + HEADER_SIZE;
+    return (this.#head & (this.capacity - 1)) + HEADER_SIZE + this.frame.lead;
   }
 
   /**
@@ -478,9 +492,17 @@ export class RingReader implements Waitable, Holder {
     this.stop();
   }
 
+  /** Begins anew behind what was taken, for the next writer. [segment.vacate_words] */
+  renew(): void {
+    this.#stopped = false;
+    this.frame.renew();
+    const head = this.#stored = this.#tail = this.#head;
+    renewControl(this.#control, head, WRITER_WANTS);
+  }
+
   /**
    * Stores `head` for all that was released, and wakes the writer if it waits for that. Nothing
-   * else stores `head`, and it stands between frames, ahead of the last. [ring.head_owner]
+   * else but `renew` stores `head`, and it stands between frames. [ring.head_owner]
    */
   flush(): void {
     const head = this.#head;
@@ -534,6 +556,24 @@ export class RingReader implements Waitable, Holder {
   }
 }
 
+/**
+ * Where an end of a ring begins: at the start of its channel [ring.start]; or, if somebody has had
+ * the endpoint before, where its own cursor stands, of which no bits count that it cannot have.
+ * [ring.start_again]
+ */
+function firstPosition(endpoint: Endpoint, channel: Channel, cursor: number): number {
+  if (!endpoint.isAgain) return channel.start | 0;
+  const control = endpoint.segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
+  return Atomics.load(control, cursor) & ~MISALIGNED;
+}
+
+/** Makes both cursors equal, and takes the wish of the peer that is gone back. */
+function renewControl(control: Int32Array, position: number, wants: number): void {
+  Atomics.store(control, TAIL, position);
+  Atomics.store(control, HEAD, position);
+  Atomics.store(control, wants, 0);
+}
+
 /** Wakes a peer that waits, if what it waits for is there now. */
 function wake(
   endpoint: Endpoint,
@@ -546,18 +586,4 @@ function wake(
   const isMet = ((cursor - (wants & ~ARMED)) | 0) >= 0;
   if (isMet && Atomics.exchange(control, word, 0) !== 0) endpoint.ring(peer);
   else endpoint.wakesElided++;
-}
-
-/** A fault of the peer; the pipe marks the peer and tells the caller. */
-export class Fault {
-  /** The number of the reason code. */
-  readonly reason: number;
-  /** What was seen. */
-  readonly what: string;
-
-  /** Makes a fault. */
-  constructor(reason: number, what: string) {
-    this.reason = reason;
-    this.what = what;
-  }
 }

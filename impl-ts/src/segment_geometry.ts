@@ -78,9 +78,9 @@ export interface Geometry {
 export interface Channel {
   /** The kind: 1 is a ring. Channels of other kinds are range-checked and left alone. */
   readonly kind: number;
-  /** Index of the endpoint that writes. */
+  /** Index of the endpoint that writes; of another kind than a ring, it may name nobody. */
   readonly writer: number;
-  /** Index of the endpoint that reads. */
+  /** Index of the endpoint that reads; of another kind than a ring, it may name nobody. */
   readonly reader: number;
   /** Where the control words stand. */
   readonly controlOffset: number;
@@ -228,7 +228,6 @@ export function readPlan(words: Int32Array, bytes: Uint8Array, memorySize: numbe
     channels.push(readChannel(words, descriptorOffset(endpointCount, index)));
   }
   const plan: Plan = { size, endpointCount, channels };
-  checkEnds(plan);
   checkAreas(plan);
   checkRings(plan);
   checkOverlaps(plan);
@@ -240,14 +239,26 @@ export function recordOffset(index: number): number {
   return layout.ENDPOINT_TABLE_OFFSET + index * layout.ENDPOINT_RECORD_SIZE;
 }
 
+/** The other endpoints at the ends of all channels that name this one. [segment.peers] */
+export function peersOf({ endpointCount, channels }: Plan, index: number): number[] {
+  const peers = new Set<number>();
+  for (const { writer, reader } of channels) {
+    if (writer === index) peers.add(reader);
+    if (reader === index) peers.add(writer);
+  }
+  peers.delete(index);
+  return [...peers].filter((peer) => peer < endpointCount); // others name nobody
+}
+
 /** Whether two plans agree in everything that a geometry chooses. [segment.same_geometry] */
 export function samePlan(a: Plan, b: Plan): boolean {
   return a.endpointCount === b.endpointCount && a.channels.length === b.channels.length &&
     a.channels.every((channel, index) => {
       const other = b.channels[index]!;
       return channel.kind === other.kind && channel.writer === other.writer &&
-        channel.reader === other.reader && channel.dataSize === other.dataSize &&
-        channel.label === other.label && channel.start === other.start;
+        channel.reader === other.reader && channel.controlSize === other.controlSize &&
+        channel.dataSize === other.dataSize && channel.label === other.label &&
+        channel.start === other.start;
     });
 }
 
@@ -305,14 +316,6 @@ function refuse(code: SegmentError["code"], what: string): never {
   throw new SegmentError(code, `Cannot attach segment: ${what}`);
 }
 
-function checkEnds(plan: Plan): void {
-  for (const { writer, reader } of plan.channels) {
-    if (writer >= plan.endpointCount || reader >= plan.endpointCount || writer === reader) {
-      refuse("segment.channel", `a channel from endpoint ${writer} to ${reader}`);
-    }
-  }
-}
-
 function checkAreas(plan: Plan): void {
   const first = tablesEnd(plan.endpointCount, plan.channels.length);
   for (const { controlOffset, controlSize, dataOffset, dataSize } of plan.channels) {
@@ -326,8 +329,11 @@ function checkAreas(plan: Plan): void {
 }
 
 function checkRings(plan: Plan): void {
-  for (const { kind, controlSize, dataSize, start } of plan.channels) {
+  for (const { kind, writer, reader, controlSize, dataSize, start } of plan.channels) {
     if (kind !== layout.CHANNEL_KIND_RING) continue; // [segment.unknown_kind]
+    if (writer >= plan.endpointCount || reader >= plan.endpointCount || writer === reader) {
+      refuse("segment.channel", `a ring from endpoint ${writer} to ${reader}`);
+    }
     const valid = controlSize >= layout.RING_CONTROL_SIZE && isPowerOfTwo(dataSize) &&
       dataSize >= layout.RING_CAPACITY_MIN && dataSize <= layout.RING_CAPACITY_MAX &&
       start % layout.FRAME_ALIGN === 0;

@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { closeEndpoint, Endpoint, failEndpoint } from "./wait_endpoint.ts";
+import { Endpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { SegmentError } from "./error.ts";
 import { assertCode, codeOf } from "./fixture.ts";
 import { type Geometry, segmentSize } from "./segment_geometry.ts";
@@ -41,6 +42,7 @@ Deno.test("Segment.format writes the example of the specification", () => {
   Endpoint.attach(Segment.attach(words.buffer as SharedArrayBuffer), 0);
   wide.set([1, 1, 1], 0x80 >> 2);
   wide[0x100 >> 2] = 1;
+  wide[0x98 >> 2] = wide[0x118 >> 2] = 1; // rung by endpoint 0
   assertEquals(bytes, expected);
 });
 
@@ -217,6 +219,15 @@ Deno.test("create formats once, and refuses another geometry", () => {
     { ...PIPE, channels: [{ ...channel!, writer: 1, reader: 0 }] },
   ];
   for (const other of others) assertCode(() => Segment.create(memory, other), "segment.geometry");
+  // One that somebody else has made, whose control words are more.
+  const foreign = Segment.allocate(PIPE);
+  const words = new Uint32Array(new SharedArrayBuffer(foreign.size + 128));
+  words.set(foreign.words(0, foreign.size));
+  words.set([640, 1152], (FIRST + 16) >> 2);
+  words[4] = foreign.size + 128;
+  const large = words.buffer as SharedArrayBuffer;
+  assertEquals(Segment.attach(large).channels[0]!.controlSize, 640);
+  assertCode(() => Segment.create(large, PIPE), "segment.geometry");
 });
 
 Deno.test("attach waits for the creator, and gives up at its deadline", async () => {

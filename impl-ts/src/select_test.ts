@@ -5,7 +5,7 @@ import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
 import { Reader } from "./pipe_reader.ts";
 import { select, selectAsync } from "./select.ts";
-import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { type Mechanism, pollingMechanism } from "./wait.ts";
 
 // deno-lint-ignore no-explicit-any

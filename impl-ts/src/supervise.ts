@@ -9,7 +9,7 @@ import { ENDPOINT_STATE_WORD, WAIT_POLL_MS, WAIT_SLICE_MS } from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import { recordOffset, requireInteger } from "./segment_geometry.ts";
 import { defaultMechanism } from "./wait.ts";
-import { failEndpoint, stateOf } from "./wait_endpoint.ts";
+import { failEndpoint, generationOf, stateOf } from "./wait_state.ts";
 import { unref } from "./wait_task.ts";
 
 /**
@@ -109,10 +109,11 @@ export interface WorkerEnd {
   readonly marked: boolean;
 }
 
-/** A place of the worker's in a segment. */
+/** A place of the worker's in a segment, and how often it had been given back by then. */
 interface Place {
   readonly segment: Segment;
   readonly index: number;
+  readonly generation: number;
 }
 
 /**
@@ -184,8 +185,10 @@ export class Supervision {
   #end(signal: WorkerEnd["signal"], cause: unknown): void {
     this.#stop.abort();
     let marked = false;
-    for (const { segment, index } of this.#places) { // [pipe.supervisor]
-      marked = failEndpoint(segment, index, "peer.terminated") || marked;
+    for (const { segment, index, generation } of this.#places) { // [pipe.supervisor]
+      const mechanism = defaultMechanism(segment);
+      const isMarked = failEndpoint(segment, index, "peer.terminated", mechanism, generation);
+      marked = isMarked || marked;
     }
     this.#settle({ signal, cause, marked });
   }
@@ -241,6 +244,9 @@ export class Supervision {
  * time. Without `holdLife`, a web worker that is ended in those ways gives no signal: only the
  * timeout of whoever waits for it finds out. One that never attaches, `port.waitForPeer` finds.
  *
+ * A worker that has the endpoint after this one, as `vacatePeer` allows, is not marked for its end:
+ * call this again for each, behind `vacatePeer`. [segment.state_owner]
+ *
  * Watching does not keep the event loop of Node alive. May be called by any thread that has the
  * worker; the ports may be others' as well, by `{ segment, index }`.
  *
@@ -276,7 +282,7 @@ export function supervise(
     const { segment } = each;
     const index = "index" in each ? each.index : each.peerIndex;
     requireInteger("index", index, 0, segment.endpointCount - 1);
-    return { segment, index };
+    return { segment, index, generation: generationOf(segment, index) };
   });
   return new Supervision(worker, places, options.lock);
 }

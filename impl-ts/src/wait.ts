@@ -62,12 +62,16 @@ export interface Mechanism {
   notify(words: Int32Array, index: number): void;
   /** Marks peers that are dead, where it can find that out. Called after sleeps. [wait.liveness] */
   checkPeers?(): void;
+  /** Whether the owner of an endpoint lives, where it can find that out. [segment.vacate_dead] */
+  isAlive?(endpoint: number): boolean;
 }
 
 /** What a wait waits for: a side of a ring, or something that comes by it. */
 export interface Waitable {
   /** Index of the endpoint at the other end. */
   readonly peer: number;
+  /** What it is made of, where it is several. */
+  readonly parts?: readonly Waitable[];
   /** Whether the peer's cursor has moved. Cheap; the caller then loads and checks it. */
   look(): boolean;
   /** Stores the `wants` word. */

@@ -5,9 +5,11 @@ import { ClosedError } from "./error.ts";
 import { assertCode, pipe, pipeSegment } from "./fixture.ts";
 import * as layout from "./layout.ts";
 import { Reader } from "./pipe_reader.ts";
+import { Writer } from "./pipe_writer.ts";
 import { Port, portMemory } from "./port.ts";
 import { Segment } from "./segment.ts";
-import { closeEndpoint, Endpoint, failEndpoint } from "./wait_endpoint.ts";
+import { Endpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { agentMechanism, type Mechanism } from "./wait.ts";
 
 const { ENDPOINT_STATE_WORD: STATE, ENDPOINT_WAKES_WORD: WAKES, ENDPOINT_BELL_WORD: BELL } = layout;
@@ -19,13 +21,22 @@ function record(segment: Segment, index: number): Int32Array {
 /** Runs with every change by an atomic operation named, in order. */
 function changes(run: () => void): string[] {
   const seen: string[] = [];
-  const { store, add, compareExchange } = Atomics;
-  const name = (at: number) => ["bell", "state", "wakes"][at & 31] ?? `${at}`;
+  const { store, add, or, load, compareExchange } = Atomics;
+  const names = ["bell", "state", "wakes", "agent", "generation", "features"];
+  const name = (at: number) => names[at & 31] ?? `${at}`;
   try {
     Object.assign(Atomics, {
       store: (words: Int32Array, at: number, value: number) => {
         seen.push(`store ${name(at)}`);
         return store(words, at, value);
+      },
+      load: (words: Int32Array, at: number) => {
+        seen.push(`load ${name(at)}`);
+        return load(words, at);
+      },
+      or: (words: Int32Array, at: number, value: number) => {
+        seen.push(`rung ${at >> 5}`);
+        return or(words, at, value);
       },
       add: (words: Int32Array, at: number, value: number) => {
         seen.push(`ring ${at >> 5}`);
@@ -38,15 +49,25 @@ function changes(run: () => void): string[] {
     });
     run();
   } finally {
-    Object.assign(Atomics, { store, add, compareExchange });
+    Object.assign(Atomics, { store, add, or, load, compareExchange });
   }
   return seen;
 }
 
-Deno.test("[segment.attach] the exchange first, then wakes, then the ring", () => {
+Deno.test("[segment.attach] [segment.again] the exchange, the words behind it, the ring", () => {
   const segment = pipeSegment();
   const steps = changes(() => Endpoint.attach(segment, 1));
-  assertEquals(steps, ["exchange state", "store wakes", "ring 1", "ring 0"]);
+  assertEquals(steps, [
+    "load state",
+    "exchange state",
+    "store wakes",
+    "store features", // [segment.features]
+    "load generation",
+    "rung 1", // [wait.rung]
+    "ring 1",
+    "rung 0",
+    "ring 0",
+  ]);
 });
 
 Deno.test("[segment.attach] who loses the exchange stores nothing, and rings", () => {
@@ -76,7 +97,7 @@ Deno.test("[segment.attach] where the endpoint is not vacant nothing is stored o
     record(segment, 1)[STATE] = state;
     const before = segment.bytes(0, segment.size).slice();
     const steps = changes(() => assertCode(() => Endpoint.attach(segment, 1), "segment.endpoint"));
-    assertEquals([steps, segment.bytes(0, segment.size)], [[], before]);
+    assertEquals([steps, segment.bytes(0, segment.size)], [["load state"], before]);
   }
 });
 
@@ -85,19 +106,19 @@ Deno.test("[segment.state_low] an endpoint is vacant by its low byte", () => {
   record(segment, 1)[STATE] = 0x500;
   Endpoint.requireVacant(segment, 1);
   Endpoint.attach(segment, 1);
-  assertEquals(record(segment, 1)[STATE], 1);
+  assertEquals(record(segment, 1)[STATE], 0x501); // [segment.again]
   record(segment, 0)[STATE] = 0x501;
   assertCode(() => Endpoint.attach(segment, 0), "segment.endpoint");
-  assertEquals([closeEndpoint(segment, 0), record(segment, 0)[STATE]], [true, 2]);
+  assertEquals([closeEndpoint(segment, 0), record(segment, 0)[STATE]], [true, 0x502]);
   record(segment, 1)[STATE] = 0x702;
   assertEquals([failEndpoint(segment, 1), record(segment, 1)[STATE]], [false, 0x702]);
 });
 
-Deno.test("[segment.state_low] upper bits of an own or a peer's state count for nothing", () => {
+Deno.test("[segment.state_low] upper bits of a peer's state count for nothing", () => {
   for (
     const [own, peer, code] of [
-      [0x501, 0x501, undefined],
-      [0x501, 0x500, undefined],
+      [1, 0x501, undefined],
+      [1, 0x500, undefined],
       [0x502, 1, "pipe.closed"],
       [1, 0x502, "peer.closed"],
     ] as const
@@ -136,8 +157,8 @@ Deno.test("[segment.state_low] a vacant peer with upper bits is no reason to pol
   assertEquals(sleeps[0]! > layout.WAIT_POLL_MS, true);
 });
 
-Deno.test("[segment.own_state] any other state counts as failed, without a reason", () => {
-  for (const state of [0, 0x4300, 4, 0xff, 0x43ff]) {
+Deno.test("[segment.own_state] any other word counts as failed, without a reason", () => {
+  for (const state of [0, 0x100, 0x101, 0x80000001 | 0, 0x4300, 4, 0xff, 0x43ff]) {
     const { segment, reader, writer } = pipe();
     record(segment, 1)[STATE] = state;
     const error = assertThrows(() => reader.tryRead(), ClosedError);
@@ -172,4 +193,72 @@ Deno.test("[segment.claim_checked] what is refused leaves blank memory blank", a
     }, () => {});
   }
   assertEquals(new Uint8Array(memory).every((byte) => byte === 0), true);
+});
+
+Deno.test("[pipe.close] who was replaced changes no state, and rings", () => {
+  for (const state of [0x101, 0x100, 0x102, 9]) {
+    const segment = pipeSegment();
+    const endpoint = Endpoint.attach(segment, 1);
+    record(segment, 1)[STATE] = state;
+    const before = record(segment, 1)[BELL]!;
+    endpoint.close();
+    assertEquals([record(segment, 1)[STATE], record(segment, 1)[BELL]], [state, before + 1]);
+  }
+});
+
+Deno.test("[segment.state_owner] nobody is marked or closed for the last owner", () => {
+  const change = (state: number, generation: number | undefined, stateAfter: number) => {
+    for (
+      const [call, to] of [
+        [(segment: Segment) => closeEndpoint(segment, 1, undefined, generation), stateAfter],
+        [
+          (segment: Segment) => failEndpoint(segment, 1, "peer.lost", undefined, generation),
+          stateAfter === state ? state : 3 | (layout.REASON_PEER_LOST << 8),
+        ],
+      ] as const
+    ) {
+      const segment = pipeSegment();
+      record(segment, 1)[STATE] = state;
+      const isChanged = call(segment);
+      assertEquals([isChanged, record(segment, 1)[STATE]], [to !== state, to]);
+    }
+  };
+  change(0x501, 5, 0x502);
+  change(0x501, 0x7000005, 0x502); // the low 24 bits
+  change(0x501, 4, 0x501);
+  change(0x501, 0, 0x501);
+  change(0x501, undefined, 0x502); // whoever has it
+  change(1, 0, 2);
+  change(1, 1, 1);
+});
+
+Deno.test("[segment.state_owner] nor in a later attempt, once it was given back", () => {
+  const segment = pipeSegment();
+  const words = record(segment, 1);
+  words[STATE] = 0x501;
+  const { compareExchange } = Atomics;
+  try {
+    Atomics.compareExchange = ((view: Int32Array, at: number, from: number, to: number) => {
+      words[STATE] = 0x601; // the next owner
+      return compareExchange(view, at, from, to);
+    }) as typeof compareExchange;
+    assertEquals([failEndpoint(segment, 1), words[STATE]], [false, 0x601]);
+  } finally {
+    Atomics.compareExchange = compareExchange;
+  }
+});
+
+Deno.test("[ring.start_again] once vacated, an end begins where its cursor stands", () => {
+  for (const [generation, first] of [[0, 64], [1, 112], [0x1000000, 112]] as const) {
+    const segment = pipeSegment({ start: 64 });
+    const control = segment.words(segment.channels[0]!.controlOffset, 512);
+    control[layout.RING_TAIL_WORD] = control[layout.RING_HEAD_WORD] = 112 + 7;
+    for (const index of [0, 1]) {
+      record(segment, index)[layout.ENDPOINT_GENERATION_WORD] = generation;
+    }
+    const [writer, reader] = [Writer.attach(segment), Reader.attach(segment)];
+    control[layout.RING_HEAD_WORD] = control[layout.RING_TAIL_WORD] = first;
+    assertEquals([writer.tryWrite(7), reader.tryRead()], [true, 7]);
+    assertEquals(control[layout.RING_HEAD_WORD], first + 32);
+  }
 });

@@ -5,16 +5,25 @@
  * @module
  */
 
-import { ForbiddenError, SegmentError, type SharedReason } from "./error.ts";
-import { recordOffset, requireInteger } from "./segment_geometry.ts";
+import { ForbiddenError, SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
-import { REASON_VALUES } from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import { defaultMechanism, type Duty, type Holder, type Mechanism } from "./wait.ts";
 import type { Waitable } from "./wait.ts";
+import { Rung } from "./wait_rung.ts";
 import { Several } from "./wait_several.ts";
 import { Sleeper } from "./wait_sleeper.ts";
 import { LoopSpinner, Naps, type Sight, Spinner } from "./wait_spinner.ts";
+import {
+  changeState,
+  isFinal,
+  recordWords,
+  ring,
+  ringAround,
+  stateOf,
+  vacantWord,
+  withState,
+} from "./wait_state.ts";
 import { Watch } from "./wait_watch.ts";
 
 /**
@@ -79,62 +88,10 @@ export interface EndpointOptions {
 
 const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
 const STATE_WORD = layout.ENDPOINT_STATE_WORD;
+const STATE_MASK = layout.STATE_MASK;
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
-
-/**
- * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with
- * `pipe.closed`. Returns whether it did; false if the endpoint is vacant or its state is final.
- * `mechanism` wakes the sleepers, by default what suits the memory.
- *
- * @throws {RangeError} if there is no endpoint with this index.
- *
- * @example
- * ```ts
- * import { closeEndpoint, Port, Segment } from "@millrace/millrace";
- *
- * const port = Port.create();
- * closeEndpoint(Segment.attach(port.memory), 0);
- * // port.read() now throws a ClosedError with the code "pipe.closed".
- * ```
- */
-export function closeEndpoint(segment: Segment, index: number, mechanism?: Mechanism): boolean {
-  requireInteger("index", index, 0, segment.endpointCount - 1);
-  const from = [layout.ENDPOINT_STATE_ATTACHED];
-  return changeState(segment, index, from, layout.ENDPOINT_STATE_CLOSED, mechanism);
-}
-
-/**
- * Marks an endpoint failed, as a supervisor that knows that its thread is gone: its peers get
- * `peer.failed` with this reason. Any thread may call it. [pipe.supervisor]
- *
- * Returns whether it did; false if the state is final. `mechanism` wakes the sleepers, by default
- * what suits the memory.
- *
- * @throws {RangeError} if there is no endpoint with this index.
- * @throws {TypeError} if `reason` is no reason code.
- *
- * @example
- * ```ts
- * import { failEndpoint, Port } from "@millrace/millrace";
- *
- * const port = Port.create();
- * // The worker that had side b is gone:
- * failEndpoint(port.segment, 1, "peer.terminated");
- * ```
- */
-export function failEndpoint(
-  segment: Segment,
-  index: number,
-  reason: SharedReason = "peer.terminated",
-  mechanism?: Mechanism,
-): boolean {
-  requireInteger("index", index, 0, segment.endpointCount - 1);
-  const from = [layout.ENDPOINT_STATE_VACANT, layout.ENDPOINT_STATE_ATTACHED];
-  const value = Object.hasOwn(REASON_VALUES, reason) ? REASON_VALUES[reason] : undefined;
-  if (value === undefined) throw new TypeError(`reason must be a reason code: ${reason}`);
-  const to = layout.ENDPOINT_STATE_FAILED | (value << layout.REASON_SHIFT);
-  return changeState(segment, index, from, to, mechanism); // [segment.state_reason]
-}
+/** What this version understands beyond itself. [segment.features] */
+const FEATURES = 0;
 
 /** One endpoint, owned by the thread that made this object. */
 export class Endpoint {
@@ -151,6 +108,9 @@ export class Endpoint {
   readonly #words: Int32Array;
   readonly #bell: number;
   readonly #state: number;
+  /** The own state word while this object has the endpoint. [segment.own_state] */
+  readonly #attached: number;
+  #isAgain = false;
   /** How the blocking waits of this endpoint spin. */
   readonly spinner: Spinner;
   readonly #loopSpinner: LoopSpinner;
@@ -173,9 +133,15 @@ export class Endpoint {
     lookAround: () => this.hasChanged(this.#what!.peer),
   };
 
-  private constructor(segment: Segment, index: number, options: EndpointOptions) {
+  private constructor(
+    segment: Segment,
+    index: number,
+    attached: number,
+    options: EndpointOptions,
+  ) {
     this.segment = segment;
     this.index = index;
+    this.#attached = attached;
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
     this.#words = recordWords(segment);
     this.#bell = bellIndex(index);
@@ -184,11 +150,12 @@ export class Endpoint {
     this.#loopSpinner = new LoopSpinner(options.spin);
     this.#naps = new Naps(options.nap, this.mechanism.blocks);
     this.#sleeper = new Sleeper(this.mechanism, this.#words, this.#bell);
-    this.watch = new Watch(this, this.#sleeper);
+    const rung = new Rung(this.#words, index * RECORD_WORDS, segment.endpointCount);
+    this.watch = new Watch(this, this.#sleeper, rung);
   }
 
   /**
-   * Returns the state word of a vacant endpoint, whose upper bits say nothing; changes nothing.
+   * Returns the state word of a vacant endpoint; changes nothing.
    *
    * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
    */
@@ -209,16 +176,19 @@ export class Endpoint {
    */
   static attach(segment: Segment, index: number, options: EndpointOptions = {}): Endpoint {
     const vacant = Endpoint.requireVacant(segment, index);
-    const endpoint = new Endpoint(segment, index, options);
+    const attached = vacant | ATTACHED; // [segment.again] The upper bits stay.
+    const endpoint = new Endpoint(segment, index, attached, options);
     const words = endpoint.#words;
     const record = index * RECORD_WORDS;
-    const state = record + layout.ENDPOINT_STATE_WORD;
-    const attached = layout.ENDPOINT_STATE_ATTACHED;
-    const won = Atomics.compareExchange(words, state, vacant, attached) === vacant;
-    // Behind the state: until then the record is not ours. Peers that look in between poll, and
-    // the ring sends them to look again.
-    const { rings } = endpoint.mechanism;
-    if (won) Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, rings);
+    const won = Atomics.compareExchange(words, record + STATE_WORD, vacant, attached) === vacant;
+    if (won) {
+      // Behind the state: until then the record is not ours. Peers that look in between poll, and
+      // the ring sends them to look again.
+      const { rings } = endpoint.mechanism;
+      Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, rings);
+      Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, FEATURES);
+      endpoint.#isAgain = Atomics.load(words, record + layout.ENDPOINT_GENERATION_WORD) !== 0;
+    }
     // Also where somebody came first, who may have died before its ring.
     ringAround(segment, words, index, endpoint.mechanism);
     if (won) return endpoint;
@@ -231,9 +201,19 @@ export class Endpoint {
     return { wakes: this.#wakes, wakesElided, parks: this.#parks, lateWakes: this.#lateWakes };
   }
 
+  /** Whether the endpoint was vacated before: its rings begin where they stand. [segment.again] */
+  get isAgain(): boolean {
+    return this.#isAgain;
+  }
+
   /** The state word of an endpoint, own or peer's, loaded once. */
   state(index: number): number {
     return Atomics.load(this.#words, index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD);
+  }
+
+  /** Whether an own state word is that of this owner. [segment.own_state] */
+  isOwn(word: number): boolean {
+    return word === this.#attached;
   }
 
   /** The state in that word, loaded once. */
@@ -241,19 +221,38 @@ export class Endpoint {
     return stateOf(this.state(index));
   }
 
-  /** Whether this endpoint and a peer are both attached, and say nothing else. */
+  /** Whether this endpoint and a peer are both attached. */
   isLinked(peer: number): boolean {
     // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
-    return this.#words[this.#state] === ATTACHED &&
-      this.#words[peer * RECORD_WORDS + STATE_WORD] === ATTACHED;
+    return this.#words[this.#state] === this.#attached &&
+      (this.#words[peer * RECORD_WORDS + STATE_WORD]! & STATE_MASK) === ATTACHED;
   }
 
-  /** Wakes an endpoint. [wait.ring] */
+  /** Wakes an endpoint. */
   ring(index: number): void {
     this.#wakes++;
-    const bell = bellIndex(index);
-    Atomics.add(this.#words, bell, 1);
-    this.mechanism.notify(this.#words, bell);
+    ring(this.#words, index, this.index, this.mechanism);
+  }
+
+  /**
+   * Gives the endpoint of a peer back, whose final state word is the one given: false where that
+   * may not be done any more. `renew` begins the rings anew. [segment.vacate_words]
+   */
+  vacate(peer: number, final: number, renew: () => void): boolean {
+    const words = this.#words;
+    const record = peer * RECORD_WORDS;
+    const before = Atomics.load(words, record + layout.ENDPOINT_GENERATION_WORD);
+    if (before === -1) return false; // 2^32 - 1
+    renew();
+    Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, 0);
+    Atomics.store(words, record + layout.ENDPOINT_AGENT_WORD, 0);
+    Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, 0);
+    const generation = (before + 1) | 0;
+    Atomics.store(words, record + layout.ENDPOINT_GENERATION_WORD, generation);
+    // [segment.vacate_state] Last: whoever finds it vacant finds the rest as it is to be.
+    Atomics.compareExchange(words, record + STATE_WORD, final, vacantWord(generation));
+    ringAround(this.segment, words, peer, this.mechanism);
+    return true;
   }
 
   /** The bell, loaded once. */
@@ -261,9 +260,11 @@ export class Endpoint {
     return Atomics.load(this.#words, this.#bell);
   }
 
-  /** Ends this endpoint, and every wait of it. */
+  /** Ends this endpoint, and every wait of it. [pipe.close] */
   close(): void {
-    closeEndpoint(this.segment, this.index, this.mechanism);
+    const closed = withState(this.#attached, layout.ENDPOINT_STATE_CLOSED);
+    const { segment, index, mechanism } = this;
+    changeState(segment, index, (word) => this.isOwn(word) ? closed : undefined, mechanism);
     this.watch.look();
   }
 
@@ -469,9 +470,9 @@ export class Endpoint {
     return this.hasEnded() || this.isGone(peer);
   }
 
-  /** Whether this endpoint is no longer attached. */
+  /** Whether this endpoint is no longer attached, or is another's. */
   hasEnded(): boolean {
-    return this.stateOf(this.index) !== layout.ENDPOINT_STATE_ATTACHED;
+    return !this.isOwn(this.state(this.index));
   }
 
   /** Whether the state of a peer is final. */
@@ -512,66 +513,10 @@ export class Endpoint {
   }
 }
 
-/** The state in a state word. [segment.state_low] */
-export function stateOf(word: number): number {
-  return word & layout.STATE_MASK;
-}
-
-/** Whether a state is final, or none that there is. */
-export function isFinal(state: number): boolean {
-  return state > layout.ENDPOINT_STATE_ATTACHED;
-}
-
-function recordWords(segment: Segment): Int32Array {
-  const size = segment.endpointCount * layout.ENDPOINT_RECORD_SIZE;
-  return segment.words(recordOffset(0), size);
-}
-
 function taken(index: number): SegmentError {
   return new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
 }
 
 function bellIndex(index: number): number {
   return index * RECORD_WORDS + layout.ENDPOINT_BELL_WORD;
-}
-
-/** Changes a state along the table of allowed changes. False: the change was dropped. */
-function changeState(
-  segment: Segment,
-  index: number,
-  from: readonly number[],
-  to: number,
-  mechanism: Mechanism = defaultMechanism(segment),
-): boolean {
-  const words = recordWords(segment);
-  const at = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
-  let changed = false;
-  for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
-    const seen = Atomics.load(words, at);
-    if (!from.includes(stateOf(seen))) break;
-    // [segment.state_change] From the exact value: a final state is never overwritten.
-    changed = Atomics.compareExchange(words, at, seen, to) === seen;
-  }
-  // Also when the change was dropped: who came first may have died before its ring.
-  ringAround(segment, words, index, mechanism);
-  return changed;
-}
-
-/** Rings the bell of an endpoint and those of all its peers. [segment.state_ring] */
-function ringAround(
-  segment: Segment,
-  words: Int32Array,
-  index: number,
-  mechanism: Mechanism,
-): void {
-  const around = new Set([index]);
-  for (const { writer, reader } of segment.channels) {
-    if (writer === index) around.add(reader);
-    if (reader === index) around.add(writer);
-  }
-  for (const each of around) {
-    const bell = bellIndex(each);
-    Atomics.add(words, bell, 1);
-    mechanism.notify(words, bell);
-  }
 }

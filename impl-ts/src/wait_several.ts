@@ -12,35 +12,35 @@ export class Several implements Waitable {
   /** Of the peers, the one that demands the most of a sleep; found out when it is armed. */
   peer: number;
   readonly #endpoint: Endpoint;
-  readonly #parts: readonly Waitable[];
+  readonly parts: readonly Waitable[];
 
   /** Joins what can be waited for by this endpoint; one at least. */
   constructor(endpoint: Endpoint, parts: readonly Waitable[]) {
     this.#endpoint = endpoint;
-    this.#parts = parts;
+    this.parts = parts;
     this.peer = parts[0]!.peer;
   }
 
   /** Whether one has come, or the state of a peer is final. */
   look(): boolean {
-    for (const part of this.#parts) {
+    for (const part of this.parts) {
       if (part.look() || this.#endpoint.isGone(part.peer)) return true;
     }
     return false;
   }
 
   arm(): void {
-    for (const part of this.#parts) part.arm();
+    for (const part of this.parts) part.arm();
     this.#choosePeer();
   }
 
   stayArmed(): void {
-    for (const part of this.#parts) part.stayArmed();
+    for (const part of this.parts) part.stayArmed();
     this.#choosePeer();
   }
 
   disarm(): void {
-    for (const part of this.#parts) part.disarm();
+    for (const part of this.parts) part.disarm();
   }
 
   /**
@@ -49,7 +49,7 @@ export class Several implements Waitable {
    */
   #choosePeer(): void {
     const endpoint = this.#endpoint;
-    for (const { peer } of this.#parts) {
+    for (const { peer } of this.parts) {
       if (endpoint.isVacant(peer)) this.peer = peer;
       else if (!endpoint.wakeable(peer)) {
         this.peer = peer;

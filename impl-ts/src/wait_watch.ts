@@ -7,9 +7,20 @@
 
 import { ENDPOINT_STATE_VACANT } from "./layout.ts";
 import { LONGEST_TIMER_MS, type Waitable } from "./wait.ts";
-import { type Endpoint, isFinal } from "./wait_endpoint.ts";
+import type { Endpoint } from "./wait_endpoint.ts";
+import type { Rung } from "./wait_rung.ts";
+import { isFinal } from "./wait_state.ts";
 import type { Sleeper, Wake } from "./wait_sleeper.ts";
 import { unref } from "./wait_task.ts";
+
+/** Up to so many waits are looked at each time: to find out which of them rang costs as much. */
+const FEW = 4;
+
+/** Why those that wait are looked at: the bell rang, nothing but a slice is over, or anything. */
+const RUNG = 0;
+const SLICE = 1;
+const ASKED = 2;
+type Why = typeof RUNG | typeof SLICE | typeof ASKED;
 
 /** One wait. It is over when it is woken. */
 export interface Waiter {
@@ -22,6 +33,9 @@ export interface Waiter {
 export class Watch {
   readonly #endpoint: Endpoint;
   readonly #sleeper: Sleeper;
+  readonly #rung: Rung;
+  /** When all that wait were looked at last. */
+  #lookedAt = -Infinity;
   /** All of them are armed. */
   readonly #waiters: Waiter[] = [];
   /** Those who wait for what rings nobody. */
@@ -43,19 +57,20 @@ export class Watch {
   #timerMs = 0;
   #timerKeeps = false;
   // Made once: a stream has a sleep for each message.
-  readonly #rung: Wake = (isOver) => {
+  readonly #woken: Wake = (isOver) => {
     this.#isListening = false;
-    this.#wake(isOver === true);
+    this.#wake(isOver === true ? SLICE : RUNG);
   };
   readonly #paused = (): void => {
     this.#isPausing = false;
-    this.#wake(false);
+    this.#wake(ASKED);
   };
 
-  /** Makes the watch of an endpoint, which sleeps by its sleeper. */
-  constructor(endpoint: Endpoint, sleeper: Sleeper) {
+  /** Makes the watch of an endpoint, which sleeps by its sleeper, and is told who rang. */
+  constructor(endpoint: Endpoint, sleeper: Sleeper, rung: Rung) {
     this.#endpoint = endpoint;
     this.#sleeper = sleeper;
+    this.#rung = rung;
   }
 
   /** Whether the bell has moved since all that wait were looked at. */
@@ -163,33 +178,52 @@ export class Watch {
 
   /** Another call of this thread has changed something: looks whom it wakes. */
   look(): void {
-    this.#lookAll(false);
+    this.#lookAll(ASKED);
   }
 
-  #lookAll(isSlice: boolean): void {
+  #lookAll(why: Why): void {
     const resting = this.#resting;
     this.#resting = [];
     for (const waiter of resting) waiter.wake();
-    this.#look(isSlice);
+    this.#look(why);
   }
 
   /**
-   * Looks at all that wait, and wakes those for whom something has come. The others stay armed: to
-   * disarm and arm them took most of the time of a hub with many clients. [wait.stay_armed]
-   * `isSlice` says that nothing but a slice has ended the sleep.
+   * Whether a bell that rang may be answered by a look at those who rang it: nobody waits who
+   * cannot ring, and all were looked at within a slice. [wait.rung_take]
    */
-  #look(isSlice: boolean): void {
+  #mayLookAtSome(): boolean {
+    if (this.#waiters.length <= FEW || this.#isDeaf) return false;
+    return performance.now() - this.#lookedAt < this.#timerMs;
+  }
+
+  /**
+   * Looks at all that wait, or at those alone whose peers have rung, and wakes the ones for whom
+   * something has come. The others stay armed: to disarm and arm them took most of the time of a
+   * hub with many clients. [wait.stay_armed]
+   */
+  #look(why: Why): void {
     if (this.#waiters.length === 0) return;
     const endpoint = this.#endpoint;
+    const rung = this.#rung;
+    const isSome = why === RUNG && this.#mayLookAtSome();
     const before = this.#bell;
     this.#bell = endpoint.bell();
-    this.#isDeaf = this.#isShort = false;
     const isOver = endpoint.hasEnded();
+    if (this.#waiters.length > FEW) rung.take();
+    if (!isSome) {
+      this.#lookedAt = performance.now();
+      this.#isDeaf = this.#isShort = false;
+    }
     const waiters = this.#waiters;
     const woken: Waiter[] = [];
     let left = 0;
     for (const waiter of waiters) {
       const { what } = waiter;
+      if (isSome && !isOver && !rung.names(what)) {
+        waiters[left++] = waiter;
+        continue;
+      }
       what.stayArmed();
       const { peer } = what;
       const state = endpoint.stateOf(peer);
@@ -201,7 +235,7 @@ export class Watch {
     }
     waiters.length = left;
     // A ring that this loop has not come to is not late.
-    if (isSlice && woken.length > 0 && this.#bell === before) endpoint.countLateWake();
+    if (why === SLICE && woken.length > 0 && this.#bell === before) endpoint.countLateWake();
     for (const waiter of woken) {
       waiter.what.disarm();
       waiter.wake();
@@ -210,9 +244,9 @@ export class Watch {
   }
 
   /** Behind a sleep. [wait.liveness] */
-  #wake(isSlice: boolean): void {
+  #wake(why: Why): void {
     this.#endpoint.mechanism.checkPeers?.();
-    this.#look(isSlice);
+    this.#look(why);
   }
 
   #enter(keep: boolean): void {
@@ -252,7 +286,7 @@ export class Watch {
     if (!this.#isDeaf) {
       if (this.#isListening) return;
       const ms = this.#dwellerCount > 0 ? Infinity : this.#timerMs;
-      this.#isListening = this.#sleeper.listen(this.#bell, ms, keep, this.#rung);
+      this.#isListening = this.#sleeper.listen(this.#bell, ms, keep, this.#woken);
       if (this.#isListening) return;
     }
     if (this.#isPausing) return;
@@ -274,7 +308,7 @@ export class Watch {
 
   #tick(): void {
     this.#endpoint.mechanism.checkPeers?.(); // [wait.liveness]
-    this.#lookAll(this.#isListening);
+    this.#lookAll(this.#isListening ? SLICE : ASKED);
   }
 
   #stopTimer(): void {

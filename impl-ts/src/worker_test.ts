@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { closeEndpoint, failEndpoint } from "./wait_endpoint.ts";
+import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { pattern, random } from "./fixture.ts";
 import type { Task } from "./worker_fixture.ts";
 import { Port, type PortCreateOptions } from "./port.ts";

@@ -18,6 +18,7 @@ import {
   Reader,
   Segment,
   TimeoutError,
+  vacatePeer,
   Writer,
 } from "../../../impl-ts/src/mod.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
@@ -40,7 +41,7 @@ const hello: Hello = {
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
-  lacks: ["endpoint", "vacating"],
+  lacks: ["endpoint"],
   offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub"],
 };
 
@@ -178,6 +179,11 @@ export class PipeSession implements Session {
 
   end(): void {
     this.#writer.end();
+  }
+
+  vacate(): void {
+    this.#place = undefined;
+    vacatePeer(this.#reader ?? this.#writer);
   }
 
   run(...[task, timeout]: Parameters<NonNullable<Session["run"]>>) {

@@ -13,7 +13,8 @@ import { Reader } from "../pipe_reader.ts";
 import { Sender } from "../pipe_sender.ts";
 import type { Segment } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
-import { Endpoint, stateOf } from "../wait_endpoint.ts";
+import { Endpoint } from "../wait_endpoint.ts";
+import { stateOf } from "../wait_state.ts";
 import { type ReaderWire, toJson, type WriterWire } from "./sab_wire.ts";
 
 /** Whether this end of the ring was closed, or marked failed, by whoever had it: for ever. */
@@ -187,5 +188,5 @@ export class GoneWire implements WriterWire, ReaderWire {
 function isDisposed(link: Link): boolean {
   const { endpoint } = link;
   return link.closed || link.peerGone() ||
-    stateOf(endpoint.state(endpoint.index)) !== layout.ENDPOINT_STATE_ATTACHED;
+    !endpoint.isOwn(endpoint.state(endpoint.index));
 }

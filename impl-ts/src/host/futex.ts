@@ -26,12 +26,15 @@ export class FutexMechanism implements Mechanism {
   readonly blocks: boolean = true;
   readonly #mapping: Mapping;
   readonly #check: () => void;
+  /** Whether the owner of an endpoint lives. */
+  readonly isAlive: (endpoint: number) => boolean;
   #nextCheck = 0;
 
   /** `check` looks whether the peers live; it is called about once a slice while anybody waits. */
-  constructor(mapping: Mapping, check: () => void) {
+  constructor(mapping: Mapping, check: () => void, isAlive: (endpoint: number) => boolean) {
     this.#mapping = mapping;
     this.#check = check;
+    this.isAlive = isAlive;
   }
 
   sleep(words: Int32Array, index: number, expected: number, ms: number): boolean {

@@ -5,7 +5,7 @@
  */
 
 import { SegmentError } from "../error.ts";
-import { ENDPOINT_STATE_ATTACHED, SEGMENT_MAGIC_SIZE } from "../layout.ts";
+import { ENDPOINT_STATE_ATTACHED, REASON_SHIFT, SEGMENT_MAGIC_SIZE } from "../layout.ts";
 import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe.ts";
 import type { ReaderOptions, WriterOptions } from "../pipe.ts";
 import { Reader } from "../pipe_reader.ts";
@@ -13,9 +13,11 @@ import { Writer } from "../pipe_writer.ts";
 import { Port, type PortOptions, requirePortOptions } from "../port.ts";
 import { findRings } from "../port_options.ts";
 import { requireTimeout, Segment } from "../segment.ts";
-import { type Channel, type Geometry, place, type Plan, samePlan } from "../segment_geometry.ts";
+import { type Channel, type Geometry, peersOf, place } from "../segment_geometry.ts";
+import { type Plan, samePlan } from "../segment_geometry.ts";
 import type { Mechanism } from "../wait.ts";
-import { Endpoint, type EndpointOptions, failEndpoint, stateOf } from "../wait_endpoint.ts";
+import { Endpoint, type EndpointOptions } from "../wait_endpoint.ts";
+import { failEndpoint, stateOf } from "../wait_state.ts";
 import { requireSpin } from "../wait_spinner.ts";
 import { FutexMechanism } from "./futex.ts";
 import * as libc from "./libc.ts";
@@ -61,7 +63,8 @@ const DEFAULT_TIMEOUT_MS = 5_000;
  *
  * All of its methods belong to one thread; other threads, of this process too, open the file once
  * more. A peer whose process dies, however it goes, is found by every call that waits, within two
- * slices of 100 ms: a `PeerFailedError` with the reason `peer.lost`.
+ * slices of 100 ms: a `PeerFailedError` with the reason `peer.lost`. Behind that, `vacatePeer`
+ * lets the next process take its place in the same file.
  *
  * Asynchronous waits take a thread of Deno's pool for each endpoint, for eight of them at most in
  * each thread, and 50 µs to begin; further endpoints, and `onmessage` after `unref`, look every 4
@@ -103,7 +106,9 @@ export class SegmentFile {
     this.path = path;
     this.#fd = fd;
     this.#mapping = new Mapping(fd, join.size);
-    this.mechanism = new FutexMechanism(this.#mapping, () => this.checkPeers());
+    const check = () => this.checkPeers();
+    const isAlive = (endpoint: number) => locks.isRecordLocked(fd, endpoint);
+    this.mechanism = new FutexMechanism(this.#mapping, check, isAlive);
     try {
       this.segment = join.attach(this.#mapping.buffer);
       this.#peers = peersOf(this.segment, order.endpoint);
@@ -123,8 +128,8 @@ export class SegmentFile {
    * Takes an endpoint of the file at `path`. Never waits for a file that is not there yet.
    *
    * @throws {SegmentError} `segment.missing` if there is no file; `segment.file` if others could
-   * have made it or can read it; `segment.endpoint` if somebody has the endpoint, or has had it;
-   * and whatever `Segment.attach` throws.
+   * have made it or can read it; `segment.endpoint` if somebody has the endpoint, or has had it and
+   * it was not given back by `vacatePeer`; and whatever `Segment.attach` throws.
    * @throws {SystemError} whatever else the system refuses, `EACCES` for one; `ENOSYS` where there
    * is no such host.
    * @throws {TimeoutError} if others keep replacing the file.
@@ -341,10 +346,13 @@ export class SegmentFile {
   checkPeers(): void {
     if (this.#isClosed) return;
     for (const peer of this.#peers) {
-      if (stateOf(this.#endpoint.state(peer)) !== ENDPOINT_STATE_ATTACHED) continue;
+      const word = this.#endpoint.state(peer);
+      if (stateOf(word) !== ENDPOINT_STATE_ATTACHED) continue;
       // Its lock came first: attached and not locked is dead, or closed since.
       if (locks.isRecordLocked(this.#fd, peer)) continue;
-      failEndpoint(this.segment, peer, "peer.lost", this.mechanism);
+      // That owner, and not one that has come since. [segment.state_owner]
+      const generation = word >>> REASON_SHIFT;
+      failEndpoint(this.segment, peer, "peer.lost", this.mechanism, generation);
     }
   }
 
@@ -417,13 +425,4 @@ function requirePath(path: string | URL): string {
     throw new Deno.errors.NotCapable(`Requires ${kind} access to "${name}", ${how}`);
   }
   return name;
-}
-
-function peersOf(segment: Segment, index: number): readonly number[] {
-  const peers = new Set<number>();
-  for (const { writer, reader } of segment.channels) {
-    if (writer === index) peers.add(reader);
-    if (reader === index) peers.add(writer);
-  }
-  return [...peers];
 }

@@ -7,8 +7,8 @@
 import { SegmentError } from "../error.ts";
 import * as layout from "../layout.ts";
 import { Segment } from "../segment.ts";
-import { recordOffset } from "../segment_geometry.ts";
-import { stateOf } from "../wait_endpoint.ts";
+import { peersOf, recordOffset } from "../segment_geometry.ts";
+import { stateOf } from "../wait_state.ts";
 import { Mapping } from "./mapping.ts";
 import { isAnyRecordLocked, isRecordLocked, type OwnFile } from "./segment_file_lock.ts";
 
@@ -51,15 +51,12 @@ export function isInUse(path: string, file: OwnFile, endpoint: number): boolean 
 }
 
 /** Whether somebody is here who has no peers, or one that has not gone. */
-function canMeet({ channels }: Segment, found: readonly number[]): boolean {
-  const alone = new Set(found.keys());
-  for (const { writer, reader } of channels) {
-    const ends = [found[writer]!, found[reader]!];
-    if (ends.includes(HERE) && !ends.includes(GONE)) return true;
-    alone.delete(writer);
-    alone.delete(reader);
-  }
-  return [...alone].some((index) => found[index] === HERE);
+function canMeet(segment: Segment, found: readonly number[]): boolean {
+  return found.some((each, index) => {
+    if (each !== HERE) return false;
+    const peers = peersOf(segment, index);
+    return peers.length === 0 || peers.some((peer) => found[peer] !== GONE);
+  });
 }
 
 function standing(segment: Segment, fd: number, index: number): number {

@@ -1,7 +1,9 @@
 /** What `create` makes of a file that is there: it is in use, or left over. */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { CHANNEL_DESCRIPTOR_SIZE, ENDPOINT_NONE } from "../layout.ts";
 import { failEndpoint, type Geometry, portGeometry, SegmentError } from "../mod.ts";
+import { recordOffset } from "../segment_geometry.ts";
 import { GEOMETRY, Peer, Place, test, WAIT } from "./host_fixture.ts";
 import * as libc from "./libc.ts";
 import { SegmentFile } from "./mod.ts";
@@ -46,6 +48,25 @@ test("[segment.file_left] a client keeps no new server from a file whose server 
     // It still reads what was published to it, in the file that it has.
     assertEquals(port.read(WAIT), "last");
     assertEquals((assertThrows(() => port.read(WAIT)) as SegmentError).code, "peer.closed");
+  }
+});
+
+test("[segment.file_left] nor one that has a channel to nobody, too", () => {
+  for (const [writer, reader] of [[1, ENDPOINT_NONE], [1, 1], [ENDPOINT_NONE, 1]] as const) {
+    using place = new Place();
+    const ring = { writer: 0, reader: 1, capacity: 256 };
+    const { channels } = GEOMETRY;
+    const server = SegmentFile.create(
+      place.path,
+      { endpoints: 2, channels: [...channels, ring] },
+      A,
+    );
+    const { segment } = server;
+    const third = (recordOffset(2) + 2 * CHANNEL_DESCRIPTOR_SIZE) >> 2;
+    segment.words(0, segment.size).set([9, writer, reader], third); // a kind that nobody knows
+    using _client = SegmentFile.open(place.path, B);
+    server.close();
+    assertReplaced(place.path);
   }
 });
 

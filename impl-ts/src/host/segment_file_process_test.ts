@@ -1,7 +1,7 @@
 // Two processes: messages both ways, and what becomes of the one when the other is killed.
 
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { PeerFailedError, Port } from "../mod.ts";
+import { generationOf, PeerFailedError, Port, vacatePeer } from "../mod.ts";
 import { GEOMETRY, Peer, Place, type Task, test, WAIT } from "./host_fixture.ts";
 import type { FutexMechanism } from "./futex.ts";
 import { ENDPOINT_BELL_WORD, ENDPOINT_RECORD_SIZE } from "../layout.ts";
@@ -134,6 +134,36 @@ for (const spin of [50, 0]) {
     assertThrows(() => SegmentFile.open(place.path, B), Error, "not vacant");
   });
 }
+
+test("[segment.vacate_dead] a process that was killed comes back into the same file", async () => {
+  using place = new Place();
+  using file = SegmentFile.create(place.path, GEOMETRY, A);
+  using port = file.port();
+  const task: Task = { path: place.path, creates: false, mode: "echo" };
+  for (const round of ["one", "two", "three"]) {
+    await using peer = await Peer.start(task);
+    port.writeMany([round, "die"]);
+    assertEquals(port.read(WAIT), round);
+    assertLost(assertThrows(() => port.read(WAIT)));
+    await peer.ended();
+    vacatePeer(port);
+    assertEquals(generationOf(file.segment, 1), ["one", "two", "three"].indexOf(round) + 1);
+  }
+});
+
+test("[segment.vacate_dead] who has closed its port and not its file may still come", () => {
+  using place = new Place();
+  using file = SegmentFile.create(place.path, GEOMETRY, A);
+  using port = file.port();
+  const other = SegmentFile.open(place.path, B);
+  other.port().close();
+  assertThrows(() => vacatePeer(port), TypeError, "Cannot vacate peer: its owner lives");
+  other.close();
+  vacatePeer(port);
+  using next = SegmentFile.open(place.path, B);
+  next.port<string>().write("again");
+  assertEquals(port.read(WAIT), "again");
+});
 
 test("a file whose creator was killed with what it wrote is read to its end", async () => {
   using place = new Place();

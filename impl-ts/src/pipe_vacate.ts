@@ -1,0 +1,121 @@
+/**
+ * Giving a peer's endpoint back, whose owner is dead, so that another can take it. See
+ * `spec/segment.md`, "An endpoint that comes back".
+ *
+ * @module
+ */
+
+import { CHANNEL_KIND_RING, ENDPOINT_STATE_CLOSED, ENDPOINT_STATE_FAILED } from "./layout.ts";
+import type { Link } from "./pipe.ts";
+import type { Reader } from "./pipe_reader.ts";
+import type { Writer } from "./pipe_writer.ts";
+import { stateOf } from "./wait_state.ts";
+
+/**
+ * An end whose peer can be given back: a reader, a writer, or a port, one of a hub's for instance.
+ *
+ * @example
+ * ```ts
+ * import { Port, vacatePeer, type VacatingEnd } from "@millrace/millrace";
+ *
+ * const isGivenBack = (end: VacatingEnd): boolean => {
+ *   try {
+ *     vacatePeer(end);
+ *     return true;
+ *   } catch (error) {
+ *     if (!(error instanceof TypeError)) throw error;
+ *     return false; // not now: its peer is there, or was not read to the end
+ *   }
+ * };
+ * using port = Port.create<string>();
+ * const peer = Port.attach<string>(port.memory); // usually in another thread
+ * console.log(isGivenBack(port)); // false
+ * peer.close();
+ * console.log(isGivenBack(port)); // true
+ * ```
+ */
+export type VacatingEnd =
+  // deno-lint-ignore no-explicit-any
+  Reader<any> | Writer<any> | { readonly reader: Reader<any> };
+
+/**
+ * Gives the endpoint of the peer back, whose owner is dead, so that another thread or process can
+ * attach to it: a worker that has crashed is started again, and goes on in the same memory. What
+ * it had published must have been read; what it had not read is dropped. Messages written from now
+ * on are for the next owner, also before that has come, and nothing is left of what the last one
+ * did: no fault, no end. What is taken out of the ring already, of a batch for instance, still
+ * comes first.
+ *
+ * The peer must have closed, or be marked failed, by `supervise` or `failEndpoint`; and the caller
+ * must know that its thread has ended, or will not touch the memory any more: two owners would
+ * write to one ring. In a file the lock of its process shows that. Never waits.
+ *
+ * A port that is listened to goes on delivering; its `closed` is then a new promise, and its
+ * streams are new ones. In a hub, give a client's endpoint back by its port, in place of closing
+ * that. A hub itself, which has many peers, cannot be given back.
+ *
+ * @throws {TypeError} if it may not be given back, or not now: the peer is not gone, what it has
+ * published is not read, it has other peers, or channels that this end does not use.
+ * @throws {ClosedError} if this end is closed, failed or replaced itself.
+ *
+ * @example
+ * ```ts
+ * import { failEndpoint, Port, vacatePeer } from "@millrace/millrace";
+ *
+ * using port = Port.create<string>();
+ * const first = Port.attach<string>(port.memory); // usually in a worker
+ * first.write("the last words");
+ * failEndpoint(port.segment, port.peerIndex); // it has crashed: `supervise` says so
+ *
+ * console.log(port.read()); // "the last words"
+ * vacatePeer(port);
+ * port.write("welcome");
+ * using next = Port.attach<string>(port.memory); // in the next worker
+ * console.log(next.read()); // "welcome"
+ * ```
+ */
+export function vacatePeer(end: VacatingEnd): void {
+  const link = linkOf(end);
+  const { endpoint, peer, ends } = link;
+  const own = link.ownError("vacate peer"); // [segment.vacate_peer]
+  if (own !== undefined) throw own;
+  // [segment.vacate_read] Before the look at what it has published.
+  const word = endpoint.state(peer);
+  const state = stateOf(word);
+  if (state !== ENDPOINT_STATE_CLOSED && state !== ENDPOINT_STATE_FAILED) {
+    throw refusal("it has not closed, and is not marked failed");
+  }
+  if (!isOurs(link)) throw refusal("it has channels that this end does not use");
+  if (endpoint.mechanism.isAlive?.(peer)) throw refusal("its owner lives"); // [segment.vacate_dead]
+  for (const each of ends) {
+    const obstacle = each.obstacle();
+    if (obstacle !== undefined) throw refusal(obstacle);
+  }
+  if (!endpoint.vacate(peer, word, () => link.renew())) {
+    throw refusal("it was given back too often");
+  }
+  endpoint.watch.look(); // who waits here waits for the next owner
+}
+
+function linkOf(end: VacatingEnd): Link {
+  if ("outlet" in end) return end.outlet.link;
+  return ("reader" in end ? end.reader : end).link;
+}
+
+/** Whether all channels that name the peer are the rings of this end. [segment.vacate_peer] */
+function isOurs({ endpoint, peer, outgoing, incoming }: Link): boolean {
+  const { index, segment } = endpoint;
+  let [outCount, inCount] = [outgoing === undefined ? 0 : 1, incoming === undefined ? 0 : 1];
+  for (const { kind, writer, reader } of segment.channels) {
+    if (writer !== peer && reader !== peer) continue;
+    if (kind !== CHANNEL_KIND_RING) return false;
+    if (writer === index) outCount--;
+    else if (reader === index) inCount--;
+    else return false;
+  }
+  return outCount === 0 && inCount === 0;
+}
+
+function refusal(why: string): TypeError {
+  return new TypeError(`Cannot vacate peer: ${why}`);
+}
