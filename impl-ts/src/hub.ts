@@ -116,7 +116,8 @@ export class Hub<In = unknown, Out = In> {
    * The port to each client, by the client's number. Each is like any other port, but for its
    * `close`, which gives up that client alone: the client's endpoint is closed on its behalf, so
    * that it reads what was published for it and then gets `pipe.closed` from every call; one that
-   * has not come yet cannot attach any more. `end` before it lets the client read an end.
+   * has not come yet cannot attach any more. `end` before it lets the client read an end. In place
+   * of a client that has died, `vacatePeer(port)`, without `close`, lets the next one in.
    */
   readonly ports: readonly Port<In, Out>[];
   readonly #endpoint: Endpoint;

@@ -210,10 +210,10 @@ export class Watch {
     const before = this.#bell;
     this.#bell = endpoint.bell();
     const isOver = endpoint.hasEnded();
-    if (this.#waiters.length > FEW) rung.take();
-    if (!isSome) {
-      this.#lookedAt = performance.now();
-      this.#isDeaf = this.#isShort = false;
+    if (!isSome) this.#isDeaf = this.#isShort = false;
+    if (this.#waiters.length > FEW) {
+      rung.take();
+      if (!isSome) this.#lookedAt = performance.now();
     }
     const waiters = this.#waiters;
     const woken: Waiter[] = [];
