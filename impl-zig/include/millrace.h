@@ -379,7 +379,7 @@ typedef struct millrace_bytes {
 typedef struct millrace_message {
   const void *payload; /* the caller's storage, NULL too; or, lent, in the ring or the inbox */
   size_t size;         /* bytes of the payload */
-  uint64_t total;      /* bytes of the whole message */
+  uint64_t total;      /* bytes of the whole message; lent, 2^64 - 1 where nobody knows yet */
   uint32_t tag;        /* the application's own number; the id of a call */
   uint8_t kind;        /* MILLRACE_FRAME_KIND_DATA, _CALL, _RETURN or _THROW */
   uint8_t codec;       /* MILLRACE_CODEC_..., or one of the application's, as the writer gave it */
@@ -395,7 +395,7 @@ typedef struct millrace_stats {
   uint64_t late_wakes;   /* slices of a sleep that ended with something there, and no ring */
 } millrace_stats;
 
-/* Bytes of storage for a millrace_port: about 500. */
+/* Bytes of storage for a millrace_port: about 600. */
 size_t millrace_port_size(void);
 
 /* Takes an endpoint, with the first channel that it writes and the first that it reads [port.find].

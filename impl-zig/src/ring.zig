@@ -196,8 +196,8 @@ pub const RingWriter = struct {
         assert(ring.tail != ring.published);
         ring.published = ring.tail;
         // [ring.publish] Payload first, cursor second: a reader that sees this cursor must also
-        // see the payload. Sequentially consistent, because `wake` loads `reader_wants` next. This
-        // is the only store of this word [ring.tail_owner].
+        // see the payload. Sequentially consistent, because `wake` loads `reader_wants` next. But
+        // for `beginAnew`, this is the only store of this word [ring.tail_owner].
         @atomicStore(u32, &ring.control.tail, ring.tail, .seq_cst);
         ring.endpoint.wake(&ring.control.reader_wants, ring.tail, ring.peer.record);
         ring.askAhead();
@@ -416,8 +416,8 @@ pub const RingReader = struct {
         if (ring.head == ring.stored) return;
         ring.stored = ring.head;
         // [ring.release] The last access to these bytes is behind us. Sequentially consistent,
-        // because `wake` loads `writer_wants` next. This is the only store of this word
-        // [ring.head_owner].
+        // because `wake` loads `writer_wants` next. But for `beginAnew`, this is the only store of
+        // this word [ring.head_owner].
         @atomicStore(u32, &ring.control.head, ring.head, .seq_cst);
         ring.endpoint.wake(&ring.control.writer_wants, ring.head, ring.peer.record);
     }
@@ -432,7 +432,7 @@ pub const RingReader = struct {
     }
 };
 
-/// [ring.tail_owner] [ring.head_owner] Whoever vacates stores both.
+/// Whoever vacates stores both cursors, its own one in each [ring.tail_owner] [ring.head_owner].
 fn makeEqual(control: *Control, position: u32) void {
     @atomicStore(u32, &control.tail, position, .seq_cst);
     @atomicStore(u32, &control.head, position, .seq_cst);
