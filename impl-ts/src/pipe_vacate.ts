@@ -50,7 +50,8 @@ export type VacatingEnd =
  * must know that its thread has ended, or will not touch the memory any more: two owners would
  * write to one ring. In a file the lock of its process shows that. Never waits.
  *
- * In a hub, give a client's endpoint back by its port, in place of closing that. A hub itself,
+ * A port that is listened to goes on delivering; its `closed` is then a new promise, and its streams
+ * are new ones. In a hub, give a client's endpoint back by its port, in place of closing that. A hub itself,
  * which has many peers, cannot be given back.
  *
  * @throws {TypeError} if it may not be given back, or not now: the peer is not gone, what it has

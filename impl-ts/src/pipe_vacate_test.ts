@@ -135,6 +135,31 @@ Deno.test("[pipe.vacated] asynchronous reads go on waiting, for the next owner",
   assertEquals(await reading, "hello");
 });
 
+Deno.test("vacatePeer in the close event of a port: events go on for the next owner", async () => {
+  const { port, first, crash } = crashed();
+  const heard: string[] = [];
+  port.onmessage = ({ data }) => heard.push(data);
+  let vacated!: () => void;
+  port.addEventListener("close", (event) => {
+    if (event.error === undefined) return; // the own close
+    heard.push(event.error.code);
+    vacatePeer(port);
+    vacated();
+  });
+  for (const life of ["one", "two", "three"]) {
+    const { closed, readable } = port;
+    const gone = new Promise<void>((resolve) => vacated = resolve);
+    const peer = life === "one" ? first : Port.attach<string>(port.memory);
+    peer.write(life);
+    crash();
+    await gone;
+    assertEquals((await closed)?.code, "peer.failed");
+    assertEquals([port.closed === closed, port.readable === readable], [false, false]);
+  }
+  assertEquals(heard, ["one", "peer.failed", "two", "peer.failed", "three", "peer.failed"]);
+  port.close();
+});
+
 Deno.test("[pipe.vacated] a write that was begun fails, and nobody gets the rest", async () => {
   const { port, crash } = crashed();
   const begun = port.writeAsync("x".repeat(1000), WAIT);

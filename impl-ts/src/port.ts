@@ -79,6 +79,20 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     const idle = { fill: () => reader.waiting.fill(inboxCount, inboxSize) };
     this.#writer = new Writer<Out>(link, outgoing, options, idle);
     this.#outbox = new Outbox(this.#writer.outlet, options);
+    link.ends.push(this);
+  }
+
+  /** @internal */
+  obstacle(): undefined {}
+
+  /**
+   * Delivers events, and makes streams, of what comes from the next owner; see `vacatePeer`.
+   *
+   * @internal
+   */
+  renew(): void {
+    this.#readable = this.#writable = undefined;
+    this.#delivery.renew();
   }
 
   /**

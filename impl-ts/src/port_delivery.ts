@@ -142,6 +142,14 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#rouse();
   }
 
+  /** Goes on with the next owner of the peer's endpoint: what was over is not over any more. */
+  renew(): void {
+    if (!this.#isOver) return;
+    this.#isOver = false;
+    this.#error = this.#closed = this.#settle = undefined;
+    this.#rouse();
+  }
+
   /** Whether anybody wants to know of anything. */
   get #isWanted(): boolean {
     return !this.#isOver &&

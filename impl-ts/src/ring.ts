@@ -71,6 +71,8 @@ export class RingWriter implements Waitable, Holder {
   #need = 0;
   #arms = 0;
   #mayLoad = true;
+  /** Whether it has begun anew, and who waited for room is to look. */
+  #isRenewed = false;
   #isHeld = false;
 
   /** Begins where `firstPosition` says. */
@@ -105,6 +107,7 @@ export class RingWriter implements Waitable, Holder {
   /** Lets the next claim that needs it load `head`, once until the next call. [ring.one_load] */
   allowLoad(): void {
     this.#mayLoad = true;
+    this.#isRenewed = false;
   }
 
   /**
@@ -211,6 +214,7 @@ export class RingWriter implements Waitable, Holder {
   renew(): void {
     this.drop();
     this.gate.set(STOPPED, false);
+    this.#isRenewed = true;
     const tail = this.#head = this.#published;
     renewControl(this.#control, tail, READER_WANTS);
   }
@@ -258,7 +262,8 @@ export class RingWriter implements Waitable, Holder {
   }
 
   look(): boolean {
-    return this.gate.has(STOPPED) || Atomics.load(this.#control, HEAD) !== this.#head;
+    return this.gate.has(STOPPED) || this.#isRenewed ||
+      Atomics.load(this.#control, HEAD) !== this.#head;
   }
 
   arm(): void {
