@@ -314,17 +314,26 @@ int32_t millrace_segment_open_file(millrace_segment *segment, const char *path, 
    attached through this object. */
 int32_t millrace_segment_leave(millrace_segment *segment);
 
-/* For a supervisor that knows that the thread of an endpoint is gone: marks the endpoint failed and
-   rings its peers, whose calls then fail with -MILLRACE_REASON_PEER_FAILED and this reason
-   [pipe.supervisor]. The reason is MILLRACE_REASON_PEER_TERMINATED or MILLRACE_REASON_PEER_LOST. A
-   state that is final already stays. Any thread. */
+/* For a supervisor: the number of the owner that an endpoint has, or, where it is vacant, will have
+   next. The first is 0; the number grows when the endpoint is given to another. Ask before the
+   owner's thread begins, or while it is known to live: when it is gone, the endpoint may be that of
+   the next one already. 0 where there is no such endpoint. Any thread. */
+uint32_t millrace_segment_owner(millrace_segment *segment, uint32_t endpoint);
+
+/* For a supervisor that knows that the thread of an endpoint's owner is gone: marks the endpoint
+   failed and rings its peers, whose calls then fail with -MILLRACE_REASON_PEER_FAILED and this
+   reason [pipe.supervisor]. The reason is MILLRACE_REASON_PEER_TERMINATED or
+   MILLRACE_REASON_PEER_LOST; `owner` is what millrace_segment_owner said. A state that is final
+   already stays, and so does that of another owner [segment.state_owner]. Any thread. */
 int32_t millrace_segment_fail_endpoint(millrace_segment *segment, uint32_t endpoint,
-                                       uint32_t reason);
+                                       uint32_t owner, uint32_t reason);
 
 /* Closes an attached endpoint on its owner's behalf: the owner's calls end with
    -MILLRACE_REASON_PIPE_CLOSED, its peers read what was published, and then get
-   -MILLRACE_REASON_PEER_CLOSED. An endpoint that nobody has attached stays vacant. Any thread. */
-int32_t millrace_segment_close_endpoint(millrace_segment *segment, uint32_t endpoint);
+   -MILLRACE_REASON_PEER_CLOSED. An endpoint that nobody has attached stays vacant; one of another
+   owner than millrace_segment_owner said stays as it is. Any thread. */
+int32_t millrace_segment_close_endpoint(millrace_segment *segment, uint32_t endpoint,
+                                        uint32_t owner);
 
 /* ---- Ports ----
  *
@@ -435,10 +444,11 @@ int32_t millrace_port_claim(millrace_port *port, uint32_t size, int32_t timeout_
 
 /* Makes the claimed message, of data, visible with its final size, which is at most what was
    claimed rounded up to a multiple of 16. Never waits. Where the port was closed meanwhile the
-   message is dropped, which the next call reports. MILLRACE_INVALID where no claim is open. */
+   message is dropped: -MILLRACE_REASON_PIPE_CLOSED, once. MILLRACE_INVALID where no claim is
+   open. */
 int32_t millrace_port_publish(millrace_port *port, uint32_t size, uint32_t codec, uint32_t tag);
 
-/* Takes an open claim back, unseen. MILLRACE_INVALID where none is open. */
+/* Takes an open claim back, unseen. Otherwise as millrace_port_publish. */
 int32_t millrace_port_abandon(millrace_port *port);
 
 /* Ends the outgoing stream: the reader gets everything written so far, then MILLRACE_END. Reading
@@ -464,6 +474,18 @@ int32_t millrace_port_peek(millrace_port *port, int32_t timeout_ms, millrace_mes
 
 /* Gives the lent frame back to its writer. MILLRACE_INVALID where none is lent. */
 int32_t millrace_port_release(millrace_port *port);
+
+/* Gives the peer's endpoint back, so that another can attach to it, and begins anew with that one:
+   messages can be written for it at once. What the dead one had not read is dropped, and so are a
+   claim, a message that was read in part, an end. Only where you know that no thread will touch the
+   segment as the peer any more, as a supervisor of threads knows [segment.vacate_dead]; in a file
+   its lock tells.
+   MILLRACE_INVALID, and nothing was done, unless the peer has closed or was marked failed, and all
+   that it published was read: until a read was MILLRACE_NOTHING, MILLRACE_END or said what ends the
+   port. So it is while a frame is lent, where this end is closed or failed, where the peer has
+   other channels than those of this port, and in a file while its process is there
+   [segment.vacate_peer] [segment.vacate_read]. Never waits. */
+int32_t millrace_port_vacate(millrace_port *port);
 
 /* For who never waits, in a segment in a file: marks peers failed whose process is gone, which the
    next call then reports. One system call for each peer. A call that waits does so by itself. */

@@ -56,7 +56,7 @@ const Body = struct {
     }
 
     fn lent(body: *Body) bool {
-        return if (body.role == .both) body.port.lent() else body.port.reader.lent > 0;
+        return if (body.role == .both) body.port.lent() else body.port.reader.isLent();
     }
 
     fn peekFits(body: *Body) bool {
@@ -208,7 +208,7 @@ pub export fn millrace_port_write_kind(
     envelope.kind = @fromBackingInt(kind);
     if (!envelope.valid()) return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    if (writer.ring.claimed > 0 or !fits(writer, size, envelope, timeout)) {
+    if (writer.isClaimed() or !fits(writer, size, envelope, timeout)) {
         return arguments.invalid;
     }
     const result = if (body.role == .both)
@@ -241,7 +241,7 @@ pub export fn millrace_port_write_many(
     const pieces = arguments.arrayAt(Piece, payloads, count) orelse return arguments.invalid;
     const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    if (writer.ring.claimed > 0) return arguments.invalid;
+    if (writer.isClaimed()) return arguments.invalid;
     // All of them before anything is placed.
     for (pieces) |piece| {
         if (arguments.bytesAt(piece.address, piece.size) == null) return arguments.invalid;
@@ -277,7 +277,7 @@ pub export fn millrace_port_claim(
     const body = &object.body;
     const writer = body.writerThere() orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    if (writer.ring.claimed > 0 or size > writer.frameSizeMax()) return arguments.invalid;
+    if (writer.isClaimed() or size > writer.frameSizeMax()) return arguments.invalid;
     const claimed = if (body.role == .both)
         body.port.claim(size, timeout)
     else
@@ -291,8 +291,8 @@ pub export fn millrace_port_publish(port: ?*anyopaque, size: u32, codec: u32, ta
     const object = Object.known(port) orelse return arguments.invalid;
     const writer = object.body.writerThere() orelse return arguments.invalid;
     const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
-    const claimed = writer.ring.claimed;
-    if (claimed == 0 or size > claimed - layout.frame_header_size) return arguments.invalid;
+    if (unclaimed(object)) |status| return status;
+    if (size > writer.ring.claimed - layout.frame_header_size) return arguments.invalid;
     writer.finish(size, envelope);
     writer.publish();
     return arguments.done;
@@ -301,15 +301,24 @@ pub export fn millrace_port_publish(port: ?*anyopaque, size: u32, codec: u32, ta
 pub export fn millrace_port_abandon(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const writer = object.body.writerThere() orelse return arguments.invalid;
-    if (writer.ring.claimed == 0) return arguments.invalid;
+    if (unclaimed(object)) |status| return status;
     writer.abandon();
     return arguments.done;
+}
+
+/// Why there is no open claim: there was none, or the port was closed meanwhile [pipe.close].
+fn unclaimed(object: *Object) ?Status {
+    const writer = &object.body.port.writer;
+    if (writer.isClaimed()) return null;
+    if (writer.ring.claimed == 0) return arguments.invalid;
+    writer.abandon();
+    return object.body.failed(error.PipeClosed);
 }
 
 pub export fn millrace_port_end(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const writer = object.body.writerThere() orelse return arguments.invalid;
-    if (writer.ring.claimed > 0) return arguments.invalid;
+    if (writer.isClaimed()) return arguments.invalid;
     writer.end() catch |err| return object.body.failed(err);
     return arguments.done;
 }
@@ -379,6 +388,17 @@ pub export fn millrace_port_release(port: ?*anyopaque) Status {
     if (!body.lent()) return arguments.invalid;
     if (body.role == .both) body.port.release() else reader.release();
     return arguments.done;
+}
+
+pub export fn millrace_port_vacate(port: ?*anyopaque) Status {
+    const object = Object.known(port) orelse return arguments.invalid;
+    const own = &object.body.port;
+    const given = switch (object.body.role) {
+        .both => own.vacate(),
+        .writer => pipe.vacate(&.{}, &.{&own.writer}),
+        .reader => pipe.vacate(&.{&own.reader}, &.{}),
+    };
+    return if (given) arguments.done else arguments.invalid;
 }
 
 pub export fn millrace_port_check_peers(port: ?*anyopaque) Status {

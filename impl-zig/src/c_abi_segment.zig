@@ -154,29 +154,46 @@ pub export fn millrace_segment_leave(segment: ?*anyopaque) Status {
     return arguments.done;
 }
 
+pub export fn millrace_segment_owner(segment: ?*anyopaque, endpoint: u32) u32 {
+    const object = Object.known(segment) orelse return 0;
+    const known = object.body.get();
+    if (endpoint >= known.endpoint_count) return 0;
+    return known.ownerOf(endpoint).generation;
+}
+
 pub export fn millrace_segment_fail_endpoint(
     segment: ?*anyopaque,
     endpoint: u32,
+    owner: u32,
     reason: u32,
 ) Status {
     const object = Object.known(segment) orelse return arguments.invalid;
     const known = object.body.get();
-    if (endpoint >= known.endpoint_count) return arguments.invalid;
+    const whose = ownerAt(known, endpoint, owner) orelse return arguments.invalid;
     const why: layout.Reason = @fromBackingInt(reason);
     switch (why) { // [pipe.supervisor]
-        .peer_terminated, .peer_lost => known.fail(endpoint, why, .native),
+        .peer_terminated, .peer_lost => known.fail(whose, why, .native),
         else => return arguments.invalid,
     }
     return arguments.done;
 }
 
-pub export fn millrace_segment_close_endpoint(segment: ?*anyopaque, endpoint: u32) Status {
+pub export fn millrace_segment_close_endpoint(
+    segment: ?*anyopaque,
+    endpoint: u32,
+    owner: u32,
+) Status {
     const object = Object.known(segment) orelse return arguments.invalid;
     const known = object.body.get();
-    if (endpoint >= known.endpoint_count) return arguments.invalid;
-    segment_file.changeState(known.record(endpoint), .closed, null);
-    known.ringAll(endpoint, .native); // [segment.state_ring]
+    const whose = ownerAt(known, endpoint, owner) orelse return arguments.invalid;
+    known.closeFor(whose, .native);
     return arguments.done;
+}
+
+fn ownerAt(segment: *const Segment, endpoint: u32, owner: u32) ?segment_file.Owner {
+    if (endpoint >= segment.endpoint_count) return null;
+    if (owner > std.math.maxInt(u24)) return null;
+    return .{ .index = endpoint, .generation = @intCast(owner) };
 }
 
 fn begin(object: *Object, in_file: bool) Status {

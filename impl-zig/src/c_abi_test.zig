@@ -17,6 +17,7 @@ const reasonStatus = fixture.reasonStatus;
 comptime {
     _ = @import("c_abi_fuzz_test.zig");
     _ = @import("c_abi_kind_test.zig");
+    _ = @import("c_abi_port_test.zig");
 }
 
 fn write(port: *anyopaque, payload: []const u8, tag: u32) arguments.Status {
@@ -356,18 +357,26 @@ test "c_abi: a supervisor fails and closes endpoints" {
     try pair.open();
     const segment = pair.segment();
     const fail = segments.millrace_segment_fail_endpoint;
+    const close = segments.millrace_segment_close_endpoint;
     const terminated = @backingInt(layout.Reason.peer_terminated);
-    try expectStatus(-256, fail(segment, 0, 0));
-    try expectStatus(-256, fail(segment, 0, @backingInt(layout.Reason.peer_closed)));
-    try expectStatus(-256, fail(segment, 2, terminated));
-    try expectStatus(-256, segments.millrace_segment_close_endpoint(segment, 2));
+    try testing.expectEqual(0, segments.millrace_segment_owner(segment, 0));
+    try testing.expectEqual(0, segments.millrace_segment_owner(segment, 2));
+    try expectStatus(-256, fail(segment, 0, 0, 0));
+    try expectStatus(-256, fail(segment, 0, 0, @backingInt(layout.Reason.peer_closed)));
+    try expectStatus(-256, fail(segment, 2, 0, terminated));
+    try expectStatus(-256, fail(segment, 0, 1 << 24, terminated));
+    try expectStatus(-256, close(segment, 2, 0));
+    try expectStatus(-256, close(segment, 0, 1 << 24));
+    // Of another owner than the endpoint has [segment.state_owner].
+    try expectStatus(1, fail(segment, 0, 1, terminated));
+    try expectStatus(1, close(segment, 0, 1));
     try expectNone(pair.side(1), 0);
-    try expectStatus(1, fail(segment, 0, terminated));
+    try expectStatus(1, fail(segment, 0, 0, terminated));
     try expectNone(pair.side(1), reasonStatus(.peer_failed));
     try testing.expectEqual(terminated, ports.millrace_port_reason(pair.side(1)));
     try expectNone(pair.side(0), reasonStatus(.pipe_failed));
     try testing.expectEqual(terminated, ports.millrace_port_reason(pair.side(0)));
-    try expectStatus(1, segments.millrace_segment_close_endpoint(segment, 1));
+    try expectStatus(1, close(segment, 1, segments.millrace_segment_owner(segment, 1)));
     try expectNone(pair.side(1), reasonStatus(.pipe_closed));
     pair.leave();
 }

@@ -166,7 +166,7 @@ fn examine(image: *align(128) Image, script: *const Script) !usize {
         return index + 1;
     }
     // The peer is attached, or was not yet: nothing more now. Once it is found dead: peer.failed.
-    segment.fail(0, .peer_lost, &fixture.clockwork);
+    segment.fail(segment.ownerOf(0), .peer_lost, &fixture.clockwork);
     try testing.expectError(error.PeerFailed, reader.tryRead(&storage));
     try testing.expectEqual(.peer_lost, reader.reason().?);
     return index;

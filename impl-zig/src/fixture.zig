@@ -35,6 +35,11 @@ pub const Pair = struct {
         pair.reader = try .init(&pair.endpoints[1], &pair.segment, 0);
     }
 
+    /// As a supervisor does who knows that this end is gone.
+    pub fn fail(pair: *Pair, index: u32, why: millrace.Reason) void {
+        pair.segment.fail(pair.segment.ownerOf(index), why, &clockwork);
+    }
+
     /// Places and publishes one frame as it stands, right or wrong.
     pub fn put(pair: *Pair, header: frame.Header, payload: []const u8) void {
         const ring = &pair.writer.ring;

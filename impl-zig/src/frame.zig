@@ -16,11 +16,16 @@ pub const Error = error{
     FramePad,
     FrameSequence,
     FrameTotal,
+    FrameExtension,
 };
 
 const first = layout.frame_flag_first;
 const last = layout.frame_flag_last;
 const cancel = layout.frame_flag_cancel;
+const extended = layout.frame_flag_extended;
+
+/// The `total` of a message whose size is not known when it begins, and of no other.
+pub const total_unknown: u64 = std.math.maxInt(u64);
 
 pub const Header = extern struct {
     size: u32,
@@ -105,6 +110,8 @@ comptime {
     assert(@offsetOf(Preamble, "total") == layout.preamble_total_offset);
     assert(@offsetOf(Preamble, "reserved") == layout.preamble_reserved_offset);
     assert(layout.frame_header_size == layout.frame_align);
+    assert(layout.header_extension_size == layout.frame_align);
+    assert(layout.extension_size_offset == 0);
 }
 
 /// Returns the bytes that a frame takes in the ring [frame.extent].
@@ -120,6 +127,7 @@ pub const Progress = struct {
     kind: u8,
     codec: u8,
     tag: u32,
+    /// `total_unknown` where the writer does not know it yet.
     total: u64,
     /// The sum of the parts so far; not kept up when `uncounted`.
     received: u64,
@@ -135,6 +143,8 @@ pub const Place = struct {
     /// Bytes from the frame to the end of the byte area.
     to_end: u32,
     capacity: u32,
+    /// Where the payload of the frame would begin.
+    payload: [*]align(layout.frame_align) const u8,
 };
 
 pub const Class = enum {
@@ -150,7 +160,18 @@ pub const Class = enum {
     cancel,
 };
 
-pub const Checked = struct { class: Class, extent: u32 };
+pub const Checked = struct {
+    class: Class,
+    extent: u32,
+    /// Bytes of the header extension, which come before all else in the payload and count to the
+    /// size of the frame alone [frame.skip_extension].
+    extension_size: u32 = 0,
+
+    /// Returns the bytes of the payload behind the header extension.
+    pub inline fn contentSize(checked: Checked, header: Header) u32 {
+        return header.size - checked.extension_size;
+    }
+};
 
 /// Returns the extent of a whole data message that passes all checks where no message is in
 /// progress: the path of nearly every frame, without a table. Null says nothing: `check` decides.
@@ -181,11 +202,15 @@ pub fn check(header: Header, place: Place, progress: ?*const Progress) Error!Che
     const is_pad = header.kind == layout.frame_kind_pad;
     if (!is_pad and extent > place.capacity / 2) return error.FrameSize;
     if (is_pad and extent != place.to_end) return error.FramePad;
+    if (class == .end and header.size != 0) return error.FrameSize;
+    var checked: Checked = .{ .class = class, .extent = @intCast(extent) };
+    if (isExtended(header)) checked.extension_size = try extensionSize(header, place);
+    const content_size = checked.contentSize(header);
     const size_valid = switch (class) {
-        .skip, .whole => true,
-        .end, .cancel => header.size == 0,
-        .first => header.size >= layout.message_preamble_size,
-        .middle, .last => header.size >= 1,
+        .skip, .end, .whole => true,
+        .cancel => content_size == 0,
+        .first => content_size >= layout.message_preamble_size,
+        .middle, .last => content_size >= 1,
     };
     if (!size_valid) return error.FrameSize;
     switch (class) {
@@ -198,7 +223,24 @@ pub fn check(header: Header, place: Place, progress: ?*const Progress) Error!Che
             if (header.tag != message.tag) return error.FrameSequence;
         },
     }
-    return .{ .class = class, .extent = @intCast(extent) };
+    return checked;
+}
+
+/// Whether a message's frame says that its payload begins with a header extension. The flags of an
+/// extension frame are its own matter.
+fn isExtended(header: Header) bool {
+    return header.kind < layout.frame_kind_extension_min and header.flags & extended != 0;
+}
+
+/// Loads the size of the header extension, once, and checks it [frame.extension]. What else is in
+/// it nobody here knows.
+fn extensionSize(header: Header, place: Place) error{FrameExtension}!u32 {
+    if (header.size < layout.header_extension_size) return error.FrameExtension;
+    const size = @as(*const volatile u32, @ptrCast(place.payload)).*;
+    if (size < layout.header_extension_size) return error.FrameExtension;
+    if (size % layout.header_extension_size != 0) return error.FrameExtension;
+    if (size > header.size) return error.FrameExtension;
+    return size;
 }
 
 /// The first four rows of the table: kind, reserved byte and flags.
@@ -211,10 +253,10 @@ fn classOf(header: Header) Error!Class {
         => {
             if (header.reserved != 0) return error.FrameReserved;
             const class: Class = switch (header.flags) {
-                first | last => return .whole,
-                first => .first,
-                0 => .middle,
-                last => .last,
+                first | last, first | last | extended => return .whole,
+                first, first | extended => .first,
+                0, extended => .middle,
+                last, last | extended => .last,
                 last | cancel => .cancel,
                 else => return error.FrameFlags,
             };
@@ -232,14 +274,15 @@ fn classOf(header: Header) Error!Class {
     }
 }
 
-/// Checks the preamble of a first chunk and begins a message with it.
+/// Checks the preamble of a first chunk and begins a message with it. The size is that of the
+/// payload behind the header extension.
 ///
 /// Asserts that `check` passed the header as `.first`.
-pub fn begin(header: Header, preamble: Preamble) Error!Progress {
-    assert(header.flags == first);
-    assert(header.size >= layout.message_preamble_size);
+pub fn begin(header: Header, content_size: u32, preamble: Preamble) Error!Progress {
+    assert(header.flags & ~@as(u8, extended) == first);
+    assert(content_size >= layout.message_preamble_size);
     if (preamble.reserved != 0) return error.FrameReserved;
-    const received = header.size - layout.message_preamble_size;
+    const received = content_size - layout.message_preamble_size;
     if (received > preamble.total) return error.FrameTotal;
     return .{
         .kind = header.kind,
@@ -250,15 +293,19 @@ pub fn begin(header: Header, preamble: Preamble) Error!Progress {
     };
 }
 
-/// Adds a later chunk to the message in progress and compares the sum with its total.
+/// Adds the part of a later chunk to the message in progress and compares the sum with its total,
+/// where that is known.
 ///
-/// Asserts that `check` passed the header as `.middle` or `.last`.
-pub fn advance(progress: *Progress, header: Header) Error!void {
-    assert(header.size > 0);
+/// Asserts that `check` passed the chunk as `.middle` or `.last`.
+pub fn advance(progress: *Progress, part_size: u32, class: Class) Error!void {
+    assert(class == .middle or class == .last);
+    assert(part_size > 0);
     if (progress.uncounted) return;
-    const received = progress.received +| header.size;
-    if (received > progress.total) return error.FrameTotal;
-    if (header.flags == last and received != progress.total) return error.FrameTotal;
+    const received = progress.received +| part_size;
+    if (progress.total != total_unknown) {
+        if (received > progress.total) return error.FrameTotal;
+        if (class == .last and received != progress.total) return error.FrameTotal;
+    }
     progress.received = received;
 }
 

@@ -5,8 +5,15 @@ const frame = @import("frame.zig");
 const testing = std.testing;
 const Header = frame.Header;
 
-const roomy: frame.Place = .{ .available = 1024, .to_end = 1024, .capacity = 2048 };
+const Payload = [1024]u8;
+/// For frames in which nobody looks at the payload.
+const blank: Payload align(16) = @splat(0);
+const roomy = placeIn(&blank);
 const message: frame.Progress = .{ .kind = 1, .codec = 2, .tag = 9, .total = 100, .received = 40 };
+
+fn placeIn(payload: *align(16) const Payload) frame.Place {
+    return .{ .available = 1024, .to_end = 1024, .capacity = 2048, .payload = payload };
+}
 
 fn expectClass(expected: anyerror!frame.Class, header: Header, place: frame.Place, in: bool) !void {
     errdefer std.debug.print("header: {}\n", .{header});
@@ -50,11 +57,17 @@ test "check: flags" {
             2 => .last,
             3 => error.FrameSequence,
             6 => .cancel,
+            // Extended: no flag is wrong, but there is no extension.
+            8...11 => error.FrameExtension,
             else => error.FrameFlags,
         }, header, roomy, true);
         var batch = header;
         batch.codec = 3;
-        try expectClass(if (flags == 3) .whole else error.FrameFlags, batch, roomy, false);
+        try expectClass(switch (flags) {
+            3 => .whole,
+            11 => error.FrameExtension,
+            else => error.FrameFlags,
+        }, batch, roomy, false);
     }
 }
 
@@ -75,6 +88,7 @@ test "check: size against what was published, the end of the area and half the c
             .available = case.available,
             .to_end = case.to_end,
             .capacity = case.capacity,
+            .payload = &blank,
         };
         for ([_]u8{ 1, 128 }) |kind| {
             const class: frame.Class = if (kind == 1) .whole else .skip;
@@ -86,7 +100,12 @@ test "check: size against what was published, the end of the area and half the c
 }
 
 test "check: a pad reaches exactly to the end, and may be larger than half the capacity" {
-    const place: frame.Place = .{ .available = 208, .to_end = 208, .capacity = 256 };
+    const place: frame.Place = .{
+        .available = 208,
+        .to_end = 208,
+        .capacity = 256,
+        .payload = &blank,
+    };
     const pad: Header = .{ .size = 192, .kind = 6, .tag = 5, .time = 5, .codec = 5 };
     try expectClass(.skip, pad, place, false);
     try expectClass(.skip, .{ .size = 191, .kind = 6 }, place, false); // the extent counts
@@ -140,26 +159,79 @@ test "check: later frames have the kind, codec and tag of the first" {
     try expectClass(.end, .{ .size = 0, .kind = 2 }, roomy, true);
 }
 
+test "check: a header extension, and what has to be behind it" {
+    const Case = struct {
+        flags: u8,
+        size: u32,
+        extension: u32,
+        in: bool = false,
+        expected: anyerror!frame.Class,
+    };
+    for ([_]Case{
+        .{ .flags = 11, .size = 16, .extension = 16, .expected = .whole },
+        .{ .flags = 11, .size = 15, .extension = 16, .expected = error.FrameExtension },
+        .{ .flags = 11, .size = 48, .extension = 48, .expected = .whole },
+        .{ .flags = 11, .size = 47, .extension = 48, .expected = error.FrameExtension },
+        .{ .flags = 11, .size = 64, .extension = 0, .expected = error.FrameExtension },
+        .{ .flags = 11, .size = 64, .extension = 24, .expected = error.FrameExtension },
+        .{ .flags = 11, .size = 64, .extension = 0xffff_fff0, .expected = error.FrameExtension },
+        .{ .flags = 9, .size = 32, .extension = 16, .expected = .first },
+        .{ .flags = 9, .size = 31, .extension = 16, .expected = error.FrameSize },
+        .{ .flags = 8, .size = 17, .extension = 16, .in = true, .expected = .middle },
+        .{ .flags = 8, .size = 16, .extension = 16, .in = true, .expected = error.FrameSize },
+        .{ .flags = 10, .size = 17, .extension = 16, .in = true, .expected = .last },
+        .{ .flags = 10, .size = 16, .extension = 16, .in = true, .expected = error.FrameSize },
+        .{ .flags = 8, .size = 17, .extension = 16, .expected = error.FrameSequence },
+        .{ .flags = 14, .size = 0, .extension = 16, .in = true, .expected = error.FrameFlags },
+    }) |case| {
+        var payload: Payload align(16) = @splat(0xaa);
+        std.mem.writeInt(u32, payload[0..4], case.extension, .little);
+        const header: Header = .{
+            .size = case.size,
+            .kind = 1,
+            .flags = case.flags,
+            .codec = 2,
+            .tag = 9,
+        };
+        try expectClass(case.expected, header, placeIn(&payload), case.in);
+        if (case.expected) |_| {
+            const progress = if (case.in) &message else null;
+            const checked = try frame.check(header, placeIn(&payload), progress);
+            try testing.expectEqual(case.size - case.extension, checked.contentSize(header));
+        } else |_| {}
+        // The flags of an extension frame are its own matter.
+        var own = header;
+        own.kind = 200;
+        try expectClass(.skip, own, placeIn(&payload), case.in);
+    }
+}
+
 test "begin and advance: the preamble and the total" {
-    const first: Header = .{ .size = 40, .kind = 1, .flags = 1 };
+    const first: Header = .{ .size = 56, .kind = 1, .flags = 1 };
     const strange: frame.Preamble = .{ .total = 24, .reserved = 1 };
-    try testing.expectError(error.FrameReserved, frame.begin(first, strange));
-    try testing.expectError(error.FrameTotal, frame.begin(first, .{ .total = 23 }));
-    const full = try frame.begin(first, .{ .total = 24 });
+    try testing.expectError(error.FrameReserved, frame.begin(first, 40, strange));
+    try testing.expectError(error.FrameTotal, frame.begin(first, 40, .{ .total = 23 }));
+    const full = try frame.begin(first, 40, .{ .total = 24 });
     var progress = full;
-    try testing.expectError(error.FrameTotal, frame.advance(&progress, .{ .size = 1, .kind = 1 }));
-    progress = try frame.begin(first, .{ .total = 30 });
-    try frame.advance(&progress, .{ .size = 4, .kind = 1 });
+    try testing.expectError(error.FrameTotal, frame.advance(&progress, 1, .middle));
+    progress = try frame.begin(first, 40, .{ .total = 30 });
+    try frame.advance(&progress, 4, .middle);
     var short = progress;
-    try testing.expectError(
-        error.FrameTotal,
-        frame.advance(&short, .{ .size = 1, .kind = 1, .flags = 2 }),
-    );
-    try frame.advance(&progress, .{ .size = 2, .kind = 1, .flags = 2 });
-    progress = try frame.begin(first, .{ .total = std.math.maxInt(u64) });
-    progress.received = std.math.maxInt(u64) - 1;
-    try frame.advance(&progress, .{ .size = 1, .kind = 1, .flags = 2 });
-    progress = try frame.begin(first, .{ .total = 24 });
+    try testing.expectError(error.FrameTotal, frame.advance(&short, 1, .last));
+    try frame.advance(&progress, 2, .last);
+    progress = try frame.begin(first, 40, .{ .total = std.math.maxInt(u64) - 1 });
+    progress.received = std.math.maxInt(u64) - 2;
+    try frame.advance(&progress, 1, .last);
+    try testing.expectError(error.FrameTotal, frame.advance(&progress, 1, .middle));
+    progress = try frame.begin(first, 40, .{ .total = 24 });
     progress.uncounted = true;
-    try frame.advance(&progress, .{ .size = 1000, .kind = 1 });
+    try frame.advance(&progress, 1000, .middle);
+}
+
+test "advance: a total that is not known is compared with nothing" {
+    const first: Header = .{ .size = 40, .kind = 1, .flags = 1 };
+    var progress = try frame.begin(first, 40, .{ .total = frame.total_unknown });
+    try frame.advance(&progress, 1, .middle);
+    try frame.advance(&progress, 1, .last);
+    try testing.expectEqual(26, progress.received);
 }

@@ -5,6 +5,9 @@ const std = @import("std");
 const layout = @import("layout.zig");
 const Reason = layout.Reason;
 
+/// The total of a message whose size its writer did not know.
+const unknown = 0xffff_ffff_ffff_ffff;
+
 pub const Message = struct { payload: []const u8, kind: u8, codec: u8, tag: u32 };
 
 /// What one call finds.
@@ -40,7 +43,7 @@ pub const Model = struct {
         tag: u32,
         total: u64,
         size: u64,
-        /// Dropped at its first frame, and reported.
+        /// Dropped, and reported.
         dropped: bool,
     };
 
@@ -59,6 +62,11 @@ pub const Model = struct {
 
         fn extent(frame: Frame) u64 {
             return 16 + (@as(u64, frame.size) + 15) / 16 * 16;
+        }
+
+        /// The flags without `extended`.
+        fn part(frame: Frame) u8 {
+            return frame.flags & ~@as(u8, 8);
         }
     };
 
@@ -114,20 +122,27 @@ pub const Model = struct {
         if ((kind == 2 or kind == 6) and frame.flags != 0) return .frame_flags;
         if (frame.isMessage()) {
             switch (frame.flags) {
-                0, 1, 2, 3, 6 => {},
+                0, 1, 2, 3, 6, 8, 9, 10, 11 => {},
                 else => return .frame_flags,
             }
-            if (frame.codec == 3 and frame.flags != 3) return .frame_flags;
+            if (frame.codec == 3 and frame.part() != 3) return .frame_flags;
         }
         if (frame.extent() > available or frame.extent() > to_end) return .frame_size;
         if (kind != 6 and frame.extent() > capacity / 2) return .frame_size;
         if (kind == 6 and frame.extent() != to_end) return .frame_pad;
         if (kind == 2 and frame.size != 0) return .frame_size;
         if (!frame.isMessage()) return null;
-        switch (frame.flags) {
-            6 => if (frame.size != 0) return .frame_size,
-            1 => if (frame.size < 16) return .frame_size,
-            0, 2 => if (frame.size < 1) return .frame_size,
+        if (frame.flags & 8 != 0) {
+            if (frame.size < 16) return .frame_extension;
+            const extension = model.extensionOf(frame);
+            if (extension < 16 or extension % 16 != 0) return .frame_extension;
+            if (extension > frame.size) return .frame_extension;
+        }
+        const size = frame.size - model.extensionOf(frame);
+        switch (frame.part()) {
+            6 => if (size != 0) return .frame_size,
+            1 => if (size < 16) return .frame_size,
+            0, 2 => if (size < 1) return .frame_size,
             else => {},
         }
         const is_first = frame.flags & 1 != 0;
@@ -138,22 +153,30 @@ pub const Model = struct {
             if (frame.codec != progress.codec) return .frame_sequence;
             if (frame.tag != progress.tag) return .frame_sequence;
         }
-        if (frame.flags == 1) {
+        if (frame.part() == 1) {
             const preamble = model.payloadOf(frame);
             if (!std.mem.allEqual(u8, preamble[8..16], 0)) return .frame_reserved;
             const total = std.mem.readInt(u64, preamble[0..8], .little);
-            if (frame.size - 16 > total) return .frame_total;
+            if (total != unknown and size - 16 > total) return .frame_total;
         }
-        if ((frame.flags == 0 or frame.flags == 2) and !model.progress.?.dropped) {
-            const sum = model.progress.?.size + frame.size;
-            if (sum > model.progress.?.total) return .frame_total;
-            if (frame.flags == 2 and sum != model.progress.?.total) return .frame_total;
+        if ((frame.part() == 0 or frame.part() == 2) and !model.progress.?.dropped) {
+            const sum = model.progress.?.size + size;
+            const total = model.progress.?.total;
+            if (total != unknown and sum > total) return .frame_total;
+            if (total != unknown and frame.part() == 2 and sum != total) return .frame_total;
         }
         return null;
     }
 
+    /// Bytes of the header extension.
+    fn extensionOf(model: *const Model, frame: Frame) u32 {
+        if (frame.flags & 8 == 0) return 0;
+        return std.mem.readInt(u32, model.area[frame.offset + 16 ..][0..4], .little);
+    }
+
+    /// The payload behind its header extension.
     fn payloadOf(model: *const Model, frame: Frame) []const u8 {
-        return model.area[frame.offset + 16 ..][0..frame.size];
+        return model.area[frame.offset + 16 ..][0..frame.size][model.extensionOf(frame)..];
     }
 
     /// What comes of a good frame; null where the caller hears nothing of it.
@@ -167,17 +190,18 @@ pub const Model = struct {
         }
         const payload = model.payloadOf(frame);
         const strange = frame.kind != 1 and !model.calls;
-        switch (frame.flags) {
+        switch (frame.part()) {
             3 => {
                 if (strange) return .{ .report = .message_kind };
-                if (frame.size > model.limit) return .{ .report = .message_size };
+                if (payload.len > model.limit) return .{ .report = .message_size };
                 return model.deliver(frame, payload);
             },
             1 => {
                 const total = std.mem.readInt(u64, payload[0..8], .little);
+                const known = if (total == unknown) payload.len - 16 else total;
                 const why: ?Reason = if (strange)
                     .message_kind
-                else if (total > model.limit) .message_size else null;
+                else if (known > model.limit) .message_size else null;
                 model.progress = .{
                     .kind = frame.kind,
                     .codec = frame.codec,
@@ -196,8 +220,15 @@ pub const Model = struct {
                 return if (dropped) null else .{ .report = .message_cancelled };
             },
             else => {
-                if (!model.progress.?.dropped) model.keep(payload);
-                if (frame.flags == 0) return null;
+                const last = frame.part() == 2;
+                const before = model.progress.?;
+                const large = before.total == unknown and before.size + payload.len > model.limit;
+                if (large and !before.dropped) {
+                    if (last) model.progress = null else model.progress.?.dropped = true;
+                    return .{ .report = .message_size };
+                }
+                if (!before.dropped) model.keep(payload);
+                if (!last) return null;
                 const progress = model.progress.?;
                 model.progress = null;
                 if (progress.dropped) return null;

@@ -308,11 +308,9 @@ const World = struct {
 
     /// What is said behind the last message, by the own state first [pipe.first_answer].
     fn stateCode(world: *const World) ?layout.Reason {
-        switch (world.segment.record(1).state & 0xff) {
-            1 => {},
-            2 => return .pipe_closed,
-            else => return .pipe_failed,
-        }
+        // [segment.own_state]
+        const own = world.segment.record(1).state;
+        if (own != 1) return if (own & 0xff == 2) .pipe_closed else .pipe_failed;
         return switch (world.segment.record(0).state & 0xff) {
             0, 1 => null,
             2 => .peer_closed,

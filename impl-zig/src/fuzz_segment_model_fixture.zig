@@ -25,15 +25,15 @@ pub fn judge(memory: []const u8) ?Reason {
     if (tables_end > size) return .segment_table;
     for (0..channel_count) |index| {
         const channel = channelAt(memory, @intCast(index));
-        if (channel.writer >= endpoint_count) return .segment_channel;
-        if (channel.reader >= endpoint_count) return .segment_channel;
-        if (channel.writer == channel.reader) return .segment_channel;
         for (channel.areas) |area| {
             if (area.offset % 128 != 0 or area.offset < tables_end) return .segment_channel;
             if (area.offset + area.size > size) return .segment_channel;
         }
         if (channel.kind == layout.channel_kind_ring) {
             const capacity = channel.areas[1].size;
+            if (channel.writer >= endpoint_count) return .segment_channel;
+            if (channel.reader >= endpoint_count) return .segment_channel;
+            if (channel.writer == channel.reader) return .segment_channel;
             if (channel.areas[0].size < 512) return .segment_channel;
             if (capacity < 256 or capacity > 1 << 30) return .segment_channel;
             if (@popCount(capacity) != 1) return .segment_channel;

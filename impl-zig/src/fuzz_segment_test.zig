@@ -33,6 +33,7 @@ const Target = struct {
     /// the memory are given; then the memory.
     pub fn seed(case: fuzz.Case, target: []u8) ?usize {
         if (case.role == .mailbox_reader or case.role == .mailbox_writer) return null;
+        if (case.memory.len > memory_size) return null;
         target[0] = @intCast(case.endpoint);
         target[1] = 255;
         std.mem.writeInt(u16, target[2..4], @intCast(case.memory.len), .little);
@@ -175,7 +176,8 @@ const Target = struct {
         var masked = memory.*;
         for (0..segment.endpoint_count) |endpoint| {
             const offset = layout.endpoint_table_offset + endpoint * layout.endpoint_record_size;
-            @memcpy(masked[offset..][0..16], before[offset..][0..16]);
+            const size = layout.endpoint_reserved_offset;
+            @memcpy(masked[offset..][0..size], before[offset..][0..size]);
         }
         for (segment.channels) |channel| {
             if (channel.kind != .ring) continue;

@@ -117,7 +117,7 @@ const World = struct {
             0...5 => try world.write(source, timeout, action == 5),
             6 => try world.writeMany(source, timeout),
             7, 8 => try world.claim(source, timeout),
-            9 => writer.flush(),
+            9 => writer.publish(),
             10 => if (source.int(u8) < 16) {
                 for (0..2) |_| try writer.end();
             },

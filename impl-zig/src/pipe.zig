@@ -11,17 +11,19 @@ const wait = @import("wait.zig");
 const frame = @import("frame.zig");
 const ring_file = @import("ring.zig");
 const segment_file = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const Bytes = ring_file.Bytes;
 const Endpoint = wait.Endpoint;
 const Peer = wait.Peer;
 const Segment = segment_file.Segment;
-const State = segment_file.State;
+const State = segment_record.State;
 const hot = ring_file.hot;
 const reasonOf = @import("reason.zig").reasonOf;
 
 pub const Writer = @import("pipe_writer.zig").Writer;
 pub const Send = @import("pipe_writer.zig").Send;
 pub const Reader = @import("pipe_reader.zig").Reader;
+pub const vacate = @import("pipe_vacate.zig").vacate;
 
 /// What ends every use of a pipe, in the order in which a call looks for it [pipe.first_answer].
 /// `reason()` of the pipe says more about those that speak of a failure.
@@ -108,7 +110,7 @@ pub const Lent = struct {
     /// Whether this frame begins, and whether it completes its message.
     first: bool,
     last: bool,
-    /// Bytes of the whole message.
+    /// Bytes of the whole message; 2^64 - 1 where its writer did not know them when it began.
     total: u64,
 };
 
@@ -171,4 +173,5 @@ pub noinline fn fault(endpoint: *Endpoint, peer: *Peer, err: anyerror) layout.Re
 test {
     _ = @import("pipe_test.zig");
     _ = @import("pipe_answer_test.zig");
+    _ = @import("pipe_vacate.zig");
 }

@@ -31,9 +31,9 @@ test "a call to write or to end answers by the first row that holds [pipe.first_
         if (holds(mask, Fact, .fault)) pair.writer.fault = .ring_cursor;
         // Of two final states of one endpoint, the first stays.
         if (holds(mask, Fact, .own_closed)) pair.segment.record(0).state = 2;
-        if (holds(mask, Fact, .own_failed)) pair.segment.fail(0, .peer_lost, &fixture.clockwork);
+        if (holds(mask, Fact, .own_failed)) pair.fail(0, .peer_lost);
         if (holds(mask, Fact, .peer_closed)) pair.endpoints[1].close();
-        if (holds(mask, Fact, .peer_failed)) pair.segment.fail(1, .peer_lost, &fixture.clockwork);
+        if (holds(mask, Fact, .peer_failed)) pair.fail(1, .peer_lost);
         if (holds(mask, Fact, .closed)) pair.endpoints[0].close();
         const answers = [_]anyerror{
             error.PipeClosed, error.Corrupt,    error.PipeEnded,  error.PipeClosed,
@@ -77,8 +77,8 @@ test "a call to read answers by the first row that holds [pipe.first_answer]" {
         if (holds(mask, Fact, .message)) pair.put(.{ .size = 0, .kind = 1, .flags = 3 }, "");
         if (holds(mask, Fact, .fault)) pair.reader.fault = .frame_kind;
         if (holds(mask, Fact, .own_closed)) pair.segment.record(1).state = 2;
-        if (holds(mask, Fact, .own_failed)) pair.segment.fail(1, .peer_lost, &fixture.clockwork);
-        if (holds(mask, Fact, .peer_failed)) pair.segment.fail(0, .peer_lost, &fixture.clockwork);
+        if (holds(mask, Fact, .own_failed)) pair.fail(1, .peer_lost);
+        if (holds(mask, Fact, .peer_failed)) pair.fail(0, .peer_lost);
         if (holds(mask, Fact, .closed)) pair.endpoints[1].close();
         const answers = [_]?anyerror{
             error.PipeClosed, error.Corrupt,    null,             null,
@@ -187,15 +187,15 @@ fn expectReason(expected: ?u32, found: ?millrace.Reason) !void {
     try testing.expectEqual(expected, if (found) |reason| @backingInt(reason) else null);
 }
 
-test "the upper bits of a state mean nothing but behind failed [segment.state_low]" {
+test "the upper bits of a peer's state mean nothing but behind failed [segment.state_low]" {
     for ([_]u32{ 0x101, 0xffff_ff01 }) |word| {
         var pair: Pair = undefined;
         try pair.init(256, 0);
-        for (0..2) |index| pair.segment.record(@intCast(index)).state = word;
+        pair.segment.record(1).state = word;
         try pair.writer.write("x", .{ .tag = 1 }, .none);
+        pair.segment.record(1).state = layout.endpoint_state_attached;
+        pair.segment.record(0).state = word;
         try pair.expectMessage("x", 1);
-        pair.endpoints[0].close();
-        try testing.expectEqual(2, pair.segment.record(0).state);
         pair.segment.record(0).state = word & ~@as(u32, 0xff) | 2;
         try pair.expectFailure(error.PeerClosed);
     }
@@ -224,6 +224,49 @@ test "close drops what is finished and not published [pipe.close]" {
     var storage: [16]u8 = undefined;
     try testing.expectError(error.PipeClosed, port.read(&storage, .ms(1)));
     try testing.expectEqual(0, port.writer.ring.control.tail);
+}
+
+test "close takes back what is lent or claimed, and nothing is stored for it [pipe.close]" {
+    var pair: Pair = undefined;
+    try pair.init(256, 0);
+    try pair.writer.write("one", .{}, .none);
+    try testing.expect(!pair.reader.isLent());
+    _ = (try pair.reader.peek(.none)).?;
+    try testing.expect(pair.reader.isLent());
+    const place = try pair.writer.claim(1, .none);
+    try testing.expect(pair.writer.isClaimed());
+    for (&pair.endpoints) |*endpoint| endpoint.close();
+    const before = pair.memory;
+    try testing.expect(!pair.reader.isLent());
+    try testing.expectError(error.PipeClosed, pair.reader.peek(.none));
+    try pair.expectFailure(error.PipeClosed);
+    pair.reader.release();
+    pair.reader.flush();
+    try testing.expect(!pair.writer.isClaimed());
+    try testing.expectError(error.PipeClosed, pair.writer.write("x", .{}, .none));
+    try testing.expectError(error.PipeClosed, pair.writer.claim(1, .none));
+    try testing.expectError(error.PipeClosed, pair.writer.end());
+    place[0] = before[1024 + 48];
+    pair.writer.finish(1, .{});
+    pair.writer.publish();
+    try testing.expectEqualSlices(u8, &before, &pair.memory);
+}
+
+test "publish does nothing where nothing is finished [pipe.publish_none]" {
+    var pair: Pair = undefined;
+    try pair.init(256, 0);
+    @atomicStore(u32, &pair.writer.ring.control.reader_wants, 1, .seq_cst);
+    const before = pair.memory;
+    pair.writer.publish();
+    _ = try pair.writer.claim(1, .none);
+    pair.writer.publish();
+    pair.writer.abandon();
+    pair.writer.publish();
+    try testing.expectEqualSlices(u8, &before, &pair.memory);
+    _ = try pair.writer.claim(1, .none);
+    pair.writer.finish(1, .{});
+    for (0..2) |_| pair.writer.publish();
+    try testing.expectEqual(1, pair.endpoints[0].stats.wakes);
 }
 
 test "behind a fault nothing is stored in the channel any more [ring.fault]" {
@@ -280,7 +323,7 @@ test "parts that were dropped for a state do not excuse the rest [pipe.keep_part
         preamble[0] = 40;
         pair.put(.{ .size = 32, .kind = 1, .flags = 1 }, &preamble);
         try pair.expectNothingPartial();
-        pair.segment.fail(1, .peer_lost, &fixture.clockwork);
+        pair.fail(1, .peer_lost);
         try testing.expectError(error.PipeFailed, pair.readPartial());
         try testing.expect(!pair.reader.partial());
         const part: [25]u8 = @splat(1);

@@ -105,13 +105,20 @@ pub const Reader = struct {
         }
     }
 
-    /// Takes the lent frame back and returns its space to the writer.
+    /// Takes the lent frame back and returns its space to the writer; not where this end was closed
+    /// meanwhile, which stores nothing any more [pipe.close].
     ///
     /// Asserts that a frame is lent.
     pub fn release(reader: *Reader) void {
         assert(reader.lent > 0);
-        reader.ring.release(reader.lent);
+        if (!reader.ring.endpoint.closedHere()) reader.ring.release(reader.lent);
         reader.lent = 0;
+    }
+
+    /// Whether a frame is lent out, so that nothing may be lent or read [pipe.lend_one]. Nothing is
+    /// behind the own close, which every call then reports.
+    pub fn isLent(reader: *const Reader) bool {
+        return reader.lent > 0 and !reader.ring.endpoint.closedHere();
     }
 
     /// Whether the writer has ended its stream, and everything before that was read.
@@ -162,7 +169,7 @@ pub const Reader = struct {
             reader.ring.release(part.extent);
             reader.parts = if (part.last) null else storage;
             if (part.last) return .{
-                .payload = storage[0..@intCast(part.total)],
+                .payload = storage[0..@intCast(end)],
                 .kind = @fromBackingInt(part.header.kind),
                 .codec = @fromBackingInt(part.header.codec),
                 .tag = part.header.tag,
@@ -196,9 +203,30 @@ pub const Reader = struct {
     }
 
     /// Gives back all that was released, if anything was [ring.release_all]. Nothing is written to
-    /// a ring in which a fault was found [ring.fault].
+    /// a ring in which a fault was found [ring.fault], nor behind the own close [pipe.close].
     pub fn flush(reader: *Reader) void {
-        if (reader.fault == null) reader.ring.flush();
+        if (reader.fault == null and !reader.ring.endpoint.closedHere()) reader.ring.flush();
+    }
+
+    /// Whether everything was taken out of the ring that was published, up to an end or a fault
+    /// [segment.vacate_read]. Loads the cursor once more; a fault of it counts, and is kept.
+    pub fn allTaken(reader: *Reader) bool {
+        if (reader.lent > 0) return false;
+        if (reader.ended_seen or reader.fault != null) return true;
+        const ring = &reader.ring;
+        if (!ring.empty()) return false;
+        ring.refresh() catch |err| return reader.faulted(err) == error.Corrupt;
+        return ring.empty();
+    }
+
+    /// Begins anew with the next owner of the writer's endpoint, which is being vacated
+    /// [pipe.vacated].
+    pub fn beginAnew(reader: *Reader) void {
+        assert(reader.lent == 0);
+        _ = reader.drop();
+        reader.ended_seen = false;
+        reader.fault = null;
+        reader.ring.beginAnew();
     }
 
     /// What a call that waits for a message keeps from one look at the ring to the next.
@@ -256,10 +284,11 @@ pub const Reader = struct {
     const Part = struct {
         header: frame.Header,
         extent: u32,
-        /// Without the preamble.
+        /// Without header extension and preamble.
         payload: Bytes,
         /// Of the payload in its message.
         offset: u64,
+        /// Of the message; `frame.total_unknown` where its writer did not know it.
         total: u64,
         first: bool,
         last: bool,
@@ -273,9 +302,9 @@ pub const Reader = struct {
         loaded: *bool,
         part: *Part,
     ) callconv(hot) ReadError!bool {
-        assert(reader.lent == 0);
         // [pipe.first_answer]
         if (reader.ring.endpoint.closedHere()) return reader.gone(error.PipeClosed);
+        assert(reader.lent == 0); // [pipe.lend_one]
         if (reader.fault != null) return reader.corrupt();
         return reader.nextPartUnchecked(limit, large, loaded, part) catch |err| switch (err) {
             error.MessageCancelled,
@@ -319,7 +348,8 @@ pub const Reader = struct {
                     ring.release(checked.extent);
                     return error.MessageKind;
                 }
-                if (header.size > limit) {
+                const size = checked.contentSize(header);
+                if (size > limit) {
                     if (large == .leave) return false;
                     ring.release(checked.extent);
                     return error.MessageSize;
@@ -327,9 +357,9 @@ pub const Reader = struct {
                 part.* = .{
                     .header = header,
                     .extent = checked.extent,
-                    .payload = ring.payload(header.size),
+                    .payload = content(ring, header, checked),
                     .offset = 0,
-                    .total = header.size,
+                    .total = size,
                     .first = true,
                     .last = true,
                 };
@@ -353,6 +383,15 @@ pub const Reader = struct {
     /// Whether this is a message of a kind that this reader does not offer [pipe.unknown_kind].
     inline fn strange(reader: *const Reader, header: frame.Header) bool {
         return header.kind != layout.frame_kind_data and !reader.calls;
+    }
+
+    /// The payload of the next frame behind its header extension.
+    inline fn content(
+        ring: *const RingReader,
+        header: frame.Header,
+        checked: frame.Checked,
+    ) Bytes {
+        return @alignCast(ring.payload(header.size)[checked.extension_size..]);
     }
 
     const Step = enum { part, done, left };
@@ -390,17 +429,17 @@ pub const Reader = struct {
                 return .done;
             },
             .first => {
-                const bytes = ring.payload(header.size);
+                const bytes = content(ring, header, checked);
                 const preamble: frame.Preamble = .load(bytes[0..layout.message_preamble_size]);
-                const begun = try frame.begin(header, preamble);
+                const begun = try frame.begin(header, checked.contentSize(header), preamble);
                 const is_strange = reader.strange(header);
-                const is_large = begun.total > limit;
-                if (is_large and !is_strange and large == .leave) return .left;
+                const is_large = isLarge(begun, limit);
+                // A message of unknown size is left as well: whether it fits shows at its end.
+                const is_left = large == .leave and begun.total > limit;
+                if (is_left and !is_strange) return .left;
                 reader.progress = begun;
                 if (is_strange or is_large) {
-                    reader.progress.?.uncounted = true; // [frame.check_total]
-                    reader.dropping = true;
-                    ring.release(checked.extent);
+                    reader.dropFrom(checked);
                     return if (is_strange) error.MessageKind else error.MessageSize;
                 }
                 payload = @alignCast(bytes[layout.message_preamble_size..]);
@@ -408,17 +447,38 @@ pub const Reader = struct {
             .middle, .last => {
                 const message = &reader.progress.?;
                 offset = message.received;
-                try frame.advance(message, header);
+                payload = content(ring, header, checked);
+                try frame.advance(message, @intCast(payload.len), checked.class);
+                if (!reader.dropping and isLarge(message.*, limit)) {
+                    reader.dropFrom(checked);
+                    return error.MessageSize;
+                }
                 if (reader.dropping) {
                     ring.release(checked.extent);
                     if (checked.class == .last) _ = reader.drop();
                     return .done;
                 }
-                payload = ring.payload(header.size);
             },
         }
         part.* = reader.makePart(header, checked, payload, offset);
         return .part;
+    }
+
+    /// Whether a message is above the limit, by its total, or, where that is not known, by what has
+    /// come of it [pipe.limit] [pipe.limit_unknown].
+    fn isLarge(message: frame.Progress, limit: u64) bool {
+        const known = message.total != frame.total_unknown;
+        return (if (known) message.total else message.received) > limit;
+    }
+
+    /// Drops the message in progress from this frame on, at which that is reported
+    /// [frame.check_total]. Behind its last frame nothing is left to drop.
+    fn dropFrom(reader: *Reader, checked: frame.Checked) void {
+        reader.ring.release(checked.extent);
+        reader.parts = null;
+        reader.progress.?.uncounted = true;
+        reader.dropping = true;
+        if (checked.class == .last) _ = reader.drop();
     }
 
     fn makePart(

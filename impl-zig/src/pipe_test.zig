@@ -187,7 +187,7 @@ test "a message of many frames above the limit is skipped without adding up, its
         try pair.init(4096, 0);
         var storage: [100]u8 = undefined;
         var preamble: [16]u8 = @splat(0);
-        std.mem.writeInt(u64, preamble[0..8], std.math.maxInt(u64), .little);
+        std.mem.writeInt(u64, preamble[0..8], std.math.maxInt(u64) - 1, .little);
         pair.put(.{ .size = 16, .kind = 1, .flags = 1 }, &preamble);
         pair.put(.{ .size = 3, .kind = 1 }, "abc");
         const ending = if (how == 2) "def" else "";
@@ -197,6 +197,93 @@ test "a message of many frames above the limit is skipped without adding up, its
         try testing.expectEqual(4, (try pair.reader.tryRead(&storage)).?.tag);
         try pair.expectNothing();
     }
+}
+
+test "a message of unknown size is dropped at the frame with which it is above the limit" {
+    const parts = [_][]const u8{ "abc", "def", "g" };
+    for (0..9) |limit| {
+        var pair: Pair = undefined;
+        try pair.init(4096, 0);
+        var storage: [8]u8 = undefined;
+        var first: [16 + 3]u8 = @splat(0);
+        @memset(first[0..8], 0xff);
+        first[16..].* = parts[0][0..3].*;
+        pair.put(.{ .size = first.len, .kind = 1, .flags = 1 }, &first);
+        pair.put(.{ .size = 3, .kind = 1 }, parts[1]);
+        const kept = storage[0..limit];
+        if (limit < 3 + 3) {
+            try testing.expectError(error.MessageSize, pair.reader.tryRead(kept));
+            try testing.expect(!pair.reader.partial());
+        }
+        pair.put(.{ .size = 1, .kind = 1, .flags = 2 }, parts[2]);
+        pair.put(.{ .size = 1, .kind = 1, .flags = 3, .tag = 4 }, "x");
+        if (limit == 3 + 3) try testing.expectError(error.MessageSize, pair.reader.tryRead(kept));
+        if (limit > 3 + 3) {
+            const message = (try pair.reader.tryRead(kept)).?;
+            try testing.expectEqualStrings("abcdefg", message.payload);
+        }
+        try pair.expectMessage("x", 4);
+    }
+}
+
+test "an inbox leaves a message of unknown size in the ring, behind what it takes in" {
+    var memory: [8192]u8 align(millrace.layout.segment_align) = undefined;
+    const rings: millrace.Rings = .{ .capacities = .{ 1024, 256 } };
+    try millrace.Port.format(&memory, rings);
+    var inbox: [512]u8 align(16) = undefined;
+    const endpoint: millrace.Endpoint.Options = .{ .host = &fixture.clockwork, .spin_us = 0 };
+    var ports: [2]millrace.Port = undefined;
+    try ports[0].attach(&memory, 0, .{ .endpoint = endpoint });
+    try ports[1].attach(&memory, 1, .{ .endpoint = endpoint, .inbox = &inbox });
+    try ports[0].write("one", .{}, .none);
+    const ring = &ports[0].writer.ring;
+    const place = (try ring.claim(17)).?;
+    @memset(place[0..8], 0xff);
+    @memset(place[8..16], 0);
+    place[16] = 'a';
+    ring.finish(.{ .size = 17, .kind = 1, .flags = 1 });
+    ring.publish();
+    // Full, so that the next waits, and takes in what it can.
+    while (try ports[1].tryWrite("fill", .{})) {}
+    try testing.expectError(error.Timeout, ports[1].write("wait", .{}, .ms(1)));
+    try testing.expectEqual(1, ports[1].inbox.count);
+    var storage: [600]u8 = undefined;
+    try testing.expectEqualStrings("one", (try ports[1].tryRead(&storage)).?.payload);
+    try testing.expectEqual(null, try ports[1].tryRead(&storage));
+    const rest = (try ring.claim(400)).?;
+    @memset(rest, 'b');
+    ring.finish(.{ .size = 400, .kind = 1, .flags = 2 });
+    ring.publish();
+    try testing.expectEqual(401, (try ports[1].tryRead(&storage)).?.payload.len);
+}
+
+test "a header extension is skipped, whether the message is read or lent" {
+    var pair: Pair = undefined;
+    try pair.init(4096, 0);
+    var bytes: [32 + 16 + 2]u8 = @splat(0);
+    std.mem.writeInt(u32, bytes[0..4], 32, .little);
+    std.mem.writeInt(u32, bytes[4..8], millrace.layout.extension_application_min, .little);
+    bytes[32] = 5; // the total
+    bytes[48..].* = "he".*;
+    var last: [16 + 3]u8 = @splat(0);
+    last[0] = 16;
+    last[16..].* = "llo".*;
+    for (0..2) |_| {
+        pair.put(.{ .size = bytes.len, .kind = 1, .flags = 9 }, &bytes);
+        pair.put(.{ .size = last.len, .kind = 1, .flags = 10 }, &last);
+        pair.put(.{ .size = last.len, .kind = 1, .flags = 11 }, &last);
+    }
+    var storage: [5]u8 = undefined;
+    const message = (try pair.reader.tryRead(&storage)).?;
+    try testing.expectEqualStrings("hello", message.payload);
+    try testing.expectError(error.MessageSize, pair.reader.tryRead(storage[0..2]));
+    for ([_][]const u8{ "he", "llo", "llo" }, [_]u64{ 5, 5, 3 }) |part, total| {
+        const lent = (try pair.reader.peek(.none)).?;
+        try testing.expectEqualStrings(part, lent.payload);
+        try testing.expectEqual(total, lent.total);
+        pair.reader.release();
+    }
+    try pair.expectNothing();
 }
 
 test "faults of a frame end the pipe, mark the writer, and are reported again" {
@@ -254,7 +341,7 @@ test "failure: the same with peer.failed and the supervisor's reason" {
     var pair: Pair = undefined;
     try pair.init(256, 0);
     try pair.writer.write("last", .{}, .none);
-    pair.segment.fail(0, .peer_terminated, &fixture.clockwork);
+    pair.fail(0, .peer_terminated);
     try testing.expectError(error.PipeFailed, pair.writer.write("", .{}, .none));
     try pair.expectMessage("last", 0);
     try pair.expectFailure(error.PeerFailed);

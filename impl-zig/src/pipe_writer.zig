@@ -20,7 +20,6 @@ const Envelope = pipe.Envelope;
 const PipeError = pipe.PipeError;
 const RingWriter = ring_file.RingWriter;
 const Segment = segment_file.Segment;
-const State = segment_file.State;
 const Timeout = host_file.Timeout;
 const Wait = ring_file.Wait;
 const WriteError = pipe.WriteError;
@@ -139,21 +138,21 @@ pub const Writer = struct {
         return writer.claimWith(size, timeout, writer);
     }
 
-    /// Completes the message in the claimed place with its final size and envelope.
+    /// Completes the message in the claimed place with its final size and envelope. Drops it where
+    /// this end was closed meanwhile, which stores nothing any more [pipe.close].
     ///
-    /// Asserts that a claim of at least this size is open.
+    /// Asserts that a claim of at least this size is open [pipe.claim_one].
     pub fn finish(writer: *Writer, size: u32, envelope: Envelope) void {
         assert(envelope.valid());
+        if (writer.stopped()) return writer.ring.abandon();
         writer.finishFrame(envelope, size, flag_first | flag_last);
     }
 
-    /// Makes all finished messages visible to the reader. Drops them where this end was closed
-    /// [pipe.close] or a fault was found [ring.fault], which the next call reports.
-    ///
-    /// Asserts that there is one.
+    /// Makes all finished messages visible to the reader; does nothing where there are none, or
+    /// where a close [pipe.close] or a fault [ring.fault] has dropped them, which the next call
+    /// reports [pipe.publish_none]. A call that waits does so by itself [ring.publish_all].
     pub fn publish(writer: *Writer) void {
-        if (writer.stopped()) return;
-        writer.ring.publish();
+        if (!writer.stopped()) writer.ring.flush();
     }
 
     /// Takes an open claim back.
@@ -161,6 +160,12 @@ pub const Writer = struct {
     /// Asserts that one is open.
     pub fn abandon(writer: *Writer) void {
         writer.ring.abandon();
+    }
+
+    /// Whether a claim is open, so that nothing may be claimed, written or ended [pipe.claim_one].
+    /// None is behind the own close, which every call then reports.
+    pub fn isClaimed(writer: *const Writer) bool {
+        return writer.ring.claimed > 0 and !writer.ring.endpoint.closedHere();
     }
 
     /// Ends the stream: the reader gets everything written so far, then the end. Never waits.
@@ -198,14 +203,17 @@ pub const Writer = struct {
 
     // What follows is for ports, which do something else while they wait.
 
-    /// Publishes what is finished, if anything is [ring.publish_all]. As `publish`, it stores
-    /// nothing any more behind a close or a fault.
-    pub fn flush(writer: *Writer) void {
-        if (!writer.stopped()) writer.ring.flush();
-    }
-
     fn stopped(writer: *const Writer) bool {
         return writer.fault != null or writer.ring.endpoint.closedHere();
+    }
+
+    /// Begins anew with the next owner of the reader's endpoint, which is being vacated
+    /// [pipe.vacated].
+    pub fn beginAnew(writer: *Writer) void {
+        writer.owed = null;
+        writer.ended = false;
+        writer.fault = null;
+        writer.ring.beginAnew();
     }
 
     /// Places a message of one frame if there is room at once: the path of nearly every message.
@@ -246,7 +254,7 @@ pub const Writer = struct {
                 return err;
             };
         }
-        writer.flush();
+        writer.publish();
     }
 
     /// Whether this message is one that this writer can write, there and then where the caller does
@@ -282,7 +290,7 @@ pub const Writer = struct {
                 };
             }
         }
-        writer.flush();
+        writer.publish();
         return payloads.len;
     }
 
@@ -312,7 +320,7 @@ pub const Writer = struct {
     fn check(writer: *Writer) callconv(hot) WriteError!void {
         const endpoint = writer.ring.endpoint;
         const is_open = !writer.ended and !writer.stopped() and
-            State.isAttached(endpoint.record) and writer.ring.peer.isAttached();
+            endpoint.isAttached() and writer.ring.peer.isAttached();
         if (is_open) {
             @branchHint(.likely);
             return;
@@ -333,7 +341,7 @@ pub const Writer = struct {
     /// Waits for room for a frame with a payload of `size`.
     fn awaitRoom(writer: *Writer, size: u32, deadline: *Deadline, waiter: anytype) WriteError!void {
         assert(writer.ring.claimed == 0); // waiting with an open claim is the caller's mistake
-        writer.flush(); // [ring.publish_all]
+        writer.publish(); // [ring.publish_all]
         // Before the cursor is loaded again: a reader that keeps up must not hold the call.
         if (deadline.over(writer.ring.endpoint.host)) return error.Timeout;
         writer.ring.loaded = false;

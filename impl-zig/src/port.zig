@@ -256,6 +256,15 @@ pub const Port = struct {
         return port.inbox.empty() and port.reader.ended();
     }
 
+    /// Gives the peer's endpoint back, whose owner is dead, so that another can attach to it; both
+    /// directions then begin anew, as `millrace.vacate` says, and what stands in the inbox is read
+    /// first [pipe.vacated]. Returns false, and changes nothing, where that is not allowed.
+    pub fn vacate(port: *Port) bool {
+        if (!pipe.vacate(&.{&port.reader}, &.{&port.writer})) return false;
+        port.inbox.beginAnew();
+        return true;
+    }
+
     /// Closes both directions at once [port.close]. Closing again does nothing.
     ///
     /// Thread-safe: a wait of the owner's ends with `error.PipeClosed`.
@@ -265,7 +274,7 @@ pub const Port = struct {
 
     /// Whether a frame is lent out.
     pub fn lent(port: *const Port) bool {
-        return port.inbox.lent or port.reader.lent > 0;
+        return port.reader.isLent() or port.inbox.lent and !port.endpoint.closedHere();
     }
 
     /// Whether `peek` may be called: nothing is lent, and `read` is not in the middle of a message.
@@ -386,9 +395,9 @@ pub const Port = struct {
     /// Returns whether the inbox has a complete message or error. One whose first parts went into
     /// the inbox is completed there.
     fn awaitInbox(port: *Port, timeout: Timeout) ReadError!bool {
-        assert(!port.inbox.lent);
         // What was not delivered by then is dropped [pipe.close].
         if (port.endpoint.closedHere()) return error.PipeClosed;
+        assert(!port.inbox.lent); // [pipe.lend_one]
         if (port.inbox.count > 0) return true;
         assert(port.inbox.filling);
         port.beforeWait(timeout);
@@ -404,7 +413,7 @@ pub const Port = struct {
 
     /// [port.publish_both] The reader itself gives back what was released.
     fn beforeWait(port: *Port, timeout: Timeout) void {
-        if (timeout != .none) port.writer.flush();
+        if (timeout != .none) port.writer.publish();
     }
 };
 

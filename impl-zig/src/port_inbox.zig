@@ -142,6 +142,13 @@ pub const Inbox = struct {
         }
     }
 
+    /// Drops the parts of a message that will not be completed, and what every call would have
+    /// reported again. What is complete stays.
+    pub fn beginAnew(inbox: *Inbox) void {
+        inbox.filling = false;
+        inbox.stopped = false;
+    }
+
     pub fn release(inbox: *Inbox) void {
         assert(inbox.lent);
         inbox.lent = false;

@@ -297,7 +297,7 @@ test "a peer that dies while a thread sleeps: its supervisor wakes the sleeper" 
             var channels: [2]millrace.Channel = undefined;
             const segment: millrace.Segment = try .attach(bytes, &channels, patience);
             millrace.Host.native.pause(20_000_000);
-            segment.fail(1, .peer_terminated, .native);
+            segment.fail(segment.ownerOf(1), .peer_terminated, .native);
         }
     };
     const thread = try std.Thread.spawn(.{}, Supervisor.run, .{@as(millrace.Memory, &memory)});

@@ -104,7 +104,7 @@ const Life = struct {
                 var storage: [2]millrace.Channel = undefined;
                 const supervised = millrace.Segment.attach(&life.memory, &storage, .none);
                 const segment = supervised catch unreachable;
-                segment.fail(life.target, .peer_terminated, .native);
+                segment.fail(segment.ownerOf(life.target), .peer_terminated, .native);
             },
         }
     }

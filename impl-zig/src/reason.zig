@@ -32,6 +32,7 @@ noinline fn codeOf(err: anyerror) layout.Reason {
         error.FramePad => .frame_pad,
         error.FrameSequence => .frame_sequence,
         error.FrameTotal => .frame_total,
+        error.FrameExtension => .frame_extension,
         error.MailboxSize => .mailbox_size,
         error.MessageCancelled => .message_cancelled,
         error.MessageTruncated => .message_truncated,

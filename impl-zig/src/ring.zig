@@ -36,6 +36,16 @@ comptime {
     assert(@offsetOf(Control, "writer_wants") == layout.ring_writer_wants_offset);
 }
 
+/// Returns where an endpoint begins with its own cursor, and with its copy of its peer's
+/// [ring.start]. One that was vacated goes on where the cursor stands, which its peer has stored:
+/// it is used without its low bits, and what else is wrong with it shows at the next check
+/// [ring.start_again].
+fn beginOf(endpoint: *const Endpoint, channel: segment_file.Channel, cursor: *const u32) u32 {
+    if (endpoint.generation == 0) return channel.start;
+    const low: u32 = layout.frame_align - 1;
+    return @atomicLoad(u32, cursor, .seq_cst) & ~low;
+}
+
 /// For what lies on the path of nearly every message: inlined, but not where the size of the module
 /// counts more (5 KB of 29 in `millrace.wasm`).
 pub const hot: std.builtin.CallingConvention =
@@ -118,15 +128,17 @@ pub const RingWriter = struct {
         assert(channel.kind == .ring);
         assert(channel.writer == endpoint.index);
         assert(segment_file.capacityValid(channel.data_size));
+        const control: *Control = @ptrCast(@alignCast(segment.base + channel.control_offset));
+        const begin = beginOf(endpoint, channel, &control.tail);
         return .{
             .endpoint = endpoint,
-            .peer = .init(segment, channel.reader),
-            .control = @ptrCast(@alignCast(segment.base + channel.control_offset)),
+            .peer = .init(segment, endpoint.index, channel.reader),
+            .control = control,
             .area = @alignCast(segment.base + channel.data_offset),
             .capacity = channel.data_size,
-            .tail = channel.start,
-            .published = channel.start,
-            .head = channel.start,
+            .tail = begin,
+            .published = begin,
+            .head = begin,
         };
     }
 
@@ -256,6 +268,18 @@ pub const RingWriter = struct {
         return ring.tail +% (pad + extent + layout.ring_reserve) -% ring.capacity;
     }
 
+    /// Begins anew behind what was published, for the next owner of the reader's endpoint, which is
+    /// being vacated: what is claimed or finished is dropped, and what was not read
+    /// [segment.vacate_words].
+    pub fn beginAnew(ring: *RingWriter) void {
+        ring.tail = ring.published;
+        ring.head = ring.published;
+        ring.claimed = 0;
+        ring.loaded = false;
+        makeEqual(ring.control, ring.published);
+        @atomicStore(u32, &ring.control.reader_wants, 0, .seq_cst);
+    }
+
     /// [frame.pad]
     fn placePad(ring: *RingWriter, extent: u32) void {
         const header: frame.Header = .{
@@ -300,15 +324,17 @@ pub const RingReader = struct {
         assert(channel.kind == .ring);
         assert(channel.reader == endpoint.index);
         assert(segment_file.capacityValid(channel.data_size));
+        const control: *Control = @ptrCast(@alignCast(segment.base + channel.control_offset));
+        const begin = beginOf(endpoint, channel, &control.head);
         return .{
             .endpoint = endpoint,
-            .peer = .init(segment, channel.writer),
-            .control = @ptrCast(@alignCast(segment.base + channel.control_offset)),
+            .peer = .init(segment, endpoint.index, channel.writer),
+            .control = control,
             .area = @alignCast(segment.base + channel.data_offset),
             .capacity = channel.data_size,
-            .head = channel.start,
-            .stored = channel.start,
-            .tail = channel.start,
+            .head = begin,
+            .stored = begin,
+            .tail = begin,
         };
     }
 
@@ -345,10 +371,12 @@ pub const RingReader = struct {
     }
 
     pub inline fn framePlace(ring: *const RingReader) frame.Place {
+        const offset = ring.head & (ring.capacity - 1);
         return .{
             .available = ring.tail -% ring.head,
-            .to_end = ring.capacity - (ring.head & (ring.capacity - 1)),
+            .to_end = ring.capacity - offset,
             .capacity = ring.capacity,
+            .payload = @alignCast(ring.area + offset + layout.frame_header_size),
         };
     }
 
@@ -381,7 +409,22 @@ pub const RingReader = struct {
         @atomicStore(u32, &ring.control.head, ring.head, .seq_cst);
         ring.endpoint.wake(&ring.control.writer_wants, ring.head, ring.peer.record);
     }
+
+    /// Begins anew behind what was read, for the next owner of the writer's endpoint, which is
+    /// being vacated [segment.vacate_words].
+    pub fn beginAnew(ring: *RingReader) void {
+        ring.tail = ring.head;
+        ring.stored = ring.head;
+        makeEqual(ring.control, ring.head);
+        @atomicStore(u32, &ring.control.writer_wants, 0, .seq_cst);
+    }
 };
+
+/// [ring.tail_owner] [ring.head_owner] Whoever vacates stores both.
+fn makeEqual(control: *Control, position: u32) void {
+    @atomicStore(u32, &control.tail, position, .seq_cst);
+    @atomicStore(u32, &control.head, position, .seq_cst);
+}
 
 /// What an endpoint waits for: data, room, or both; and always for a change of a state. It is the
 /// `condition` of `Endpoint.wait`.

@@ -22,6 +22,7 @@ pub const SegmentError = @import("segment.zig").Error;
 pub const Memory = @import("segment.zig").Memory;
 pub const Geometry = @import("segment.zig").Geometry;
 pub const Channel = @import("segment.zig").Channel;
+pub const Owner = @import("segment.zig").Owner;
 pub const segmentSize = @import("segment.zig").sizeOf;
 pub const SegmentFile = @import("segment_file.zig").SegmentFile;
 pub const SegmentFileError = @import("segment_file.zig").Error;
@@ -41,6 +42,7 @@ pub const json = @import("codec_json.zig");
 
 pub const Writer = @import("pipe.zig").Writer;
 pub const Reader = @import("pipe.zig").Reader;
+pub const vacate = @import("pipe.zig").vacate;
 pub const Envelope = @import("pipe.zig").Envelope;
 pub const Message = @import("pipe.zig").Message;
 pub const Lent = @import("pipe.zig").Lent;

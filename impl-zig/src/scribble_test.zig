@@ -13,6 +13,7 @@ const Reason = layout.Reason;
 /// Reasons that no peer's bytes lead to in this implementation, and why.
 const exceptions = [_]struct { why: Reason, because: []const u8 }{
     .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
+    .{ .why = .segment_missing, .because = "says that there is no file" },
     .{ .why = .mailbox_size, .because = "is about the memory that the caller gives" },
     .{ .why = .message_codec, .because = "this implementation hands on every codec" },
     .{ .why = .wait_aborted, .because = "this implementation has no signals: close ends a wait" },

@@ -8,11 +8,18 @@ const std = @import("std");
 const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
+const segment_record = @import("segment_record.zig");
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const assert = std.debug.assert;
 const Host = host_file.Host;
 const Timeout = host_file.Timeout;
 const Deadline = host_file.Deadline;
+const Record = segment_record.Record;
+const State = segment_record.State;
+const changeState = segment_record.changeState;
+const ring = segment_record.ring;
+const upperBits = segment_record.upperBits;
+const wordOf = segment_record.wordOf;
 
 /// Why a segment is refused. `reasonOf` in `root.zig` gives the reason code of each.
 pub const Error = error{
@@ -47,18 +54,11 @@ pub const Header = extern struct {
     pub const magic_bytes = "MILLRACE";
 };
 
-/// The part of an endpoint that its peers see. Control words: atomic access only [segment.atomic].
-pub const Record = extern struct {
-    bell: u32,
-    state: u32,
-    wakes: u32,
-    agent: u32,
-    reserved: [112]u8,
-};
-
 /// A channel: what its creator chose, and where it stands. Everything is checked or chosen by us.
 pub const Channel = extern struct {
     kind: layout.ChannelKind = .ring,
+    /// The endpoints at its ends. Those of a ring are two of the segment; another kind may have
+    /// `layout.endpoint_none`, or any number, which then names nobody [segment.unknown_kind].
     writer: u32,
     reader: u32,
     /// Set by `place`; what a caller passes is ignored.
@@ -74,7 +74,8 @@ pub const Channel = extern struct {
 
     fn sameGeometry(a: Channel, b: Channel) bool {
         return a.kind == b.kind and a.writer == b.writer and a.reader == b.reader and
-            a.data_size == b.data_size and a.label == b.label and a.start == b.start;
+            a.control_size == b.control_size and a.data_size == b.data_size and
+            a.label == b.label and a.start == b.start;
     }
 };
 
@@ -88,11 +89,6 @@ comptime {
     assert(@offsetOf(Header, "optional_features") == layout.segment_optional_features_offset);
     assert(@offsetOf(Header, "endpoint_count") == layout.segment_endpoint_count_offset);
     assert(@offsetOf(Header, "channel_count") == layout.segment_channel_count_offset);
-    assert(@sizeOf(Record) == layout.endpoint_record_size);
-    assert(@offsetOf(Record, "bell") == layout.endpoint_bell_offset);
-    assert(@offsetOf(Record, "state") == layout.endpoint_state_offset);
-    assert(@offsetOf(Record, "wakes") == layout.endpoint_wakes_offset);
-    assert(@offsetOf(Record, "agent") == layout.endpoint_agent_offset);
     assert(@sizeOf(Channel) <= layout.channel_descriptor_size);
     assert(@offsetOf(Channel, "kind") == layout.channel_kind_offset);
     assert(@offsetOf(Channel, "writer") == layout.channel_writer_offset);
@@ -109,6 +105,13 @@ comptime {
 pub const Geometry = struct {
     endpoint_count: u32,
     channels: []const Channel,
+};
+
+/// One owner of an endpoint, which may have others before and after it: whom a supervisor watches
+/// [segment.state_owner]. `Segment.ownerOf` tells.
+pub const Owner = struct {
+    index: u32,
+    generation: u24,
 };
 
 /// A set of endpoints, by index.
@@ -260,26 +263,64 @@ pub const Segment = struct {
         return @ptrCast(@alignCast(segment.base + offset));
     }
 
-    /// Returns the endpoints at the other ends of the channels of endpoint `index`.
+    /// Returns the other endpoints at the ends of all channels of endpoint `index`, whatever their
+    /// kind [segment.peers].
     pub fn peersOf(segment: *const Segment, index: u32) EndpointSet {
         assert(index < segment.endpoint_count);
         var peers: EndpointSet = .empty;
         for (segment.channels) |channel| {
-            if (channel.writer == index) peers.set(channel.reader);
-            if (channel.reader == index) peers.set(channel.writer);
+            const other = if (channel.writer == index)
+                channel.reader
+            else if (channel.reader == index)
+                channel.writer
+            else
+                continue;
+            if (other < segment.endpoint_count and other != index) peers.set(other);
         }
-        assert(!peers.isSet(index));
         return peers;
     }
 
-    /// Marks an endpoint failed on behalf of a supervisor that knows that its thread is gone, and
-    /// rings it and its peers [pipe.supervisor]. A state that is final already stays
-    /// [segment.state_change].
+    /// Returns how many rings lead between two endpoints, where these are all channels that name
+    /// `index`; null where there are others.
+    pub fn ringCount(segment: *const Segment, own: u32, index: u32) ?u32 {
+        var count: u32 = 0;
+        for (segment.channels) |channel| {
+            if (channel.writer != index and channel.reader != index) continue;
+            if (channel.kind != .ring) return null;
+            if (channel.writer != own and channel.reader != own) return null;
+            count += 1;
+        }
+        return count;
+    }
+
+    /// Returns whom a supervisor is to watch: the owner that the endpoint has now, or, where it is
+    /// vacant, the next. To be asked before that one's thread begins, or while it is known to live;
+    /// an owner that is asked for at its death may be the next one already.
+    ///
+    /// Asserts that the endpoint exists. Thread-safe.
+    pub fn ownerOf(segment: *const Segment, index: u32) Owner {
+        const generation = @atomicLoad(u32, &segment.record(index).generation, .seq_cst);
+        return .{ .index = index, .generation = @truncate(generation) };
+    }
+
+    /// Marks an endpoint failed on behalf of a supervisor that knows that its owner's thread is
+    /// gone, and rings it and its peers [pipe.supervisor]. A state that is final already stays
+    /// [segment.state_change], and so does that of another owner [segment.state_owner].
     ///
     /// Thread-safe.
-    pub fn fail(segment: *const Segment, index: u32, why: layout.Reason, host: *const Host) void {
-        changeState(segment.record(index), .failed, why);
-        segment.ringAll(index, host);
+    pub fn fail(segment: *const Segment, owner: Owner, why: layout.Reason, host: *const Host) void {
+        changeState(segment.record(owner.index), .{ .failed = why }, owner.generation);
+        segment.ringAll(owner.index, host);
+    }
+
+    /// Closes an attached endpoint on its owner's behalf: the owner's calls end with
+    /// `error.PipeClosed`. Another state stays, and so does that of another owner
+    /// [segment.state_owner].
+    ///
+    /// Thread-safe.
+    pub fn closeFor(segment: *const Segment, owner: Owner, host: *const Host) void {
+        changeState(segment.record(owner.index), .closed, owner.generation);
+        segment.ringAll(owner.index, host);
     }
 
     /// Refuses an endpoint that cannot be taken: that does not exist, or is not vacant.
@@ -293,21 +334,29 @@ pub const Segment = struct {
     }
 
     /// Takes a vacant endpoint [segment.attach]; of a file the one that is locked for the caller,
-    /// which whoever created the file has taken already.
+    /// which whoever created the file has taken already. Returns the word of its state from then on
+    /// [segment.own_state].
     pub fn take(
         segment: *const Segment,
         index: u32,
         host: *const Host,
-    ) error{SegmentEndpoint}!void {
+    ) error{SegmentEndpoint}!u32 {
         try segment.checkVacant(index);
-        const state = &segment.record(index).state;
+        const own = segment.record(index);
         const file = segment.inFile();
         if (file == null or !file.?.taken) {
-            return segment.takeLoaded(index, @atomicLoad(u32, state, .seq_cst), host);
+            const attached = try segment.takeLoaded(
+                index,
+                @atomicLoad(u32, &own.state, .seq_cst),
+                host,
+            );
+            if (file) |of| of.attached = attached;
+            return attached;
         }
         file.?.taken = false;
-        @atomicStore(u32, &segment.record(index).wakes, host.wakes, .seq_cst);
+        @atomicStore(u32, &own.wakes, host.wakes, .seq_cst);
         segment.ringAll(index, host);
+        return file.?.attached.?;
     }
 
     /// Takes an endpoint whose state word was loaded, for tests to act between the two. The words
@@ -317,19 +366,21 @@ pub const Segment = struct {
         index: u32,
         loaded: u32,
         host: *const Host,
-    ) error{SegmentEndpoint}!void {
+    ) error{SegmentEndpoint}!u32 {
         if (State.of(loaded) != .vacant) return error.SegmentEndpoint;
         const own = segment.record(index);
-        const attached = layout.endpoint_state_attached;
+        // [segment.again] Its upper bits stay.
+        const attached = wordOf(layout.endpoint_state_attached, upperBits(loaded));
         const found = @cmpxchgStrong(u32, &own.state, loaded, attached, .seq_cst, .seq_cst);
         if (found == null) {
             // [wait.wakes] Until then our peers poll; the ring sends them to look again.
             @atomicStore(u32, &own.wakes, host.wakes, .seq_cst);
+            @atomicStore(u32, &own.features, 0, .seq_cst); // [segment.features]
             @atomicStore(u32, &own.agent, agentId(), .seq_cst); // [segment.agent]
         }
         // Also when somebody else was faster, who may have died before its own ring.
         segment.ringAll(index, host);
-        if (found != null) return error.SegmentEndpoint;
+        return if (found == null) attached else error.SegmentEndpoint;
     }
 
     fn inFile(segment: *const Segment) ?*SegmentFile {
@@ -337,89 +388,14 @@ pub const Segment = struct {
     }
 
     /// [segment.state_ring] Its own bell as well: its owner may sleep while another thread closes.
+    /// The bit is that of the endpoint whose state it is about, whoever rings [wait.rung].
     pub fn ringAll(segment: *const Segment, index: u32, host: *const Host) void {
-        ring(segment.record(index), host);
+        ring(segment.record(index), index, host);
         const peers = segment.peersOf(index);
         var iterator = peers.iterator(.{});
-        while (iterator.next()) |peer| ring(segment.record(@intCast(peer)), host);
+        while (iterator.next()) |peer| ring(segment.record(@intCast(peer)), index, host);
     }
 };
-
-/// What the low byte of a loaded `state` word says [segment.state_low]. The reason of `failed` is
-/// whatever number stands above it.
-pub const State = union(enum) {
-    vacant,
-    attached,
-    closed,
-    failed: layout.Reason,
-    /// [segment.state_invalid]
-    invalid,
-
-    pub fn load(record: *const Record) State {
-        return .of(@atomicLoad(u32, &record.state, .seq_cst));
-    }
-
-    /// Whether that endpoint is attached: all that nearly every call has to know.
-    pub inline fn isAttached(record: *const Record) bool {
-        const word = @atomicLoad(u32, &record.state, .seq_cst);
-        return word & layout.state_mask == layout.endpoint_state_attached;
-    }
-
-    pub fn of(word: u32) State {
-        return switch (word & layout.state_mask) {
-            layout.endpoint_state_vacant => .vacant,
-            layout.endpoint_state_attached => .attached,
-            layout.endpoint_state_closed => .closed,
-            layout.endpoint_state_failed => .{
-                .failed = @fromBackingInt(word >> layout.reason_shift),
-            },
-            else => .invalid,
-        };
-    }
-
-    /// The reason that stands in the word of a failed endpoint; null where none does
-    /// [pipe.failed_reason].
-    pub fn reason(state: State) ?layout.Reason {
-        const why = switch (state) {
-            .failed => |why| why,
-            .vacant, .attached, .closed, .invalid => return null,
-        };
-        return if (@backingInt(why) == 0) null else why;
-    }
-
-    pub fn final(state: State) bool {
-        return switch (state) {
-            .vacant, .attached => false,
-            .closed, .failed, .invalid => true,
-        };
-    }
-};
-
-/// Changes a state along the table of allowed changes, or leaves it where the table has no change
-/// from it [segment.state_change]. The caller rings afterwards, whichever it was.
-pub fn changeState(record: *Record, to: layout.EndpointState, why: ?layout.Reason) void {
-    assert(to == .closed or to == .failed);
-    assert((to == .failed) == (why != null)); // [segment.state_reason]
-    const reason: u32 = if (why) |reason| @backingInt(reason) else 0;
-    const word = reason << layout.reason_shift | @backingInt(to);
-    // A state changes at most twice before it is final. A peer that makes it change more often is
-    // not worth a third try: its changes are not ours to repair.
-    for (0..layout.state_tries) |_| {
-        const from = @atomicLoad(u32, &record.state, .seq_cst);
-        switch (State.of(from)) {
-            .vacant => if (to != .failed) return,
-            .attached => {},
-            .closed, .failed, .invalid => return,
-        }
-        if (@cmpxchgStrong(u32, &record.state, from, word, .seq_cst, .seq_cst) == null) return;
-    }
-}
-
-/// [wait.ring] The count first, so that a sleeper that is not yet asleep sees it and stays awake.
-pub fn ring(record: *Record, host: *const Host) void {
-    _ = @atomicRmw(u32, &record.bell, .Add, 1, .seq_cst);
-    host.notify(&record.bell);
-}
 
 /// Informative: who to look for when an endpoint hangs.
 fn agentId() u32 {
@@ -451,15 +427,16 @@ fn checkChannels(
     size: u32,
 ) error{SegmentChannel}!void {
     for (channels) |channel| {
-        if (channel.writer >= endpoint_count) return error.SegmentChannel;
-        if (channel.reader >= endpoint_count) return error.SegmentChannel;
-        if (channel.writer == channel.reader) return error.SegmentChannel;
         for (areasOf(channel)) |area| {
             if (area.offset % layout.segment_align != 0) return error.SegmentChannel;
             if (area.offset < tables_end) return error.SegmentChannel;
             if (area.end() > size) return error.SegmentChannel;
         }
+        // Any other kind is unknown, and may have any ends [segment.unknown_kind].
         if (channel.kind == .ring) {
+            if (channel.writer >= endpoint_count) return error.SegmentChannel;
+            if (channel.reader >= endpoint_count) return error.SegmentChannel;
+            if (channel.writer == channel.reader) return error.SegmentChannel;
             if (channel.control_size < layout.ring_control_size) return error.SegmentChannel;
             if (!capacityValid(channel.data_size)) return error.SegmentChannel;
             if (channel.start % layout.frame_align != 0) return error.SegmentChannel;
@@ -523,10 +500,10 @@ const Placer = struct {
         assert(geometry.endpoint_count <= layout.endpoint_count_max);
         assert(channel_count <= layout.channel_count_max);
         for (geometry.channels) |channel| {
+            if (channel.kind != .ring) continue;
             assert(channel.writer < geometry.endpoint_count);
             assert(channel.reader < geometry.endpoint_count);
             assert(channel.writer != channel.reader);
-            if (channel.kind != .ring) continue;
             assert(capacityValid(channel.data_size));
             assert(channel.control_size == layout.ring_control_size);
             assert(channel.start % layout.frame_align == 0);
@@ -591,5 +568,7 @@ pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
 
 test {
     _ = @import("segment_test.zig");
+    _ = @import("segment_peers_test.zig");
+    _ = @import("segment_state_test.zig");
     _ = @import("segment_file.zig");
 }

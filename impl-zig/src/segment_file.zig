@@ -10,6 +10,7 @@ const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const system = @import("segment_file_linux.zig");
 const assert = std.debug.assert;
 const Channel = segment_zig.Channel;
@@ -20,7 +21,6 @@ const Memory = segment_zig.Memory;
 const Place = system.Place;
 const Range = system.Range;
 const Segment = segment_zig.Segment;
-const State = segment_zig.State;
 const Timeout = host_file.Timeout;
 const Unnamed = system.Unnamed;
 
@@ -58,6 +58,8 @@ pub const SegmentFile = struct {
     index: u32,
     /// Whether that was taken before the file got its name, and no `Endpoint` has it yet.
     taken: bool,
+    /// The word of its state since it was taken; null before.
+    attached: ?u32,
     handle: system.Handle,
     memory: Memory,
 
@@ -136,9 +138,11 @@ pub const SegmentFile = struct {
     /// Nothing may use the segment afterwards, `Port.close` included.
     pub fn close(file: *SegmentFile) void {
         const record = file.segment.record(file.index);
-        if (State.load(record) == .attached) {
-            segment_zig.changeState(record, .closed, null);
-            file.segment.ringAll(file.index, .native);
+        if (file.attached) |attached| {
+            if (@atomicLoad(u32, &record.state, .seq_cst) == attached) {
+                segment_record.closeOwn(record, attached);
+                file.segment.ringAll(file.index, .native);
+            }
         }
         // A child that inherited the description would keep the lock [segment.file_lock].
         system.unlock(file.handle, .{ .offset = 0, .size = 0 });
@@ -179,7 +183,7 @@ pub const SegmentFile = struct {
             ));
         }
         errdefer file.leave();
-        try file.segment.take(what.endpoint_index, .native);
+        _ = try file.segment.take(what.endpoint_index, .native);
         file.taken = true;
         // [segment.file_ready]
         const found = try give(unnamed, place, what.timeout);
@@ -240,6 +244,7 @@ pub const SegmentFile = struct {
             .segment = segment,
             .index = endpoint_index,
             .taken = false,
+            .attached = null,
             .handle = handle,
             .memory = memory,
         };

@@ -5,6 +5,7 @@ const builtin = @import("builtin");
 const millrace = @import("root.zig");
 const fixture = @import("fixture.zig");
 const segment_file = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const testing = std.testing;
 const layout = millrace.layout;
 const Channel = millrace.Channel;
@@ -234,7 +235,7 @@ test "an endpoint must exist and be vacant" {
     // [segment.state_low] Vacant, whatever stands above it.
     poke(&memory, 128 + 4, u32, 0xabcd_ef00);
     var endpoint = try Endpoint.attach(&segment, 0, options);
-    try testing.expectEqual(1, segment.record(0).state);
+    try testing.expectEqual(0xabcd_ef01, segment.record(0).state);
     try testing.expectError(error.SegmentEndpoint, Endpoint.attach(&segment, 0, options));
     endpoint.close();
     try testing.expectError(error.SegmentEndpoint, Endpoint.attach(&segment, 0, options));
@@ -261,7 +262,7 @@ test "an endpoint that somebody else takes first is rung, and not written to [se
 
 test "an endpoint is attached before it states what it rings, and then rings [segment.attach]" {
     const Seen = struct {
-        var record: *segment_file.Record = undefined;
+        var record: *segment_record.Record = undefined;
         var rung: [2]u32 = undefined;
         fn notify(_: *const u32) void {
             rung = .{ record.state, record.wakes };
@@ -276,35 +277,6 @@ test "an endpoint is attached before it states what it rings, and then rings [se
     Seen.record = segment.record(0);
     _ = try millrace.Endpoint.attach(&segment, 0, .{ .host = &host });
     try testing.expectEqual([_]u32{ 1, layout.wake_mechanism_futex }, Seen.rung);
-}
-
-test "states change along the table only, and the first final state stays" {
-    var memory: [2048]u8 align(128) = undefined;
-    try formatted(&memory);
-    var storage: [1]Channel = undefined;
-    const segment = try Segment.attach(&memory, &storage, .none);
-    const record = segment.record(0);
-    const lost = @backingInt(millrace.Reason.peer_lost) << 8 | 3;
-    const Change = struct { from: u32, close: u32, fail: u32 };
-    for ([_]Change{
-        .{ .from = 0, .close = 0, .fail = lost },
-        .{ .from = 1, .close = 2, .fail = lost },
-        .{ .from = 2, .close = 2, .fail = 2 },
-        .{ .from = 0x1003, .close = 0x1003, .fail = 0x1003 },
-        .{ .from = 4, .close = 4, .fail = 4 },
-        .{ .from = 0x101, .close = 2, .fail = lost },
-        .{ .from = 0x100, .close = 0x100, .fail = lost },
-    }) |change| {
-        record.state = change.from;
-        segment_file.changeState(record, .closed, null);
-        try testing.expectEqual(change.close, record.state);
-        record.state = change.from;
-        segment.fail(0, .peer_lost, &fixture.clockwork);
-        try testing.expectEqual(change.fail, record.state);
-    }
-    // [segment.state_ring] Each time its own bell and that of its peer.
-    try testing.expectEqual(7, record.bell);
-    try testing.expectEqual(7, segment.record(1).bell);
 }
 
 test "create formats blank memory, and attaches where the geometry is the same" {

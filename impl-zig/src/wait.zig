@@ -8,16 +8,19 @@ const std = @import("std");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
 const wait_spin = @import("wait_spin.zig");
 const assert = std.debug.assert;
 const Deadline = host_file.Deadline;
 const EndpointSet = segment_zig.EndpointSet;
 const Host = host_file.Host;
-const Record = segment_zig.Record;
+const Owner = segment_zig.Owner;
+const Record = segment_record.Record;
 const Segment = segment_zig.Segment;
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const SpinRecord = wait_spin.SpinRecord;
-const State = segment_zig.State;
+const State = segment_record.State;
+const upperBits = segment_record.upperBits;
 
 const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
@@ -44,6 +47,11 @@ pub const Endpoint = struct {
     base: [*]align(layout.segment_align) u8,
     index: u32,
     record: *Record,
+    /// The word of its state as it attached: with any other one it may not act [segment.own_state].
+    attached: u32,
+    /// How often it was vacated before: above 0, its rings go on where their words stand
+    /// [segment.again].
+    generation: u32,
     host: *const Host,
     peers: EndpointSet,
     /// Tells whether the processes of peers are gone; null where nobody can.
@@ -81,11 +89,15 @@ pub const Endpoint = struct {
         options: Options,
     ) error{SegmentEndpoint}!Endpoint {
         const host = options.host;
-        try segment.take(index, host);
+        const attached = try segment.take(index, host);
+        const record = segment.record(index);
         return .{
             .base = segment.base,
             .index = index,
-            .record = segment.record(index),
+            .record = record,
+            .attached = attached,
+            // Behind the exchange: until then, it may be the next owner's [segment.again].
+            .generation = @atomicLoad(u32, &record.generation, .seq_cst),
             .host = host,
             .peers = segment.peersOf(index),
             .file = segment.file,
@@ -100,8 +112,8 @@ pub const Endpoint = struct {
     /// Thread-safe.
     pub fn close(endpoint: *Endpoint) void {
         if (endpoint.closed.swap(true, .seq_cst)) return;
-        segment_zig.changeState(endpoint.record, .closed, null);
-        endpoint.ringAll(endpoint.record, &endpoint.peers);
+        segment_record.closeOwn(endpoint.record, endpoint.attached);
+        endpoint.ringAll(endpoint.index, &endpoint.peers);
     }
 
     /// Marks the peers failed whose process is gone, with `peer.lost` [segment.file_dead]; the next
@@ -115,8 +127,11 @@ pub const Endpoint = struct {
         while (iterator.next()) |peer| {
             const index: u32 = @intCast(peer);
             // The state first: its owner locks before it attaches, and closes before it unlocks.
-            if (State.load(file.segment.record(index)) != .attached) continue;
-            if (file.lost(index)) file.segment.fail(index, .peer_lost, endpoint.host);
+            const word = @atomicLoad(u32, &file.segment.record(index).state, .seq_cst);
+            if (State.of(word) != .attached) continue;
+            if (!file.lost(index)) continue;
+            const owner: Owner = .{ .index = index, .generation = upperBits(word) };
+            file.segment.fail(owner, .peer_lost, endpoint.host);
         }
     }
 
@@ -145,12 +160,20 @@ pub const Endpoint = struct {
         return endpoint.closed.load(.monotonic);
     }
 
+    /// Whether its word in the segment says that it may act: all that nearly every call has to
+    /// know. If not, `marked` tells more.
+    pub inline fn isAttached(endpoint: *const Endpoint) bool {
+        return @atomicLoad(u32, &endpoint.record.state, .seq_cst) == endpoint.attached;
+    }
+
     /// Returns this endpoint's own state as its word in the segment tells it, which anybody can
     /// mark: `.attached`, or a final one.
     pub inline fn marked(endpoint: *const Endpoint) State {
-        const loaded: State = .load(endpoint.record);
-        // [segment.own_state] Vacant is no state that its owner left it in.
-        return if (loaded == .vacant) .invalid else loaded;
+        const word = @atomicLoad(u32, &endpoint.record.state, .seq_cst);
+        if (word == endpoint.attached) return .attached;
+        const loaded: State = .of(word);
+        // [segment.own_state] Vacant, or attached by somebody else: it was given away.
+        return if (loaded.final()) loaded else .invalid;
     }
 
     /// Rings the peer if it asked for this cursor. To be called after the cursor was stored,
@@ -181,7 +204,7 @@ pub const Endpoint = struct {
         // [wait.exchange] One request rings once, whoever else looks at the word.
         if (@atomicRmw(u32, wants, .Xchg, 0, .seq_cst) == 0) return;
         endpoint.stats.wakes +%= 1;
-        segment_zig.ring(peer, endpoint.host);
+        segment_record.ring(peer, endpoint.index, endpoint.host);
     }
 
     /// How a wait ended: there is something to do, the time was over, or it would have had to
@@ -252,26 +275,36 @@ pub const Endpoint = struct {
     }
 
     /// Rings the endpoint whose state was changed, and its peers [segment.state_ring].
-    fn ringAll(endpoint: *Endpoint, record: *Record, peers: *const EndpointSet) void {
-        segment_zig.ring(record, endpoint.host);
+    pub fn ringAll(endpoint: *Endpoint, whose: u32, peers: *const EndpointSet) void {
+        segment_record.ring(endpoint.recordAt(whose), whose, endpoint.host);
         var iterator = peers.iterator(.{});
         while (iterator.next()) |index| {
-            segment_zig.ring(endpoint.recordAt(index), endpoint.host);
+            segment_record.ring(endpoint.recordAt(index), whose, endpoint.host);
         }
     }
 };
 
 /// The other end of a channel, as this endpoint sees it.
 pub const Peer = struct {
+    index: u32,
     record: *Record,
     /// The peers of this peer: whom to ring when it is marked failed.
     peers: EndpointSet,
+    /// How many rings lead between it and this endpoint; null where it has any other channel too
+    /// [segment.vacate_peer].
+    ring_count: ?u32,
     /// The last state seen. A final one is kept: it must not change any more, and if it does, that
     /// is nothing to believe [segment.state_invalid].
     seen: State = .vacant,
 
-    pub fn init(segment: *const Segment, index: u32) Peer {
-        return .{ .record = segment.record(index), .peers = segment.peersOf(index) };
+    /// The endpoint of that index, as the one of index `own` sees it.
+    pub fn init(segment: *const Segment, own: u32, index: u32) Peer {
+        return .{
+            .index = index,
+            .record = segment.record(index),
+            .peers = segment.peersOf(index),
+            .ring_count = segment.ringCount(own, index),
+        };
     }
 
     /// Whether it is attached, as far as one may believe that. If not, `state` tells more.
@@ -288,8 +321,8 @@ pub const Peer = struct {
     /// Marks this peer failed for a fault in one of its words, and rings it and its peers
     /// [ring.fault].
     pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
-        segment_zig.changeState(peer.record, .failed, why);
-        endpoint.ringAll(peer.record, &peer.peers);
+        segment_record.changeState(peer.record, .{ .failed = why }, null);
+        endpoint.ringAll(peer.index, &peer.peers);
     }
 
     /// For how many nanoseconds this peer allows a sleep by that mechanism [wait.slice]: for none

@@ -162,7 +162,7 @@ export fn millrace_port_write(
     const port = portOf(object) orelse return status_invalid;
     const envelope = envelopeOf(codec, tag) orelse return status_invalid;
     const payload = bytesAt(address, size) orelse return status_invalid;
-    if (port.writer.ring.claimed > 0) return status_invalid;
+    if (port.writer.isClaimed()) return status_invalid;
     const timeout = timeoutOf(timeout_ms);
     if (timeout == .none and size > port.writer.trySizeMax()) return status_invalid;
     if (envelope.codec == .json_batch and size > port.writer.frameSizeMax()) return status_invalid;
@@ -202,7 +202,7 @@ export fn millrace_port_read(
 /// Lends the place of a message of one frame: returns its address, or a status of 0 or below.
 export fn millrace_port_claim(object: u32, size: u32, timeout_ms: f64) i64 {
     const port = portOf(object) orelse return status_invalid;
-    if (size > port.writer.frameSizeMax() or port.writer.ring.claimed > 0) return status_invalid;
+    if (size > port.writer.frameSizeMax() or port.writer.isClaimed()) return status_invalid;
     const bytes = port.claim(size, timeoutOf(timeout_ms)) catch |err| return failed(port, err);
     return @intCast(@intFromPtr(bytes.ptr));
 }
@@ -216,8 +216,8 @@ export fn millrace_port_publish(
 ) i32 {
     const port = portOf(object) orelse return status_invalid;
     const envelope = envelopeOf(codec, tag) orelse return status_invalid;
-    const claimed = port.writer.ring.claimed;
-    if (claimed == 0 or size > claimed - layout.frame_header_size) return status_invalid;
+    if (unclaimed(port)) |status| return status;
+    if (size > port.writer.ring.claimed - layout.frame_header_size) return status_invalid;
     port.finish(size, envelope);
     port.publish();
     return status_done;
@@ -226,9 +226,17 @@ export fn millrace_port_publish(
 /// Takes an open claim back.
 export fn millrace_port_abandon(object: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
-    if (port.writer.ring.claimed == 0) return status_invalid;
+    if (unclaimed(port)) |status| return status;
     port.abandon();
     return status_done;
+}
+
+/// Why there is no open claim: there was none, or the port was closed meanwhile [pipe.close].
+fn unclaimed(port: *Port) ?i32 {
+    if (port.writer.isClaimed()) return null;
+    if (port.writer.ring.claimed == 0) return status_invalid;
+    port.abandon();
+    return failed(port, error.PipeClosed);
 }
 
 /// Lends the next frame where it lies, until `millrace_port_release`. For trusted peers only.
@@ -263,7 +271,7 @@ export fn millrace_port_release(object: u32) i32 {
 /// Ends the outgoing stream; reading goes on. Never waits.
 export fn millrace_port_end(object: u32) i32 {
     const port = portOf(object) orelse return status_invalid;
-    if (port.writer.ring.claimed > 0) return status_invalid;
+    if (port.writer.isClaimed()) return status_invalid;
     port.end() catch |err| return failed(port, err);
     return status_done;
 }

@@ -196,6 +196,11 @@ class SegmentEnd:
         self.publish()
         self.lib.check(self.lib.port_end(self.port), self.port)
 
+    def vacate(self) -> None:
+        self.lib.check(self.lib.port_vacate(self.port))
+        # What was claimed or finished for the last owner is dropped.
+        self.place = self.finished = None
+
     def close(self) -> None:
         if self.port is not None:
             self.place = None

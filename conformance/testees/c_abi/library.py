@@ -67,6 +67,7 @@ SIGNATURES = {
     "port_release": (c_int32, [OBJECT]),
     "port_reason": (c_uint32, [OBJECT]),
     "port_stats": (c_int32, [OBJECT, POINTER(Stats)]),
+    "port_vacate": (c_int32, [OBJECT]),
     "port_close": (c_int32, [OBJECT]),
     "port_leave": (c_int32, [OBJECT]),
     "mailbox_attach_writer": (c_int32, [OBJECT, c_void_p, c_size_t]),

@@ -27,13 +27,13 @@ HELLO = {
     "carriers": ["bytes", "file"],
     "waits": ["block", "poll"],
     # It moves bytes, of any codec; and what is finished it publishes at once.
-    "lacks": ["values", "unknown_codec", "finishing", "vacating"],
+    "lacks": ["values", "unknown_codec", "finishing"],
 }
 
 OK = {"outcome": "ok"}
 CALLS = (
     "read", "peek", "release", "write", "claim", "finish", "abandon", "publish", "end", "resume",
-    "close", "run",
+    "vacate", "close", "run",
 )
 
 

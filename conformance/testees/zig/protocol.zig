@@ -32,6 +32,7 @@ pub const Name = enum {
     end,
     @"resume",
     close,
+    vacate,
     patch,
     dump,
     drop,
@@ -185,7 +186,6 @@ pub const Hello = struct {
         "alignment",
         "unknown_codec",
         "surrogates",
-        "vacating",
     },
 };
 

@@ -181,7 +181,7 @@ pub const Session = struct {
             return session.port.read(session.storage, timeout);
         }
         const reader = session.reader orelse return error.Unoffered;
-        if (reader.lent > 0 or reader.inProgress() and !reader.partial()) return error.Refused;
+        if (reader.isLent() or reader.inProgress() and !reader.partial()) return error.Refused;
         return reader.read(session.storage, timeout);
     }
 
@@ -228,7 +228,7 @@ pub const Session = struct {
         const fits = if (is_port)
             session.port.peekFits()
         else
-            reader.lent == 0 and !reader.partial();
+            !reader.isLent() and !reader.partial();
         if (!fits) return error.Refused;
         const found = if (is_port) try session.port.peek(.none) else try reader.peek(.none);
         const lent = found orelse return null;
@@ -247,7 +247,7 @@ pub const Session = struct {
             if (!session.port.lent()) return error.Refused;
             return session.port.release();
         }
-        if (reader.lent == 0) return error.Refused;
+        if (!reader.isLent()) return error.Refused;
         reader.release();
     }
 
@@ -317,7 +317,7 @@ pub const Session = struct {
     /// Publishes what is finished, if anything is.
     pub fn publish(session: *Session) !void {
         const writer = session.writer orelse return error.Unoffered;
-        writer.flush();
+        writer.publish();
     }
 
     /// Ends the stream that it writes.
@@ -325,6 +325,18 @@ pub const Session = struct {
         const writer = session.writer orelse return error.Unoffered;
         if (session.place != null) return error.Refused;
         return writer.end();
+    }
+
+    /// Gives the peer's endpoint back, whose owner is dead.
+    pub fn vacate(session: *Session) !void {
+        const given = switch (session.role) {
+            .port => session.port.vacate(),
+            .reader => millrace.vacate(&.{session.reader.?}, &.{}),
+            .writer => millrace.vacate(&.{}, &.{session.writer.?}),
+            .segment, .mailbox_reader, .mailbox_writer => return error.Unoffered,
+        };
+        if (!given) return error.Refused;
+        session.place = null;
     }
 
     /// Closes the end; what follows is answered by the port.

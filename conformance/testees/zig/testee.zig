@@ -185,6 +185,7 @@ const Handle = struct {
             .end => try session.end(),
             .@"resume" => try session.resumeWrite(timeout),
             .close => session.close(),
+            .vacate => try session.vacate(),
             .patch => for (command.bytes) |run| {
                 const bytes = try protocol.fromHex(arena, run.hex);
                 @memcpy(handle.memory.?[run.offset..][0..bytes.len], bytes);

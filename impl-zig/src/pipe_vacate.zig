@@ -1,0 +1,110 @@
+//! Giving the endpoint of a dead peer back, so that its next owner can attach: the rings between
+//! the two begin anew [spec/segment.md, "An endpoint that comes back"].
+//!
+//! Invariant: nothing is stored before all that forbids it was looked for; and the state comes
+//! last, behind every word that the next owner believes.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const pipe = @import("pipe.zig");
+const segment_record = @import("segment_record.zig");
+const wait = @import("wait.zig");
+const assert = std.debug.assert;
+const Endpoint = wait.Endpoint;
+const Peer = wait.Peer;
+const Reader = pipe.Reader;
+const Record = segment_record.Record;
+const SegmentFile = @import("segment_file.zig").SegmentFile;
+const State = segment_record.State;
+const Writer = pipe.Writer;
+
+/// Gives an endpoint back whose owner is dead, so that another can attach to it: the readers and
+/// writers, which are all that lead between it and this endpoint, begin anew. What the dead one had
+/// not read is dropped, what this end has finished and not published as well. Messages can be
+/// written for the next owner at once. Never waits.
+///
+/// Returns false, and changes nothing, where that is not allowed: unless the peer has closed or was
+/// marked failed [segment.vacate_peer], and all that it published was read, until a read returned
+/// null or failed with what ends the pipe [segment.vacate_read]; where a frame is lent; where the
+/// peer has other channels than these; where this endpoint is closed or failed itself; and, in a
+/// file, while the peer's record is locked [segment.vacate_dead].
+///
+/// Only for who knows that no thread will touch the segment as that endpoint's owner any more:
+/// outside of files, nothing here can find that out.
+///
+/// Asserts that there is at least one, and that all are between the same two endpoints.
+pub fn vacate(readers: []const *Reader, writers: []const *Writer) bool {
+    const endpoint, const peer = ends(readers, writers);
+    if (endpoint.state() != .attached) return false;
+    if (!coversAll(peer, readers, writers)) return false;
+    const word = @atomicLoad(u32, &peer.record.state, .seq_cst);
+    switch (State.of(word)) {
+        .closed, .failed => {},
+        .vacant, .attached, .invalid => return false,
+    }
+    if (isAlive(endpoint, peer)) return false;
+    const generation = @atomicLoad(u32, &peer.record.generation, .seq_cst);
+    if (generation == std.math.maxInt(u32)) return false;
+    // Behind the load of the state: the last words of its owner count [segment.vacate_read].
+    for (readers) |reader| if (!reader.allTaken()) return false;
+    // [segment.vacate_words]
+    for (readers) |reader| reader.beginAnew();
+    for (writers) |writer| writer.beginAnew();
+    const given = giveBack(peer.record, word, generation);
+    const seen: State = if (given) .vacant else .invalid;
+    for (readers) |reader| reader.ring.peer.seen = seen;
+    for (writers) |writer| writer.ring.peer.seen = seen;
+    endpoint.ringAll(peer.index, &peer.peers);
+    return given;
+}
+
+fn ends(readers: []const *Reader, writers: []const *Writer) struct { *Endpoint, *const Peer } {
+    const endpoint, const peer = if (readers.len > 0)
+        .{ readers[0].ring.endpoint, &readers[0].ring.peer }
+    else
+        .{ writers[0].ring.endpoint, &writers[0].ring.peer };
+    for (readers) |reader| {
+        assert(reader.ring.endpoint == endpoint);
+        assert(reader.ring.peer.record == peer.record);
+    }
+    for (writers) |writer| {
+        assert(writer.ring.endpoint == endpoint);
+        assert(writer.ring.peer.record == peer.record);
+    }
+    return .{ endpoint, peer };
+}
+
+/// Whether these are all channels that name the peer [segment.vacate_peer].
+fn coversAll(peer: *const Peer, readers: []const *Reader, writers: []const *Writer) bool {
+    const ring_count = peer.ring_count orelse return false;
+    for (readers, 0..) |reader, index| {
+        for (readers[0..index]) |other| if (other.ring.control == reader.ring.control) return false;
+    }
+    for (writers, 0..) |writer, index| {
+        for (writers[0..index]) |other| if (other.ring.control == writer.ring.control) return false;
+    }
+    return readers.len + writers.len == ring_count;
+}
+
+/// Whether the peer's record says that its owner may still be there [segment.vacate_dead].
+fn isAlive(endpoint: *const Endpoint, peer: *const Peer) bool {
+    if (!SegmentFile.supported) return false;
+    const file = endpoint.file orelse return false;
+    return !file.lost(peer.index);
+}
+
+/// Makes the record that of the next owner [segment.vacate_words] [segment.vacate_state]. Returns
+/// false where its state changed meanwhile, which a final one must not.
+fn giveBack(record: *Record, word: u32, generation: u32) bool {
+    for ([_]*u32{ &record.wakes, &record.agent, &record.features }) |own| {
+        @atomicStore(u32, own, 0, .seq_cst);
+    }
+    const next = generation + 1;
+    @atomicStore(u32, &record.generation, next, .seq_cst);
+    const vacant = segment_record.wordOf(layout.endpoint_state_vacant, @truncate(next));
+    return @cmpxchgStrong(u32, &record.state, word, vacant, .seq_cst, .seq_cst) == null;
+}
+
+test {
+    _ = @import("pipe_vacate_test.zig");
+}
