@@ -13,6 +13,8 @@ const SYMBOLS = {
   close: { parameters: ["i32"], result: "i32" },
   pread: { parameters: ["i32", "buffer", "usize", "i64"], result: "isize" },
   fcntl: { parameters: ["i32", "i32", "buffer"], result: "i32" },
+  add_seals: { name: "fcntl", parameters: ["i32", "i32", "i32"], result: "i32" },
+  memfd_create: { parameters: ["buffer", "u32"], result: "i32" },
   mkfifo: { parameters: ["buffer", "u32"], result: "i32" },
   mmap: { parameters: ["usize", "usize", "i32", "i32", "i32", "i64"], result: "usize" },
   inotify_init1: { parameters: ["i32"], result: "i32" },
@@ -38,6 +40,9 @@ const O_CLOEXEC = 0o2000000;
 const IN_CREATE = 0x100;
 const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
+const F_ADD_SEALS = 1033;
+const F_SEAL_SHRINK = 2;
+const MFD_CLOEXEC_ALLOW_SEALING = 1 | 2;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
 const PROT_READ_WRITE = 3;
@@ -96,6 +101,16 @@ export function readStart(fd: number, into: Uint8Array<ArrayBuffer>): number {
 /** Makes a named pipe of mode 0600. */
 export function makePipe(path: string): void {
   if (calls().mkfifo(toPath(path), 0o600) !== 0) throw new Error(`cannot make a pipe at ${path}`);
+}
+
+/** Makes memory that is a file without a name, and whose size can be sealed; -1 where it cannot. */
+export function makeMemory(): number {
+  return calls().memfd_create(toPath("millrace-kit"), MFD_CLOEXEC_ALLOW_SEALING);
+}
+
+/** Seals such memory against shrinking: nobody can undo that. Returns whether it could. */
+export function sealSize(fd: number): boolean {
+  return calls().add_seals(fd, F_ADD_SEALS, F_SEAL_SHRINK) === 0;
 }
 
 /** Has the system tell of each new name in a folder; -1 where it has no more such listeners. */

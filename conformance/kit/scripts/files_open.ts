@@ -13,6 +13,7 @@ import { rest } from "./watch.ts";
 
 const OWN = "[segment.file_own]";
 const OPEN = "[segment.file_open]";
+const WAIT = "[segment.file_wait]";
 /** What others than the owner may do to a file: each bit of it is too much. */
 const OPEN_MODES = [0o640, 0o620, 0o610, 0o604, 0o602, 0o601];
 const NOBODY = 65_534;
@@ -52,13 +53,13 @@ export const FILE_OPEN_SCRIPTS: FileScript[] = [
   {
     id: "scripted/file_header",
     about: "Who opens a file whose header is locked waits, and gets in when it is free.",
-    clauses: ["segment.file_open", "segment.file_lock"],
+    clauses: ["segment.file_open", "segment.file_wait", "segment.file_lock"],
     play: header,
   },
   {
     id: "scripted/file_header_deadline",
     about: "The header stays locked: its time is up, and not before.",
-    clauses: ["segment.file_open", "wait.deadline"],
+    clauses: ["segment.file_open", "segment.file_wait", "wait.deadline"],
     play: deadline,
   },
   {
@@ -146,7 +147,7 @@ async function header(place: FilePlace): Promise<void> {
     const hasWaited = !end.isThere && file.state(1) === VACANT && !file.isRecordLocked(1);
     demand(hasWaited, `${OPEN} ${kind}: it did not wait for the lock on the header`);
     file.unlockHeader();
-    await end.ready(`${OPEN} ${kind}, the header free again`);
+    await end.ready(`${WAIT} ${kind}, the header free again`);
     demand(file.state(1) === ATTACHED, `${OPEN} ${kind}: it is in another file`);
     demand(!file.isHeaderLocked(), `${OPEN} ${kind}: it has kept the header: nobody else gets in`);
     await end.drop();
@@ -161,7 +162,7 @@ async function deadline(place: FilePlace): Promise<void> {
     const end = place.open(kind, 1, { timeoutMs: VAIN_MS });
     while (!end.isThere && performance.now() - begun < PATIENCE_MS) await rest(5);
     const ms = Math.round(performance.now() - begun);
-    const told = `${OPEN} ${kind}, told to wait for ${VAIN_MS} ms`;
+    const told = `${WAIT} ${kind}, told to wait for ${VAIN_MS} ms`;
     if (!end.isThere) file.unlockHeader();
     demand(end.isThere, `${told}: still waits after ${ms} ms`);
     await place.settle(end, "wait.timeout", told);
