@@ -66,7 +66,9 @@ async function play(order: PlayOrder): Promise<void> {
     setTimeout(() => Deno.exit(143), END_MS);
   });
   const tell = (verdict: Verdict) => {
-    const { id, level, carrier, status, broken = [], why, clauses } = verdict;
+    const { id, level, carrier, status, why, clauses, unstarted = false } = verdict;
+    // Of what a testee has broken down the case tells; that it does not start is no case's fault.
+    const broken = unstarted ? [] : verdict.broken ?? clauses;
     if (!isFailure(status) || known.has(keyOf(verdict))) return;
     const reason = why.join("; ").slice(0, REASON_LENGTH);
     const failure: Failure = { id, level, carrier, status, broken, why: reason };
