@@ -141,7 +141,10 @@ async function play(tree: Tree, order: PlayOrder): Promise<Failure[]> {
   const command = [Deno.execPath(), "run", "-A", "--no-check", script, JSON.stringify(order)];
   const options = { cwd: tree.root, timeoutMs: PLAY_MS, echo: false };
   const { code, timedOut, output } = await run(command, options);
-  if (code !== 0 && !timedOut) throw new Error(`the kit ended with ${code}: ${output.trim()}`);
+  if (code !== 0 && !timedOut) {
+    const why = /^.*error: .*$/m.exec(output)?.[0] ?? output.trim();
+    throw new Error(`the kit ended with ${code}: ${why}`);
+  }
   return output.split("\n").filter((line) => line.startsWith('{"id"'))
     .map((line) => JSON.parse(line));
 }

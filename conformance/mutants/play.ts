@@ -12,6 +12,7 @@ import { plan } from "../kit/plan.ts";
 import { killAll } from "../kit/process_link.ts";
 import { endCarriers, ownPrograms } from "../kit/programs.ts";
 import { type Group, Runner } from "../kit/runner.ts";
+import { outliveTrouble } from "../kit/trouble.ts";
 import type { Verdict } from "../kit/verdict.ts";
 import { type Failure, isFailure, keyOf } from "./judge.ts";
 import type { Implementation } from "./mutant.ts";
@@ -56,6 +57,7 @@ function groupsOf({ implementation, clause }: PlayOrder): Group[] {
 
 /** Plays until it is over, or enough has failed. */
 async function play(order: PlayOrder): Promise<void> {
+  outliveTrouble();
   const { clause, known: path } = order;
   const known = new Set<string>(path === undefined ? [] : JSON.parse(Deno.readTextFileSync(path)));
   let isEnough = false;
