@@ -230,6 +230,22 @@ Deno.test("every script and live run has an id of its own, and cites clauses tha
   }
 });
 
+Deno.test("outliveTrouble: a testee that breaks down unasked does not end the kit", async () => {
+  const end = async (error: string) => {
+    const script = `
+      import { outliveTrouble, Trouble } from "./kit/trouble.ts";
+      outliveTrouble();
+      Promise.reject(new ${error});
+      setTimeout(() => Deno.exit(7), 100);
+    `;
+    const cwd = import.meta.dirname!;
+    const args = ["eval", "--ext=ts", script];
+    return (await new Deno.Command(Deno.execPath(), { args, cwd, stderr: "null" }).output()).code;
+  };
+  assertEquals(await end('Trouble("error", "it crashed")'), 7);
+  assertEquals(await end('Error("a mistake of ours")'), 1);
+});
+
 Deno.test("replyProblem names the member that is wrong", () => {
   const fails = (command: "read" | "start" | "run" | "open", reply: unknown, pattern: RegExp) => {
     assertMatch(replyProblem(command, reply) ?? "nothing", pattern);

@@ -17,6 +17,7 @@ import type { Level } from "./kit/protocol.ts";
 import { Collector, readKnown } from "./kit/report.ts";
 import { type Group, Runner } from "./kit/runner.ts";
 import { selfTest } from "./kit/self_check.ts";
+import { outliveTrouble } from "./kit/trouble.ts";
 import type { Verdict } from "./kit/verdict.ts";
 
 const USAGE = `Usage: ./millrace conformance [option...]
@@ -177,6 +178,7 @@ function list(groups: Group[]): number {
 }
 
 async function run(order: Order, groups: Group[], collector: Collector): Promise<number> {
+  outliveTrouble();
   let stopped = false;
   const rerun = rerunOf(order);
   const progress = new Progress(Deno.stdout.isTerminal(), write);

@@ -72,12 +72,16 @@ export async function run(command: string[], options: RunOptions): Promise<Outco
   return { code: status.code, timedOut, output: tail.text(), seconds: seconds() };
 }
 
-/** Makes Ctrl-C and a polite kill end all running commands, and this process with 128 + signal. */
-export function endOnSignals(): void {
+/**
+ * Makes Ctrl-C and a polite kill end all running commands, then do what is left to do, and end this
+ * process with 128 + signal.
+ */
+export function endOnSignals(tidyUp?: () => Promise<void>): void {
   for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
     Deno.addSignalListener(signal, async () => {
       ending = true;
       await Promise.all([...groups].map(endGroup));
+      await tidyUp?.();
       Deno.exit(code);
     });
   }

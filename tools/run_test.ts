@@ -87,11 +87,11 @@ Deno.test("run: what a command leaves behind does not hold the run up", async ()
   await assertEnds(leftover(outcome.output));
 });
 
-Deno.test("endOnSignals: Ctrl-C ends the running command and exits 130", async () => {
+Deno.test("endOnSignals: Ctrl-C ends the running command, tidies up and exits 130", async () => {
   const options = JSON.stringify({ ...OPTIONS, echo: true });
   const script = `
     import { endOnSignals, run } from "./tools/run.ts";
-    endOnSignals();
+    endOnSignals(async () => console.log("tidied up"));
     await run(["sh", "-c", "${LEAVE_ONE}; sleep 300"], ${options});
     Deno.exit(1); // An interrupted run must not get here.
   `;
@@ -104,6 +104,7 @@ Deno.test("endOnSignals: Ctrl-C ends the running command and exits 130", async (
   const pid = leftover((await reader.read()).value ?? "");
   child.kill("SIGINT");
   assertEquals((await child.status).code, 130);
+  assertEquals((await reader.read()).value, "tidied up\n");
   await reader.cancel();
   await assertEnds(pid);
 });

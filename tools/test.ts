@@ -5,7 +5,8 @@
  * numbers are the runners' own, and the tests that failed are named above it. With `CI=true` or
  * `MILLRACE_REQUIRE_ALL=1`, a skipped test counts as failed: what a machine without a browser may
  * leave out, the gate must not. With `--all` the tests see `MILLRACE_TEST_ALL=1`, and those that
- * take many minutes run at their full length; and Zig's run in more places than this one.
+ * take many minutes run at their full length; Zig's run in more places than this one; and faults
+ * are planted in both implementations, which `mutants`, as the first word, does alone.
  *
  * Types are not checked here but by `./millrace check`. With cold caches Zig compiles for six
  * minutes: where the first parts need nothing of it, that happens beside them.
@@ -14,15 +15,18 @@
  */
 import { findProgram } from "./programs.ts";
 import { endOnSignals, type Outcome, run } from "./run.ts";
-import { judge, judgeAbsent, requiresAll, summaryLine, type Verdict } from "./test_counts.ts";
+import { judge, judgeAbsent, requiresAll, summaryLine } from "./test_counts.ts";
+import type { TestRunner, Verdict } from "./test_counts.ts";
 
 /** Tests that one command runs; parts of one name run together. */
 interface Part {
   name: string;
-  runner: "deno" | "zig";
+  runner: TestRunner;
   command: string[];
   /** Only with `--all`. */
   isLong?: boolean;
+  /** It is run alone where its name comes first, and what stands behind that is its own. */
+  takesWords?: boolean;
   /** A program without which the part cannot run. */
   needs?: string;
 }
@@ -52,6 +56,13 @@ const PARTS: Part[] = [
   { name: "zig", runner: "deno", command: [...DENO_TEST, "impl-zig"] },
   { name: "kit", runner: "deno", command: [...DENO_TEST, "conformance"] },
   { name: "bench", runner: "deno", command: [...DENO_TEST, "bench"] },
+  {
+    name: "mutants",
+    runner: "mutants",
+    command: [Deno.execPath(), "run", "-A", "--no-check", "conformance/mutants/main.ts"],
+    isLong: true,
+    takesWords: true,
+  },
 ];
 
 function zigBuild(...steps: string[]): string[] {
@@ -59,6 +70,8 @@ function zigBuild(...steps: string[]): string[] {
 }
 
 // Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
+/** A part that is run alone, with words of its own: as long as somebody may want it to run. */
+const ALONE_MS = 12 * 60 * 60_000;
 const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
 
 /** The parts during which Zig may compile for the others. */
@@ -95,6 +108,12 @@ async function waitForCompiler(compiling: Promise<Outcome>): Promise<void> {
 
 /** Runs the parts and returns the exit code. */
 async function main(words: string[], root: string): Promise<number> {
+  const alone = PARTS.find(({ name, takesWords }) => takesWords && name === words[0]);
+  if (alone !== undefined) {
+    endOnSignals();
+    const command = [...alone.command, ...words.slice(1)];
+    return (await run(command, { cwd: root, timeoutMs: ALONE_MS, echo: true })).code;
+  }
   const names = words.filter((word) => word !== "--all");
   const isAll = names.length < words.length;
   if (isAll) Deno.env.set("MILLRACE_TEST_ALL", "1");

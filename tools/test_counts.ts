@@ -67,19 +67,42 @@ function countOf(text: string, word: string): number {
   return Number(new RegExp(`(\\d+) ${word}\\b`).exec(text)?.[1] ?? 0);
 }
 
+/** The counts of `./millrace test mutants`: `FAILED: 101 of 110 caught (91.8 %); 9 survived`. */
+export function mutantCounts(output: string): Counts | undefined {
+  const [, state, caught, seen] = output.match(/^(ok|FAILED): (\d+) of (\d+) caught .*$/m) ?? [];
+  if (state === undefined) return undefined;
+  // A good run may miss a few.
+  const failed = state === "ok" ? 0 : Math.max(1, Number(seen) - Number(caught));
+  return { passed: Number(caught), failed, skipped: 0 };
+}
+
 /** Run steps that Zig answered from its cache: their tests passed some other day. */
 export function zigCachedRuns(output: string): number {
   return output.match(/^[ |+-]*run .*\bcached\b/gm)?.length ?? 0;
 }
+
+/** Who runs tests and counts them. */
+export type TestRunner = "deno" | "zig" | "mutants";
+
+const COUNTS: Readonly<Record<TestRunner, (output: string) => Counts | undefined>> = {
+  deno: denoCounts,
+  zig: zigCounts,
+  mutants: mutantCounts,
+};
 
 /** How many failed tests a verdict names. */
 const NAMED_COUNT = 20;
 
 /**
  * Which tests failed: of `deno test`, the list that it closes with; of a Zig test program whose
- * output is passed on, the lines such as `3/3 ring_test.test.a pad...FAIL (TestUnexpectedResult)`.
+ * output is passed on, the lines such as `3/3 ring_test.test.a pad...FAIL (TestUnexpectedResult)`;
+ * of the mutants, the list of those that were not caught.
  */
-export function failedTests(runner: "deno" | "zig", output: string): string[] {
+export function failedTests(runner: TestRunner, output: string): string[] {
+  if (runner === "mutants") {
+    const list = output.split(/^not caught as they must be:$/m)[1]?.split("\n\n")[0] ?? "";
+    return [...list.matchAll(/^(\w+) /gm)].map(([, name]) => name!);
+  }
   if (runner === "zig") {
     return [...output.matchAll(/^\d+\/\d+ (.*)\.\.\.FAIL\b/gm)].map(([, name]) => name!);
   }
@@ -89,11 +112,11 @@ export function failedTests(runner: "deno" | "zig", output: string): string[] {
 
 /** What an outcome and the counts in it amount to. */
 export function judge(
-  runner: "deno" | "zig",
+  runner: TestRunner,
   outcome: Outcome,
   requireAll: boolean,
 ): Verdict {
-  const counts = runner === "deno" ? denoCounts(outcome.output) : zigCounts(outcome.output);
+  const counts = COUNTS[runner](outcome.output);
   const verdict: Verdict = { ...(counts ?? { passed: 0, failed: 0, skipped: 0 }), notes: [] };
   const fail = (note: string, failed = 1) => {
     verdict.failed += failed;

@@ -4,6 +4,7 @@ import {
   failedTests,
   judge,
   judgeAbsent,
+  mutantCounts,
   summaryLine,
   zigCachedRuns,
   zigCounts,
@@ -41,6 +42,26 @@ Deno.test("denoCounts: reads the last closing line, and only a closing line", ()
   assertEquals(denoCounts(filtered), { passed: 1, failed: 0, skipped: 2 });
   assertEquals(denoCounts("error: No test modules found"), undefined);
   assertEquals(denoCounts("it is ok | 1 passed | 0 failed"), undefined);
+});
+
+const MUTANTS = `  1/3 one caught by ring/a bytes [ring.publish] (1.0 s)
+
+not caught as they must be:
+two        SURVIVED [ring.room]: the reserve is used (9.0 s)
+three      ERROR: does not apply (0.1 s)
+
+12.0 s
+FAILED: 1 of 3 caught (33.3 %); 1 survived; 1 errors
+`;
+
+Deno.test("mutantCounts: the closing line, and those that were not caught", () => {
+  assertEquals(mutantCounts(MUTANTS), { passed: 1, failed: 2, skipped: 0 });
+  assertEquals(failedTests("mutants", MUTANTS), ["two", "three"]);
+  const few = "ok: 99 of 100 caught (99 %); 1 survived\n";
+  assertEquals(mutantCounts(few), { passed: 99, failed: 0, skipped: 0 });
+  const stale = "FAILED: 3 of 3 caught (100 %); 2 cases fail without a fault\n";
+  assertEquals(mutantCounts(stale), { passed: 3, failed: 1, skipped: 0 });
+  assertEquals(mutantCounts("interrupted"), undefined);
 });
 
 // With the output of the test program passed on, and so without counts in the summary.

@@ -17,6 +17,16 @@ export class Trouble extends Error {
   }
 }
 
+/**
+ * Goes on where a testee breaks down while nobody waits for its reply: a script that does something
+ * meanwhile finds that out when it asks for the reply, or with the next command.
+ */
+export function outliveTrouble(): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    if (event.reason instanceof Trouble) event.preventDefault();
+  });
+}
+
 /** A text as part of a message: short, and on one line. */
 export function shown(text: string, limit = 120): string {
   const line = JSON.stringify(text);

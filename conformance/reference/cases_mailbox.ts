@@ -289,6 +289,16 @@ function addWrites(cases: Cases): void {
     { resume: true },
     { take: true },
   ];
+  cases.valid(
+    "write_full",
+    "A message of 44 bytes: the first of three parts fills the byte area.",
+    "mailbox.full_parts mailbox.parts",
+    writing({ size: 48 }, parts.slice(0, 1)),
+    {
+      results: ["wait.timeout"],
+      bytes: [wordIs("length", 16), wordIs("part_count", 3), wordIs("part_index", 0)],
+    },
+  );
   const large = cases.valid(
     "write_parts",
     "A message of 44 bytes in parts of at most 16: each waits for the one before.",

@@ -270,6 +270,14 @@ function addOwed(cases: Cases): void {
     writing(plan, { operations: [long, room, next, { take: true }] }),
     { results: ["wait.timeout", "ok", "full", drained([cancelled])] },
   );
+  const claim: Operation = { claim: bytesOf(16), size: 16, abandon: true };
+  cases.valid(
+    "owed_claim_given_up",
+    "What is claimed behind the cancel is given up again: the cancel has come all the same.",
+    "pipe.owed frame.cancel",
+    writing(plan, { operations: [long, { room: 256 }, claim, { take: true }] }),
+    { results: ["wait.timeout", "ok", "ok", drained([cancelled])] },
+  );
   cases.invalid(
     "owed_not_next",
     "`end` takes the place of the next message, and has room.",

@@ -9,6 +9,7 @@ export function addTries(cases: Cases): void {
   addNever(cases);
   addBounds(cases);
   addNeverFull(cases);
+  addPartly(cases);
 }
 
 function addNever(cases: Cases): void {
@@ -65,6 +66,30 @@ function addBounds(cases: Cases): void {
       );
     }
   }
+}
+
+/** A message of several frames, of which some have room. */
+function addPartly(cases: Cases): void {
+  const plan = writersPipe();
+  const [first, second] = [bytesOf(64), bytesOf(120)];
+  const from = cases.valid(
+    "try_partly",
+    "There is room for half of the ring, and not for all of a message: nothing of it is placed.",
+    "pipe.try_write",
+    writing(plan, { operations: [{ write: first }, { write: second }, { take: true }] }),
+    {
+      results: ["ok", "full", drained([message(first)])],
+      bytes: [controlIs(plan, "tail", 80)],
+    },
+  );
+  cases.invalid(
+    "try_wholly",
+    "The message before it is a short one.",
+    "pipe.try_write",
+    from,
+    member("operations.0.write.count", 0),
+    { results: ["ok", "ok", drained([message(bytesOf(0)), message(second)])] },
+  );
 }
 
 /** Between the two bounds it is the writer's to say; that there is no room it cannot say. */

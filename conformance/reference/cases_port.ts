@@ -300,7 +300,7 @@ function addInboxAnswers(cases: Cases, from: string, data: number): void {
   cases.invalid(
     "inbox_fault",
     "The second message is broken: the write ends, and the fault stands behind the first.",
-    "port.inbox_fault port.inbox_order pipe.first_answer ring.fault",
+    "port.inbox port.inbox_fault port.inbox_order pipe.first_answer ring.fault",
     from,
     field(data + 32, "frame_header", "kind", 7),
     {

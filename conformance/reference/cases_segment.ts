@@ -215,6 +215,16 @@ function addChannelFaults(cases: Cases): void {
   add("overlap_own", "The byte area lies in the control area.", from, "data_offset", 768);
   const ring = "segment.check ring.capacity";
   add("capacity_odd", "No power of two.", from, "data_size", 192 + 64 - 1, DESCRIPTOR, ring);
+  const apart = "segment/placed_apart";
+  add(
+    "capacity_384",
+    "No power of two, with room for it.",
+    apart,
+    "data_size",
+    384,
+    DESCRIPTOR,
+    ring,
+  );
   add("capacity_small", "Half the smallest ring.", from, "data_size", 128, DESCRIPTOR, ring);
   add("capacity_zero", "No bytes at all.", from, "data_size", 0, DESCRIPTOR, ring);
   add("capacity_most", "Above the largest.", from, "data_size", 0x80000000, DESCRIPTOR, ring);

@@ -26,6 +26,7 @@ const DATA = valueOf("frame_kind", "data");
 const BY_ID: Record<string, Optional> = {
   "codec/json_surrogate": "surrogates",
   "frame/write_parts": "chunk_sizes",
+  "mailbox/write_full": "chunk_sizes",
   "mailbox/write_parts": "chunk_sizes",
   "mailbox/write_two_parts": "chunk_sizes",
   "mailbox/write_begun": "chunk_sizes",
