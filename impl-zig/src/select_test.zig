@@ -127,11 +127,12 @@ const Meanwhile = struct {
         break :blk acting;
     };
 
-    fn sleep(word: *const u32, expected: u32, limit_ns: u64) void {
-        fixture.clockwork.sleep(word, expected, @min(limit_ns, 1_000_000));
-        const index = client orelse return;
+    fn sleep(word: *const u32, expected: u32, limit_ns: u64) bool {
+        const is_woken = fixture.clockwork.sleep(word, expected, @min(limit_ns, 1_000_000));
+        const index = client orelse return is_woken;
         client = null;
         hub.say(index, 7) catch unreachable;
+        return is_woken;
     }
 };
 

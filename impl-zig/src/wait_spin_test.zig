@@ -27,7 +27,7 @@ const Still = struct {
         return 1;
     }
 
-    fn sleep(_: *const u32, _: u32, _: u64) void {
+    fn sleep(_: *const u32, _: u32, _: u64) bool {
         @panic("a call sleeps that must not block");
     }
 
