@@ -8,13 +8,14 @@
  * take many minutes run at their full length; Zig's run in more places than this one; and faults
  * are planted in both implementations, which `mutants`, as the first word, does alone.
  *
- * Types are not checked here but by `./millrace check`. With cold caches Zig compiles for six
- * minutes: where the first parts need nothing of it, that happens beside them.
+ * Types are not checked here but by `./millrace check`. What is Zig's is compiled and tested beside
+ * the parts that need nothing of it: with cold caches that is minutes. What it prints is held back
+ * until a part has ended, and shown where it failed.
  *
  * @module
  */
 import { findProgram } from "./programs.ts";
-import { endOnSignals, type Outcome, run } from "./run.ts";
+import { endOnSignals, run } from "./run.ts";
 import { judge, judgeAbsent, requiresAll, summaryLine } from "./test_counts.ts";
 import type { TestRunner, Verdict } from "./test_counts.ts";
 
@@ -31,6 +32,7 @@ interface Part {
   needs?: string;
 }
 
+const ROOT = `${import.meta.dirname}/..`;
 const DENO_TEST = [Deno.execPath(), "test", "-A", "--no-check"];
 const NODE = "impl-ts/places/node_test.ts";
 const BROWSER = "impl-ts/places/browser_test.ts";
@@ -69,14 +71,14 @@ function zigBuild(...steps: string[]): string[] {
   return ["zig", "build", ...steps, "--summary", "all"];
 }
 
-// Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
 /** A part that is run alone, with words of its own: as long as somebody may want it to run. */
 const ALONE_MS = 12 * 60 * 60_000;
+// Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
 const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
 
-/** The parts during which Zig may compile for the others. */
+/** The parts that need nothing of Zig, beside which it is compiled and tested. */
 const WITHOUT_ZIG = ["spec", "typescript", "node", "browser"];
-// One job, and behind everybody else: the tests of those parts use both processors now and then.
+// One job, and behind everybody else: the tests beside it use both processors now and then.
 const COMPILE = ["nice", "-n", "19", "zig", "build", "programs", "-j1"];
 
 interface Row extends Verdict {
@@ -98,21 +100,59 @@ function format(rows: Row[]): string {
   ].join("\n");
 }
 
-/** Waits for what is compiled beside other parts. What fails there fails again where it is used. */
-async function waitForCompiler(compiling: Promise<Outcome>): Promise<void> {
-  const started = performance.now();
-  console.log("\n== zig build programs: waiting for the end");
-  await compiling;
-  console.log(`== zig build programs: ${((performance.now() - started) / 1000).toFixed(1)} s more`);
+/** Runs one part. Without `echo`, what it prints is shown at its end, and only where it failed. */
+async function runPart({ name, runner, command, needs }: Part, echo: boolean): Promise<Row> {
+  const shown = command.map((word) => word === Deno.execPath() ? "deno" : word).join(" ");
+  if (echo) console.log(`\n== ${name}: ${shown}`);
+  if (needs !== undefined && await findProgram([needs]) === undefined) {
+    const verdict = judgeAbsent(needs, requiresAll());
+    console.log(`== ${name}: ${verdict.notes[0]}`);
+    return { name, seconds: 0, ...verdict };
+  }
+  const outcome = await run(command, { cwd: ROOT, timeoutMs: timeoutMs(), echo });
+  const verdict = judge(runner, outcome, requiresAll());
+  if (!echo && verdict.failed > 0) console.log(`\n== ${name}: ${shown}\n${outcome.output}`);
+  const beside = echo ? "" : `, by ${shown}`;
+  console.log(`== ${name}: ${summaryLine([verdict])}, ${outcome.seconds.toFixed(1)} s${beside}`);
+  return { name, seconds: outcome.seconds, ...verdict };
 }
 
-/** Runs the parts and returns the exit code. */
-async function main(words: string[], root: string): Promise<number> {
+async function runParts(parts: Part[], echo: boolean): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const part of parts) rows.push(await runPart(part, echo));
+  return rows;
+}
+
+/** Runs the parts: those of Zig beside those that need nothing of it, the rest behind both. */
+async function runAll(parts: Part[]): Promise<Row[]> {
+  const without = parts.filter(({ name }) => WITHOUT_ZIG.includes(name));
+  const zig = parts.filter(({ name }) => name === "zig");
+  const rest = parts.filter((part) => !without.includes(part) && !zig.includes(part));
+  if (without.length === 0 || without.length === parts.length) return await runParts(parts, true);
+  let started = 0;
+  const beside = async () => {
+    // What fails to compile fails again where it is used.
+    await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
+    return await runParts(zig, false);
+  };
+  const before = async () => {
+    const rows = await runParts(without, true);
+    started = performance.now();
+    console.log("\n== zig: waiting for what runs beside");
+    return rows;
+  };
+  const rows = (await Promise.all([before(), beside()])).flat();
+  console.log(`== zig: ${((performance.now() - started) / 1000).toFixed(1)} s more`);
+  return [...rows, ...await runParts(rest, true)];
+}
+
+/** Runs the parts that are named, or all, and returns the exit code. */
+async function main(words: string[]): Promise<number> {
   const alone = PARTS.find(({ name, takesWords }) => takesWords && name === words[0]);
   if (alone !== undefined) {
     endOnSignals();
     const command = [...alone.command, ...words.slice(1)];
-    return (await run(command, { cwd: root, timeoutMs: ALONE_MS, echo: true })).code;
+    return (await run(command, { cwd: ROOT, timeoutMs: ALONE_MS, echo: true })).code;
   }
   const names = words.filter((word) => word !== "--all");
   const isAll = names.length < words.length;
@@ -124,34 +164,13 @@ async function main(words: string[], root: string): Promise<number> {
     return 2;
   }
   endOnSignals();
-  const parts = PARTS.filter(({ name, isLong = false }) =>
-    (names.length === 0 || names.includes(name)) && (isAll || !isLong)
+  const rows = await runAll(
+    PARTS.filter(({ name, isLong = false }) =>
+      (names.length === 0 || names.includes(name)) && (isAll || !isLong)
+    ),
   );
-  const needsZig = parts.some(({ name }) => !WITHOUT_ZIG.includes(name));
-  let compiling: Promise<Outcome> | undefined;
-  const rows: Row[] = [];
-  for (const { name, runner, command, needs } of parts) {
-    if (WITHOUT_ZIG.includes(name) && needsZig) {
-      compiling ??= run(COMPILE, { cwd: root, timeoutMs: timeoutMs(), echo: false });
-    } else if (compiling !== undefined) {
-      await waitForCompiler(compiling);
-      compiling = undefined;
-    }
-    const shown = command.map((word) => word === Deno.execPath() ? "deno" : word).join(" ");
-    console.log(`\n== ${name}: ${shown}`);
-    if (needs !== undefined && await findProgram([needs]) === undefined) {
-      const verdict = judgeAbsent(needs, requiresAll());
-      rows.push({ name, seconds: 0, ...verdict });
-      console.log(`== ${name}: ${verdict.notes[0]}`);
-      continue;
-    }
-    const outcome = await run(command, { cwd: root, timeoutMs: timeoutMs(), echo: true });
-    const verdict = judge(runner, outcome, requiresAll());
-    rows.push({ name, seconds: outcome.seconds, ...verdict });
-    console.log(`== ${name}: ${summaryLine([verdict])}, ${outcome.seconds.toFixed(1)} s`);
-  }
   console.log(`\n${format(rows)}\n\n${summaryLine(rows)}`);
   return rows.some((row) => row.failed > 0) ? 1 : 0;
 }
 
-if (import.meta.main) Deno.exit(await main(Deno.args, `${import.meta.dirname}/..`));
+if (import.meta.main) Deno.exit(await main(Deno.args));
