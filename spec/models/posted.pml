@@ -1,6 +1,6 @@
 /*
  * Messages that a post accepted and that found no room yet, while their thread waits for something
- * else.
+ * else [port.posted].
  *
  * A hub posts to both of its clients, more than their rings can hold, and then reads from the first
  * one, which answers only when both have everything. In a variant, chosen at the start, the first
