@@ -6,8 +6,15 @@
  * @module
  */
 
+import type { Slept } from "./arena.ts";
+
 // `open`, `fcntl` and `syscall` are variadic. In the calling conventions of Linux for both
 // processors, whole numbers and pointers that are variadic travel as others do.
+const SLEEP = {
+  name: "syscall",
+  parameters: ["isize", "usize", "i32", "i32", "buffer"],
+  result: "i32",
+} as const;
 const SYMBOLS = {
   open: { parameters: ["buffer", "i32"], result: "i32" },
   close: { parameters: ["i32"], result: "i32" },
@@ -26,6 +33,8 @@ const SYMBOLS = {
     parameters: ["isize", "usize", "i32", "i32"],
     result: "i32",
   },
+  futexWait: SLEEP,
+  futexWaitElsewhere: { ...SLEEP, nonblocking: true },
 } as const satisfies Deno.ForeignLibraryInterface;
 
 /** The two C libraries of Linux. */
@@ -47,7 +56,8 @@ const MFD_CLOEXEC_ALLOW_SEALING = 1 | 2;
 const PROT_READ_WRITE = 3;
 const MAP_SHARED = 1;
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE = 0x2 | 0x20 | 0x10 | 0x4000;
-// Without the PRIVATE flag: the sleepers are in other processes.
+// Without the PRIVATE flag: the others are in other processes.
+const FUTEX_WAIT = 0;
 const FUTEX_WAKE = 1;
 const EVERYBODY = 0x7fff_ffff;
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
@@ -194,4 +204,34 @@ export class Mapping {
 /** Wakes all that sleep on the word at an address, in any process, and returns their number. */
 export function futexWake(address: bigint): number {
   return calls().futex(FUTEX[Deno.build.arch]!, address, FUTEX_WAKE, EVERYBODY);
+}
+
+/** Sleeps on the word at an address, in this thread, at most `ms` below 1,000. */
+export function sleepHere(address: bigint, value: number, ms: number): Slept {
+  const begun = performance.now();
+  const number = FUTEX[Deno.build.arch]!;
+  const result = calls().futexWait(number, address, FUTEX_WAIT, value | 0, spanOf(ms));
+  return toSlept(result, performance.now() - begun, ms);
+}
+
+/** The same in a thread of its own; Deno has 32 of them. */
+export async function sleepElsewhere(address: bigint, value: number, ms: number): Promise<Slept> {
+  const begun = performance.now();
+  const span = spanOf(ms);
+  const { futexWaitElsewhere } = calls();
+  const number = FUTEX[Deno.build.arch]!;
+  const result = await futexWaitElsewhere(number, address, FUTEX_WAIT, value | 0, span);
+  span.fill(0n); // the call reads it when its thread comes to that: it must have lived till here
+  return toSlept(result, performance.now() - begun, ms);
+}
+
+/** `struct timespec`. */
+function spanOf(ms: number): BigInt64Array<ArrayBuffer> {
+  return BigInt64Array.of(0n, BigInt(Math.floor(ms * 1e6)));
+}
+
+/** There is no errno here: the clock tells time-outs from words that had changed. */
+function toSlept(result: number, spentMs: number, ms: number): Slept {
+  if (result === 0) return "ok";
+  return spentMs < ms ? "not-equal" : "timed-out";
 }

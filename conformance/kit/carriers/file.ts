@@ -14,7 +14,6 @@ import type { Order } from "../race_orders.ts";
 import { type Race, Racer } from "../racer.ts";
 import { Seat } from "../seat.ts";
 import * as system from "../system.ts";
-import { sleepElsewhere, sleepHere } from "./futex.ts";
 
 const FUTEX = 2;
 
@@ -118,11 +117,11 @@ class FileField implements Field {
   }
 
   sleep(index: number, value: number, timeoutMs: number): Promise<Slept> {
-    return sleepElsewhere(this.#addressOf(index), value, timeoutMs);
+    return system.sleepElsewhere(this.#addressOf(index), value, timeoutMs);
   }
 
   sleepHere(index: number, value: number, timeoutMs: number): Slept {
-    return sleepHere(this.#addressOf(index), value, timeoutMs);
+    return system.sleepHere(this.#addressOf(index), value, timeoutMs);
   }
 
   race(order: Order): Race {

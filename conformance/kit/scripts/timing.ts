@@ -10,8 +10,7 @@ import { limitOf } from "../../reference/layout.ts";
 import { changeState, recordWord } from "../peer.ts";
 import type { Wait } from "../protocol.ts";
 import { Wrong } from "../verdict.ts";
-import { counted, type Script } from "./stage.ts";
-import { listed } from "./waiting.ts";
+import { counted, listed, type Script } from "./stage.ts";
 import { judgePolling } from "./pacer.ts";
 import { rest, settles, Watch } from "./watch.ts";
 

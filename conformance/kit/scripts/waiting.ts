@@ -8,9 +8,8 @@
 import { CLOSED, drained, message, pattern, whole } from "../../reference/builder.ts";
 import { toHex } from "../../reference/bytes.ts";
 import { failed, type FramePlan } from "../../reference/encode.ts";
-import type { Read } from "../../static/driver.ts";
 import { changeState, recordWord } from "../peer.ts";
-import { counted, type Script } from "./stage.ts";
+import { counted, listed, type Script } from "./stage.ts";
 import { wakeAll } from "./sleepers.ts";
 import { PAYLOAD_AT, rest, Watch } from "./watch.ts";
 
@@ -29,11 +28,6 @@ function small(tag: number): FramePlan {
 
 function smallItem(tag: number) {
   return message({ tag, hex: counted(20, tag) });
-}
-
-/** What one read gave, as a list. */
-export function listed(got: Read) {
-  return "item" in got ? { items: [got.item] } : { items: [], ...got };
 }
 
 export const WAITING_SCRIPTS: Script[] = [

@@ -178,6 +178,7 @@ for (const shell of shells) {
         end: "done",
         parks: 0,
         wakes: 0,
+        late_wakes: 0,
         record: [
           [0, 2, 2236831345],
           [1, 17, 1008317658],
