@@ -64,20 +64,20 @@ Deno.test("what the kit cannot show is no decline of the testee", async () => {
 Deno.test("each decline stands in the report with its testee and its reason", async () => {
   await inFolder(async (folder) => {
     const md = `${folder}/r.md`;
-    const args = ["--testee", GOOD, "--level", "static", "--case", "ring/*", "--md", md];
+    const args = ["--testee", "@python", "--level", "static", "--case", "ring/*", "--md", md];
     const { output, report } = await kitReport(args);
     const declined = report.cases.filter(({ status }) => status === "declined");
     assert(declined.length > 3, output);
-    for (const { by, why } of declined) assertEquals([by, why.length], ["testee", 1]);
+    for (const { by, why } of declined) assertEquals([by, why.length], ["python", 1]);
     const reasons = new Set(declined.flatMap(({ why }) => why));
     const text = await Deno.readTextFile(md);
     for (const reason of reasons) {
       const ids = declined.filter(({ why }) => why[0] === reason).map(({ id }) => id);
       const more = ids.length > 3 ? ` and ${ids.length - 3} more` : "";
-      const lines = `  testee ${reason}: ${ids.length} in static bytes\n    ` +
+      const lines = `  python ${reason}: ${ids.length} in static bytes\n    ` +
         ids.slice(0, 3).join(", ") + more;
       assertStringIncludes(output, lines);
-      const row = ["testee", reason, ids.length, "static bytes", ids.join(", ")].join(" | ");
+      const row = ["python", reason, ids.length, "static bytes", ids.join(", ")].join(" | ");
       assertStringIncludes(text, row);
     }
     assert(reasons.has("lacks lending"));

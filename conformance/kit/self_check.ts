@@ -13,6 +13,7 @@ import { deno } from "./carriers/deno.ts";
 import { Connection } from "./connection.ts";
 import { loadStaticCases } from "./load_cases.ts";
 import { SCRIPTS, WATCHED } from "./scripts/mod.ts";
+import { patience } from "./scripts/windows.ts";
 import { staticCases } from "./static_level.ts";
 import { type KitCase, type Result, resultOf, type Status } from "./verdict.ts";
 import { LocalLink } from "./worker_link.ts";
@@ -37,6 +38,8 @@ export interface Control {
   passed: number;
   failed: string[];
 }
+
+const HELD_SWEEP_MS = 250;
 
 /** The cases that need nothing but commands, and so run in this thread. */
 function localCases(): KitCase<Arena>[] {
@@ -67,7 +70,18 @@ export async function* checkGood(): AsyncGenerator<Control> {
     // Who is held up for longer than it may pause does look too late.
     const isHeld = window !== "none";
     const cases = WATCHED.filter(({ clauses }) => !isHeld || !clauses.includes("wait.poll"));
-    yield await control(window, cases, await workerArena(setup));
+    yield await hurried(isHeld, async () => control(window, cases, await workerArena(setup)));
+  }
+}
+
+/** Who is held up comes to few tries of a sweep, however long that is: it may be short then. */
+async function hurried<T>(isHeld: boolean, play: () => Promise<T>): Promise<T> {
+  const before = { ...patience };
+  if (isHeld) Object.assign(patience, { sweepMs: HELD_SWEEP_MS, orderSweepMs: HELD_SWEEP_MS });
+  try {
+    return await play();
+  } finally {
+    Object.assign(patience, before);
   }
 }
 

@@ -89,7 +89,10 @@ export const aboutReason: readonly string[] = [
 export function aboutField(field: string, role: string): readonly string[] {
   switch (field) {
     case "bell":
-      return ["segment.state_ring", "wait.exchange", "wait.ring", "ring.fault"];
+      return [
+        ...["segment.state_ring", "wait.exchange", "wait.ring", "ring.fault"],
+        "pipe.publish_none",
+      ];
     case "state":
       return [
         ...["ring.fault", "segment.state_change", "segment.state_reason", "segment.attach"],
@@ -100,7 +103,7 @@ export function aboutField(field: string, role: string): readonly string[] {
     case "agent":
       return ["segment.agent"];
     case "reader_wants":
-      return [role === "reader" ? "wait.disarm" : "wait.exchange"];
+      return role === "reader" ? ["wait.disarm"] : ["wait.exchange", "pipe.publish_none"];
     case "writer_wants":
       return [role === "writer" ? "wait.disarm" : "wait.exchange"];
     case "pad":

@@ -359,6 +359,11 @@ export class Dial {
     this.#turns = Math.min(TURNS_MAX, Math.max(0, turns));
   }
 
+  /** Whether so many were too early, and so many too late. */
+  hasSeen(each: number): boolean {
+    return Math.min(this.#early, this.#late) >= each;
+  }
+
   /** Whether the moment lay in between often enough. */
   get isThere(): boolean {
     return Math.min(this.#early, this.#late) > (this.#early + this.#late) / 50;
