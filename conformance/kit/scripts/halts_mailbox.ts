@@ -74,6 +74,15 @@ export const MAILBOX_HALTS: Script[] = [
     "mailbox_writer",
     written,
   ),
+  ...(["reader", "writer"] as const).map((side) =>
+    script(
+      `halt_close_${side}`,
+      "A close, as soon as `signal` says so: `status` has said it before.",
+      ["mailbox.close"],
+      `mailbox_${side}`,
+      (arena) => closes(arena, `mailbox_${side}`),
+    )
+  ),
 ];
 
 function script(
@@ -202,5 +211,20 @@ async function written(arena: Arena): Promise<void> {
       `[mailbox.write] when signal was 1, the words of the part were ${found}, not ${must}`,
     );
     watch.demand(watch.load("signal") !== DISPOSED, "the mailbox is closed");
+  });
+}
+
+async function closes(arena: Arena, role: "mailbox_reader" | "mailbox_writer"): Promise<void> {
+  await MailboxWatch.with(arena, role, CAPACITY, async (watch) => {
+    const move: Move = { word: 0, equals: DISPOSED, steps: [{ load: wordOf("status") }] };
+    const plan = { words: [wordOf("signal")], stores: true, moves: [move] };
+    const { got, found } = await whileHalted(watch.field, plan, () => watch.session.close());
+    watch.expect(got, "ok", "close");
+    watch.demandClosed();
+    const status = found[0] === undefined ? "never seen" : found[0] | 0;
+    watch.demand(
+      status === DISPOSED,
+      `[mailbox.close] status was ${status} when signal was ${DISPOSED}`,
+    );
   });
 }

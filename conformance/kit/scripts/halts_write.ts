@@ -50,6 +50,12 @@ export const WRITING_HALTS: Script[] = [
       }
     },
   ),
+  script(
+    "halt_rung",
+    "A reader that is rung finds in `rung` by whom, as soon as its bell has moved.",
+    ["wait.rung"],
+    rung,
+  ),
 ];
 
 function script(
@@ -145,5 +151,26 @@ async function peerGone(arena: Arena, at: number, waitMs: number | undefined): P
     watch.demand(seen === after, `[pipe.peer_gone] tail moved from ${seen} to ${after}`);
     const isTold = got === "peer.closed" || waitMs === undefined && got === "full";
     watch.demand(isTold, `[pipe.peer_gone] write gave ${JSON.stringify(got)}, not peer.closed`);
+  });
+}
+
+async function rung(arena: Arena): Promise<void> {
+  const memory = pipe({ capacity: 256, states: statesOf("writer") });
+  await Watch.on(arena, memory, { role: "writer" }, async (watch) => {
+    const { field, session, own, other } = watch;
+    const [bell, bits] = [recordWord(own, "bell"), recordWord(own, "rung")];
+    Atomics.store(field.words(), bits, 0); // that it attached, has rung as well
+    watch.setControl("reader_wants", watch.control("tail") + 16 | 1);
+    const moves: Move[] = [{ word: 0, steps: [{ load: bits }] }];
+    const plan = { words: [bell], stores: true, moves };
+    const { got, found } = await whileHalted(
+      field,
+      plan,
+      () => session.write({ hex: "00" }, false),
+    );
+    watch.expect(got, "ok", "write");
+    watch.demand(found.length > 0, "[wait.rung] the bell of a reader that asked did not move");
+    const isSet = ((found[0] ?? 0) >> other & 1) === 1;
+    watch.demand(isSet, `[wait.rung] rung was ${found[0]} when the bell moved, without ${other}`);
   });
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { fieldOf, flagOf, sizeOf } from "../../reference/layout.ts";
+import { fieldOf, flagOf, limitOf, sizeOf } from "../../reference/layout.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
 import type { Connection } from "../connection.ts";
@@ -31,6 +31,10 @@ const LONG_MS = 3_000;
 const WAIT_MS = 60_000;
 /** Until the first message of a task is there. */
 const BEGIN_MS = 5_000;
+/** What a sleep may last beyond its slice, on a machine that does other things, too. */
+const SOON_MS = 400;
+/** A slice that is late twice is not the machine's doing. */
+const TURNS = 4;
 
 export const MAILBOX_WAITING_SCRIPTS: Script[] = [
   ...both("notifies", "Who passes the turn notifies all that sleep on it.", [
@@ -40,6 +44,9 @@ export const MAILBOX_WAITING_SCRIPTS: Script[] = [
     "mailbox.mechanism",
     "wait.poll",
   ], polls),
+  ...both("unwoken", "A turn of which nobody tells is found within a slice.", [
+    "mailbox.recheck",
+  ], unwoken),
 ];
 
 type Play = (side: Side) => Promise<string | void>;
@@ -126,6 +133,13 @@ class Side {
     return Atomics.load(this.field.words(), wordIndex("signal"));
   }
 
+  /** Waits for the kit's turn; returns whether it came. */
+  async comes(ms: number): Promise<boolean> {
+    const deadline = performance.now() + ms;
+    while (!this.isOurs && performance.now() < deadline) await rest(0);
+    return this.isOurs;
+  }
+
   /** Gives the testee the turn, and what it may read. Wakes nobody. */
   pass(): void {
     const words = this.field.words();
@@ -197,8 +211,7 @@ async function notifies(side: Side): Promise<string | void> {
 async function polls(side: Side): Promise<string | void> {
   const running = side.run();
   running.catch(() => {}); // what it says is said below
-  const deadline = performance.now() + BEGIN_MS;
-  while (!side.isOurs && performance.now() < deadline) await rest(0);
+  await side.comes(BEGIN_MS);
   const why = await judgePolling(`${side.wait}: [wait.poll]`, () => {
     side.pass();
     side.notify();
@@ -208,4 +221,23 @@ async function polls(side: Side): Promise<string | void> {
   const { end } = await running;
   if (end !== "peer.closed") throw new Wrong(`${side.wait}: the task: ${end}, not peer.closed`);
   return why;
+}
+
+async function unwoken(side: Side): Promise<void> {
+  const sliceMs = limitOf("wait_slice_ms");
+  const running = side.run();
+  running.catch(() => {}); // what it says is said below
+  let late = 0;
+  for (let turn = 0; turn < TURNS + late && late < 2; turn++) {
+    const isHere = await side.comes(BEGIN_MS);
+    if (!isHere) throw new Wrong(`${side.wait}: [mailbox.recheck] the turn is never found`);
+    await rest(20); // it sleeps by then
+    side.pass();
+    if (!await side.comes(sliceMs + SOON_MS)) late++;
+  }
+  side.close();
+  await running;
+  if (late < 2) return;
+  const fact = `twice the turn was found after more than ${sliceMs} ms`;
+  throw new Wrong(`${side.wait}: [mailbox.recheck] ${fact}`);
 }

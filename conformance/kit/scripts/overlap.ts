@@ -218,6 +218,10 @@ async function ringsAsSaid(arena: Arena): Promise<string | void> {
     const { field, own, other } = watch;
     const wakes = watch.record(other, "wakes");
     watch.demand((wakes & ~known) === 0, `[wait.wakes] wakes is ${wakes}: nobody knows that bit`);
+    const futex = flagOf("wake_mechanism", "futex");
+    // The memory of an engine is its own: by its mechanism nobody sleeps on a file.
+    const isMore = field.wakes === futex && (wakes & ~futex) !== 0;
+    watch.demand(!isMore, `[wait.wakes] wakes is ${wakes}, in a file, where futex is ${futex}`);
     if ((wakes & field.wakes) === 0) {
       why = "it rings nobody here, and says so";
       return;

@@ -4,7 +4,8 @@
  * @module
  */
 
-import { ATTACHED, CLOSED, message, pattern, VACANT, whole } from "../../reference/builder.ts";
+import { ATTACHED, CLOSED, drained, firstOf, message, part } from "../../reference/builder.ts";
+import { pattern, VACANT, whole } from "../../reference/builder.ts";
 import type { FramePlan } from "../../reference/encode.ts";
 import { limitOf } from "../../reference/layout.ts";
 import { changeState, recordWord } from "../peer.ts";
@@ -20,6 +21,11 @@ type Arena = Parameters<Script["play"]>[0];
 const LONG_MS = 3_000;
 /** What a sleep may last beyond its slice, on a machine that does other things, too. */
 const SOON_MS = 400;
+/** The timeout of a call to which something comes all the time, and how long that goes on. */
+const TIMEOUT_MS = 100;
+const PARTS_MS = 1_200;
+const PART_SIZE = 16;
+const PARTS = 60;
 
 export const TIMING_SCRIPTS: Script[] = [
   {
@@ -42,6 +48,13 @@ export const TIMING_SCRIPTS: Script[] = [
     clauses: ["wait.mechanism", "wait.poll"],
     role: "reader",
     play: noRinger,
+  },
+  {
+    id: "scripted/deadline_of_call",
+    about: "Parts of a message come all the time: the timeout is that of the call, not of a wait.",
+    clauses: ["wait.deadline"],
+    role: "reader",
+    play: deadlineOfCall,
   },
 ];
 
@@ -121,7 +134,7 @@ async function noRinger(arena: Arena): Promise<string | void> {
       const running = watch.run(task, LONG_MS);
       running.catch(() => {}); // what it says is said below
       await watch.until(() => watch.control("head") === watch.tail);
-      const limit = await judgePolling(`${watch.step}[wait.poll]`, () => {
+      const limit = await judgePolling(`${watch.step}[wait.mechanism] [wait.poll]`, () => {
         watch.place(whole(pattern(16)));
         watch.setControl("tail", watch.tail);
         return () => watch.control("head") === watch.tail;
@@ -132,4 +145,29 @@ async function noRinger(arena: Arena): Promise<string | void> {
     });
   }
   return why;
+}
+
+async function deadlineOfCall(arena: Arena): Promise<void> {
+  const { waits, offers } = (await arena.connect(0)).hello;
+  const ways = offers?.includes("ways") ? waits.filter((wait) => wait !== "poll") : [undefined];
+  for (const wait of ways) {
+    await Watch.with(arena, "reader", { capacity: 4096 }, async (watch) => {
+      watch.step = `${wait ?? "block"}: `;
+      watch.place(firstOf(PART_SIZE * PARTS, pattern(PART_SIZE), { tag: 7 }));
+      watch.publish();
+      const reading = watch.session.read(TIMEOUT_MS, wait);
+      const begun = performance.now();
+      for (let index = 1; index < PARTS - 1 && performance.now() - begun < PARTS_MS; index++) {
+        if (await settles(reading, PARTS_MS / PARTS)) break;
+        watch.place(part(pattern(PART_SIZE, index), { tag: 7, flags: 0 }));
+        watch.publish();
+      }
+      const ms = performance.now() - begun;
+      watch.demand(
+        ms <= TIMEOUT_MS + SOON_MS,
+        `[wait.deadline] a call of ${TIMEOUT_MS} ms had not ended after ${ms.toFixed(0)}`,
+      );
+      watch.expect(listed(await reading), drained([]), "read");
+    });
+  }
 }

@@ -64,6 +64,15 @@ export const WRITER_SCRIPTS: Script[] = [
     },
   },
   {
+    id: "scripted/parts_anywhere",
+    about: "A message in parts, from every place of the area: none of them is empty.",
+    clauses: ["frame.part", "frame.multipart", "ring.pad"],
+    role: "writer",
+    async play(arena) {
+      for (let start = 0; start < CAPACITY; start += 16) await onStage(arena, start, inParts);
+    },
+  },
+  {
     id: "scripted/reader_asks",
     about:
       "A reader that asks at every distance: it is rung when `tail` gets there, and only then.",
@@ -178,6 +187,18 @@ async function everySize(stage: Stage): Promise<void> {
   }
   stage.step = "";
   stage.demand(refused, "[pipe.try_never] a message of twice the capacity was placed at once");
+}
+
+/** More than one frame can take, and less than all of the ring, however a port cuts. */
+const PARTS_SIZE = 120;
+
+async function inParts(stage: Stage): Promise<void> {
+  stage.step = `from ${stage.tail}: `;
+  const payload = bytesOf(PARTS_SIZE, 1);
+  const got = await stage.session.write(payload, false);
+  if (got === "refused") return;
+  stage.expect(got, "ok", "write into an empty ring");
+  stage.expect(await stage.take(), drained([message(payload)]), "what was written");
 }
 
 async function readerAsks(stage: Stage): Promise<void> {
