@@ -43,12 +43,17 @@ export function setApart(others: readonly number[]): () => void {
   return restore;
 }
 
-/** The threads of a process; without one, those of this process but for its first. */
+/**
+ * The threads of a process; without one, those of this process but for the calling one, which in a
+ * test is not the first.
+ */
 export function threadsOf(process?: number): number[] {
   try {
     const path = `/proc/${process ?? "self"}/task`;
     const threads = [...Deno.readDirSync(path)].map(({ name }) => Number(name));
-    return process === undefined ? threads.filter((thread) => thread !== Deno.pid) : threads;
+    if (process !== undefined) return threads;
+    const own = Number(Deno.readLinkSync("/proc/thread-self").split("/").at(-1));
+    return threads.filter((thread) => thread !== own);
   } catch {
     return []; // another system, or it has just ended
   }

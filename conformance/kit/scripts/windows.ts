@@ -35,6 +35,8 @@ const RINGS_STEP = 500;
  * two is swept once more, and so is who has shown nothing.
  */
 const FEW = 2;
+/** So much longer, if it has lost something: on a busy machine each takes half a second. */
+const LONGER = 4;
 /** What the order of stores alone shows is wrong at once, and takes more tries to be seen. */
 const ORDER_EACH_SIDE = 3_000;
 const ORDER_TRIES = 20_000;
@@ -84,8 +86,8 @@ interface Found {
   dial?: Dial;
 }
 
-/** Sweeps, or says why that cannot be. */
-type Play = (tight: Tight, watch: Watch) => Promise<Found | string>;
+/** Sweeps, so many times as long as else, or says why that cannot be. */
+type Play = (tight: Tight, watch: Watch, longer: number) => Promise<Found | string>;
 
 /** For who reads and for who writes. */
 function both(id: string, about: string, clauses: string[], play: Play): Script[] {
@@ -122,9 +124,9 @@ async function sweep(arena: Arena, role: Role, play: Play): Promise<string | voi
 
 /** Once more where the first leaves a doubt. */
 async function playTwice(tight: Tight, watch: Watch, play: Play): Promise<Found | string> {
-  const found = await play(tight, watch);
+  const found = await play(tight, watch, 1);
   if (typeof found === "string" || !isDoubtful(found)) return found;
-  const again = await play(tight, watch);
+  const again = await play(tight, watch, found.count > 0 ? LONGER : 1);
   if (typeof again === "string") return again;
   return { ...again, count: found.count + again.count, tries: found.tries + again.tries };
 }
@@ -139,10 +141,10 @@ function waitsOf({ waits }: Hello): Wait[] {
   return waits.filter((wait) => wait !== "poll");
 }
 
-async function askedTooLate(tight: Tight): Promise<Found> {
+async function askedTooLate(tight: Tight, _: Watch, longer: number): Promise<Found> {
   const dial = new Dial();
   let late = 0;
-  const tries = await tight.repeat(TRIES, patience.sweepMs, () => {
+  const tries = await tight.repeat(TRIES, longer * patience.sweepMs, () => {
     tight.askNext(); // its ring takes the testee so long that the kit is there before it looks
     tight.giveOne();
     dial.pass();
@@ -155,9 +157,9 @@ async function askedTooLate(tight: Tight): Promise<Found> {
   return { fact, count: late, tries, isSlept: true, dial };
 }
 
-async function rungTooEarly(tight: Tight): Promise<Found> {
+async function rungTooEarly(tight: Tight, _: Watch, longer: number): Promise<Found> {
   let [late, rings] = [0, 0];
-  await tight.repeat(RINGS / RINGS_STEP, patience.sweepMs, () => {
+  await tight.repeat(RINGS / RINGS_STEP, longer * patience.sweepMs, () => {
     for (let round = 0; round < RINGS_STEP; round++) {
       if (tight.ring()) {
         rings++;
@@ -177,10 +179,10 @@ async function rungTooEarly(tight: Tight): Promise<Found> {
   };
 }
 
-async function lookedTooEarly(tight: Tight): Promise<Found> {
+async function lookedTooEarly(tight: Tight, _: Watch, longer: number): Promise<Found> {
   const dial = new Dial();
   let missed = 0;
-  const tries = await tight.repeat(ORDER_TRIES, patience.orderSweepMs, () => {
+  const tries = await tight.repeat(ORDER_TRIES, longer * patience.orderSweepMs, () => {
     const bell = tight.prepare(false);
     dial.pass();
     const { isDone, isOver } = tight.ask();
@@ -193,11 +195,15 @@ async function lookedTooEarly(tight: Tight): Promise<Found> {
   return { fact, count: missed, few: 0, tries, dial };
 }
 
-async function notifiedTooEarly(tight: Tight, { field }: Watch): Promise<Found | string> {
+async function notifiedTooEarly(
+  tight: Tight,
+  { field }: Watch,
+  longer: number,
+): Promise<Found | string> {
   if (field.sleepHere === undefined) return "the kit may not block here";
   const dial = new Dial();
   let missed = 0;
-  const tries = await tight.repeat(TRIES, patience.sweepMs, () => {
+  const tries = await tight.repeat(TRIES, longer * patience.sweepMs, () => {
     const bell = tight.prepare(true);
     dial.pass();
     const slept = tight.sleep(bell, NAP_MS);
