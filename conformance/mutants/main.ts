@@ -31,6 +31,21 @@ const PATCHES = new URL("patches/", import.meta.url);
 /** Longer than all cases take, when each of some dozen ends by its timeout. */
 const PLAY_MS = 4 * 60_000;
 
+/** A testee of an implementation, and the step of build.zig that makes it. */
+interface Testee {
+  program: string;
+  step?: string;
+}
+
+/**
+ * Where a fault of an implementation can show: the next testee is played only where the one before
+ * has not caught it. In a process nobody sleeps by the mechanism of an engine; in a worker they do.
+ */
+const TESTEES: Readonly<Record<Implementation, readonly Testee[]>> = {
+  typescript: [{ program: "typescript" }],
+  zig: [{ program: "zig", step: "testee" }, { program: "zig-wasm", step: "testee-guest" }],
+};
+
 /** What the command line says. */
 interface Order {
   mutants: Mutant[];
@@ -89,11 +104,12 @@ class Lane {
 
   /** Builds what is there without a fault, and finds out what fails then. */
   static async open(implementation: Implementation, tree: Tree): Promise<Lane> {
-    if (implementation === "zig") {
-      const why = await tree.build();
+    const failing: Failure[] = [];
+    for (const { program, step } of TESTEES[implementation]) {
+      const why = step === undefined ? undefined : await tree.build(step);
       if (why !== undefined) throw new Error(`without a fault, zig build fails: ${why}`);
+      failing.push(...await play(tree, { program }));
     }
-    const failing = await play(tree, { implementation });
     const known = `${tree.root}/known.json`;
     await Deno.writeTextFile(known, JSON.stringify(failing.map(keyOf)));
     return new Lane(implementation, tree, known, failing);
@@ -115,23 +131,34 @@ class Lane {
       return [why === undefined ? { kind: "equivalent" } : { kind: "error", what: why }];
     }
     const fates: Fate[] = [];
+    const built = new Set<string>();
     const missed = () => fates.filter(({ kind }) => kind !== "caught").length;
     try {
       await this.#tree.with(mutant, async () => {
-        if (this.#implementation === "zig") {
-          const why = await this.#tree.build();
-          if (why !== undefined) throw new Error(`is not built: ${why}`);
-        }
         while (fates.length < runs && missed() <= runs - neededOf(runs)) {
-          const { clause, implementation } = mutant;
-          const failures = await play(this.#tree, { implementation, clause, known: this.#known });
-          fates.push(fateOf(clause, failures));
+          fates.push(await this.#fate(mutant, built));
         }
       });
     } catch (error) {
       fates.push({ kind: "error", what: (error as Error).message });
     }
     return fates;
+  }
+
+  /** What comes of the mutant that is planted: with the testee that catches it, or with all. */
+  async #fate({ clause }: Mutant, built: Set<string>): Promise<Fate> {
+    const failures: Failure[] = [];
+    for (const { program, step } of TESTEES[this.#implementation]) {
+      if (step !== undefined && !built.has(step)) {
+        const why = await this.#tree.build(step);
+        if (why !== undefined) throw new Error(`is not built: ${why}`);
+        built.add(step);
+      }
+      failures.push(...await play(this.#tree, { program, clause, known: this.#known }));
+      const fate = fateOf(clause, failures);
+      if (fate.kind === "caught") return fate;
+    }
+    return fateOf(clause, failures);
   }
 }
 

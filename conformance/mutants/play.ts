@@ -1,8 +1,8 @@
 /**
- * Plays the kit's cases on one implementation of the tree in which this file is, and prints each
+ * Plays the kit's cases on one testee of the tree in which this file is, and prints each
  * case that fails as a line of JSON. `main.ts` runs it in a copy of the tree, for each mutant.
  *
- * The one argument is JSON: `implementation`; `clause`, whose cases come first, and which ends the
+ * The one argument is JSON: `program`; `clause`, whose cases come first, and which ends the
  * run when a case that fails names it; `known`, a file with the cases that fail without a fault.
  *
  * @module
@@ -15,19 +15,23 @@ import { type Group, Runner } from "../kit/runner.ts";
 import { outliveTrouble } from "../kit/trouble.ts";
 import type { Verdict } from "../kit/verdict.ts";
 import { type Failure, isFailure, keyOf } from "./judge.ts";
-import type { Implementation } from "./mutant.ts";
 
 /** What to play. */
 export interface PlayOrder {
-  implementation: Implementation;
+  /** The testee, as the kit calls it. */
+  program: string;
   clause?: string;
   known?: string;
 }
 
-/** Where the testees are: as commands alone, in workers, and as processes on a file. */
-const CARRIERS: Readonly<Record<Implementation, string[]>> = {
-  typescript: ["bytes", "deno", "file"],
+/**
+ * Where the testees are: as commands alone, as processes on a file, and in workers. In this order:
+ * on a file the kit halts a testee between two accesses, and need not try until it is lucky.
+ */
+const CARRIERS: Readonly<Record<string, string[]>> = {
+  typescript: ["bytes", "file", "deno"],
   zig: ["bytes", "file"],
+  "zig-wasm": ["deno"],
 };
 /** So many cases that do not cite the clause tell enough. */
 const OTHERS_MAX = 3;
@@ -35,18 +39,12 @@ const REASON_LENGTH = 300;
 /** How long ending politely may take. */
 const END_MS = 2_000;
 
-function groupsOf({ implementation, clause }: PlayOrder): Group[] {
-  const program = ownPrograms().find(({ name }) => name === implementation)!;
+function groupsOf({ program, clause }: PlayOrder): Group[] {
   // It has been built, and not in the mode that the kit itself would choose.
-  const { prepare: _, ...built } = program;
-  const groups = plan({
-    programs: [built],
-    levels: [],
-    cases: [],
-    carriers: CARRIERS[implementation],
-    seed: 1,
-    seconds: 1,
-  });
+  const { prepare: _, ...built } = ownPrograms().find(({ name }) => name === program)!;
+  const carriers = CARRIERS[program]!;
+  const groups = plan({ programs: [built], levels: [], cases: [], carriers, seed: 1, seconds: 1 })
+    .sort((a, b) => carriers.indexOf(a.carrier) - carriers.indexOf(b.carrier));
   const which = (cites: boolean) =>
     groups.map((group) => ({
       ...group,

@@ -65,11 +65,11 @@ export class Tree {
   }
 
   /**
-   * Builds the testee in Zig, in the mode that takes a second and not half a minute; what is wrong
-   * with it where that fails.
+   * Runs a step of build.zig, in the mode that takes a second and not half a minute; what is wrong
+   * where that fails.
    */
-  async build(): Promise<string | undefined> {
-    const command = ["zig", "build", "testee", "-Doptimize=debug"];
+  async build(step: string): Promise<string | undefined> {
+    const command = ["zig", "build", step, "-Doptimize=debug"];
     const options = { cwd: this.root, timeoutMs: BUILD_MS, echo: false };
     const { code, output } = await run(command, options);
     return code === 0 ? undefined : /^.*: error: .*$/m.exec(output)?.[0] ?? output.trim();

@@ -74,6 +74,20 @@ export const MAILBOX_HALTS: Script[] = [
     "mailbox_writer",
     written,
   ),
+  script(
+    "halt_turn_reader",
+    "The turn is taken away while a part is copied: it is delivered, and both words say closed.",
+    ["mailbox.lost_turn", "mailbox.complete"],
+    "mailbox_reader",
+    turnOfReader,
+  ),
+  script(
+    "halt_turn_writer",
+    "The turn is taken away while a part is written: the write fails, and both words say closed.",
+    ["mailbox.lost_turn"],
+    "mailbox_writer",
+    turnOfWriter,
+  ),
   ...(["reader", "writer"] as const).map((side) =>
     script(
       `halt_close_${side}`,
@@ -211,6 +225,45 @@ async function written(arena: Arena): Promise<void> {
       `[mailbox.write] when signal was 1, the words of the part were ${found}, not ${must}`,
     );
     watch.demand(watch.load("signal") !== DISPOSED, "the mailbox is closed");
+  });
+}
+
+/** Stores another turn at the first access to the part. */
+function takesTurn(turn: number) {
+  const store: [number, number][] = [[wordOf("signal"), turn]];
+  return { words: [INSIDE], moves: [{ word: 0, at: 0, steps: [{ store }] }] };
+}
+
+function demandLost(watch: MailboxWatch): void {
+  for (const name of ["status", "signal"]) {
+    const found = watch.load(name);
+    watch.demand(found === DISPOSED, `[mailbox.lost_turn] ${name} is ${found}, not ${DISPOSED}`);
+  }
+}
+
+async function turnOfReader(arena: Arena): Promise<void> {
+  await MailboxWatch.with(arena, "mailbox_reader", CAPACITY, async (watch) => {
+    watch.put(PAYLOAD);
+    const { got: first } = await whileHalted(
+      watch.field,
+      takesTurn(0),
+      () => watch.session.read(WAIT_MS),
+    );
+    const items = "item" in first ? [first.item] : [];
+    watch.expect({ items }, { items: [ITEM] }, "[mailbox.complete] read");
+    demandLost(watch);
+  });
+}
+
+async function turnOfWriter(arena: Arena): Promise<void> {
+  await MailboxWatch.with(arena, "mailbox_writer", CAPACITY, async (watch) => {
+    const { got } = await whileHalted(
+      watch.field,
+      takesTurn(1),
+      () => watch.session.write({ json: [VALUE] }, true, WAIT_MS),
+    );
+    watch.expect(got, "peer.closed", "[mailbox.lost_turn] write");
+    demandLost(watch);
   });
 }
 

@@ -95,7 +95,8 @@ async function takeAway(session: RemoteSession, field: Field): Promise<boolean> 
       field.notify(signal);
       const delay = LEAST_MS * (REPLY_MS / LEAST_MS) ** Math.random();
       for (const from = performance.now(); performance.now() - from < delay;);
-      isTaken = Atomics.compareExchange(words, signal, 1, 0) === 1;
+      // Where it is closed by now, that is because the turn before had been taken away.
+      isTaken = Atomics.compareExchange(words, signal, 1, 0) !== 0;
       if (isTaken && !await settles(reading, REPLY_MS)) continue; // it has not looked yet
     }
     const got = await reading;

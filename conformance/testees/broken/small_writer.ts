@@ -252,8 +252,9 @@ export class Writer implements End {
       return { flags: FIRST | LAST, from: 0, to: payload.length };
     }
     const toEnd = capacity - tail % capacity;
-    const extent = toEnd >= 32 && toEnd < capacity / 4 ? toEnd : capacity / 4;
     const own = HEADER + (from === 0 ? PREAMBLE : 0);
+    // Up to the end of the area, where that leaves room for a part. [frame.part]
+    const extent = toEnd > own && toEnd < capacity / 4 ? toEnd : capacity / 4;
     const to = Math.min(payload.length, from + extent - own);
     const isFirst = from === 0 || has("first_twice");
     return { flags: (isFirst ? FIRST : 0) | (to === payload.length ? LAST : 0), from, to };
