@@ -104,8 +104,7 @@ async function takeAway(session: RemoteSession, field: Field): Promise<boolean> 
     if ("end" in got && got.end === "nothing") continue;
     const items = "item" in got ? { items: [got.item] } : { items: [], ...got };
     throwProblems("[mailbox.complete] read", compare(items, { items: [ITEM] }));
-    // Where it was about to close, the turn that the kit has given since is overwritten.
-    if (isTaken || Atomics.load(words, wordIndex("status")) === CLOSED) return true;
+    if (isTaken) return true;
   }
   Atomics.store(words, wordIndex("status"), CLOSED);
   Atomics.store(words, signal, CLOSED);
