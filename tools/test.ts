@@ -8,9 +8,10 @@
  * take many minutes run at their full length; Zig's run in more places than this one; and faults
  * are planted in both implementations, which `mutants`, as the first word, does alone.
  *
- * Types are not checked here but by `./millrace check`. What is Zig's is compiled and tested beside
- * the parts that need nothing of it: with cold caches that is minutes. What it prints is held back
- * until a part has ended, and shown where it failed.
+ * Types are not checked here but by `./millrace check`. Two lanes run side by side, each with one
+ * part at a time: in the second Zig compiles, minutes long with cold caches, and then what needs it
+ * is tested. What a part of the second lane prints is held back until its end, and shown where
+ * it failed. The matrix of the kit, which looks at times, runs alone behind both.
  *
  * @module
  */
@@ -24,6 +25,8 @@ interface Part {
   name: string;
   runner: TestRunner;
   command: string[];
+  /** Where it runs, beside parts of the other lane; alone behind both where it says nothing. */
+  lane?: "first" | "second";
   /** Only with `--all`. */
   isLong?: boolean;
   /** It is run alone where its name comes first, and what stands behind that is its own. */
@@ -36,28 +39,44 @@ const ROOT = `${import.meta.dirname}/..`;
 const DENO_TEST = [Deno.execPath(), "test", "-A", "--no-check"];
 const NODE = "impl-ts/places/node_test.ts";
 const BROWSER = "impl-ts/places/browser_test.ts";
+/** All of our ports on all carriers, and the time of each message is looked at. */
+const MATRIX = "conformance/kit_test.ts";
 const PARTS: Part[] = [
-  { name: "spec", runner: "deno", command: [...DENO_TEST, "tools", "spec"] },
+  { name: "spec", runner: "deno", command: [...DENO_TEST, "tools", "spec"], lane: "first" },
   {
     name: "typescript",
     runner: "deno",
     command: [...DENO_TEST, `--ignore=${NODE},${BROWSER}`, "impl-ts"],
+    lane: "first",
   },
-  { name: "node", runner: "deno", command: [...DENO_TEST, NODE] },
-  { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER] },
-  { name: "zig", runner: "zig", command: zigBuild("test") },
-  { name: "zig", runner: "zig", command: zigBuild("test-musl", "test-race"), isLong: true },
+  { name: "node", runner: "deno", command: [...DENO_TEST, NODE], lane: "first" },
+  { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER], lane: "first" },
+  { name: "zig", runner: "zig", command: zigBuild("test"), lane: "second" },
+  {
+    name: "zig",
+    runner: "zig",
+    command: zigBuild("test-musl", "test-race"),
+    lane: "second",
+    isLong: true,
+  },
   ...["aarch64", "riscv64"].map((arch): Part => ({
     name: "zig",
     runner: "zig",
     command: zigBuild(`test-${arch}`),
+    lane: "second",
     isLong: true,
     ...(Deno.build.arch !== arch && { needs: `qemu-${arch}` }),
   })),
   // The WebAssembly that comes from it, in JavaScript hosts and in wasmtime.
-  { name: "zig", runner: "deno", command: [...DENO_TEST, "impl-zig"] },
-  { name: "kit", runner: "deno", command: [...DENO_TEST, "conformance"] },
-  { name: "bench", runner: "deno", command: [...DENO_TEST, "bench"] },
+  { name: "zig", runner: "deno", command: [...DENO_TEST, "impl-zig"], lane: "second" },
+  {
+    name: "kit",
+    runner: "deno",
+    command: [...DENO_TEST, `--ignore=${MATRIX}`, "conformance"],
+    lane: "second",
+  },
+  { name: "bench", runner: "deno", command: [...DENO_TEST, "bench"], lane: "first" },
+  { name: "kit", runner: "deno", command: [...DENO_TEST, MATRIX] },
   {
     name: "mutants",
     runner: "mutants",
@@ -76,8 +95,6 @@ const ALONE_MS = 12 * 60 * 60_000;
 // Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
 const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
 
-/** The parts that need nothing of Zig, beside which it is compiled and tested. */
-const WITHOUT_ZIG = ["spec", "typescript", "node", "browser"];
 // One job, and behind everybody else: the tests beside it use both processors now and then.
 const COMPILE = ["nice", "-n", "19", "zig", "build", "programs", "-j1"];
 
@@ -123,26 +140,27 @@ async function runParts(parts: Part[], echo: boolean): Promise<Row[]> {
   return rows;
 }
 
-/** Runs the parts: those of Zig beside those that need nothing of it, the rest behind both. */
+/** Runs the parts: the two lanes side by side, and behind them the rest. */
 async function runAll(parts: Part[]): Promise<Row[]> {
-  const without = parts.filter(({ name }) => WITHOUT_ZIG.includes(name));
-  const zig = parts.filter(({ name }) => name === "zig");
-  const rest = parts.filter((part) => !without.includes(part) && !zig.includes(part));
-  if (without.length === 0 || without.length === parts.length) return await runParts(parts, true);
-  let started = 0;
+  const first = parts.filter(({ lane }) => lane === "first");
+  const second = parts.filter(({ lane }) => lane === "second");
+  const rest = parts.filter(({ lane }) => lane === undefined);
+  if (first.length === 0 || first.length === parts.length) return await runParts(parts, true);
+  let isFirstOver = false;
   const beside = async () => {
     // What fails to compile fails again where it is used.
     await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
-    return await runParts(zig, false);
+    const rows: Row[] = [];
+    for (const part of second) rows.push(await runPart(part, isFirstOver));
+    return rows;
   };
   const before = async () => {
-    const rows = await runParts(without, true);
-    started = performance.now();
-    console.log("\n== zig: waiting for what runs beside");
+    const rows = await runParts(first, true);
+    isFirstOver = true;
+    console.log("\n== waiting for what runs beside");
     return rows;
   };
   const rows = (await Promise.all([before(), beside()])).flat();
-  console.log(`== zig: ${((performance.now() - started) / 1000).toFixed(1)} s more`);
   return [...rows, ...await runParts(rest, true)];
 }
 
