@@ -248,7 +248,9 @@ function readOf(reply: Reply): Read {
 function manyOf(reply: Reply): Drained {
   if ("decline" in reply) throw new Declined(reply.decline);
   if ("error" in reply) return { items: [], end: reply.error.code };
-  const { items, ...end } = reply.result as TakenMany;
+  const taken = reply.result as TakenMany | Done;
+  if ("outcome" in taken) return { items: [], end: taken.outcome }; // only `refused`, as of a read
+  const { items, ...end } = taken;
   return { items: items.map((item) => "report" in item ? item : spread(item)), ...end };
 }
 

@@ -106,7 +106,8 @@ async function asks(arena: Arena, full: Full, start: number): Promise<void> {
       watch.demand(isGood, `[wait.writer_asks] ${fact}`);
       watch.demand(more <= most, `[wait.writer_more] ${fact}, and at most ${most} more`);
     }
-    watch.demand(isExact, `[wait.writer_more] writer_wants stays above ${exact}, which is needed`);
+    const never = `writer_wants is never ${exact}, which is needed`;
+    watch.demand(isExact, `[wait.writer_asks] [wait.writer_more] ${never}`);
     // One frame less than that is not enough, and that is.
     if (exact !== (start + 16) % 2 ** 32) watch.release((exact - 16 + 2 ** 32) % 2 ** 32);
     watch.ringOther();
