@@ -116,3 +116,10 @@ pub const End = struct {
 };
 
 pub const lost_word = @as(u32, @backingInt(millrace.Reason.peer_lost)) << 8 | 3;
+
+/// Creates an end at once and closes it, for the error of that.
+pub fn createError(path: [:0]const u8, index: u32) !void {
+    var end: End = undefined;
+    try end.create(path, index, .none);
+    end.close();
+}

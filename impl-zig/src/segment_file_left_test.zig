@@ -7,12 +7,7 @@ const system = @import("segment_file_linux.zig");
 const testing = std.testing;
 const Directory = fixture.Directory;
 const End = fixture.End;
-
-fn createError(path: [:0]const u8, index: u32) !void {
-    var end: End = undefined;
-    try end.create(path, index, .none);
-    end.close();
-}
+const createError = fixture.createError;
 
 test "a segment without a lock is replaced, and so is an empty file [segment.file_left]" {
     var directory: Directory = undefined;

@@ -8,17 +8,12 @@ const testing = std.testing;
 const linux = std.os.linux;
 const Directory = fixture.Directory;
 const End = fixture.End;
+const createError = fixture.createError;
 const layout = millrace.layout;
 
 fn openError(path: [:0]const u8) !void {
     var end: End = undefined;
     try end.open(path, 1);
-    end.close();
-}
-
-fn createError(path: [:0]const u8, index: u32) !void {
-    var end: End = undefined;
-    try end.create(path, index, .none);
     end.close();
 }
 
