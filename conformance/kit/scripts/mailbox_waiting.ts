@@ -4,7 +4,7 @@
  * @module
  */
 
-import { fieldOf, flagOf, limitOf, sizeOf } from "../../reference/layout.ts";
+import { flagOf, limitOf, sizeOf } from "../../reference/layout.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
 import type { Connection } from "../connection.ts";
@@ -14,6 +14,7 @@ import { judgePolling } from "./pacer.ts";
 import { wakeAll } from "./sleepers.ts";
 import type { Script } from "./stage.ts";
 import { rest } from "./watch.ts";
+import { DISPOSED, wordOf } from "./watch_mailbox.ts";
 
 type Role = "mailbox_reader" | "mailbox_writer";
 
@@ -23,7 +24,6 @@ const WORK_CAPACITY = 64;
 const ENDLESS = 1_000_000_000;
 /** One message, as those of a task are. */
 const PAYLOAD = new TextEncoder().encode('[[1,"x"]]');
-const CLOSED = -1;
 /** How often all sleepers are to be woken. */
 const ROUNDS = 3;
 const LONG_MS = 3_000;
@@ -130,7 +130,7 @@ class Side {
   }
 
   get signal(): number {
-    return Atomics.load(this.field.words(), wordIndex("signal"));
+    return Atomics.load(this.field.words(), wordOf("signal"));
   }
 
   /** Waits for the kit's turn; returns whether it came. */
@@ -146,15 +146,15 @@ class Side {
     if (this.reads) {
       const at = words.byteOffset + sizeOf("mailbox_header");
       new Uint8Array(words.buffer, at, PAYLOAD.length).set(PAYLOAD);
-      Atomics.store(words, wordIndex("length"), PAYLOAD.length);
-      Atomics.store(words, wordIndex("part_count"), 1);
-      Atomics.store(words, wordIndex("part_index"), 0);
+      Atomics.store(words, wordOf("length"), PAYLOAD.length);
+      Atomics.store(words, wordOf("part_count"), 1);
+      Atomics.store(words, wordOf("part_index"), 0);
     }
-    Atomics.store(words, wordIndex("signal"), this.reads ? 1 : 0);
+    Atomics.store(words, wordOf("signal"), this.reads ? 1 : 0);
   }
 
   notify(): void {
-    this.field.notify(wordIndex("signal"));
+    this.field.notify(wordOf("signal"));
   }
 
   async run(): Promise<Ran> {
@@ -175,18 +175,14 @@ class Side {
 
   /** Closes the mailbox, as the kit's own side does. [mailbox.close] */
   close(): void {
-    Atomics.store(this.field.words(), wordIndex("status"), CLOSED);
-    Atomics.store(this.field.words(), wordIndex("signal"), CLOSED);
+    Atomics.store(this.field.words(), wordOf("status"), DISPOSED);
+    Atomics.store(this.field.words(), wordOf("signal"), DISPOSED);
     this.notify();
   }
 
   async drop(): Promise<void> {
     await this.#connection.must({ command: "drop", handle: this.#handle });
   }
-}
-
-function wordIndex(name: string): number {
-  return fieldOf("mailbox_header", name).offset / 4;
 }
 
 async function notifies(side: Side): Promise<string | void> {
@@ -196,7 +192,7 @@ async function notifies(side: Side): Promise<string | void> {
   }
   side.pass();
   for (let round = 0; round < ROUNDS; round++) {
-    const why = await wakeAll(field, wordIndex("signal"), "[mailbox.notify]", async () => {
+    const why = await wakeAll(field, wordOf("signal"), "[mailbox.notify]", async () => {
       if (reads) await session.read(LONG_MS);
       else await session.write({ json: [1] }, false);
       if (!side.isOurs) {

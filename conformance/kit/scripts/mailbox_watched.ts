@@ -4,13 +4,14 @@
  * @module
  */
 
-import { fieldOf, sizeOf } from "../../reference/layout.ts";
+import { sizeOf } from "../../reference/layout.ts";
 import { compare } from "../../static/difference.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
 import { Wrong } from "../verdict.ts";
 import { type Script, throwProblems } from "./stage.ts";
 import { rest, settles } from "./watch.ts";
+import { DISPOSED, wordOf } from "./watch_mailbox.ts";
 
 /** So much that its copy takes a while; but white space, so that what comes of it is short. */
 const CAPACITY = 1_000_000;
@@ -24,7 +25,6 @@ const LONG_MS = 3_000;
 const REPLY_MS = 3;
 /** The kit takes the turn away so many milliseconds after it has given it: of each size, often. */
 const LEAST_MS = 0.01;
-const CLOSED = -1;
 
 export const MAILBOX_WATCHED_SCRIPTS: Script[] = [{
   id: "scripted/mailbox_lost_turn",
@@ -46,10 +46,6 @@ export const MAILBOX_WATCHED_SCRIPTS: Script[] = [{
     }
   },
 }];
-
-function wordIndex(name: string): number {
-  return fieldOf("mailbox_header", name).offset / 4;
-}
 
 /** Opens the reading side, and plays with it. */
 async function lostTurn(arena: Arena, field: Field): Promise<string | void> {
@@ -81,15 +77,15 @@ async function lostTurn(arena: Arena, field: Field): Promise<string | void> {
  */
 async function takeAway(session: RemoteSession, field: Field): Promise<boolean> {
   const words = field.words();
-  const signal = wordIndex("signal");
+  const signal = wordOf("signal");
   let reading: ReturnType<RemoteSession["read"]> | undefined;
   let isTaken = false;
   for (const end = performance.now() + TRIES_MS; performance.now() < end;) {
     reading ??= session.read(LONG_MS);
     await rest(1);
-    Atomics.store(words, wordIndex("length"), CAPACITY);
-    Atomics.store(words, wordIndex("part_count"), 1);
-    Atomics.store(words, wordIndex("part_index"), 0);
+    Atomics.store(words, wordOf("length"), CAPACITY);
+    Atomics.store(words, wordOf("part_count"), 1);
+    Atomics.store(words, wordOf("part_index"), 0);
     // Not where a reader that is slow to reply has closed the mailbox meanwhile.
     if (Atomics.compareExchange(words, signal, 0, 1) === 0) {
       field.notify(signal);
@@ -106,8 +102,8 @@ async function takeAway(session: RemoteSession, field: Field): Promise<boolean> 
     throwProblems("[mailbox.complete] read", compare(items, { items: [ITEM] }));
     if (isTaken) return true;
   }
-  Atomics.store(words, wordIndex("status"), CLOSED);
-  Atomics.store(words, signal, CLOSED);
+  Atomics.store(words, wordOf("status"), DISPOSED);
+  Atomics.store(words, signal, DISPOSED);
   field.notify(signal);
   await reading;
   return false;
@@ -115,11 +111,11 @@ async function takeAway(session: RemoteSession, field: Field): Promise<boolean> 
 
 async function expectClosed(session: RemoteSession, words: Int32Array): Promise<void> {
   for (const name of ["status", "signal"]) {
-    const found = Atomics.load(words, wordIndex(name));
-    if (found === CLOSED) continue;
+    const found = Atomics.load(words, wordOf(name));
+    if (found === DISPOSED) continue;
     const header = words.slice(0, sizeOf("mailbox_header") / 4);
     const got = new Uint8Array(header.buffer);
-    throw new Wrong(`[mailbox.lost_turn] ${name} is ${found}, not ${CLOSED}`, got);
+    throw new Wrong(`[mailbox.lost_turn] ${name} is ${found}, not ${DISPOSED}`, got);
   }
   const next = await session.read(0);
   const end = "end" in next ? next.end : "a message";

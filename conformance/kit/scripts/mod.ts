@@ -31,7 +31,6 @@ import { TIMING_SCRIPTS } from "./timing.ts";
 import { WAITING_SCRIPTS } from "./waiting.ts";
 import { WINDOW_SCRIPTS } from "./windows.ts";
 import { forbiddenCase, watchedCase } from "./watch.ts";
-import { watchedMailbox } from "./watch_mailbox.ts";
 import { WAY_SCRIPTS } from "./ways.ts";
 import { WRITER_SCRIPTS } from "./writer.ts";
 
@@ -74,7 +73,7 @@ export const WATCHED: KitCase<Arena>[] = [
 
 /** The same for the track of the mailbox. */
 export const WATCHED_MAILBOXES: KitCase<Arena>[] = [...MAILBOX_RACES, ...MAILBOX_HALTS]
-  .map(watchedMailbox);
+  .map(watchedCase);
 
 /** The watched scripts of a kind of place; pages are where blocking is forbidden. */
 export function watchedOn({ kind = "shared", name }: Pick<Carrier, "kind" | "name">) {

@@ -12,26 +12,12 @@ import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
 import type { Opening } from "../protocol.ts";
 import type { Store } from "../race_orders.ts";
-import { type KitCase, Wrong } from "../verdict.ts";
-import { lacksBlocking, lacksScript, played, type Script, throwProblems } from "./stage.ts";
+import { Wrong } from "../verdict.ts";
+import { throwProblems } from "./stage.ts";
 
 export const AREA = sizeOf("mailbox_header");
 /** What closes a mailbox, as a number and as its bytes say. */
 export const DISPOSED = -1;
-
-/** A script on a mailbox that the kit sees at any time. */
-export function watchedMailbox(script: Script): KitCase<Arena> {
-  const { id, about, clauses } = script;
-  return {
-    id,
-    about,
-    clauses,
-    declinedBy: (hello) => lacksScript(hello, script) ?? lacksBlocking(hello),
-    async run(arena) {
-      return played(await script.play(arena));
-    },
-  };
-}
 
 /** Index of a word. */
 export function wordOf(name: string): number {
