@@ -134,9 +134,10 @@ async function runPart({ name, runner, command, needs }: Part, echo: boolean): P
   return { name, seconds: outcome.seconds, ...verdict };
 }
 
-async function runParts(parts: Part[], echo: boolean): Promise<Row[]> {
+/** Runs parts one behind the other; `echo` is asked before each. */
+async function runParts(parts: Part[], echo: () => boolean = () => true): Promise<Row[]> {
   const rows: Row[] = [];
-  for (const part of parts) rows.push(await runPart(part, echo));
+  for (const part of parts) rows.push(await runPart(part, echo()));
   return rows;
 }
 
@@ -145,23 +146,21 @@ async function runAll(parts: Part[]): Promise<Row[]> {
   const first = parts.filter(({ lane }) => lane === "first");
   const second = parts.filter(({ lane }) => lane === "second");
   const rest = parts.filter(({ lane }) => lane === undefined);
-  if (first.length === 0 || first.length === parts.length) return await runParts(parts, true);
+  if (first.length === 0 || first.length === parts.length) return await runParts(parts);
   let isFirstOver = false;
   const beside = async () => {
     // What fails to compile fails again where it is used.
     await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
-    const rows: Row[] = [];
-    for (const part of second) rows.push(await runPart(part, isFirstOver));
-    return rows;
+    return await runParts(second, () => isFirstOver);
   };
   const before = async () => {
-    const rows = await runParts(first, true);
+    const rows = await runParts(first);
     isFirstOver = true;
     console.log("\n== waiting for what runs beside");
     return rows;
   };
   const rows = (await Promise.all([before(), beside()])).flat();
-  return [...rows, ...await runParts(rest, true)];
+  return [...rows, ...await runParts(rest)];
 }
 
 /** Runs the parts that are named, or all, and returns the exit code. */
