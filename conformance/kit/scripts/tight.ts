@@ -219,6 +219,11 @@ export class Tight {
     return isRung;
   }
 
+  /** Whether the testee has nothing to do any more. */
+  get isIdle(): boolean {
+    return this.#asksForMore();
+  }
+
   /** Waits until the testee has nothing to do any more. The kit does not ask to be rung. */
   awaitIdle(): void {
     this.#await(() => this.#asksForMore(), "the testee does not ask for more");

@@ -40,8 +40,12 @@ const LONGER = 4;
 /** What the order of stores alone shows is wrong at once, and takes more tries to be seen. */
 const ORDER_EACH_SIDE = 3_000;
 const ORDER_TRIES = 20_000;
-/** How long the kit sleeps for a ring that comes within microseconds. */
+/**
+ * How long the kit sleeps for a ring that comes within microseconds, and by how much that may be
+ * longer: who is kept from running behind it may find a ring that came meanwhile.
+ */
 const NAP_MS = 20;
+const NAP_LATE_MS = 2;
 
 /** Milliseconds of a sweep, and of one for the order of stores; a test may have less time. */
 export const patience = { sweepMs: 1_000, orderSweepMs: 2_000 };
@@ -206,9 +210,12 @@ async function notifiedTooEarly(
   const tries = await tight.repeat(TRIES, longer * patience.sweepMs, () => {
     const bell = tight.prepare(true);
     dial.pass();
+    const begun = performance.now();
     const slept = tight.sleep(bell, NAP_MS);
+    // Who has moved the bell and was then kept from running notifies later, and is not idle yet.
+    const isOver = tight.isIdle && performance.now() - begun < NAP_MS + NAP_LATE_MS;
     if (slept !== "timed-out") dial.note(slept === "ok");
-    else if (tight.bell() !== bell) missed++;
+    else if (isOver && tight.bell() !== bell) missed++;
     tight.awaitIdle();
     return missed > FEW || dial.hasSeen(EACH_SIDE);
   });
