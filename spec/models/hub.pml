@@ -162,10 +162,8 @@ proctype hub() {
     :: flags == 0 && can_read(0) -> read(0)
     :: flags == 0 && can_read(1) -> read(1)
     /* A blocking read; a blocking write, with an inbox for replies; a wait for everything. */
-#ifndef FEWER
     :: idle && (SURE & DATA_0) -> flags = DATA_0
     :: idle && (SURE & ROOM_0) -> flags = (ROOM_0 + DATA_0) & USEFUL
-#endif
     :: idle && SURE -> flags = USEFUL
     :: flags != 0 -> sleep_once()
     :: woken && !can_write(0) && !can_read(0) && !can_write(1) && !can_read(1) -> woken = false

@@ -6,19 +6,12 @@
  * MILLRACE_REQUIRE_ALL=1. What takes long is searched only with MILLRACE_TEST_ALL=1.
  */
 
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { compileVariants, type Result, type Search, type Size, withChecker } from "./checker.ts";
 import { type Failure, type Model, models } from "./mutations.ts";
 
 const HERE = import.meta.dirname!;
 const HINT = "install the model checker: apt-get install spin";
-
-/** What the checker found. */
-interface Result {
-  /** The first error's text, or nothing when the whole state space was searched without one. */
-  error: string | undefined;
-  /** The whole report, for a reader of a failed test. */
-  report: string;
-}
 
 /** Lets `count` callers in at a time. Compiling and searching are one processor's work each. */
 class Gate {
@@ -44,64 +37,18 @@ class Gate {
 
 const gate = new Gate(Math.min(2, navigator.hardwareConcurrency));
 
-async function execute(command: string, args: string[], cwd: string): Promise<string> {
-  // Objects of a model are never asked for twice, so they need not stay in the shared cache.
-  const env = { ZIG_LOCAL_CACHE_DIR: `${cwd}/cache` };
-  const run = new Deno.Command(command, { args, cwd, env, stdout: "piped", stderr: "piped" });
-  const { code, stdout, stderr } = await run.output();
-  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  assertEquals(code, 0, `Cannot run ${command} ${args.join(" ")}: code ${code}\n${text}`);
-  return text;
-}
-
-/** Searches the whole state space of a model for one kind of fault. */
-async function check(model: Model, look: "safety" | "cycles", defines: string[]): Promise<Result> {
-  const directory = await Deno.makeTempDir({ prefix: "millrace-model-" });
-  try {
-    // Spin hands the file to a C preprocessor; by default that is gcc, which need not be there.
-    const spin = ["-Pzig cc -E -x c", ...defines.map((name) => `-D${name}`), "-a"];
-    const said = await execute("spin", [...spin, `${HERE}/${model.file}.pml`], directory);
-    assert(!said.includes("rror:"), `Cannot read ${model.file}.pml:\n${said}`);
-
-    // The generated checker shifts signed numbers; zig cc would trap that.
-    const size = model.long ? ["-O1", "-DMEMLIM=3072"] : ["-O0", "-DMEMLIM=1024"];
-    const flags = [...size, "-w", "-fno-sanitize=undefined"];
-    const kind = look === "safety" ? "-DSAFETY" : "-DNP";
-    await execute("zig", ["cc", ...flags, kind, "-o", "pan", "pan.c"], directory);
-
-    const search = ["-m100000", "-w22", ...(look === "cycles" ? ["-l"] : [])];
-    return readReport(await execute("./pan", search, directory));
-  } finally {
-    await Deno.remove(directory, { recursive: true });
-  }
-}
-
-/** Takes a report apart. Throws when the search was cut short for another reason than an error. */
-function readReport(report: string): Result {
-  const count = /errors: (\d+)/.exec(report)?.[1];
-  assert(count !== undefined, `Cannot find a result in the report:\n${report}`);
-  const error = /^pan:\d+: (.*)$/m.exec(report)?.[1];
-  assertEquals(error !== undefined, count !== "0", report);
-  if (error === undefined) {
-    for (const sign of ["not completed", "too small", "MEMLIM", "out of memory", "truncated"]) {
-      assert(!report.includes(sign), `Cannot search all states: ${sign}\n${report}`);
-    }
-  }
-  return { error, report };
-}
-
 /** Statements that no execution reaches; the end of a process that never ends is not one. */
 function unreached(report: string): string[] {
   return [...report.matchAll(/^\t.*state \d+, "(.*)"$/gm)]
     .filter((match) => match[1] !== "-end-").map((match) => match[0].trim());
 }
 
-function summary(name: string, look: string, report: string, started: number): string {
+function summary(name: string, report: string, started: number): string {
   const states = /(\d+) states, stored/.exec(report)?.[1];
   const transitions = /(\d+) transitions/.exec(report)?.[1];
   const depth = /depth reached (\d+)/.exec(report)?.[1];
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  return `${name}, ${look}: ${states} states, ${transitions} transitions, depth ${depth}, ` +
+  return `${name}: ${states} states, ${transitions} transitions, depth ${depth}, ` +
     `${seconds} s with compiling`;
 }
 
@@ -110,27 +57,34 @@ function assertFailure(expected: Failure, result: Result): void {
   const told = result.error ?? "no error";
   if (expected === "none") return assertEquals(result.error, undefined, result.report);
   if (expected === "deadlock") return assertStringIncludes(told, "invalid end state");
-  if (expected === "cycle") return assertStringIncludes(told, "non-progress cycle");
+  if (expected === "cycle") return assertStringIncludes(told, "cycle (at depth");
   assertStringIncludes(told, "assertion violated");
   assertStringIncludes(told, expected.assert);
 }
 
-/** One search of a model that has to hold. */
-async function checkModel(model: Model, look: "safety" | "cycles"): Promise<void> {
+/** A model has to hold. Without a cycle and an invalid end state, every execution delivers
+ * everything. */
+async function checkModel(model: Model): Promise<void> {
   const started = performance.now();
-  const smaller = look === "cycles" ? model.cycleDefines ?? [] : [];
-  const result = await check(model, look, [...(model.defines ?? []), ...smaller]);
-  assertEquals(result.error, undefined, result.report);
-  if (look === "safety") {
-    assertEquals(unreached(result.report), [], "Statements that are never executed prove nothing.");
-  }
-  console.log(summary(labelOf(model), look, result.report, started));
+  await withChecker(model.file, model.defines ?? [], sizeOf(model), async (search) => {
+    const { error, report } = await search(true);
+    assertEquals(error, undefined, report);
+    assertEquals(unreached(report), [], "Statements that are never executed prove nothing.");
+    console.log(summary(labelOf(model), report, started));
+  });
 }
 
-async function checkMutation(model: Model, name: string, expected: Failure): Promise<void> {
-  const look = expected === "cycle" ? "cycles" : "safety";
-  const defines = [...(model.defines ?? []), ...(model.mutationDefines ?? []), `MUT_${name}`];
-  assertFailure(expected, await check(model, look, defines));
+async function compileMutations(model: Model, folder: string): Promise<Map<string, Search>> {
+  const names = Object.keys(model.mutations);
+  const defines = [...(model.defines ?? []), ...(model.mutationDefines ?? [])];
+  const size = { ...sizeOf(model), table: 18 };
+  const variants = names.map((name) => `MUT_${name}`);
+  const searches = await compileVariants(model.file, defines, variants, size, folder);
+  return new Map(names.map((name, index) => [name, searches[index]!]));
+}
+
+function sizeOf({ large, long }: Model): Size {
+  return { large: large ?? long, memory: long ? 3072 : 1024, table: 22 };
 }
 
 function labelOf(model: Model): string {
@@ -154,19 +108,31 @@ if (!present) console.error(`models: spin is not on PATH; ${HINT}`);
 // Steps that run side by side cannot be watched for what they leave open.
 const aside = { sanitizeOps: false, sanitizeResources: false, sanitizeExit: false };
 
-/** The searches of one model: without a cycle and an invalid end state, every execution delivers
- * everything; and the mutations. */
-function searchesOf(model: Model): Deno.TestStepDefinition[] {
-  const steps: Deno.TestStepDefinition[] = [];
-  const add = (name: string, work: () => Promise<void>) =>
-    steps.push({ name, fn: () => gate.run(work), ...aside });
-  add("has no cycle", () => checkModel(model, "cycles"));
-  add("is safe", () => checkModel(model, "safety"));
-  for (const [name, expected] of Object.entries(model.mutations)) {
-    const verb = expected === "none" ? "tolerates" : "catches";
-    add(`${verb} ${name}`, () => checkMutation(model, name, expected));
+/** What is searched for one model: itself, and its mutations with one checker for all of them. */
+function searchesOf(model: Model, folder: string): Deno.TestStepDefinition[] {
+  const checkers = gate.run(() => compileMutations(model, folder));
+  checkers.catch(() => {}); // each of them says so
+  const mutations = Object.entries(model.mutations).map(([name, expected]) => ({
+    name: `${expected === "none" ? "tolerates" : "catches"} ${name}`,
+    fn: async () => {
+      const search = (await checkers).get(name)!;
+      // What is broken otherwise may go round in circles before that shows.
+      const cycles = expected === "none" || expected === "cycle";
+      await gate.run(async () => assertFailure(expected, await search(cycles)));
+    },
+    ...aside,
+  }));
+  const own = { name: "is safe, and has no cycle", fn: () => gate.run(() => checkModel(model)) };
+  return [{ ...own, ...aside }, ...mutations];
+}
+
+async function searchAll(model: Model, part: Deno.TestContext): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "millrace-model-" });
+  try {
+    await Promise.all(searchesOf(model, folder).map((step) => part.step(step)));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
   }
-  return steps;
 }
 
 // One test, so that a second search always runs beside the long one of another model. Names on the
@@ -182,16 +148,24 @@ Deno.test({
     );
     assert(chosen.length > 0, `Cannot find a model: ${Deno.args.join(" ")}`);
     const parts = chosen.map((model) =>
-      test.step({
-        name: labelOf(model),
-        fn: async (part) =>
-          void await Promise.all(searchesOf(model).map((step) => part.step(step))),
-        ...aside,
-      })
+      test.step({ name: labelOf(model), fn: (part) => searchAll(model, part), ...aside })
     );
     const passed = await Promise.all(parts);
     assert(passed.every((each) => each));
   },
+});
+
+Deno.test("a mutation that changes nothing, or what another one changes, is refused", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "millrace-model-" });
+  const size = { memory: 1024, table: 18 };
+  const refuses = (variants: string[], why: string) =>
+    assertRejects(() => compileVariants("park", [], variants, size, folder), Error, why);
+  try {
+    await refuses(["MUT_NO_BIT", "MUT_UNHEARD_OF"], "MUT_UNHEARD_OF changes what nothing changes");
+    await refuses(["MUT_NO_BIT", "MUT_NO_BIT=1"], "MUT_NO_BIT=1 changes what MUT_NO_BIT changes");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 Deno.test("every mutation in a model is listed, and every listed one exists", () => {

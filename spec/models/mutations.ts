@@ -12,10 +12,10 @@ export interface Model {
   file: string;
   /** The variant. */
   defines?: string[];
-  /** Makes the model smaller for the search for cycles, which takes several times as long. */
-  cycleDefines?: string[];
   /** Makes the model smaller for the mutations, where that still shows them. */
   mutationDefines?: string[];
+  /** Has millions of states, or mutations of it have. */
+  large?: boolean;
   /** Takes minutes, or gigabytes: only with MILLRACE_TEST_ALL=1. */
   long?: boolean;
   /** By name, without `MUT_`. */
@@ -58,7 +58,6 @@ export const models: Model[] = [
   },
   {
     file: "space",
-    cycleDefines: ["N=3"],
     mutationDefines: ["N=3"],
     mutations: {
       LAST_UNIT: { assert: "head[0])%(4*16))<16" },
@@ -76,7 +75,7 @@ export const models: Model[] = [
   },
   {
     file: "batch",
-    cycleDefines: ["CAP=3"],
+    large: true,
     mutations: {
       A_HOLDS_BATCH: "deadlock",
       A_HOLDS_HEAD: "deadlock",
@@ -89,7 +88,7 @@ export const models: Model[] = [
   },
   {
     file: "close",
-    cycleDefines: ["ACTIONS=0"],
+    large: true,
     mutations: {
       CLOSE_SILENT: "deadlock",
       CLOSE_PEER_ONLY: "deadlock",
@@ -227,7 +226,6 @@ export const models: Model[] = [
   },
   {
     file: "posted",
-    cycleDefines: ["SPURIOUS=0", "MANY=2"],
     mutations: {
       DATA_ONLY: "deadlock",
       OWN_RING_ONLY: "deadlock",
@@ -239,7 +237,6 @@ export const models: Model[] = [
   },
   {
     file: "hub",
-    cycleDefines: ["FEWER"],
     mutations: {
       PUBLISHES_ONE: "deadlock",
       GIVES_BACK_ONE: "deadlock",
@@ -260,7 +257,6 @@ export const models: Model[] = [
   },
   {
     file: "mechanism",
-    cycleDefines: ["CLIENTS=2"],
     mutationDefines: ["CLIENTS=2"],
     mutations: {
       FIRST_CLIENT_ONLY: "deadlock",
@@ -272,7 +268,6 @@ export const models: Model[] = [
   },
   {
     file: "file",
-    cycleDefines: ["NO_DEATH"],
     mutationDefines: ["NO_DEATH"],
     mutations: {
       LEFT_BLIND: LOST_NAME,
@@ -294,7 +289,6 @@ export const models: Model[] = [
   {
     file: "file",
     defines: ["VACATES"],
-    cycleDefines: ["NO_DEATH"],
     mutationDefines: ["NO_DEATH"],
     mutations: {
       VACATES_UNLOCKED: LOST_NAME,
@@ -303,7 +297,6 @@ export const models: Model[] = [
   },
   {
     file: "generation",
-    cycleDefines: ["FIRST=1"],
     mutationDefines: ["FIRST=1"],
     mutations: {
       VACATES_EARLY: NOT_READ,
@@ -333,7 +326,6 @@ export const models: Model[] = [
   },
   {
     file: "rung",
-    cycleDefines: ["FIRST=0"],
     mutations: {
       BELL_BEFORE_BIT: "deadlock",
       BITS_BEFORE_BELL: "deadlock",
@@ -350,7 +342,6 @@ export const models: Model[] = [
   {
     file: "rung",
     defines: ["DEATH"],
-    cycleDefines: ["FIRST=0"],
     mutations: { NO_FULL_LOOK: "cycle" },
   },
 ];

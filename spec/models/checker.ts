@@ -1,0 +1,167 @@
+/**
+ * Makes checkers of models with Spin, and searches the states of a model with them.
+ *
+ * Needs `spin` and `zig` on PATH: `zig cc` is the preprocessor and the compiler.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { CHOICE, unite } from "./variants.ts";
+
+/** What the checker found. */
+export interface Result {
+  /** The first error's text, or nothing when the whole state space was searched without one. */
+  error: string | undefined;
+  /** The whole report, for a reader of a failed test. */
+  report: string;
+}
+
+/** How a checker is compiled, and what it may take. */
+export interface Size {
+  /** There are millions of states: it is worth compiling for speed. */
+  large?: boolean | undefined;
+  /** Megabytes. */
+  memory: number;
+  /** As a power of two, how many entries its table of states begins with; it grows. */
+  table: number;
+}
+
+/**
+ * Searches all states of a model for one that is invalid, and for a cycle where `cycles` says so.
+ * Stops at the first.
+ */
+export type Search = (cycles: boolean) => Promise<Result>;
+
+const HERE = import.meta.dirname!;
+const CPP = ["cc", "-E", "-x", "c"];
+/** The variable of the environment by which a checker is asked for cycles. */
+const CYCLES = "MILLRACE_CYCLES";
+
+// Spin's checker goes through the states depth first, and knows of each that it comes to whether it
+// is new, or known, or on the path on which it is just then. The last is a cycle, and a model that
+// has one has one that is found so. As long as it is asked for invalid end states and assertions
+// only, the checker goes on there; this line tells it not to. Its own search for cycles visits each
+// state twice and more.
+const MATCH = "\t\t\tII = h_store((char *)&now, vsize);\n";
+const ON_PATH = `\t\t\tif (II == 2 && getenv("${CYCLES}")) { uerror("cycle"); goto Up; }\n`;
+
+// Nearly all the time goes into these three; the rest, above all the model's own steps in two huge
+// functions, takes longer to optimize than it runs.
+const SPEED = `#pragma clang optimize off
+#define FAST __attribute__((minsize, noinline))
+int h_store(char *, int) FAST;
+void d_sfh(unsigned char *, int) FAST;
+int compress(char *, int) FAST;
+`;
+
+/** The checker of one model. `work` gets its search; the checker is gone behind it. */
+export async function withChecker<T>(
+  file: string,
+  defines: string[],
+  size: Size,
+  work: (search: Search) => Promise<T>,
+): Promise<T> {
+  const directory = await Deno.makeTempDir({ prefix: "millrace-model-" });
+  try {
+    // Spin hands the file to a C preprocessor; by default that is gcc, which need not be there.
+    const given = [`-Pzig ${CPP.join(" ")}`, ...defines.map((name) => `-D${name}`)];
+    await make(directory, [...given, "-a", `${HERE}/${file}.pml`], size);
+    return await work((cycles) => search(directory, size, 0, cycles));
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+}
+
+/**
+ * Makes one checker for many variants of a model, each with one define more, and gives the search
+ * of each. They live in `folder`, which is the caller's. Throws where a define changes nothing, or
+ * the same as another one.
+ */
+export async function compileVariants(
+  file: string,
+  defines: string[],
+  variants: readonly string[],
+  size: Size,
+  folder: string,
+): Promise<Search[]> {
+  const read = async (more: string[]) => {
+    const given = [...defines, ...more].map((name) => `-D${name}`);
+    return await execute("zig", [...CPP, "-P", ...given, `${HERE}/${file}.pml`], folder);
+  };
+  const texts: string[] = [];
+  const known = new Map([[await read([]), "nothing"]]);
+  for (const define of variants) {
+    const text = await read([define]);
+    const twin = known.get(text);
+    assert(twin === undefined, `${file}.pml: ${define} changes what ${twin} changes`);
+    known.set(text, define);
+    texts.push(text);
+  }
+  const searches: Search[] = [];
+  for (const [index, union] of unite(texts).entries()) {
+    const directory = `${folder}/${index}`;
+    await Deno.mkdir(directory);
+    await Deno.writeTextFile(`${directory}/united.pml`, union.text);
+    await make(directory, ["-Pcat", "-a", "united.pml"], size);
+    for (const variant of union.variants) {
+      searches[variant] = (cycles) => search(directory, size, variant, cycles);
+    }
+  }
+  return searches;
+}
+
+/** Compiles the checker that Spin makes of a model. */
+async function make(directory: string, given: string[], size: Size): Promise<void> {
+  const said = await execute("spin", given, directory);
+  assert(!said.includes("rror:"), `Cannot read the model: spin ${given.join(" ")}:\n${said}`);
+  const path = `${directory}/pan.c`;
+  const parts = (await Deno.readTextFile(path)).split(MATCH);
+  assertEquals(parts.length, 2, "This Spin makes other checkers: where do they store a state?");
+  await Deno.writeTextFile(path, parts.join(MATCH + ON_PATH));
+  await Deno.writeTextFile(`${directory}/speed.h`, SPEED);
+  const speed = size.large ? ["-O1", "-include", "speed.h"] : ["-O0"];
+  // The generated checker shifts signed numbers; zig cc would trap that.
+  const flags = [...speed, "-g0", "-w", "-fno-sanitize=undefined"];
+  const defines = [`-DMEMLIM=${size.memory}`, "-DSAFETY"];
+  await execute("zig", ["cc", ...flags, ...defines, "-o", "pan", "pan.c"], directory);
+}
+
+async function search(
+  directory: string,
+  { table }: Size,
+  variant: number,
+  cycles: boolean,
+): Promise<Result> {
+  const env = { [CHOICE]: `${variant}`, ...(cycles && { [CYCLES]: "1" }) };
+  return readReport(await execute("./pan", ["-m100000", `-w${table}`], directory, env));
+}
+
+async function execute(
+  command: string,
+  args: string[],
+  cwd: string,
+  variables: Record<string, string> = {},
+): Promise<string> {
+  // Objects of a model are never asked for twice, so they need not stay in the shared cache.
+  const env = { ZIG_LOCAL_CACHE_DIR: `${cwd}/cache`, ...variables };
+  const run = new Deno.Command(command, { args, cwd, env, stdout: "piped", stderr: "piped" });
+  const { code, stdout, stderr } = await run.output();
+  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+  assertEquals(code, 0, `Cannot run ${command} ${args.join(" ")}: code ${code}\n${text}`);
+  return text;
+}
+
+/** Takes a report apart. Throws when the search was cut short for another reason than an error. */
+function readReport(report: string): Result {
+  const count = /errors: (\d+)/.exec(report)?.[1];
+  assert(count !== undefined, `Cannot find a result in the report:\n${report}`);
+  const error = /^pan:\d+: (.*)$/m.exec(report)?.[1];
+  assertEquals(error !== undefined, count !== "0", report);
+  if (error === undefined) {
+    for (const sign of ["not completed", "too small", "MEMLIM", "out of memory", "truncated"]) {
+      assert(!report.includes(sign), `Cannot search all states: ${sign}\n${report}`);
+    }
+  }
+  return { error, report };
+}
