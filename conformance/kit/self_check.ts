@@ -39,7 +39,7 @@ export interface Control {
   failed: string[];
 }
 
-const HELD_SWEEP_MS = 250;
+const HELD_SWEEP_MS = 100;
 
 /** The cases that need nothing but commands, and so run in this thread. */
 function localCases(): KitCase<Arena>[] {

@@ -136,8 +136,8 @@ export const FAULTS: readonly Fault[] = [
 let current: Fault | undefined;
 let held: Window | undefined;
 
-/** Milliseconds for which a window is held open. */
-const HELD_MS = 25;
+/** Milliseconds for which a window is held open: some times what the kit needs to act in it. */
+const HELD_MS = 10;
 
 /** Makes the port faulty, or only slow. */
 export function breakPort(name: string | undefined, window: string | undefined): void {
