@@ -4,8 +4,15 @@
  * @module
  */
 
-/** Which threads or processes the two ends of a peer are. */
-export type Ends = "workers" | "main-worker" | "async" | "threads" | "processes";
+/** Which threads or processes the two ends of a peer are; `main` and `worker` are one thread. */
+export type Ends =
+  | "workers"
+  | "main-worker"
+  | "async"
+  | "worker"
+  | "main"
+  | "threads"
+  | "processes";
 
 /** One resolved scenario: everything a driver needs to know to run it once. */
 export interface Scenario {
@@ -14,10 +21,10 @@ export interface Scenario {
   readonly payload: string;
   /** Bytes of the payload. */
   readonly size: number;
-  readonly format: "bytes" | "json";
+  readonly format: "bytes" | "json" | "text";
   readonly ends: Ends;
-  /** Whether an end that waits may spin first; `park` sleeps at once. */
-  readonly wait: "spin" | "park";
+  /** Whether an end that waits may spin first; `park` sleeps at once; `own`: as the peer likes. */
+  readonly wait: "spin" | "park" | "own";
   /** Whether the driver has all processors or is held on one; the runner sees to it. */
   readonly pin: "free" | "one-core";
   readonly duration_ms: number;
@@ -37,8 +44,12 @@ export interface Scenario {
   readonly window?: number;
   /** `stream`: whether the sender waits for each message to be taken over. */
   readonly awaited?: boolean;
-  /** `call`: who calls whom. */
+  /** `call`: who calls whom. `burst`, `stream`: `up` is from b to a. */
   readonly direction?: "down" | "up" | "nested";
+  /** Whether each run has a process of its own, and nothing warms up. */
+  readonly fresh?: boolean;
+  /** What is measured apart: phases, or the messages from one number to another, such as `2-10`. */
+  readonly parts?: readonly string[];
 }
 
 /** How often each value was seen, with three significant digits. */
@@ -73,6 +84,8 @@ export interface Result {
   /** `memory`: bytes that both ends allocated. */
   readonly bytes_allocated?: number;
   readonly notes?: readonly string[];
+  /** The parts of the scenario, by their names; those that the peer has. */
+  readonly parts?: Readonly<Record<string, Result>>;
 }
 
 /** The first line of a driver. */

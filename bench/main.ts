@@ -10,11 +10,12 @@
  *
  * @module
  */
-import { fits, readArguments, USAGE, UsageError } from "./runner/arguments.ts";
+import { findProgram } from "../tools/programs.ts";
+import { fits, isNamed, readArguments, USAGE, UsageError } from "./runner/arguments.ts";
 import type { Arguments } from "./runner/arguments.ts";
 import { comparison, refusal } from "./runner/compare.ts";
 import { openWorkshop } from "./runner/drivers.ts";
-import { type Goal, goalsTable, judge, loadGoals } from "./runner/goals.ts";
+import { type Goal, goalsTable, judge, loadGoals, needs } from "./runner/goals.ts";
 import { MachineWatch } from "./runner/machine.ts";
 import { machineWarnings } from "./runner/machine_warnings.ts";
 import { countRuns, measure } from "./runner/measure.ts";
@@ -24,8 +25,9 @@ import { withRatios } from "./runner/pairs.ts";
 import { isOurs, type Results, RESULTS_VERSION } from "./runner/results.ts";
 import type { Row, ScenarioInfo } from "./runner/results.ts";
 import { readResults, writeResults } from "./runner/results_file.ts";
-import { EFFORTS, loadTasks, type PlaceName, type Task } from "./runner/scenarios.ts";
-import { runSummary, scenarioTable } from "./runner/table.ts";
+import { EFFORTS, loadTasks, partsOf, type PlaceName, type Task } from "./runner/scenarios.ts";
+import { runSummary } from "./runner/table.ts";
+import { taskTable } from "./runner/table_parts.ts";
 
 const REPORT = new URL("report.html", import.meta.url);
 const INTERRUPTED = 130;
@@ -68,19 +70,34 @@ async function run(wanted: Arguments): Promise<number> {
 
 /** The scenarios that were asked for. */
 function selectTasks(tasks: readonly Task[], wanted: Arguments, goals: readonly Goal[]): Task[] {
-  return tasks.filter(({ id, places }) =>
-    (wanted.only.length === 0 || wanted.only.some((glob) => fits(id, glob))) &&
-    (wanted.places.length === 0 || places.some((place) => wanted.places.includes(place))) &&
-    (!wanted.goals || goals.some(({ scenario }) => scenario === id))
+  const { only, names } = wanted;
+  const unknown = names.find((name) => !tasks.some(({ id }) => isNamed(id, name)));
+  if (unknown !== undefined) throw new UsageError(`No scenario is named ${unknown}`);
+  return tasks.filter((task) =>
+    (only.length + names.length === 0 || only.some((glob) => fits(task.id, glob)) ||
+      names.some((name) => isNamed(task.id, name))) &&
+    (wanted.places.length === 0 || task.places.some((place) => wanted.places.includes(place))) &&
+    (!wanted.goals || goals.some((goal) => needs(goal, task)))
   );
+}
+
+/** Without what needs a program that is not there, and says so. */
+async function withoutMissing(tasks: readonly Task[]): Promise<Task[]> {
+  if (await findProgram(["taskset"]) !== undefined) return [...tasks];
+  const free = tasks.filter(({ scenario }) => scenario.pin === "free");
+  const count = tasks.length - free.length;
+  if (count > 0) console.log(`SKIPPED: ${count} scenarios on one processor: there is no taskset`);
+  return free;
 }
 
 /** Measures, and prints each scenario as it is done. */
 async function measureAll(
-  tasks: readonly Task[],
+  selected: readonly Task[],
   wanted: Arguments,
   goals: readonly Goal[],
 ): Promise<Results> {
+  const tasks = await withoutMissing(selected);
+  const figures = selected.flatMap(partsOf);
   const start = performance.now();
   const started = new Date().toISOString();
   const needed = new Set(tasks.flatMap((task) => task.places));
@@ -111,10 +128,10 @@ async function measureAll(
       onRun: (what) => progress.step(what),
       onDriver: (driver) => drivers.set(driver.name, driver),
       onRows(task, place, found) {
-        const complete = withRatios(tasks, found);
+        const complete = withRatios(figures, found);
         rows.push(...complete);
         progress.clear();
-        console.log(`${scenarioTable(infoOf(task), place, complete)}\n`);
+        console.log(`${taskTable(partsOf(task).map(infoOf), place, complete)}\n`);
       },
     });
   } finally {
@@ -130,21 +147,22 @@ async function measureAll(
     complete: !interrupt.happened,
     seconds: seconds(),
     building_seconds,
-    scenarios: tasks.map(infoOf),
+    scenarios: figures.map(infoOf),
     rows,
   };
 }
 
 function wantsPeer(peer: string, task: Task, wanted: Arguments, goals: readonly Goal[]): boolean {
+  if (task.peers?.includes(peer) === false) return false;
   if (peer === task.floor || peer === task.rival) return true;
   if (wanted.peers.length > 0) return wanted.peers.includes(peer);
   if (!wanted.goals) return true;
   return goals.some((goal) =>
-    goal.scenario === task.id && [...goal.peer, ...goal.versus ?? [], goal.bound].includes(peer)
+    needs(goal, task) && [...goal.peer, ...goal.versus ?? [], goal.bound].includes(peer)
   );
 }
 
-function infoOf({ id, title, figure, scenario, floor, rival }: Task): ScenarioInfo {
+function infoOf({ id, title, figure, scenario, floor, rival, part }: Task): ScenarioInfo {
   return {
     id,
     title,
@@ -152,6 +170,7 @@ function infoOf({ id, title, figure, scenario, floor, rival }: Task): ScenarioIn
     size: scenario.size,
     ...floor === undefined ? {} : { floor },
     ...rival === undefined ? {} : { rival },
+    ...part === undefined ? {} : { part: part.name, group: part.group },
   };
 }
 
@@ -167,7 +186,8 @@ async function finish(
     await writeResults(wanted.json, results);
     console.log(`Results: ${wanted.json}`);
   }
-  const whole = wanted.only.length + wanted.peers.length + wanted.places.length === 0 &&
+  const { only, names, peers, places } = wanted;
+  const whole = only.length + names.length + peers.length + places.length === 0 &&
     wanted.effort !== "smoke" && !wanted.goals && wanted.from === undefined;
   const report = wanted.report ?? (whole && results.complete ? REPORT : undefined);
   if (report !== undefined) {
@@ -194,10 +214,12 @@ async function finish(
 }
 
 function printAll(results: Results): void {
-  for (const info of results.scenarios) {
+  const groups = Map.groupBy(results.scenarios, ({ id, group }) => group ?? id);
+  for (const infos of groups.values()) {
+    const ids = infos.map(({ id }) => id);
     for (const place of PLACES) {
-      const rows = results.rows.filter((row) => row.scenario === info.id && row.place === place);
-      if (rows.length > 0) console.log(`${scenarioTable(info, place, rows)}\n`);
+      const rows = results.rows.filter((row) => ids.includes(row.scenario) && row.place === place);
+      if (rows.length > 0) console.log(`${taskTable(infos, place, rows)}\n`);
     }
   }
 }

@@ -20,7 +20,16 @@ const TIMEOUT_MS = 10 * 60_000;
 const globs: string[] = [];
 const chromium = await findChromium();
 
-addSmoke("deno", ["echo/*", "large/*", "call/*", "idle/*", "memory/*", "stream/json-500/*/free"], [
+addSmoke("deno", [
+  "echo/*",
+  "large/*",
+  "call/*",
+  "idle/*",
+  "memory/*",
+  "stream/json-500/*/free",
+  "cold/*/workers/own/free/fresh",
+  "cold/*/main-worker/own/one-core/fresh",
+], [
   "coincident",
   "comlink",
   "floor-frame",
@@ -28,6 +37,8 @@ addSmoke("deno", ["echo/*", "large/*", "call/*", "idle/*", "memory/*", "stream/j
   "messageport",
   "messageport-transfer",
   "millrace",
+  "millrace-drop-in",
+  "millrace-drop-in-mw",
   "millrace-lent",
   "millrace-many",
   "millrace-nap",
@@ -35,7 +46,17 @@ addSmoke("deno", ["echo/*", "large/*", "call/*", "idle/*", "memory/*", "stream/j
   "ringbuf",
   "synckit",
 ]);
-addSmoke("node", ["echo/json-118/*/free", "stream/*", "burst/*", "load/*", "dropbox/*"], [
+addSmoke("node", [
+  "echo/json-118/*/free",
+  "stream/bytes-*",
+  "stream/json-*",
+  "stream/data-500/async/own/one-core/fresh",
+  "burst/bytes-64/*",
+  "burst/data-500/*/spin/free/up",
+  "burst/data-500/*/own/one-core/down/fresh",
+  "load/*",
+  "dropbox/*",
+], [
   "comlink",
   "floor-frame",
   "floor-json",

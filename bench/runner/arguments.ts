@@ -8,6 +8,8 @@ import type { Effort, PlaceName } from "./scenarios.ts";
 /** What was asked for. */
 export interface Arguments {
   effort: Effort["name"];
+  /** Words of which a scenario has one. */
+  names: string[];
   only: string[];
   peers: string[];
   places: PlaceName[];
@@ -25,8 +27,9 @@ export interface Arguments {
 export class UsageError extends Error {}
 
 /** What `--help` prints. */
-export const USAGE = `Usage: ./millrace bench [option...]
+export const USAGE = `Usage: ./millrace bench [option...] [scenario...]
 
+  SCENARIO                 those with that word in their name, such as start, cold or one-core
   --quick                  a part of the scenarios, in less than two minutes
   --smoke                  every scenario and peer once, in seconds; the figures mean nothing
   --only GLOB              scenarios whose name fits, such as 'echo/*' or '*/one-core'
@@ -47,6 +50,7 @@ const PLACES: readonly string[] = ["deno", "node", "chromium", "native"];
 export function readArguments(words: readonly string[]): Arguments {
   const wanted: Arguments = {
     effort: "full",
+    names: [],
     only: [],
     peers: [],
     places: [],
@@ -112,7 +116,8 @@ export function readArguments(words: readonly string[]): Arguments {
         wanted.help = true;
         break;
       default:
-        throw new UsageError(`Unknown argument: ${option}`);
+        if (option.startsWith("-")) throw new UsageError(`Unknown argument: ${option}`);
+        wanted.names.push(option);
     }
   }
   return wanted;
@@ -123,6 +128,11 @@ function placesOf(value: string): PlaceName[] {
     if (!PLACES.includes(name)) throw new UsageError(`Unknown place: ${name}`);
     return name as PlaceName;
   });
+}
+
+/** Whether a scenario has that word: its name, its payload, its ends and so on. */
+export function isNamed(id: string, word: string): boolean {
+  return id.split("/").includes(word);
 }
 
 /** Whether a text fits a pattern, in which `*` stands for anything. */

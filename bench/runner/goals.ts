@@ -7,13 +7,14 @@ import { Ajv2020 } from "ajv/2020";
 import { inverse, ratioOf } from "./pairs.ts";
 import type { Ratio, Results, Row } from "./results.ts";
 import { slower } from "./results.ts";
-import type { PlaceName } from "./scenarios.ts";
+import { partsOf, type PlaceName, type Task } from "./scenarios.ts";
 import { columns, digits, formatFigure, formatSpread } from "./table.ts";
 
 /** One goal. It holds if it holds in every place. */
 export interface Goal {
   readonly group: string;
   readonly text: string;
+  /** Its name; of one with parts, with that of the part behind it. */
   readonly scenario: string;
   readonly places: readonly PlaceName[];
   /** The peer of whom it speaks; of several, the best. */
@@ -22,6 +23,8 @@ export interface Goal {
   /** To whom it is compared; without one, the figure itself counts. */
   readonly versus?: readonly string[];
   readonly versus_driver?: string;
+  /** Where that is measured, if not in the same scenario: another part of the same run. */
+  readonly versus_scenario?: string;
   /** The least that a peer of its kind does: where even that misses it, it is out of reach. */
   readonly bound?: string;
   /** `slower`: how many times slower it is; `faster`: how many times faster; or its figure. */
@@ -60,6 +63,11 @@ export async function loadGoals(): Promise<Goal[]> {
   return (file as unknown as { goals: Goal[] }).goals;
 }
 
+/** Whether a goal speaks of a task, or of a part of it. */
+export function needs(goal: Goal, task: Task): boolean {
+  return partsOf(task).some(({ id }) => id === goal.scenario || id === goal.versus_scenario);
+}
+
 /** Judges all goals by a run; what was not measured does not hold. */
 export function judge(goals: readonly Goal[], results: Results): Verdict[] {
   return goals.flatMap((goal) =>
@@ -91,7 +99,8 @@ function judgeOne(goal: Goal, place: PlaceName, results: Results): Verdict {
   if (typeof own === "string") return fail(own);
   const shown = (row: Row) => `${row.peer} ${formatFigure(figure, row.median!)}`;
   if (goal.versus === undefined) return decide(goal, place, own.median!, shown(own));
-  const other = bestOf(goal.versus, goal.versus_driver, goal.scenario, place, results);
+  const { versus_scenario = goal.scenario } = goal;
+  const other = bestOf(goal.versus, goal.versus_driver, versus_scenario, place, results);
   if (typeof other === "string") return fail(other);
   const slowness = ratioOf(figure, own, other);
   if (slowness === undefined) return fail(`${shown(own)}, ${shown(other)}: no ratio`);
@@ -119,7 +128,7 @@ function bestOf(
     (driver === undefined || row.driver === driver)
   );
   const measured = rows.filter(({ median }) => median !== undefined && Number.isFinite(median));
-  const figure = results.scenarios.find(({ id }) => id === scenario)!.figure;
+  const figure = results.scenarios.find(({ id }) => id === scenario)?.figure ?? "time";
   measured.sort((a, b) => slower(figure, a.median!, b.median!) - 1);
   if (measured[0] !== undefined) return measured[0];
   const why = rows[0]?.failed ?? rows[0]?.declined ?? "not measured";

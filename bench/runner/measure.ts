@@ -9,8 +9,8 @@
 import type { Scenario } from "../contract.ts";
 import type { Driver } from "./driver.ts";
 import { type DriverKind, makeDriver } from "./drivers.ts";
-import { percentilesOf, type Played, type Row, rowOf } from "./results.ts";
-import type { PlaceName, Task } from "./scenarios.ts";
+import { partOf, percentilesOf, type Played, type Row, rowOf } from "./results.ts";
+import { partsOf, type PlaceName, type Task } from "./scenarios.ts";
 
 /** What may be left out, and who is told how far it is. */
 export interface MeasureOptions {
@@ -148,7 +148,9 @@ async function playTask(
       if (options.stopped()) break;
       if (contest.declined !== undefined || contest.failed !== undefined) continue;
       const request = { id: id++, peer: contest.peer, scenario: task.scenario, repetition };
-      const answer = await drivers.get(contest.driver)!.ask(request);
+      const driver = drivers.get(contest.driver)!;
+      const answer = await driver.ask(request);
+      if (task.scenario.fresh) await driver.stop();
       if ("result" in answer) {
         const at_ms = performance.now();
         const after = await ping(pinger);
@@ -162,17 +164,21 @@ async function playTask(
     }
     options.onRun(`${place} ${task.id}`);
   }
-  const rows = contests
-    .filter(({ results, declined, failed }) => results.length > 0 || declined || failed)
-    .map(({ peer, driver, results, declined, failed }): Row => {
-      const head = { place, driver, peer };
-      if (declined !== undefined) {
-        return { scenario: task.id, ...head, repetitions: [], declined };
-      }
-      if (failed !== undefined) return { scenario: task.id, ...head, repetitions: [], failed };
-      return rowOf(task, head, results);
-    });
+  const rows = partsOf(task).flatMap((part) =>
+    contests.flatMap((contest) => rowsOf(part, place, contest))
+  );
   options.onRows(task, place, rows);
+}
+
+/** The row of a peer, if there is anything to say. */
+function rowsOf(task: Task, place: PlaceName, contest: Contest): Row[] {
+  const { peer, driver, declined, failed } = contest;
+  const head = { place, driver, peer };
+  const empty = { scenario: task.id, ...head, repetitions: [] };
+  if (declined !== undefined) return [{ ...empty, declined }];
+  if (failed !== undefined) return [{ ...empty, failed }];
+  const results = contest.results.flatMap((result) => partOf(task, result) ?? []);
+  return results.length === 0 ? [] : [rowOf(task, head, results)];
 }
 
 /** Who tells how far the processors are from one another, where the driver of the run does not. */

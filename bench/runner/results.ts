@@ -80,6 +80,9 @@ export interface ScenarioInfo {
   readonly size: number;
   readonly floor?: string;
   readonly rival?: string;
+  /** Of a part of a scenario: which one, and of which. */
+  readonly part?: string;
+  readonly group?: string;
 }
 
 /** A whole run. */
@@ -116,6 +119,8 @@ export function figureOf({ figure }: Pick<Task, "figure">, result: Result): numb
       return result.latency === undefined
         ? elapsed_ns / count
         : percentilesOf([result.latency]).p50;
+    case "time":
+      return elapsed_ns / count;
     case "rate":
       return count / (elapsed_ns / 1e9);
     case "waiting":
@@ -146,6 +151,16 @@ export function medianOf(values: readonly number[]): number {
   const middle = sorted.length >> 1;
   if (sorted.length % 2 === 1) return sorted[middle] as number;
   return ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+}
+
+/** What of a result is of this task: all, or that of a part; `undefined` if the peer has none. */
+export function partOf(
+  { part }: Pick<Task, "part">,
+  { parts, ...rest }: Played,
+): Played | undefined {
+  if (part === undefined) return rest;
+  const own = parts?.[part.name];
+  return own && { ...own, at_ms: rest.at_ms };
 }
 
 /** Puts the repetitions of one peer together. */

@@ -6,6 +6,7 @@ import {
   figureOf,
   isOurs,
   medianOf,
+  partOf,
   percentilesOf,
   type Played,
   type Results,
@@ -13,9 +14,10 @@ import {
 } from "./results.ts";
 import { resultsProblem } from "./results_file.ts";
 import { madeUp } from "./results_fixture.ts";
-import { EFFORTS, loadTasks, type Task } from "./scenarios.ts";
+import { EFFORTS, loadTasks, partsOf, type Task } from "./scenarios.ts";
 import { PEER_NAMES } from "../script/peers.ts";
 import { runSummary, scenarioTable } from "./table.ts";
+import { taskTable } from "./table_parts.ts";
 
 const [first] = await loadTasks(EFFORTS.full) as [Task];
 const TASK: Task = { ...first, floor: "floor", rival: "rival" };
@@ -62,6 +64,7 @@ Deno.test("percentilesOf counts each value as often as it was seen, over all rep
 Deno.test("figureOf has the unit of each figure, and NaN for what was not measured", () => {
   const result = { count: 4, elapsed_ns: 2e9, cpu_ms: 1, bytes_allocated: 8 };
   assertEquals(figureOf({ figure: "round-trip" }, result), 5e8);
+  assertEquals(figureOf({ figure: "time" }, { ...result, ...echo(7, 0), count: 4 }), 17.5);
   assertEquals(figureOf({ figure: "rate" }, result), 2);
   assertEquals(figureOf({ figure: "processor" }, result), 0.05);
   assertEquals(figureOf({ figure: "allocation" }, result), 2);
@@ -110,6 +113,47 @@ Deno.test("a goal is not measured where the machine changed in every repetition"
   assertEquals(judged([100, 500]), [undefined, false]);
 });
 
+Deno.test("a goal may compare two parts of one run", () => {
+  const [slow, fast] = ["in-turn", "same"].map((name) => ({
+    ...TASK,
+    id: `${TASK.id}/${name}`,
+    part: { group: TASK.id, name },
+  }));
+  const head = { place: "deno", driver: "deno", peer: "ours" } as const;
+  const parts = { "in-turn": { count: 1, elapsed_ns: 300 }, same: { count: 1, elapsed_ns: 100 } };
+  const played = { count: 2, elapsed_ns: 400, at_ms: 5, parts };
+  const rows = [slow!, fast!].map((task) => rowOf(task, head, [partOf(task, played)!]));
+  assertEquals(rows.map(({ median }) => median), [300, 100]);
+  assertEquals(partOf({ part: { group: TASK.id, name: "none" } }, played), undefined);
+  const infos = [slow!, fast!].map(({ id }) => ({ ...INFO, id }));
+  const goal = { ...GOAL, scenario: slow!.id, versus: ["ours"], versus_scenario: fast!.id };
+  const [is] = judge([goal], madeUp(infos, rows));
+  assertEquals([is?.value, is?.holds], [3, true]);
+});
+
+Deno.test("a table of parts has the peers of each part, the fastest first", () => {
+  const infos = ["1", "2-10"].map((part) => ({
+    ...INFO,
+    id: `${INFO.id}/${part}`,
+    part,
+    group: INFO.id,
+    rival: "rival",
+  }));
+  const rows = infos.flatMap(({ id }) =>
+    [row("rival", 900), row("ours", 100)].map((each) => ({ ...each, scenario: id }))
+  );
+  const shy = { scenario: infos[0]!.id, place: "deno", driver: "deno", repetitions: [] } as const;
+  const text = taskTable(infos, "deno", [...rows, { ...shy, peer: "shy", declined: "cannot" }]);
+  const cells = text.split("\n").slice(2).map((line) => line.trim().split(/\s{2,}/).slice(0, 3));
+  assertEquals(cells, [
+    ["1", "ours", "0.100 µs"],
+    ["rival", "0.900 µs", "0.900 µs"],
+    ["2-10", "ours", "0.100 µs"],
+    ["rival", "0.900 µs", "0.900 µs"],
+    ["not here: shy (cannot)"],
+  ]);
+});
+
 Deno.test("the best of several peers counts for a goal", () => {
   const goal = { ...GOAL, peer: ["ours", "ours-too"] };
   const [is] = judge([goal], results(row("ours", 900), row("ours-too", 100), row("floor", 100)));
@@ -133,14 +177,19 @@ Deno.test("a goal that even its bound misses is out of reach", () => {
 });
 
 Deno.test("every goal speaks of a scenario that is measured in its places", async () => {
-  const tasks = await loadTasks(EFFORTS.full);
-  for (const { scenario, places, bound, at_most, at_least } of await loadGoals()) {
+  const tasks = (await loadTasks(EFFORTS.full)).flatMap(partsOf);
+  for (const goal of await loadGoals()) {
+    const { peer, scenario, versus = [], versus_scenario = scenario, places, bound } = goal;
+    const { at_most, at_least } = goal;
     assertEquals(bound === undefined || PEER_NAMES.includes(bound), true);
     const task = tasks.find(({ id }) => id === scenario);
     assertEquals([scenario, places.filter((place) => task?.places.includes(place))], [
       scenario,
       places,
     ]);
+    const asked = task?.peers ?? [...peer, ...versus];
+    assertEquals([...peer, ...versus].filter((name) => !asked.includes(name)), [], scenario);
+    assertEquals(tasks.some(({ id }) => id === versus_scenario), true, versus_scenario);
     assertEquals((at_most === undefined) !== (at_least === undefined), true);
   }
 });

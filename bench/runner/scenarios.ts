@@ -7,7 +7,7 @@ import { Ajv2020 } from "ajv/2020";
 import type { Ends, Scenario } from "../contract.ts";
 
 /** What a scenario is measured by. */
-export type Figure = "round-trip" | "rate" | "waiting" | "processor" | "allocation";
+export type Figure = "round-trip" | "time" | "rate" | "waiting" | "processor" | "allocation";
 
 /** A place where drivers run. */
 export type PlaceName = "deno" | "node" | "chromium" | "native";
@@ -20,11 +20,18 @@ interface Case {
   readonly pin?: Scenario["pin"];
   readonly rate?: readonly number[];
   readonly direction?: readonly NonNullable<Scenario["direction"]>[];
+  readonly parts?: readonly string[];
+  readonly fresh?: boolean;
   readonly duration_ms?: number;
   readonly count?: number;
   readonly repetitions?: number;
   readonly floor?: string;
   readonly rival?: string;
+  /** In place of that of the file. */
+  readonly figure?: Figure;
+  /** The only ones, where not all are asked. */
+  readonly peers?: readonly string[];
+  readonly places?: readonly PlaceName[];
   readonly quick?: readonly PlaceName[];
 }
 
@@ -43,8 +50,12 @@ export interface Effort {
   readonly warmup_ms: number;
   readonly again_ms: number;
   readonly repetitions: number;
+  /** Of what starts a process for each of them. */
+  readonly fresh_repetitions: number;
   /** Counts and long durations are divided by this. */
   readonly less: number;
+  /** Messages after which no part begins. */
+  readonly first: number;
 }
 
 /**
@@ -52,9 +63,36 @@ export interface Effort {
  * after the start, 64 bytes there and back took two workers of Deno 2.5 us; from 1 s, 1.1 us.
  */
 export const EFFORTS: Readonly<Record<Effort["name"], Effort>> = {
-  full: { name: "full", duration_ms: 100, warmup_ms: 1000, again_ms: 30, repetitions: 7, less: 1 },
-  quick: { name: "quick", duration_ms: 50, warmup_ms: 500, again_ms: 20, repetitions: 3, less: 10 },
-  smoke: { name: "smoke", duration_ms: 5, warmup_ms: 2, again_ms: 1, repetitions: 1, less: 1000 },
+  full: {
+    name: "full",
+    duration_ms: 100,
+    warmup_ms: 1000,
+    again_ms: 30,
+    repetitions: 7,
+    fresh_repetitions: 9,
+    less: 1,
+    first: Infinity,
+  },
+  quick: {
+    name: "quick",
+    duration_ms: 50,
+    warmup_ms: 500,
+    again_ms: 20,
+    repetitions: 3,
+    fresh_repetitions: 3,
+    less: 10,
+    first: Infinity,
+  },
+  smoke: {
+    name: "smoke",
+    duration_ms: 5,
+    warmup_ms: 2,
+    again_ms: 1,
+    repetitions: 1,
+    fresh_repetitions: 1,
+    less: 1000,
+    first: 10,
+  },
 };
 
 /** One scenario to measure, in all its places. */
@@ -68,13 +106,28 @@ export interface Task {
   readonly repetitions: number;
   readonly floor: string | undefined;
   readonly rival: string | undefined;
+  /** The only peers that are asked, where not all are. */
+  readonly peers?: readonly string[] | undefined;
+  /** What of another task this is; see `partsOf`. */
+  readonly part?: { readonly group: string; readonly name: string };
 }
 
 const FOLDER = new URL("../scenarios/", import.meta.url);
 const SCHEMA = new URL("../schemas/scenario.schema.json", import.meta.url);
 const SCRIPT_PLACES: readonly PlaceName[] = ["deno", "node", "chromium"];
 /** The order in which they are measured and printed. */
-const NAMES = ["echo", "stream", "burst", "large", "load", "call", "dropbox", "idle", "memory"];
+const NAMES = [
+  "echo",
+  "stream",
+  "burst",
+  "large",
+  "load",
+  "call",
+  "dropbox",
+  "idle",
+  "memory",
+  "cold",
+];
 
 /** All scenarios, multiplied out for an effort. */
 export async function loadTasks(effort: Effort): Promise<Task[]> {
@@ -104,29 +157,44 @@ function onePayloadEach(tasks: readonly Task[]): Task[] {
   });
 }
 
+/** The figures of a task: its parts, each of them a task of its own, or itself. */
+export function partsOf(task: Task): Task[] {
+  const { id, scenario: { parts } } = task;
+  if (parts === undefined) return [task];
+  return parts.map((name) => ({ ...task, id: `${id}/${name}`, part: { group: id, name } }));
+}
+
+/** Whether a part is measured at this effort: phases always, messages if they begin so soon. */
+function isEarly(part: string, { first }: Effort): boolean {
+  return !/^[0-9]/.test(part) || Number.parseInt(part) <= first;
+}
+
 function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effort): Task[] {
   const { payload, ends, rate = [undefined], direction = [undefined], quick = [], ...rest } = each;
-  const { repetitions = effort.repetitions, floor, rival, pin = "free", ...other } = rest;
+  const { floor, rival, peers, pin = "free", figure: own, places: listed, ...counted } = rest;
+  const usual = each.fresh ? effort.fresh_repetitions : effort.repetitions;
+  const { repetitions = usual, parts, ...other } = counted;
   const tasks: Task[] = [];
   for (const p of payload) {
     for (const e of ends) {
       const native = e === "threads" || e === "processes";
-      const all: readonly PlaceName[] = native ? ["native"] : SCRIPT_PLACES;
+      const all: readonly PlaceName[] = native ? ["native"] : listed ?? SCRIPT_PLACES;
       const places = effort.name === "quick" ? quick : all;
       if (places.length === 0) continue;
       for (const r of rate) {
         for (const d of direction) {
-          const [format, size] = p.split("-") as [Scenario["format"], string];
+          const [kind, size] = p.split("-") as [string, string];
           const scenario: Scenario = {
             ...other,
             name,
             payload: p,
-            format,
+            format: kind === "data" ? "json" : kind as Scenario["format"],
             size: Number(size),
             ends: e,
             pin,
             ...r === undefined ? {} : { rate: r },
             ...d === undefined ? {} : { direction: d },
+            ...parts === undefined ? {} : { parts: parts.filter((part) => isEarly(part, effort)) },
             ...each.count === undefined ? {} : { count: Math.ceil(each.count / effort.less) },
             duration_ms: Math.ceil((each.duration_ms ?? 0) / effort.less) || effort.duration_ms,
             // Native code is compiled beforehand: it only has to find its memory.
@@ -136,12 +204,13 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
           tasks.push({
             id: idOf(scenario),
             title,
-            figure,
+            figure: own ?? figure,
             scenario,
             places,
-            repetitions: Math.min(repetitions, effort.repetitions),
+            repetitions: Math.min(repetitions, usual),
             floor,
             rival,
+            peers,
           });
         }
       }
@@ -152,10 +221,11 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
 
 /** What tells a scenario from all others. */
 export function idOf(scenario: Scenario): string {
-  const { name, payload, ends, wait, pin, rate, direction, awaited } = scenario;
+  const { name, payload, ends, wait, pin, rate, direction, awaited, fresh } = scenario;
   const parts = [name, payload, ends, wait, pin];
   if (rate !== undefined) parts.push(`${rate}`);
   if (direction !== undefined) parts.push(direction);
   if (awaited) parts.push("awaited");
+  if (fresh) parts.push("fresh");
   return parts.join("/");
 }

@@ -1,12 +1,13 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { Meter } from "../script/meter.ts";
-import { makeMove, number, numberOf, readStamp, stamp } from "../script/payload.ts";
-import { fits, readArguments, UsageError } from "./arguments.ts";
-import { EFFORTS, loadTasks } from "./scenarios.ts";
+import { makeMove, makeRecord, number, numberOf, readStamp, stamp } from "../script/payload.ts";
+import { fits, isNamed, readArguments, UsageError } from "./arguments.ts";
+import { EFFORTS, loadTasks, partsOf } from "./scenarios.ts";
 
 Deno.test("all scenarios load, and no two have one name", async () => {
-  const ids = (await loadTasks(EFFORTS.full)).map(({ id }) => id);
+  const ids = (await loadTasks(EFFORTS.full)).flatMap(partsOf).map(({ id }) => id);
   assertEquals(ids.length, new Set(ids).size);
+  assertEquals(ids.includes("cold/json-118/workers/own/free/fresh/11-100"), true);
   assertEquals(ids.includes("echo/json-118/workers/park/one-core"), true);
   assertEquals(ids.includes("load/json-118/workers/spin/free/100000"), true);
 });
@@ -31,6 +32,8 @@ Deno.test("the object of a size has that size, whatever number is in it", () => 
     }
   }
   assertThrows(() => makeMove(100), RangeError);
+  assertEquals(JSON.stringify(makeRecord(500)).length, 500);
+  assertThrows(() => makeRecord(20), RangeError);
   assertThrows(() => numberOf({ id: 1 }));
 });
 
@@ -40,6 +43,15 @@ Deno.test("readStamp sees a message that is put together from two", () => {
   assertEquals(readStamp(bytes, 16, 200), 7);
   bytes[16 + 128] = 8;
   assertThrows(() => readStamp(bytes, 16, 200), Error, "parts of another");
+});
+
+Deno.test("a smoke run has the parts that begin soon", async () => {
+  const find = (tasks: Awaited<ReturnType<typeof loadTasks>>) =>
+    tasks.find(({ id }) => id === "cold/json-118/workers/own/free/fresh")!;
+  const [full, smoke] = await Promise.all([EFFORTS.full, EFFORTS.smoke].map(loadTasks));
+  assertEquals(find(smoke!).scenario.parts, ["1", "2-10"]);
+  assertEquals(find(full!).repetitions, EFFORTS.full.fresh_repetitions);
+  assertEquals(partsOf(find(smoke!)).map(({ part }) => part?.name), ["1", "2-10"]);
 });
 
 Deno.test("Meter measures as many turns as it was told, behind the warm-up", () => {
@@ -66,17 +78,18 @@ Deno.test("Meter measures as many turns as it was told, behind the warm-up", () 
 });
 
 Deno.test("readArguments knows its options, and refuses all others", () => {
-  const { effort, only, peers, places, json } = readArguments(
-    ["--quick", "--only", "echo/*", "--peer=a,b", "--place", "deno,node", "--json", "x.json"],
+  const { effort, names, only, peers, places, json } = readArguments(
+    ["--quick", "cold", "--only", "echo/*", "--peer=a,b", "--place", "deno,node", "--json=x.json"],
   );
-  assertEquals([effort, only, peers, places, json], [
+  assertEquals([effort, names, only, peers, places, json], [
     "quick",
+    ["cold"],
     ["echo/*"],
     ["a", "b"],
     ["deno", "node"],
     "x.json",
   ]);
-  for (const words of [["--fast"], ["--only"], ["--place", "moon"], ["echo"]]) {
+  for (const words of [["--fast"], ["--only"], ["--place", "moon"]]) {
     assertThrows(() => readArguments(words), UsageError);
   }
 });
@@ -86,4 +99,6 @@ Deno.test("fits takes a star for anything, and all else as it is", () => {
   assertEquals(fits("echo/bytes-64/workers", "*/workers"), true);
   assertEquals(fits("echo/bytes-64/workers", "echo"), false);
   assertEquals(fits("echo", "e.ho"), false);
+  assertEquals(isNamed("echo/bytes-64/workers", "bytes-64"), true);
+  assertEquals(isNamed("echo/bytes-64/workers", "bytes"), false);
 });

@@ -27,6 +27,7 @@ export function columns(rows: readonly (readonly string[])[]): string {
 export function formatFigure(figure: Figure, value: number): string {
   switch (figure) {
     case "round-trip":
+    case "time":
     case "waiting":
       return formatTime(value);
     case "rate":
@@ -56,7 +57,8 @@ export function formatSpread({ min, max, steady }: Ratio): string {
   return `${steady ? "" : "~"}${digits(min)}-${digits(max)}`;
 }
 
-function formatRatio(ratio: Ratio): string {
+/** A ratio with its spread. */
+export function formatRatio(ratio: Ratio): string {
   return `${digits(ratio.median)} (${formatSpread(ratio)})`;
 }
 
@@ -93,21 +95,26 @@ export function scenarioTable(info: ScenarioInfo, place: string, rows: readonly 
       ...(row.notes ?? []).filter((note) => !note.startsWith("each sample")),
     ].join(", "),
   ]);
+  return [
+    `${info.id} in ${place}: ${info.title}`,
+    ...shown.length === 0 ? [] : [columns([head, ...shown])],
+    ...absent(rows),
+  ].join("\n");
+}
+
+/** Who has no figures, and why. */
+export function absent(rows: readonly Row[]): string[] {
   const failed = rows.filter((row) => row.failed !== undefined)
     .map((row) => `  ${row.peer}: FAILED: ${row.failed!.split("\n")[0]}`);
   const declined = rows
     .filter((row) => row.declined !== undefined && !row.peer.startsWith("floor-"))
     .map((row) => `${row.peer} (${row.declined})`);
-  return [
-    `${info.id} in ${place}: ${info.title}`,
-    ...shown.length === 0 ? [] : [columns([head, ...shown])],
-    ...failed,
-    ...wrap(declined),
-  ].join("\n");
+  return [...failed, ...wrap(declined)];
 }
 
 const NAMES: Readonly<Record<Figure, string>> = {
   "round-trip": "round trip",
+  "time": "time",
   "rate": "messages",
   "waiting": "p99 waiting",
   "processor": "processor",

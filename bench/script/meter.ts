@@ -20,8 +20,14 @@ const TURNS_MAX = 1 << 16;
  */
 const MEMORY_TURNS = 4_096;
 
+/** What is told of each turn of a run. */
+export interface Turns {
+  /** To be called after each turn. False: it is enough. */
+  turn(): boolean;
+}
+
 /** Times the turns of one run. */
-export class Meter {
+export class Meter implements Turns {
   /** Turns that were measured. */
   count = 0;
   elapsedMs = 0;

@@ -71,7 +71,7 @@ export function number(move: Move, value: number): Move {
 
 /** Reads the number of an object that came; throws if it is another. */
 export function numberOf(move: unknown): number {
-  const value = (move as Move).id - ID;
+  const value = (move as Pick<Move, "id">).id - ID;
   if (!(value >= 0 && value < 256)) throw new Error("A message is another than was sent");
   return value;
 }
@@ -83,8 +83,21 @@ export interface Values {
   numberOf(value: unknown): number;
 }
 
+/** An object of a number and a text, whose JSON has so many bytes. */
+export function makeRecord(size: number): { id: number; data: string } {
+  const record = { id: ID, data: "" };
+  const rest = size - JSON.stringify(record).length;
+  if (rest < 0) throw new RangeError(`Cannot make JSON of ${size} bytes`);
+  record.data = "d".repeat(rest);
+  return record;
+}
+
 /** The values of a scenario. */
-export function valuesOf({ format, size }: Scenario): Values {
+export function valuesOf({ payload, format, size }: Scenario): Values {
+  if (payload.startsWith("data-")) {
+    const { data } = makeRecord(size);
+    return { with: (value) => ({ id: ID + (value & 255), data }), numberOf };
+  }
   if (format === "json") {
     const move = makeMove(size);
     return { with: (value) => number(move, value), numberOf };

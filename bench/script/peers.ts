@@ -9,6 +9,8 @@ const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
   "millrace": () => import("./peers/millrace.ts"),
   "millrace-lent": () => import("./peers/millrace_lent.ts"),
   "millrace-many": () => import("./peers/millrace_many.ts"),
+  "millrace-drop-in": () => import("./peers/millrace_drop_in.ts"),
+  "millrace-drop-in-mw": () => import("./peers/millrace_drop_in_mw.ts"),
   "millrace-nap": () => import("./peers/millrace_nap.ts"),
   "millrace-zig": () => import("./peers/millrace_zig.ts"),
   "messageport": () => import("./peers/messageport.ts"),

@@ -4,7 +4,7 @@
  * @module
  */
 import { Control } from "./control.ts";
-import { Meter } from "./meter.ts";
+import { Meter, type Turns } from "./meter.ts";
 import type { BlockingEnd, End, EventEnd, Order, Report } from "./peer.ts";
 
 /** Plays a role of `echo`. */
@@ -39,7 +39,8 @@ export async function ask(end: End, order: Order, control: Control): Promise<Rep
   return reportOf(meter, after === undefined ? undefined : after - (before ?? 0));
 }
 
-function askBlocking(end: BlockingEnd, meter: Meter, control: Control): void {
+/** Asks until the meter has enough, and once more. */
+export function askBlocking(end: BlockingEnd, meter: Turns, control: Control): void {
   let count = 0;
   do {
     end.send(count);
@@ -51,7 +52,8 @@ function askBlocking(end: BlockingEnd, meter: Meter, control: Control): void {
   end.receive();
 }
 
-function askEvents(end: EventEnd, meter: Meter, control: Control): Promise<void> {
+/** The same on an event loop. */
+export function askEvents(end: EventEnd, meter: Turns, control: Control): Promise<void> {
   let count = 0;
   let isLast = false;
   return new Promise((resolve, reject) => {

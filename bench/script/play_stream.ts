@@ -7,7 +7,7 @@
 import type { Scenario } from "../contract.ts";
 import { Control } from "./control.ts";
 import { HeapMeter } from "./heap_meter.ts";
-import { Meter } from "./meter.ts";
+import { Meter, type Turns } from "./meter.ts";
 import { nextTurn } from "./next_turn.ts";
 import type { BlockingEnd, End, EventEnd, Order, Report } from "./peer.ts";
 import type { Place } from "./place.ts";
@@ -19,14 +19,15 @@ const WINDOW = 4_096;
 const STEP_MAX = 64;
 
 /** Twice in a window at least: otherwise one would wait for what the other does not say. */
-function stepOf({ window = WINDOW }: Scenario): number {
+export function stepOf({ window = WINDOW }: Scenario): number {
   return Math.max(1, Math.min(STEP_MAX, window >> 1));
 }
 
 /** Plays a role of `stream`, `large` or `memory`. */
 export async function playStream(end: End, order: Order, place: Place): Promise<Report> {
-  const { scenario, role } = order;
+  const { scenario } = order;
   const control = new Control(order.control);
+  const role = sends(order) ? "a" : "b";
   if (scenario.burst !== undefined) {
     return role === "a"
       ? await sendBursts(end, order, control)
@@ -53,7 +54,13 @@ export async function playStream(end: End, order: Order, place: Place): Promise<
   return allocated === undefined ? moved : { ...moved, bytes_allocated: allocated };
 }
 
-function send(end: BlockingEnd, control: Control, heap: HeapMeter | undefined): void {
+/** Whether the end of this role is the sender. */
+export function sends({ role, scenario: { direction } }: Order): boolean {
+  return role === (direction === "up" ? "b" : "a");
+}
+
+/** Sends on and on, until the receiver has enough. */
+export function send(end: BlockingEnd, control: Control, heap?: HeapMeter): void {
   let count = 0;
   do {
     end.send(count++);
@@ -64,13 +71,16 @@ function send(end: BlockingEnd, control: Control, heap: HeapMeter | undefined): 
   end.flush?.();
 }
 
-async function sendEvents(
+/** The same on an event loop. */
+export async function sendEvents(
   end: EventEnd,
   { scenario }: Order,
   control: Control,
-  heap: HeapMeter | undefined,
+  heap?: HeapMeter,
 ): Promise<void> {
-  const { window = WINDOW, awaited = false } = scenario;
+  const { window = WINDOW, awaited = false, pin } = scenario;
+  // On one processor, a sender that looks again and again would take it from the receiver.
+  const pause = pin === "one-core" ? sleep : nextTurn;
   const step = awaited ? stepOf(scenario) : end.batch ?? stepOf(scenario);
   let count = 0;
   while (!control.stopped) {
@@ -80,15 +90,20 @@ async function sendEvents(
     if (count % step !== 0) continue;
     // Also lets go out what waits for the end of the job.
     if (!awaited) await (end.batch === undefined ? nextTurn() : sent);
-    while (count - control.taken >= window && !control.stopped) await nextTurn();
+    while (count - control.taken >= window && !control.stopped) await pause();
   }
   control.total = count + 1;
   await end.send(count);
 }
 
-function take(
+function sleep(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+/** Takes until the meter has enough, and then what is still under way. */
+export function take(
   end: BlockingEnd,
-  meter: Meter,
+  meter: Turns,
   control: Control,
   heap: HeapMeter | undefined,
   step: number,
@@ -107,9 +122,10 @@ function take(
   }
 }
 
-function takeEvents(
+/** The same on an event loop. */
+export function takeEvents(
   end: EventEnd,
-  meter: Meter,
+  meter: Turns,
   control: Control,
   heap: HeapMeter | undefined,
   step: number,

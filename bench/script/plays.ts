@@ -6,6 +6,7 @@
 import type { Scenario } from "../contract.ts";
 import type { PlayRole } from "./peer.ts";
 import { playCall } from "./play_call.ts";
+import { playCold, playColdStream } from "./play_cold.ts";
 import { playDropbox } from "./play_dropbox.ts";
 import { playEcho } from "./play_echo.ts";
 import { playIdle } from "./play_idle.ts";
@@ -13,15 +14,17 @@ import { playLoad } from "./play_load.ts";
 import { playStream } from "./play_stream.ts";
 
 /** What plays a scenario. */
-export function playOf({ name }: Scenario): PlayRole {
+export function playOf({ name, fresh }: Scenario): PlayRole {
   switch (name) {
+    case "cold":
+      return playCold;
     case "echo":
       return playEcho;
     case "stream":
     case "burst":
     case "large":
     case "memory":
-      return playStream;
+      return fresh ? playColdStream : playStream;
     case "load":
       return playLoad;
     case "call":

@@ -30,9 +30,10 @@ export async function playRole(order: Order, place: Place): Promise<Report> {
   return { ...report, ping_ns: [before, after] };
 }
 
-/** Whether there are two threads of ours that run at once. */
-function isPinged({ scenario: { name, pin } }: Order, peer: Peer): boolean {
-  return pin === "free" && !peer.alone && name !== "idle" && name !== "memory";
+/** Whether there are two threads of ours that run at once, and that may be warm. */
+function isPinged({ scenario: { name, pin, fresh = false, ends } }: Order, peer: Peer): boolean {
+  const isPair = !peer.alone && ends !== "worker";
+  return pin === "free" && isPair && !fresh && name !== "idle" && name !== "memory";
 }
 
 function ping({ role, scenario }: Order, control: Control, ms = PING_MS): number | undefined {

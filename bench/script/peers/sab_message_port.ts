@@ -2,6 +2,7 @@
 import type { Scenario } from "../../contract.ts";
 import { type BlockingEnd, declineForEvents, type End, type EventEnd, kindOf } from "../peer.ts";
 import { type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import { sends } from "../play_stream.ts";
 import type { Place } from "../place.ts";
 import { type Values, valuesOf } from "../payload.ts";
 
@@ -32,44 +33,63 @@ const MANY = 1_000;
 /** How long a thread blocks before it looks whether the play is over. */
 const SLICE_MS = 10;
 
-const peer: Peer = {
-  decline: declineSab,
-  prepare() {
-    const memory = new SharedArrayBuffer(SIZE);
-    return { a: { value: memory }, b: { value: memory } };
-  },
-  async open({ gear, role, scenario }: Order, place): Promise<End> {
-    const { SABMessagePort } = await loadSab(place);
-    const port = new SABMessagePort(role, gear as SharedArrayBuffer);
-    const { name } = scenario;
-    if (name === "stream" || name === "load") {
-      return role === "a" ? new SabEvents(port, scenario) : new SabReader(port, scenario);
-    }
-    // It cannot poll for an answer either: nothing would send the question.
-    if (kindOf(scenario, role) === "events" || name === "dropbox" && role === "a") {
-      return new SabEvents(port, scenario);
-    }
-    return new SabBlocking(port, scenario);
-  },
-};
-
-export default peer;
-
-/** Why the library cannot do this. */
-export function declineSab(scenario: Scenario, { sabMessagePort }: Place): string | undefined {
-  if (sabMessagePort === undefined) return "is given with --sab-message-port DIR";
-  if (scenario.format !== "json") return "takes JSON only";
-  if (scenario.name === "memory" || scenario.size > 2 ** 24) return "not measured";
-  return declineForEvents(scenario);
+/** A library with that interface, and why it is not there. */
+export interface SabSource {
+  decline(place: Place): string | undefined;
+  load(place: Place): Promise<SabLibrary>;
 }
 
-/** Loads the library. */
-export async function loadSab(place: Place): Promise<SabLibrary> {
-  return await import(place.moduleUrl("sab-message-port")) as SabLibrary;
+/** The original. */
+export const ORIGINAL: SabSource = {
+  decline: ({ sabMessagePort }) =>
+    sabMessagePort === undefined ? "is given with --sab-message-port DIR" : undefined,
+  load: (place) => import(place.moduleUrl("sab-message-port")),
+};
+
+export default sabPeer(ORIGINAL);
+
+/** The peer of a library: its `SABMessagePort`, in its best mode for each scenario. */
+export function sabPeer(source: SabSource): Peer {
+  return {
+    decline: (scenario, place) => declineSab(source, scenario, place),
+    prepare() {
+      const memory = new SharedArrayBuffer(SIZE);
+      return { a: { value: memory }, b: { value: memory } };
+    },
+    async open(order: Order, place): Promise<End> {
+      const { gear, role, scenario } = order;
+      const { SABMessagePort } = await source.load(place);
+      const port = new SABMessagePort(role, gear as SharedArrayBuffer);
+      const isBlocking = kindOf(scenario, role) === "blocking";
+      if (isOneWay(scenario)) {
+        if (sends(order) || !isBlocking) return new SabEvents(port, scenario);
+        return new SabReader(port, scenario);
+      }
+      // It cannot poll for an answer either: nothing would send the question.
+      const polls = scenario.name === "dropbox" && role === "a";
+      return isBlocking && !polls ? new SabBlocking(port, scenario) : new SabEvents(port, scenario);
+    },
+  };
+}
+
+/** Whether nothing comes back: a burst has an answer, unless it is the only one. */
+export function isOneWay({ name, fresh = false }: Scenario): boolean {
+  return name === "stream" || name === "load" || name === "burst" && fresh;
+}
+
+/** Why such a library cannot do this. */
+export function declineSab(
+  source: SabSource,
+  scenario: Scenario,
+  place: Place,
+): string | undefined {
+  if (scenario.format !== "json") return "takes JSON only";
+  if (scenario.name === "memory" || scenario.size > 2 ** 24) return "not measured";
+  return source.decline(place) ?? declineForEvents(scenario);
 }
 
 /** Only receives, and blocks; takes all messages that are there. */
-class SabReader implements BlockingEnd {
+export class SabReader implements BlockingEnd {
   readonly kind = "blocking";
   readonly #port: SabPort;
   readonly #values: Values;
@@ -140,8 +160,7 @@ export class SabBlocking extends SabEvents {
   }
 
   override listen(take: (number: number) => void): void {
-    // What the play sends first goes out before this blocks.
-    setTimeout(() => this.#serve(take), 0);
+    this.#serve(take);
   }
 
   override close(): void {
@@ -161,6 +180,10 @@ export class SabBlocking extends SabEvents {
   }
 
   async #serve(take: (number: number) => void): Promise<void> {
+    // What the play sends at once goes out before this blocks.
+    await Promise.resolve();
+    await this.#sent;
+    this.#sent = undefined;
     while (this.#isOpen) {
       const value = this.#read();
       if (value === null) {
