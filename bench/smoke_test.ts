@@ -27,6 +27,7 @@ addSmoke("deno", [
   "idle/*",
   "memory/*",
   "stream/json-500/*/free",
+  "start/*/worker/*",
   "cold/*/workers/own/free/fresh",
   "cold/*/main-worker/own/one-core/fresh",
 ], [
@@ -56,6 +57,7 @@ addSmoke("node", [
   "burst/data-500/*/own/one-core/down/fresh",
   "load/*",
   "dropbox/*",
+  "start/*/main/*",
 ], [
   "comlink",
   "floor-frame",
@@ -70,7 +72,7 @@ addSmoke("node", [
   "synckit",
   "thread-stream",
 ]);
-addSmoke("chromium", ["echo/json-118/*/free", "large/*", "call/*/nested"], [
+addSmoke("chromium", ["echo/json-118/*/free", "large/*", "call/*/nested", "start/*"], [
   "coincident",
   "floor-json",
   "messageport",

@@ -6,6 +6,8 @@
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
+import { ENTRIES } from "../../tools/build_entries.ts";
+import { bundleModules } from "../../tools/build_scripts.ts";
 
 const SCRIPT = fileURLToPath(new URL("../script/", import.meta.url));
 /** Above all of the repository, and below nothing of the packages' cache. */
@@ -20,6 +22,8 @@ const FOR_NODE = ["synckit", "thread-stream"];
 const NODE_ENTRIES = {
   node_driver: "node_driver.ts",
   node_worker: "node_worker.ts",
+  start_main: "start_main.ts",
+  start_node_worker: "start_node_worker.ts",
   synckit_worker: "synckit_worker.ts",
   thread_stream_worker: "thread_stream_worker.ts",
 };
@@ -28,6 +32,7 @@ const NODE_ENTRIES = {
 const PAGE_ENTRIES = {
   page_driver: "page_driver.ts",
   page_worker: "page_worker.ts",
+  start_worker: "start_worker.ts",
   coincident_worker: "coincident_worker.ts",
 };
 
@@ -44,6 +49,15 @@ export async function writeNodeBundles(folder: string): Promise<void> {
     },
   });
   for (const name of FOR_NODE) await copyPackage(name, import.meta.url, folder);
+}
+
+/** Writes the modules of our npm package into a folder, as they are published. */
+export async function writeOwnPackage(folder: string): Promise<void> {
+  for (const { path, text } of await bundleModules(ROOT.slice(0, -1), ENTRIES)) {
+    await Deno.mkdir(folder, { recursive: true });
+    await Deno.writeTextFile(`${folder}/${path}`, text);
+  }
+  await Deno.writeTextFile(`${folder}/package.json`, '{ "type": "module" }');
 }
 
 /** Copies a package and what it depends on to where Node looks for them. */

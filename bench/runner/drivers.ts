@@ -9,7 +9,7 @@ import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { buildWasm } from "../../tools/wasm_worker.ts";
 import { sabMessagePortUrl } from "../script/deno_place.ts";
-import { stopBundler, writeNodeBundles, writePageBundles } from "./bundles.ts";
+import { stopBundler, writeNodeBundles, writeOwnPackage, writePageBundles } from "./bundles.ts";
 import { Driver, type DriverCommand } from "./driver.ts";
 import type { PlaceName } from "./scenarios.ts";
 import { step } from "./steps.ts";
@@ -43,12 +43,14 @@ export async function openWorkshop(
   const folder = await Deno.makeTempDir({ prefix: "millrace-bench-" });
   const kinds: DriverKind[] = [];
   try {
-    const env = sabEnvironment(sabMessagePort);
+    const own = `${folder}/package`;
+    const env = { ...sabEnvironment(sabMessagePort), MILLRACE_BENCH_PACKAGE: own };
     if (["deno", "node", "chromium"].some((place) => places.has(place as PlaceName))) {
       await step("Building the WebAssembly", async () => {
         await buildWasm("demo", "demo_worker");
         await buildWasm("wasm", "millrace");
       });
+      await writeOwnPackage(own);
     }
     if (places.has("deno")) kinds.push(denoKind(env));
     if (places.has("node")) kinds.push(await nodeKind(`${folder}/node`, env));

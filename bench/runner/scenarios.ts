@@ -126,6 +126,7 @@ const NAMES = [
   "dropbox",
   "idle",
   "memory",
+  "start",
   "cold",
 ];
 

@@ -18,6 +18,7 @@ const TIMEOUT_MS = 120_000;
 
 const bundles = Deno.env.get("MILLRACE_BENCH_BUNDLES") ?? "";
 const wasm = Deno.env.get("MILLRACE_BENCH_WASM") ?? "";
+const ownPackage = Deno.env.get("MILLRACE_BENCH_PACKAGE") ?? "";
 const sabFolder = Deno.env.get("MILLRACE_SAB_MESSAGE_PORT");
 const sabEntry = Deno.env.get("MILLRACE_SAB_MESSAGE_PORT_ENTRY");
 
@@ -29,6 +30,8 @@ async function serve({ url }: globalThis.Request): Promise<Response> {
   const inSab = pathname.startsWith("/sab-message-port/") && sabFolder !== undefined;
   const path = inSab
     ? `${sabFolder}${pathname.slice("/sab-message-port".length)}`
+    : pathname.startsWith("/package/")
+    ? `${ownPackage}${pathname.slice("/package".length)}`
     : pathname.endsWith(".wasm")
     ? `${wasm}${pathname}`
     : `${bundles}${pathname}`;

@@ -5,7 +5,8 @@
  */
 import process from "node:process";
 import type { Place } from "./place.ts";
-import { startWebPlayer } from "./web_place.ts";
+import type { StartOrder } from "./start_program.ts";
+import { lateError, startWebPlayer, startWebStarter } from "./web_place.ts";
 
 /** Makes the place. `sabMessagePort` is the folder of that library. */
 export function denoPlace(sabMessagePort: string | undefined): Place {
@@ -14,6 +15,9 @@ export function denoPlace(sabMessagePort: string | undefined): Place {
     version: Deno.version.deno,
     sabMessagePort,
     startPlayer: () => startWebPlayer(new URL("./deno_worker.ts", import.meta.url)),
+    startStarter: () => startWebStarter(new URL("./start_worker.ts", import.meta.url)),
+    startProcess,
+    packageUrl: (file) => new URL(file, `file://${Deno.env.get("MILLRACE_BENCH_PACKAGE")}/`).href,
     moduleUrl: (name) =>
       name === "sab-message-port"
         ? sabMessagePortUrl(sabMessagePort as string)
@@ -25,6 +29,22 @@ export function denoPlace(sabMessagePort: string | undefined): Place {
       return (user + system) / 1000;
     },
   };
+}
+
+async function startProcess(order: StartOrder, ms: number): Promise<Record<string, number>> {
+  const script = new URL("./start_main.ts", import.meta.url).href;
+  const args = ["run", "-A", "--no-check", script, JSON.stringify(order)];
+  const options = {
+    args,
+    stdin: "null",
+    stderr: "piped",
+    signal: AbortSignal.timeout(ms),
+  } as const;
+  const { code, success, stdout, stderr } = await new Deno.Command(Deno.execPath(), options)
+    .output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  if (success) return JSON.parse(text(stdout));
+  throw code === 143 ? lateError(order.what, ms) : new Error(`In ${order.what}: ${text(stderr)}`);
 }
 
 /** Where the library is in its folder, by what its `package.json` says. */

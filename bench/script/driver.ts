@@ -3,10 +3,11 @@
  *
  * @module
  */
-import type { Answer, Request, Scenario } from "../contract.ts";
+import type { Answer, Request, Result, Scenario } from "../contract.ts";
 import { Crew } from "./crew.ts";
 import { loadPeer } from "./peers.ts";
 import type { Place } from "./place.ts";
+import { declineStart, playStart } from "./play_start.ts";
 
 /** Beside warm-up and duration, for what a run by count takes, and to start and end. */
 const SLACK_MS = 20_000;
@@ -27,6 +28,7 @@ export class Stage {
     const { id, peer: name, scenario } = request;
     try {
       this.#prepareFor(scenario);
+      if (scenario.name === "start") return { id, ...await this.#start(name, scenario) };
       const peer = await loadPeer(name);
       const decline = peer.decline(scenario, this.#place) ?? declineOf(scenario, this.#place);
       if (decline !== undefined) return { id, decline };
@@ -40,6 +42,16 @@ export class Stage {
       this.#dismiss(name);
       return { id, error: textOf(error) };
     }
+  }
+
+  /** Plays what needs no crew: whatever it starts, it starts anew. */
+  async #start(
+    name: string,
+    scenario: Scenario,
+  ): Promise<{ decline: string } | { result: Result }> {
+    const decline = declineStart(name, scenario, this.#place);
+    if (decline !== undefined) return { decline };
+    return { result: await within(playStart(name, scenario, this.#place), scenario) };
   }
 
   /** Closes the crews of another scenario. */

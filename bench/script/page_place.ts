@@ -4,7 +4,7 @@
  * @module
  */
 import type { Place } from "./place.ts";
-import { startWebPlayer } from "./web_place.ts";
+import { startWebPlayer, startWebStarter } from "./web_place.ts";
 
 /** Makes the place; everything lies in the folder of the page. */
 export function pagePlace(): Place {
@@ -15,6 +15,8 @@ export function pagePlace(): Place {
     version: /Chrome\/([\d.]+)/.exec(navigator.userAgent)?.[1] ?? "",
     sabMessagePort: new URL(here).searchParams.has("sab") ? sabMessagePort : undefined,
     startPlayer: () => startWebPlayer(new URL(`./page_worker.mjs${location.search}`, here)),
+    startStarter: () => startWebStarter(new URL("./start_worker.mjs", here)),
+    packageUrl: (file) => new URL(`./package/${file}`, here).href,
     moduleUrl: (name) =>
       name === "sab-message-port"
         ? new URL(`${sabMessagePort}${new URL(here).searchParams.get("sab")}`, here).href

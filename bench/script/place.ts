@@ -4,11 +4,19 @@
  * @module
  */
 import type { Gear, Order, Report } from "./peer.ts";
+import type { StartOrder, StartReport } from "./start_program.ts";
 
 /** A thread that plays one role after the other, and sleeps on its event loop in between. */
 export interface Player {
   play(order: Order, gear: Gear): Promise<Report>;
   /** Ends the thread. */
+  close(): void;
+}
+
+/** A worker that has nothing in it but the program of `start`. */
+export interface Starter {
+  /** Has it done once; gives up after so many milliseconds. */
+  run(order: StartOrder, transfer: readonly Transferable[], ms: number): Promise<StartReport>;
   close(): void;
 }
 
@@ -18,6 +26,12 @@ export interface Place {
   readonly version: string;
   /** Starts a worker. Main thread only. */
   startPlayer(): Player;
+  /** Starts a worker for `start`. Main thread only. */
+  startStarter(): Starter;
+  /** Has that done in a process of its own; the times in milliseconds. Not in a page. */
+  startProcess?(order: StartOrder, ms: number): Promise<Record<string, number>>;
+  /** The place of a module of our npm package. */
+  packageUrl(file: string): string;
   /** The place of a module that is a worker of its own, for peers that start one. */
   moduleUrl(name: string): string;
   /** The bytes of a WebAssembly module; main thread only. */

@@ -4,7 +4,8 @@
  * @module
  */
 import type { Gear, Order, Report } from "./peer.ts";
-import type { Player } from "./place.ts";
+import type { Player, Starter } from "./place.ts";
+import type { StartNote } from "./start_worker.ts";
 import type { Note } from "./web_worker.ts";
 
 /** Starts a worker of this module. */
@@ -25,4 +26,32 @@ export function startWebPlayer(url: string | URL): Player {
       }),
     close: () => worker.terminate(),
   };
+}
+
+/** Starts a worker of this module for `start`. */
+export function startWebStarter(url: string | URL): Starter {
+  const worker = new Worker(url, { type: "module" });
+  return {
+    run: (order, transfer, ms) =>
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(lateError(order.what, ms)), ms);
+        worker.onmessage = ({ data }: MessageEvent<StartNote>) => {
+          clearTimeout(timer);
+          if ("error" in data) reject(new Error(`In ${order.what}: ${data.error}`));
+          else resolve(data);
+        };
+        worker.onerror = (event) => {
+          event.preventDefault();
+          clearTimeout(timer);
+          reject(new Error(`In ${order.what}: ${event.message}`));
+        };
+        worker.postMessage(order, [...transfer]);
+      }),
+    close: () => worker.terminate(),
+  };
+}
+
+/** What is said of a program that does not end. */
+export function lateError(what: string, ms: number): Error {
+  return new Error(`In ${what}: nothing came for ${ms} ms`);
 }
