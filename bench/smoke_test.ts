@@ -28,6 +28,8 @@ addSmoke("deno", [
   "memory/*",
   "stream/json-500/*/free",
   "start/*/worker/*",
+  "arrays/*",
+  "codec/text-500/*",
   "cold/*/workers/own/free/fresh",
   "cold/*/main-worker/own/one-core/fresh",
 ], [

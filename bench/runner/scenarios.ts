@@ -128,6 +128,8 @@ const NAMES = [
   "memory",
   "start",
   "cold",
+  "arrays",
+  "codec",
 ];
 
 /** All scenarios, multiplied out for an effort. */

@@ -1,6 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { Meter } from "../script/meter.ts";
-import { makeMove, makeRecord, number, numberOf, readStamp, stamp } from "../script/payload.ts";
+import type { Scenario } from "../contract.ts";
+import { makeMove, makeRecord, number, numberOf, readStamp } from "../script/payload.ts";
+import { stamp, valuesOf } from "../script/payload.ts";
 import { fits, isNamed, readArguments, UsageError } from "./arguments.ts";
 import { EFFORTS, loadTasks, partsOf } from "./scenarios.ts";
 
@@ -35,6 +37,20 @@ Deno.test("the object of a size has that size, whatever number is in it", () => 
   assertEquals(JSON.stringify(makeRecord(500)).length, 500);
   assertThrows(() => makeRecord(20), RangeError);
   assertThrows(() => numberOf({ id: 1 }));
+});
+
+Deno.test("the values of each payload have its size, and bring their number back", () => {
+  for (const payload of ["bytes-64", "json-118", "data-500", "text-500"]) {
+    const [kind, size] = payload.split("-") as [string, string];
+    const format = (kind === "data" ? "json" : kind) as Scenario["format"];
+    const values = valuesOf({ payload, format, size: Number(size) } as Scenario);
+    for (const number of [0, 7, 255, 256]) {
+      const value = values.with(number);
+      const text = format === "json" ? JSON.stringify(value) : value as string | Uint8Array;
+      assertEquals([payload, text.length], [payload, Number(size)]);
+      assertEquals(values.numberOf(value), number & 255);
+    }
+  }
 });
 
 Deno.test("readStamp sees a message that is put together from two", () => {

@@ -15,7 +15,8 @@ export function taskTable(
   const [first] = infos;
   if (first?.group === undefined) return scenarioTable(first!, place, rows);
   const { group, title, rival } = first;
-  const head = ["  part", "peer", "mean", "min", "max", "median of all"];
+  const name = first.figure === "round-trip" ? "median" : "mean";
+  const head = ["  part", "peer", name, "min", "max", "median of all"];
   const lines = infos.flatMap((info) => linesOf(info, rows));
   const last = rival === undefined ? "" : `x ${rival}`;
   return [

@@ -34,7 +34,7 @@ export class Crew {
     const start = async (role: Role): Promise<Report> => {
       const { value, transfer = [] } = gears[role];
       const order: Order = { peer: name, role, scenario: resolved, gear: value, isNew, control };
-      if (role === "b" || scenario.ends === "workers") {
+      if (role === "b" || scenario.ends === "workers" || scenario.ends === "worker") {
         const player = await this.#playerOf(role);
         return await player.play(order, { value, transfer });
       }
@@ -42,7 +42,7 @@ export class Crew {
       await new Control(control).waitUntilHere(1);
       return await playRole(order, this.#place);
     };
-    const b = peer.alone ? undefined : start("b");
+    const b = peer.alone || scenario.ends === "worker" ? undefined : start("b");
     const [reportA, reportB = {}] = await Promise.all([start("a"), b]);
     this.#hasPlayed = true;
     return merge(reportA, reportB);

@@ -10,6 +10,8 @@ import type { Scenario } from "../contract.ts";
 
 const LINE = 64;
 const ID = 1_234_000;
+/** The code of the letter that stands for 0. */
+const LETTER_0 = 97;
 
 /** A message as programs send them; of 118 bytes without `path`, which fills it up. */
 export interface Move {
@@ -92,11 +94,32 @@ export function makeRecord(size: number): { id: number; data: string } {
   return record;
 }
 
+/** A text of so many letters, with the number in the last two. */
+function makeText(size: number, value: number): string {
+  const letters = [value >> 4, value & 15].map((digit) => String.fromCharCode(LETTER_0 + digit));
+  return "t".repeat(size - 2) + letters.join("");
+}
+
+function digitAt(text: string, index: number): number {
+  return text.charCodeAt(index) - LETTER_0;
+}
+
 /** The values of a scenario. */
 export function valuesOf({ payload, format, size }: Scenario): Values {
   if (payload.startsWith("data-")) {
     const { data } = makeRecord(size);
     return { with: (value) => ({ id: ID + (value & 255), data }), numberOf };
+  }
+  if (format === "text") {
+    const texts = Array.from({ length: 256 }, (_, value) => makeText(size, value));
+    return {
+      with: (value) => texts[value & 255],
+      numberOf(value) {
+        const text = value as string;
+        if (text.length !== size) throw new Error(`A text has ${text.length} characters`);
+        return 16 * digitAt(text, size - 2) + digitAt(text, size - 1);
+      },
+    };
   }
   if (format === "json") {
     const move = makeMove(size);

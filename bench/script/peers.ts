@@ -24,6 +24,7 @@ const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
   "thread-stream": () => import("./peers/thread_stream.ts"),
   "floor-atomics-spin": () => import("./peers/floor_atomics_spin.ts"),
   "floor-atomics-wait": () => import("./peers/floor_atomics_wait.ts"),
+  "floor-codec": () => import("./peers/floor_codec.ts"),
   "floor-frame": () => import("./peers/floor_frame.ts"),
   "floor-json": () => import("./peers/floor_json.ts"),
   "floor-memcpy": () => import("./peers/floor_memcpy.ts"),

@@ -2,7 +2,7 @@
 import { Port, type PortCreateOptions, portMemory } from "../../../impl-ts/src/mod.ts";
 import type { Scenario } from "../../contract.ts";
 import { type BlockingEnd, type End, type EventEnd, kindOf } from "../peer.ts";
-import { type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import { type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
 
 const WAIT = { timeout: PATIENCE_MS };
@@ -68,9 +68,19 @@ const peer: Peer = {
     if (scenario.format === "bytes") return new PortBytes(openPort(order), scenario.size);
     return new PortJson(openPort(order), scenario);
   },
+  play(order) {
+    if (order.scenario.ends !== "worker") return undefined;
+    return playAlone(order);
+  },
 };
 
 export default peer;
+
+/** Both ends on one thread. */
+async function playAlone(order: Order): Promise<Report> {
+  const { playArrays, playCodec } = await import("../play_arrays.ts");
+  return order.scenario.name === "arrays" ? playArrays(order) : playCodec(order);
+}
 
 /** Bytes, copied in and out, into an array of the caller's. */
 class PortBytes extends PortEnd<Uint8Array> implements BlockingEnd {
