@@ -206,11 +206,18 @@ async function finish(
     console.log(`\n${comparison(before, results)}`);
   }
   if (wanted.goals) {
-    const verdicts = judge(goals, results);
+    const named = wanted.from === undefined && only.length + names.length > 0;
+    const asked = named ? goals.filter((goal) => isAsked(goal, results)) : goals;
+    const verdicts = judge(asked, results);
     console.log(`\n${goalsTable(verdicts)}`);
     if (verdicts.some(({ holds }) => !holds)) code ||= 1;
   }
   return code;
+}
+
+/** Whether a goal is of a scenario that was asked for by its name. */
+function isAsked({ scenario }: Goal, { scenarios }: Results): boolean {
+  return scenarios.some(({ id }) => id === scenario);
 }
 
 function printAll(results: Results): void {

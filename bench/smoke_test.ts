@@ -30,6 +30,7 @@ addSmoke("deno", [
   "start/*/worker/*",
   "arrays/*",
   "codec/text-500/*",
+  "size/*",
   "cold/*/workers/own/free/fresh",
   "cold/*/main-worker/own/one-core/fresh",
 ], [

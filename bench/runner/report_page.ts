@@ -190,10 +190,11 @@ function rowsOf(scenario: string): Row[] {
 /** `echo/json-118/workers/park/one-core` in words. */
 function wordsOf(id: string): string {
   const [, payload = "", ends = "", wait = "", pin = "", ...more] = id.split("/");
-  const [format = "", size = ""] = payload.split("-");
-  const what = `${format === "json" ? "JSON" : "bytes"}, ${sizeOf(Number(size))}`;
-  const how = wait === "park" ? "sleeping" : "spinning";
-  return [what, ends, how, ...pin === "one-core" ? ["one processor"] : [], ...more].join(", ");
+  const [format = "", size] = payload.split("-");
+  const kind = format === "json" || format === "data" ? "JSON" : format;
+  const what = size === undefined ? kind : `${kind}, ${sizeOf(Number(size))}`;
+  const how = { park: ["sleeping"], spin: ["spinning"] }[wait] ?? [];
+  return [what, ends, ...how, ...pin === "one-core" ? ["one processor"] : [], ...more].join(", ");
 }
 
 function sizeOf(bytes: number): string {
@@ -201,9 +202,49 @@ function sizeOf(bytes: number): string {
   return bytes >= 2 ** 10 ? `${bytes / 2 ** 10} KiB` : `${bytes} B`;
 }
 
+/** Scenarios with parts: a chart for each place, a row for each part, a bar for each peer. */
+function drawParts(): void {
+  const groups = Map.groupBy(
+    results.scenarios.filter(({ group, figure }) => group !== undefined && isTime(figure)),
+    ({ group }) => group as string,
+  );
+  const charts = [...groups].flatMap(([group, infos]) =>
+    PLACES.map((place) => ({ group, infos, place })).filter(({ infos, place }) =>
+      infos.some(({ id }) => rowsOf(id).some((row) => row.place === place))
+    )
+  );
+  if (charts.length === 0) return;
+  const grid = section(
+    "From the first message",
+    "What a program meets that has just started, and what it costs on one thread: the mean time, " +
+      "of messages from one number to another, or of one phase. Shorter is faster; the scale is " +
+      "logarithmic.",
+  );
+  for (const { group, infos, place } of charts) {
+    const rows = infos.flatMap(({ id }) => rowsOf(id)).filter((row) => row.place === place);
+    const names = [...new Set(rows.map(({ peer }) => peer))];
+    const series = names.map((peer): Series => ({
+      label: peer,
+      color: colorOf(peer),
+      values: infos.map(({ id }) => {
+        const row = rows.find((each) => each.peer === peer && each.scenario === id);
+        return row === undefined ? undefined : row.median! / 1e3;
+      }),
+    }));
+    const height = 110 + infos.length * (12 + 10 * names.length);
+    const title = `${group.split("/")[0]} in ${place}`;
+    const labels = infos.map(({ part }) => part as string);
+    bars(figure(grid, title, wordsOf(group), height), labels, series, "µs");
+  }
+}
+
+function isTime(figure: string): boolean {
+  return figure === "round-trip" || figure === "time";
+}
+
 function drawRoundTrips(): void {
-  const found = results.scenarios.filter(({ id, figure }) =>
-    figure === "round-trip" && rowsOf(id).length > 0
+  const found = results.scenarios.filter(({ id, figure, group }) =>
+    group === undefined && isTime(figure) && rowsOf(id).length > 0
   );
   if (found.length === 0) return;
   const grid = section(
@@ -356,6 +397,7 @@ for (const warning of machineWarnings(machine)) {
   document.getElementById("main").append(element("p", `Doubtful: ${warning}.`, "warning"));
 }
 drawRoundTrips();
+drawParts();
 drawLoads();
 drawRates();
 drawFloors();

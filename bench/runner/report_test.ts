@@ -8,6 +8,7 @@ import type { Results, Row } from "./results.ts";
 const ID = "echo/json-118/workers/spin/free";
 const LOAD = "load/json-118/workers/spin/free/20000";
 const STREAM = "stream/bytes-64/workers/spin/free";
+const COLD = "cold/json-118/workers/own/free/fresh";
 
 function row(scenario: string, peer: string, median: number): Row {
   const waiting = { p50: median, p90: median, p99: 2 * median, p999: 3 * median, max: 4 * median };
@@ -38,12 +39,16 @@ const RESULTS: Results = {
     { id: ID, title: "Echo", figure: "round-trip", size: 118 },
     { id: LOAD, title: "Load", figure: "waiting", size: 118 },
     { id: STREAM, title: "Stream", figure: "rate", size: 64 },
+    { id: `${COLD}/1`, title: "Cold", figure: "time", size: 118, part: "1", group: COLD },
+    { id: `${COLD}/2-10`, title: "Cold", figure: "time", size: 118, part: "2-10", group: COLD },
   ],
   rows: [
     row(ID, "millrace", 1000),
     row(ID, "messageport", 90_000),
     row(LOAD, "millrace", 500),
     row(STREAM, "millrace", 5e6),
+    row(`${COLD}/1`, "millrace", 1e6),
+    row(`${COLD}/2-10`, "millrace", 1e5),
   ],
 };
 
@@ -79,14 +84,15 @@ Deno.test({
       await page.goto(`file://${folder}/report.html`);
       await page.waitForFunction("globalThis.drawn");
       assertEquals(problems, []);
-      // Echo, load, bytes by size, and the floor of Deno.
-      assertEquals(await page.evaluate("globalThis.drawn"), 4);
+      // Echo, both parts of cold, load, bytes by size, and the floor of Deno.
+      assertEquals(await page.evaluate("globalThis.drawn"), 5);
       const painted = await page.evaluate(`[...document.querySelectorAll("canvas")].map((canvas) =>
         canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
           .some((value) => value !== 0))`);
-      assertEquals(painted, [true, true, true, true]);
+      assertEquals(painted, [true, true, true, true, true]);
       const text = await page.evaluate("document.body.innerText") as string;
       assertStringIncludes(text, "90.0 µs");
+      assertStringIncludes(text, "cold in deno");
       assertStringIncludes(text, "Doubtful: other programs used 50 %");
     } finally {
       await context.close();

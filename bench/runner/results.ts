@@ -127,6 +127,8 @@ export function figureOf({ figure }: Pick<Task, "figure">, result: Result): numb
       return result.waiting === undefined ? NaN : percentilesOf([result.waiting]).p99;
     case "processor":
       return 100 * (result.cpu_ms ?? NaN) / (elapsed_ns / 1e6);
+    case "size":
+      return result.bytes ?? NaN;
     case "allocation":
       return (result.bytes_allocated ?? NaN) / count;
   }

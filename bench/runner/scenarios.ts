@@ -7,7 +7,14 @@ import { Ajv2020 } from "ajv/2020";
 import type { Ends, Scenario } from "../contract.ts";
 
 /** What a scenario is measured by. */
-export type Figure = "round-trip" | "time" | "rate" | "waiting" | "processor" | "allocation";
+export type Figure =
+  | "round-trip"
+  | "time"
+  | "rate"
+  | "waiting"
+  | "processor"
+  | "allocation"
+  | "size";
 
 /** A place where drivers run. */
 export type PlaceName = "deno" | "node" | "chromium" | "native";
@@ -114,6 +121,14 @@ export interface Task {
 
 const FOLDER = new URL("../scenarios/", import.meta.url);
 const SCHEMA = new URL("../schemas/scenario.schema.json", import.meta.url);
+/** Of a payload, by the first part of its name. */
+const FORMATS: Readonly<Record<string, Scenario["format"]>> = {
+  bytes: "bytes",
+  json: "json",
+  data: "json",
+  text: "text",
+  module: "text",
+};
 const SCRIPT_PLACES: readonly PlaceName[] = ["deno", "node", "chromium"];
 /** The order in which they are measured and printed. */
 const NAMES = [
@@ -130,6 +145,7 @@ const NAMES = [
   "cold",
   "arrays",
   "codec",
+  "size",
 ];
 
 /** All scenarios, multiplied out for an effort. */
@@ -186,12 +202,12 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
       if (places.length === 0) continue;
       for (const r of rate) {
         for (const d of direction) {
-          const [kind, size] = p.split("-") as [string, string];
+          const [kind, size = "0"] = p.split("-") as [string, string?];
           const scenario: Scenario = {
             ...other,
             name,
             payload: p,
-            format: kind === "data" ? "json" : kind as Scenario["format"],
+            format: FORMATS[kind] as Scenario["format"],
             size: Number(size),
             ends: e,
             pin,

@@ -36,6 +36,8 @@ export function formatFigure(figure: Figure, value: number): string {
       return `${value.toFixed(3)} %`;
     case "allocation":
       return `${digits(value)} B`;
+    case "size":
+      return `${(value / 1000).toFixed(1)} KB`;
   }
 }
 
@@ -119,6 +121,7 @@ const NAMES: Readonly<Record<Figure, string>> = {
   "waiting": "p99 waiting",
   "processor": "processor",
   "allocation": "allocated",
+  "size": "size",
 };
 
 /** Everything about the run as a whole. */

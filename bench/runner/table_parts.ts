@@ -15,7 +15,7 @@ export function taskTable(
   const [first] = infos;
   if (first?.group === undefined) return scenarioTable(first!, place, rows);
   const { group, title, rival } = first;
-  const name = first.figure === "round-trip" ? "median" : "mean";
+  const name = first.figure === "time" ? "mean" : "median";
   const head = ["  part", "peer", name, "min", "max", "median of all"];
   const lines = infos.flatMap((info) => linesOf(info, rows));
   const last = rival === undefined ? "" : `x ${rival}`;

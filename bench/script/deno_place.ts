@@ -24,6 +24,7 @@ export function denoPlace(sabMessagePort: string | undefined): Place {
         : new URL(`./${name}.ts`, import.meta.url).href,
     readWasm: (name) => Deno.readFile(new URL(`../../zig-out/bin/${name}.wasm`, import.meta.url)),
     heapUsed: () => Deno.memoryUsage().heapUsed,
+    measureSizes: async () => await (await import("../runner/sizes.ts")).measureSizes(),
     processorTime: () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1000;

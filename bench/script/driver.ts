@@ -29,6 +29,7 @@ export class Stage {
     try {
       this.#prepareFor(scenario);
       if (scenario.name === "start") return { id, ...await this.#start(name, scenario) };
+      if (scenario.name === "size") return { id, ...await this.#measureSizes() };
       const peer = await loadPeer(name);
       const decline = peer.decline(scenario, this.#place) ?? declineOf(scenario, this.#place);
       if (decline !== undefined) return { id, decline };
@@ -52,6 +53,16 @@ export class Stage {
     const decline = declineStart(name, scenario, this.#place);
     if (decline !== undefined) return { decline };
     return { result: await within(playStart(name, scenario, this.#place), scenario) };
+  }
+
+  /** What is of no thread. */
+  async #measureSizes(): Promise<{ decline: string } | { result: Result }> {
+    const sizes = await this.#place.measureSizes?.();
+    if (sizes === undefined) return { decline: "measured in Deno" };
+    const parts = Object.entries(sizes).map(([name, bytes]): [string, Result] => {
+      return [name, { count: 1, elapsed_ns: 1, bytes }];
+    });
+    return { result: { count: 1, elapsed_ns: 1, parts: Object.fromEntries(parts) } };
   }
 
   /** Closes the crews of another scenario. */

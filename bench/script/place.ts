@@ -40,6 +40,8 @@ export interface Place {
   heapUsed(): number | undefined;
   /** Milliseconds of processor time that this whole process has had; `undefined` as above. */
   processorTime(): number | undefined;
+  /** The bytes of bundles with parts of the npm package, where they can be made. */
+  measureSizes?(): Promise<Record<string, number>>;
   /** The folder of `sab-message-port`, if one was given. */
   readonly sabMessagePort: string | undefined;
 }
