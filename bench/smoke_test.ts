@@ -32,7 +32,6 @@ addSmoke("deno", [
   "codec/text-500/*",
   "size/*",
   "cold/*/workers/own/free/fresh",
-  "cold/*/main-worker/own/one-core/fresh",
 ], [
   "coincident",
   "comlink",
@@ -56,8 +55,7 @@ addSmoke("node", [
   "stream/json-*",
   "stream/data-500/async/own/one-core/fresh",
   "burst/bytes-64/*",
-  "burst/data-500/*/spin/free/up",
-  "burst/data-500/*/own/one-core/down/fresh",
+  "burst/data-500/*/own/free/up/fresh",
   "load/*",
   "dropbox/*",
   "start/*/main/*",
@@ -75,7 +73,7 @@ addSmoke("node", [
   "synckit",
   "thread-stream",
 ]);
-addSmoke("chromium", ["echo/json-118/*/free", "large/*", "call/*/nested", "start/*"], [
+addSmoke("chromium", ["echo/json-118/*/free", "large/*", "call/*/nested"], [
   "coincident",
   "floor-json",
   "messageport",
