@@ -18,7 +18,6 @@ const peer: Peer = {
     if (format !== "json") return "JSON only";
     if (ends !== "workers") return "both ends block";
     if (name === "echo") return wait === "spin" && pin !== "free" ? "spins" : undefined;
-    if (name === "cold") return pin !== "free" ? "spins" : undefined;
     if (name !== "stream" && name !== "load") return "has no use for it";
     return wait !== "spin" || pin !== "free" || burst !== undefined ? "spins one way" : undefined;
   },
@@ -33,7 +32,6 @@ type Carrier = Pick<BlockingEnd, "send" | "receive" | "sleeps">;
 
 function carrierOf(order: Order): Carrier {
   const { name, wait } = order.scenario;
-  if (name === "cold") return new SpinningWord(order);
   if (name !== "echo") return new Count(order);
   return wait === "spin" ? new SpinningWord(order) : new SleepingWord(order);
 }

@@ -7,7 +7,7 @@ const NAP_MS = 4;
 
 const peer: Peer = {
   decline({ name, ends }) {
-    if (name !== "echo") return "naps for answers";
+    if (name !== "echo" && name !== "cold") return "naps for answers";
     return ends === "async" || ends === "main-worker" ? undefined : "naps on event loops";
   },
   prepare: millrace.prepare,
