@@ -2,11 +2,12 @@
  * Measures Millrace and its rivals on the same work in the same run, and prints tables.
  *
  * The method, in short; `README.md` has the whole of it. Every peer has threads of its own in every
- * scenario, which warm up and stay for all repetitions. Those of all peers of a scenario take
- * turns, and the table shows the median with the smallest and the largest. A ratio is measured for
- * each repetition with its neighbour in time, to the floor (what the machine needs without any
- * library) or to a named rival, and shown as their median and spread; figures of different machines
- * are never compared. Whether a wait has spun or slept is told by counting the sleeps.
+ * scenario, which warm up and stay for all repetitions; where it is fresh, each repetition has a
+ * new process, and nothing warms up. Those of all peers of a scenario take turns, and the table
+ * shows the median with the smallest and the largest. A ratio is measured for each repetition with
+ * its neighbour in time, to the floor (what the machine needs without any library) or to a named
+ * rival, and shown as their median and spread; figures of different machines are never compared.
+ * Whether a wait has spun or slept is told by counting the sleeps.
  *
  * @module
  */

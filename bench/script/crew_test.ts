@@ -56,3 +56,14 @@ Deno.test("a peer that brings its own thread starts it, and plays alone", async 
   await crew.play(REQUEST);
   assertEquals(roles, ["a"]);
 });
+
+Deno.test("where both ends are on one worker, it plays alone", async () => {
+  const roles: string[] = [];
+  const player = {
+    play: ({ role }: Order) => Promise.resolve((roles.push(role), {})),
+    close: () => {},
+  };
+  const crew = new Crew(PEER, { startPlayer: () => player } as unknown as Place);
+  await crew.play({ ...REQUEST, scenario: { ...SCENARIO, ends: "worker" } });
+  assertEquals(roles, ["a"]);
+});
