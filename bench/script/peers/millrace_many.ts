@@ -1,7 +1,7 @@
 /** Our port with `writeMany` and `readMany`: several values are one publish. @module */
 import type { Port } from "../../../impl-ts/src/mod.ts";
 import { type BlockingEnd, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
-import { makeMove, type Move, number, type Values, valuesOf } from "../payload.ts";
+import { type Values, valuesOf } from "../payload.ts";
 import millrace, { openPort, PortEnd } from "./millrace.ts";
 
 const WAIT = { timeout: PATIENCE_MS };
@@ -20,21 +20,23 @@ const peer: Peer = {
 
 export default peer;
 
-class ManyEnd extends PortEnd<Move> implements BlockingEnd {
-  readonly #values: Values;
-  readonly #outgoing: Move[];
-  #incoming: Move[] = [];
+class ManyEnd extends PortEnd<unknown> implements BlockingEnd {
+  /** Those of each place: a value is made anew only for the same place. */
+  readonly #values: readonly Values[];
+  readonly #outgoing: unknown[];
+  #incoming: unknown[] = [];
   #gathered = 0;
   #taken = 0;
 
-  constructor(port: Port<Move>, { scenario }: Order) {
+  constructor(port: Port, { scenario }: Order) {
     super(port);
-    this.#values = valuesOf(scenario);
-    this.#outgoing = Array.from({ length: MANY }, () => makeMove(scenario.size));
+    this.#values = Array.from({ length: MANY }, () => valuesOf(scenario));
+    this.#outgoing = this.#values.map((values) => values.with(0));
   }
 
   send(value: number): void {
-    number(this.#outgoing[this.#gathered++]!, value);
+    const place = this.#gathered++;
+    this.#outgoing[place] = this.#values[place]!.with(value);
     if (this.#gathered === MANY) this.flush();
   }
 
@@ -53,6 +55,6 @@ class ManyEnd extends PortEnd<Move> implements BlockingEnd {
       this.#taken = 0;
       if (this.#incoming.length === 0) throw new Error("No message came");
     }
-    return this.#values.numberOf(this.#incoming[this.#taken++]);
+    return this.#values[0]!.numberOf(this.#incoming[this.#taken++]);
   }
 }
