@@ -6,7 +6,7 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { type BrowserContext, chromium } from "playwright-core";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
 import { makePackage } from "../../tools/build_package.ts";
 import { stopBundler } from "../../tools/build_scripts.ts";
 import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
@@ -80,6 +80,8 @@ Deno.test("pages come with the headers of isolation, except for one", async () =
 async function play(url: string): Promise<string> {
   const page = await context.newPage();
   try {
+    await page.exposeFunction("heapUsed", await watchWorklets(page));
+    page.on("console", (said) => said.type() === "log" && console.log(`  ${said.text()}`));
     page.setDefaultTimeout(TIMEOUT_MS);
     const thrown = new Promise<string>((resolve) =>
       page.on("pageerror", (error) => resolve(`The page failed: ${error.stack}`))
@@ -90,4 +92,35 @@ async function play(url: string): Promise<string> {
   } finally {
     await page.close();
   }
+}
+
+/**
+ * Returns a function that tells how many bytes are on the heap of the audio worklets of a page,
+ * which no function of their own does: they have one heap, and are targets of the protocol.
+ */
+async function watchWorklets(page: Page): Promise<() => Promise<number>> {
+  const session = await context.newCDPSession(page);
+  let sessionId = "";
+  let count = 0;
+  const waiting = new Map<number, (used: number) => void>();
+  session.on("Target.attachedToTarget", (event) => {
+    if (event.targetInfo.type === "worklet") sessionId = event.sessionId;
+  });
+  session.on("Target.receivedMessageFromTarget", ({ message }) => {
+    const { id, result } = JSON.parse(message);
+    waiting.get(id)?.(result?.usedSize);
+  });
+  // Playwright knows no sessions of such targets: what is sent to them is wrapped by hand.
+  await session.send("Target.setAutoAttach", {
+    autoAttach: true,
+    waitForDebuggerOnStart: false,
+    flatten: false,
+  });
+  return async () => {
+    const id = ++count;
+    const used = new Promise<number>((resolve) => waiting.set(id, resolve));
+    const message = JSON.stringify({ id, method: "Runtime.getHeapUsage" });
+    await session.send("Target.sendMessageToTarget", { sessionId, message });
+    return await used;
+  };
 }

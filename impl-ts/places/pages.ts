@@ -11,7 +11,7 @@ import { compileForBrowser, type Form, globalUrls, type Part } from "./scenarios
 
 /** The scenario whose page comes without. */
 const NOT_ISOLATED = "not_isolated";
-const PATH = /^\/(\w+)\/(?:(main|worker)\.)?(module|script)\.(html|js)$/;
+const PATH = /^\/(\w+)\/(?:(main|worker|processor)\.)?(module|script)\.(html|js)$/;
 
 /** A running server. */
 export interface Pages {

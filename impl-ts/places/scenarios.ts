@@ -1,7 +1,8 @@
 /**
  * The scenarios, and what they become for places that cannot run TypeScript.
  *
- * A scenario is a folder here: `main.ts` plays on the main thread, `worker.ts` in a worker.
+ * A scenario is a folder here: `main.ts` plays on the main thread, `worker.ts` in a worker, and
+ * `processor.ts` in an audio worklet.
  *
  * @module
  */
@@ -13,8 +14,8 @@ import { bundleText } from "../../tools/build_scripts.ts";
 /** Where a scenario can be played. */
 export type Place = "deno" | "node" | "browser";
 
-/** The two halves of a scenario; some have no worker. */
-export type Part = "main" | "worker";
+/** The parts of a scenario; many have no worker, and few a processor. */
+export type Part = "main" | "worker" | "processor";
 
 /** What runs there: ES modules, or scripts in the global scope that use the global builds. */
 export type Form = "module" | "script";
@@ -22,7 +23,12 @@ export type Form = "module" | "script";
 const HERE = import.meta.dirname!;
 
 /** Scenarios that are about one place. All others play in all of them. */
-const ONLY: Readonly<Record<string, Place>> = { not_isolated: "browser", page_blocks: "browser" };
+const ONLY: Readonly<Record<string, Place>> = {
+  audio_heap: "browser",
+  audio_worklet: "browser",
+  not_isolated: "browser",
+  page_blocks: "browser",
+};
 
 /** Scenarios with an error that nobody catches, which Deno also prints. */
 export const LOUD: readonly string[] = ["supervise"];
@@ -34,36 +40,39 @@ export function scenariosFor(place: Place): string[] {
     .map(({ name }) => name).sort();
 }
 
-/** The halves that a scenario has. */
+/** The parts that a scenario has. */
 export function partsOf(scenario: string): Part[] {
   const names = [...Deno.readDirSync(`${HERE}/${scenario}`)].map(({ name }) => name);
-  return (["main", "worker"] as const).filter((part) => names.includes(`${part}.ts`));
+  return (["main", "worker", "processor"] as const).filter((part) => names.includes(`${part}.ts`));
 }
 
-/** A half of a scenario as one file for a page or a web worker; what is shared lies at `/npm/`. */
+/** A part of a scenario as one file for a browser; what is shared lies at `/npm/`. */
 export function compileForBrowser(name: string, part: Part, form: Form): Promise<string> {
-  const type = form === "module" ? "module" : "classic";
-  const play = part === "main"
-    // The driver of the page waits for it.
-    ? `globalThis.outcome = playMain(part, "worker.${form}.js", { type: "${type}" });`
-    : "playWorker(part);";
-  // A page loads the globals by its own tags.
-  const load = form === "script" && part === "worker"
-    ? `importScripts(${ENTRIES.map((entry) => `"/npm/${globalPath(entry)}"`)});`
-    : "";
+  const parts = {
+    worker: `worker.${form}.js`,
+    options: { type: form === "module" ? "module" : "classic" },
+    processor: `processor.${form}.js`,
+  };
+  // The driver of the page waits for the outcome.
+  const play = `globalThis.outcome = playMain(part, ${JSON.stringify(parts)});`;
+  const globals = ENTRIES.map((entry) => `"/npm/${globalPath(entry)}"`);
+  // A page loads the globals by its own tags; what an audio worklet loads is always a module.
+  const load: Record<Part, string> = {
+    main: "",
+    worker: `importScripts(${globals});`,
+    processor: globals.map((path) => `import ${path};`).join("\n"),
+  };
   return bundleText({
-    ...source(name, part, "web_stage.ts", play),
+    ...source(name, part, part === "processor" ? "audio_stage.ts" : "web_stage.ts", play),
     format: form === "module" ? "esm" : "iife",
-    banner: { js: load },
+    banner: { js: form === "script" ? load[part] : "" },
     plugins: [packageAs(form, (entry) => `/npm/${modulePath(entry)}`)],
   });
 }
 
-/** A half of a scenario as one file for Node, to be run where the other one and the package are. */
+/** A part of a scenario as one file for Node, to be run where the other one and the package are. */
 export function compileForNode(name: string, part: Part, form: Form): Promise<string> {
-  const play = part === "main"
-    ? `playMain(part, "./${nodePath(name, "worker", form)}");`
-    : "playWorker(part);";
+  const play = `playMain(part, "./${nodePath(name, "worker", form)}");`;
   return bundleText({
     ...source(name, part, "node_stage.ts", play),
     format: form === "module" ? "esm" : "cjs",
@@ -83,11 +92,18 @@ export function globalUrls(): string[] {
   return ENTRIES.map((entry) => `/npm/${globalPath(entry)}`);
 }
 
-function source(name: string, part: Part, stage: string, play: string) {
-  const verb = part === "main" ? "playMain" : "playWorker";
+/** What the driver of each part is called. */
+const PLAYS: Readonly<Record<Part, string>> = {
+  main: "playMain",
+  worker: "playWorker",
+  processor: "playProcessor",
+};
+
+/** The source of a part; `playMain` is how the main one is played. */
+function source(name: string, part: Part, stage: string, playMain: string) {
   const contents = `import part from "./${name}/${part}.ts";
-    import { ${verb} } from "./${stage}";
-    ${play}`;
+    import { ${PLAYS[part]} } from "./${stage}";
+    ${part === "main" ? playMain : `${PLAYS[part]}(part);`}`;
   return { stdin: { contents, resolveDir: HERE } };
 }
 

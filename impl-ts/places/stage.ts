@@ -12,6 +12,8 @@ export interface Stage {
    * the actor.
    */
   start(): Actor;
+  /** The address of the scenario's `processor.ts`, in a page. */
+  readonly processor?: string;
 }
 
 /** The scenario's worker, seen from the main thread. */
@@ -31,6 +33,13 @@ export type MainPart = (stage: Stage) => void | Promise<void>;
 
 /** The default export of `worker.ts`. */
 export type WorkerPart<Given> = (given: Given) => unknown;
+
+/**
+ * The default export of `processor.ts`: it is called once, with what the node was given, and what
+ * it returns for each block of samples, which must be filled, until that returns a value. All of
+ * that is in the scope of an audio worklet, which has no timers, no text and no clock.
+ */
+export type ProcessorPart<Given> = (given: Given) => (samples: Float32Array) => unknown;
 
 /** Bounds every wait of a scenario: only one that hangs gets there. */
 export const WAIT = { timeout: 10_000 } as const;

@@ -15,13 +15,22 @@ interface WorkerScope {
   close(): void;
 }
 
+/** Where the other parts of a scenario are. */
+export interface Parts {
+  worker: string | URL;
+  options?: WorkerOptions;
+  processor?: string;
+}
+
 /** Plays the main part, and says what went wrong, or `"played"`. */
 export async function playMain(
   main: MainPart,
-  workerUrl: string | URL,
-  options?: WorkerOptions,
+  { worker, options, processor }: Parts,
 ): Promise<string> {
-  const stage: Stage = { start: () => startWorker(new Worker(workerUrl, options)) };
+  const stage: Stage = {
+    start: () => startWorker(new Worker(worker, options)),
+    ...(processor !== undefined && { processor }),
+  };
   try {
     await main(stage);
     return "played";

@@ -137,8 +137,8 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     // The own close is no error, whatever the verbs say about it from now on.
     this.#error = this.#reader.link.closed ? undefined : error;
     this.#settle?.();
-    // Not inside of the call that has found it.
-    queueMicrotask(() => this.target?.dispatchEvent(new PortCloseEvent(this.#error)));
+    // Not inside of the call that has found it. An audio worklet has no `queueMicrotask`.
+    Promise.resolve().then(() => this.target?.dispatchEvent(new PortCloseEvent(this.#error)));
     this.#rouse();
   }
 
