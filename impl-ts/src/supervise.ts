@@ -99,8 +99,8 @@ export interface SuperviseOptions {
  */
 export interface WorkerEnd {
   /**
-   * What told: `terminate` of this object, the worker's `error` event, Node's `exit` event, or the
-   * `lock`, which the worker let go.
+   * What told: `terminate` of this object, the worker's `error` event, its `exit` event in Node or
+   * `close` event in Bun, or the `lock`, which the worker let go.
    */
   readonly signal: "terminate" | "error" | "exit" | "lock";
   /** The error or the exit code that came with it, where there is one. */
@@ -212,8 +212,14 @@ export class Supervision {
         const { error, message } = event as Partial<ErrorEvent>;
         this.#end("error", error ?? message);
       };
+      // Of Bun: its web workers tell of their end, however it came, and it has no locks.
+      const onClose = (event: Event) => this.#end("exit", (event as Partial<CloseEvent>).code);
       worker.addEventListener("error", onError);
-      this.#unlisten = () => worker.removeEventListener?.("error", onError);
+      worker.addEventListener("close", onClose);
+      this.#unlisten = () => {
+        worker.removeEventListener?.("error", onError);
+        worker.removeEventListener?.("close", onClose);
+      };
     }
   }
 
@@ -238,11 +244,12 @@ export class Supervision {
  *
  * What is found: `terminate` of the object returned; an uncaught error of the worker, which counts
  * as its end also in a browser, where the worker lives on and its own calls then fail with
- * `pipe.failed`; the end of a Node worker, however it came; and, where the runtime has Web Locks,
- * any end of a worker that called `holdLife`, such as a bare `worker.terminate()` or `close()`, as
- * soon as the runtime has carried it out: Chromium gives a worker that is blocked 2 s, Deno any
- * time. Without `holdLife`, a web worker that is ended in those ways gives no signal: only the
- * timeout of whoever waits for it finds out. One that never attaches, `port.waitForPeer` finds.
+ * `pipe.failed`; the end of a worker of Node or Bun, however it came; and, where the runtime has
+ * Web Locks, any end of a worker that called `holdLife`, such as a bare `worker.terminate()` or
+ * `close()`, as soon as the runtime has carried it out: Chromium gives a worker that is blocked 2
+ * s, Deno any time. Elsewhere, or without `holdLife`, a web worker that is ended in those ways
+ * gives no signal: only the timeout of whoever waits for it finds out. One that never attaches,
+ * `port.waitForPeer` finds.
  *
  * A worker that has the endpoint after this one, as `vacatePeer` allows, is not marked for its end:
  * call this again for each, behind `vacatePeer`. [segment.state_owner]
@@ -289,7 +296,8 @@ export function supervise(
 
 /**
  * Holds a lock for as long as this worker lives, by which `supervise` finds any end of it. To be
- * awaited before the worker attaches its port. Returns false where the runtime has no Web Locks.
+ * awaited before the worker attaches its port. Returns false where the runtime has no Web Locks, as
+ * Node 20 and Bun, in which an event tells `supervise` without them.
  *
  * @throws {TypeError} if another worker holds the lock: its name must be that of one worker's life.
  *

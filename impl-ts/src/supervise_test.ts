@@ -192,6 +192,16 @@ Deno.test("a real Node worker's exit and error are found", async () => {
   }
 });
 
+Deno.test("the close event that Bun's web workers have is their end", async () => {
+  const port = Port.create();
+  const worker = new EventTarget() as EventTarget & WorkerLike;
+  worker.terminate = () => {};
+  const supervision = supervise(worker, port);
+  worker.dispatchEvent(Object.assign(new Event("close"), { code: 3 }));
+  assertEquals(await supervision.failed, { signal: "exit", cause: 3, marked: true });
+  assertEquals(reasonOf(port), "peer.terminated");
+});
+
 Deno.test("a worker that has closed its port is not marked", async () => {
   const port = Port.create();
   Port.attach(port.memory).close();
@@ -213,7 +223,7 @@ Deno.test("what is disposed watches no more", () => {
   const page = new EventTarget() as EventTarget & WorkerLike;
   page.terminate = () => {};
   supervise(page, port)[Symbol.dispose]();
-  page.dispatchEvent(new Event("error"));
+  for (const type of ["error", "close"]) page.dispatchEvent(new Event(type));
   assertEquals(port.tryRead(), undefined);
   const other = Port.create();
   const stopped = supervise(worker, other);
