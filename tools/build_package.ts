@@ -25,6 +25,11 @@ export interface PackageFile {
 
 /** All files of the package, made from the sources below the root. Call `stopBundler` behind it. */
 export async function makePackage(root: string): Promise<PackageFile[]> {
+  return [...await makeUntyped(root), ...declarations(root, ENTRIES)];
+}
+
+/** All of it but the declarations, which take most of the time, and which nothing runs. */
+export async function makeUntyped(root: string): Promise<PackageFile[]> {
   const read = (path: string) => Deno.readTextFile(`${root}/${path}`);
   const { version } = JSON.parse(await read("impl-ts/deno.json"));
   return [
@@ -36,7 +41,6 @@ export async function makePackage(root: string): Promise<PackageFile[]> {
     { path: "LICENSE", text: await read("LICENSE") },
     ...await bundleModules(root, ENTRIES),
     ...await Promise.all(ENTRIES.map((entry) => bundleGlobal(root, entry))),
-    ...declarations(root, ENTRIES),
   ];
 }
 

@@ -1,58 +1,108 @@
 /**
- * Plays the scenarios in Chromium, with pages as a user's server would send them.
+ * Plays the scenarios in Chromium and in Firefox, with pages as a user's server would send them.
  *
- * Without Chromium the tests are ignored, unless CI=true or MILLRACE_REQUIRE_ALL=1.
+ * Without a browser its tests are ignored, unless CI=true or MILLRACE_REQUIRE_ALL=1.
  *
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
-import { makePackage } from "../../tools/build_package.ts";
+import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import { makeUntyped } from "../../tools/build_package.ts";
 import { stopBundler } from "../../tools/build_scripts.ts";
 import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
+import { findFirefox } from "../../tools/firefox.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
+import { type Program, programsOf } from "./guide.ts";
 import { type Pages, servePages } from "./pages.ts";
 import { type Form, scenariosFor } from "./scenarios.ts";
 
-const HINT = "install it (Debian: apt-get install chromium)";
 const FORMS: Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
+const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
+/** Programs of the guide that a page can run as they are: both its threads have an event loop. */
+const GUIDE = ["quick_start_1", "events_1"];
 
-const program = await findChromium();
+/** A browser that the machine may have. */
+interface Kind {
+  place: "chromium" | "firefox";
+  label: string;
+  /** Its Debian package. */
+  debian: string;
+  executablePath: string | undefined;
+  launch: { browser: "chrome" | "firefox"; args?: string[] };
+}
+
+const KINDS: Kind[] = [
+  {
+    place: "chromium",
+    label: "Chromium",
+    debian: "chromium",
+    executablePath: await findChromium(),
+    launch: { browser: "chrome", args: [...CHROMIUM_ARGUMENTS] },
+  },
+  {
+    place: "firefox",
+    label: "Firefox",
+    debian: "firefox-esr",
+    executablePath: await findFirefox(),
+    launch: { browser: "firefox" },
+  },
+];
+
+/** In a page: what its scenario says at its end. */
+declare const outcome: Promise<string>;
 
 let pages: Pages;
-let profile = "";
-let context: BrowserContext;
+let programs: Program[];
+const opened = new Map<Kind, Page>();
 
 Deno.test.beforeAll(async () => {
-  if (program === undefined) return;
-  pages = servePages(await makePackage(await Deno.realPath(`${import.meta.dirname}/../..`)));
-  profile = await Deno.makeTempDir({ prefix: "millrace-chromium-" });
-  context = await chromium.launchPersistentContext(profile, {
-    executablePath: program,
-    args: [...CHROMIUM_ARGUMENTS],
-  });
+  if (KINDS.every(({ executablePath }) => executablePath === undefined)) return;
+  const files = await makeUntyped(ROOT);
+  programs = programsOf(files.find(({ path }) => path === "README.md")!.text);
+  pages = servePages(files, programs);
+  await Promise.all(KINDS.map(async (kind) => {
+    const { executablePath, launch } = kind;
+    if (executablePath === undefined) return;
+    const options = { ...launch, executablePath, protocolTimeout: TIMEOUT_MS };
+    const browser = await puppeteer.launch(options);
+    opened.set(kind, await openPage(browser, kind));
+  }));
 });
 
 Deno.test.afterAll(async () => {
-  if (program === undefined) return;
-  await context.close();
+  if (opened.size === 0) return;
+  for (const page of opened.values()) await page.browser().close();
   await pages.close();
   await stopBundler();
-  await Deno.remove(profile, { recursive: true });
 });
 
-for (const name of scenariosFor("browser")) {
-  for (const form of FORMS) {
-    Deno.test({
-      name: `Chromium plays ${name}, as a ${form}`,
-      ignore: program === undefined && !requiresAll(),
-      async fn() {
-        assert(program !== undefined, `Cannot find Chromium: ${HINT}`);
-        assertEquals(await play(pages.urlOf(name, form)), "played");
-      },
+for (const kind of KINDS) {
+  for (const name of scenariosFor(kind.place)) {
+    for (const form of FORMS) {
+      addTest(kind, `plays ${name}, as a ${form}`, async (page) => {
+        assertEquals(await play(page, pages.urlOf(name, form)), "played");
+      });
+    }
+  }
+  for (const name of GUIDE) {
+    addTest(kind, `runs the guide's ${name}`, async (page) => {
+      const program = programs.find((each) => each.name === name)!;
+      assertEquals(await play(page, pages.guideUrlOf(program)), program.output);
     });
   }
+}
+
+function addTest(kind: Kind, name: string, test: (page: Page) => Promise<void>): void {
+  const { label, debian, executablePath } = kind;
+  Deno.test({
+    name: `${label} ${name}`,
+    ignore: executablePath === undefined && !requiresAll(),
+    async fn() {
+      assert(executablePath !== undefined, `Cannot find ${label}: apt-get install ${debian}`);
+      await test(opened.get(kind)!);
+    },
+  });
 }
 
 Deno.test("pages come with the headers of isolation, except for one", async () => {
@@ -76,21 +126,24 @@ Deno.test("pages come with the headers of isolation, except for one", async () =
   await server.close();
 });
 
-/** Opens a page and returns what it says at its end, or what stopped it. */
-async function play(url: string): Promise<string> {
-  const page = await context.newPage();
+/** The page in which a browser plays: a new one for each scenario takes it three times as long. */
+async function openPage(browser: Browser, { place }: Kind): Promise<Page> {
+  const page = await browser.newPage();
+  page.on("console", (said) => said.type() === "log" && console.log(`  ${said.text()}`));
+  if (place === "chromium") await page.exposeFunction("heapUsed", await watchWorklets(page));
+  return page;
+}
+
+/** Loads a page and returns what it says at its end, or what stopped it. */
+async function play(page: Page, url: string): Promise<string> {
+  const thrown = Promise.withResolvers<string>();
+  const stop = (error: unknown) => thrown.resolve(`The page failed: ${(error as Error).stack}`);
+  page.on("pageerror", stop);
   try {
-    await page.exposeFunction("heapUsed", await watchWorklets(page));
-    page.on("console", (said) => said.type() === "log" && console.log(`  ${said.text()}`));
-    page.setDefaultTimeout(TIMEOUT_MS);
-    const thrown = new Promise<string>((resolve) =>
-      page.on("pageerror", (error) => resolve(`The page failed: ${error.stack}`))
-    );
     await page.goto(url);
-    const outcome = await Promise.race([thrown, page.waitForFunction("globalThis.outcome")]);
-    return typeof outcome === "string" ? outcome : String(await outcome.jsonValue());
+    return await Promise.race([thrown.promise, page.evaluate(async () => await outcome)]);
   } finally {
-    await page.close();
+    page.off("pageerror", stop);
   }
 }
 
@@ -99,7 +152,7 @@ async function play(url: string): Promise<string> {
  * which no function of their own does: they have one heap, and are targets of the protocol.
  */
 async function watchWorklets(page: Page): Promise<() => Promise<number>> {
-  const session = await context.newCDPSession(page);
+  const session = await page.createCDPSession();
   let sessionId = "";
   let count = 0;
   const waiting = new Map<number, (used: number) => void>();
@@ -110,7 +163,7 @@ async function watchWorklets(page: Page): Promise<() => Promise<number>> {
     const { id, result } = JSON.parse(message);
     waiting.get(id)?.(result?.usedSize);
   });
-  // Playwright knows no sessions of such targets: what is sent to them is wrapped by hand.
+  // The driver knows no sessions of such targets: what is sent to them is wrapped by hand.
   await session.send("Target.setAutoAttach", {
     autoAttach: true,
     waitForDebuggerOnStart: false,

@@ -5,13 +5,12 @@ import { checkProgram } from "../../tools/build_types.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
+import { addScenarios, writeScenarios } from "./commands.ts";
 import { forNode, PAGES, type Program, readPrograms, runProgram } from "./guide.ts";
 import { writePrograms } from "./guide.ts";
-import { compileForNode, type Form, nodePath, partsOf, scenariosFor } from "./scenarios.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 const NODE_MAJOR_MIN = 20;
-const FORMS: Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
 const PINNED = `${ROOT}/.tools/bin/node`;
 const GUIDE = await readPrograms(`${ROOT}/impl-ts`, PAGES);
@@ -27,14 +26,7 @@ Deno.test.beforeAll(async () => {
   const files = await makePackage(ROOT);
   await writePackage(`${folder}/node_modules/millrace`, files);
   await writePackage(`${shop}/unpacked`, files);
-  for (const name of scenariosFor("node")) {
-    for (const form of FORMS) {
-      for (const part of partsOf(name)) {
-        const text = await compileForNode(name, part, form);
-        await Deno.writeTextFile(`${folder}/${nodePath(name, part, form)}`, text);
-      }
-    }
-  }
+  await writeScenarios(folder, "node");
 });
 
 Deno.test.afterAll(async () => {
@@ -42,8 +34,8 @@ Deno.test.afterAll(async () => {
   for (const each of [folder, shop]) await Deno.remove(each, { recursive: true });
 });
 
-addScenarios("the pinned Node", PINNED, requiresAll());
-addScenarios("the system's Node", await findProgram(["node"], `${ROOT}/.tools/bin`), false);
+addNode("the pinned Node", PINNED, requiresAll());
+addNode("the system's Node", await findProgram(["node"], `${ROOT}/.tools/bin`), false);
 
 Deno.test("the declarations type a program for Node", async () => {
   const path = `${folder}/consumer.ts`;
@@ -139,24 +131,15 @@ async function runIn(cwd: string, command: string[]): Promise<void> {
   assertEquals(code, 0, output);
 }
 
-/** Adds a test for each scenario and form, or one that is visibly skipped. */
-function addScenarios(label: string, path: string | undefined, needed: boolean): void {
+/** Adds the tests of a Node, or one that is visibly skipped. */
+function addNode(label: string, path: string | undefined, needed: boolean): void {
   if (path === undefined || !needed && majorOf(path) < NODE_MAJOR_MIN) {
     // Which Node a machine happens to have is no business of the gate, which refuses all skips.
     if (requiresAll()) console.log(`${label}: none of version ${NODE_MAJOR_MIN} or later here`);
     else Deno.test({ name: `${label} plays the scenarios`, ignore: true, fn: () => {} });
     return;
   }
-  for (const name of scenariosFor("node")) {
-    for (const form of FORMS) {
-      Deno.test(`${label} ${majorOf(path)} plays ${name}, as a ${form}`, async () => {
-        const command = [path, nodePath(name, "main", form)];
-        const options = { cwd: folder, timeoutMs: TIMEOUT_MS, echo: false };
-        const { code, output, timedOut } = await run(command, options);
-        assertEquals([output, code, timedOut], ["played\n", 0, false]);
-      });
-    }
-  }
+  addScenarios(`${label} ${majorOf(path)}`, path, "node", () => folder);
 }
 
 /** The major version of a Node, 0 where it does not run. */

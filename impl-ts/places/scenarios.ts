@@ -12,7 +12,7 @@ import { modulePath, PACKAGE_NAME, specifierOf } from "../../tools/build_entries
 import { bundleText } from "../../tools/build_scripts.ts";
 
 /** Where a scenario can be played. */
-export type Place = "deno" | "node" | "browser";
+export type Place = "deno" | "node" | "bun" | "chromium" | "firefox";
 
 /** The parts of a scenario; many have no worker, and few a processor. */
 export type Part = "main" | "worker" | "processor";
@@ -22,12 +22,14 @@ export type Form = "module" | "script";
 
 const HERE = import.meta.dirname!;
 
-/** Scenarios that are about one place. All others play in all of them. */
-const ONLY: Readonly<Record<string, Place>> = {
-  audio_heap: "browser",
-  audio_worklet: "browser",
-  not_isolated: "browser",
-  page_blocks: "browser",
+const BROWSERS: readonly Place[] = ["chromium", "firefox"];
+
+/** Scenarios that are about some places. All others play in all of them. */
+const ONLY: Readonly<Record<string, readonly Place[]>> = {
+  audio_heap: ["chromium"],
+  audio_worklet: BROWSERS,
+  not_isolated: BROWSERS,
+  page_blocks: BROWSERS,
 };
 
 /** Scenarios with an error that nobody catches, which Deno also prints. */
@@ -36,7 +38,7 @@ export const LOUD: readonly string[] = ["supervise"];
 /** The scenarios for a place. */
 export function scenariosFor(place: Place): string[] {
   return [...Deno.readDirSync(HERE)]
-    .filter(({ name, isDirectory }) => isDirectory && (ONLY[name] ?? place) === place)
+    .filter(({ name, isDirectory }) => isDirectory && (ONLY[name]?.includes(place) ?? true))
     .map(({ name }) => name).sort();
 }
 
@@ -67,6 +69,15 @@ export function compileForBrowser(name: string, part: Part, form: Form): Promise
     format: form === "module" ? "esm" : "iife",
     banner: { js: form === "script" ? load[part] : "" },
     plugins: [packageAs(form, (entry) => `/npm/${modulePath(entry)}`)],
+  });
+}
+
+/** A file of a program of the package's guide, for a page and its worker. */
+export function compileProgram(text: string): Promise<string> {
+  return bundleText({
+    stdin: { contents: text, loader: "ts" },
+    format: "esm",
+    plugins: [packageAs("module", (entry) => `/npm/${modulePath(entry)}`)],
   });
 }
 

@@ -50,8 +50,8 @@ export const VERBS: Readonly<Record<string, (pair: Pair) => void>> = {
 /** Keeps what the canaries make from being optimized away. */
 const kept: unknown[] = new Array(BURST).fill(undefined);
 
-export default function processor({ verb }: { verb: string }): () => void {
-  const here = Port.create<Uint8Array>({ capacity: 16 * 1024, codec: "bytes" });
+export default function processor({ verb, start }: { verb: string; start: number }): () => void {
+  const here = Port.create<Uint8Array>({ capacity: 16 * 1024, codec: "bytes", start });
   const there = Port.attach<Uint8Array>(here.memory);
   const pair = { here, there, message: new Uint8Array(SIZE) };
   const run = VERBS[verb]!;
