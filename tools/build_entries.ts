@@ -9,7 +9,7 @@
 export const PACKAGE_NAME = "millrace";
 
 /** The pages of the guide that come with it: all but that of `./host`, which is Deno's alone. */
-export const PAGES: readonly string[] = ["README.md", "guide/ports.md"];
+export const PAGES: readonly string[] = ["README.md", "guide/places.md", "guide/ports.md"];
 
 /** One thing that can be imported, as a module or as a script that sets a global. */
 export interface Entry {

@@ -6,12 +6,13 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import puppeteer, { type Browser, type LaunchOptions, type Page } from "puppeteer-core";
 import { makeUntyped } from "../../tools/build_package.ts";
 import { stopBundler } from "../../tools/build_scripts.ts";
 import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { findFirefox } from "../../tools/firefox.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
+import * as synth from "../examples/synth/main.ts";
 import { type Program, programsOf } from "./guide.ts";
 import { type Pages, servePages } from "./pages.ts";
 import { type Form, scenariosFor } from "./scenarios.ts";
@@ -29,7 +30,7 @@ interface Kind {
   /** Its Debian package. */
   debian: string;
   executablePath: string | undefined;
-  launch: { browser: "chrome" | "firefox"; args?: string[] };
+  launch: LaunchOptions;
 }
 
 const KINDS: Kind[] = [
@@ -45,7 +46,11 @@ const KINDS: Kind[] = [
     label: "Firefox",
     debian: "firefox-esr",
     executablePath: await findFirefox(),
-    launch: { browser: "firefox" },
+    launch: {
+      browser: "firefox",
+      // Without a sound card its contexts never run, but for this one, which it tests itself with.
+      extraPrefsFirefox: { "media.cubeb.force_mock_context": true },
+    },
   },
 ];
 
@@ -53,6 +58,7 @@ const KINDS: Kind[] = [
 declare const outcome: Promise<string>;
 
 let pages: Pages;
+let example: Deno.HttpServer<Deno.NetAddr>;
 let programs: Program[];
 const opened = new Map<Kind, Page>();
 
@@ -61,6 +67,7 @@ Deno.test.beforeAll(async () => {
   const files = await makeUntyped(ROOT);
   programs = programsOf(files.find(({ path }) => path === "README.md")!.text);
   pages = servePages(files, programs);
+  example = synth.serve();
   await Promise.all(KINDS.map(async (kind) => {
     const { executablePath, launch } = kind;
     if (executablePath === undefined) return;
@@ -74,6 +81,7 @@ Deno.test.afterAll(async () => {
   if (opened.size === 0) return;
   for (const page of opened.values()) await page.browser().close();
   await pages.close();
+  await example.shutdown();
   await stopBundler();
 });
 
@@ -91,6 +99,12 @@ for (const kind of KINDS) {
       assertEquals(await play(page, pages.guideUrlOf(program)), program.output);
     });
   }
+  addTest(kind, "plays the synthesiser of the examples, and counts under-runs", async (page) => {
+    const { blocks } = await synth.play(page, `http://127.0.0.1:${example.addr.port}/`, 0.3);
+    assert(blocks > 0);
+    await page.click("#stall");
+    await page.waitForFunction("counts().underruns > 0");
+  });
 }
 
 function addTest(kind: Kind, name: string, test: (page: Page) => Promise<void>): void {

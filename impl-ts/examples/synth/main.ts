@@ -1,0 +1,90 @@
+/**
+ * Serves the example, as any server can that sends the two headers; or plays it in the machine's
+ * Chromium without a window, and prints what came of it.
+ *
+ * @module
+ */
+import puppeteer, { type Page } from "puppeteer-core";
+import { bundleText, stopBundler } from "../../../tools/build_scripts.ts";
+import { CHROMIUM_ARGUMENTS, findChromium, ISOLATION } from "../../../tools/chromium.ts";
+
+const USAGE = "Usage: deno run -A impl-ts/examples/synth/main.ts [--port N | --headless SECONDS]";
+const HERE = import.meta.dirname!;
+const TYPES: Readonly<Record<string, string>> = {
+  html: "text/html",
+  css: "text/css",
+  js: "text/javascript",
+};
+
+/** What was played: blocks of 128 samples, and how often none was ready. */
+export interface Counts {
+  blocks: number;
+  underruns: number;
+  /** By the clock of the sound. */
+  seconds: number;
+}
+
+/** Serves the example on this machine alone, its modules bundled. Call `stopBundler` behind it. */
+export function serve(port = 0): Deno.HttpServer<Deno.NetAddr> {
+  return Deno.serve({ hostname: "127.0.0.1", port, onListen() {} }, async ({ url }) => {
+    const name = new URL(url).pathname.slice(1) || "index.html";
+    const [, ending = ""] = /^\w+\.(html|css|js)$/.exec(name) ?? [];
+    const text = ending === "" ? undefined : await load(`${HERE}/${name}`);
+    const headers = { "content-type": TYPES[ending] ?? "text/plain", ...ISOLATION };
+    if (text === undefined) return new Response("nothing is here", { status: 404, headers });
+    return new Response(text, { headers });
+  });
+}
+
+async function load(path: string): Promise<string | undefined> {
+  try {
+    const text = await Deno.readTextFile(path);
+    if (!path.endsWith(".js")) return text;
+    const alias = { millrace: `${HERE}/../../src/mod.ts` };
+    return await bundleText({ entryPoints: [path], format: "esm", alias });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+/** Plays it for so long in a page. */
+export async function play(page: Page, url: string, seconds: number): Promise<Counts> {
+  const failed = new Promise<never>((_, reject) => page.once("pageerror", reject));
+  failed.catch(() => {}); // whoever does not wait for it any more
+  await page.goto(url);
+  await page.click("#play");
+  const wait = new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  await Promise.race([wait, failed]);
+  return await page.evaluate("counts()") as Counts;
+}
+
+async function main([option, value]: string[]): Promise<number> {
+  const number = Number(value);
+  if (option !== undefined && (!/^--(port|headless)$/.test(option) || !(number > 0))) {
+    console.error(USAGE);
+    return 2;
+  }
+  const server = serve(option === "--port" ? number : 0);
+  const url = `http://127.0.0.1:${server.addr.port}/`;
+  if (option !== "--headless") {
+    console.log(`Open ${url} and press Play; Ctrl-C ends this.`);
+    await server.finished;
+    return 0;
+  }
+  const executablePath = await findChromium();
+  if (executablePath === undefined) {
+    console.error("Cannot find Chromium: apt-get install chromium");
+    return 2;
+  }
+  const args = [...CHROMIUM_ARGUMENTS];
+  const browser = await puppeteer.launch({ browser: "chrome", executablePath, args });
+  const { blocks, underruns, seconds } = await play(await browser.newPage(), url, number);
+  await browser.close();
+  await server.shutdown();
+  await stopBundler();
+  console.log(`${blocks} blocks in ${seconds.toFixed(1)} s, ${underruns} under-runs`);
+  return underruns === 0 && blocks > 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));
