@@ -13,7 +13,7 @@ const STEP = 20;
 /** Bytes for each message: far below an object, which has 12 at least. */
 const MOST = 1;
 const OBJECT = 12;
-/** Where the cursors begin: at once, and after hours, when V8 no longer has them in one word. */
+/** Where cursors begin: at first; and after hours, when V8 does not keep them as small integers. */
 const STARTS = [0, 2 ** 32 - 2 ** 30];
 
 export default async function main(stage: Stage): Promise<void> {
@@ -32,11 +32,8 @@ export default async function main(stage: Stage): Promise<void> {
  * may be compiled, or collected.
  */
 async function measure(stage: Stage, verb: string, start: number): Promise<number> {
-  const { context, result } = await placeProcessor(
-    stage,
-    { verb, start },
-    WARM_UP + LOOKS * STEP + 1,
-  );
+  const blocks = WARM_UP + LOOKS * STEP + 1;
+  const { context, result } = await placeProcessor(stage, { verb, start }, blocks);
   const used: number[] = [];
   for (let look = 0; look <= LOOKS; look++) {
     context.suspend(timeOf(WARM_UP + look * STEP)).then(async () => {
