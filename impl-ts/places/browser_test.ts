@@ -100,8 +100,8 @@ for (const kind of KINDS) {
     });
   }
   addTest(kind, "plays the synthesiser of the examples, and counts under-runs", async (page) => {
-    const { blocks } = await synth.play(page, `http://127.0.0.1:${example.addr.port}/`, 0.3);
-    assert(blocks > 0);
+    await synth.start(page, `http://127.0.0.1:${example.addr.port}/`);
+    await page.waitForFunction("counts().blocks > 0");
     await page.click("#stall");
     await page.waitForFunction("counts().underruns > 0");
   });

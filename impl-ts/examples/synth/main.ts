@@ -17,7 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** What was played: blocks of 128 samples, and how often none was ready. */
-export interface Counts {
+interface Counts {
   blocks: number;
   underruns: number;
   /** By the clock of the sound. */
@@ -48,12 +48,16 @@ async function load(path: string): Promise<string | undefined> {
   }
 }
 
-/** Plays it for so long in a page. */
-export async function play(page: Page, url: string, seconds: number): Promise<Counts> {
-  const failed = new Promise<never>((_, reject) => page.once("pageerror", reject));
-  failed.catch(() => {}); // whoever does not wait for it any more
+/** Opens it in a page, and presses the button. */
+export async function start(page: Page, url: string): Promise<void> {
   await page.goto(url);
   await page.click("#play");
+}
+
+/** Plays it for so long in a page. */
+async function play(page: Page, url: string, seconds: number): Promise<Counts> {
+  const failed = new Promise<never>((_, reject) => page.once("pageerror", reject));
+  await start(page, url);
   const wait = new Promise((resolve) => setTimeout(resolve, seconds * 1000));
   await Promise.race([wait, failed]);
   return await page.evaluate("counts()") as Counts;
