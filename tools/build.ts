@@ -1,8 +1,8 @@
 /**
  * Makes `dist/npm/`, the npm package, ready for `npm pack`, and prints its sizes.
  *
- * The modules stay readable: a bundler minifies them again, and a debugger shows them. The global
- * builds are minified, since nothing comes behind them.
+ * All scripts are minified: what runs from `node_modules` is read anew by every thread. Debuggers
+ * show the sources by the maps of the modules.
  *
  * @module
  */

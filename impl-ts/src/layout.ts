@@ -520,7 +520,7 @@ export type ReasonCode =
   | "wait.forbidden";
 
 /** The number of every reason code, as it stands in shared memory. */
-export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze({
+export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "segment.size": 1,
   "segment.unready": 2,
   "segment.magic": 3,
@@ -563,13 +563,12 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = Object.freeze
   "wait.timeout": 96,
   "wait.aborted": 97,
   "wait.forbidden": 98,
-});
-
-const REASON_NAMES: ReadonlyMap<number, ReasonCode> = new Map(
-  Object.entries(REASON_VALUES).map(([name, value]) => [value, name as ReasonCode]),
-);
+};
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */
 export function reasonName(value: number): ReasonCode | undefined {
-  return REASON_NAMES.get(value);
+  for (const [name, each] of Object.entries(REASON_VALUES)) {
+    if (each === value) return name as ReasonCode;
+  }
+  return undefined;
 }
