@@ -291,3 +291,34 @@ export function pattern(size: number, seed = 0): Uint8Array {
 export function u32(value: number): number[] {
   return [0, 8, 16, 24].map((shift) => (value >>> shift) & 0xff);
 }
+
+/**
+ * Notes the timers of slices that are set while `run` does its work: milliseconds of each, and how
+ * many were stopped. In Deno such a timer sleeps again and again on one word of its own.
+ */
+export async function sliceTimers<T>(
+  run: (timers: { readonly ms: number[]; readonly stopped: number }) => Promise<T>,
+): Promise<T> {
+  const { waitAsync, notify } = Atomics;
+  const words = new Set<unknown>();
+  const timers = { ms: [] as number[], stopped: 0 };
+  const isTimers = (word: { length: number }) => word.length === 1;
+  Object.assign(Atomics, {
+    waitAsync: (word: Int32Array, index: number, value: number, ms?: number) => {
+      if (isTimers(word) && ms !== undefined && !words.has(word)) {
+        words.add(word);
+        timers.ms.push(ms);
+      }
+      return waitAsync(word, index, value, ms);
+    },
+    notify: (word: Int32Array, index: number) => {
+      if (words.has(word)) timers.stopped++;
+      return notify(word, index);
+    },
+  });
+  try {
+    return await run(timers);
+  } finally {
+    Object.assign(Atomics, { waitAsync, notify });
+  }
+}

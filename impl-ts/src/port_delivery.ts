@@ -49,7 +49,12 @@ const DEFAULT_TURN_COUNT = 256;
 const DEFAULT_TURN_TIME = 4;
 
 /** Deliveries of this thread take turns. */
-const ROTA = /* @__PURE__ */ new Rota();
+let threadRota: Rota | undefined;
+
+/** What serves the deliveries of this thread, made for the first of them. */
+function rotaOf(): Rota {
+  return threadRota ??= new Rota();
+}
 
 /** Throws for what a delivery cannot work with. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
@@ -97,7 +102,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#clock = options.clock ?? (() => performance.now());
     const { what } = this;
     const silent = { peer: what.peer, arm() {}, stayArmed() {}, disarm() {} };
-    this.#end = { what: { ...silent, look: () => what.look() }, wake: () => ROTA.add(this) };
+    this.#end = { what: { ...silent, look: () => what.look() }, wake: () => rotaOf().add(this) };
   }
 
   /** Settles when nothing more will come, with the error if there is one. */
@@ -176,14 +181,16 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #rouse(): void {
     if (this.#isRunning) {
       const { watch } = this.endpoint;
-      if (watch.remove(this) || watch.remove(this.#end) || this.#endPause()) ROTA.add(this);
+      if (watch.remove(this) || watch.remove(this.#end) || this.#endPause()) rotaOf().add(this);
     } else if (this.#isWanted) {
       this.#isRunning = true;
       this.endpoint.watch.dwell(this.what.peer, this.keeps);
-      // First of all the job that began to listen comes to its end, as with a MessagePort.
-      nextTask(true).then(() => {
-        ROTA.renew();
-        ROTA.add(this);
+      // First of all the job that began to listen comes to its end, as with a MessagePort. Where
+      // nothing has come yet, that is so anyway: what wakes this is a task.
+      if (!this.#reader.more && this.sleep()) return;
+      nextTask(true, this.keeps).then(() => {
+        rotaOf().renew();
+        rotaOf().add(this);
       });
     }
   }
@@ -214,7 +221,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   wake(): void {
     if (this.#asleep > 0) this.endpoint.slept(performance.now() - this.#asleep);
-    ROTA.add(this);
+    rotaOf().add(this);
   }
 
   /** Delivers what is there. */
@@ -233,12 +240,12 @@ export class Delivery<In> implements EventSource, Served, Waiter {
       if (event === undefined) break;
       count++;
       rota.count++;
-      this.target!.dispatchEvent(event);
+      event.dispatchAt(this.target!);
     }
     return DRY;
   }
 
-  #take(): Event | undefined {
+  #take(): ArrivalEvent | undefined {
     try {
       const data = this.#reader.tryRead();
       if (data !== undefined) return new ArrivalEvent("message", data);
@@ -253,7 +260,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Leaves what comes to others, for as long as they have to be served first. */
   #stepAside(): Standing {
-    if (this.#reader.busy) this.#reader.served().then(() => ROTA.add(this));
+    if (this.#reader.busy) this.#reader.served().then(() => rotaOf().add(this));
     // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
     else this.#pause();
     return AWAY;
@@ -277,7 +284,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #pause(): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      ROTA.add(this);
+      rotaOf().add(this);
     }, WAIT_POLL_MS);
     if (!this.#keep) unref(this.#timer);
   }

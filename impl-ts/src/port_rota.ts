@@ -128,7 +128,7 @@ export class Rota implements Sight {
 
   /** Lets the event loop turn. */
   async #turn(): Promise<void> {
-    await nextTask(this.#late.some(({ keeps }) => keeps));
+    await nextTask(this.#late.some(({ keeps }) => keeps), true); // their stay keeps the process
     this.renew();
     this.#queue.unshift(...this.#late);
     this.#late.length = 0;

@@ -193,7 +193,7 @@ export function defaultMechanism({ shared }: { readonly shared: boolean }): Mech
 
 /** What tells how many processors there are: a part of the global scope. */
 interface Scope {
-  readonly navigator?: { readonly hardwareConcurrency?: number };
+  readonly navigator?: { readonly hardwareConcurrency?: number } | undefined;
   readonly process?: {
     getBuiltinModule?(name: "node:os"): { availableParallelism(): number } | undefined;
   };
@@ -201,11 +201,12 @@ interface Scope {
 
 /**
  * The processors of the machine. Node has `navigator` from version 21 on. Where nothing tells, 2:
- * a spin in vain costs less than a sleep for each answer.
+ * a spin in vain costs less than a sleep for each answer. `process` is looked up last: Deno loads
+ * much of its compatibility with Node for it.
  */
-export function processorCount({ navigator, process }: Scope = globalThis as Scope): number {
-  return navigator?.hardwareConcurrency ??
-    process?.getBuiltinModule?.("node:os")?.availableParallelism() ?? 2;
+export function processorCount(scope: Scope = globalThis as Scope): number {
+  return scope.navigator?.hardwareConcurrency ??
+    scope.process?.getBuiltinModule?.("node:os")?.availableParallelism() ?? 2;
 }
 
 /** Tells the processor that this is a spin loop, where the runtime can. */

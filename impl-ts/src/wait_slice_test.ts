@@ -1,7 +1,7 @@
 /** How long a sleep may last: short slices only where their end has something to find. */
 
 import { assertEquals } from "@std/assert";
-import { pipeSegment, watched } from "./fixture.ts";
+import { pipeSegment, sliceTimers, watched } from "./fixture.ts";
 import { Hub } from "./hub.ts";
 import { WAIT_SLICE_ATTACHED_MS, WAIT_SLICE_MS } from "./layout.ts";
 import { Reader } from "./pipe_reader.ts";
@@ -68,28 +68,19 @@ for (const { peer, watches, slice } of CASES) {
 }
 
 Deno.test("[wait.slice] the timer of a port's events follows its peer", async () => {
-  const { setInterval, clearInterval } = globalThis;
-  const timers: number[] = [];
-  const cleared: unknown[] = [];
-  Object.assign(globalThis, {
-    setInterval: (_: () => void, ms: number) => timers.push(ms),
-    clearInterval: (id: unknown) => void cleared.push(id),
-  });
-  try {
+  await sliceTimers(async (timers) => {
     using here = Port.create<number>();
     const got: number[] = [];
     here.onmessage = ({ data }) => got.push(data);
     await until(() => here.stats.parks > 0);
-    assertEquals(timers, [WAIT_SLICE_MS]);
+    assertEquals(timers.ms, [WAIT_SLICE_MS]);
     using there = Port.attach<number>(here.memory); // its ring is what the events wake by
-    await until(() => timers.length === 2);
+    await until(() => timers.ms.length === 2);
     there.write(1);
     await until(() => got.length === 1);
     there.write(2);
     await until(() => got.length === 2);
-    assertEquals(timers, [WAIT_SLICE_MS, WAIT_SLICE_ATTACHED_MS]);
-    assertEquals(cleared.includes(1), true);
-  } finally {
-    Object.assign(globalThis, { setInterval, clearInterval });
-  }
+    assertEquals(timers.ms, [WAIT_SLICE_MS, WAIT_SLICE_ATTACHED_MS]);
+    assertEquals(timers.stopped, 1);
+  });
 });

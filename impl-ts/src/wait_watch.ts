@@ -11,7 +11,7 @@ import type { Endpoint } from "./wait_endpoint.ts";
 import type { Rung } from "./wait_rung.ts";
 import { isFinal } from "./wait_state.ts";
 import type { Sleeper, Wake } from "./wait_sleeper.ts";
-import { unref } from "./wait_task.ts";
+import { repeat } from "./wait_task.ts";
 
 /** Up to so many waits are looked at each time: to find out which of them rang costs as much. */
 const FEW = 4;
@@ -53,7 +53,7 @@ export class Watch {
   #userCount = 0;
   #keeperCount = 0;
   #dwellerCount = 0;
-  #timer: unknown;
+  #stopTimer: (() => void) | undefined;
   #timerMs = 0;
   #timerKeeps = false;
   // Made once: a stream has a sleep for each message.
@@ -258,7 +258,8 @@ export class Watch {
     this.#userCount--;
     if (keep) this.#keeperCount--;
     if (this.#userCount > 0) return this.#setTimer();
-    this.#stopTimer();
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
     this.#sleeper.rouse(); // ends a pause
   }
 
@@ -298,22 +299,16 @@ export class Watch {
   #setTimer(): void {
     const ms = this.#endpoint.sliceMs(this.#isShort || this.#resting.length > 0);
     const keeps = this.#keeperCount > 0;
-    if (this.#timer !== undefined && ms === this.#timerMs && keeps === this.#timerKeeps) return;
-    this.#stopTimer();
-    this.#timer = setInterval(() => this.#tick(), ms);
+    if (this.#stopTimer !== undefined && ms === this.#timerMs && keeps === this.#timerKeeps) return;
+    this.#stopTimer?.();
+    this.#stopTimer = repeat(() => this.#tick(), ms, keeps);
     this.#timerMs = ms;
     this.#timerKeeps = keeps;
-    if (!keeps) unref(this.#timer);
   }
 
   #tick(): void {
     this.#endpoint.mechanism.checkPeers?.(); // [wait.liveness]
     this.#lookAll(this.#isListening ? SLICE : ASKED);
-  }
-
-  #stopTimer(): void {
-    clearInterval(this.#timer as number | undefined);
-    this.#timer = undefined;
   }
 }
 
