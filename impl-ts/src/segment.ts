@@ -149,8 +149,9 @@ export class Segment {
    */
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
     requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS); // before anything is touched
-    const plan = claim(memory, geometry);
-    return expectPlan(Segment.attach(memory, options), plan);
+    const plan = place(geometry);
+    const made = Segment.#format(memory, plan, SEGMENT_READY_BLANK);
+    return made ?? expectPlan(Segment.attach(memory, options), plan);
   }
 
   /** `create` without blocking. */
@@ -161,8 +162,9 @@ export class Segment {
   ): Promise<Segment> {
     requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
     options.signal?.throwIfAborted();
-    const plan = claim(memory, geometry);
-    return expectPlan(await Segment.attachAsync(memory, options), plan);
+    const plan = place(geometry);
+    const made = Segment.#format(memory, plan, SEGMENT_READY_BLANK);
+    return made ?? expectPlan(await Segment.attachAsync(memory, options), plan);
   }
 
   /**
@@ -172,11 +174,7 @@ export class Segment {
    * @throws {SegmentError} `segment.size`, if the memory is too small or not aligned.
    */
   static format(memory: Memory, geometry: Geometry): Segment {
-    const plan = place(geometry);
-    const { words, bytes } = view(memory, plan.size);
-    Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_FORMATTING);
-    finish(plan, words, bytes);
-    return Segment.attach(memory, { timeout: 0 });
+    return Segment.#format(memory, place(geometry))!;
   }
 
   /**
@@ -185,7 +183,8 @@ export class Segment {
    * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
    */
   static allocate(geometry: Geometry): Segment {
-    return Segment.format(sharedMemory(place(geometry).size), geometry);
+    const plan = place(geometry);
+    return Segment.#format(sharedMemory(plan.size), plan)!;
   }
 
   /**
@@ -206,7 +205,7 @@ export class Segment {
       if (now >= deadline) throw unready();
       sleepReady(words, Math.min(deadline - now, WAIT_POLL_MS));
     }
-    return Segment.#check(memory, region);
+    return Segment.#read(memory, region);
   }
 
   /** `attach` without blocking. */
@@ -224,7 +223,7 @@ export class Segment {
       await new Promise((resolve) => setTimeout(resolve, 1));
       signal?.throwIfAborted();
     }
-    return Segment.#check(memory, region);
+    return Segment.#read(memory, region);
   }
 
   /**
@@ -242,7 +241,29 @@ export class Segment {
     return new Uint8Array(this.#region.buffer, this.#region.byteOffset + offset, size);
   }
 
-  static #check(memory: Memory, region: Region): Segment {
+  /**
+   * Formats memory, where its `ready` is what is asked for, if anything is: undefined where it is
+   * not. What was just written needs no check. [segment.claim]
+   */
+  static #format(memory: Memory, plan: Plan, from?: number): Segment | undefined {
+    const region = toSegmentRegion(memory);
+    const { buffer, byteOffset, byteLength } = region;
+    // [segment.claim_checked] Both sides refuse what cannot be, and touch nothing.
+    if (byteLength < plan.size) throw tooSmall(byteLength, plan.size);
+    const words = new Int32Array(buffer, byteOffset, plan.size >>> 2);
+    if (from === undefined) Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_FORMATTING);
+    else {
+      const to = SEGMENT_READY_FORMATTING;
+      if (Atomics.compareExchange(words, SEGMENT_READY_WORD, from, to) !== from) return undefined;
+    }
+    writePlan(plan, words, new Uint8Array(buffer, byteOffset, plan.size));
+    // [segment.publish] Last: whoever loads 2 must see everything else.
+    Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_READY);
+    Atomics.notify(words, SEGMENT_READY_WORD);
+    return new Segment(memory, region, plan);
+  }
+
+  static #read(memory: Memory, region: Region): Segment {
     const { buffer, byteOffset, byteLength } = region;
     const words = new Int32Array(buffer, byteOffset, byteLength >>> 2);
     const bytes = new Uint8Array(buffer, byteOffset, byteLength);
@@ -298,9 +319,12 @@ export function sleepBlind(ms: number): void {
 
 let alarm: Int32Array | undefined;
 
+let isLittleEndian: boolean | undefined;
+
 /** Any piece of memory as the three numbers. @throws {TypeError} if it is none. */
 export function toRegion(memory: Memory): Region {
-  if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
+  isLittleEndian ??= new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+  if (!isLittleEndian) {
     throw new TypeError("Cannot use memory: this processor is not little-endian");
   }
   let region = memory as Region;
@@ -327,38 +351,11 @@ function toSegmentRegion(memory: Memory): Region {
   return region;
 }
 
-function view(memory: Memory, size: number): { words: Int32Array; bytes: Uint8Array } {
-  const { buffer, byteOffset, byteLength } = toSegmentRegion(memory);
-  if (byteLength < size) {
-    throw new SegmentError(
-      "segment.size",
-      `Cannot format segment: it takes ${size} bytes, the memory has ${byteLength}`,
-    );
-  }
-  return {
-    words: new Int32Array(buffer, byteOffset, size >>> 2),
-    bytes: new Uint8Array(buffer, byteOffset, size),
-  };
-}
-
-/** Formats blank memory if nobody else has begun to. [segment.claim] */
-function claim(memory: Memory, geometry: Geometry): Plan {
-  // [segment.claim_checked] Both refuse what cannot be, and touch nothing.
-  const plan = place(geometry);
-  const { words, bytes } = view(memory, plan.size);
-  const { compareExchange } = Atomics;
-  const from = SEGMENT_READY_BLANK;
-  if (compareExchange(words, SEGMENT_READY_WORD, from, SEGMENT_READY_FORMATTING) === from) {
-    finish(plan, words, bytes);
-  }
-  return plan;
-}
-
-function finish(plan: Plan, words: Int32Array, bytes: Uint8Array): void {
-  writePlan(plan, words, bytes);
-  // [segment.publish] Last: whoever loads 2 must see everything else.
-  Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_READY);
-  Atomics.notify(words, SEGMENT_READY_WORD);
+function tooSmall(has: number, takes: number): SegmentError {
+  return new SegmentError(
+    "segment.size",
+    `Cannot format segment: it takes ${takes} bytes, the memory has ${has}`,
+  );
 }
 
 function expectPlan(segment: Segment, plan: Plan): Segment {

@@ -169,31 +169,31 @@ export function place(geometry: Geometry): Plan {
 export function writePlan(plan: Plan, words: Int32Array, bytes: Uint8Array): void {
   bytes.fill(0, 0, layout.SEGMENT_READY_OFFSET);
   bytes.fill(0, layout.SEGMENT_READY_OFFSET + 4, plan.channels[0]?.controlOffset ?? plan.size);
-  for (const { controlOffset, controlSize } of plan.channels) {
-    bytes.fill(0, controlOffset, controlOffset + controlSize);
-  }
   for (let i = 0; i < layout.SEGMENT_MAGIC_SIZE; i++) bytes[i] = MAGIC.charCodeAt(i);
   words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2] = layout.VERSION_MAJOR |
     (layout.VERSION_MINOR << 16);
   words[layout.SEGMENT_SIZE_OFFSET >> 2] = plan.size;
   words[layout.SEGMENT_ENDPOINT_COUNT_OFFSET >> 2] = plan.endpointCount;
   words[layout.SEGMENT_CHANNEL_COUNT_OFFSET >> 2] = plan.channels.length;
-  plan.channels.forEach((channel, index) => {
-    const at = descriptorOffset(plan.endpointCount, index);
+  let at = recordOffset(plan.endpointCount);
+  for (const channel of plan.channels) {
+    const { controlOffset, start } = channel;
+    bytes.fill(0, controlOffset, controlOffset + channel.controlSize);
     words[(at + layout.CHANNEL_KIND_OFFSET) >>> 2] = channel.kind;
     words[(at + layout.CHANNEL_WRITER_OFFSET) >>> 2] = channel.writer;
     words[(at + layout.CHANNEL_READER_OFFSET) >>> 2] = channel.reader;
-    words[(at + layout.CHANNEL_CONTROL_OFFSET_OFFSET) >>> 2] = channel.controlOffset;
+    words[(at + layout.CHANNEL_CONTROL_OFFSET_OFFSET) >>> 2] = controlOffset;
     words[(at + layout.CHANNEL_CONTROL_SIZE_OFFSET) >>> 2] = channel.controlSize;
     words[(at + layout.CHANNEL_DATA_OFFSET_OFFSET) >>> 2] = channel.dataOffset;
     words[(at + layout.CHANNEL_DATA_SIZE_OFFSET) >>> 2] = channel.dataSize;
     words[(at + layout.CHANNEL_LABEL_OFFSET) >>> 2] = channel.label;
-    words[(at + layout.CHANNEL_START_OFFSET) >>> 2] = channel.start;
+    words[(at + layout.CHANNEL_START_OFFSET) >>> 2] = start;
     // [ring.start]
-    const control = channel.controlOffset >>> 2;
-    Atomics.store(words, control + layout.RING_TAIL_WORD, channel.start);
-    Atomics.store(words, control + layout.RING_HEAD_WORD, channel.start);
-  });
+    const control = controlOffset >>> 2;
+    Atomics.store(words, control + layout.RING_TAIL_WORD, start);
+    Atomics.store(words, control + layout.RING_HEAD_WORD, start);
+    at += layout.CHANNEL_DESCRIPTOR_SIZE;
+  }
 }
 
 /**
@@ -224,14 +224,17 @@ export function readPlan(words: Int32Array, bytes: Uint8Array, memorySize: numbe
     refuse("segment.table", `${endpointCount} endpoints, ${channelCount} channels, ${size} bytes`);
   }
   const channels: Channel[] = [];
-  for (let index = 0; index < channelCount; index++) {
-    channels.push(readChannel(words, descriptorOffset(endpointCount, index)));
+  const areas: number[] = [];
+  const first = tablesEnd(endpointCount, channelCount);
+  let at = recordOffset(endpointCount);
+  for (; channels.length < channelCount; at += layout.CHANNEL_DESCRIPTOR_SIZE) {
+    const channel = readChannel(words, at);
+    addArea(areas, channel.controlOffset, channel.controlSize, first, size);
+    addArea(areas, channel.dataOffset, channel.dataSize, first, size);
+    checkRing(channel, endpointCount); // others may be anything [segment.unknown_kind]
+    channels.push(channel);
   }
-  const plan: Plan = { size, endpointCount, channels };
-  checkAreas(plan);
-  checkRings(plan);
-  checkOverlaps(plan);
-  return plan;
+  return { size, endpointCount, channels };
 }
 
 /** Offset of an endpoint's record. */
@@ -241,13 +244,13 @@ export function recordOffset(index: number): number {
 
 /** The other endpoints at the ends of all channels that name this one. [segment.peers] */
 export function peersOf({ endpointCount, channels }: Plan, index: number): number[] {
-  const peers = new Set<number>();
+  const peers: number[] = [];
   for (const { writer, reader } of channels) {
-    if (writer === index) peers.add(reader);
-    if (reader === index) peers.add(writer);
+    const peer = writer === index ? reader : reader === index ? writer : index;
+    // An index beyond the table names nobody.
+    if (peer !== index && peer < endpointCount && !peers.includes(peer)) peers.push(peer);
   }
-  peers.delete(index);
-  return [...peers].filter((peer) => peer < endpointCount); // others name nobody
+  return peers;
 }
 
 /** Whether two plans agree in everything that a geometry chooses. [segment.same_geometry] */
@@ -281,10 +284,6 @@ function tablesEnd(endpointCount: number, channelCount: number): number {
   return recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE;
 }
 
-function descriptorOffset(endpointCount: number, index: number): number {
-  return recordOffset(endpointCount) + index * layout.CHANNEL_DESCRIPTOR_SIZE;
-}
-
 function roundUp(offset: number): number {
   // Division and not a mask: offsets go beyond 2^31.
   return Math.ceil(offset / layout.SEGMENT_ALIGN) * layout.SEGMENT_ALIGN;
@@ -316,42 +315,34 @@ function refuse(code: SegmentError["code"], what: string): never {
   throw new SegmentError(code, `Cannot attach segment: ${what}`);
 }
 
-function checkAreas(plan: Plan): void {
-  const first = tablesEnd(plan.endpointCount, plan.channels.length);
-  for (const { controlOffset, controlSize, dataOffset, dataSize } of plan.channels) {
-    for (const [offset, size] of [[controlOffset, controlSize], [dataOffset, dataSize]] as const) {
-      // Doubles hold the sum of two u32 exactly: it cannot overflow.
-      if (offset % layout.SEGMENT_ALIGN !== 0 || offset < first || offset + size > plan.size) {
-        refuse("segment.channel", `an area of ${size} bytes at ${offset}`);
-      }
-    }
+/**
+ * Checks an area, and puts it among those before: pairs of where one begins and ends, in order. It
+ * comes last where a creator has placed them as `place` does.
+ */
+function addArea(areas: number[], offset: number, size: number, first: number, most: number): void {
+  const end = offset + size; // Doubles hold the sum of two u32 exactly: it cannot overflow.
+  if (offset % layout.SEGMENT_ALIGN !== 0 || offset < first || end > most) {
+    refuse("segment.channel", `an area of ${size} bytes at ${offset}`);
   }
+  if (size === 0) return;
+  let at = areas.length;
+  while (at > 0 && areas[at - 2]! > offset) at -= 2;
+  if ((at > 0 && areas[at - 1]! > offset) || (at < areas.length && areas[at]! < end)) {
+    refuse("segment.channel", `areas overlap at ${offset}`);
+  }
+  areas.splice(at, 0, offset, end);
 }
 
-function checkRings(plan: Plan): void {
-  for (const { kind, writer, reader, controlSize, dataSize, start } of plan.channels) {
-    if (kind !== layout.CHANNEL_KIND_RING) continue; // [segment.unknown_kind]
-    if (writer >= plan.endpointCount || reader >= plan.endpointCount || writer === reader) {
-      refuse("segment.channel", `a ring from endpoint ${writer} to ${reader}`);
-    }
-    const valid = controlSize >= layout.RING_CONTROL_SIZE && isPowerOfTwo(dataSize) &&
-      dataSize >= layout.RING_CAPACITY_MIN && dataSize <= layout.RING_CAPACITY_MAX &&
-      start % layout.FRAME_ALIGN === 0;
-    if (!valid) {
-      refuse("segment.channel", `a ring of ${controlSize} and ${dataSize} bytes from ${start}`);
-    }
+function checkRing(channel: Channel, endpointCount: number): void {
+  const { kind, writer, reader, controlSize, dataSize, start } = channel;
+  if (kind !== layout.CHANNEL_KIND_RING) return;
+  if (writer >= endpointCount || reader >= endpointCount || writer === reader) {
+    refuse("segment.channel", `a ring from endpoint ${writer} to ${reader}`);
   }
-}
-
-function checkOverlaps(plan: Plan): void {
-  const areas = plan.channels.flatMap((channel) => [
-    { offset: channel.controlOffset, size: channel.controlSize },
-    { offset: channel.dataOffset, size: channel.dataSize },
-  ]).filter((area) => area.size > 0).sort((a, b) => a.offset - b.offset);
-  for (let i = 1; i < areas.length; i++) {
-    const { offset, size } = areas[i - 1]!;
-    if (offset + size > areas[i]!.offset) {
-      refuse("segment.channel", `areas overlap at ${areas[i]!.offset}`);
-    }
+  const valid = controlSize >= layout.RING_CONTROL_SIZE && isPowerOfTwo(dataSize) &&
+    dataSize >= layout.RING_CAPACITY_MIN && dataSize <= layout.RING_CAPACITY_MAX &&
+    start % layout.FRAME_ALIGN === 0;
+  if (!valid) {
+    refuse("segment.channel", `a ring of ${controlSize} and ${dataSize} bytes from ${start}`);
   }
 }
