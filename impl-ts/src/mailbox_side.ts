@@ -14,7 +14,7 @@ import { isShared, type Memory, sleepBlind, toRegion } from "./segment.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
 import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 import { Sleeper } from "./wait_sleeper.ts";
-import { type Sight, Spinner } from "./wait_spinner.ts";
+import { requireSpin, type Sight, Spinner } from "./wait_spinner.ts";
 
 const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
 const STATUS = layout.MAILBOX_STATUS_WORD;
@@ -31,7 +31,8 @@ export class MailboxSide implements Sight {
   readonly #mine: number;
   readonly #theirs: number;
   readonly #mechanism: Mechanism;
-  readonly #spinner: Spinner;
+  readonly #spin: number | undefined;
+  #spinner: Spinner | undefined;
   readonly #sleeper: Sleeper;
   #parks = 0;
   #lateWakes = 0;
@@ -56,7 +57,8 @@ export class MailboxSide implements Sight {
     this.#mine = verb === "read" ? MAILBOX_SIGNAL_MAY_READ : MAILBOX_SIGNAL_MAY_WRITE;
     this.#theirs = verb === "read" ? MAILBOX_SIGNAL_MAY_WRITE : MAILBOX_SIGNAL_MAY_READ;
     this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });
-    this.#spinner = new Spinner(options.spin, this.#mechanism.blocks);
+    requireSpin(options.spin);
+    this.#spin = options.spin;
     this.#sleeper = new Sleeper(this.#mechanism, this.words, SIGNAL);
   }
 
@@ -146,6 +148,7 @@ export class MailboxSide implements Sight {
   wait(deadline: number, waits: number): boolean {
     // First, since a peer that is quick may have the next part there at every look.
     if (performance.now() >= deadline) return false;
+    this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
     if (this.#spinner.spin(this, deadline, waits)) return true; // [mailbox.spin]
     if (!this.#mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");

@@ -57,8 +57,10 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   readonly #link: Link;
   readonly #writer: Writer<Out>;
   readonly #reader: Reader<In>;
-  readonly #delivery: Delivery<In>;
-  readonly #outbox: Outbox;
+  readonly #options: PortOptions;
+  /** Its events, and what it has posted: made when they are first needed. */
+  #delivery: Delivery<In> | undefined;
+  #outbox: Outbox | undefined;
   #readable: ReadableStream<In> | undefined;
   #writable: WritableStream<Out> | undefined;
 
@@ -69,17 +71,19 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    */
   constructor(link: Link, outgoing: Channel, incoming: Channel, options: PortOptions) {
     const { inboxCount = DEFAULT_INBOX_COUNT, inboxSize = DEFAULT_INBOX_SIZE } = options;
+    super(() => this.#events);
     const reader = new Reader<In>(link, incoming, options);
-    const delivery = new Delivery<In>(reader, options);
-    super(delivery);
+    this.#options = options;
     this.segment = link.endpoint.segment;
     this.#link = link;
     this.#reader = reader;
-    this.#delivery = delivery;
     const idle = { fill: () => reader.waiting.fill(inboxCount, inboxSize) };
     this.#writer = new Writer<Out>(link, outgoing, options, idle);
-    this.#outbox = new Outbox(this.#writer.outlet, options);
     link.ends.push(this);
+  }
+
+  get #events(): Delivery<In> {
+    return this.#delivery ??= new Delivery<In>(this.#reader, this.#options, this);
   }
 
   /** @internal */
@@ -92,7 +96,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    */
   renew(): void {
     this.#readable = this.#writable = undefined;
-    this.#delivery.renew();
+    this.#delivery?.renew();
   }
 
   /**
@@ -125,6 +129,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     options: PortAttachOptions<In, Out> & AttachOptions = {},
   ): Port<In, Out> {
     const segment = Segment.attach(memory, options);
+    requirePortOptions(options);
     return Port.#take<In, Out>(segment, endpointOf(options), options);
   }
 
@@ -134,6 +139,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     options: PortAttachOptions<In, Out> & WaitOptions = {},
   ): Promise<Port<In, Out>> {
     const segment = await Segment.attachAsync(memory, options);
+    requirePortOptions(options);
     return Port.#take<In, Out>(segment, endpointOf(options), options);
   }
 
@@ -174,7 +180,6 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     index: number,
     options: PortOptions<In, Out>,
   ): Port<In, Out> {
-    requirePortOptions(options);
     Endpoint.requireVacant(segment, index);
     const [outgoing, incoming] = findRings(segment, index);
     const endpoint = Endpoint.attach(segment, index, options);
@@ -208,7 +213,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * delivered first, so that somebody has to read it. Alone it does not keep the process alive.
    */
   get closed(): Promise<MillraceError | undefined> {
-    return this.#delivery.closed;
+    return this.#events.closed;
   }
 
   /** What this endpoint has counted. */
@@ -296,6 +301,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * ```
    */
   postMessage(value: Out, options?: PostOptions): Promise<void> {
+    this.#outbox ??= new Outbox(this.#writer.outlet, this.#options);
     return this.#outbox.post(value, options);
   }
 
@@ -450,12 +456,12 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * one that nobody listens to does not. Reads and writes that wait always do.
    */
   ref(): void {
-    this.#delivery.keep(true);
+    this.#events.keep(true);
   }
 
   /** Lets the process end while the port is listened to. */
   unref(): void {
-    this.#delivery.keep(false);
+    this.#events.keep(false);
   }
 
   /**
@@ -476,9 +482,9 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * posted still goes out as far as there is room; the other promises reject. [port.close]
    */
   close(): void {
-    this.#outbox.flushLast();
+    this.#outbox?.flushLast();
     this.#reader.close();
-    this.#delivery.finish();
+    this.#events.finish();
   }
 
   /** The same as `close`. */

@@ -66,7 +66,7 @@ export function requireDeliveryOptions(options: DeliveryOptions): void {
 
 /** The events of one port. */
 export class Delivery<In> implements EventSource, Served, Waiter {
-  target: EventTarget | undefined;
+  readonly #target: EventTarget;
   readonly endpoint: Endpoint;
   readonly what: Waitable;
   readonly #reader: Reader<In>;
@@ -89,11 +89,13 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #closed: Promise<MillraceError | undefined> | undefined;
   #settle: (() => void) | undefined;
 
-  /** Makes the delivery of a reader. `clock` is for tests. */
+  /** Makes the delivery of a reader to a target. `clock` is for tests. */
   constructor(
     reader: Reader<In>,
     options: DeliveryOptions & { readonly clock?: () => number },
+    target: EventTarget,
   ) {
+    this.#target = target;
     this.#reader = reader;
     this.endpoint = reader.link.endpoint;
     this.what = reader.waiting;
@@ -143,7 +145,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#error = this.#reader.link.closed ? undefined : error;
     this.#settle?.();
     // Not inside of the call that has found it. An audio worklet has no `queueMicrotask`.
-    Promise.resolve().then(() => this.target?.dispatchEvent(new PortCloseEvent(this.#error)));
+    Promise.resolve().then(() => this.#target.dispatchEvent(new PortCloseEvent(this.#error)));
     this.#rouse();
   }
 
@@ -240,7 +242,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
       if (event === undefined) break;
       count++;
       rota.count++;
-      event.dispatchAt(this.target!);
+      event.dispatchAt(this.#target);
     }
     return DRY;
   }

@@ -195,8 +195,8 @@ Deno.test("a turn delivers so many messages, or for so long, and yields by a tas
   ) {
     const { writer, reader } = pipe<number>({ capacity: 4096 });
     let now = 0;
-    const delivery = new Delivery(reader, { turnCount, turnTime, clock: () => now });
-    const target = delivery.target = new EventTarget();
+    const target = new EventTarget();
+    const delivery = new Delivery(reader, { turnCount, turnTime, clock: () => now }, target);
     const turns: number[] = [];
     let turn = 0;
     let task = -1;

@@ -201,8 +201,6 @@ export interface PortListenerOptions {
 
 /** What the events come from. */
 export interface EventSource {
-  /** Where the events go. */
-  target: EventTarget | undefined;
   /** Starts or stops the delivery of messages. */
   listen(on: boolean): void;
   /** Starts or stops to look out for the end, also while nobody listens to messages. */
@@ -241,19 +239,18 @@ type Called = (event: never) => unknown;
  * ```
  */
 export class PortEventTarget<In = unknown> extends EventTarget {
-  readonly #source: EventSource;
-  readonly #entries: Record<Counted, Entry[]> = { message: [], close: [] };
-  readonly #handlers = new Map<string, { handler: Called; call(event: Event): void }>();
+  readonly #source: () => EventSource;
+  #entries: Record<Counted, Entry[]> | undefined;
+  #handlers: Map<string, { handler: Called; call(event: Event): void }> | undefined;
 
   /**
-   * Made as a part of a port.
+   * Made as a part of a port. `source` is called when somebody listens.
    *
    * @internal
    */
-  constructor(source: EventSource) {
+  constructor(source: () => EventSource) {
     super();
     this.#source = source;
-    source.target = this;
   }
 
   /**
@@ -338,7 +335,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   ): void {
     const { once, passive, signal } = typeof options === "object" ? options : {};
     if (signal?.aborted || this.#find(type, listener, options) !== undefined) return;
-    const entries = this.#entries[type];
+    const entries = (this.#entries ??= { message: [], close: [] })[type];
     const capture = isCapture(options);
     const call = (event: Event) => {
       entry.remove();
@@ -364,8 +361,8 @@ export class PortEventTarget<In = unknown> extends EventTarget {
 
   /** Tells the source whether anybody listens. */
   #tell(type: Counted, on: boolean): void {
-    if (type === "message") this.#source.listen(on);
-    else this.#source.watch(on);
+    if (type === "message") this.#source().listen(on);
+    else this.#source().watch(on);
   }
 
   #find(
@@ -374,21 +371,22 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     options: boolean | PortListenerOptions | undefined,
   ): Entry | undefined {
     const capture = isCapture(options);
-    return this.#entries[type].find((each) =>
+    return this.#entries?.[type].find((each) =>
       each.listener === listener && each.capture === capture
     );
   }
 
   #handler<E>(type: string): Handler<E> {
-    return (this.#handlers.get(type)?.handler ?? null) as Handler<E>;
+    return (this.#handlers?.get(type)?.handler ?? null) as Handler<E>;
   }
 
   /** A handler has the place among the listeners where it was first set. */
   #setHandler<E>(type: string, handler: Handler<E>): void {
     const set = typeof handler === "function" ? handler as Called : null;
-    const old = this.#handlers.get(type);
+    const handlers = this.#handlers ??= new Map();
+    const old = handlers.get(type);
     if (set === null) {
-      this.#handlers.delete(type);
+      handlers.delete(type);
       if (old !== undefined) this.removeEventListener(type, old.call);
     } else if (old !== undefined) {
       old.handler = set;
@@ -397,7 +395,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
         handler: set,
         call: (event: Event) => void entry.handler.call(this, event as never),
       };
-      this.#handlers.set(type, entry);
+      handlers.set(type, entry);
       this.addEventListener(type, entry.call);
     }
   }

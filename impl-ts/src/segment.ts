@@ -6,8 +6,9 @@
 
 import { assert, ForbiddenError, SegmentError } from "./error.ts";
 import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
-import { samePlan, writePlan } from "./segment_geometry.ts";
+import { recordOffset, samePlan, writePlan } from "./segment_geometry.ts";
 import {
+  ENDPOINT_RECORD_SIZE,
   SEGMENT_ALIGN,
   SEGMENT_READY_BLANK,
   SEGMENT_READY_FORMATTING,
@@ -128,6 +129,12 @@ export class Segment {
   readonly channels: readonly Channel[];
   /** Whether the memory is shared between agents, so that they can wake one another. */
   readonly shared: boolean;
+  /**
+   * All endpoint records, as words; for the implementation and tools.
+   *
+   * @internal
+   */
+  readonly records: Int32Array;
   readonly #region: Region;
 
   private constructor(memory: Memory, region: Region, plan: Plan) {
@@ -137,6 +144,7 @@ export class Segment {
     this.channels = plan.channels;
     this.shared = isShared(region.buffer);
     this.#region = region;
+    this.records = this.words(recordOffset(0), this.endpointCount * ENDPOINT_RECORD_SIZE);
   }
 
   /**

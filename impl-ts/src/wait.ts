@@ -95,50 +95,39 @@ export interface Duty {
 }
 
 /** Agents of one cluster: `Atomics.wait`, `Atomics.waitAsync` and `Atomics.notify`. */
-class AgentMechanism implements Mechanism {
-  readonly rings = WAKE_MECHANISM_AGENT;
-  readonly sleeps = WAKE_MECHANISM_AGENT;
-  readonly blocks: boolean = mayBlock();
-
-  sleep(words: Int32Array, index: number, expected: number, ms: number): boolean {
-    return Atomics.wait(words, index, expected, ms) !== "timed-out";
-  }
-
-  sleepAsync(
-    words: Int32Array,
-    index: number,
-    expected: number,
-    ms: number,
-  ): Promise<unknown> | undefined {
-    if (typeof Atomics.waitAsync !== "function") return undefined;
-    const result = Atomics.waitAsync(words, index, expected, ms);
-    return result.async ? result.value : Promise.resolve();
-  }
-
-  notify(words: Int32Array, index: number): void {
+function makeAgent(): Mechanism {
+  return {
+    rings: WAKE_MECHANISM_AGENT,
+    sleeps: WAKE_MECHANISM_AGENT,
+    get blocks() {
+      return mayBlock();
+    },
+    sleep: (words, index, expected, ms) => Atomics.wait(words, index, expected, ms) !== "timed-out",
+    sleepAsync(words, index, expected, ms) {
+      if (typeof Atomics.waitAsync !== "function") return undefined;
+      const result = Atomics.waitAsync(words, index, expected, ms);
+      return result.async ? result.value : Promise.resolve();
+    },
     // All of them: a timed-out `waitAsync` cannot be taken back and would eat a single wake.
-    Atomics.notify(words, index);
-  }
+    notify: (words, index) => void Atomics.notify(words, index),
+  };
 }
 
 /** Memory whose sleepers nobody can wake from here: looks again every few milliseconds. */
-class PollingMechanism implements Mechanism {
-  readonly rings = 0;
-  readonly sleeps = 0;
-  readonly blocks: boolean = mayBlock();
-
-  sleep(_words: Int32Array, _index: number, _expected: number, ms: number): void {
-    sleepBlind(Math.min(ms, WAIT_POLL_MS));
-  }
-
-  sleepAsync(): undefined {
-    return undefined;
-  }
-
-  notify(): void {}
+function makePolling(): Mechanism {
+  return {
+    rings: 0,
+    sleeps: 0,
+    get blocks() {
+      return mayBlock();
+    },
+    sleep: (_words, _index, _expected, ms) => sleepBlind(Math.min(ms, WAIT_POLL_MS)),
+    sleepAsync: () => undefined,
+    notify: () => {},
+  };
 }
 
-/** Whether this thread may block; a browser's main thread and some worklets may not. */
+/** Whether this thread may block; a browser's main thread and some worklets may not. Tried once. */
 export function mayBlock(): boolean {
   if (allowed !== undefined) return allowed;
   try {
@@ -152,8 +141,8 @@ export function mayBlock(): boolean {
 }
 
 let allowed: boolean | undefined;
-let agent: AgentMechanism | undefined;
-let polling: PollingMechanism | undefined;
+let agent: Mechanism | undefined;
+let polling: Mechanism | undefined;
 
 /**
  * The mechanism for agents of one cluster: threads, and the WebAssembly in them. The default on
@@ -167,7 +156,7 @@ let polling: PollingMechanism | undefined;
  * ```
  */
 export function agentMechanism(): Mechanism {
-  return agent ??= new AgentMechanism();
+  return agent ??= makeAgent();
 }
 
 /**
@@ -183,7 +172,7 @@ export function agentMechanism(): Mechanism {
  * ```
  */
 export function pollingMechanism(): Mechanism {
-  return polling ??= new PollingMechanism();
+  return polling ??= makePolling();
 }
 
 /** The mechanism that suits the memory of a segment or a mailbox. */

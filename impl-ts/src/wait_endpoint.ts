@@ -10,14 +10,12 @@ import * as layout from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import { defaultMechanism, type Duty, type Holder, type Mechanism } from "./wait.ts";
 import type { Waitable } from "./wait.ts";
-import { Rung } from "./wait_rung.ts";
 import { Several } from "./wait_several.ts";
-import { Sleeper } from "./wait_sleeper.ts";
-import { LoopSpinner, Naps, type Sight, Spinner } from "./wait_spinner.ts";
+import { LoopSpinner, Naps, requireNap, requireSpin, type Sight } from "./wait_spinner.ts";
+import { Spinner } from "./wait_spinner.ts";
 import {
   changeState,
   isFinal,
-  recordWords,
   ring,
   ringAround,
   stateOf,
@@ -93,8 +91,8 @@ const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
 /** What this version understands beyond itself. [segment.features] */
 const FEATURES = 0;
 
-/** One endpoint, owned by the thread that made this object. */
-export class Endpoint {
+/** One endpoint, owned by the thread that made this object. Its spins look at what it waits for. */
+export class Endpoint implements Sight {
   readonly segment: Segment;
   readonly index: number;
   readonly mechanism: Mechanism;
@@ -111,13 +109,12 @@ export class Endpoint {
   /** The own state word while this object has the endpoint. [segment.own_state] */
   readonly #attached: number;
   #isAgain = false;
-  /** How the blocking waits of this endpoint spin. */
-  readonly spinner: Spinner;
-  readonly #loopSpinner: LoopSpinner;
-  readonly #naps: Naps;
-  readonly #sleeper: Sleeper;
-  /** Its asynchronous waits. */
-  readonly watch: Watch;
+  readonly #options: EndpointOptions;
+  // What waits is made when the first wait needs it: most of it a thread never does.
+  #spinner: Spinner | undefined;
+  #loopSpinner: LoopSpinner | undefined;
+  #naps: Naps | undefined;
+  #watch: Watch | undefined;
   /** What may hold something back. */
   readonly #holders: Holder[] = [];
   /** What has accepted something and not placed all of it. */
@@ -126,12 +123,6 @@ export class Endpoint {
   #what: Waitable | undefined;
   #other: Waitable | undefined;
   #owed: Waitable | undefined;
-  readonly #sight: Sight = {
-    look: () =>
-      this.#what!.look() || (this.#other !== undefined && this.#other.look()) ||
-      (this.#owed !== undefined && this.#owed.look()),
-    lookAround: () => this.hasChanged(this.#what!.peer),
-  };
 
   private constructor(
     segment: Segment,
@@ -139,19 +130,30 @@ export class Endpoint {
     attached: number,
     options: EndpointOptions,
   ) {
+    requireSpin(options.spin);
+    requireNap(options.nap);
     this.segment = segment;
     this.index = index;
     this.#attached = attached;
+    this.#options = options;
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
-    this.#words = recordWords(segment);
-    this.#bell = bellIndex(index);
+    this.#words = segment.records;
+    this.#bell = index * RECORD_WORDS + layout.ENDPOINT_BELL_WORD;
     this.#state = index * RECORD_WORDS + STATE_WORD;
-    this.spinner = new Spinner(options.spin, this.mechanism.blocks);
-    this.#loopSpinner = new LoopSpinner(options.spin);
-    this.#naps = new Naps(options.nap, this.mechanism.blocks);
-    this.#sleeper = new Sleeper(this.mechanism, this.#words, this.#bell);
-    const rung = new Rung(this.#words, index * RECORD_WORDS, segment.endpointCount);
-    this.watch = new Watch(this, this.#sleeper, rung);
+  }
+
+  /** How the blocking waits of this endpoint spin. */
+  get spinner(): Spinner {
+    return this.#spinner ??= new Spinner(this.#options.spin, this.mechanism.blocks);
+  }
+
+  /** Its asynchronous waits. */
+  get watch(): Watch {
+    return this.#watch ??= new Watch(this, this.#words, this.#bell);
+  }
+
+  get #loop(): LoopSpinner {
+    return this.#loopSpinner ??= new LoopSpinner(this.#options.spin);
   }
 
   /**
@@ -164,7 +166,7 @@ export class Endpoint {
       throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: no such one`);
     }
     const at = index * RECORD_WORDS + layout.ENDPOINT_STATE_WORD;
-    const word = Atomics.load(recordWords(segment), at);
+    const word = Atomics.load(segment.records, at);
     if (stateOf(word) !== layout.ENDPOINT_STATE_VACANT) throw taken(index);
     return word;
   }
@@ -265,7 +267,7 @@ export class Endpoint {
     const closed = withState(this.#attached, layout.ENDPOINT_STATE_CLOSED);
     const { segment, index, mechanism } = this;
     changeState(segment, index, (word) => this.isOwn(word) ? closed : undefined, mechanism);
-    this.watch.look();
+    this.#watch?.look();
   }
 
   /** Has something let go of what it may hold back before anything is waited for. */
@@ -317,7 +319,7 @@ export class Endpoint {
    */
   wait(what: Waitable, other: Waitable | undefined, deadline: number, waits = 0): boolean {
     const rang = this.#aim(what, other);
-    if (this.spinner.spin(this.#sight, deadline, waits)) {
+    if (this.spinner.spin(this, deadline, waits)) {
       if (this.#owed === undefined || this.#found(what, other)) return true;
     }
     if (!this.mechanism.blocks) {
@@ -374,7 +376,7 @@ export class Endpoint {
   /** The same for so short that there is no need of a deadline. False: `wait` goes on. */
   waitBriefly(what: Waitable): boolean {
     this.#show(what, undefined);
-    return this.spinner.dip(this.#sight);
+    return this.spinner.dip(this);
   }
 
   /**
@@ -399,18 +401,19 @@ export class Endpoint {
    * does not turn meanwhile. `sight` may show more than this endpoint has.
    */
   spin(sight: Sight): boolean {
-    return this.#loopSpinner.spin(sight, this.#noteRings());
+    return this.#loop.spin(sight, this.#noteRings());
   }
 
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
   nap(what: Waitable): boolean {
-    if (!this.#naps.try()) return false;
-    const spinner = this.#loopSpinner;
+    const naps = this.#naps ??= new Naps(this.#options.nap, this.mechanism.blocks);
+    if (!naps.try()) return false;
+    const spinner = this.#loop;
     const start = spinner.learns ? performance.now() : 0;
     this.#show(what, undefined);
-    if (!this.#doze(what, undefined, this.#naps.ms)) return true;
+    if (!this.#doze(what, undefined, naps.ms)) return true;
     const found = this.#found(what, undefined);
-    this.#naps.note(found);
+    naps.note(found);
     // As behind a sleep: two that only nap would not find one another awake either.
     if (found && spinner.learns) spinner.slept(performance.now() - start);
     return found;
@@ -418,12 +421,12 @@ export class Endpoint {
 
   /** Whether it is of use to tell how long the event loop slept for an answer. */
   get learns(): boolean {
-    return this.#loopSpinner.learns;
+    return this.#loop.learns;
   }
 
   /** How long it slept. */
   slept(ms: number): void {
-    this.#loopSpinner.slept(ms);
+    this.#loop.slept(ms);
   }
 
   /** Settles, places what was accepted, and says what a spin looks at. */
@@ -448,7 +451,18 @@ export class Endpoint {
 
   /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
   giveWay(): Promise<void> | undefined {
-    return this.#sleeper.giveWay();
+    return this.watch.giveWay();
+  }
+
+  /** Whether what the blocking wait under way waits for may be there. */
+  look(): boolean {
+    return this.#what!.look() || (this.#other !== undefined && this.#other.look()) ||
+      (this.#owed !== undefined && this.#owed.look());
+  }
+
+  /** Whether a state ends that wait. */
+  lookAround(): boolean {
+    return this.hasChanged(this.#what!.peer);
   }
 
   /** Counts a sleep. */
@@ -515,8 +529,4 @@ export class Endpoint {
 
 function taken(index: number): SegmentError {
   return new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
-}
-
-function bellIndex(index: number): number {
-  return index * RECORD_WORDS + layout.ENDPOINT_BELL_WORD;
 }

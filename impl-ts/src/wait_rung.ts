@@ -6,7 +6,8 @@
  */
 
 import * as layout from "./layout.ts";
-import { type Waitable } from "./wait.ts";
+import type { Segment } from "./segment.ts";
+import type { Waitable } from "./wait.ts";
 
 /** The bits of one record that were taken out of it, for one who looks. */
 export class Rung {
@@ -14,11 +15,11 @@ export class Rung {
   readonly #first: number;
   readonly #bits: Int32Array;
 
-  /** For the record that begins at word `record`; bits beyond `count` endpoints mean nobody. */
-  constructor(words: Int32Array, record: number, count: number) {
-    this.#words = words;
-    this.#first = record + layout.ENDPOINT_RUNG_WORD;
-    this.#bits = new Int32Array(Math.ceil(count / 32));
+  /** For the record of one endpoint; bits of such as the segment does not have mean nobody. */
+  constructor({ records, endpointCount }: Segment, index: number) {
+    this.#words = records;
+    this.#first = index * (layout.ENDPOINT_RECORD_SIZE >> 2) + layout.ENDPOINT_RUNG_WORD;
+    this.#bits = new Int32Array(Math.ceil(endpointCount / 32));
   }
 
   /** Takes the bits, behind a load of the bell. [wait.rung_take] */

@@ -87,7 +87,6 @@ export class Spinner {
 
   /** `spin` is in microseconds; `blocks` says whether this thread may block. */
   constructor(spin: number | undefined, blocks: boolean) {
-    requireSpin(spin);
     const us = spin ?? defaultSpin();
     this.#budget = us / 1000;
     this.#blocks = blocks;
@@ -220,7 +219,6 @@ export class Naps {
 
   /** `nap` is in milliseconds; `blocks` says whether this thread may block. */
   constructor(nap: number | undefined, blocks: boolean) {
-    requireNap(nap);
     this.ms = blocks ? nap ?? 0 : 0;
   }
 

@@ -9,7 +9,7 @@ import type { SharedReason } from "./error.ts";
 import * as layout from "./layout.ts";
 import { REASON_VALUES } from "./layout.ts";
 import type { Segment } from "./segment.ts";
-import { peersOf, recordOffset, requireInteger } from "./segment_geometry.ts";
+import { peersOf, requireInteger } from "./segment_geometry.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
 
 const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
@@ -108,7 +108,7 @@ export function failEndpoint(
 export function generationOf(segment: Segment, index: number): number {
   requireInteger("index", index, 0, segment.endpointCount - 1);
   const at = index * RECORD_WORDS + layout.ENDPOINT_GENERATION_WORD;
-  return Atomics.load(recordWords(segment), at) >>> 0;
+  return Atomics.load(segment.records, at) >>> 0;
 }
 
 /** The state in a state word. [segment.state_low] */
@@ -131,12 +131,6 @@ export function vacantWord(generation: number): number {
   return generation << layout.REASON_SHIFT | VACANT;
 }
 
-/** All records of a segment, as words. */
-export function recordWords(segment: Segment): Int32Array {
-  const size = segment.endpointCount * layout.ENDPOINT_RECORD_SIZE;
-  return segment.words(recordOffset(0), size);
-}
-
 /**
  * Changes a state to what `change` makes of the word; undefined where the table has no change from
  * that. False: the change was dropped. [segment.state_change]
@@ -147,7 +141,7 @@ export function changeState(
   change: (word: number) => number | undefined,
   mechanism: Mechanism = defaultMechanism(segment),
 ): boolean {
-  const words = recordWords(segment);
+  const words = segment.records;
   const at = index * RECORD_WORDS + STATE_WORD;
   let changed = false;
   for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
@@ -169,7 +163,8 @@ export function ringAround(
   index: number,
   mechanism: Mechanism,
 ): void {
-  for (const each of [index, ...peersOf(segment, index)]) ring(words, each, index, mechanism);
+  ring(words, index, index, mechanism);
+  for (const peer of peersOf(segment, index)) ring(words, peer, index, mechanism);
 }
 
 /** Wakes an endpoint, and says for whom: a bit, before the bell. [wait.rung] [wait.ring] */

@@ -8,9 +8,9 @@
 import { ENDPOINT_STATE_VACANT } from "./layout.ts";
 import { LONGEST_TIMER_MS, type Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
-import type { Rung } from "./wait_rung.ts";
+import { Rung } from "./wait_rung.ts";
 import { isFinal } from "./wait_state.ts";
-import type { Sleeper, Wake } from "./wait_sleeper.ts";
+import { Sleeper, type Wake } from "./wait_sleeper.ts";
 import { repeat } from "./wait_task.ts";
 
 /** Up to so many waits are looked at each time: to find out which of them rang costs as much. */
@@ -33,7 +33,8 @@ export interface Waiter {
 export class Watch {
   readonly #endpoint: Endpoint;
   readonly #sleeper: Sleeper;
-  readonly #rung: Rung;
+  /** Who rang, for many that wait. */
+  #rung: Rung | undefined;
   /** When all that wait were looked at last. */
   #lookedAt = -Infinity;
   /** All of them are armed. */
@@ -66,11 +67,15 @@ export class Watch {
     this.#wake(ASKED);
   };
 
-  /** Makes the watch of an endpoint, which sleeps by its sleeper, and is told who rang. */
-  constructor(endpoint: Endpoint, sleeper: Sleeper, rung: Rung) {
+  /** Makes the watch of an endpoint, whose bell is the word with that index. */
+  constructor(endpoint: Endpoint, words: Int32Array, bell: number) {
     this.#endpoint = endpoint;
-    this.#sleeper = sleeper;
-    this.#rung = rung;
+    this.#sleeper = new Sleeper(endpoint.mechanism, words, bell);
+  }
+
+  /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
+  giveWay(): Promise<void> | undefined {
+    return this.#sleeper.giveWay();
   }
 
   /** Whether the bell has moved since all that wait were looked at. */
@@ -189,12 +194,11 @@ export class Watch {
   }
 
   /**
-   * Whether a bell that rang may be answered by a look at those who rang it: nobody waits who
-   * cannot ring, and all were looked at within a slice. [wait.rung_take]
+   * Whether a bell that rang may be answered, where many wait, by a look at those who rang it:
+   * nobody waits who cannot ring, and all were looked at within a slice. [wait.rung_take]
    */
   #mayLookAtSome(): boolean {
-    if (this.#waiters.length <= FEW || this.#isDeaf) return false;
-    return performance.now() - this.#lookedAt < this.#timerMs;
+    return !this.#isDeaf && performance.now() - this.#lookedAt < this.#timerMs;
   }
 
   /**
@@ -205,13 +209,14 @@ export class Watch {
   #look(why: Why): void {
     if (this.#waiters.length === 0) return;
     const endpoint = this.#endpoint;
-    const rung = this.#rung;
-    const isSome = why === RUNG && this.#mayLookAtSome();
+    const isMany = this.#waiters.length > FEW;
+    const isSome = isMany && why === RUNG && this.#mayLookAtSome();
     const before = this.#bell;
     this.#bell = endpoint.bell();
     const isOver = endpoint.hasEnded();
     if (!isSome) this.#isDeaf = this.#isShort = false;
-    if (this.#waiters.length > FEW) {
+    const rung = isMany ? this.#rung ??= new Rung(endpoint.segment, endpoint.index) : undefined;
+    if (rung !== undefined) {
       rung.take();
       if (!isSome) this.#lookedAt = performance.now();
     }
@@ -220,7 +225,7 @@ export class Watch {
     let left = 0;
     for (const waiter of waiters) {
       const { what } = waiter;
-      if (isSome && !isOver && !rung.names(what)) {
+      if (isSome && !isOver && !rung!.names(what)) {
         waiters[left++] = waiter;
         continue;
       }
