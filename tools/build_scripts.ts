@@ -15,7 +15,7 @@ const OPTIONS = {
   write: false,
   target: TARGET,
   platform: "neutral",
-  charset: "utf8",
+  charset: "ascii",
   legalComments: "none",
   logLevel: "silent",
 } satisfies esbuild.BuildOptions;

@@ -8,6 +8,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { random } from "./fixture.ts";
+import { ENDPOINT_TABLE_OFFSET } from "./layout.ts";
 import { Reader } from "./pipe_reader.ts";
 import { Segment } from "./segment.ts";
 import { Writer } from "./pipe_writer.ts";
@@ -57,6 +58,7 @@ function recording(real: Segment, log: Step[]): Segment {
     shared,
     words: (offset: number, bytes: number) => wrap(real.words(offset, bytes), offset),
     bytes: (offset: number, bytes: number) => wrap(real.bytes(offset, bytes), offset),
+    records: wrap(real.records, ENDPOINT_TABLE_OFFSET),
   };
   return segment as unknown as Segment;
 }
