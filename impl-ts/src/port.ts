@@ -73,7 +73,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     const { inboxCount = DEFAULT_INBOX_COUNT, inboxSize = DEFAULT_INBOX_SIZE } = options;
     super(() => this.#events);
     const reader = new Reader<In>(link, incoming, options);
-    this.#options = options;
+    this.#options = { ...options }; // the caller may change its own later
     this.segment = link.endpoint.segment;
     this.#link = link;
     this.#reader = reader;

@@ -262,3 +262,16 @@ Deno.test("[ring.start_again] once vacated, an end begins where its cursor stand
     assertEquals(control[layout.RING_HEAD_WORD], first + 32);
   }
 });
+
+Deno.test("[wait.spin_record] who waits for a peer that is vacant spends no spin on it", () => {
+  const segment = pipeSegment();
+  const endpoint = Endpoint.attach(segment, 1, { spin: 5 });
+  const what = { peer: 0, look: () => false, arm() {}, stayArmed() {}, disarm() {} };
+  const wait = (times: number) => {
+    for (let i = 0; i < times; i++) endpoint.wait(what, undefined, performance.now() + 0.1);
+    return endpoint.spinner.glances > 0;
+  };
+  assertEquals(wait(10), true);
+  Endpoint.attach(segment, 0);
+  assertEquals(wait(10), false);
+});

@@ -109,7 +109,8 @@ export class Endpoint implements Sight {
   /** The own state word while this object has the endpoint. [segment.own_state] */
   readonly #attached: number;
   #isAgain = false;
-  readonly #options: EndpointOptions;
+  readonly #spin: number | undefined;
+  readonly #nap: number | undefined;
   // What waits is made when the first wait needs it: most of it a thread never does.
   #spinner: Spinner | undefined;
   #loopSpinner: LoopSpinner | undefined;
@@ -135,7 +136,8 @@ export class Endpoint implements Sight {
     this.segment = segment;
     this.index = index;
     this.#attached = attached;
-    this.#options = options;
+    this.#spin = options.spin;
+    this.#nap = options.nap;
     this.mechanism = options.mechanism ?? defaultMechanism(segment);
     this.#words = segment.records;
     this.#bell = index * RECORD_WORDS + layout.ENDPOINT_BELL_WORD;
@@ -144,7 +146,7 @@ export class Endpoint implements Sight {
 
   /** How the blocking waits of this endpoint spin. */
   get spinner(): Spinner {
-    return this.#spinner ??= new Spinner(this.#options.spin, this.mechanism.blocks);
+    return this.#spinner ??= new Spinner(this.#spin, this.mechanism.blocks);
   }
 
   /** Its asynchronous waits. */
@@ -153,7 +155,7 @@ export class Endpoint implements Sight {
   }
 
   get #loop(): LoopSpinner {
-    return this.#loopSpinner ??= new LoopSpinner(this.#options.spin);
+    return this.#loopSpinner ??= new LoopSpinner(this.#spin);
   }
 
   /**
@@ -319,7 +321,9 @@ export class Endpoint implements Sight {
    */
   wait(what: Waitable, other: Waitable | undefined, deadline: number, waits = 0): boolean {
     const rang = this.#aim(what, other);
-    if (this.spinner.spin(this, deadline, waits)) {
+    // Who has not attached takes longer than a spin, and says nothing about those to come.
+    const isEarly = what.parts === undefined && this.isVacant(what.peer);
+    if (isEarly ? this.look() || this.lookAround() : this.spinner.spin(this, deadline, waits)) {
       if (this.#owed === undefined || this.#found(what, other)) return true;
     }
     if (!this.mechanism.blocks) {
@@ -406,7 +410,7 @@ export class Endpoint implements Sight {
 
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
   nap(what: Waitable): boolean {
-    const naps = this.#naps ??= new Naps(this.#options.nap, this.mechanism.blocks);
+    const naps = this.#naps ??= new Naps(this.#nap, this.mechanism.blocks);
     if (!naps.try()) return false;
     const spinner = this.#loop;
     const start = spinner.learns ? performance.now() : 0;
