@@ -321,9 +321,11 @@ export class Endpoint implements Sight {
    */
   wait(what: Waitable, other: Waitable | undefined, deadline: number, waits = 0): boolean {
     const rang = this.#aim(what, other);
-    // Who has not attached takes longer than a spin, and says nothing about those to come.
+    // Who has not attached takes longer than a spin, and says nothing about those to come: time
+    // enough to count the processors for the first of them.
+    const { spinner } = this;
     const isEarly = what.parts === undefined && this.isVacant(what.peer);
-    if (isEarly ? this.look() || this.lookAround() : this.spinner.spin(this, deadline, waits)) {
+    if (isEarly ? this.look() || this.lookAround() : spinner.spin(this, deadline, waits)) {
       if (this.#owed === undefined || this.#found(what, other)) return true;
     }
     if (!this.mechanism.blocks) {
