@@ -7,6 +7,7 @@
 import { MillraceError } from "./error.ts";
 import { Link, type Message, type WaitOptions } from "./pipe.ts";
 import type { Lent, Place } from "./pipe_lend.ts";
+import { Inbox } from "./pipe_inbox.ts";
 import { waitForPeer, waitForPeerAsync } from "./pipe_peer.ts";
 import { Reader } from "./pipe_reader.ts";
 import { type ClaimOptions, type MessageInit, Writer } from "./pipe_writer.ts";
@@ -76,14 +77,11 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     this.#link = link;
     this.#reader = reader;
     this.#delivery = delivery;
-    const idle = { fill: () => reader.waiting.fill(inboxCount, inboxSize) };
-    this.#writer = new Writer<Out>(link, outgoing, options, idle);
+    this.#writer = new Writer<Out>(link, outgoing, options);
+    this.#writer.outlet.idle = new Inbox(reader.inlet, inboxCount, inboxSize);
     this.#outbox = new Outbox(this.#writer.outlet, options);
-    link.ends.push(this);
+    link.port = this;
   }
-
-  /** @internal */
-  obstacle(): undefined {}
 
   /**
    * Delivers events, and makes streams, of what comes from the next owner; see `vacatePeer`.
