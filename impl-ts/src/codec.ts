@@ -126,6 +126,8 @@ export interface Payload {
   size: number;
   /** The number of its codec. */
   code: number;
+  /** Whether `source` lasts: not the scratch, nor the memory of a codec of the application's. */
+  isKept: boolean;
 }
 
 /** Memory of this thread that is used again for each payload; made when the first one comes. */
@@ -147,11 +149,6 @@ class Scratch {
     const view = this.#view;
     return view?.length === size ? view : this.#view = this.bytes.subarray(0, size);
   }
-
-  /** Whether bytes are its own. */
-  has({ buffer }: Uint8Array): boolean {
-    return buffer === this.#bytes?.buffer;
-  }
 }
 
 // What all texts of a thread go through, and not those of each pipe: whoever fills a scratch has it
@@ -162,6 +159,11 @@ const incoming = /* @__PURE__ */ new Scratch();
 let encoder: TextEncoder | undefined;
 let plainDecoder: TextDecoder | undefined;
 let strictDecoder: TextDecoder | undefined;
+
+/** Makes a payload that is to be encoded. */
+export function makePayload(): Payload {
+  return { source: NO_BYTES, size: 0, code: 0, isKept: true };
+}
 
 /** Encodes one value, no bytes. @throws {TypeError} if the codec cannot carry it. [codec.json] */
 export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Payload): void {
@@ -176,10 +178,16 @@ export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Pay
 }
 
 /** Takes bytes as they are. */
-export function takeBytes(bytes: Uint8Array, code: number, payload: Payload): void {
+export function takeBytes(
+  bytes: Uint8Array,
+  code: number,
+  payload: Payload,
+  isKept: boolean = true,
+): void {
   payload.source = bytes;
   payload.size = bytes.length;
   payload.code = code;
+  payload.isKept = isKept;
 }
 
 /** Encodes one value or more as one batch. [codec.batch] */
@@ -194,23 +202,20 @@ export function encodeText(text: string, code: number, payload: Payload): void {
   if (text.length * 3 > SCRATCH_SIZE) return takeBytes(encoder.encode(text), code, payload);
   // Into the scratch and not into the ring: the size must be known before there is a place.
   const { written } = encoder.encodeInto(text, outgoing.bytes);
-  takeBytes(outgoing.of(written), code, payload);
+  takeBytes(outgoing.of(written), code, payload, false);
 }
 
 function encodeForeign(value: unknown, codec: AnyCodec, payload: Payload): void {
   const bytes: unknown = codec.encode(value as never);
-  if (bytes instanceof Uint8Array) return takeBytes(bytes, codec.code, payload);
+  if (bytes instanceof Uint8Array) return takeBytes(bytes, codec.code, payload, false);
   throw new TypeError(`Cannot write message: codec ${codec.code} did not make a Uint8Array`);
 }
 
-/**
- * Copies a payload out of memory that is used again, so that it outlasts the call: out of the
- * scratch, and out of that of a codec of the application's.
- */
+/** Copies a payload out of memory that is used again, so that it outlasts the call. */
 export function detach(payload: Payload): void {
-  const { source, size, code } = payload;
-  if (code < CODEC_APPLICATION_MIN && !outgoing.has(source)) return;
-  payload.source = copyOut(source, 0, size);
+  if (payload.isKept) return;
+  payload.source = copyOut(payload.source, 0, payload.size);
+  payload.isKept = true;
 }
 
 /** Copies a payload out of shared memory, to be decoded before the next one is. [codec.copy] */

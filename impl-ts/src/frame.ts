@@ -25,7 +25,7 @@ export const TOTAL_UNKNOWN: number = Infinity;
 export const WHOLE: number = FIRST | LAST;
 
 /** The second word of the usual frame, a whole message of data, but for its codec. */
-const WHOLE_DATA = packKind(FRAME_KIND_DATA, WHOLE, 0);
+const WHOLE_DATA = /* @__PURE__ */ packKind(FRAME_KIND_DATA, WHOLE, 0);
 const CODEC_MASK = 0xff << CODEC_SHIFT;
 
 /** Bytes that a frame takes in the ring. [frame.extent] */
@@ -141,7 +141,7 @@ export class FrameReader {
 
   /** Takes the frame into the account of the message in progress. */
   accept(): void {
-    if (this.flags === WHOLE || !this.#isMessage) return;
+    if (!this.#isMessage) return;
     if (this.flags === FIRST) {
       this.inProgress = true;
       this.dropped = this.unsummed = false;

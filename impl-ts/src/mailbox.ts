@@ -5,7 +5,7 @@
  * @module
  */
 
-import { decodeBatch, detach, encodeBatch, isBatchable, NO_BYTES } from "./codec.ts";
+import { decodeBatch, detach, encodeBatch, isBatchable, makePayload, NO_BYTES } from "./codec.ts";
 import { MessageError, TimeoutError } from "./error.ts";
 import * as layout from "./layout.ts";
 import { MailboxSide } from "./mailbox_side.ts";
@@ -210,7 +210,7 @@ export class MailboxWriter<T = unknown> {
       const what = typeof value === "object" ? "bytes" : typeof value;
       throw new TypeError(`Cannot write ${what}: a mailbox carries JSON`);
     }
-    const encoded = { source: NO_BYTES, size: 0, code: 0 };
+    const encoded = makePayload();
     encodeBatch(values, encoded);
     const count = Math.ceil(encoded.size / this.#side.bytes.length);
     // What may be under way when the next value is encoded must not lie in memory used again.

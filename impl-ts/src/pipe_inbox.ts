@@ -6,7 +6,7 @@
  */
 
 import { MessageError, MillraceError } from "./error.ts";
-import { IN_PARTS, IN_RING, type Inlet, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
+import { IN_PARTS, IN_RING, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Idle } from "./pipe_outlet.ts";
 import type { Waitable } from "./wait.ts";
@@ -41,13 +41,13 @@ export class Inbox implements Idle, Waitable {
       // One load only: the writer looks at its deadline before it comes here again.
       for (let mayLoad = true; this.#hasRoom(); mayLoad = false) {
         try {
-          const message = inlet.receive(MESSAGE, undefined, mayLoad);
+          const message = inlet.take(KEEP, undefined, mayLoad);
           if (message === undefined) break;
-          inlet.queue.push(message as Message);
+          inlet.keep(message as Message);
         } catch (error) {
           // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
           if (!(error instanceof MessageError)) break;
-          inlet.queue.push(error);
+          inlet.keep(error);
         }
       }
     });
@@ -56,16 +56,11 @@ export class Inbox implements Idle, Waitable {
     return inlet.isOpen && this.#hasRoom() ? this : undefined;
   }
 
-  /** Whether the inbox may take more. The elements of a batch are none of it. */
+  /** Whether it may take more. The elements of a batch, which stand before it, are none of it. */
   #hasRoom(): boolean {
-    let count = 0;
-    let size = 0;
-    for (const each of this.#inlet.queue) {
-      if ("values" in each) continue;
-      count++;
-      if (!(each instanceof MessageError)) size += each.payload.length;
-    }
-    return count < this.#maxCount && size < this.#maxSize;
+    const { queue, keptSize } = this.#inlet;
+    const count = queue.length - (queue.length > 0 && "values" in queue[0]! ? 1 : 0);
+    return count < this.#maxCount && keptSize < this.#maxSize;
   }
 
   look(): boolean {
@@ -97,12 +92,12 @@ export function isReadable(inlet: Inlet): boolean {
   const found = asLastRead(inlet, () => {
     try {
       const found = inlet.pull(MESSAGE, undefined, true);
-      if (found === IN_PARTS) queue.push(inlet.takeParts(MESSAGE, undefined) as Message);
+      if (found === IN_PARTS) inlet.keep(inlet.takeParts(MESSAGE, undefined) as Message);
       return found;
     } catch (error) {
       // A fault or a close keeps itself, for the read to meet again.
       if (!(error instanceof MillraceError)) throw error;
-      if (error instanceof MessageError) queue.push(error);
+      if (error instanceof MessageError) inlet.keep(error);
       return OVER;
     }
   });

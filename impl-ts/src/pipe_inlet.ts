@@ -29,9 +29,17 @@ export const VALUE = 0;
 export const MESSAGE = 1;
 export const INTO = 2;
 export const LEND = 3;
+/** As it is, out of the ring, whatever is in the queue: for an inbox. */
+export const KEEP = 4;
 /** Not taken: what has to be read stays where it is, and only an `end` is taken. */
-export const LOOK = 4;
-export type Mode = typeof VALUE | typeof MESSAGE | typeof INTO | typeof LEND | typeof LOOK;
+export const LOOK = 5;
+export type Mode =
+  | typeof VALUE
+  | typeof MESSAGE
+  | typeof INTO
+  | typeof LEND
+  | typeof KEEP
+  | typeof LOOK;
 
 /** What `pull` found: nothing, a frame still in the ring, a message in `parts`, the end. */
 export const NOTHING = 0;
@@ -70,6 +78,8 @@ export class Inlet extends Lane {
   #parts: Uint8Array = NO_BYTES;
   /** What comes before anything in the ring: of a batch, messages of an inbox, reports. */
   readonly queue: (Batch | Message | MessageError)[] = [];
+  /** Bytes of the messages in it. */
+  keptSize = 0;
   readonly #codecs: CodecTable;
   readonly #calls: boolean;
   /** Largest message that it takes, in bytes, and the largest of JSON, which is no larger. */
@@ -134,7 +144,7 @@ export class Inlet extends Lane {
 
   override close(): void {
     super.close();
-    this.queue.length = 0;
+    this.queue.length = this.keptSize = 0;
     this.drop();
   }
 
@@ -146,13 +156,7 @@ export class Inlet extends Lane {
    * @throws {MessageError} for one that was lost.
    */
   take(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): unknown {
-    return this.queue.length > 0
-      ? this.#takeQueued(mode, target)
-      : this.receive(mode, target, mayLoad);
-  }
-
-  /** The same of what is in the ring. */
-  receive(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): unknown {
+    if (this.queue.length > 0 && mode !== KEEP) return this.#takeQueued(mode, target);
     const found = this.pull(mode, target, mayLoad);
     if (found !== IN_RING) return found === IN_PARTS ? this.takeParts(mode, target) : undefined;
     if (mode === LEND) return this.#lend(undefined);
@@ -165,10 +169,10 @@ export class Inlet extends Lane {
       this.release();
       return size;
     }
-    const isOwn = mode === MESSAGE || codec === CODEC_BYTES || codec > CODEC_JSON_BATCH;
+    const isOwn = mode !== VALUE || codec === CODEC_BYTES || codec > CODEC_JSON_BATCH;
     const payload = isOwn ? copyOut(bytes, at, size) : takeCopy(bytes, words, at, size);
     this.release();
-    return this.#handOut(payload, mode, target);
+    return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
   }
 
   /** The same of the message whose parts `pull` has put together. */
@@ -226,6 +230,12 @@ export class Inlet extends Lane {
     this.release();
   }
 
+  /** Puts a message, or a report, behind what was read before. */
+  keep(arrival: Message | MessageError): void {
+    if (!(arrival instanceof MessageError)) this.keptSize += arrival.payload.length;
+    this.queue.push(arrival);
+  }
+
   /** Takes what was read before and not handed out. [port.inbox_order] */
   #takeQueued(mode: Mode, target: Uint8Array | undefined): unknown {
     this.#requireBack(mode);
@@ -239,6 +249,7 @@ export class Inlet extends Lane {
     const { kind, codec, tag, payload } = first;
     if (mode === INTO) requireFit(payload.length, target!);
     queue.shift();
+    this.keptSize -= payload.length;
     this.note(kind, codec, tag);
     return this.#handOut(payload, mode, target);
   }
@@ -287,7 +298,9 @@ export class Inlet extends Lane {
         const reason = frame.check(words, at >> 2, known, capacity - at, capacity >> 1);
         if (reason !== 0) throw this.#frameFault(reason);
         if (frame.flags === WHOLE && frame.kind < KIND_PAD && mode !== LOOK) {
-          this.#admit(frame.size);
+          if (frame.kind !== FRAME_KIND_DATA || frame.size > this.#jsonLimit) {
+            this.#admit(frame.size);
+          }
           if (mode === INTO) requireFit(frame.size, target!);
           this.note(frame.kind, frame.codec, frame.tag);
           return IN_RING;
@@ -402,7 +415,7 @@ export class Inlet extends Lane {
     if (kind !== FRAME_KIND_DATA && !this.#calls) {
       this.#refuse("message.kind", `its kind is ${kind}`);
     }
-    if (total > this.#jsonLimit) this.#requireLimit(total);
+    this.#requireLimit(total);
   }
 
   /** Drops a message that has more bytes than this reader takes. */
@@ -433,7 +446,7 @@ export class Inlet extends Lane {
   /** Gives the frame back; stored when a quarter is, or nothing is left. [ring.release_early] */
   release(): void {
     const { frame } = this;
-    frame.accept();
+    if (frame.flags !== WHOLE) frame.accept();
     const own = this.own = (this.own + frame.extent) | 0;
     if (own === this.other || ((own - this.stored) | 0) >= this.capacity >> 2) this.store();
     else this.hold();

@@ -31,10 +31,10 @@ const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const PREAMBLE_SIZE = layout.MESSAGE_PREAMBLE_SIZE;
 const ALIGN = layout.FRAME_ALIGN;
 const RESERVE = layout.RING_RESERVE;
-const FLAGS_OF_WHOLE = packKind(0, WHOLE, 0);
+const FLAGS_OF_WHOLE = /* @__PURE__ */ packKind(0, WHOLE, 0);
 /** [frame.pad] [frame.end] All of their fields but the kind, and a pad's size, are 0. */
-const PAD = packKind(layout.FRAME_KIND_PAD, 0, 0);
-const END = packKind(layout.FRAME_KIND_END, 0, 0);
+const PAD = /* @__PURE__ */ packKind(layout.FRAME_KIND_PAD, 0, 0);
+const END = /* @__PURE__ */ packKind(layout.FRAME_KIND_END, 0, 0);
 /** Smallest extent of a chunk: a header and one byte, or a header and the preamble. */
 const LEAST_CHUNK = 2 * ALIGN;
 
@@ -72,6 +72,7 @@ export class Outlet extends Lane implements Payload {
   source: Uint8Array = NO_BYTES;
   size = 0;
   code = 0;
+  isKept = true;
   /** Set by a port: what it does while it waits for room, and what is posted on it. */
   idle: Idle | undefined;
   posts: Posts | undefined;
@@ -159,10 +160,11 @@ export class Outlet extends Lane implements Payload {
   }
 
   /** Takes a payload that was encoded before. */
-  restore({ source, size, code }: Payload): void {
+  restore({ source, size, code, isKept }: Payload): void {
     this.source = source;
     this.size = size;
     this.code = code;
+    this.isKept = isKept;
   }
 
   /** Begins the message whose payload it has; one that is under way is given up. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { detach, NO_BYTES, type Payload, takeBytes } from "./codec.ts";
+import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
 import * as layout from "./layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
 import { deadlineOf, requireWriterOptions, type WriterOptions } from "./pipe.ts";
@@ -124,7 +124,8 @@ export class Writer<T = unknown> {
    */
   write(value: T, options?: WaitOptions): void {
     const outlet = this.#outlet;
-    const deadline = this.#begin(options);
+    const isPlain = options === undefined && outlet.bits === 0;
+    const deadline = isPlain ? undefined : this.#begin(options);
     outlet.encode(value, outlet);
     outlet.start(DATA, 0);
     if (!outlet.send()) outlet.sendAll(options, deadline);
@@ -158,7 +159,7 @@ export class Writer<T = unknown> {
     const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
     // Encoded at the call, and as a copy beside a message that is under way; before the turn is
     // taken, which a value that cannot be encoded must not keep.
-    const payload: Payload = outlet.isTaken ? { source: outlet.source, size: 0, code: 0 } : outlet;
+    const payload = outlet.isTaken ? makePayload() : outlet;
     outlet.encode(value, payload);
     if (payload !== outlet) detach(payload);
     outlet.asked++;

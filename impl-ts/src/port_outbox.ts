@@ -5,7 +5,7 @@
  * @module
  */
 
-import { copyOut, detach, encodeText, type Payload } from "./codec.ts";
+import { detach, encodeText, makePayload, type Payload } from "./codec.ts";
 import { OverflowError } from "./error.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { RUN_COUNT, RUN_SIZE } from "./pipe_many.ts";
@@ -316,9 +316,10 @@ export class Outbox implements Posts, Duty {
       const text = JSON.stringify(value);
       if (text !== undefined) return text;
     }
-    const payload = { source: outlet.source, size: 0, code: 0 };
+    const payload = makePayload();
     outlet.encode(value, payload);
-    payload.source = copyOut(payload.source, 0, payload.size);
+    payload.isKept = false; // nor are the caller's bytes, which may change at once
+    detach(payload);
     return payload;
   }
 
