@@ -246,15 +246,21 @@ export function copyInto(
   target: Uint8Array,
 ): void {
   if (size > LOOP_SIZE) return target.set(bytes.subarray(at, at + size));
-  // By the words of shared memory, from the last one: half as long as byte by byte (V8 14, 15).
+  // By two words of shared memory at a time, from the last ones: half as long as byte by byte. A
+  // view of the target's words would take a third of that, but only for an array used before.
   let to = size - 1;
-  for (; (to & 3) !== 3; to--) target[to] = bytes[at + to]!;
-  for (let from = (at + to) >> 2; to >= 0; from--, to -= 4) {
-    const word = ringWords[from]!;
-    target[to] = word >> 24;
-    target[to - 1] = word >> 16;
-    target[to - 2] = word >> 8;
-    target[to - 3] = word;
+  for (; (to & 7) !== 7; to--) target[to] = bytes[at + to]!;
+  for (let from = (at + to) >> 2; to >= 0; from -= 2, to -= 8) {
+    const high = ringWords[from]!;
+    const low = ringWords[from - 1]!;
+    target[to] = high >> 24;
+    target[to - 1] = high >> 16;
+    target[to - 2] = high >> 8;
+    target[to - 3] = high;
+    target[to - 4] = low >> 24;
+    target[to - 5] = low >> 16;
+    target[to - 6] = low >> 8;
+    target[to - 7] = low;
   }
 }
 
