@@ -6,13 +6,16 @@
  */
 
 import { MessageError, MillraceError } from "./error.ts";
-import { IN_PARTS, IN_RING, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
+import { IN_PARTS, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Idle } from "./pipe_outlet.ts";
 import type { Waitable } from "./wait.ts";
 
-/** No outcome yet: more can come, or is not read. */
-export const OPEN: unique symbol = Symbol("open");
+/** How a pipe has ended. */
+export interface Outcome {
+  /** Undefined behind an `end`. */
+  readonly error: MillraceError | undefined;
+}
 
 /** What a port takes in while it waits for room; it then waits for more of that as well. */
 export class Inbox implements Idle, Waitable {
@@ -106,20 +109,19 @@ export function isReadable(inlet: Inlet): boolean {
 }
 
 /**
- * How the pipe has ended, for ports: the error, undefined behind an `end`, or `OPEN` while more can
- * come or is not read. Takes nothing but the `end`.
+ * How the pipe has ended, for ports; undefined while more can come or is not read. Takes nothing
+ * but the `end`.
  */
-export function takeOutcome(inlet: Inlet): MillraceError | typeof OPEN | undefined {
+export function takeOutcome(inlet: Inlet): Outcome | undefined {
   try {
-    for (let last = false;; last = true) {
-      if (inlet.queue.length > 0 || inlet.isLending) return OPEN;
-      const found = inlet.pull(LOOK, undefined, !last);
-      if (found !== NOTHING) return found === IN_RING ? OPEN : undefined;
-      if (last) return inlet.giveUp(inlet.link.stateError("read")!);
-      if (inlet.lookAgain() === undefined) return OPEN;
-    }
+    if (inlet.queue.length > 0 || inlet.isLending) return undefined;
+    let found = inlet.pull(LOOK, undefined, true);
+    const gone = found === NOTHING ? inlet.lookAgain() : undefined;
+    if (gone !== undefined) found = inlet.pull(LOOK, undefined, false);
+    if (found === OVER) return { error: undefined };
+    return found === NOTHING && gone !== undefined ? { error: inlet.giveUp(gone) } : undefined;
   } catch (error) {
-    if (error instanceof MillraceError) return error;
+    if (error instanceof MillraceError) return { error };
     throw error;
   }
 }

@@ -7,7 +7,7 @@
 import { MessageError, MillraceError } from "./error.ts";
 import { WAIT_POLL_MS } from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
-import { OPEN, takeOutcome } from "./pipe_inbox.ts";
+import { takeOutcome } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import { ArrivalEvent, type EventSource, PortCloseEvent } from "./port_events.ts";
 import { AWAY, DRY, LATE, MORE, Rota, type Served, type Standing } from "./port_rota.ts";
@@ -269,8 +269,8 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     const inlet = this.#inlet;
     const { watch } = this.endpoint;
     const outcome = takeOutcome(inlet);
-    if (outcome !== OPEN) {
-      this.finish(outcome);
+    if (outcome !== undefined) {
+      this.finish(outcome.error);
       return this.#stop();
     }
     // What is left, somebody else has to read; nothing rings when that is done.
