@@ -116,6 +116,12 @@ const SCRATCH_SIZE = 16 * 1024;
 const CODEC_MAX = 255;
 /** Up to so many bytes a loop takes no longer than `set`, which needs a view (V8 14, 15). */
 const LOOP_SIZE = 256;
+/** The same for the caller's memory: by words, as far as a worklet for audio plays, or by bytes. */
+const WORDS_SIZE = 512;
+const BYTES_SIZE = 128;
+
+/** No words, of memory that is not aligned to them. */
+export const NO_WORDS: Int32Array = /* @__PURE__ */ new Int32Array(0);
 
 /** No payload. */
 export const NO_BYTES: Uint8Array = /* @__PURE__ */ new Uint8Array(0);
@@ -237,20 +243,29 @@ export function takeCopy(
   return copy;
 }
 
-/** Copies a payload out of shared memory into the caller's; of a short one nothing is allocated. */
+/**
+ * Copies a payload out of shared memory into the caller's, without a view of it where it is short:
+ * by the words of the target, if there are any, of which 64 bytes take 13 ns, or by those of the
+ * ring, 28; `set` takes 33 with the view that it needs (V8 14, 15).
+ */
 export function copyInto(
   bytes: Uint8Array,
   ringWords: Int32Array,
   at: number,
   size: number,
   target: Uint8Array,
+  targetWords: Int32Array,
 ): void {
-  if (size > LOOP_SIZE) return target.set(bytes.subarray(at, at + size));
-  // By two words of shared memory at a time, from the last ones: half as long as byte by byte. A
-  // view of the target's words would take a third of that, but only for an array used before.
+  const count = targetWords.length > 0 ? size >> 2 : 0;
+  if (size > (count > 0 ? WORDS_SIZE : BYTES_SIZE)) {
+    return target.set(bytes.subarray(at, at + size));
+  }
+  const first = at >> 2;
+  for (let i = 0; i < count; i++) targetWords[i] = ringWords[first + i]!;
+  const done = count << 2;
   let to = size - 1;
-  for (; (to & 7) !== 7; to--) target[to] = bytes[at + to]!;
-  for (let from = (at + to) >> 2; to >= 0; from -= 2, to -= 8) {
+  for (; to >= done && (to & 7) !== 7; to--) target[to] = bytes[at + to]!;
+  for (let from = (at + to) >> 2; to >= done; from -= 2, to -= 8) {
     const high = ringWords[from]!;
     const low = ringWords[from - 1]!;
     target[to] = high >> 24;

@@ -6,7 +6,15 @@
  */
 
 import { type CodecTable, codecTable, copyInto, copyOut, decodeBatch } from "./codec.ts";
-import { decodeForeign, decodeJson, decodeText, encodeJson, NO_BYTES, takeCopy } from "./codec.ts";
+import {
+  decodeForeign,
+  decodeJson,
+  decodeText,
+  encodeJson,
+  NO_BYTES,
+  NO_WORDS,
+  takeCopy,
+} from "./codec.ts";
 import { type CorruptError, MessageError, type MillraceError } from "./error.ts";
 import { FrameReader, TOTAL_UNKNOWN, WHOLE } from "./frame.ts";
 import { ENDED, LENT, STOPPED } from "./gate.ts";
@@ -57,6 +65,9 @@ const TAIL = layout.RING_TAIL_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 /** First kind of a frame that is skipped. */
 const KIND_PAD = layout.FRAME_KIND_PAD;
+/** Largest array of the caller's that is kept for the next read. */
+const KEPT_SIZE = 4096;
+
 /** The elements of a batch that are not handed out: those from `next` on. */
 interface Batch {
   readonly values: readonly unknown[];
@@ -89,6 +100,9 @@ export class Inlet extends Lane {
   /** Whether what is lent lies in the ring, and has to be given back there. */
   #isLentInRing = false;
   #lent: Lent | undefined;
+  /** The array that was read into last, if it is small, and a view of its words. */
+  #target: Uint8Array | undefined;
+  #targetWords: Int32Array = NO_WORDS;
 
   /** Joins a ring to an attached endpoint. */
   constructor(link: Link, channel: Channel, options: ReaderOptions) {
@@ -165,7 +179,7 @@ export class Inlet extends Lane {
     const at = (this.own & (this.capacity - 1)) + HEADER_SIZE + lead;
     // The copy is made and the room given back before anything is decoded.
     if (mode === INTO) {
-      copyInto(bytes, words, at, size, target!);
+      copyInto(bytes, words, at, size, target!, this.#wordsOf(target!));
       this.release();
       return size;
     }
@@ -173,6 +187,20 @@ export class Inlet extends Lane {
     const payload = isOwn ? copyOut(bytes, at, size) : takeCopy(bytes, words, at, size);
     this.release();
     return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
+  }
+
+  /** A view of the words of an array that the last read was into too, and is small; else none. */
+  #wordsOf(target: Uint8Array): Int32Array {
+    if (target !== this.#target) {
+      this.#target = target.length > KEPT_SIZE ? undefined : target;
+      return this.#targetWords = NO_WORDS;
+    }
+    // Memory that grows or shrinks changes the array, and a view of it, each in its own way.
+    const { length, byteOffset } = target;
+    if (this.#targetWords.length !== length >> 2 && (byteOffset & 3) === 0) {
+      this.#targetWords = new Int32Array(target.buffer, byteOffset, length >> 2);
+    }
+    return this.#targetWords;
   }
 
   /** The same of the message whose parts `pull` has put together. */
