@@ -156,6 +156,7 @@ export abstract class Lane implements Waitable, Holder {
   }
 
   stayArmed(): void {
+    if ((this.bits & STOPPED) !== 0) return;
     const wants = this.need | ARMED;
     if (Atomics.load(this.control, this.#wants) !== wants) this.#wish(wants);
   }
