@@ -84,10 +84,10 @@ export class Inbox implements Idle, Waitable {
 }
 
 /**
- * Whether a read would return or throw something at once; for `select`. What cannot be left in the
- * ring for it, a message of several frames or the report of a lost one, goes into the queue.
+ * Looks whether a read would return or throw something at once; for `select`. What cannot be left
+ * in the ring for it, a message of several frames or the report of a lost one, goes into the queue.
  */
-export function isReadable(inlet: Inlet): boolean {
+export function poll(inlet: Inlet): boolean {
   const { queue, link } = inlet;
   if (queue.length > 0) return true;
   // Most of the ports of a hub: nothing has moved since the last look.

@@ -533,10 +533,10 @@ export class Inlet extends Lane {
   }
 
   /**
-   * Behind a look at the peer's final state: whether nothing of what it published is left in the
-   * ring but what nobody reads. [segment.vacate_read]
+   * Behind a look at the peer's final state: skips what nobody reads, and returns whether nothing
+   * else of what it published is left in the ring. [segment.vacate_read]
    */
-  isTaken(): boolean {
+  skipRest(): boolean {
     if ((this.bits & (ENDED | STOPPED)) !== 0) return true;
     if ((this.bits & LENT) !== 0 && this.#isLentInRing) return false;
     try {

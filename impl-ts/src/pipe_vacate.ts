@@ -95,7 +95,7 @@ export function vacatePeer(end: VacatingEnd): void {
   if (outgoing !== undefined && (outgoing.bits & ENCODING) !== 0) {
     throw refusal("a value is being encoded");
   }
-  if (incoming?.isTaken() === false) throw refusal("what it has published is not read");
+  if (incoming?.skipRest() === false) throw refusal("what it has published is not read");
   if (!endpoint.vacate(peer, word, () => renew(link))) throw refusal("it was given back too often");
   endpoint.watch.look(); // who waits here waits for the next owner
 }

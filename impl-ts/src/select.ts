@@ -6,7 +6,7 @@
 
 import { deadlineOf, type WaitOptions } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
-import { isReadable } from "./pipe_inbox.ts";
+import { poll } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import { requireTimeout } from "./segment.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
@@ -157,7 +157,7 @@ export class Selection {
     let least = Infinity;
     for (let index = 0; index < this.#readers.length; index++) {
       const reader = this.#readers[index]!;
-      if (!isReadable(reader.inlet)) continue;
+      if (!poll(reader.inlet)) continue;
       const last = chosen.get(reader) ?? 0;
       if (last >= least) continue;
       found = index;
