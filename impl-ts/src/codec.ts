@@ -166,6 +166,10 @@ let encoder: TextEncoder | undefined;
 let plainDecoder: TextDecoder | undefined;
 let strictDecoder: TextDecoder | undefined;
 
+function textEncoder(): TextEncoder {
+  return encoder ??= new TextEncoder();
+}
+
 /** Makes a payload that is to be encoded. */
 export function makePayload(): Payload {
   return { source: NO_BYTES, size: 0, code: 0, isKept: true };
@@ -203,11 +207,12 @@ export function encodeBatch(values: readonly unknown[], payload: Payload): void 
 
 /** Encodes what is a text already, and well-formed. [codec.text] */
 export function encodeText(text: string, code: number, payload: Payload): void {
-  encoder ??= new TextEncoder();
   // One UTF-16 unit takes at most three bytes.
-  if (text.length * 3 > SCRATCH_SIZE) return takeBytes(encoder.encode(text), code, payload);
+  if (text.length * 3 > SCRATCH_SIZE) {
+    return takeBytes(textEncoder().encode(text), code, payload);
+  }
   // Into the scratch and not into the ring: the size must be known before there is a place.
-  const { written } = encoder.encodeInto(text, outgoing.bytes);
+  const { written } = textEncoder().encodeInto(text, outgoing.bytes);
   takeBytes(outgoing.of(written), code, payload, false);
 }
 
@@ -285,11 +290,12 @@ export function copyInto(
  * @throws {MessageError} `message.text` if it is not UTF-8, or longer than any string can be.
  */
 export function decodeText(payload: Uint8Array): string {
+  plainDecoder ??= new TextDecoder();
   try {
     // The plain decoder is three times faster in Deno (2.9: 165 against 485 ns for 119 bytes). It
     // differs only where it drops a U+FEFF at the start, or shows U+FFFD for what is no UTF-8.
     if (payload[0] !== BOM_FIRST_BYTE) {
-      const text = (plainDecoder ??= new TextDecoder()).decode(payload);
+      const text = plainDecoder.decode(payload);
       if (!text.includes("\ufffd")) return text;
     }
     // A U+FEFF at the start is a character like any other.
@@ -352,7 +358,7 @@ export function decodeForeign(payload: Uint8Array, code: number, table: CodecTab
  */
 export function encodeJson(value: unknown): Uint8Array {
   try {
-    return new TextEncoder().encode(JSON.stringify(value));
+    return textEncoder().encode(JSON.stringify(value));
   } catch (cause) {
     throw new MessageError("message.json", "Cannot read message: it is nested too deeply", {
       cause,
