@@ -50,7 +50,7 @@ const verbs: Record<string, Burst> = {
   "write, readInto that has to wait briefly"({ writer, reader }, message) {
     // What the reader posts before it waits comes back at once, so to speak.
     const attend = () => void writer.write(message);
-    if (!attended.has(reader)) reader.link.endpoint.owe({ attend });
+    if (!attended.has(reader)) reader.inlet.endpoint.owe({ attend });
     attended.add(reader);
     for (let n = 0; n < BURST; n++) reader.readInto(message, LONG);
   },

@@ -175,7 +175,7 @@ for (const [name, lose] of Object.entries(losses)) {
   });
 }
 
-Deno.test("short bytes of which a view is kept are not sent once they are detached", async () => {
+Deno.test("short bytes are not sent once they are detached", async () => {
   const bytes = new Uint8Array(64);
   const { writer, reader, drain } = full(bytes);
   const sent = [writer.writeAsync(bytes, WAIT), writer.writeAsync(bytes, WAIT)];

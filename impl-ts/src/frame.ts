@@ -25,7 +25,7 @@ export const TOTAL_UNKNOWN: number = Infinity;
 export const WHOLE: number = FIRST | LAST;
 
 /** The second word of the usual frame, a whole message of data, but for its codec. */
-const WHOLE_DATA = packKind(FRAME_KIND_DATA, WHOLE, 0);
+const WHOLE_DATA = /* @__PURE__ */ packKind(FRAME_KIND_DATA, WHOLE, 0);
 const CODEC_MASK = 0xff << CODEC_SHIFT;
 
 /** Bytes that a frame takes in the ring. [frame.extent] */
@@ -68,7 +68,6 @@ export class FrameReader {
   flags = 0;
   codec = 0;
   tag = 0;
-  time = 0;
   /** Bytes of the whole message, or `TOTAL_UNKNOWN`. */
   total = 0;
   /** Bytes of the parts accepted so far of the message in progress. */
@@ -83,20 +82,8 @@ export class FrameReader {
   #tag = 0;
   #total = 0;
 
-  /**
-   * Whether the header at word `index` is, but for its size, that of a whole message of data
-   * between messages; takes its codec and tag if so.
-   */
-  isWholeData(words: Int32Array, index: number): boolean {
-    const word = words[index + 1]!;
-    if ((word & ~CODEC_MASK) !== WHOLE_DATA || this.inProgress) return false;
-    this.codec = (word >>> CODEC_SHIFT) & 0xff;
-    this.tag = words[index + 2]!;
-    return true;
-  }
-
   /** Whether the frame carries a message or a piece of one. */
-  get isMessage(): boolean {
+  get #isMessage(): boolean {
     return this.kind !== FRAME_KIND_END && this.kind <= FRAME_KIND_THROW;
   }
 
@@ -115,7 +102,6 @@ export class FrameReader {
     this.flags = (word >>> FLAGS_SHIFT) & 0xff;
     this.codec = (word >>> CODEC_SHIFT) & 0xff;
     this.tag = words[index + 2]!;
-    this.time = words[index + 3]!;
     const room = available < toEnd ? available : toEnd;
     if ((word & ~CODEC_MASK) !== WHOLE_DATA || this.inProgress) {
       return this.#checkOther(words, index, word, room, toEnd, half);
@@ -155,7 +141,7 @@ export class FrameReader {
 
   /** Takes the frame into the account of the message in progress. */
   accept(): void {
-    if (!this.isMessage || this.flags === WHOLE) return;
+    if (!this.#isMessage) return;
     if (this.flags === FIRST) {
       this.inProgress = true;
       this.dropped = this.unsummed = false;
@@ -167,11 +153,6 @@ export class FrameReader {
       this.received += this.size;
       this.inProgress = (this.flags & LAST) === 0;
     }
-  }
-
-  /** Forgets the message in progress. [pipe.vacated] */
-  renew(): void {
-    this.inProgress = this.dropped = this.unsummed = false;
   }
 
   #flagsValid(): boolean {

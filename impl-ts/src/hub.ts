@@ -205,7 +205,7 @@ export class Hub<In = unknown, Out = In> {
       const timeout = Math.max(0, deadline - performance.now());
       const port = open?.ports[await open.selection.selectAsync({ ...options, timeout })];
       // Not one that was closed meanwhile.
-      if (port === undefined || !port.reader.link.closed) return port;
+      if (port === undefined || !port.reader.inlet.link.closed) return port;
     }
   }
 
@@ -228,7 +228,7 @@ export class Hub<In = unknown, Out = In> {
     const { openCount } = this.#ties;
     if (openCount === 0) return undefined;
     if (this.#open?.ports.length !== openCount) {
-      const ports = this.ports.filter(({ reader }) => !reader.link.closed);
+      const ports = this.ports.filter(({ reader }) => !reader.inlet.link.closed);
       this.#open = { ports, selection: new Selection(ports) };
     }
     return this.#open;
@@ -264,9 +264,8 @@ class HubLink extends Link {
    */
   override close(): void {
     if (this.closed) return;
-    this.closed = true;
     this.#ties.openCount--;
-    this.dropAll();
+    this.drop();
     if (this.#ties.closing) return;
     const { segment, mechanism } = this.endpoint;
     if (!closeEndpoint(segment, this.peer, mechanism)) {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { Decoder, Encoder, isBatchable } from "./codec.ts";
+import { decodeBatch, detach, encodeBatch, isBatchable, makePayload, NO_BYTES } from "./codec.ts";
 import { MessageError, TimeoutError } from "./error.ts";
 import * as layout from "./layout.ts";
 import { MailboxSide } from "./mailbox_side.ts";
@@ -50,7 +50,6 @@ const KEPT_SIZE = 64 * 1024;
  */
 export class MailboxWriter<T = unknown> {
   readonly #side: MailboxSide;
-  readonly #encoder: Encoder = new Encoder();
   readonly #turns: Turns = new Turns();
   /** A payload of which a part is written, but not all. */
   #owed: Payload | undefined;
@@ -211,11 +210,12 @@ export class MailboxWriter<T = unknown> {
       const what = typeof value === "object" ? "bytes" : typeof value;
       throw new TypeError(`Cannot write ${what}: a mailbox carries JSON`);
     }
-    this.#encoder.encodeBatch(values);
-    const count = Math.ceil(this.#encoder.size / this.#side.bytes.length);
-    // What may be under way when the next value is encoded must not lie in the encoder's memory.
-    if (apart || count > 1) this.#encoder.detach();
-    const { source, size } = this.#encoder;
+    const encoded = makePayload();
+    encodeBatch(values, encoded);
+    const count = Math.ceil(encoded.size / this.#side.bytes.length);
+    // What may be under way when the next value is encoded must not lie in memory used again.
+    if (apart || count > 1) detach(encoded);
+    const { source, size } = encoded;
     return { source, size, count, next: 0 };
   }
 
@@ -265,13 +265,12 @@ export class MailboxWriter<T = unknown> {
 export class MailboxReader<T = unknown> {
   readonly #side: MailboxSide;
   readonly #limit: number;
-  readonly #decoder: Decoder = new Decoder();
   readonly #turns: Turns = new Turns();
   /** Messages of the payload that was read last. */
   #queue: readonly unknown[] = [];
   #queueIndex = 0;
   /** The payload in progress: its first `#size` bytes, how many parts it has, and the next one. */
-  #parts: Uint8Array = new Uint8Array(0);
+  #parts: Uint8Array = NO_BYTES;
   #size = 0;
   #count = 0;
   #next = 0;
@@ -455,7 +454,7 @@ export class MailboxReader<T = unknown> {
   /** The messages of the payload that is complete. [mailbox.bad_payload] */
   #decode(): unknown[] {
     try {
-      return this.#decoder.batch(this.#parts.subarray(0, this.#size));
+      return decodeBatch(this.#parts.subarray(0, this.#size));
     } finally {
       this.#dropParts();
     }
@@ -463,7 +462,7 @@ export class MailboxReader<T = unknown> {
 
   #dropParts(): void {
     this.#size = 0;
-    if (this.#parts.length > KEPT_SIZE) this.#parts = new Uint8Array(0);
+    if (this.#parts.length > KEPT_SIZE) this.#parts = NO_BYTES;
   }
 }
 

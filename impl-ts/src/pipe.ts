@@ -7,15 +7,14 @@
 
 import { type Codec, type CodecName, codecTable, requireCodec } from "./codec.ts";
 import type { Endpoint, EndpointOptions } from "./wait_endpoint.ts";
-import { failEndpoint, stateOf } from "./wait_state.ts";
-import { ClosedError, CorruptError, type MillraceError, PeerFailedError } from "./error.ts";
-import { PeerClosedError, SegmentError } from "./error.ts";
+import { stateOf } from "./wait_state.ts";
+import { ClosedError, type MillraceError, PeerClosedError, PeerFailedError } from "./error.ts";
+import { SegmentError } from "./error.ts";
 import { GONE } from "./gate.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
-import { reasonName } from "./layout.ts";
-import type { RingReader, RingWriter } from "./ring.ts";
-import { Fault } from "./ring_fault.ts";
+import type { Inlet } from "./pipe_inlet.ts";
+import type { Outlet } from "./pipe_outlet.ts";
 import type { Segment } from "./segment.ts";
 
 /**
@@ -166,14 +165,6 @@ export function deadlineOf(timeout: number): number {
   return timeout === Infinity ? Infinity : performance.now() + timeout;
 }
 
-/** What an end has to say, and to do, when its peer's endpoint is given back. */
-export interface Renewable {
-  /** Why that cannot be now; behind a look at the peer's final state. */
-  obstacle(): string | undefined;
-  /** Begins anew, for the next owner. [pipe.vacated] */
-  renew(): void;
-}
-
 /** What one end of a pipe knows of itself and its peer. A port has one for both of its pipes. */
 export class Link {
   readonly endpoint: Endpoint;
@@ -181,13 +172,11 @@ export class Link {
   readonly peer: number;
   /** Whether `close` was called here. */
   closed = false;
-  /** The rings of this endpoint, where it has them. */
-  outgoing: RingWriter | undefined;
-  incoming: RingReader | undefined;
-  /** Drops what was taken out of the ring and not delivered. */
-  drop: (() => void) | undefined;
-  /** What begins anew with the next owner of the peer's endpoint. */
-  readonly ends: Renewable[] = [];
+  /** The directions that this endpoint has with that peer. */
+  outgoing: Outlet | undefined;
+  incoming: Inlet | undefined;
+  /** The port that both belong to, told of the next owner of the peer's endpoint. */
+  port: { renew(): void } | undefined;
   /** The peer's state word once it was final or invalid; it must not change any more. */
   #final = 0;
   /** Asynchronous writes and posts so far. */
@@ -202,14 +191,13 @@ export class Link {
   /** Closes the endpoint; every wait of it ends. [pipe.close] */
   close(): void {
     if (this.closed) return;
-    this.closed = true;
-    this.dropAll();
+    this.drop();
     this.endpoint.close();
   }
 
   /** Drops what is not published or not delivered, and stores nothing any more. [pipe.close] */
-  dropAll(): void {
-    this.drop?.();
+  drop(): void {
+    this.closed = true;
     this.outgoing?.close();
     this.incoming?.close();
   }
@@ -232,9 +220,8 @@ export class Link {
 
   /** The error of the own close or state, or undefined while attached. [pipe.close_frees] */
   ownError(verb: string): MillraceError | undefined {
-    if (this.closed) return this.closedError(verb);
     const word = this.endpoint.state(this.endpoint.index);
-    if (this.endpoint.isOwn(word)) return undefined;
+    if (this.closed || this.endpoint.isOwn(word)) return this.closedError(verb);
     const state = stateOf(word);
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new ClosedError("pipe.closed", `Cannot ${verb}: this end was closed`);
@@ -246,51 +233,47 @@ export class Link {
   }
 
   /** Whether the peer's state is final or invalid: one load, and no error made. */
-  peerGone(): boolean {
-    const state = stateOf(this.endpoint.state(this.peer));
-    return state > layout.ENDPOINT_STATE_ATTACHED || this.#final !== 0;
+  isPeerGone(): boolean {
+    return this.#final !== 0 || this.endpoint.isGone(this.peer);
   }
 
   /** Whether a state, own or peer's, says that nothing will come but what is there. */
   isFinal(): boolean {
-    return this.peerGone() || this.ownError("read") !== undefined;
+    return this.closed || this.isPeerGone() || this.endpoint.hasEnded();
   }
 
   /** The error of the peer's state, or undefined while it is vacant or attached: one load. */
   peerError(verb: string): MillraceError | undefined {
     const word = this.endpoint.state(this.peer);
     const state = stateOf(word);
-    if (state <= layout.ENDPOINT_STATE_ATTACHED && this.#final === 0) return undefined;
+    const before = this.#final;
+    if (state <= layout.ENDPOINT_STATE_ATTACHED && before === 0) return undefined;
     const what = `Cannot ${verb}: the peer`;
     // [segment.state_invalid] From then on: an invalid word is kept like a final one.
-    if (state > layout.ENDPOINT_STATE_FAILED || (this.#final !== 0 && word !== this.#final)) {
-      if (this.#final === 0) this.#keepFinal(word);
+    const isInvalid = state > layout.ENDPOINT_STATE_FAILED || (before !== 0 && word !== before);
+    if (!isInvalid || before === 0) this.#keepFinal(word);
+    if (isInvalid) {
       return new PeerFailedError(`${what} has an invalid state`, layout.REASON_SEGMENT_STATE);
     }
-    this.#keepFinal(word);
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new PeerClosedError("peer.closed", `${what} has closed`);
     }
     return new PeerFailedError(`${what} is marked failed`, word >>> layout.REASON_SHIFT);
   }
 
+  /** The error of a final state, the own one looked at first. [pipe.first_answer] */
+  stateError(verb: string): MillraceError | undefined {
+    return this.ownError(verb) ?? this.peerError(verb);
+  }
+
   #keepFinal(word: number): void {
     this.#final = word;
-    this.outgoing?.gate.set(GONE, true);
+    if (this.outgoing !== undefined) this.outgoing.bits |= GONE;
   }
 
-  /** Begins anew with the next owner of the peer's endpoint. */
+  /** Forgets what the peer's state was: its endpoint has its next owner. */
   renew(): void {
     this.#final = 0;
-    this.outgoing?.gate.set(GONE, false);
-    for (const end of this.ends) end.renew();
-  }
-
-  /** Marks the peer for a fault in what it wrote, and makes the error for it. [ring.fault] */
-  fault(verb: string, thrown: unknown): unknown {
-    if (!(thrown instanceof Fault)) return thrown;
-    const code = reasonName(thrown.reason)!;
-    failEndpoint(this.endpoint.segment, this.peer, code, this.endpoint.mechanism);
-    return new CorruptError(code, `Cannot ${verb}: the peer wrote ${thrown.what}`);
+    this.port?.renew();
   }
 }

@@ -7,9 +7,9 @@
  * @module
  */
 
-import { type FrameReader, TOTAL_UNKNOWN } from "./frame.ts";
-import { FRAME_FLAG_FIRST, FRAME_FLAG_LAST } from "./layout.ts";
-import type { RingReader, RingWriter } from "./ring.ts";
+import { TOTAL_UNKNOWN } from "./frame.ts";
+import { FRAME_FLAG_FIRST, FRAME_FLAG_LAST, FRAME_HEADER_SIZE } from "./layout.ts";
+import type { Inlet } from "./pipe_inlet.ts";
 
 /**
  * The place of a claimed message, to be filled. Valid until it is finished or abandoned.
@@ -39,8 +39,8 @@ export class Place {
    *
    * @internal
    */
-  constructor(ring: RingWriter) {
-    this.area = ring.bytes;
+  constructor(area: Uint8Array) {
+    this.area = area;
   }
 
   /** The claimed bytes as a view of their own, made anew each time. */
@@ -91,8 +91,8 @@ export class Lent {
    *
    * @internal
    */
-  constructor(ring: RingReader) {
-    this.area = ring.bytes;
+  constructor(area: Uint8Array) {
+    this.area = area;
   }
 
   /** The lent bytes as a view of their own, made anew each time. */
@@ -101,20 +101,19 @@ export class Lent {
   }
 
   /**
-   * Shows the frame that a ring stands before.
+   * Shows the frame that a reader stands before.
    *
    * @internal
    */
-  show(ring: RingReader, frame: FrameReader): void {
-    this.area = ring.bytes;
-    this.offset = ring.payload;
+  show(inlet: Inlet): void {
+    const { frame, own, capacity } = inlet;
+    this.area = inlet.bytes;
+    this.offset = (own & (capacity - 1)) + FRAME_HEADER_SIZE + frame.lead;
     this.size = frame.size;
     this.first = (frame.flags & FRAME_FLAG_FIRST) !== 0;
     this.last = (frame.flags & FRAME_FLAG_LAST) !== 0;
     this.total = frame.total === TOTAL_UNKNOWN ? undefined : frame.total;
-    this.kind = frame.kind;
-    this.codec = frame.codec;
-    this.tag = frame.tag >>> 0;
+    this.#note(inlet);
   }
 
   /**
@@ -122,11 +121,15 @@ export class Lent {
    *
    * @internal
    */
-  showCopy(payload: Uint8Array, kind: number, codec: number, tag: number): void {
+  showCopy(payload: Uint8Array, inlet: Inlet): void {
     this.area = payload;
     this.offset = 0;
     this.size = this.total = payload.length;
     this.first = this.last = true;
+    this.#note(inlet);
+  }
+
+  #note({ kind, codec, tag }: Inlet): void {
     this.kind = kind;
     this.codec = codec;
     this.tag = tag;

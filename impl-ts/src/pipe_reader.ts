@@ -4,22 +4,15 @@
  * @module
  */
 
-import { type CodecTable, codecTable, copyInto, Decoder, Words } from "./codec.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
-import { MessageError, MillraceError } from "./error.ts";
-import { type Channel, requireInteger } from "./segment_geometry.ts";
-import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT } from "./layout.ts";
-import { Lent } from "./pipe_lend.ts";
+import type { Channel } from "./segment_geometry.ts";
+import { Inlet, INTO, LEND, MESSAGE, type Mode, VALUE } from "./pipe_inlet.ts";
+import type { Lent } from "./pipe_lend.ts";
+import { requireMax, takeMany } from "./pipe_many.ts";
 import { deadlineOf, findRing, Link, requireReaderOptions, STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
-import { ENDED, IN_PARTS, IN_RING, LEND, NOTHING, Receiver, requireFit } from "./pipe_receiver.ts";
-import { Waiting } from "./pipe_waiting.ts";
-import { NONE_YET, OTHER } from "./ring.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
-
-/** No message, where `undefined` would be the end of the stream. */
-const NONE: unique symbol = Symbol("none");
 
 /**
  * Reads messages from a ring. All methods belong to the thread that attached it.
@@ -44,23 +37,9 @@ const NONE: unique symbol = Symbol("none");
  * ```
  */
 export class Reader<T = unknown> {
-  readonly #link: Link;
-  readonly #receiver: Receiver;
-  readonly #decoder: Decoder = new Decoder();
-  readonly #targetWords: Words = new Words();
-  readonly #codecs: CodecTable;
-  readonly #turns: Turns = new Turns();
-  /** What comes before anything in the ring. */
-  readonly #waiting: Waiting;
-  readonly #lent: Lent;
+  readonly #inlet: Inlet;
+  #turns: Turns | undefined;
   #streak = 0;
-  /** What `#into` copies to. */
-  #target: Uint8Array | undefined;
-  // Made once: a closure for each wait would be most of what a stream allocates.
-  readonly #value = (): T | typeof NONE | undefined => this.#takeValue();
-  readonly #message = (): Message | typeof NONE | undefined => this.#takeMessage();
-  readonly #into = (): number | typeof NONE | undefined => this.#takeInto(this.#target!);
-  readonly #frameLent = (): Lent | typeof NONE | undefined => this.#takeLent();
 
   /**
    * Joins a ring to an attached endpoint; for ports. Use `Reader.attach`.
@@ -68,12 +47,7 @@ export class Reader<T = unknown> {
    * @internal
    */
   constructor(link: Link, channel: Channel, options: ReaderOptions = {}) {
-    this.#link = link;
-    this.#codecs = codecTable(options.codec, options.codecs);
-    this.#receiver = new Receiver(link, channel, options);
-    this.#waiting = new Waiting(link, this.#receiver);
-    this.#lent = new Lent(this.#receiver.ring);
-    link.drop = () => this.#drop();
+    this.#inlet = new Inlet(link, channel, options);
   }
 
   /**
@@ -93,27 +67,27 @@ export class Reader<T = unknown> {
 
   /** Whether the end of the stream was reached: every later read returns `undefined`. */
   get ended(): boolean {
-    return this.#waiting.ended;
+    return this.#inlet.ended;
   }
 
   /** What this endpoint has counted. */
   get stats(): Stats {
-    return this.#link.endpoint.stats;
+    return this.#inlet.endpoint.stats;
   }
 
   /** The tag of the message that was read last. */
   get tag(): number {
-    return this.#receiver.tag;
+    return this.#inlet.tag;
   }
 
   /** The codec of the message that was read last, as a number. */
   get codec(): number {
-    return this.#receiver.codec;
+    return this.#inlet.codec;
   }
 
   /** The kind of the message that was read last. */
   get kind(): number {
-    return this.#receiver.kind;
+    return this.#inlet.kind;
   }
 
   /**
@@ -128,20 +102,17 @@ export class Reader<T = unknown> {
    * @throws {CorruptError} if the writer broke the ring; again from every later call.
    */
   read(options?: WaitOptions): T | undefined {
-    requireWait(options);
-    let value = this.#takeValue();
-    if (value === NONE) value = this.#takeValue(true, this.#looks(options));
-    return value !== NONE ? value : this.#block(this.#value, options);
+    return this.#read(VALUE, undefined, options) as T | undefined;
   }
 
   /** Reads one message if there is one. */
   tryRead(): T | undefined {
-    return this.#try(this.#value);
+    return this.#try(VALUE, undefined) as T | undefined;
   }
 
   /** `read` without blocking. Calls are served in order. */
   readAsync(options?: WaitOptions): Promise<T | undefined> {
-    return this.#wait(this.#value, options);
+    return this.#wait(VALUE, undefined, options) as Promise<T | undefined>;
   }
 
   /**
@@ -162,22 +133,20 @@ export class Reader<T = unknown> {
    */
   readMany(max: number, options?: WaitOptions): T[] | undefined {
     requireMax(max);
-    return this.#fill(this.read(options), max);
+    return takeMany(this.#inlet, this.read(options), max);
   }
 
   /** Reads what is there, up to `max` messages; `undefined` if nothing is. */
   tryReadMany(max: number): T[] | undefined {
     requireMax(max);
-    return this.#fill(this.tryRead(), max);
+    return takeMany(this.#inlet, this.tryRead(), max);
   }
 
   /** `readMany` without blocking. Calls are served in order. */
   async readManyAsync(max: number, options?: WaitOptions): Promise<T[] | undefined> {
     requireMax(max);
-    return await this.#wait(() => {
-      const first = this.#takeValue();
-      return first === NONE ? NONE : this.#fill(first, max);
-    }, options);
+    const done = (first: unknown) => takeMany(this.#inlet, first as T | undefined, max);
+    return await this.#wait(VALUE, undefined, options, done) as T[] | undefined;
   }
 
   /**
@@ -190,19 +159,17 @@ export class Reader<T = unknown> {
 
   /** Reads one message as it is, a batch as one, and blocks until there is one. */
   readMessage(options?: WaitOptions): Message | undefined {
-    requireWait(options);
-    const message = this.#takeMessage();
-    return message !== NONE ? message : this.#block(this.#message, options);
+    return this.#read(MESSAGE, undefined, options) as Message | undefined;
   }
 
   /** Reads one message as it is, if there is one. */
   tryReadMessage(): Message | undefined {
-    return this.#try(this.#message);
+    return this.#try(MESSAGE, undefined) as Message | undefined;
   }
 
   /** `readMessage` without blocking. */
   readMessageAsync(options?: WaitOptions): Promise<Message | undefined> {
-    return this.#wait(this.#message, options);
+    return this.#wait(MESSAGE, undefined, options) as Promise<Message | undefined>;
   }
 
   /**
@@ -213,28 +180,19 @@ export class Reader<T = unknown> {
    * whose size its writer does not know as it begins may be larger than the error says.
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
-    requireWait(options);
-    let short = this.#takeShort(target, 1);
-    if (short === NONE_YET) short = this.#takeShort(target, this.#looks(options));
-    if (short >= 0) return short;
     try {
-      const size = short === NONE_YET ? NONE : this.#takeInto(target);
-      return size !== NONE ? size : this.#blockInto(target, options);
+      return this.#read(INTO, target, options) as number | undefined;
     } finally {
-      this.#receiver.leave(target);
+      this.#inlet.leave(target);
     }
   }
 
   /** The same, if there is a message. */
   tryReadInto(target: Uint8Array): number | undefined {
-    const short = this.#takeShort(target, 1);
-    if (short >= 0) return short;
     try {
-      const taken = short === NONE_YET ? NONE : this.#takeInto(target);
-      const size = taken !== NONE ? taken : this.#takeLastInto(target);
-      return size === NONE ? undefined : size;
+      return this.#try(INTO, target) as number | undefined;
     } finally {
-      this.#receiver.leave(target);
+      this.#inlet.leave(target);
     }
   }
 
@@ -243,15 +201,12 @@ export class Reader<T = unknown> {
    * blocks until there is one. For trusted peers: they can write to it. End with `release`.
    */
   peek(options?: WaitOptions): Lent | undefined {
-    requireWait(options);
-    let lent = this.#takeLent();
-    if (lent === NONE && this.#receiver.glance(this.#looks(options))) lent = this.#takeLent();
-    return lent !== NONE ? lent : this.#block(this.#frameLent, options);
+    return this.#read(LEND, undefined, options) as Lent | undefined;
   }
 
   /** The same, if there is a frame. */
   tryPeek(): Lent | undefined {
-    return this.#try(this.#frameLent);
+    return this.#try(LEND, undefined) as Lent | undefined;
   }
 
   /**
@@ -260,16 +215,16 @@ export class Reader<T = unknown> {
    * @throws {ClosedError} if this end was closed meanwhile, which takes the frame back.
    */
   release(): void {
-    const closed = this.#link.closedError("release");
+    const inlet = this.#inlet;
+    const closed = inlet.link.closedError("release");
     if (closed !== undefined) throw closed; // [pipe.lend_one]
-    if (!this.#receiver.lent) throw new TypeError("Cannot release: nothing is lent");
-    this.#receiver.lent = false;
-    if (this.#receiver.isLentInRing) this.#receiver.releaseLent();
+    if (!inlet.isLent) throw new TypeError("Cannot release: nothing is lent");
+    inlet.giveBack();
   }
 
   /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
   close(): void {
-    this.#link.close();
+    this.#inlet.link.close();
   }
 
   /** The same as `close`. */
@@ -278,21 +233,12 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * The link of this end; for ports.
+   * The direction in; for ports.
    *
    * @internal
    */
-  get link(): Link {
-    return this.#link;
-  }
-
-  /**
-   * What comes before anything in the ring; for ports.
-   *
-   * @internal
-   */
-  get waiting(): Waiting {
-    return this.#waiting;
+  get inlet(): Inlet {
+    return this.#inlet;
   }
 
   /**
@@ -300,27 +246,8 @@ export class Reader<T = unknown> {
    *
    * @internal
    */
-  get busy(): boolean {
-    return this.#turns.busy;
-  }
-
-  /**
-   * Whether a frame is lent, or the rest of its message still has to be; for ports.
-   *
-   * @internal
-   */
-  get lending(): boolean {
-    return this.#receiver.lending;
-  }
-
-  /**
-   * Whether something came behind the last message, without a look at the states.
-   *
-   * @internal
-   */
-  get more(): boolean {
-    const { ring } = this.#receiver;
-    return !ring.isRead || ring.look() || this.#waiting.some;
+  get isBusy(): boolean {
+    return this.#turns?.busy ?? false;
   }
 
   /**
@@ -329,43 +256,21 @@ export class Reader<T = unknown> {
    * @internal
    */
   async served(): Promise<void> {
-    await this.#turns.take(Infinity, undefined);
-    this.#turns.give();
+    const turns = this.#turns ??= new Turns();
+    await turns.take(Infinity, undefined);
+    turns.give();
   }
 
-  /** Behind a first value, takes what is there up to `max`. */
-  #fill(first: T | undefined, max: number): T[] | undefined {
-    if (first === undefined) return undefined;
-    const values = [first];
-    try {
-      // One load more: a peer that goes on writing must not keep us here. [ring.one_load]
-      for (let mayLoad = true; values.length < max;) {
-        let value = this.#takeValue(false);
-        if (value === NONE && mayLoad) {
-          mayLoad = false;
-          value = this.#takeValue();
-        }
-        if (value === NONE || value === undefined) break;
-        values.push(value);
-      }
-    } catch (error) {
-      // A fault keeps itself; the report of a lost message would go lost with what was read.
-      if (!(error instanceof MillraceError)) throw error;
-      if (error instanceof MessageError) this.#waiting.keepFirst(error);
-    }
-    return values;
+  #read(mode: Mode, target: Uint8Array | undefined, options: WaitOptions | undefined): unknown {
+    // Before anything is taken.
+    if (options !== undefined) requireTimeout(options.timeout, Infinity);
+    const taken = this.#inlet.take(mode, target, true);
+    return taken !== undefined || this.ended ? taken : this.#block(mode, target, options);
   }
 
-  /** [pipe.close] What was taken out of the ring and not delivered is dropped. */
-  #drop(): void {
-    this.#waiting.drop();
-    this.#receiver.drop();
-  }
-
-  #try<R>(take: () => R | typeof NONE | undefined): R | undefined {
-    const taken = take();
-    const found = taken !== NONE ? taken : this.#takeLast(take);
-    return found === NONE ? undefined : found as R;
+  #try(mode: Mode, target: Uint8Array | undefined): unknown {
+    const taken = this.#inlet.take(mode, target, true);
+    return taken !== undefined || this.ended ? taken : this.#takeLast(mode, target);
   }
 
   /**
@@ -373,212 +278,75 @@ export class Reader<T = unknown> {
    * nothing either. Once and not in a loop: a peer that is gone and still publishes must not keep
    * us here. [pipe.look_again]
    */
-  #takeLast<R>(take: () => R | typeof NONE | undefined): R | typeof NONE | undefined {
-    const gone = this.#receiver.lookAgain();
-    if (gone === undefined) return NONE;
-    const taken = take();
-    if (taken === NONE) throw this.#receiver.giveUp(gone);
+  #takeLast(mode: Mode, target: Uint8Array | undefined): unknown {
+    const gone = this.#inlet.lookAgain();
+    if (gone === undefined) return undefined;
+    const taken = this.#inlet.take(mode, target, false);
+    if (taken === undefined && !this.ended) throw this.#inlet.giveUp(gone);
     return taken;
   }
 
   /**
-   * How often a call that found nothing looks again before it blocks: a few times where it may
-   * wait, and for an answer. A stream passes faster if its reader does not look all the time, and
-   * lets the writer keep the line of `tail` for a while.
+   * Looks again a few times before the call blocks, where it may wait, and for an answer. A stream
+   * passes faster if its reader does not look all the time, and lets the writer keep the line of
+   * `tail` for a while. Returns whether something has come.
    */
-  #looks(options: WaitOptions | undefined): number {
-    if (options !== undefined && (options.timeout === 0 || options.signal !== undefined)) return 0;
-    const { outgoing, endpoint } = this.#link;
-    if (outgoing === undefined || !outgoing.expectsAnswer()) return 0;
-    return endpoint.spinner.glances;
-  }
-
-  #blockInto(target: Uint8Array, options?: WaitOptions): number | undefined {
-    this.#target = target;
-    try {
-      return this.#block(this.#into, options);
-    } finally {
-      this.#target = undefined;
-    }
-  }
-
-  #takeLastInto(target: Uint8Array): number | typeof NONE | undefined {
-    this.#target = target;
-    try {
-      return this.#takeLast(this.#into);
-    } finally {
-      this.#target = undefined;
-    }
+  #glance(options: WaitOptions | undefined): boolean {
+    if (options?.timeout === 0 || options?.signal !== undefined) return false;
+    const { link, endpoint } = this.#inlet;
+    if (!link.outgoing?.isAnswerDue) return false;
+    link.outgoing.expectAnswer();
+    return this.#inlet.glance(endpoint.spinner.glances);
   }
 
   /** Behind a look that found nothing. */
-  #block<R>(take: () => R | typeof NONE | undefined, options?: WaitOptions): R | undefined {
-    const timeout = requireTimeout(options?.timeout, Infinity);
+  #block(mode: Mode, target: Uint8Array | undefined, options: WaitOptions | undefined): unknown {
+    const inlet = this.#inlet;
+    const { endpoint } = inlet;
+    let taken = this.#glance(options) ? inlet.take(mode, target, false) : undefined;
+    if (taken !== undefined || this.ended) return taken;
     options?.signal?.throwIfAborted();
-    const { endpoint } = this.#link;
-    const waiting = this.#waiting;
+    const timeout = options?.timeout ?? Infinity;
     // Only computed where it is needed: within a stream, most waits are brief.
     let deadline: number | undefined;
     for (let waits = 0;; waits++) {
-      const last = this.#takeLast(take);
-      if (last !== NONE) return last as R;
+      taken = this.#takeLast(mode, target);
+      if (taken !== undefined || this.ended) return taken;
       if (timeout === 0 || (deadline !== undefined && performance.now() >= deadline)) {
         return undefined;
       }
-      const isBrief = endpoint.waitBriefly(waiting);
       if (
-        !isBrief && !endpoint.wait(waiting, undefined, deadline ??= deadlineOf(timeout), waits)
-      ) {
-        return undefined;
-      }
-      const taken = take();
-      if (taken !== NONE) return taken as R;
+        !endpoint.waitBriefly(inlet) &&
+        !endpoint.wait(inlet, undefined, deadline ??= deadlineOf(timeout), waits)
+      ) return undefined;
+      taken = inlet.take(mode, target, true);
+      if (taken !== undefined || this.ended) return taken;
       deadline ??= deadlineOf(timeout);
     }
   }
 
-  async #wait<R>(
-    take: () => R | typeof NONE | undefined,
-    options?: WaitOptions,
-  ): Promise<R | undefined> {
+  async #wait(
+    mode: Mode,
+    target: Uint8Array | undefined,
+    options: WaitOptions | undefined,
+    done = (taken: unknown): unknown => taken,
+  ): Promise<unknown> {
     const timeout = requireTimeout(options?.timeout, Infinity);
     const signal = options?.signal;
     signal?.throwIfAborted();
-    const { endpoint } = this.#link;
+    const inlet = this.#inlet;
     const deadline = deadlineOf(timeout);
-    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
+    const turns = this.#turns ??= new Turns();
+    if (!turns.tryTake() && !await turns.take(deadline, signal)) return undefined;
     try {
-      if (++this.#streak % STREAK === 0) await endpoint.giveWay();
+      if (++this.#streak % STREAK === 0) await inlet.endpoint.giveWay();
       for (let late = timeout === 0;; late = performance.now() >= deadline) {
-        const taken = take();
-        if (taken !== NONE) return taken as R;
-        const last = this.#takeLast(take);
-        if (last !== NONE) return last as R;
-        if (late) return undefined;
-        if (!await endpoint.waitAsync(this.#waiting, deadline, signal)) return undefined;
+        const taken = this.#try(mode, target);
+        if (taken !== undefined || this.ended) return done(taken);
+        if (late || !await inlet.endpoint.waitAsync(inlet, deadline, signal)) return undefined;
       }
     } finally {
-      this.#turns.give();
+      turns.give();
     }
   }
-
-  #takeValue(mayLoad = true, looks = 1): T | typeof NONE | undefined {
-    const waiting = this.#waiting;
-    if (waiting.inBatch) return waiting.nextOfBatch() as T;
-    if (waiting.inboxCount > 0) return this.#decode(waiting.shift()) as T;
-    if (mayLoad || !this.#receiver.ring.isRead) {
-      const decoder = this.#decoder;
-      const size = this.#receiver.takeShort(decoder.scratch, decoder.words, looks);
-      if (size >= 0) return this.#decodePayload(decoder.taken(size, this.#isOwn)) as T;
-      if (size === NONE_YET) return NONE;
-    }
-    const found = this.#receiver.pull(undefined, mayLoad);
-    if (found === NOTHING) return NONE;
-    if (found === ENDED) return undefined;
-    if (found === IN_PARTS || this.#isOwn) {
-      return this.#decode(this.#receiver.makeMessage(found)) as T;
-    }
-    const { bytes, payload } = this.#receiver.ring;
-    // The copy is made and the room given back before anything is decoded.
-    const copy = this.#decoder.take(bytes, payload, this.#receiver.frame.size);
-    this.#receiver.ring.release();
-    return this.#decodePayload(copy) as T;
-  }
-
-  /** Whether the message is handed out as bytes, to the caller or to a codec of its own. */
-  get #isOwn(): boolean {
-    const { codec } = this.#receiver;
-    return codec === CODEC_BYTES || codec > CODEC_JSON_BATCH;
-  }
-
-  #decode(message: Message): unknown {
-    this.#receiver.note(message.kind, message.codec, message.tag);
-    return this.#decodePayload(message.payload);
-  }
-
-  #decodePayload(payload: Uint8Array): unknown {
-    switch (this.#receiver.codec) {
-      case CODEC_BYTES:
-        return payload;
-      case CODEC_TEXT:
-        return this.#decoder.text(payload);
-      case CODEC_JSON:
-        return this.#decoder.json(payload);
-      case CODEC_JSON_BATCH:
-        return this.#waiting.open(this.#decoder.batch(payload));
-      default:
-        return this.#decoder.foreign(payload, this.#receiver.codec, this.#codecs);
-    }
-  }
-
-  #takeMessage(): Message | typeof NONE | undefined {
-    const waiting = this.#waiting.take();
-    if (waiting !== undefined) return waiting;
-    const found = this.#receiver.pull(undefined);
-    if (found === NOTHING) return NONE;
-    if (found === ENDED) return undefined;
-    return this.#receiver.makeMessage(found);
-  }
-
-  #takeShort(target: Uint8Array, looks: number): number {
-    if (this.#waiting.some) return OTHER;
-    return this.#receiver.takeShort(target, this.#targetWords.of(target), looks);
-  }
-
-  #takeInto(target: Uint8Array): number | typeof NONE | undefined {
-    const waiting = this.#waiting.peek();
-    if (waiting !== undefined) {
-      requireFit(waiting.payload.length, target);
-      this.#waiting.take();
-      target.set(waiting.payload);
-      return waiting.payload.length;
-    }
-    const found = this.#receiver.pull(target);
-    if (found === NOTHING) return NONE;
-    if (found === ENDED) return undefined;
-    const { size, received } = this.#receiver.frame;
-    if (found === IN_PARTS) {
-      if (this.#receiver.parts !== target) target.set(this.#receiver.parts);
-      this.#receiver.drop();
-      return received;
-    }
-    const { bytes, words, payload } = this.#receiver.ring;
-    copyInto(bytes, words, payload, size, target);
-    this.#receiver.ring.release();
-    return size;
-  }
-
-  #takeLent(): Lent | typeof NONE | undefined {
-    if (this.#receiver.lent && !this.#link.closed) {
-      throw new TypeError("Cannot peek: a frame is lent already");
-    }
-    const waiting = this.#waiting.take();
-    if (waiting !== undefined) {
-      this.#lent.showCopy(waiting.payload, waiting.kind, waiting.codec, waiting.tag);
-      this.#receiver.isLentInRing = false;
-    } else {
-      const found = this.#receiver.pull(LEND);
-      if (found === NOTHING) return NONE;
-      if (found === ENDED) return undefined;
-      this.#receiver.isLentInRing = found === IN_RING;
-      if (found === IN_PARTS) {
-        const { payload, kind, codec, tag } = this.#receiver.makeMessage(found);
-        this.#lent.showCopy(payload, kind, codec, tag);
-      } else {
-        this.#lent.show(this.#receiver.ring, this.#receiver.frame);
-      }
-    }
-    this.#receiver.lent = true;
-    return this.#lent;
-  }
-}
-
-/** Throws for a count that is none, before anything is taken. */
-function requireMax(max: number): void {
-  requireInteger("max", max, 1, Number.MAX_SAFE_INTEGER);
-}
-
-/** Throws for a timeout that is none, before anything is taken. */
-function requireWait(options: WaitOptions | undefined): void {
-  if (options !== undefined) requireTimeout(options.timeout, Infinity);
 }

@@ -1,4 +1,4 @@
-/** Short messages take a shorter way in and out, which must not differ from the long one. */
+/** Messages of a few bytes: all sizes, whatever stands in their way, and each way to read them. */
 
 import { assertEquals, assertThrows } from "@std/assert";
 import { MessageError, MillraceError } from "./error.ts";
@@ -19,16 +19,6 @@ import type { Segment } from "./segment.ts";
 
 const CAPACITY = 256;
 const AREA_SIZE = 400;
-
-/** An array of which the library keeps a view of words: it has seen it twice. */
-function warmed(target: Uint8Array): Uint8Array {
-  const { writer, reader } = pipe({ codec: "bytes" });
-  for (let i = 0; i < 3; i++) {
-    writer.write(target.subarray(0, 1));
-    reader.readInto(target);
-  }
-  return target;
-}
 
 /** Stores what no peer may: that an endpoint whose state was final is attached. */
 function reattach(segment: Segment, endpoint: number): void {
@@ -63,8 +53,8 @@ Deno.test("every size passes through arrays used again, and nothing beside them 
   }
 });
 
-Deno.test("whatever stands in the way of a write stands in the way of the short one", async () => {
-  const bytes = warmed(pattern(8));
+Deno.test("whatever stands in the way of a write stands in the way of short bytes", async () => {
+  const bytes = pattern(8);
   const kept = () => {
     const made = pipe<unknown>({ capacity: 1024 });
     for (let i = 0; i < 3; i++) made.writer.write(bytes);
@@ -129,37 +119,37 @@ Deno.test("[ring.room] short messages leave the bytes of an end free", () => {
   }
 });
 
-Deno.test("what any bytes in a ring come to does not depend on the way", () => {
+Deno.test("what any bytes in a ring come to does not depend on how they are read", () => {
   for (let seed = 0; seed < 3_000; seed++) {
     const next = random(seed);
     const maxMessageSize = [20, 64, 1 << 20][next() % 3]!;
-    const [long, short] = [scribed({ maxMessageSize }), scribed({ maxMessageSize })];
+    const [whole, into] = [scribed({ maxMessageSize }), scribed({ maxMessageSize })];
     const target = new Uint8Array(next() % 8 === 0 ? 40 : CAPACITY);
     for (let i = 0; i < 12; i++) {
-      if (next() % 3 > 0) scrawl([long.scribe, short.scribe], next);
+      if (next() % 3 > 0) scrawl([whole.scribe, into.scribe], next);
       const expected = outcome(() => {
-        const message = long.reader.tryReadMessage();
+        const message = whole.reader.tryReadMessage();
         if (message === undefined) return undefined;
         const { kind, codec, tag, payload } = message;
         return [kind, codec, tag, payload];
       });
       let found = outcome(() => {
-        const size = short.reader.tryReadInto(target);
+        const size = into.reader.tryReadInto(target);
         if (size === undefined) return undefined;
-        const { kind, codec, tag } = short.reader;
+        const { kind, codec, tag } = into.reader;
         return [kind, codec, tag, target.slice(0, size)];
       });
       // It stays, to be read again.
       if (found === "RangeError") {
         found = outcome(() => {
-          const { kind, codec, tag, payload } = short.reader.tryReadMessage()!;
+          const { kind, codec, tag, payload } = into.reader.tryReadMessage()!;
           return [kind, codec, tag, payload];
         });
       }
       assertEquals(found, expected, `seed ${seed}, step ${i}`);
       const at = layout.RING_HEAD_WORD;
-      assertEquals(short.scribe.control[at], long.scribe.control[at], `seed ${seed}, step ${i}`);
-      assertEquals(short.reader.ended, long.reader.ended);
+      assertEquals(into.scribe.control[at], whole.scribe.control[at], `seed ${seed}, step ${i}`);
+      assertEquals(into.reader.ended, whole.reader.ended);
     }
   }
 });
@@ -203,7 +193,7 @@ function outcome(read: () => unknown): unknown {
 
 Deno.test("the limit holds for short messages, and the next one is read", () => {
   const { writer, reader } = pipe({ codec: "bytes", maxMessageSize: 10 });
-  const target = warmed(new Uint8Array(64));
+  const target = new Uint8Array(64);
   for (let round = 0; round < 3; round++) {
     writer.write(pattern(11));
     writer.write(pattern(10, round));
@@ -213,7 +203,7 @@ Deno.test("the limit holds for short messages, and the next one is read", () => 
   }
 });
 
-Deno.test("[ring.fault] behind a fault, a short read neither looks nor finds", () => {
+Deno.test("[ring.fault] behind a fault, a read neither looks nor finds", () => {
   const { reader, scribe } = scribed();
   const target = new Uint8Array(64);
   for (let round = 0; round < 4; round++) {
@@ -254,7 +244,7 @@ Deno.test("the report of a lost message comes before a short message", () => {
   }
 });
 
-Deno.test("[ring.one_load] a short read loads the tail once, whatever is there", () => {
+Deno.test("[ring.one_load] a read loads the tail once, whatever is there", () => {
   const { reader, scribe } = scribed();
   const target = new Uint8Array(64);
   const load = (...frames: RawFrame[]) => {

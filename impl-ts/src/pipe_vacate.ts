@@ -6,9 +6,14 @@
  */
 
 import { CHANNEL_KIND_RING, ENDPOINT_STATE_CLOSED, ENDPOINT_STATE_FAILED } from "./layout.ts";
+import { RING_HEAD_WORD, RING_READER_WANTS_WORD, RING_TAIL_WORD } from "./layout.ts";
+import { RING_WRITER_WANTS_WORD } from "./layout.ts";
+import { PeerFailedError } from "./error.ts";
+import { ENCODING } from "./gate.ts";
 import type { Link } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
+import type { Lane } from "./ring.ts";
 import { stateOf } from "./wait_state.ts";
 
 /**
@@ -76,7 +81,7 @@ export type VacatingEnd =
  */
 export function vacatePeer(end: VacatingEnd): void {
   const link = linkOf(end);
-  const { endpoint, peer, ends } = link;
+  const { endpoint, peer, outgoing, incoming } = link;
   const own = link.ownError("vacate peer"); // [segment.vacate_peer]
   if (own !== undefined) throw own;
   // [segment.vacate_read] Before the look at what it has published.
@@ -87,19 +92,39 @@ export function vacatePeer(end: VacatingEnd): void {
   }
   if (!isOurs(link)) throw refusal("it has channels that this end does not use");
   if (endpoint.mechanism.isAlive?.(peer)) throw refusal("its owner lives"); // [segment.vacate_dead]
-  for (const each of ends) {
-    const obstacle = each.obstacle();
-    if (obstacle !== undefined) throw refusal(obstacle);
+  if (outgoing !== undefined && (outgoing.bits & ENCODING) !== 0) {
+    throw refusal("a value is being encoded");
   }
-  if (!endpoint.vacate(peer, word, () => link.renew())) {
-    throw refusal("it was given back too often");
-  }
+  if (incoming?.skipRest() === false) throw refusal("what it has published is not read");
+  if (!endpoint.vacate(peer, word, () => renew(link))) throw refusal("it was given back too often");
   endpoint.watch.look(); // who waits here waits for the next owner
+}
+
+/** Begins anew with the next owner: both directions, what the peer's state was, and the port. */
+function renew(link: Link): void {
+  const { outgoing, incoming } = link;
+  if (outgoing !== undefined) {
+    const why = "Cannot write: the peer's endpoint was given back in the middle of the message";
+    outgoing.renew(new PeerFailedError(why, 0));
+    renewControl(outgoing, RING_READER_WANTS_WORD);
+  }
+  if (incoming !== undefined) {
+    incoming.renew();
+    renewControl(incoming, RING_WRITER_WANTS_WORD);
+  }
+  link.renew();
+}
+
+/** Makes both cursors equal, and takes the wish of the peer back. [segment.vacate_words] */
+function renewControl({ control, own }: Lane, wants: number): void {
+  Atomics.store(control, RING_TAIL_WORD, own);
+  Atomics.store(control, RING_HEAD_WORD, own);
+  Atomics.store(control, wants, 0);
 }
 
 function linkOf(end: VacatingEnd): Link {
   if ("outlet" in end) return end.outlet.link;
-  return ("reader" in end ? end.reader : end).link;
+  return ("reader" in end ? end.reader : end).inlet.link;
 }
 
 /** Whether all channels that name the peer are the rings of this end. [segment.vacate_peer] */

@@ -68,7 +68,7 @@ Deno.test("vacatePeer refuses what may not be now, and changes nothing", () => {
     refuse("a value is being encoded");
     return 1;
   };
-  port.write({ toJSON } as unknown as string);
+  assertCode(() => port.write({ toJSON } as unknown as string), "peer.failed");
   port.close();
   assertThrows(() => vacatePeer(port), ClosedError);
 });

@@ -4,23 +4,19 @@
  * @module
  */
 
-import { type AnyCodec, type CodecName, type Encoded, isBatchable, Words } from "./codec.ts";
-import { Endpoint, type Stats } from "./wait_endpoint.ts";
-import { packKind, WHOLE } from "./frame.ts";
-import { type Channel, requireInteger } from "./segment_geometry.ts";
+import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
 import * as layout from "./layout.ts";
-import { Place } from "./pipe_lend.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
-import { requireWriterOptions, type WriterOptions } from "./pipe.ts";
-import { Deadline, type Idle, Outlet, RUN_COUNT, RUN_SIZE, timedOut } from "./pipe_outlet.ts";
-import { NO_ROOM, type RingWriter } from "./ring.ts";
+import { deadlineOf, requireWriterOptions, type WriterOptions } from "./pipe.ts";
+import { Place } from "./pipe_lend.ts";
+import { Pack } from "./pipe_many.ts";
+import { Outlet, timedOut } from "./pipe_outlet.ts";
+import { ENDED } from "./gate.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
-import { Sender } from "./pipe_sender.ts";
+import { type Channel, requireInteger } from "./segment_geometry.ts";
+import { Endpoint, type Stats } from "./wait_endpoint.ts";
 
-/** No values for a batch. */
-const NONE: readonly never[] = [];
-/** A whole message of bytes. */
-const BYTES = packKind(layout.FRAME_KIND_DATA, WHOLE, layout.CODEC_BYTES);
+const DATA = layout.FRAME_KIND_DATA;
 
 /**
  * What a claimed message is.
@@ -66,37 +62,20 @@ export interface ClaimOptions extends WaitOptions {
  * ```
  */
 export class Writer<T = unknown> {
-  readonly #link: Link;
-  readonly #sender: Sender;
-  readonly #ring: RingWriter;
-  readonly #words: Words = new Words();
-  readonly #codec: CodecName | AnyCodec;
-  /** Whether bytes are written as they are. */
-  readonly #isRaw: boolean;
   readonly #outlet: Outlet;
   /** The `end` that waits for its turn. */
   #ending: Promise<void> | undefined;
-  /** How many values `writeMany` tries to pack next. */
-  #run = RUN_COUNT;
-  #written = 0;
-  #claimedKind = 0;
-  #claimedTag = 0;
-  readonly #place: Place;
+  #pack: Pack | undefined;
+  #place: Place | undefined;
 
   /**
    * Joins a ring to an attached endpoint; for ports. Use `Writer.attach`.
    *
    * @internal
    */
-  constructor(link: Link, channel: Channel, options: WriterOptions = {}, idle?: Idle) {
+  constructor(link: Link, channel: Channel, options: WriterOptions = {}) {
     requireWriterOptions(options);
-    this.#link = link;
-    this.#sender = new Sender(link, channel);
-    this.#ring = this.#sender.ring;
-    this.#place = new Place(this.#ring);
-    this.#codec = options.codec ?? "json";
-    this.#isRaw = this.#codec === "json" || this.#codec === "bytes";
-    this.#outlet = new Outlet(link, this.#sender, this.#codec, idle);
+    this.#outlet = new Outlet(link, channel, options.codec);
   }
 
   /**
@@ -116,11 +95,11 @@ export class Writer<T = unknown> {
 
   /** Whether `end` was called. */
   get ended(): boolean {
-    return this.#outlet.ended;
+    return (this.#outlet.bits & ENDED) !== 0;
   }
 
   /**
-   * What this writer shares with the posts of its port.
+   * The direction out; for ports.
    *
    * @internal
    */
@@ -130,7 +109,7 @@ export class Writer<T = unknown> {
 
   /** What this endpoint has counted. */
   get stats(): Stats {
-    return this.#link.endpoint.stats;
+    return this.#outlet.endpoint.stats;
   }
 
   /**
@@ -144,10 +123,12 @@ export class Writer<T = unknown> {
    * @throws {TypeError} if the codec cannot carry the value.
    */
   write(value: T, options?: WaitOptions): void {
-    if (isWait(options) && this.#sendBytes(value)) return;
-    const deadline = this.#begin(options);
-    this.#sender.encoder.encode(value, this.#codec);
-    this.#send(layout.FRAME_KIND_DATA, 0, options, deadline);
+    const outlet = this.#outlet;
+    const isPlain = options === undefined && outlet.bits === 0;
+    const deadline = isPlain ? undefined : this.#begin(options);
+    outlet.encode(value, outlet);
+    outlet.start(DATA, 0);
+    if (!outlet.send()) outlet.sendAll(options, deadline);
   }
 
   /**
@@ -156,11 +137,11 @@ export class Writer<T = unknown> {
    * @throws {RangeError} if the message could not be written at once even to an empty ring.
    */
   tryWrite(value: T): boolean {
-    if (this.#sendBytes(value)) return true;
-    this.#outlet.check();
-    if (!this.#outlet.takeOver()) return false;
-    this.#sender.encoder.encode(value, this.#codec);
-    return this.#trySend(layout.FRAME_KIND_DATA, 0);
+    const outlet = this.#outlet;
+    if (outlet.bits !== 0 && !outlet.tryBegin()) return false;
+    outlet.encode(value, outlet);
+    outlet.start(DATA, 0);
+    return outlet.send() || outlet.trySend();
   }
 
   /**
@@ -171,29 +152,30 @@ export class Writer<T = unknown> {
    * it waits: that message alone is lost.
    */
   async writeAsync(value: T, options?: WaitOptions): Promise<void> {
-    this.#outlet.check();
+    const outlet = this.#outlet;
+    outlet.check();
     const signal = options?.signal;
     signal?.throwIfAborted();
-    const deadline = new Deadline(options);
-    // Encoded at the call, as a copy, beside the message that may be under way; and before the
-    // turn is taken, which a value that cannot be encoded must not keep.
-    const own = this.#encodeApart(value);
-    this.#outlet.asked++;
-    const { turns } = this.#outlet;
-    if (!turns.tryTake() && !await turns.take(deadline.time, signal)) throw timedOut();
+    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    // Encoded at the call, and as a copy beside a message that is under way; before the turn is
+    // taken, which a value that cannot be encoded must not keep.
+    const payload = outlet.isTaken ? makePayload() : outlet;
+    outlet.encode(value, payload);
+    if (payload !== outlet) detach(payload);
+    outlet.asked++;
+    const { turns } = outlet;
+    if (!turns.tryTake() && !await turns.take(deadline, signal)) throw timedOut();
     try {
-      if (own !== undefined) this.#sender.encoder.restore(own);
-      const turn = this.#link.giveWay();
+      outlet.restore(payload);
+      outlet.start(DATA, 0);
+      const turn = outlet.link.giveWay();
       if (turn !== undefined) {
-        this.#sender.encoder.detach();
+        detach(outlet);
         await turn;
       }
-      this.#outlet.checkAccepted();
-      this.#sender.start(layout.FRAME_KIND_DATA, 0);
-      if (this.#sender.advance()) return this.#ring.publish();
-      this.#sender.encoder.detach();
-      do await this.#outlet.waitRoomAsync(deadline, signal); while (!this.#sender.advance());
-      this.#ring.publish();
+      outlet.check(true);
+      while (!outlet.advance()) await outlet.waitRoomAsync(deadline, signal);
+      outlet.store();
     } finally {
       turns.give();
     }
@@ -207,26 +189,10 @@ export class Writer<T = unknown> {
    * `written` says how many they are.
    */
   writeMany(values: readonly T[], options?: WaitOptions): void {
-    this.#written = 0;
-    const deadline = this.#begin(options) ?? new Deadline(options);
-    let index = 0;
-    try {
-      while (index < values.length) {
-        const count = this.#encodeRun(values, index);
-        this.#sender.start(layout.FRAME_KIND_DATA, 0);
-        while (!this.#sender.advance()) {
-          this.#written = index; // the wait publishes them
-          this.#outlet.waitRoom(deadline);
-        }
-        index += count;
-      }
-    } finally {
-      // Also when a value cannot be encoded: what stands before it is written.
-      if (!this.#link.closed) {
-        this.#ring.publish();
-        this.#written = index;
-      }
-    }
+    const pack = this.#pack ??= new Pack(this.#outlet);
+    pack.written = 0;
+    requireWait(options);
+    pack.write(values, options);
   }
 
   /**
@@ -252,22 +218,22 @@ export class Writer<T = unknown> {
    * ```
    */
   get written(): number {
-    return this.#written;
+    return this.#pack?.written ?? 0;
   }
 
   /** Writes one message as it is, and blocks while there is no room. */
   writeMessage(message: MessageInit, options?: WaitOptions): void {
     const deadline = this.#begin(options);
-    const { kind, tag } = this.#encodeMessage(message);
-    this.#send(kind, tag, options, deadline);
+    this.#startMessage(message);
+    if (!this.#outlet.send()) this.#outlet.sendAll(options, deadline);
   }
 
   /** Writes one message as it is, if there is room for all of it. */
   tryWriteMessage(message: MessageInit): boolean {
-    this.#outlet.check();
-    if (!this.#outlet.takeOver()) return false;
-    const { kind, tag } = this.#encodeMessage(message);
-    return this.#trySend(kind, tag);
+    const outlet = this.#outlet;
+    if (outlet.bits !== 0 && !outlet.tryBegin()) return false;
+    this.#startMessage(message);
+    return outlet.send() || outlet.trySend();
   }
 
   /**
@@ -277,21 +243,22 @@ export class Writer<T = unknown> {
    * @throws {RangeError} if no frame can be so large.
    */
   claim(size: number, options?: ClaimOptions): Place {
-    let deadline = this.#begin(options);
-    this.#prepareClaim(size, options);
-    if (!this.#tryClaim(size)) {
-      deadline ??= new Deadline(options);
-      do this.#outlet.waitRoom(deadline); while (!this.#tryClaim(size));
+    requireWait(options);
+    const outlet = this.#outlet;
+    let deadline = outlet.begin(options);
+    this.#startClaim(size, options);
+    for (let waits = 0;; waits++) {
+      const place = this.#claim(size);
+      if (place !== undefined) return place;
+      outlet.waitRoom(deadline ??= deadlineOf(options?.timeout ?? Infinity), waits);
     }
-    return this.#place;
   }
 
   /** Lends a place if there is room; `undefined` if there is none. */
   tryClaim(size: number, options?: ClaimOptions): Place | undefined {
-    this.#outlet.check();
-    if (!this.#outlet.takeOver()) return undefined;
-    this.#prepareClaim(size, options);
-    return this.#tryClaim(size) ? this.#place : undefined;
+    if (!this.#outlet.tryBegin()) return undefined;
+    this.#startClaim(size, options);
+    return this.#claim(size);
   }
 
   /**
@@ -301,15 +268,13 @@ export class Writer<T = unknown> {
    * @throws {PeerClosedError} and {PeerFailedError} if another call has found the reader gone.
    */
   finish(size?: number): void {
+    const outlet = this.#outlet;
     // [pipe.close] drops the claim, and [pipe.peer_gone] forbids to place it.
-    const known = this.#link.knownError("finish");
+    const known = outlet.link.knownError("finish");
     if (known !== undefined) throw known;
-    if (this.#outlet.claimed < 0) throw new TypeError("Cannot finish: nothing is claimed");
-    const bytes = size ?? this.#outlet.claimed;
-    requireInteger("size", bytes, 0, this.#outlet.claimed);
-    this.#ring.finish(bytes, this.#claimedKind, this.#claimedTag);
-    this.#ring.hold();
-    this.#outlet.claimed = -1;
+    if (!outlet.isLent) throw new TypeError("Cannot finish: nothing is claimed");
+    if (size !== undefined) requireInteger("size", size, 0, outlet.claimed);
+    outlet.finish(size ?? outlet.claimed);
   }
 
   /**
@@ -317,9 +282,8 @@ export class Writer<T = unknown> {
    * own close, which has dropped them, it does nothing. [pipe.publish_none]
    */
   publish(size?: number): void {
-    const { closed } = this.#link;
-    if ((this.#outlet.claimed >= 0 && !closed) || size !== undefined) this.finish(size);
-    if (!closed) this.#ring.publish();
+    if (this.#outlet.isLent || size !== undefined) this.finish(size);
+    this.#outlet.store();
   }
 
   /**
@@ -328,11 +292,10 @@ export class Writer<T = unknown> {
    * @throws {ClosedError} if this end was closed meanwhile, which drops the claim.
    */
   abandon(): void {
-    const closed = this.#link.closedError("abandon");
+    const closed = this.#outlet.link.closedError("abandon");
     if (closed !== undefined) throw closed; // [pipe.claim_one]
-    if (this.#outlet.claimed < 0) throw new TypeError("Cannot abandon: nothing is claimed");
-    this.#outlet.claimed = -1;
-    this.#ring.rewind(this.#ring.tail);
+    if (!this.#outlet.isLent) throw new TypeError("Cannot abandon: nothing is claimed");
+    this.#outlet.abandon();
   }
 
   /**
@@ -345,7 +308,7 @@ export class Writer<T = unknown> {
    */
   end(): void {
     const outlet = this.#outlet;
-    if (outlet.ended) return;
+    if (this.ended) return;
     this.#ending = outlet.tryEnd() ? undefined : this.#endLater();
     // Who waits for it calls `endAsync`; to others the state of the pipe says the same.
     this.#ending?.catch(() => {});
@@ -357,24 +320,24 @@ export class Writer<T = unknown> {
    * wait can be given up, the end cannot.
    */
   async endAsync(options?: WaitOptions): Promise<void> {
-    const deadline = new Deadline(options);
+    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
     options?.signal?.throwIfAborted();
     this.end();
     if (this.#ending === undefined) return;
     const { turns } = this.#outlet;
-    if (!await turns.take(deadline.time, options?.signal)) throw timedOut();
+    if (!await turns.take(deadline, options?.signal)) throw timedOut();
     turns.give();
     return this.#ending;
   }
 
   async #endLater(): Promise<void> {
     const outlet = this.#outlet;
-    outlet.ended = true;
+    outlet.bits |= ENDED;
     const { lostCount, round } = outlet;
     await outlet.turns.take(Infinity, undefined);
     try {
       if (outlet.round !== round) return; // the stream was one to a reader that is gone
-      outlet.checkAccepted();
+      outlet.check(true);
       outlet.placeEnd();
     } catch (error) {
       if (outlet.lostCount !== lostCount || !outlet.mayEnd(error)) throw error;
@@ -385,7 +348,7 @@ export class Writer<T = unknown> {
 
   /** Closes this endpoint now. What is published stays readable; waits end with `pipe.closed`. */
   close(): void {
-    this.#link.close();
+    this.#outlet.link.close();
   }
 
   /** The same as `close`. */
@@ -393,162 +356,39 @@ export class Writer<T = unknown> {
     this.close();
   }
 
-  /**
-   * Writes short bytes as they are if nothing stands in the way; false leaves them to the long way.
-   * Nothing of them is kept and nothing is asked twice, for what is done between the arrival of a
-   * message and the store of its answer is half of an echo: of 64 bytes, it takes four fifths of
-   * what it takes the long way (V8 14, 15).
-   */
-  #sendBytes(value: T): boolean {
-    if (!this.#isRaw || !(value instanceof Uint8Array)) return false;
-    const words = this.#words.of(value);
-    return words !== undefined && this.#ring.send(value, words, value.length, BYTES, 0);
-  }
-
   /** What a blocking call does first; returns its deadline if posts had to be written before. */
-  #begin(options: WaitOptions | undefined): Deadline | undefined {
-    this.#outlet.check();
+  #begin(options: WaitOptions | undefined): number | undefined {
     // Here and not only at the first wait: nothing may be stored for a call that is refused.
-    requireTimeout(options?.timeout, Infinity);
-    options?.signal?.throwIfAborted();
-    return this.#outlet.turns.busy ? this.#outlet.takeOverBlocking(options) : undefined;
+    requireWait(options);
+    return this.#outlet.bits === 0 ? undefined : this.#outlet.begin(options);
   }
 
-  #send(
-    kind: number,
-    tag: number,
-    options: WaitOptions | undefined,
-    deadline: Deadline | undefined,
-  ): void {
-    if (!this.#sender.send(kind, tag)) this.#sendSlowly(kind, tag, options, deadline);
-  }
-
-  #sendSlowly(
-    kind: number,
-    tag: number,
-    options: WaitOptions | undefined,
-    deadline: Deadline | undefined,
-  ): void {
-    this.#sender.start(kind, tag);
-    if (!this.#sender.advance()) {
-      deadline ??= new Deadline(options);
-      do this.#outlet.waitRoom(deadline); while (!this.#sender.advance());
-    }
-    this.#ring.publish();
-  }
-
-  #trySend(kind: number, tag: number): boolean {
-    if (this.#sender.send(kind, tag)) return true;
-    // [pipe.try_never]
-    if (!this.#sender.fitsAtOnce) {
-      const { size } = this.#sender.encoder;
-      throw new RangeError(`Cannot write ${size} bytes at once: the ring is too small`);
-    }
-    this.#sender.start(kind, tag);
-    const placed = this.#sender.tryAdvance();
-    this.#ring.publish();
-    return placed;
-  }
-
-  /**
-   * Encodes a value. Where the encoder holds one that is under way, that is in place afterwards,
-   * and the new one is returned.
-   */
-  #encodeApart(value: T): Encoded | undefined {
-    const { encoder } = this.#sender;
-    if (!this.#outlet.turns.busy) {
-      encoder.encode(value, this.#codec);
-      return undefined;
-    }
-    const active = encoder.save();
-    try {
-      encoder.encode(value, this.#codec);
-      encoder.detach();
-      return encoder.save();
-    } finally {
-      encoder.restore(active);
-    }
-  }
-
-  /** Encodes the next values as one payload and returns how many it took. */
-  #encodeRun(values: readonly T[], index: number): number {
-    const { encoder, largestFrame } = this.#sender;
-    const run = this.#codec === "json" ? this.#takeRun(values, index) : NONE;
-    if (run.length > 1 && this.#encodeBatch(run)) {
-      const { size } = encoder;
-      this.#run = size > RUN_SIZE ? (this.#run >> 1) || 1 : RUN_COUNT;
-      // [frame.batch_whole]
-      if (size <= largestFrame) return run.length;
-    }
-    encoder.encode(values[index], this.#codec);
-    if (encoder.size < RUN_SIZE / RUN_COUNT) this.#run = RUN_COUNT;
-    return 1;
-  }
-
-  /**
-   * The next values that may go into one batch. One that throws when it is looked at is not among
-   * them: it throws again when it is encoded alone, in its turn, behind those before it.
-   */
-  #takeRun(values: readonly T[], index: number): readonly T[] {
-    const { encoder } = this.#sender;
-    const run: T[] = [];
-    const end = Math.min(values.length, index + this.#run);
-    encoder.active = true; // a value may have a `toJSON`
-    try {
-      for (; index < end; index++) {
-        const value = values[index]!;
-        if (!isBatchable(value)) break;
-        run.push(value);
-      }
-    } catch {
-      // See above.
-    } finally {
-      encoder.active = false;
-    }
-    return run;
-  }
-
-  /** False if one of the values cannot be encoded: one by one, those before it can be written. */
-  #encodeBatch(values: readonly T[]): boolean {
-    try {
-      this.#sender.encoder.encodeBatch(values);
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  #encodeMessage(message: MessageInit): { kind: number; tag: number } {
-    const { kind = layout.FRAME_KIND_DATA, codec = layout.CODEC_BYTES, tag = 0 } = message;
-    requireInteger("kind", kind, 0, 255);
+  #startMessage({ kind = DATA, codec = layout.CODEC_BYTES, tag = 0, payload }: MessageInit): void {
     requireKind(kind);
-    requireInteger("codec", codec, 0, 255);
-    requireInteger("tag", tag, 0, 0xffffffff);
-    const { payload } = message;
-    if (codec === layout.CODEC_JSON_BATCH && payload.length > this.#sender.largestFrame) {
+    requireCodecAndTag(codec, tag);
+    if (codec === layout.CODEC_JSON_BATCH && payload.length > this.#outlet.largest) {
       throw new RangeError(`Cannot write a batch of ${payload.length} bytes: it takes one frame`);
     }
-    this.#sender.encoder.take(payload, codec);
-    return { kind, tag };
+    takeBytes(payload, codec, this.#outlet);
+    this.#outlet.start(kind, tag);
   }
 
-  #prepareClaim(size: number, options: ClaimOptions | undefined): void {
+  #startClaim(size: number, options: ClaimOptions | undefined): void {
     const codec = options?.codec ?? layout.CODEC_BYTES;
     const tag = options?.tag ?? 0;
-    requireInteger("size", size, 0, this.#sender.largestFrame);
-    requireInteger("codec", codec, 0, 255);
-    requireInteger("tag", tag, 0, 0xffffffff);
-    this.#sender.start(0, 0);
-    this.#claimedKind = packKind(layout.FRAME_KIND_DATA, WHOLE, codec);
-    this.#claimedTag = tag;
+    requireInteger("size", size, 0, this.#outlet.largest);
+    requireCodecAndTag(codec, tag);
+    takeBytes(NO_BYTES, codec, this.#outlet);
+    this.#outlet.start(DATA, tag);
   }
 
-  #tryClaim(size: number): boolean {
-    const at = this.#sender.claim(size);
-    if (at === NO_ROOM) return false;
-    this.#place.offset = at;
-    this.#place.size = this.#outlet.claimed = size;
-    return true;
+  #claim(size: number): Place | undefined {
+    const offset = this.#outlet.claim(size);
+    if (offset < 0) return undefined;
+    const place = this.#place ??= new Place(this.#outlet.bytes);
+    place.offset = offset;
+    place.size = size;
+    return place;
   }
 }
 
@@ -571,16 +411,21 @@ export interface MessageInit extends Partial<Omit<Message, "payload">> {
   readonly payload: Uint8Array;
 }
 
-/** Whether a call that need not wait may go on with such options: they are right, and no signal. */
-function isWait(options: WaitOptions | undefined): boolean {
-  if (options === undefined) return true;
-  const { timeout, signal } = options;
-  return signal === undefined &&
-    (timeout === undefined || (typeof timeout === "number" && timeout >= 0));
+/** Throws for options that are none, and for a signal that has aborted. */
+function requireWait(options: WaitOptions | undefined): void {
+  if (options === undefined) return;
+  requireTimeout(options.timeout, Infinity);
+  options.signal?.throwIfAborted();
+}
+
+function requireCodecAndTag(codec: number, tag: number): void {
+  requireInteger("codec", codec, 0, 255);
+  requireInteger("tag", tag, 0, 0xffffffff);
 }
 
 function requireKind(kind: number): void {
+  requireInteger("kind", kind, 0, 255);
   const calls = kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW;
-  if (kind === layout.FRAME_KIND_DATA || calls) return;
+  if (kind === DATA || calls) return;
   throw new RangeError(`kind must be 1, 3, 4 or 5: ${kind}`);
 }

@@ -7,6 +7,7 @@
 import { MillraceError } from "./error.ts";
 import { Link, type Message, type WaitOptions } from "./pipe.ts";
 import type { Lent, Place } from "./pipe_lend.ts";
+import { Inbox } from "./pipe_inbox.ts";
 import { waitForPeer, waitForPeerAsync } from "./pipe_peer.ts";
 import { Reader } from "./pipe_reader.ts";
 import { type ClaimOptions, type MessageInit, Writer } from "./pipe_writer.ts";
@@ -77,17 +78,14 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     this.segment = link.endpoint.segment;
     this.#link = link;
     this.#reader = reader;
-    const idle = { fill: () => reader.waiting.fill(inboxCount, inboxSize) };
-    this.#writer = new Writer<Out>(link, outgoing, options, idle);
-    link.ends.push(this);
+    this.#writer = new Writer<Out>(link, outgoing, options);
+    this.#writer.outlet.idle = new Inbox(reader.inlet, inboxCount, inboxSize);
+    link.port = this;
   }
 
   get #events(): Delivery<In> {
     return this.#delivery ??= new Delivery<In>(this.#reader, this.#options, this);
   }
-
-  /** @internal */
-  obstacle(): undefined {}
 
   /**
    * Delivers events, and makes streams, of what comes from the next owner; see `vacatePeer`.

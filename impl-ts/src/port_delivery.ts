@@ -7,7 +7,8 @@
 import { MessageError, MillraceError } from "./error.ts";
 import { WAIT_POLL_MS } from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
-import { OPEN } from "./pipe_waiting.ts";
+import { takeOutcome } from "./pipe_inbox.ts";
+import type { Inlet } from "./pipe_inlet.ts";
 import { ArrivalEvent, type EventSource, PortCloseEvent } from "./port_events.ts";
 import { AWAY, DRY, LATE, MORE, Rota, type Served, type Standing } from "./port_rota.ts";
 import { requireInteger } from "./segment_geometry.ts";
@@ -70,6 +71,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   readonly endpoint: Endpoint;
   readonly what: Waitable;
   readonly #reader: Reader<In>;
+  readonly #inlet: Inlet;
   readonly #turnCount: number;
   readonly #turnTime: number;
   readonly #clock: () => number;
@@ -97,8 +99,9 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   ) {
     this.#target = target;
     this.#reader = reader;
-    this.endpoint = reader.link.endpoint;
-    this.what = reader.waiting;
+    const inlet = this.#inlet = reader.inlet;
+    this.endpoint = inlet.endpoint;
+    this.what = inlet;
     this.#turnCount = options.turnCount ?? DEFAULT_TURN_COUNT;
     this.#turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
     this.#clock = options.clock ?? (() => performance.now());
@@ -142,7 +145,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     if (this.#isOver) return;
     this.#isOver = true;
     // The own close is no error, whatever the verbs say about it from now on.
-    this.#error = this.#reader.link.closed ? undefined : error;
+    this.#error = this.#inlet.link.closed ? undefined : error;
     this.#settle?.();
     // Not inside of the call that has found it. An audio worklet has no `queueMicrotask`.
     Promise.resolve().then(() => this.#target.dispatchEvent(new PortCloseEvent(this.#error)));
@@ -165,7 +168,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Whether events may take messages: no asynchronous read is served first, nothing is lent. */
   get #isFree(): boolean {
-    return !this.#reader.busy && !this.#reader.lending;
+    return !this.#reader.isBusy && !this.#inlet.isLending;
   }
 
   #change(change: () => void): void {
@@ -189,7 +192,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
       this.endpoint.watch.dwell(this.what.peer, this.keeps);
       // First of all the job that began to listen comes to its end, as with a MessagePort. Where
       // nothing has come yet, that is so anyway: what wakes this is a task.
-      if (!this.#reader.more && this.sleep()) return;
+      if (!this.#inlet.hasMore && this.sleep()) return;
       nextTask(true, this.keeps).then(() => {
         rotaOf().renew();
         rotaOf().add(this);
@@ -204,14 +207,17 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   }
 
   serve(rota: Rota, most: number): Standing {
-    if (this.#reader.link.closed) this.finish();
+    if (this.#inlet.link.closed) this.finish();
     if (!this.#isWanted) return this.#stop();
     if (!this.#isListening) return this.#lookOut();
     return this.#deliver(rota, most);
   }
 
   noteAsked(): boolean {
-    return this.#hasAsked = this.#reader.link.outgoing?.expectsAnswer() ?? false;
+    const { outgoing } = this.#inlet.link;
+    this.#hasAsked = outgoing !== undefined && outgoing.isAnswerDue;
+    if (this.#hasAsked) outgoing!.expectAnswer();
+    return this.#hasAsked;
   }
 
   sleep(): boolean {
@@ -228,10 +234,9 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Delivers what is there. */
   #deliver(rota: Rota, most: number): Standing {
-    const reader = this.#reader;
     let count = 0;
     // The first look in any case: only that finds the end, and what a state says.
-    for (let more = true; more; more = reader.more) {
+    for (let more = true; more; more = this.#inlet.hasMore) {
       if (!this.#isListening || this.#isOver) break;
       if (!this.#isFree) return this.#stepAside();
       if (count >= most) return MORE;
@@ -262,7 +267,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Leaves what comes to others, for as long as they have to be served first. */
   #stepAside(): Standing {
-    if (this.#reader.busy) this.#reader.served().then(() => rotaOf().add(this));
+    if (this.#reader.isBusy) this.#reader.served().then(() => rotaOf().add(this));
     // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
     else this.#pause();
     return AWAY;
@@ -270,15 +275,15 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Waits until a state may have ended the pipe. */
   #lookOut(): Standing {
-    const reader = this.#reader;
+    const inlet = this.#inlet;
     const { watch } = this.endpoint;
-    const outcome = reader.waiting.outcome();
-    if (outcome !== OPEN) {
-      this.finish(outcome);
+    const outcome = takeOutcome(inlet);
+    if (outcome !== undefined) {
+      this.finish(outcome.error);
       return this.#stop();
     }
     // What is left, somebody else has to read; nothing rings when that is done.
-    if (reader.more || reader.lending || reader.link.isFinal()) watch.rest(this.#end);
+    if (inlet.hasMore || inlet.isLending || inlet.link.isFinal()) watch.rest(this.#end);
     else if (!watch.add(this.#end)) return LATE;
     return AWAY;
   }

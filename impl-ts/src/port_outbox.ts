@@ -5,10 +5,11 @@
  * @module
  */
 
-import { copyOut, type Encoded } from "./codec.ts";
+import { detach, encodeText, makePayload, type Payload } from "./codec.ts";
 import { OverflowError } from "./error.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
-import { Deadline, type Outlet, type Posts, RUN_COUNT, RUN_SIZE } from "./pipe_outlet.ts";
+import { RUN_COUNT, RUN_SIZE } from "./pipe_many.ts";
+import type { Outlet, Posts } from "./pipe_outlet.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import type { Duty, Waitable } from "./wait.ts";
 
@@ -74,7 +75,7 @@ const NONE: readonly never[] = [];
 /** One message. Its promise is settled once. */
 interface Post {
   /** A JSON text, or the payload; let go of when it is settled. */
-  payload: string | Encoded;
+  payload: string | Payload;
   readonly value: unknown;
   readonly promise: Promise<void>;
   readonly resolve: () => void;
@@ -134,15 +135,14 @@ export class Outbox implements Posts, Duty {
     this.#overflow = options.overflow;
     this.#onOverflow = options.onOverflow;
     // One UTF-16 unit takes at most three bytes.
-    this.#runSize = Math.min(RUN_SIZE, Math.floor(outlet.sender.largestFrame / 3));
+    this.#runSize = Math.min(RUN_SIZE, Math.floor(outlet.largest / 3));
     outlet.posts = this;
-    const { ring } = outlet.sender;
     this.#room = {
-      peer: ring.peer,
-      look: () => ring.look() || this.#isStale || this.#active === undefined,
-      arm: () => ring.arm(),
-      stayArmed: () => ring.stayArmed(),
-      disarm: () => ring.disarm(),
+      peer: outlet.peer,
+      look: () => outlet.look() || this.#isStale || this.#active === undefined,
+      arm: () => outlet.arm(),
+      stayArmed: () => outlet.stayArmed(),
+      disarm: () => outlet.disarm(),
     };
   }
 
@@ -225,16 +225,15 @@ export class Outbox implements Posts, Duty {
   /** It has the turn. */
   #activate(group: Group): void {
     this.#active = group;
-    this.#outlet.link.endpoint.owe(this);
+    this.#outlet.endpoint.owe(this);
   }
 
   /** Writes the group that has the turn, in the background where there is no room. */
   async #write(group: Group): Promise<void> {
-    const deadline = new Deadline(undefined);
     try {
       while (this.#active === group && !this.#advance(group)) {
         this.#sleepCount++;
-        await this.#outlet.waitRoomAsync(deadline, undefined, this.#room)
+        await this.#outlet.waitRoomAsync(Infinity, undefined, this.#room)
           .finally(() => this.#sleepCount--);
       }
     } catch (reason) {
@@ -250,7 +249,7 @@ export class Outbox implements Posts, Duty {
   }
 
   #finish(): void {
-    const { endpoint } = this.#outlet.link;
+    const { endpoint } = this.#outlet;
     this.#groups.shift();
     this.#active = undefined;
     endpoint.discharge(this);
@@ -260,8 +259,8 @@ export class Outbox implements Posts, Duty {
 
   /** Places and publishes what there is room for; true when nothing is left. */
   #advance(group: Group): boolean {
-    const { sender } = this.#outlet;
-    this.#outlet.checkAccepted();
+    const outlet = this.#outlet;
+    outlet.check(true);
     for (;;) {
       let isNew = this.#isStale;
       if (isNew) {
@@ -274,9 +273,9 @@ export class Outbox implements Posts, Duty {
       }
       const done = this.#run.length === 0;
       if (isNew && !done) this.#start();
-      if (done || !sender.advance()) {
-        if (!done) sender.encoder.detach();
-        sender.ring.publish();
+      if (done || !outlet.advance()) {
+        if (!done) detach(outlet);
+        outlet.store();
         return done;
       }
       // Published before anybody can look.
@@ -297,34 +296,31 @@ export class Outbox implements Posts, Duty {
     return run;
   }
 
-  /** Gives the run to the encoder. */
+  /** Begins the message that the run makes. */
   #start(): void {
-    const { encoder } = this.#outlet.sender;
+    const outlet = this.#outlet;
     const { payload } = this.#run[0]!;
-    if (typeof payload !== "string") encoder.restore(payload);
-    else if (this.#run.length === 1) encoder.encodeJson(payload, CODEC_JSON);
+    if (typeof payload !== "string") outlet.restore(payload);
+    else if (this.#run.length === 1) encodeText(payload, CODEC_JSON, outlet);
     else {
       const texts = this.#run.map((post) => post.payload);
-      encoder.encodeJson(`[${texts.join(",")}]`, CODEC_JSON_BATCH); // [codec.batch]
+      encodeText(`[${texts.join(",")}]`, CODEC_JSON_BATCH, outlet); // [codec.batch]
     }
-    this.#outlet.sender.start(FRAME_KIND_DATA, 0);
+    outlet.start(FRAME_KIND_DATA, 0);
   }
 
   /** A copy of the value as it is now: a JSON text, from which batches are made, or the payload. */
-  #encode(value: unknown): string | Encoded {
-    const { codec, sender: { encoder } } = this.#outlet;
-    if (codec === "json" && !(value instanceof Uint8Array)) {
+  #encode(value: unknown): string | Payload {
+    const outlet = this.#outlet;
+    if (outlet.codec === "json" && !(value instanceof Uint8Array)) {
       const text = JSON.stringify(value);
       if (text !== undefined) return text;
     }
-    const active = encoder.save();
-    try {
-      encoder.encode(value, codec);
-      const encoded = encoder.save();
-      return { ...encoded, source: copyOut(encoded.source, 0, encoded.size) };
-    } finally {
-      encoder.restore(active);
-    }
+    const payload = makePayload();
+    outlet.encode(value, payload);
+    payload.isKept = false; // nor are the caller's bytes, which may change at once
+    detach(payload);
+    return payload;
   }
 
   #makePost(payload: Post["payload"], value: unknown, signal: AbortSignal | undefined): Post {
@@ -370,7 +366,7 @@ export class Outbox implements Posts, Duty {
     this.#settle(post, { reason });
     if (!this.#run.includes(post)) return;
     this.#isStale = true;
-    this.#outlet.link.endpoint.watch.look(); // what comes behind it may have room
+    this.#outlet.endpoint.watch.look(); // what comes behind it may have room
   }
 
   /** Sees to it that one more can be posted, as `overflow` says. */
@@ -389,12 +385,12 @@ export class Outbox implements Posts, Duty {
   }
 
   #isFull(): boolean {
-    return this.#count - (this.#outlet.sender.begun ? this.#run.length : 0) >= this.#limit;
+    return this.#count - (this.#outlet.sent >= 0 ? this.#run.length : 0) >= this.#limit;
   }
 
   /** The oldest message of which nothing is in the ring. */
   #oldest(): Post {
-    if (!this.#outlet.sender.begun) {
+    if (this.#outlet.sent < 0) {
       for (const post of this.#run) if (!post.settled) return post;
     }
     for (const group of this.#groups) {

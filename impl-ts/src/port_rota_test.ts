@@ -86,11 +86,11 @@ Deno.test("where a turn has time for one message, each port has its turn", async
 Deno.test("Rota: who had nothing of a turn comes before what has come since", async () => {
   const rota = new Rota();
   const order: string[] = [];
-  const { link, waiting } = Port.create().reader;
+  const { inlet } = Port.create().reader;
   const add = (name: string, ...standings: Standing[]) =>
     rota.add({
-      endpoint: link.endpoint,
-      what: waiting,
+      endpoint: inlet.endpoint,
+      what: inlet,
       keeps: true,
       noteAsked: () => false,
       serve() {

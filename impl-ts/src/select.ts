@@ -6,7 +6,8 @@
 
 import { deadlineOf, type WaitOptions } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
-import type { Waiting } from "./pipe_waiting.ts";
+import { poll } from "./pipe_inbox.ts";
+import type { Inlet } from "./pipe_inlet.ts";
 import { requireTimeout } from "./segment.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { Several } from "./wait_several.ts";
@@ -100,15 +101,16 @@ export class Selection {
   constructor(ports: readonly Selectable[]) {
     if (ports.length === 0) throw new TypeError("Cannot select: there are no ports");
     this.#readers = ports.map((port) => "reader" in port ? port.reader : port);
-    const parts = new Map<Endpoint, Waiting[]>();
-    for (const { link: { endpoint }, waiting } of this.#readers) {
+    const parts = new Map<Endpoint, Inlet[]>();
+    for (const { inlet } of this.#readers) {
+      const { endpoint } = inlet;
       const group = parts.get(endpoint);
-      if (group === undefined) parts.set(endpoint, [waiting]);
-      else group.push(waiting);
+      if (group === undefined) parts.set(endpoint, [inlet]);
+      else group.push(inlet);
     }
-    this.#groups = [...parts].map(([endpoint, waitings]) => ({
+    this.#groups = [...parts].map(([endpoint, inlets]) => ({
       endpoint,
-      what: new Several(endpoint, waitings),
+      what: new Several(endpoint, inlets),
     }));
   }
 
@@ -155,7 +157,7 @@ export class Selection {
     let least = Infinity;
     for (let index = 0; index < this.#readers.length; index++) {
       const reader = this.#readers[index]!;
-      if (!reader.waiting.poll()) continue;
+      if (!poll(reader.inlet)) continue;
       const last = chosen.get(reader) ?? 0;
       if (last >= least) continue;
       found = index;

@@ -6,7 +6,7 @@
  */
 
 import { ForbiddenError } from "./error.ts";
-import { Gate, TAKEN } from "./gate.ts";
+import { TAKEN } from "./gate.ts";
 import { WAIT_POLL_MS, WAKE_MECHANISM_AGENT } from "./layout.ts";
 import { sleepBlind } from "./segment.ts";
 
@@ -203,23 +203,23 @@ export const pause: () => void = (Atomics as { pause?: () => void }).pause ?? ((
 
 /** One at a time, in the order of asking: the asynchronous verbs of one end of a pipe. */
 export class Turns {
-  readonly #gate: Gate;
+  readonly #gate: { bits: number };
   readonly #queue: (() => void)[] = [];
 
-  /** Makes the turns of what a gate belongs to, or of something without one. */
-  constructor(gate: Gate = new Gate()) {
+  /** Makes the turns of what has such bits, or of something without. */
+  constructor(gate: { bits: number } = { bits: 0 }) {
     this.#gate = gate;
   }
 
   /** Whether somebody has the turn. */
   get busy(): boolean {
-    return this.#gate.has(TAKEN);
+    return (this.#gate.bits & TAKEN) !== 0;
   }
 
   /** Takes the turn if nobody has it. */
   tryTake(): boolean {
     if (this.busy) return false;
-    this.#gate.set(TAKEN, true);
+    this.#gate.bits |= TAKEN;
     return true;
   }
 
@@ -265,7 +265,7 @@ export class Turns {
 
   /** Gives the turn to the next in line. */
   give(): void {
-    if (this.#queue.length === 0) this.#gate.set(TAKEN, false);
+    if (this.#queue.length === 0) this.#gate.bits &= ~TAKEN;
     else this.#queue.shift()!();
   }
 }

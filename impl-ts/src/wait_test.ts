@@ -53,7 +53,7 @@ Deno.test("what is published between the look and the arming is found without a 
 
 Deno.test("an asynchronous wait that finds something leaves nothing armed", async () => {
   const { segment, reader, writer } = pipe({ start: 0 });
-  const { endpoint, incoming } = reader.link;
+  const { endpoint, link: { incoming } } = reader.inlet;
   const wait = (ms: number) => endpoint.waitAsync(incoming!, ms, undefined);
   assertEquals(await wait(0), false); // long ago
   writer.write(1);

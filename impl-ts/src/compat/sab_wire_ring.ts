@@ -5,12 +5,12 @@
  * @module
  */
 
-import { Decoder } from "../codec.ts";
+import { decodeBatch, decodeJson, decodeText, detach, encode, encodeBatch } from "../codec.ts";
 import { ClosedError, MessageError } from "../error.ts";
 import * as layout from "../layout.ts";
 import { Link, type Message, requireReaderOptions } from "../pipe.ts";
 import { Reader } from "../pipe_reader.ts";
-import { Sender } from "../pipe_sender.ts";
+import { Outlet } from "../pipe_outlet.ts";
 import type { Segment } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
 import { Endpoint } from "../wait_endpoint.ts";
@@ -32,7 +32,7 @@ export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
  */
 export class RingWriterWire implements WriterWire {
   readonly #link: Link;
-  readonly #sender: Sender;
+  readonly #outlet: Outlet;
   /** The burst: the values from `#next` on are not encoded yet, and `#most` fit one frame. */
   #values: readonly unknown[] = [];
   #next = 0;
@@ -43,7 +43,7 @@ export class RingWriterWire implements WriterWire {
   constructor(segment: Segment) {
     const channel = segment.channels[0]!;
     this.#link = new Link(Endpoint.attach(segment, channel.writer), channel.reader);
-    this.#sender = new Sender(this.#link, channel);
+    this.#outlet = new Outlet(this.#link, channel);
   }
 
   get disposed(): boolean {
@@ -64,22 +64,22 @@ export class RingWriterWire implements WriterWire {
   }
 
   carryOn(): boolean {
-    this.#requireOpen();
-    const { ring } = this.#sender;
-    ring.allowLoad();
+    const outlet = this.#outlet;
+    outlet.check();
     try {
-      while (this.#begun && this.#sender.advance()) {
+      while (this.#begun && outlet.advance()) {
         if (this.#next === this.#values.length) this.#begun = false;
         else this.#encode();
       }
+      if (this.#begun) detach(outlet);
     } finally {
-      ring.publish();
+      outlet.store();
     }
     return !this.#begun;
   }
 
   async waitForRoom(): Promise<void> {
-    await this.#link.endpoint.waitAsync(this.#sender.ring, Infinity, undefined);
+    await this.#outlet.endpoint.waitAsync(this.#outlet, Infinity, undefined);
   }
 
   close(): void {
@@ -92,23 +92,17 @@ export class RingWriterWire implements WriterWire {
    * before anything is written.
    */
   #encode(): void {
-    const { encoder } = this.#sender;
+    const outlet = this.#outlet;
     for (;;) {
       const run = this.#values.slice(this.#next, this.#next + this.#most);
-      if (run.length === 1) encoder.encode(toJson(run[0]), "json");
-      else encoder.encodeBatch(run);
-      if (run.length === 1 || encoder.size <= this.#sender.largestFrame) {
+      if (run.length === 1) encode(toJson(run[0]), "json", outlet);
+      else encodeBatch(run, outlet);
+      if (run.length === 1 || outlet.size <= outlet.largest) {
         this.#next += run.length;
-        return this.#sender.start(layout.FRAME_KIND_DATA, 0);
+        return outlet.start(layout.FRAME_KIND_DATA, 0);
       }
       this.#most = run.length >> 1;
     }
-  }
-
-  #requireOpen(): void {
-    const error = this.#link.ownError("write") ?? this.#sender.fault ??
-      this.#link.peerError("write");
-    if (error !== undefined) throw error;
   }
 }
 
@@ -116,7 +110,6 @@ export class RingWriterWire implements WriterWire {
 export class RingReaderWire implements ReaderWire {
   readonly #link: Link;
   readonly #reader: Reader;
-  readonly #decoder: Decoder = new Decoder();
 
   /** @throws {SegmentError} `segment.endpoint` if another reader is attached. */
   constructor(segment: Segment, maxMessageSize: number) {
@@ -148,11 +141,11 @@ export class RingReaderWire implements ReaderWire {
     const { codec, payload } = message;
     switch (codec) {
       case layout.CODEC_JSON_BATCH:
-        return this.#decoder.batch(payload);
+        return decodeBatch(payload);
       case layout.CODEC_JSON:
-        return [this.#decoder.json(payload)];
+        return [decodeJson(payload)];
       case layout.CODEC_TEXT:
-        return [this.#decoder.text(payload)];
+        return [decodeText(payload)];
       case layout.CODEC_BYTES:
         return [payload];
       default:
@@ -187,6 +180,6 @@ export class GoneWire implements WriterWire, ReaderWire {
 
 function isDisposed(link: Link): boolean {
   const { endpoint } = link;
-  return link.closed || link.peerGone() ||
+  return link.closed || link.isPeerGone() ||
     !endpoint.isOwn(endpoint.state(endpoint.index));
 }

@@ -1,0 +1,142 @@
+/**
+ * Looks into a reader from outside: of a port that waits for room, of `select`, and of whoever
+ * waits for the end. See `spec/port.md`.
+ *
+ * @module
+ */
+
+import { MessageError, MillraceError } from "./error.ts";
+import { IN_PARTS, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
+import type { Message } from "./pipe.ts";
+import type { Idle } from "./pipe_outlet.ts";
+import type { Waitable } from "./wait.ts";
+
+/** How a pipe has ended. */
+export interface Outcome {
+  /** Undefined behind an `end`. */
+  readonly error: MillraceError | undefined;
+}
+
+/** What a port takes in while it waits for room; it then waits for more of that as well. */
+export class Inbox implements Idle, Waitable {
+  readonly peer: number;
+  readonly #inlet: Inlet;
+  readonly #maxCount: number;
+  readonly #maxSize: number;
+
+  /** Makes the inbox of a reader, with room for so many messages and bytes. */
+  constructor(inlet: Inlet, maxCount: number, maxSize: number) {
+    this.peer = inlet.peer;
+    this.#inlet = inlet;
+    this.#maxCount = maxCount;
+    this.#maxSize = maxSize;
+  }
+
+  /**
+   * Takes messages in while there is room. Returns what to wait for to go on, or undefined when
+   * there is no more room or nothing to come.
+   */
+  fill(): Waitable | undefined {
+    const inlet = this.#inlet;
+    if (!inlet.isOpen) return undefined;
+    const before = inlet.queue.length;
+    asLastRead(inlet, () => {
+      // One load only: the writer looks at its deadline before it comes here again.
+      for (let mayLoad = true; this.#hasRoom(); mayLoad = false) {
+        try {
+          const message = inlet.take(KEEP, undefined, mayLoad);
+          if (message === undefined) break;
+          inlet.keep(message as Message);
+        } catch (error) {
+          // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
+          if (!(error instanceof MessageError)) break;
+          inlet.keep(error);
+        }
+      }
+    });
+    inlet.store(); // [port.publish_both]
+    if (inlet.queue.length > before) rouse(inlet);
+    return inlet.isOpen && this.#hasRoom() ? this : undefined;
+  }
+
+  /** Whether it may take more. The elements of a batch, which stand before it, are none of it. */
+  #hasRoom(): boolean {
+    const { queue, keptSize } = this.#inlet;
+    const count = queue.length - (queue.length > 0 && "values" in queue[0]! ? 1 : 0);
+    return count < this.#maxCount && keptSize < this.#maxSize;
+  }
+
+  look(): boolean {
+    return this.#inlet.hasMoved;
+  }
+
+  arm(): void {
+    this.#inlet.arm();
+  }
+
+  stayArmed(): void {
+    this.#inlet.stayArmed();
+  }
+
+  disarm(): void {
+    this.#inlet.disarm();
+  }
+}
+
+/**
+ * Looks whether a read would return or throw something at once; for `select`. What cannot be left
+ * in the ring for it, a message of several frames or the report of a lost one, goes into the queue.
+ */
+export function poll(inlet: Inlet): boolean {
+  const { queue, link } = inlet;
+  if (queue.length > 0) return true;
+  // Most of the ports of a hub: nothing has moved since the last look.
+  if (inlet.isOpen && !inlet.hasMore) return link.isFinal();
+  const found = asLastRead(inlet, () => {
+    try {
+      const found = inlet.pull(MESSAGE, undefined, true);
+      if (found === IN_PARTS) inlet.keep(inlet.takeParts(MESSAGE, undefined) as Message);
+      return found;
+    } catch (error) {
+      // A fault or a close keeps itself, for the read to meet again.
+      if (!(error instanceof MillraceError)) throw error;
+      if (error instanceof MessageError) inlet.keep(error);
+      return OVER;
+    }
+  });
+  if (queue.length > 0) rouse(inlet);
+  return found !== NOTHING || link.isFinal();
+}
+
+/**
+ * How the pipe has ended, for ports; undefined while more can come or is not read. Takes nothing
+ * but the `end`.
+ */
+export function takeOutcome(inlet: Inlet): Outcome | undefined {
+  try {
+    if (inlet.queue.length > 0 || inlet.isLending) return undefined;
+    let found = inlet.pull(LOOK, undefined, true);
+    const gone = found === NOTHING ? inlet.lookAgain() : undefined;
+    if (gone !== undefined) found = inlet.pull(LOOK, undefined, false);
+    if (found === OVER) return { error: undefined };
+    return found === NOTHING && gone !== undefined ? { error: inlet.giveUp(gone) } : undefined;
+  } catch (error) {
+    if (error instanceof MillraceError) return { error };
+    throw error;
+  }
+}
+
+/** Does something, behind which the message that was read last is the same as before. */
+function asLastRead<R>(inlet: Inlet, work: () => R): R {
+  const { kind, codec, tag } = inlet;
+  try {
+    return work();
+  } finally {
+    inlet.note(kind, codec, tag);
+  }
+}
+
+/** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
+function rouse(inlet: Inlet): void {
+  inlet.endpoint.watch.look();
+}

@@ -1,0 +1,583 @@
+/**
+ * The direction in, for a reader: puts messages together from the frames of a ring, says what
+ * became of those that cannot be, and keeps what was read and not handed out. See `spec/pipe.md`.
+ *
+ * @module
+ */
+
+import { type CodecTable, codecTable, copyInto, copyOut, decodeBatch } from "./codec.ts";
+import {
+  decodeForeign,
+  decodeJson,
+  decodeText,
+  encodeJson,
+  NO_BYTES,
+  NO_WORDS,
+  takeCopy,
+} from "./codec.ts";
+import { type CorruptError, MessageError, type MillraceError } from "./error.ts";
+import { FrameReader, TOTAL_UNKNOWN, WHOLE } from "./frame.ts";
+import { ENDED, LENT, STOPPED } from "./gate.ts";
+import * as layout from "./layout.ts";
+import {
+  CODEC_BYTES,
+  CODEC_JSON,
+  CODEC_JSON_BATCH,
+  CODEC_TEXT,
+  FRAME_KIND_DATA,
+} from "./layout.ts";
+import { type Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE, type Message } from "./pipe.ts";
+import type { ReaderOptions } from "./pipe.ts";
+import { Lent } from "./pipe_lend.ts";
+import { Lane } from "./ring.ts";
+import type { Channel } from "./segment_geometry.ts";
+
+/** How a message is taken: as its value, as it is, into the caller's memory, where it lies. */
+export const VALUE = 0;
+export const MESSAGE = 1;
+export const INTO = 2;
+export const LEND = 3;
+/** As it is, out of the ring, whatever is in the queue: for an inbox. */
+export const KEEP = 4;
+/** Not taken: what has to be read stays where it is, and only an `end` is taken. */
+export const LOOK = 5;
+export type Mode =
+  | typeof VALUE
+  | typeof MESSAGE
+  | typeof INTO
+  | typeof LEND
+  | typeof KEEP
+  | typeof LOOK;
+
+/** What `pull` found: nothing, a frame still in the ring, a message in `parts`, the end. */
+export const NOTHING = 0;
+export const IN_RING = 1;
+export const IN_PARTS = 2;
+export const OVER = 3;
+
+/** What happens to the multipart message in progress. */
+const IDLE = 0;
+const COLLECTING = 1;
+const LENDING = 2;
+
+// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+const TAIL = layout.RING_TAIL_WORD;
+const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
+/** First kind of a frame that is skipped. */
+const KIND_PAD = layout.FRAME_KIND_PAD;
+/** Largest array of the caller's that is kept for the next read. */
+const KEPT_SIZE = 4096;
+
+/** The elements of a batch that are not handed out: those from `next` on. */
+interface Batch {
+  readonly values: readonly unknown[];
+  next: number;
+  readonly kind: number;
+  readonly tag: number;
+}
+
+/** The way out of one ring, and what was taken out of it and not handed out. */
+export class Inlet extends Lane {
+  readonly link: Link;
+  /** The frame that the own cursor stands before. */
+  readonly frame: FrameReader = new FrameReader();
+  /** Kind, codec and tag of the message that was taken last. */
+  kind = 0;
+  codec = 0;
+  tag = 0;
+  /** The message in progress, or the one that is complete. */
+  #parts: Uint8Array = NO_BYTES;
+  /** What comes before anything in the ring: of a batch, messages of an inbox, reports. */
+  readonly queue: (Batch | Message | MessageError)[] = [];
+  /** Bytes of the messages in it. */
+  keptSize = 0;
+  readonly #codecs: CodecTable;
+  readonly #calls: boolean;
+  /** Largest message that it takes, in bytes, and the largest of JSON, which is no larger. */
+  readonly #limit: number;
+  readonly #jsonLimit: number;
+  #progress = IDLE;
+  /** Whether what is lent lies in the ring, and has to be given back there. */
+  #isLentInRing = false;
+  #lent: Lent | undefined;
+  /** The array that was read into last, if it is small, and a view of its words. */
+  #target: Uint8Array | undefined;
+  #targetWords: Int32Array = NO_WORDS;
+
+  /** Joins a ring to an attached endpoint. */
+  constructor(link: Link, channel: Channel, options: ReaderOptions) {
+    super(link.endpoint, channel, false);
+    const { maxMessageSize, calls = false, codec, codecs } = options;
+    this.link = link;
+    this.#codecs = codecTable(codec, codecs);
+    this.#calls = calls;
+    this.#limit = maxMessageSize ?? MAX_MESSAGE_SIZE;
+    this.#jsonLimit = maxMessageSize ?? MAX_JSON_SIZE;
+    link.incoming = this;
+  }
+
+  /** [wait.reader_asks] */
+  get need(): number {
+    return this.own + layout.FRAME_ALIGN;
+  }
+
+  /**
+   * Whether something has come since a read has found nothing: into the ring, where another call
+   * may have seen it and left it, or by another call. [port.inbox_wake]
+   */
+  look(): boolean {
+    return this.hasMoved || this.own !== this.other || this.queue.length > 0 ||
+      (this.bits & ENDED) !== 0;
+  }
+
+  /** Whether something came behind the last message, without a look at the states. */
+  get hasMore(): boolean {
+    return this.own !== this.other || this.hasMoved || this.queue.length > 0;
+  }
+
+  /** Whether the end of the stream was read, and nothing is left. */
+  get ended(): boolean {
+    return (this.bits & ENDED) !== 0 && this.queue.length === 0;
+  }
+
+  /** Whether a frame is lent. */
+  get isLent(): boolean {
+    return (this.bits & LENT) !== 0;
+  }
+
+  /** Whether a frame is lent, or the rest of its message still has to be. */
+  get isLending(): boolean {
+    return this.isLent || this.#progress === LENDING;
+  }
+
+  /** Whether messages can still be received, and collected, in this state. */
+  get isOpen(): boolean {
+    return (this.bits & (LENT | ENDED)) === 0 && this.fault === undefined &&
+      this.#progress !== LENDING;
+  }
+
+  override close(): void {
+    super.close();
+    this.queue.length = this.keptSize = 0;
+    this.drop();
+  }
+
+  /**
+   * Takes the next message, in one of the four ways; `undefined` where there is none, or the stream
+   * has ended. With `mayLoad` it loads the tail where what was known has no message.
+   * [ring.one_load]
+   *
+   * @throws {MessageError} for one that was lost.
+   */
+  take(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): unknown {
+    if (this.queue.length > 0 && mode !== KEEP) return this.#takeQueued(mode, target);
+    const found = this.pull(mode, target, mayLoad);
+    if (found !== IN_RING) return found === IN_PARTS ? this.takeParts(mode, target) : undefined;
+    if (mode === LEND) return this.#lend(undefined);
+    const { bytes, words, codec } = this;
+    const { size, lead } = this.frame;
+    const at = (this.own & (this.capacity - 1)) + HEADER_SIZE + lead;
+    // The copy is made and the room given back before anything is decoded.
+    if (mode === INTO) {
+      copyInto(bytes, words, at, size, target!, this.#wordsOf(target!));
+      this.release();
+      return size;
+    }
+    const isOwn = mode !== VALUE || codec === CODEC_BYTES || codec > CODEC_JSON_BATCH;
+    const payload = isOwn ? copyOut(bytes, at, size) : takeCopy(bytes, words, at, size);
+    this.release();
+    return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
+  }
+
+  /** A view of the words of an array that the last read was into too, and is small; else none. */
+  #wordsOf(target: Uint8Array): Int32Array {
+    if (target !== this.#target) {
+      this.#target = target.length > KEPT_SIZE ? undefined : target;
+      return this.#targetWords = NO_WORDS;
+    }
+    // Memory that grows or shrinks changes the array, and a view of it, each in its own way.
+    const { length, byteOffset } = target;
+    if (this.#targetWords.length !== length >> 2 && (byteOffset & 3) === 0) {
+      this.#targetWords = new Int32Array(target.buffer, byteOffset, length >> 2);
+    }
+    return this.#targetWords;
+  }
+
+  /** The same of the message whose parts `pull` has put together. */
+  takeParts(mode: Mode, target: Uint8Array | undefined): unknown {
+    const parts = this.#parts;
+    this.drop();
+    return parts === target ? this.frame.received : this.#handOut(parts, mode, target);
+  }
+
+  /** Hands out a message that is in private memory. */
+  #handOut(payload: Uint8Array, mode: Mode, target: Uint8Array | undefined): unknown {
+    if (mode === VALUE) return this.#decode(payload);
+    if (mode === LEND) return this.#lend(payload);
+    if (mode === INTO) {
+      target!.set(payload);
+      return payload.length;
+    }
+    const { kind, codec, tag } = this;
+    return { kind, codec, tag, payload } satisfies Message;
+  }
+
+  #decode(payload: Uint8Array): unknown {
+    switch (this.codec) {
+      case CODEC_JSON:
+        return decodeJson(payload);
+      case CODEC_TEXT:
+        return decodeText(payload);
+      case CODEC_BYTES:
+        return payload;
+      case CODEC_JSON_BATCH: {
+        const { kind, tag } = this;
+        this.queue.unshift({ values: decodeBatch(payload), next: 0, kind, tag });
+        return this.#takeQueued(VALUE, undefined);
+      }
+      default:
+        return decodeForeign(payload, this.codec, this.#codecs);
+    }
+  }
+
+  /** Lends the frame in the ring, or a copy of what was taken out of there before. */
+  #lend(copy: Uint8Array | undefined): Lent {
+    const lent = this.#lent ??= new Lent(this.bytes);
+    if (copy === undefined) lent.show(this);
+    else lent.showCopy(copy, this);
+    this.#isLentInRing = copy === undefined;
+    this.bits |= LENT;
+    return lent;
+  }
+
+  /** Gives back what was lent. */
+  giveBack(): void {
+    this.bits &= ~LENT;
+    if (!this.#isLentInRing) return;
+    if ((this.frame.flags & layout.FRAME_FLAG_LAST) !== 0) this.#progress = IDLE;
+    this.release();
+  }
+
+  /** Puts a message, or a report, behind what was read before. */
+  keep(arrival: Message | MessageError): void {
+    if (!(arrival instanceof MessageError)) this.keptSize += arrival.payload.length;
+    this.queue.push(arrival);
+  }
+
+  /** Takes what was read before and not handed out. [port.inbox_order] */
+  #takeQueued(mode: Mode, target: Uint8Array | undefined): unknown {
+    this.#requireBack(mode);
+    const { queue } = this;
+    const first = queue[0]!;
+    if ("values" in first) return this.#takeElement(first, mode, target);
+    if (first instanceof MessageError) {
+      queue.shift();
+      throw first;
+    }
+    const { kind, codec, tag, payload } = first;
+    if (mode === INTO) requireFit(payload.length, target!);
+    queue.shift();
+    this.keptSize -= payload.length;
+    this.note(kind, codec, tag);
+    return this.#handOut(payload, mode, target);
+  }
+
+  /** [codec.batch_read] */
+  #takeElement(batch: Batch, mode: Mode, target: Uint8Array | undefined): unknown {
+    const { values, kind, tag } = batch;
+    const value = values[batch.next++];
+    if (batch.next === values.length) this.queue.shift();
+    if (mode === VALUE) {
+      this.note(kind, CODEC_JSON, tag);
+      return value;
+    }
+    const payload = encodeJson(value);
+    if (mode === INTO && payload.length > target!.length) { // it stays, to be read again
+      if (batch.next-- === values.length) this.queue.unshift(batch);
+      requireFit(payload.length, target!);
+    }
+    this.note(kind, CODEC_JSON, tag);
+    return this.#handOut(payload, mode, target);
+  }
+
+  /** Throws while a frame is lent. [pipe.lend_one] */
+  #requireBack(mode: Mode): void {
+    if ((this.bits & LENT) === 0 || mode === LOOK) return;
+    const what = mode === LEND ? "peek: a frame is lent already" : "read: a frame is lent";
+    throw new TypeError(`Cannot ${what}`);
+  }
+
+  /**
+   * Takes what earlier loads showed, up to the first whole message; with `mayLoad`, loads once and
+   * takes what that shows. [ring.one_load] The message stays where it is found.
+   */
+  pull(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): number {
+    if (this.bits !== 0) { // [pipe.first_answer]
+      const error = this.link.closedError("read") ?? this.fault;
+      if (error !== undefined) throw error;
+      if ((this.bits & ENDED) !== 0) return OVER;
+      this.#requireBack(mode);
+    }
+    const { frame, capacity, words } = this;
+    for (;;) {
+      while (this.own !== this.other) {
+        const at = this.own & (capacity - 1);
+        const known = (this.other - this.own) | 0;
+        const reason = frame.check(words, at >> 2, known, capacity - at, capacity >> 1);
+        if (reason !== 0) throw this.#frameFault(reason);
+        if (frame.flags === WHOLE && frame.kind < KIND_PAD && mode !== LOOK) {
+          if (frame.kind !== FRAME_KIND_DATA || frame.size > this.#jsonLimit) {
+            this.#admit(frame.size);
+          }
+          if (mode === INTO) requireFit(frame.size, target!);
+          this.note(frame.kind, frame.codec, frame.tag);
+          return IN_RING;
+        }
+        const found = this.#arrive(mode, target);
+        if (found !== NOTHING) return found;
+      }
+      if (!mayLoad || !this.load()) return NOTHING;
+      mayLoad = false;
+    }
+  }
+
+  /** Handles one frame that is no whole message, or is only looked at. */
+  #arrive(mode: Mode, target: Uint8Array | undefined): number {
+    const { frame } = this;
+    if (frame.kind >= KIND_PAD) { // [frame.skip]
+      this.release();
+      return NOTHING;
+    }
+    const isEnd = frame.kind === layout.FRAME_KIND_END;
+    if (mode === LOOK && !(frame.inProgress ? frame.dropped : isEnd)) return IN_RING;
+    if (isEnd) return this.#arriveEnd();
+    if (frame.flags !== layout.FRAME_FLAG_FIRST && frame.dropped) { // [pipe.report_once]
+      this.release();
+      return NOTHING;
+    }
+    return this.#arriveChunk(mode, target);
+  }
+
+  #arriveEnd(): number {
+    const { frame } = this;
+    this.bits |= ENDED;
+    this.drop();
+    this.release();
+    this.endpoint.watch.look(); // whoever waits for the end of the port
+    if (!frame.inProgress || frame.dropped) return OVER;
+    // [pipe.truncated]
+    throw new MessageError("message.truncated", "Cannot read message: the stream ended inside it");
+  }
+
+  #arriveChunk(mode: Mode, target: Uint8Array | undefined): number {
+    const { frame } = this;
+    const isFirst = frame.flags === layout.FRAME_FLAG_FIRST;
+    // What there must be room for: a message of unknown size as far as it has come.
+    const sum = isFirst ? frame.size : frame.received + frame.size;
+    const isUnknown = frame.total === TOTAL_UNKNOWN;
+    const total = isUnknown ? sum : frame.total;
+    if (isFirst) this.#admit(isUnknown && mode === LEND ? 0 : total);
+    if ((frame.flags & layout.FRAME_FLAG_CANCEL) !== 0) { // [pipe.cancelled]
+      this.#refuse("message.cancelled", "its writer gave up");
+    }
+    if (isFirst) this.#beginParts(mode, target, total);
+    const isLast = (frame.flags & layout.FRAME_FLAG_LAST) !== 0;
+    if (this.#progress === LENDING) {
+      if (mode !== LEND) throw new TypeError("Cannot read: a message is lent in part");
+      this.note(frame.kind, frame.codec, frame.tag);
+      return IN_RING;
+    }
+    // A message of which a part is collected already, by a call whose time was up or by a write
+    // that waited, is collected to its end, and lent from there.
+    if (isUnknown) this.#requireLimit(sum); // [pipe.limit_unknown]
+    if (mode === INTO) requireFit(total, target!);
+    if (sum > this.#parts.length) this.#growParts(sum);
+    const from = (this.own & (this.capacity - 1)) + HEADER_SIZE + frame.lead;
+    this.#parts.set(this.bytes.subarray(from, from + frame.size), sum - frame.size);
+    if (isLast && this.#parts !== target) this.#resizeParts(sum, sum);
+    this.release();
+    if (!isLast) return NOTHING;
+    this.#progress = IDLE;
+    this.note(frame.kind, frame.codec, frame.tag);
+    return IN_PARTS;
+  }
+
+  #beginParts(mode: Mode, target: Uint8Array | undefined, total: number): void {
+    if (mode === LEND) this.#progress = LENDING;
+    else {
+      if (target !== undefined) requireFit(total, target);
+      this.#parts = target ?? this.#allocate(total);
+      this.#progress = COLLECTING;
+    }
+  }
+
+  /** Makes room for `size` bytes of a message of unknown size, and for some that may follow. */
+  #growParts(size: number): void {
+    const capacity = Math.min(Math.max(size, 2 * this.#parts.length), this.#limitOf());
+    this.#resizeParts(this.frame.received, capacity);
+  }
+
+  /** Takes the first bytes of the parts, so many, into memory of that capacity. */
+  #resizeParts(size: number, capacity: number): void {
+    if (this.#parts.length === capacity) return;
+    const parts = this.#allocate(capacity);
+    parts.set(this.#parts.subarray(0, size));
+    this.#parts = parts;
+  }
+
+  /** [pipe.total_trust] The size is within the limit, which may exceed the memory there is. */
+  #allocate(size: number): Uint8Array {
+    try {
+      return new Uint8Array(size);
+    } catch {
+      this.#refuse("message.size", `there is no memory for its ${size} bytes`);
+    }
+  }
+
+  /**
+   * Drops a message at its first frame, before anything is allocated for it, when this reader does
+   * not take it. [pipe.unknown_kind] [pipe.limit]
+   */
+  #admit(total: number): void {
+    const { kind } = this.frame;
+    if (kind !== FRAME_KIND_DATA && !this.#calls) {
+      this.#refuse("message.kind", `its kind is ${kind}`);
+    }
+    this.#requireLimit(total);
+  }
+
+  /** Drops a message that has more bytes than this reader takes. */
+  #requireLimit(size: number): void {
+    const limit = this.#limitOf();
+    if (size <= limit) return;
+    const { total } = this.frame;
+    const has = total === TOTAL_UNKNOWN ? `${size} bytes or more` : `${total} bytes`;
+    this.#refuse("message.size", `it has ${has}, and maxMessageSize is ${limit}`);
+  }
+
+  #limitOf(): number {
+    const { codec } = this.frame;
+    const isJson = codec === CODEC_JSON || codec === CODEC_JSON_BATCH;
+    return isJson ? this.#jsonLimit : this.#limit;
+  }
+
+  /** Drops the frame and what was collected of its message, and reports it. */
+  #refuse(code: MessageError["code"], why: string): never {
+    this.release();
+    // What comes of it behind this frame is not reported again.
+    this.frame.dropped = this.frame.unsummed = true;
+    this.drop();
+    this.#progress = IDLE;
+    throw new MessageError(code, `Cannot read message: ${why}`);
+  }
+
+  /** Gives the frame back; stored when a quarter is, or nothing is left. [ring.release_early] */
+  release(): void {
+    const { frame } = this;
+    if (frame.flags !== WHOLE) frame.accept();
+    const own = this.own = (this.own + frame.extent) | 0;
+    if (own === this.other || ((own - this.stored) | 0) >= this.capacity >> 2) this.store();
+    else this.hold();
+  }
+
+  /** Remembers what the message is. */
+  note(kind: number, codec: number, tag: number): void {
+    this.kind = kind;
+    this.codec = codec;
+    this.tag = tag >>> 0;
+  }
+
+  /** Takes the caller's storage out of use: when the call returns, it is the caller's again. */
+  leave(target: Uint8Array): void {
+    if (this.#parts !== target) return;
+    const { total, received } = this.frame;
+    this.#parts = copyOut(target, 0, total === TOTAL_UNKNOWN ? received : total);
+  }
+
+  /**
+   * Behind a look that found nothing: throws if this end was closed here, and returns undefined
+   * while more can come. If the peer is gone, or somebody else has closed or failed this end, it
+   * loads `tail` once more, for a look that does not, and returns the error for `giveUp` when no
+   * message comes of that: a hub publishes, and then closes its client. [pipe.look_again]
+   */
+  lookAgain(): MillraceError | undefined {
+    const closed = this.link.closedError("read");
+    if (closed !== undefined) throw this.giveUp(closed);
+    const gone = this.link.stateError("read");
+    if (gone !== undefined) this.load();
+    return gone;
+  }
+
+  /** Drops the parts of the message in progress, for the report of a state. [pipe.keep_parts] */
+  giveUp(error: MillraceError): MillraceError {
+    this.drop();
+    this.#progress = IDLE;
+    // What a peer still publishes of that message is skipped: the report has covered it.
+    if (this.frame.inProgress) this.frame.dropped = true;
+    return error;
+  }
+
+  /**
+   * Loads the tail so many times in a row, and returns whether that shows more, which a look takes
+   * that does not load. For calls that may block: where the peer is awake, it spares the looks at
+   * the states, the deadline and a second load.
+   */
+  glance(looks: number): boolean {
+    const { control, other } = this;
+    for (; looks > 0; looks--) {
+      if (Atomics.load(control, TAIL) === other) continue;
+      this.endpoint.spinner.hit();
+      return this.load();
+    }
+    return false;
+  }
+
+  /**
+   * Behind a look at the peer's final state: skips what nobody reads, and returns whether nothing
+   * else of what it published is left in the ring. [segment.vacate_read]
+   */
+  skipRest(): boolean {
+    if ((this.bits & (ENDED | STOPPED)) !== 0) return true;
+    if ((this.bits & LENT) !== 0 && this.#isLentInRing) return false;
+    try {
+      this.load();
+      return this.pull(LOOK, undefined, false) !== IN_RING;
+    } catch (thrown) {
+      if (thrown === this.fault) return true;
+      throw thrown;
+    }
+  }
+
+  /** Begins anew with the next writer; what is in the queue is still delivered. [pipe.vacated] */
+  renew(): void {
+    const { frame } = this;
+    frame.inProgress = frame.dropped = frame.unsummed = false;
+    this.bits &= ~(ENDED | STOPPED);
+    this.fault = undefined;
+    this.#progress = IDLE;
+    this.drop();
+    this.other = this.stored = this.own;
+  }
+
+  /** Lets go of the parts that were collected. */
+  drop(): void {
+    this.#parts = NO_BYTES;
+  }
+
+  protected override fail(reason: number, what: string): CorruptError {
+    this.drop();
+    return super.fail(reason, what);
+  }
+
+  // Apart, for what throws it is short for the sake of speed.
+  #frameFault(reason: number): CorruptError {
+    const { kind, flags, size } = this.frame;
+    return this.fail(reason, `kind ${kind}, flags ${flags}, size ${size}`);
+  }
+}
+
+/** Throws unless the message fits the memory that the caller gave. */
+export function requireFit(size: number, target: Uint8Array): void {
+  if (size <= target.length) return;
+  throw new RangeError(`Cannot read message of ${size} bytes into ${target.length}`);
+}

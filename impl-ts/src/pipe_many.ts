@@ -1,0 +1,134 @@
+/**
+ * Many messages in one call: short ones are packed into JSON batches. See `spec/codec.md`.
+ *
+ * @module
+ */
+
+import { encodeBatch, isBatchable } from "./codec.ts";
+import { MessageError, MillraceError } from "./error.ts";
+import { ENCODING } from "./gate.ts";
+import { FRAME_KIND_DATA } from "./layout.ts";
+import { deadlineOf, type WaitOptions } from "./pipe.ts";
+import { type Inlet, VALUE } from "./pipe_inlet.ts";
+import type { Outlet } from "./pipe_outlet.ts";
+import { requireTimeout } from "./segment.ts";
+import { requireInteger } from "./segment_geometry.ts";
+
+/** Most values in a batch, and the size from which on fewer are packed: more gains nothing. */
+export const RUN_COUNT = 16;
+export const RUN_SIZE = 4096;
+
+/** Writes many values through one outlet. */
+export class Pack {
+  /** How many values of the last call are written. */
+  written = 0;
+  readonly #outlet: Outlet;
+  /** How many values to try to pack next. */
+  #most = RUN_COUNT;
+
+  /** Makes what packs for an outlet. */
+  constructor(outlet: Outlet) {
+    this.#outlet = outlet;
+  }
+
+  /** Writes all of them, and waits while there is no room; the caller has the outlet. */
+  write(values: readonly unknown[], options: WaitOptions | undefined): void {
+    const outlet = this.#outlet;
+    const deadline = outlet.begin(options) ??
+      deadlineOf(requireTimeout(options?.timeout, Infinity));
+    let index = 0;
+    let waits = 0;
+    try {
+      while (index < values.length) {
+        const count = this.#encodeRun(values, index);
+        outlet.start(FRAME_KIND_DATA, 0);
+        while (!outlet.advance()) {
+          this.written = index; // the wait publishes them
+          outlet.waitRoom(deadline, waits++);
+        }
+        index += count;
+      }
+    } finally {
+      // Also when a value cannot be encoded: what stands before it is written.
+      if (!outlet.link.closed) {
+        outlet.store();
+        this.written = index;
+      }
+    }
+  }
+
+  /** Encodes the next values as one payload and returns how many it took. */
+  #encodeRun(values: readonly unknown[], index: number): number {
+    const outlet = this.#outlet;
+    const run = outlet.codec === "json" ? this.#takeRun(values, index) : [];
+    if (run.length > 1 && this.#encodeBatch(run)) {
+      const { size } = outlet;
+      this.#most = size > RUN_SIZE ? (this.#most >> 1) || 1 : RUN_COUNT;
+      // [frame.batch_whole]
+      if (size <= outlet.largest) return run.length;
+    }
+    outlet.encode(values[index], outlet);
+    if (outlet.size < RUN_SIZE / RUN_COUNT) this.#most = RUN_COUNT;
+    return 1;
+  }
+
+  /**
+   * The next values that may go into one batch. One that throws when it is looked at is not among
+   * them: it throws again when it is encoded alone, in its turn, behind those before it.
+   */
+  #takeRun(values: readonly unknown[], index: number): readonly unknown[] {
+    const run: unknown[] = [];
+    const end = Math.min(values.length, index + this.#most);
+    this.#outlet.bits |= ENCODING; // a value may have a `toJSON`
+    try {
+      for (; index < end; index++) {
+        const value = values[index];
+        if (!isBatchable(value)) break;
+        run.push(value);
+      }
+    } catch {
+      // See above.
+    } finally {
+      this.#outlet.bits &= ~ENCODING;
+    }
+    return run;
+  }
+
+  /** False if one of the values cannot be encoded: one by one, those before it can be written. */
+  #encodeBatch(values: readonly unknown[]): boolean {
+    this.#outlet.bits |= ENCODING;
+    try {
+      encodeBatch(values, this.#outlet);
+      return true;
+    } catch {
+      return false;
+    } finally {
+      this.#outlet.bits &= ~ENCODING;
+    }
+  }
+}
+
+/** Behind a first value, takes what is there up to `max`. */
+export function takeMany<T>(inlet: Inlet, first: T | undefined, max: number): T[] | undefined {
+  if (first === undefined) return undefined;
+  const values: T[] = [first];
+  try {
+    // One load more: a peer that goes on writing must not keep us here. [ring.one_load]
+    for (let loads = 1; values.length < max;) {
+      let value = inlet.take(VALUE, undefined, false);
+      if (value === undefined && loads-- > 0) value = inlet.take(VALUE, undefined, true);
+      if (value === undefined) break;
+      values.push(value as T);
+    }
+  } catch (error) {
+    // A fault keeps itself; the report of a lost message would go lost with what was read.
+    if (!(error instanceof MillraceError)) throw error;
+    if (error instanceof MessageError) inlet.queue.unshift(error);
+  }
+  return values;
+}
+
+/** Throws for a count that is none, before anything is taken. */
+export function requireMax(max: number): void {
+  requireInteger("max", max, 1, Number.MAX_SAFE_INTEGER);
+}
