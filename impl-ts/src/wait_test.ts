@@ -148,7 +148,7 @@ Deno.test("a flood does not starve the event loop", async () => {
     await reader.readAsync();
   }
   clearInterval(timer);
-  assertEquals(ticks, 2);
+  assert(ticks >= 2);
 });
 
 Deno.test("a flood of writes that never wait does not starve the event loop", async () => {
