@@ -96,10 +96,12 @@ export function repeat(callback: () => void, ms: number, keep: boolean): () => v
 /** Without a timer: by sleeps on a word of its own, and a port that keeps the process alive. */
 function repeatBySleeps(callback: () => void, ms: number, keep: boolean): () => void {
   const word = new Int32Array(new SharedArrayBuffer(4));
+  let isOver = false;
   const sleep = () => {
     const { value } = Atomics.waitAsync(word, 0, 0, ms) as { value: Promise<unknown> };
-    value.then((how) => {
-      if (how !== "timed-out") return;
+    value.then(() => {
+      // Where the time was up just before the end, nothing was there to be notified.
+      if (isOver) return;
       sleep();
       callback();
     });
@@ -108,6 +110,7 @@ function repeatBySleeps(callback: () => void, ms: number, keep: boolean): () => 
   const channel = keep ? new MessageChannel() : undefined;
   if (channel !== undefined) channel.port1.onmessage = () => {};
   return () => {
+    isOver = true;
     Atomics.notify(word, 0);
     channel?.port1.close();
   };

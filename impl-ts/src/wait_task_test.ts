@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { nextTask, unref } from "./wait_task.ts";
+import { nextTask, repeat, unref } from "./wait_task.ts";
 
 /** What comes before the end of a task that is asked for now. */
 async function before(next: typeof nextTask): Promise<string[]> {
@@ -47,4 +47,15 @@ Deno.test("unref takes whatever a runtime calls a timer", () => {
   unref(timer);
   clearTimeout(timer);
   assertEquals(calls, 1);
+});
+
+Deno.test("repeat: what is ended as its time is up is over", async () => {
+  let calls = 0;
+  let end = () => {};
+  const endFirst = repeat(() => end(), 5, true);
+  end = repeat(() => calls++, 5, false);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 15); // the time of both is up
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  endFirst();
+  assertEquals(calls, 0);
 });
