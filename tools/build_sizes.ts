@@ -27,23 +27,23 @@ export interface Size {
 
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
-  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_330, gzip: 3_410 } },
+  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_580, gzip: 3_500 } },
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 56_700, gzip: 20_400 },
+    limit: { minified: 55_800, gzip: 19_800 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 74_100, gzip: 26_100 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 74_100, gzip: 25_900 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 80_500, gzip: 28_100 },
+    limit: { minified: 80_600, gzip: 28_000 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 90_200, gzip: 31_100 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 90_300, gzip: 30_900 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 72_600, gzip: 25_200 },
+    limit: { minified: 71_600, gzip: 24_600 },
   },
 ];
 
