@@ -57,8 +57,10 @@ export class Halter {
   readonly #path: string;
   readonly #words: readonly Halting[];
   readonly #threads: number[];
-  /** How a thread goes on: to its next word, or, before the file is mapped, its next call. */
-  #onward: bigint;
+  /** Threads that are not watched yet: each goes on to its next call only. */
+  readonly #unwatched = new Set<number>();
+  /** Where the file is mapped, once it is. */
+  #address: bigint | undefined;
   readonly #info: Int32Array<ArrayBuffer> = new Int32Array(32);
 
   /**
@@ -72,7 +74,6 @@ export class Halter {
     this.#words = words;
     const found = isLate ? undefined : findMapping(group, path);
     this.#pid = found?.pid ?? group;
-    this.#onward = isLate ? TO_SYSCALL : CONTINUE;
     this.#threads = [];
     for (const { name } of Deno.readDirSync(`/proc/${this.#pid}/task`)) {
       const thread = Number(name);
@@ -83,6 +84,7 @@ export class Halter {
       this.#threads.push(thread);
       this.#interrupt(thread);
       if (found !== undefined) this.#set(thread, found.address);
+      else this.#unwatched.add(thread);
     }
     for (const thread of this.#threads) this.go(thread);
   }
@@ -96,16 +98,14 @@ export class Halter {
     if (stop === undefined) return undefined;
     const { thread, signal } = stop;
     if (signal !== SIGTRAP) {
-      this.#try(CONTINUE, thread, 0n, BigInt(signal));
+      this.go(thread, signal);
       return undefined;
     }
-    if (this.#onward === TO_SYSCALL) {
-      // Of the threads, it is the one that has mapped the file which will touch it in this call.
-      const address = mappingIn(this.#pid, this.#path);
-      if (address !== undefined) {
-        this.#set(thread, address);
-        this.#onward = CONTINUE;
-      }
+    if (this.#unwatched.has(thread)) {
+      // The thread that has mapped the file touches it behind this call. Another one may be heard
+      // before it.
+      this.#address ??= mappingIn(this.#pid, this.#path);
+      if (this.#address !== undefined) this.#set(thread, this.#address);
     }
     const found = Number(this.#try(PEEK_USER, thread, DEBUG_AT + 6n * 8n)) & 15;
     this.#try(POKE_USER, thread, DEBUG_AT + 6n * 8n, 0n);
@@ -115,9 +115,9 @@ export class Halter {
     return undefined;
   }
 
-  /** Lets a thread go on that stands at a word. */
-  go(thread: number): void {
-    this.#try(this.#onward, thread);
+  /** Lets a thread go on, with the signal that it was stopped for. */
+  go(thread: number, signal: number = 0): void {
+    this.#try(this.#unwatched.has(thread) ? TO_SYSCALL : CONTINUE, thread, 0n, BigInt(signal));
   }
 
   /** Lets go of the process. */
@@ -156,6 +156,7 @@ export class Halter {
   }
 
   #set(thread: number, address: bigint): void {
+    this.#unwatched.delete(thread);
     let control = 0;
     this.#words.forEach(({ offset, access }, index) => {
       this.#try(POKE_USER, thread, DEBUG_AT + BigInt(index * 8), address + BigInt(offset));
