@@ -5,9 +5,9 @@
  */
 
 import { SegmentError } from "./error.ts";
-import { deadlineOf, Link, type WaitOptions } from "./pipe.ts";
+import { deadlineOfCall, Link, type WaitOptions } from "./pipe.ts";
 import { Port, type PortOptions, requirePortOptions } from "./port.ts";
-import { type AttachOptions, type Memory, requireTimeout, Segment } from "./segment.ts";
+import { type AttachOptions, type Memory, Segment } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger } from "./segment_geometry.ts";
 import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "./layout.ts";
 import { Selection } from "./select.ts";
@@ -199,7 +199,7 @@ export class Hub<In = unknown, Out = In> {
 
   /** `select` without blocking. A port that is closed meanwhile is left out. */
   async selectAsync(options?: WaitOptions): Promise<Port<In, Out> | undefined> {
-    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    const deadline = deadlineOfCall(options);
     for (;;) {
       const open = this.#select();
       const timeout = Math.max(0, deadline - performance.now());

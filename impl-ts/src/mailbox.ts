@@ -9,7 +9,8 @@ import { decodeBatch, detach, encodeBatch, isBatchable, makePayload, NO_BYTES } 
 import { MessageError, TimeoutError } from "./error.ts";
 import * as layout from "./layout.ts";
 import { MailboxSide } from "./mailbox_side.ts";
-import { deadlineOf, MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX, type WaitOptions } from "./pipe.ts";
+import { deadlineOf, deadlineOfCall, type WaitOptions } from "./pipe.ts";
+import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX } from "./pipe.ts";
 import { type Memory, requireTimeout } from "./segment.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { Turns } from "./wait.ts";
@@ -155,7 +156,7 @@ export class MailboxWriter<T = unknown> {
     const payload = this.#encode(values, false);
     // Behind that: a `toJSON` may write too.
     if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
-    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    const deadline = deadlineOfCall(options);
     // [mailbox.write_all]
     const owed = this.#owed;
     const waits = owed === undefined ? 0 : this.#finish(owed, payload, deadline, 0);
@@ -177,7 +178,7 @@ export class MailboxWriter<T = unknown> {
     this.#side.hasTurn();
     const signal = options?.signal;
     signal?.throwIfAborted();
-    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    const deadline = deadlineOfCall(options);
     // Encoded at the call, and as a copy: other writes may come first.
     const payload = this.#encode(values, true);
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut(false);

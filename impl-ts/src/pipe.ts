@@ -15,7 +15,7 @@ import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import type { Outlet } from "./pipe_outlet.ts";
-import type { Segment } from "./segment.ts";
+import { requireTimeout, type Segment } from "./segment.ts";
 
 /**
  * A message as it stands in the ring, without a look into its payload.
@@ -163,6 +163,11 @@ export const STREAK = 64;
 /** The end of a wait: `deadline` is undefined until the call first has to wait. [wait.deadline] */
 export function deadlineOf(timeout: number): number {
   return timeout === Infinity ? Infinity : performance.now() + timeout;
+}
+
+/** The same by the options of a call. @throws {RangeError} for a timeout that is none. */
+export function deadlineOfCall(options: WaitOptions | undefined): number {
+  return deadlineOf(requireTimeout(options?.timeout, Infinity));
 }
 
 /** What one end of a pipe knows of itself and its peer. A port has one for both of its pipes. */

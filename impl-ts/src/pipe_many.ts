@@ -8,10 +8,9 @@ import { encodeBatch, isBatchable } from "./codec.ts";
 import { MessageError, MillraceError } from "./error.ts";
 import { ENCODING } from "./gate.ts";
 import { FRAME_KIND_DATA } from "./layout.ts";
-import { deadlineOf, type WaitOptions } from "./pipe.ts";
+import { deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import { type Inlet, VALUE } from "./pipe_inlet.ts";
 import type { Outlet } from "./pipe_outlet.ts";
-import { requireTimeout } from "./segment.ts";
 import { requireInteger } from "./segment_geometry.ts";
 
 /** Most values in a batch, and the size from which on fewer are packed: more gains nothing. */
@@ -34,8 +33,7 @@ export class Pack {
   /** Writes all of them, and waits while there is no room; the caller has the outlet. */
   write(values: readonly unknown[], options: WaitOptions | undefined): void {
     const outlet = this.#outlet;
-    const deadline = outlet.begin(options) ??
-      deadlineOf(requireTimeout(options?.timeout, Infinity));
+    const deadline = outlet.begin(options) ?? deadlineOfCall(options);
     let index = 0;
     let waits = 0;
     try {

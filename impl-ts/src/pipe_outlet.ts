@@ -19,9 +19,8 @@ import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
 import { ENCODING, ENDED, GONE, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
 import { CODEC_BYTES } from "./layout.ts";
-import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
+import { deadlineOfCall, type Link, type WaitOptions } from "./pipe.ts";
 import { Lane } from "./ring.ts";
-import { requireTimeout } from "./segment.ts";
 import type { Channel } from "./segment_geometry.ts";
 import { Turns, type Waitable } from "./wait.ts";
 import { Several } from "./wait_several.ts";
@@ -211,7 +210,7 @@ export class Outlet extends Lane implements Payload {
   begin(options: WaitOptions | undefined): number | undefined {
     this.check();
     if (!this.isTaken) return undefined;
-    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    const deadline = deadlineOfCall(options);
     let waits = 0;
     if (this.#flush(() => this.waitRoom(deadline, waits++))) return deadline;
     throw new TypeError("Cannot write: an asynchronous write is under way");
@@ -245,7 +244,7 @@ export class Outlet extends Lane implements Payload {
   sendAll(options: WaitOptions | undefined, deadline: number | undefined): void {
     this.check();
     for (let waits = 0; !this.advance(); waits++) {
-      deadline ??= deadlineOf(requireTimeout(options?.timeout, Infinity));
+      deadline ??= deadlineOfCall(options);
       this.waitRoom(deadline, waits);
     }
     this.store();

@@ -7,7 +7,7 @@
 import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
 import * as layout from "./layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
-import { deadlineOf, requireWriterOptions, type WriterOptions } from "./pipe.ts";
+import { deadlineOfCall, requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { Place } from "./pipe_lend.ts";
 import { Pack } from "./pipe_many.ts";
 import { Outlet, timedOut } from "./pipe_outlet.ts";
@@ -156,7 +156,7 @@ export class Writer<T = unknown> {
     outlet.check();
     const signal = options?.signal;
     signal?.throwIfAborted();
-    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    const deadline = deadlineOfCall(options);
     // Encoded at the call, and as a copy beside a message that is under way; before the turn is
     // taken, which a value that cannot be encoded must not keep.
     const payload = outlet.isTaken ? makePayload() : outlet;
@@ -250,7 +250,7 @@ export class Writer<T = unknown> {
     for (let waits = 0;; waits++) {
       const place = this.#claim(size);
       if (place !== undefined) return place;
-      outlet.waitRoom(deadline ??= deadlineOf(options?.timeout ?? Infinity), waits);
+      outlet.waitRoom(deadline ??= deadlineOfCall(options), waits);
     }
   }
 
@@ -320,7 +320,7 @@ export class Writer<T = unknown> {
    * wait can be given up, the end cannot.
    */
   async endAsync(options?: WaitOptions): Promise<void> {
-    const deadline = deadlineOf(requireTimeout(options?.timeout, Infinity));
+    const deadline = deadlineOfCall(options);
     options?.signal?.throwIfAborted();
     this.end();
     if (this.#ending === undefined) return;
