@@ -40,11 +40,11 @@ const GAP_MS = 2;
 /** For so long the loop runs before the kit's own events have their turn. */
 const CHUNK_MS = 40;
 /**
- * What a step may take, on a machine that does other things, too; and how many times that, where
- * the testee waits for a processor.
+ * What a step may take, on a machine that does other things, too; and where the testee waits for a
+ * processor.
  */
 const STEP_MS = 5_000;
-const STEPS_MAX = 6;
+const BUSY_STEP_MS = 6 * STEP_MS;
 /** What a wait of the testee may take: it never comes to that. */
 const WAIT_MS = 60_000;
 /** Looks, some microseconds of them, between two glances at the clock. */
@@ -154,11 +154,7 @@ export class Tight {
 
   /** Waits until the testee has taken what it was given; false where it slept over that. */
   awaitTaken(): boolean {
-    for (let span = 0; span < STEP_MS; span += LATE_MS) {
-      if (this.#holds(() => this.#hasTaken(), LATE_MS)) return true;
-      if (sleep(this.#watch.threads())) break;
-      // One of its threads has something to do, and waits for a processor.
-    }
+    if (this.#waits(() => this.#hasTaken(), LATE_MS, STEP_MS)) return true;
     this.#ring();
     const fact = "[wait.ring] the testee does not wake when it is rung";
     this.#await(() => this.#hasTaken(), fact);
@@ -317,12 +313,20 @@ export class Tight {
   }
 
   #await(holds: () => boolean, fact: string): void {
-    for (let step = 0; step < STEPS_MAX; step++) {
-      if (this.#holds(holds, STEP_MS)) return;
-      if (sleep(this.#watch.threads())) break;
-      // One of its threads has something to do, and waits for a processor.
-    }
+    if (this.#waits(holds, STEP_MS, BUSY_STEP_MS)) return;
     throw new Wrong(`${this.#watch.step}${fact}`);
+  }
+
+  /**
+   * Waits a span until something holds, and more of them up to a limit, while one of the testee's
+   * threads has something to do, and waits for a processor. Returns whether it holds.
+   */
+  #waits(holds: () => boolean, spanMs: number, mostMs: number): boolean {
+    for (let spent = 0; spent < mostMs; spent += spanMs) {
+      if (this.#holds(holds, spanMs)) return true;
+      if (sleep(this.#watch.threads())) break;
+    }
+    return false;
   }
 
   /** Waits until something holds, for so long as the kit itself runs. */
