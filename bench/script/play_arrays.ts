@@ -9,7 +9,7 @@ import type { Result } from "../contract.ts";
 import { histogramOf, Meter } from "./meter.ts";
 import { readStamp, stamp, valuesOf } from "./payload.ts";
 import type { Order, Report } from "./peer.ts";
-import { reportOf } from "./play_echo.ts";
+import { check, reportOf } from "./play_echo.ts";
 
 /** Messages between two readings of the clock, for which arrays are made beforehand. */
 const BATCH = 256;
@@ -112,10 +112,6 @@ function byRead(size: number): Exchange {
       check(readStamp(there.read() as Uint8Array, 0, size), index);
     }
   };
-}
-
-function check(number: number, sent: number): void {
-  if (number !== (sent & 255)) throw new Error(`Message ${number} came in place of ${sent & 255}`);
 }
 
 /** Plays `codec`: values in JSON, or texts. */
