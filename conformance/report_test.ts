@@ -10,7 +10,8 @@ import { denoRun, ownPrograms } from "./kit/programs.ts";
 import { Collector } from "./kit/report.ts";
 import { Runner } from "./kit/runner.ts";
 import { watchedCase } from "./kit/scripts/watch.ts";
-import type { KitCase } from "./kit/verdict.ts";
+import { Trouble } from "./kit/trouble.ts";
+import { type KitCase, PASS, type Result, Wrong } from "./kit/verdict.ts";
 
 const GOOD = denoRun("broken/broken.ts");
 
@@ -20,6 +21,7 @@ async function collect(cases: KitCase<Arena>[], hello: object = {}): Promise<Col
   const said = { levels: ["scripted"], carriers: ["shared"], nouns: ["pipe"], lacks: [], ...hello };
   const arena = {
     connect: () => Promise.resolve({ hello: said }),
+    kill: () => Promise.resolve(),
     close: () => Promise.resolve(),
   } as unknown as Arena;
   await new Runner(collector).run({
@@ -59,6 +61,33 @@ Deno.test("what the kit cannot show is no decline of the testee", async () => {
     "  it does not block: 1 in scripted deno",
     "    scripted/x",
   ]);
+});
+
+Deno.test("who fails a case of moments plays it again, and fails by the second time", async () => {
+  const plays = async (outcomes: (Result | Error)[], isTimed: boolean) => {
+    let played = 0;
+    const entry: KitCase<Arena> = {
+      id: "scripted/x",
+      about: "X.",
+      clauses: ["wait.ring"],
+      ...(isTimed && { isTimed }),
+      declinedBy: () => undefined,
+      run() {
+        const outcome = outcomes[played++]!;
+        return outcome instanceof Error ? Promise.reject(outcome) : Promise.resolve(outcome);
+      },
+    };
+    const { verdicts: [verdict] } = await collect([entry], { waits: ["block"] });
+    return { played, status: verdict!.status, why: verdict!.why };
+  };
+  const late = new Wrong("[wait.ring] late");
+  const none = new Trouble("timeout", "no reply");
+  const why = ["failed once and not again in 2 more plays: [wait.ring] late"];
+  assertEquals(await plays([late, PASS, PASS], true), { played: 3, status: "unshown", why });
+  assertEquals((await plays([late, PASS, none], true)).status, "timeout");
+  assertEquals((await plays([none, late], true)).status, "fail");
+  assertEquals((await plays([late], false)).status, "fail");
+  assertEquals((await plays([new Trouble("error", "gone")], true)).status, "error");
 });
 
 Deno.test("each decline stands in the report with its testee and its reason", async () => {

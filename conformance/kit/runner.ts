@@ -160,8 +160,38 @@ async function play(
   }
 }
 
-/** Runs a case, and makes a verdict of whatever ends it. */
+/** How often a case that goes by moments is played again before a failure of it is passed over. */
+const REPLAYS = 2;
+
+/**
+ * Runs a case, and makes a verdict of whatever ends it.
+ *
+ * The moment that a case waits for can be the machine's: a thread that stood still, of the kit or
+ * of the testee, looks like one that slept over a ring. So who fails such a case plays it again,
+ * and has failed if it does so a second time; else the case has not shown anything.
+ */
 export async function judge(
+  entry: KitCase<Arena>,
+  testees: readonly string[],
+  arena: Arena,
+  watcher: Pick<Watcher, "hello">,
+): Promise<Result> {
+  const first = await judgeOnce(entry, testees, arena, watcher);
+  if (entry.isTimed === undefined || !hasFailed(first)) return first;
+  for (let replay = 0; replay < REPLAYS; replay++) {
+    const again = await judgeOnce(entry, testees, arena, watcher);
+    if (hasFailed(again)) return again;
+  }
+  const why = `failed once and not again in ${REPLAYS} more plays: ${first.why.join("; ")}`;
+  return { status: "unshown", why: [why] };
+}
+
+/** Whether it ended otherwise than it must. */
+function hasFailed({ status, unstarted }: Result): boolean {
+  return status === "fail" || status === "timeout" && unstarted === undefined;
+}
+
+async function judgeOnce(
   entry: KitCase<Arena>,
   testees: readonly string[],
   arena: Arena,

@@ -67,6 +67,8 @@ export interface KitCase<Context> {
   /** Why the testee at this place, the first or the second, need not do this. */
   declinedBy(hello: Hello, index: number): string | undefined;
   run(context: Context): Promise<Result>;
+  /** Whether it goes by moments: who fails has to fail twice of three times. */
+  isTimed?: true;
   /** What the level stress makes it of. */
   stress?: { seed: number; seconds: number };
 }

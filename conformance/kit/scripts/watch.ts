@@ -43,6 +43,7 @@ function watched(script: Script, unfit: (hello: Hello) => string | undefined): K
     id,
     about,
     clauses,
+    isTimed: true,
     declinedBy: (hello) => lacksScript(hello, script) ?? unfit(hello),
     async run(arena) {
       return played(await script.play(arena));
