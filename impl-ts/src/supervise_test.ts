@@ -63,6 +63,7 @@ Deno.test("a worker that has crashed is started again in the same memory", async
   for (let round = 0; round < 3; round++) {
     const { worker } = await started(port, "throw");
     using supervision = supervise(worker, port);
+    worker.postMessage("throw");
     assertEquals((await supervision.failed).marked, true);
     assertEquals(reasonOf(port as Port), "peer.terminated");
     vacatePeer(port);
@@ -96,6 +97,7 @@ Deno.test("an uncaught error of the worker is found, and does not end this threa
   const port = Port.create();
   const { worker } = await started(port, "throw");
   using supervision = supervise(worker, port);
+  worker.postMessage("throw");
   assertEquals(await codeOf(port.readAsync(WAIT)), "peer.failed");
   const { signal, cause, marked } = await supervision.failed;
   assertEquals([signal, String(cause).includes("broken"), marked], ["error", true, true]);

@@ -10,7 +10,7 @@ export interface SuperviseTask {
   memory: SharedArrayBuffer;
   side: Side;
   lock?: string | undefined;
-  /** To block in a read, to throw what nobody catches, to end itself, or to stay. */
+  /** To block in a read, to throw what nobody catches when told to, to end itself, or to stay. */
   then: "read" | "throw" | "close" | "stay";
 }
 
@@ -26,7 +26,7 @@ scope.onmessage = async ({ data }) => {
   // Nothing but a ring ends its read.
   const port = Port.attach(memory, { side, spin: 0, mechanism: unsliced() });
   scope.postMessage("attached");
-  if (then === "throw") setTimeout(() => fail());
+  if (then === "throw") scope.onmessage = fail;
   if (then === "close") scope.close();
   if (then !== "read") return;
   try {
