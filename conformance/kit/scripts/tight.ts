@@ -140,9 +140,7 @@ export class Tight {
    * that; it then looks for more, and asks again.
    */
   giveOne(): void {
-    if (!this.#reads) this.#awaitAsking();
-    const wants = Atomics.load(this.#words, this.#asks) & ~1;
-    this.#give(this.#reads ? this.#position + FRAME.length : wants, 1);
+    this.#give(this.#reads ? this.#position + FRAME.length : this.#awaitAsking(), 1);
     this.#awaitMove();
   }
 
@@ -278,8 +276,14 @@ export class Tight {
     return true;
   }
 
-  #awaitAsking(): void {
-    this.#await(() => this.#asksForMore(), "[wait.recheck] the testee does not ask to be rung");
+  /** Waits until the testee asks for more, and returns where that is: it may ask no more then. */
+  #awaitAsking(): number {
+    let wants = 0;
+    this.#await(() => {
+      wants = this.#missing();
+      return wants !== 0;
+    }, "[wait.recheck] the testee does not ask to be rung");
+    return wants & ~1;
   }
 
   /** Waits until the testee has stored its cursor. */
@@ -302,8 +306,13 @@ export class Tight {
 
   /** Whether the testee asks for what it was not given yet. */
   #asksForMore(): boolean {
+    return this.#missing() !== 0;
+  }
+
+  /** The word with which it does, or 0. */
+  #missing(): number {
     const wants = Atomics.load(this.#words, this.#asks);
-    return wants !== 0 && (this.#position - (wants & ~1) | 0) < 0;
+    return wants !== 0 && (this.#position - (wants & ~1) | 0) < 0 ? wants : 0;
   }
 
   #ring(): void {
