@@ -240,9 +240,10 @@ export class Watch {
 
   /** Waits until the testee has asked to be rung, and returns what it has asked for. */
   async asked(name: "reader_wants" | "writer_wants"): Promise<number> {
-    const isArmed = await this.until(() => this.control(name) !== 0);
+    let wants = 0; // as it was seen: who looks once more by itself takes it back meanwhile
+    const isArmed = await this.until(() => (wants = this.control(name)) !== 0);
     this.demand(isArmed, `[wait.recheck] ${name} stays 0: the testee never asks to be rung`);
-    return this.control(name);
+    return wants;
   }
 }
 
