@@ -14,7 +14,7 @@ import {
   specifierOf,
   typesPath,
 } from "./build_entries.ts";
-import { bundleGlobal, bundleModules } from "./build_scripts.ts";
+import { bundleGlobal, bundleModules } from "./build_modules.ts";
 import { declarations, SOURCE_NAME } from "./build_types.ts";
 
 /** A file of the package, by its path there. */

@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 import { ENTRIES } from "../../tools/build_entries.ts";
-import { bundleModules } from "../../tools/build_scripts.ts";
+import { bundleModules } from "../../tools/build_modules.ts";
 
 const SCRIPT = fileURLToPath(new URL("../script/", import.meta.url));
 /** Above all of the repository, and below nothing of the packages' cache. */

@@ -6,7 +6,8 @@
 import { fileURLToPath } from "node:url";
 import { ENTRIES, PACKAGE_NAME } from "../../tools/build_entries.ts";
 import { manifest, type PackageFile } from "../../tools/build_package.ts";
-import { bundleModules, stopBundler } from "../../tools/build_scripts.ts";
+import { bundleModules } from "../../tools/build_modules.ts";
+import { stopBundler } from "../../tools/build_scripts.ts";
 import { measureImport, type Size } from "../../tools/build_sizes.ts";
 
 /** The parts of the scenario `size`, and what is imported for each. */
