@@ -27,23 +27,23 @@ export interface Size {
 
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
-  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_580, gzip: 3_500 } },
+  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_720, gzip: 3_540 } },
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 55_800, gzip: 19_800 },
+    limit: { minified: 51_800, gzip: 19_000 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 74_100, gzip: 25_900 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 69_300, gzip: 24_900 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 80_600, gzip: 28_000 },
+    limit: { minified: 75_700, gzip: 27_000 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 90_300, gzip: 30_900 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 85_700, gzip: 30_100 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 71_600, gzip: 24_600 },
+    limit: { minified: 66_700, gzip: 23_500 },
   },
 ];
 
