@@ -332,6 +332,11 @@ function describe(reason: number): string {
   return reason === 0 ? "no reason given" : reasonName(reason) ?? `unknown reason ${reason}`;
 }
 
+/** Throws the error that somebody has found, if one was found. */
+export function raise(error: Error | undefined): void {
+  if (error !== undefined) throw error;
+}
+
 /** Throws when our own code is wrong; never used for what a peer or a caller may do. */
 export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(`Assertion failed: ${message}`);

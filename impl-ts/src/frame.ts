@@ -82,6 +82,21 @@ export class FrameReader {
   #tag = 0;
   #total = 0;
 
+  /** Whether it is the first frame of several. */
+  get isFirst(): boolean {
+    return this.flags === FIRST;
+  }
+
+  /** Whether its message ends with it. */
+  get isLast(): boolean {
+    return (this.flags & LAST) !== 0;
+  }
+
+  /** Whether the writer of the message did not know its size as it began. */
+  get isUnknown(): boolean {
+    return this.total === TOTAL_UNKNOWN;
+  }
+
   /** Whether the frame carries a message or a piece of one. */
   get #isMessage(): boolean {
     return this.kind !== FRAME_KIND_END && this.kind <= FRAME_KIND_THROW;
@@ -142,7 +157,7 @@ export class FrameReader {
   /** Takes the frame into the account of the message in progress. */
   accept(): void {
     if (!this.#isMessage) return;
-    if (this.flags === FIRST) {
+    if (this.isFirst) {
       this.inProgress = true;
       this.dropped = this.unsummed = false;
       this.#kindCodec = this.kind | (this.codec << 8);
@@ -151,7 +166,7 @@ export class FrameReader {
       this.received = this.size;
     } else {
       this.received += this.size;
-      this.inProgress = (this.flags & LAST) === 0;
+      this.inProgress = !this.isLast;
     }
   }
 
@@ -169,25 +184,25 @@ export class FrameReader {
     if ((this.flags & EXTENDED) !== 0 && !this.#skipExtension(words, at)) {
       return layout.REASON_FRAME_EXTENSION;
     }
-    const { size, flags } = this;
+    const { size, flags, isFirst } = this;
     if (flags === WHOLE) {
       this.total = size;
       return this.inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
     }
     const cancel = (flags & CANCEL) !== 0;
-    const first = flags === FIRST;
-    const least = first ? layout.MESSAGE_PREAMBLE_SIZE : 1;
+    const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
     if (cancel ? size !== 0 : size < least) return layout.REASON_FRAME_SIZE;
-    if (first === this.inProgress) return layout.REASON_FRAME_SEQUENCE;
-    if (first) return this.#checkPreamble(words, at + (this.lead >> 2));
+    if (isFirst === this.inProgress) return layout.REASON_FRAME_SEQUENCE;
+    if (isFirst) return this.#checkPreamble(words, at + (this.lead >> 2));
     this.total = this.#total;
     if ((this.kind | (this.codec << 8)) !== this.#kindCodec || this.tag !== this.#tag) {
       return layout.REASON_FRAME_SEQUENCE;
     }
     if (cancel || this.unsummed) return 0; // [frame.check_total]
     const sum = this.received + size;
-    const isWhole = (flags & LAST) !== 0 && this.total !== TOTAL_UNKNOWN;
-    return (isWhole ? sum === this.total : sum <= this.total) ? 0 : layout.REASON_FRAME_TOTAL;
+    return (this.isLast && !this.isUnknown ? sum === this.total : sum <= this.total)
+      ? 0
+      : layout.REASON_FRAME_TOTAL;
   }
 
   /** Skips the header extension at word `at`. False: it is none. [frame.skip_extension] */

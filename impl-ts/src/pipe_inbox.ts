@@ -129,10 +129,11 @@ export function takeOutcome(inlet: Inlet): Outcome | undefined {
 /** Does something, behind which the message that was read last is the same as before. */
 function asLastRead<R>(inlet: Inlet, work: () => R): R {
   const { kind, codec, tag } = inlet;
+  const last = { kind, codec, tag };
   try {
     return work();
   } finally {
-    inlet.note(kind, codec, tag);
+    inlet.note(last);
   }
 }
 

@@ -15,8 +15,8 @@ import {
   NO_WORDS,
   takeCopy,
 } from "./codec.ts";
-import { type CorruptError, MessageError, type MillraceError } from "./error.ts";
-import { FrameReader, TOTAL_UNKNOWN, WHOLE } from "./frame.ts";
+import { type CorruptError, MessageError, type MillraceError, raise } from "./error.ts";
+import { FrameReader, WHOLE } from "./frame.ts";
 import { ENDED, LENT, STOPPED } from "./gate.ts";
 import * as layout from "./layout.ts";
 import {
@@ -55,11 +55,6 @@ export const IN_RING = 1;
 export const IN_PARTS = 2;
 export const OVER = 3;
 
-/** What happens to the multipart message in progress. */
-const IDLE = 0;
-const COLLECTING = 1;
-const LENDING = 2;
-
 // Constants of this module are part of the machine code; V8 looks imported ones up each time.
 const TAIL = layout.RING_TAIL_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
@@ -73,6 +68,8 @@ interface Batch {
   readonly values: readonly unknown[];
   next: number;
   readonly kind: number;
+  /** That of the elements: JSON. */
+  readonly codec: number;
   readonly tag: number;
 }
 
@@ -85,7 +82,7 @@ export class Inlet extends Lane {
   kind = 0;
   codec = 0;
   tag = 0;
-  /** The message in progress, or the one that is complete. */
+  /** What was collected of the message in progress, or of the one that is complete. */
   #parts: Uint8Array = NO_BYTES;
   /** What comes before anything in the ring: of a batch, messages of an inbox, reports. */
   readonly queue: (Batch | Message | MessageError)[] = [];
@@ -96,7 +93,8 @@ export class Inlet extends Lane {
   /** Largest message that it takes, in bytes, and the largest of JSON, which is no larger. */
   readonly #limit: number;
   readonly #jsonLimit: number;
-  #progress = IDLE;
+  /** Whether the message in progress is lent, frame by frame, and not collected. */
+  #isLentInParts = false;
   /** Whether what is lent lies in the ring, and has to be given back there. */
   #isLentInRing = false;
   #lent: Lent | undefined;
@@ -147,13 +145,12 @@ export class Inlet extends Lane {
 
   /** Whether a frame is lent, or the rest of its message still has to be. */
   get isLending(): boolean {
-    return this.isLent || this.#progress === LENDING;
+    return this.isLent || this.#isLentInParts;
   }
 
   /** Whether messages can still be received, and collected, in this state. */
   get isOpen(): boolean {
-    return (this.bits & (LENT | ENDED)) === 0 && this.fault === undefined &&
-      this.#progress !== LENDING;
+    return (this.bits & (LENT | ENDED | STOPPED)) === 0 && !this.#isLentInParts;
   }
 
   override close(): void {
@@ -232,7 +229,8 @@ export class Inlet extends Lane {
         return payload;
       case CODEC_JSON_BATCH: {
         const { kind, tag } = this;
-        this.queue.unshift({ values: decodeBatch(payload), next: 0, kind, tag });
+        const values = decodeBatch(payload);
+        this.queue.unshift({ values, next: 0, kind, codec: CODEC_JSON, tag });
         return this.#takeQueued(VALUE, undefined);
       }
       default:
@@ -254,7 +252,7 @@ export class Inlet extends Lane {
   giveBack(): void {
     this.bits &= ~LENT;
     if (!this.#isLentInRing) return;
-    if ((this.frame.flags & layout.FRAME_FLAG_LAST) !== 0) this.#progress = IDLE;
+    if (this.frame.isLast) this.#isLentInParts = false;
     this.release();
   }
 
@@ -274,21 +272,21 @@ export class Inlet extends Lane {
       queue.shift();
       throw first;
     }
-    const { kind, codec, tag, payload } = first;
+    const { payload } = first;
     if (mode === INTO) requireFit(payload.length, target!);
     queue.shift();
     this.keptSize -= payload.length;
-    this.note(kind, codec, tag);
+    this.note(first);
     return this.#handOut(payload, mode, target);
   }
 
   /** [codec.batch_read] */
   #takeElement(batch: Batch, mode: Mode, target: Uint8Array | undefined): unknown {
-    const { values, kind, tag } = batch;
+    const { values } = batch;
     const value = values[batch.next++];
     if (batch.next === values.length) this.queue.shift();
     if (mode === VALUE) {
-      this.note(kind, CODEC_JSON, tag);
+      this.note(batch);
       return value;
     }
     const payload = encodeJson(value);
@@ -296,7 +294,7 @@ export class Inlet extends Lane {
       if (batch.next-- === values.length) this.queue.unshift(batch);
       requireFit(payload.length, target!);
     }
-    this.note(kind, CODEC_JSON, tag);
+    this.note(batch);
     return this.#handOut(payload, mode, target);
   }
 
@@ -313,8 +311,7 @@ export class Inlet extends Lane {
    */
   pull(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): number {
     if (this.bits !== 0) { // [pipe.first_answer]
-      const error = this.link.closedError("read") ?? this.fault;
-      if (error !== undefined) throw error;
+      raise(this.link.closedError("read") ?? this.fault);
       if ((this.bits & ENDED) !== 0) return OVER;
       this.#requireBack(mode);
     }
@@ -330,7 +327,7 @@ export class Inlet extends Lane {
             this.#admit(frame.size);
           }
           if (mode === INTO) requireFit(frame.size, target!);
-          this.note(frame.kind, frame.codec, frame.tag);
+          this.note(frame);
           return IN_RING;
         }
         const found = this.#arrive(mode, target);
@@ -344,18 +341,14 @@ export class Inlet extends Lane {
   /** Handles one frame that is no whole message, or is only looked at. */
   #arrive(mode: Mode, target: Uint8Array | undefined): number {
     const { frame } = this;
-    if (frame.kind >= KIND_PAD) { // [frame.skip]
-      this.release();
-      return NOTHING;
-    }
+    const isSkipped = frame.kind >= KIND_PAD; // [frame.skip]
     const isEnd = frame.kind === layout.FRAME_KIND_END;
-    if (mode === LOOK && !(frame.inProgress ? frame.dropped : isEnd)) return IN_RING;
+    if (mode === LOOK && !isSkipped && !(frame.inProgress ? frame.dropped : isEnd)) return IN_RING;
     if (isEnd) return this.#arriveEnd();
-    if (frame.flags !== layout.FRAME_FLAG_FIRST && frame.dropped) { // [pipe.report_once]
-      this.release();
-      return NOTHING;
-    }
-    return this.#arriveChunk(mode, target);
+    // [pipe.report_once]
+    if (!isSkipped && (frame.isFirst || !frame.dropped)) return this.#arriveChunk(mode, target);
+    this.release();
+    return NOTHING;
   }
 
   #arriveEnd(): number {
@@ -371,50 +364,38 @@ export class Inlet extends Lane {
 
   #arriveChunk(mode: Mode, target: Uint8Array | undefined): number {
     const { frame } = this;
-    const isFirst = frame.flags === layout.FRAME_FLAG_FIRST;
+    const { size, isFirst, isLast, isUnknown } = frame;
     // What there must be room for: a message of unknown size as far as it has come.
-    const sum = isFirst ? frame.size : frame.received + frame.size;
-    const isUnknown = frame.total === TOTAL_UNKNOWN;
+    const sum = isFirst ? size : frame.received + size;
     const total = isUnknown ? sum : frame.total;
-    if (isFirst) this.#admit(isUnknown && mode === LEND ? 0 : total);
+    if (isFirst) {
+      this.#admit(isUnknown && mode === LEND ? 0 : total);
+      this.#isLentInParts = mode === LEND;
+    }
     if ((frame.flags & layout.FRAME_FLAG_CANCEL) !== 0) { // [pipe.cancelled]
       this.#refuse("message.cancelled", "its writer gave up");
     }
-    if (isFirst) this.#beginParts(mode, target, total);
-    const isLast = (frame.flags & layout.FRAME_FLAG_LAST) !== 0;
-    if (this.#progress === LENDING) {
+    if (this.#isLentInParts) {
       if (mode !== LEND) throw new TypeError("Cannot read: a message is lent in part");
-      this.note(frame.kind, frame.codec, frame.tag);
+      this.note(frame);
       return IN_RING;
     }
     // A message of which a part is collected already, by a call whose time was up or by a write
     // that waited, is collected to its end, and lent from there.
     if (isUnknown) this.#requireLimit(sum); // [pipe.limit_unknown]
     if (mode === INTO) requireFit(total, target!);
-    if (sum > this.#parts.length) this.#growParts(sum);
+    if (isFirst) this.#parts = target ?? this.#allocate(total);
+    else if (sum > this.#parts.length) { // of unknown size: some more may follow
+      const capacity = Math.min(Math.max(sum, 2 * this.#parts.length), this.#limitOf());
+      this.#resizeParts(frame.received, capacity);
+    }
     const from = (this.own & (this.capacity - 1)) + HEADER_SIZE + frame.lead;
-    this.#parts.set(this.bytes.subarray(from, from + frame.size), sum - frame.size);
+    this.#parts.set(this.bytes.subarray(from, from + size), sum - size);
     if (isLast && this.#parts !== target) this.#resizeParts(sum, sum);
     this.release();
     if (!isLast) return NOTHING;
-    this.#progress = IDLE;
-    this.note(frame.kind, frame.codec, frame.tag);
+    this.note(frame);
     return IN_PARTS;
-  }
-
-  #beginParts(mode: Mode, target: Uint8Array | undefined, total: number): void {
-    if (mode === LEND) this.#progress = LENDING;
-    else {
-      if (target !== undefined) requireFit(total, target);
-      this.#parts = target ?? this.#allocate(total);
-      this.#progress = COLLECTING;
-    }
-  }
-
-  /** Makes room for `size` bytes of a message of unknown size, and for some that may follow. */
-  #growParts(size: number): void {
-    const capacity = Math.min(Math.max(size, 2 * this.#parts.length), this.#limitOf());
-    this.#resizeParts(this.frame.received, capacity);
   }
 
   /** Takes the first bytes of the parts, so many, into memory of that capacity. */
@@ -450,8 +431,8 @@ export class Inlet extends Lane {
   #requireLimit(size: number): void {
     const limit = this.#limitOf();
     if (size <= limit) return;
-    const { total } = this.frame;
-    const has = total === TOTAL_UNKNOWN ? `${size} bytes or more` : `${total} bytes`;
+    const { total, isUnknown } = this.frame;
+    const has = isUnknown ? `${size} bytes or more` : `${total} bytes`;
     this.#refuse("message.size", `it has ${has}, and maxMessageSize is ${limit}`);
   }
 
@@ -467,7 +448,6 @@ export class Inlet extends Lane {
     // What comes of it behind this frame is not reported again.
     this.frame.dropped = this.frame.unsummed = true;
     this.drop();
-    this.#progress = IDLE;
     throw new MessageError(code, `Cannot read message: ${why}`);
   }
 
@@ -481,7 +461,7 @@ export class Inlet extends Lane {
   }
 
   /** Remembers what the message is. */
-  note(kind: number, codec: number, tag: number): void {
+  note({ kind, codec, tag }: Pick<Message, "kind" | "codec" | "tag">): void {
     this.kind = kind;
     this.codec = codec;
     this.tag = tag >>> 0;
@@ -490,8 +470,8 @@ export class Inlet extends Lane {
   /** Takes the caller's storage out of use: when the call returns, it is the caller's again. */
   leave(target: Uint8Array): void {
     if (this.#parts !== target) return;
-    const { total, received } = this.frame;
-    this.#parts = copyOut(target, 0, total === TOTAL_UNKNOWN ? received : total);
+    const { total, received, isUnknown } = this.frame;
+    this.#parts = copyOut(target, 0, isUnknown ? received : total);
   }
 
   /**
@@ -511,7 +491,6 @@ export class Inlet extends Lane {
   /** Drops the parts of the message in progress, for the report of a state. [pipe.keep_parts] */
   giveUp(error: MillraceError): MillraceError {
     this.drop();
-    this.#progress = IDLE;
     // What a peer still publishes of that message is skipped: the report has covered it.
     if (this.frame.inProgress) this.frame.dropped = true;
     return error;
@@ -554,14 +533,14 @@ export class Inlet extends Lane {
     frame.inProgress = frame.dropped = frame.unsummed = false;
     this.bits &= ~(ENDED | STOPPED);
     this.fault = undefined;
-    this.#progress = IDLE;
     this.drop();
     this.other = this.stored = this.own;
   }
 
-  /** Lets go of the parts that were collected. */
+  /** Lets go of the message in progress. */
   drop(): void {
     this.#parts = NO_BYTES;
+    this.#isLentInParts = false;
   }
 
   protected override fail(reason: number, what: string): CorruptError {

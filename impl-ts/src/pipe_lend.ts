@@ -7,8 +7,7 @@
  * @module
  */
 
-import { TOTAL_UNKNOWN } from "./frame.ts";
-import { FRAME_FLAG_FIRST, FRAME_FLAG_LAST, FRAME_HEADER_SIZE } from "./layout.ts";
+import { FRAME_FLAG_FIRST, FRAME_HEADER_SIZE } from "./layout.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 
 /**
@@ -111,8 +110,8 @@ export class Lent {
     this.offset = (own & (capacity - 1)) + FRAME_HEADER_SIZE + frame.lead;
     this.size = frame.size;
     this.first = (frame.flags & FRAME_FLAG_FIRST) !== 0;
-    this.last = (frame.flags & FRAME_FLAG_LAST) !== 0;
-    this.total = frame.total === TOTAL_UNKNOWN ? undefined : frame.total;
+    this.last = frame.isLast;
+    this.total = frame.isUnknown ? undefined : frame.total;
     this.#note(inlet);
   }
 
