@@ -9,7 +9,7 @@ import { MessageError, MillraceError } from "./error.ts";
 import { IN_PARTS, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Idle } from "./pipe_outlet.ts";
-import type { Waitable } from "./wait.ts";
+import { type Waitable, withLook } from "./wait.ts";
 
 /** How a pipe has ended. */
 export interface Outcome {
@@ -18,16 +18,17 @@ export interface Outcome {
 }
 
 /** What a port takes in while it waits for room; it then waits for more of that as well. */
-export class Inbox implements Idle, Waitable {
-  readonly peer: number;
+export class Inbox implements Idle {
   readonly #inlet: Inlet;
+  readonly #arrival: Waitable;
   readonly #maxCount: number;
   readonly #maxSize: number;
 
   /** Makes the inbox of a reader, with room for so many messages and bytes. */
   constructor(inlet: Inlet, maxCount: number, maxSize: number) {
-    this.peer = inlet.peer;
     this.#inlet = inlet;
+    // What it has taken in already is no reason to look again.
+    this.#arrival = withLook(inlet, () => inlet.hasMoved);
     this.#maxCount = maxCount;
     this.#maxSize = maxSize;
   }
@@ -56,7 +57,7 @@ export class Inbox implements Idle, Waitable {
     });
     inlet.store(); // [port.publish_both]
     if (inlet.queue.length > before) rouse(inlet);
-    return inlet.isOpen && this.#hasRoom() ? this : undefined;
+    return inlet.isOpen && this.#hasRoom() ? this.#arrival : undefined;
   }
 
   /** Whether it may take more. The elements of a batch, which stand before it, are none of it. */
@@ -64,22 +65,6 @@ export class Inbox implements Idle, Waitable {
     const { queue, keptSize } = this.#inlet;
     const count = queue.length - (queue.length > 0 && "values" in queue[0]! ? 1 : 0);
     return count < this.#maxCount && keptSize < this.#maxSize;
-  }
-
-  look(): boolean {
-    return this.#inlet.hasMoved;
-  }
-
-  arm(): void {
-    this.#inlet.arm();
-  }
-
-  stayArmed(): void {
-    this.#inlet.stayArmed();
-  }
-
-  disarm(): void {
-    this.#inlet.disarm();
   }
 }
 

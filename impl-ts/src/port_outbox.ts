@@ -11,7 +11,7 @@ import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { RUN_COUNT, RUN_SIZE } from "./pipe_many.ts";
 import type { Outlet, Posts } from "./pipe_outlet.ts";
 import { requireInteger } from "./segment_geometry.ts";
-import type { Duty, Waitable } from "./wait.ts";
+import { type Duty, type Waitable, withLook } from "./wait.ts";
 
 /**
  * How messages are posted.
@@ -137,13 +137,8 @@ export class Outbox implements Posts, Duty {
     // One UTF-16 unit takes at most three bytes.
     this.#runSize = Math.min(RUN_SIZE, Math.floor(outlet.largest / 3));
     outlet.posts = this;
-    this.#room = {
-      peer: outlet.peer,
-      look: () => outlet.look() || this.#isStale || this.#active === undefined,
-      arm: () => outlet.arm(),
-      stayArmed: () => outlet.stayArmed(),
-      disarm: () => outlet.disarm(),
-    };
+    const look = () => outlet.look() || this.#isStale || this.#active === undefined;
+    this.#room = withLook(outlet, look);
   }
 
   /**
@@ -262,17 +257,8 @@ export class Outbox implements Posts, Duty {
     const outlet = this.#outlet;
     outlet.check(true);
     for (;;) {
-      let isNew = this.#isStale;
-      if (isNew) {
-        this.#run = this.#run.filter((post) => !post.settled);
-        this.#isStale = false;
-      }
-      if (this.#run.length === 0) {
-        this.#run = this.#takeRun(group);
-        isNew = true;
-      }
+      if (this.#isStale || this.#run.length === 0) this.#start(group);
       const done = this.#run.length === 0;
-      if (isNew && !done) this.#start();
       if (done || !outlet.advance()) {
         if (!done) detach(outlet);
         outlet.store();
@@ -285,7 +271,7 @@ export class Outbox implements Posts, Duty {
   }
 
   /** Takes the next message out of a group, or as many JSON texts as make a batch. */
-  #takeRun(group: Group): readonly Post[] {
+  #takeRun(group: Group): Post[] {
     const run: Post[] = [];
     let size = 1;
     for (let post; (post = peek(group)) !== undefined; group.first = post.next) {
@@ -296,14 +282,19 @@ export class Outbox implements Posts, Duty {
     return run;
   }
 
-  /** Begins the message that the run makes. */
-  #start(): void {
+  /** Begins the message that what is left of the run makes, or the next run of the group. */
+  #start(group: Group): void {
     const outlet = this.#outlet;
-    const { payload } = this.#run[0]!;
+    let run = this.#run.filter((post) => !post.settled);
+    if (run.length === 0) run = this.#takeRun(group);
+    this.#run = run;
+    this.#isStale = false;
+    if (run.length === 0) return;
+    const { payload } = run[0]!;
     if (typeof payload !== "string") outlet.restore(payload);
-    else if (this.#run.length === 1) encodeText(payload, CODEC_JSON, outlet);
+    else if (run.length === 1) encodeText(payload, CODEC_JSON, outlet);
     else {
-      const texts = this.#run.map((post) => post.payload);
+      const texts = run.map((post) => post.payload);
       encodeText(`[${texts.join(",")}]`, CODEC_JSON_BATCH, outlet); // [codec.batch]
     }
     outlet.start(FRAME_KIND_DATA, 0);
@@ -390,14 +381,9 @@ export class Outbox implements Posts, Duty {
 
   /** The oldest message of which nothing is in the ring. */
   #oldest(): Post {
-    if (this.#outlet.sent < 0) {
-      for (const post of this.#run) if (!post.settled) return post;
-    }
-    for (const group of this.#groups) {
-      const post = peek(group);
-      if (post !== undefined) return post;
-    }
-    throw new Error("Assertion failed: what is full has an oldest");
+    const run = this.#outlet.sent < 0 ? this.#run : NONE;
+    // There is one: it is asked for where there are too many.
+    return [...run, ...this.#groups.map(peek)].find((post) => post?.settled === false)!;
   }
 }
 

@@ -82,6 +82,17 @@ export interface Waitable {
   disarm(): void;
 }
 
+/** Waits for what another one waits for, and looks in a way of its own whether it is there. */
+export function withLook(what: Waitable, look: () => boolean): Waitable {
+  return {
+    peer: what.peer,
+    look,
+    arm: () => what.arm(),
+    stayArmed: () => what.stayArmed(),
+    disarm: () => what.disarm(),
+  };
+}
+
 /** What may hold something back that a peer waits for: a side of a ring. */
 export interface Holder {
   /** Publishes it, or gives it back. */
