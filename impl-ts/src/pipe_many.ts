@@ -58,12 +58,12 @@ export class Pack {
   /** Encodes the next values as one payload and returns how many it took. */
   #encodeRun(values: readonly unknown[], index: number): number {
     const outlet = this.#outlet;
-    const run = outlet.codec === "json" ? this.#takeRun(values, index) : [];
-    if (run.length > 1 && this.#encodeBatch(run)) {
+    const count = outlet.codec === "json" ? this.#encodeBatch(values, index) : 0;
+    if (count > 1) {
       const { size } = outlet;
       this.#most = size > RUN_SIZE ? (this.#most >> 1) || 1 : RUN_COUNT;
       // [frame.batch_whole]
-      if (size <= outlet.largest) return run.length;
+      if (size <= outlet.largest) return count;
     }
     outlet.encode(values[index], outlet);
     if (outlet.size < RUN_SIZE / RUN_COUNT) this.#most = RUN_COUNT;
@@ -71,37 +71,22 @@ export class Pack {
   }
 
   /**
-   * The next values that may go into one batch. One that throws when it is looked at is not among
-   * them: it throws again when it is encoded alone, in its turn, behind those before it.
+   * Encodes the next values that may go into one batch, if they are several; returns how many. None
+   * where one of them throws: one by one, those before it can be written, and then it throws.
    */
-  #takeRun(values: readonly unknown[], index: number): readonly unknown[] {
-    const run: unknown[] = [];
+  #encodeBatch(values: readonly unknown[], index: number): number {
+    const outlet = this.#outlet;
     const end = Math.min(values.length, index + this.#most);
-    this.#outlet.bits |= ENCODING; // a value may have a `toJSON`
+    const run: unknown[] = [];
+    outlet.bits |= ENCODING; // a value may have a `toJSON`
     try {
-      for (; index < end; index++) {
-        const value = values[index];
-        if (!isBatchable(value)) break;
-        run.push(value);
-      }
+      while (index < end && isBatchable(values[index])) run.push(values[index++]);
+      if (run.length > 1) encodeBatch(run, outlet);
+      return run.length;
     } catch {
-      // See above.
+      return 0;
     } finally {
-      this.#outlet.bits &= ~ENCODING;
-    }
-    return run;
-  }
-
-  /** False if one of the values cannot be encoded: one by one, those before it can be written. */
-  #encodeBatch(values: readonly unknown[]): boolean {
-    this.#outlet.bits |= ENCODING;
-    try {
-      encodeBatch(values, this.#outlet);
-      return true;
-    } catch {
-      return false;
-    } finally {
-      this.#outlet.bits &= ~ENCODING;
+      outlet.bits &= ~ENCODING;
     }
   }
 }

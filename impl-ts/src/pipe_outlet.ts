@@ -14,7 +14,7 @@ import {
   type Payload,
   takeBytes,
 } from "./codec.ts";
-import { ClosedError, type CorruptError, PeerClosedError, TimeoutError } from "./error.ts";
+import { ClosedError, type CorruptError, PeerClosedError, raise, TimeoutError } from "./error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
 import { ENCODING, ENDED, GONE, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
@@ -183,16 +183,12 @@ export class Outlet extends Lane implements Payload {
     this.bits &= ~RENEWED;
     this.#mayLoad = true;
     if (this.bits === 0 && this.endpoint.isLinked(this.peer)) return;
-    const error = this.link.closedError("write") ?? this.fault ??
-      (accepted ? undefined : this.#endedError()) ??
-      this.link.stateError("write"); // [pipe.peer_gone]
-    if (error !== undefined) throw error;
+    raise(this.link.closedError("write") ?? this.fault);
+    if (!accepted && (this.bits & ENDED) !== 0) {
+      throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
+    }
+    raise(this.link.stateError("write")); // [pipe.peer_gone]
     this.requireFree();
-  }
-
-  #endedError(): ClosedError | undefined {
-    if ((this.bits & ENDED) === 0) return undefined;
-    return new ClosedError("pipe.ended", "Cannot write: this end has ended");
   }
 
   /** Throws while a claim is open, or a value is encoded: nothing can be placed before that. */
@@ -276,8 +272,8 @@ export class Outlet extends Lane implements Payload {
    */
   advance(): boolean {
     // The application's own code may have closed this end, while the value was encoded.
-    if ((this.bits & STOPPED) !== 0) throw this.link.closedError("write") ?? this.fault;
-    if (this.cut !== undefined) throw this.cut;
+    if ((this.bits & STOPPED) !== 0) raise(this.link.closedError("write") ?? this.fault);
+    raise(this.cut);
     if (this.sent < 0 && !this.placeCancel()) return false;
     if (this.source.length < this.size) {
       // The caller's own bytes, which a write that waits does not copy. What would be sent in place
@@ -494,8 +490,7 @@ export class Outlet extends Lane implements Payload {
   #beforeWait(deadline: number): Waitable | undefined {
     detach(this);
     this.endpoint.settle();
-    const error = this.link.stateError("write");
-    if (error !== undefined) throw error;
+    raise(this.link.stateError("write"));
     const other = this.idle?.fill();
     // Here and not only in the wait, which comes back at once while the peer keeps a cursor moving.
     if (performance.now() >= deadline) throw timedOut();

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { raise } from "./error.ts";
 import { ENDPOINT_STATE_VACANT } from "./layout.ts";
 import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
 import { requireTimeout } from "./segment.ts";
@@ -51,6 +52,5 @@ function begin(link: Link, options: WaitOptions): { arrival: Waitable; timeout: 
 }
 
 function requireOwn(link: Link): void {
-  const error = link.ownError("wait");
-  if (error !== undefined) throw error;
+  raise(link.ownError("wait"));
 }

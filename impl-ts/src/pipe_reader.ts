@@ -11,6 +11,7 @@ import type { Lent } from "./pipe_lend.ts";
 import { requireMax, takeMany } from "./pipe_many.ts";
 import { deadlineOf, findRing, Link, requireReaderOptions, STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
+import { raise } from "./error.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
 
@@ -216,8 +217,7 @@ export class Reader<T = unknown> {
    */
   release(): void {
     const inlet = this.#inlet;
-    const closed = inlet.link.closedError("release");
-    if (closed !== undefined) throw closed; // [pipe.lend_one]
+    raise(inlet.link.closedError("release")); // [pipe.lend_one]
     if (!inlet.isLent) throw new TypeError("Cannot release: nothing is lent");
     inlet.giveBack();
   }
@@ -307,22 +307,19 @@ export class Reader<T = unknown> {
     if (taken !== undefined || this.ended) return taken;
     options?.signal?.throwIfAborted();
     const timeout = options?.timeout ?? Infinity;
+    taken = this.#takeLast(mode, target);
     // Only computed where it is needed: within a stream, most waits are brief.
     let deadline: number | undefined;
-    for (let waits = 0;; waits++) {
-      taken = this.#takeLast(mode, target);
-      if (taken !== undefined || this.ended) return taken;
-      if (timeout === 0 || (deadline !== undefined && performance.now() >= deadline)) {
-        return undefined;
-      }
+    for (let waits = 0; taken === undefined && !this.ended; waits++) {
+      if (timeout === 0) break;
+      if (waits > 0 && performance.now() >= (deadline ??= deadlineOf(timeout))) break;
       if (
         !endpoint.waitBriefly(inlet) &&
         !endpoint.wait(inlet, undefined, deadline ??= deadlineOf(timeout), waits)
-      ) return undefined;
-      taken = inlet.take(mode, target, true);
-      if (taken !== undefined || this.ended) return taken;
-      deadline ??= deadlineOf(timeout);
+      ) break;
+      taken = this.#try(mode, target);
     }
+    return taken;
   }
 
   async #wait(

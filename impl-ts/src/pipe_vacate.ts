@@ -8,7 +8,7 @@
 import { CHANNEL_KIND_RING, ENDPOINT_STATE_CLOSED, ENDPOINT_STATE_FAILED } from "./layout.ts";
 import { RING_HEAD_WORD, RING_READER_WANTS_WORD, RING_TAIL_WORD } from "./layout.ts";
 import { RING_WRITER_WANTS_WORD } from "./layout.ts";
-import { PeerFailedError } from "./error.ts";
+import { PeerFailedError, raise } from "./error.ts";
 import { ENCODING } from "./gate.ts";
 import type { Link } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
@@ -82,8 +82,7 @@ export type VacatingEnd =
 export function vacatePeer(end: VacatingEnd): void {
   const link = linkOf(end);
   const { endpoint, peer, outgoing, incoming } = link;
-  const own = link.ownError("vacate peer"); // [segment.vacate_peer]
-  if (own !== undefined) throw own;
+  raise(link.ownError("vacate peer")); // [segment.vacate_peer]
   // [segment.vacate_read] Before the look at what it has published.
   const word = endpoint.state(peer);
   const state = stateOf(word);

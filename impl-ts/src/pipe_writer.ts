@@ -5,6 +5,7 @@
  */
 
 import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
+import { raise } from "./error.ts";
 import * as layout from "./layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
 import { deadlineOfCall, requireWriterOptions, type WriterOptions } from "./pipe.ts";
@@ -124,8 +125,7 @@ export class Writer<T = unknown> {
    */
   write(value: T, options?: WaitOptions): void {
     const outlet = this.#outlet;
-    const isPlain = options === undefined && outlet.bits === 0;
-    const deadline = isPlain ? undefined : this.#begin(options);
+    const deadline = this.#begin(options);
     outlet.encode(value, outlet);
     outlet.start(DATA, 0);
     if (!outlet.send()) outlet.sendAll(options, deadline);
@@ -270,8 +270,7 @@ export class Writer<T = unknown> {
   finish(size?: number): void {
     const outlet = this.#outlet;
     // [pipe.close] drops the claim, and [pipe.peer_gone] forbids to place it.
-    const known = outlet.link.knownError("finish");
-    if (known !== undefined) throw known;
+    raise(outlet.link.knownError("finish"));
     if (!outlet.isLent) throw new TypeError("Cannot finish: nothing is claimed");
     if (size !== undefined) requireInteger("size", size, 0, outlet.claimed);
     outlet.finish(size ?? outlet.claimed);
@@ -292,8 +291,7 @@ export class Writer<T = unknown> {
    * @throws {ClosedError} if this end was closed meanwhile, which drops the claim.
    */
   abandon(): void {
-    const closed = this.#outlet.link.closedError("abandon");
-    if (closed !== undefined) throw closed; // [pipe.claim_one]
+    raise(this.#outlet.link.closedError("abandon")); // [pipe.claim_one]
     if (!this.#outlet.isLent) throw new TypeError("Cannot abandon: nothing is claimed");
     this.#outlet.abandon();
   }
@@ -363,9 +361,12 @@ export class Writer<T = unknown> {
     return this.#outlet.bits === 0 ? undefined : this.#outlet.begin(options);
   }
 
-  #startMessage({ kind = DATA, codec = layout.CODEC_BYTES, tag = 0, payload }: MessageInit): void {
-    requireKind(kind);
-    requireCodecAndTag(codec, tag);
+  #start(kind: number, codec: number, tag: number, payload: Uint8Array): void {
+    requireInteger("kind", kind, 0, 255);
+    const isCall = kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW;
+    if (kind !== DATA && !isCall) throw new RangeError(`kind must be 1, 3, 4 or 5: ${kind}`);
+    requireInteger("codec", codec, 0, 255);
+    requireInteger("tag", tag, 0, 0xffffffff);
     if (codec === layout.CODEC_JSON_BATCH && payload.length > this.#outlet.largest) {
       throw new RangeError(`Cannot write a batch of ${payload.length} bytes: it takes one frame`);
     }
@@ -373,13 +374,13 @@ export class Writer<T = unknown> {
     this.#outlet.start(kind, tag);
   }
 
+  #startMessage({ kind = DATA, codec = layout.CODEC_BYTES, tag = 0, payload }: MessageInit): void {
+    this.#start(kind, codec, tag, payload);
+  }
+
   #startClaim(size: number, options: ClaimOptions | undefined): void {
-    const codec = options?.codec ?? layout.CODEC_BYTES;
-    const tag = options?.tag ?? 0;
     requireInteger("size", size, 0, this.#outlet.largest);
-    requireCodecAndTag(codec, tag);
-    takeBytes(NO_BYTES, codec, this.#outlet);
-    this.#outlet.start(DATA, tag);
+    this.#start(DATA, options?.codec ?? layout.CODEC_BYTES, options?.tag ?? 0, NO_BYTES);
   }
 
   #claim(size: number): Place | undefined {
@@ -416,16 +417,4 @@ function requireWait(options: WaitOptions | undefined): void {
   if (options === undefined) return;
   requireTimeout(options.timeout, Infinity);
   options.signal?.throwIfAborted();
-}
-
-function requireCodecAndTag(codec: number, tag: number): void {
-  requireInteger("codec", codec, 0, 255);
-  requireInteger("tag", tag, 0, 0xffffffff);
-}
-
-function requireKind(kind: number): void {
-  requireInteger("kind", kind, 0, 255);
-  const calls = kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW;
-  if (kind === DATA || calls) return;
-  throw new RangeError(`kind must be 1, 3, 4 or 5: ${kind}`);
 }
