@@ -96,7 +96,7 @@ export class Inlet extends Lane {
   /** Whether the message in progress is lent, frame by frame, and not collected. */
   #isLentInParts = false;
   /** Whether what is lent lies in the ring, and has to be given back there. */
-  #isLentInRing = false;
+  isLentInRing = false;
   #lent: Lent | undefined;
   /** The array that was read into last, if it is small, and a view of its words. */
   #target: Uint8Array | undefined;
@@ -243,7 +243,7 @@ export class Inlet extends Lane {
     const lent = this.#lent ??= new Lent(this.bytes);
     if (copy === undefined) lent.show(this);
     else lent.showCopy(copy, this);
-    this.#isLentInRing = copy === undefined;
+    this.isLentInRing = copy === undefined;
     this.bits |= LENT;
     return lent;
   }
@@ -251,7 +251,7 @@ export class Inlet extends Lane {
   /** Gives back what was lent. */
   giveBack(): void {
     this.bits &= ~LENT;
-    if (!this.#isLentInRing) return;
+    if (!this.isLentInRing) return;
     if (this.frame.isLast) this.#isLentInParts = false;
     this.release();
   }
@@ -509,32 +509,6 @@ export class Inlet extends Lane {
       return this.load();
     }
     return false;
-  }
-
-  /**
-   * Behind a look at the peer's final state: skips what nobody reads, and returns whether nothing
-   * else of what it published is left in the ring. [segment.vacate_read]
-   */
-  skipRest(): boolean {
-    if ((this.bits & (ENDED | STOPPED)) !== 0) return true;
-    if ((this.bits & LENT) !== 0 && this.#isLentInRing) return false;
-    try {
-      this.load();
-      return this.pull(LOOK, undefined, false) !== IN_RING;
-    } catch (thrown) {
-      if (thrown === this.fault) return true;
-      throw thrown;
-    }
-  }
-
-  /** Begins anew with the next writer; what is in the queue is still delivered. [pipe.vacated] */
-  renew(): void {
-    const { frame } = this;
-    frame.inProgress = frame.dropped = frame.unsummed = false;
-    this.bits &= ~(ENDED | STOPPED);
-    this.fault = undefined;
-    this.drop();
-    this.other = this.stored = this.own;
   }
 
   /** Lets go of the message in progress. */

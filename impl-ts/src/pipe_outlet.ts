@@ -16,7 +16,7 @@ import {
 } from "./codec.ts";
 import { ClosedError, type CorruptError, PeerClosedError, raise, TimeoutError } from "./error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
-import { ENCODING, ENDED, GONE, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
+import { ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
 import { CODEC_BYTES } from "./layout.ts";
 import { deadlineOfCall, type Link, type WaitOptions } from "./pipe.ts";
@@ -521,20 +521,6 @@ export class Outlet extends Lane implements Payload {
   protected override fail(reason: number, what: string): CorruptError {
     this.own = this.stored;
     return super.fail(reason, what);
-  }
-
-  /**
-   * Begins anew with the next reader. Of a message that was begun it gets nothing, and who goes on
-   * with it is told; one that was not begun is its own. [pipe.vacated]
-   */
-  renew(cut: Error): void {
-    if (this.sent >= 0) this.cut = cut;
-    this.round++;
-    this.fault = undefined;
-    this.own = this.other = this.stored;
-    this.#owe(0);
-    this.bits &= ~(STOPPED | ENDED | LENT | GONE);
-    this.bits |= RENEWED;
   }
 }
 

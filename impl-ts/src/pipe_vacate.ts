@@ -6,15 +6,19 @@
  */
 
 import { CHANNEL_KIND_RING, ENDPOINT_STATE_CLOSED, ENDPOINT_STATE_FAILED } from "./layout.ts";
+import { ENDPOINT_AGENT_WORD, ENDPOINT_FEATURES_WORD, ENDPOINT_GENERATION_WORD } from "./layout.ts";
+import { ENDPOINT_RECORD_SIZE, ENDPOINT_STATE_WORD, ENDPOINT_WAKES_WORD } from "./layout.ts";
 import { RING_HEAD_WORD, RING_READER_WANTS_WORD, RING_TAIL_WORD } from "./layout.ts";
 import { RING_WRITER_WANTS_WORD } from "./layout.ts";
 import { PeerFailedError, raise } from "./error.ts";
-import { ENCODING } from "./gate.ts";
+import { ENCODING, ENDED, GONE, LENT, OWED, RENEWED, STOPPED } from "./gate.ts";
 import type { Link } from "./pipe.ts";
+import { IN_RING, type Inlet, LOOK } from "./pipe_inlet.ts";
+import type { Outlet } from "./pipe_outlet.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
 import type { Lane } from "./ring.ts";
-import { stateOf } from "./wait_state.ts";
+import { ringAround, stateOf, vacantWord } from "./wait_state.ts";
 
 /**
  * An end whose peer can be given back: a reader, a writer, or a port, one of a hub's for instance.
@@ -94,24 +98,77 @@ export function vacatePeer(end: VacatingEnd): void {
   if (outgoing !== undefined && (outgoing.bits & ENCODING) !== 0) {
     throw refusal("a value is being encoded");
   }
-  if (incoming?.skipRest() === false) throw refusal("what it has published is not read");
-  if (!endpoint.vacate(peer, word, () => renew(link))) throw refusal("it was given back too often");
+  if (incoming !== undefined && !isRead(incoming)) {
+    throw refusal("what it has published is not read");
+  }
+  giveBack(link, word);
   endpoint.watch.look(); // who waits here waits for the next owner
 }
 
-/** Begins anew with the next owner: both directions, what the peer's state was, and the port. */
-function renew(link: Link): void {
-  const { outgoing, incoming } = link;
-  if (outgoing !== undefined) {
-    const why = "Cannot write: the peer's endpoint was given back in the middle of the message";
-    outgoing.renew(new PeerFailedError(why, 0));
-    renewControl(outgoing, RING_READER_WANTS_WORD);
+/**
+ * Skips what nobody reads, and returns whether nothing else of what the peer has published is left
+ * in the ring. [segment.vacate_read]
+ */
+function isRead(inlet: Inlet): boolean {
+  if ((inlet.bits & (ENDED | STOPPED)) !== 0) return true;
+  if (inlet.isLent && inlet.isLentInRing) return false;
+  try {
+    inlet.load();
+    return inlet.pull(LOOK, undefined, false) !== IN_RING;
+  } catch (thrown) {
+    if (thrown === inlet.fault) return true;
+    throw thrown;
   }
-  if (incoming !== undefined) {
-    incoming.renew();
-    renewControl(incoming, RING_WRITER_WANTS_WORD);
-  }
+}
+
+/** Gives the peer's endpoint back, whose final state word is the one given. */
+function giveBack(link: Link, final: number): void {
+  const { endpoint, peer, outgoing, incoming } = link;
+  const { segment, mechanism } = endpoint;
+  const words = segment.records;
+  const record = peer * (ENDPOINT_RECORD_SIZE >> 2);
+  const before = Atomics.load(words, record + ENDPOINT_GENERATION_WORD);
+  if (before === -1) throw refusal("it was given back too often"); // 2^32 - 1
+  if (outgoing !== undefined) renewOutlet(outgoing);
+  if (incoming !== undefined) renewInlet(incoming);
   link.renew();
+  // [segment.vacate_words]
+  for (const word of [ENDPOINT_WAKES_WORD, ENDPOINT_AGENT_WORD, ENDPOINT_FEATURES_WORD]) {
+    Atomics.store(words, record + word, 0);
+  }
+  const generation = (before + 1) | 0;
+  Atomics.store(words, record + ENDPOINT_GENERATION_WORD, generation);
+  // [segment.vacate_state] Last: whoever finds it vacant finds the rest as it is to be.
+  const state = record + ENDPOINT_STATE_WORD;
+  Atomics.compareExchange(words, state, final, vacantWord(generation));
+  ringAround(segment, words, peer, mechanism);
+}
+
+/**
+ * Begins anew with the next reader. Of a message that was begun it gets nothing, and who goes on
+ * with it is told; one that was not begun is its own. [pipe.vacated]
+ */
+function renewOutlet(outlet: Outlet): void {
+  const why = "Cannot write: the peer's endpoint was given back in the middle of the message";
+  if (outlet.sent >= 0) outlet.cut = new PeerFailedError(why, 0);
+  outlet.sent = -1;
+  outlet.round++;
+  outlet.fault = undefined;
+  outlet.own = outlet.other = outlet.stored;
+  outlet.bits &= ~(STOPPED | ENDED | LENT | GONE | OWED);
+  outlet.bits |= RENEWED;
+  renewControl(outlet, RING_READER_WANTS_WORD);
+}
+
+/** Begins anew with the next writer; what is in the queue is still delivered. [pipe.vacated] */
+function renewInlet(inlet: Inlet): void {
+  const { frame } = inlet;
+  frame.inProgress = frame.dropped = frame.unsummed = false;
+  inlet.bits &= ~(ENDED | STOPPED);
+  inlet.fault = undefined;
+  inlet.drop();
+  inlet.other = inlet.stored = inlet.own;
+  renewControl(inlet, RING_WRITER_WANTS_WORD);
 }
 
 /** Makes both cursors equal, and takes the wish of the peer back. [segment.vacate_words] */

@@ -13,15 +13,7 @@ import type { Waitable } from "./wait.ts";
 import { Several } from "./wait_several.ts";
 import { LoopSpinner, Naps, requireNap, requireSpin, type Sight } from "./wait_spinner.ts";
 import { Spinner } from "./wait_spinner.ts";
-import {
-  changeState,
-  isFinal,
-  ring,
-  ringAround,
-  stateOf,
-  vacantWord,
-  withState,
-} from "./wait_state.ts";
+import { changeState, isFinal, ring, ringAround, stateOf, withState } from "./wait_state.ts";
 import { Watch } from "./wait_watch.ts";
 
 /**
@@ -236,27 +228,6 @@ export class Endpoint implements Sight {
   ring(index: number): void {
     this.#wakes++;
     ring(this.#words, index, this.index, this.mechanism);
-  }
-
-  /**
-   * Gives the endpoint of a peer back, whose final state word is the one given: false where that
-   * may not be done any more. `renew` begins the rings anew. [segment.vacate_words]
-   */
-  vacate(peer: number, final: number, renew: () => void): boolean {
-    const words = this.#words;
-    const record = peer * RECORD_WORDS;
-    const before = Atomics.load(words, record + layout.ENDPOINT_GENERATION_WORD);
-    if (before === -1) return false; // 2^32 - 1
-    renew();
-    Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, 0);
-    Atomics.store(words, record + layout.ENDPOINT_AGENT_WORD, 0);
-    Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, 0);
-    const generation = (before + 1) | 0;
-    Atomics.store(words, record + layout.ENDPOINT_GENERATION_WORD, generation);
-    // [segment.vacate_state] Last: whoever finds it vacant finds the rest as it is to be.
-    Atomics.compareExchange(words, record + STATE_WORD, final, vacantWord(generation));
-    ringAround(this.segment, words, peer, this.mechanism);
-    return true;
   }
 
   /** The bell, loaded once. */
