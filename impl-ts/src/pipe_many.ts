@@ -11,6 +11,7 @@ import { FRAME_KIND_DATA } from "./layout.ts";
 import { deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import { type Inlet, VALUE } from "./pipe_inlet.ts";
 import type { Outlet } from "./pipe_outlet.ts";
+import { begin, waitRoom } from "./pipe_room.ts";
 import { requireInteger } from "./segment_geometry.ts";
 
 /** Most values in a batch, and the size from which on fewer are packed: more gains nothing. */
@@ -33,7 +34,7 @@ export class Pack {
   /** Writes all of them, and waits while there is no room; the caller has the outlet. */
   write(values: readonly unknown[], options: WaitOptions | undefined): void {
     const outlet = this.#outlet;
-    const deadline = outlet.begin(options) ?? deadlineOfCall(options);
+    const deadline = begin(outlet, options) ?? deadlineOfCall(options);
     let index = 0;
     let waits = 0;
     try {
@@ -42,7 +43,7 @@ export class Pack {
         outlet.start(FRAME_KIND_DATA, 0);
         while (!outlet.advance()) {
           this.written = index; // the wait publishes them
-          outlet.waitRoom(deadline, waits++);
+          waitRoom(outlet, deadline, waits++);
         }
         index += count;
       }

@@ -1,6 +1,6 @@
 /**
  * The direction out, for a writer, the posts of a port and the drop-in: places messages in the
- * ring, one after the other, whole or in chunks. See `spec/pipe.md`.
+ * ring, one after the other, whole or in chunks. It never waits. See `spec/pipe.md`.
  *
  * @module
  */
@@ -8,22 +8,20 @@
 import {
   type AnyCodec,
   type CodecName,
-  detach,
   encode,
   NO_BYTES,
   type Payload,
   takeBytes,
 } from "./codec.ts";
-import { ClosedError, type CorruptError, PeerClosedError, raise, TimeoutError } from "./error.ts";
+import { ClosedError, type CorruptError, raise } from "./error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
 import { ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
 import { CODEC_BYTES } from "./layout.ts";
-import { deadlineOfCall, type Link, type WaitOptions } from "./pipe.ts";
+import type { Link } from "./pipe.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
 import { Turns, type Waitable } from "./wait.ts";
-import { Several } from "./wait_several.ts";
 
 // Constants of this module are part of the machine code; V8 looks imported ones up each time.
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
@@ -200,32 +198,6 @@ export class Outlet extends Lane implements Payload {
   }
 
   /**
-   * What a blocking call does first: throws the answer that it has without a look at the ring, and
-   * writes what was posted. Returns its deadline, if it has had to wait for that.
-   */
-  begin(options: WaitOptions | undefined): number | undefined {
-    this.check();
-    if (!this.isTaken) return undefined;
-    const deadline = deadlineOfCall(options);
-    let waits = 0;
-    if (this.#flush(() => this.waitRoom(deadline, waits++))) return deadline;
-    throw new TypeError("Cannot write: an asynchronous write is under way");
-  }
-
-  /** The same for one that does not wait. False: the turn is still somebody else's. */
-  tryBegin(): boolean {
-    this.check();
-    return !this.isTaken || this.#flush();
-  }
-
-  #flush(wait?: () => void): boolean {
-    this.posts?.flush(wait);
-    if (this.isTaken) return false;
-    this.check();
-    return true;
-  }
-
-  /**
    * Writes the message under way if nothing stands in its way: false leaves it to `advance`. No
    * error is made, and nothing is asked twice: what is done between the arrival of a message and
    * the store of its answer is half of an echo.
@@ -234,16 +206,6 @@ export class Outlet extends Lane implements Payload {
     if (this.bits !== 0 || !this.endpoint.isLinked(this.peer) || !this.#put()) return false;
     this.store();
     return true;
-  }
-
-  /** Places and publishes all of the message under way, and waits where there is no room. */
-  sendAll(options: WaitOptions | undefined, deadline: number | undefined): void {
-    this.check();
-    for (let waits = 0; !this.advance(); waits++) {
-      deadline ??= deadlineOfCall(options);
-      this.waitRoom(deadline, waits);
-    }
-    this.store();
   }
 
   /** Places and publishes all of the message under way, or nothing of it. [pipe.try_write] */
@@ -433,68 +395,12 @@ export class Outlet extends Lane implements Payload {
     this.bits &= ~LENT;
   }
 
-  /** Ends the stream, behind what was posted. False: it is not its turn. */
-  tryEnd(): boolean {
-    try {
-      if (!this.tryBegin()) return false;
-      this.placeEnd();
-    } catch (error) {
-      if (!this.mayEnd(error)) throw error;
-      if (this.isTaken) return false; // behind the posts, which are lost
-      this.bits |= ENDED;
-    }
-    return true;
-  }
-
-  /** Whether an `end` that was refused with this error does nothing instead. [pipe.end_closed] */
-  mayEnd(error: unknown): boolean {
-    if (error instanceof PeerClosedError) return true;
-    return error instanceof ClosedError && error.code === "pipe.closed" && !this.link.closed;
-  }
-
   /** Places and publishes the `end`, for which there is always room. [pipe.end_now] */
   placeEnd(): void {
     this.placeCancel(); // [pipe.owed_end] Without room for both it is left away.
     this.bits |= ENDED; // [pipe.end]
     this.#frame(0, END, 0);
     this.store();
-  }
-
-  /** Waits until there may be room. At the deadline the message stays under way. */
-  waitRoom(deadline: number, waits: number): void {
-    const other = this.#beforeWait(deadline);
-    if (!this.endpoint.wait(this, other, deadline, waits)) throw timedOut();
-    this.check(true); // [pipe.peer_gone] The wait may have ended because of a state.
-  }
-
-  /** The same without blocking; `room` is what shows that there may be some. */
-  async waitRoomAsync(
-    deadline: number,
-    signal: AbortSignal | undefined,
-    room: Waitable = this,
-  ): Promise<void> {
-    const what = this.#orArrival(room, this.#beforeWait(deadline));
-    if (!await this.endpoint.waitAsync(what, deadline, signal)) throw timedOut();
-    this.check(true);
-  }
-
-  /** What to wait for to place more, in a call that waits for something else. [port.posted] */
-  room(): Waitable {
-    return this.#orArrival(this, this.idle?.fill());
-  }
-
-  #orArrival(room: Waitable, other: Waitable | undefined): Waitable {
-    return other === undefined ? room : new Several(this.endpoint, [room, other]);
-  }
-
-  #beforeWait(deadline: number): Waitable | undefined {
-    detach(this);
-    this.endpoint.settle();
-    raise(this.link.stateError("write"));
-    const other = this.idle?.fill();
-    // Here and not only in the wait, which comes back at once while the peer keeps a cursor moving.
-    if (performance.now() >= deadline) throw timedOut();
-    return other;
   }
 
   /** Whether anything was written since the last `expectAnswer`: what comes may answer it. */
@@ -522,9 +428,4 @@ export class Outlet extends Lane implements Payload {
     this.own = this.stored;
     return super.fail(reason, what);
   }
-}
-
-/** The error of a write whose time is up. */
-export function timedOut(): TimeoutError {
-  return new TimeoutError("Cannot write: the ring stayed full until the deadline");
 }

@@ -5,13 +5,14 @@
  */
 
 import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
-import { raise } from "./error.ts";
+import { ClosedError, PeerClosedError, raise } from "./error.ts";
 import * as layout from "./layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
 import { deadlineOfCall, requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { Place } from "./pipe_lend.ts";
 import { Pack } from "./pipe_many.ts";
-import { Outlet, timedOut } from "./pipe_outlet.ts";
+import { Outlet } from "./pipe_outlet.ts";
+import { begin, sendAll, timedOut, tryBegin, waitRoom, waitRoomAsync } from "./pipe_room.ts";
 import { ENDED } from "./gate.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
@@ -128,7 +129,7 @@ export class Writer<T = unknown> {
     const deadline = this.#begin(options);
     outlet.encode(value, outlet);
     outlet.start(DATA, 0);
-    if (!outlet.send()) outlet.sendAll(options, deadline);
+    if (!outlet.send()) sendAll(outlet, options, deadline);
   }
 
   /**
@@ -138,7 +139,7 @@ export class Writer<T = unknown> {
    */
   tryWrite(value: T): boolean {
     const outlet = this.#outlet;
-    if (outlet.bits !== 0 && !outlet.tryBegin()) return false;
+    if (outlet.bits !== 0 && !tryBegin(outlet)) return false;
     outlet.encode(value, outlet);
     outlet.start(DATA, 0);
     return outlet.send() || outlet.trySend();
@@ -174,7 +175,7 @@ export class Writer<T = unknown> {
         await turn;
       }
       outlet.check(true);
-      while (!outlet.advance()) await outlet.waitRoomAsync(deadline, signal);
+      while (!outlet.advance()) await waitRoomAsync(outlet, deadline, signal);
       outlet.store();
     } finally {
       turns.give();
@@ -225,13 +226,13 @@ export class Writer<T = unknown> {
   writeMessage(message: MessageInit, options?: WaitOptions): void {
     const deadline = this.#begin(options);
     this.#startMessage(message);
-    if (!this.#outlet.send()) this.#outlet.sendAll(options, deadline);
+    if (!this.#outlet.send()) sendAll(this.#outlet, options, deadline);
   }
 
   /** Writes one message as it is, if there is room for all of it. */
   tryWriteMessage(message: MessageInit): boolean {
     const outlet = this.#outlet;
-    if (outlet.bits !== 0 && !outlet.tryBegin()) return false;
+    if (outlet.bits !== 0 && !tryBegin(outlet)) return false;
     this.#startMessage(message);
     return outlet.send() || outlet.trySend();
   }
@@ -245,18 +246,18 @@ export class Writer<T = unknown> {
   claim(size: number, options?: ClaimOptions): Place {
     requireWait(options);
     const outlet = this.#outlet;
-    let deadline = outlet.begin(options);
+    let deadline = begin(outlet, options);
     this.#startClaim(size, options);
     for (let waits = 0;; waits++) {
       const place = this.#claim(size);
       if (place !== undefined) return place;
-      outlet.waitRoom(deadline ??= deadlineOfCall(options), waits);
+      waitRoom(outlet, deadline ??= deadlineOfCall(options), waits);
     }
   }
 
   /** Lends a place if there is room; `undefined` if there is none. */
   tryClaim(size: number, options?: ClaimOptions): Place | undefined {
-    if (!this.#outlet.tryBegin()) return undefined;
+    if (!tryBegin(this.#outlet)) return undefined;
     this.#startClaim(size, options);
     return this.#claim(size);
   }
@@ -305,9 +306,8 @@ export class Writer<T = unknown> {
    * it does nothing. [pipe.end_closed] Otherwise it throws what `tryWrite` throws.
    */
   end(): void {
-    const outlet = this.#outlet;
     if (this.ended) return;
-    this.#ending = outlet.tryEnd() ? undefined : this.#endLater();
+    this.#ending = this.#tryEnd() ? undefined : this.#endLater();
     // Who waits for it calls `endAsync`; to others the state of the pipe says the same.
     this.#ending?.catch(() => {});
   }
@@ -328,6 +328,27 @@ export class Writer<T = unknown> {
     return this.#ending;
   }
 
+  /** Ends the stream, behind what was posted. False: it is not its turn. */
+  #tryEnd(): boolean {
+    const outlet = this.#outlet;
+    try {
+      if (!tryBegin(outlet)) return false;
+      outlet.placeEnd();
+    } catch (error) {
+      if (!this.#mayEnd(error)) throw error;
+      if (outlet.isTaken) return false; // behind the posts, which are lost
+      outlet.bits |= ENDED;
+    }
+    return true;
+  }
+
+  /** Whether an `end` that was refused with this error does nothing instead. [pipe.end_closed] */
+  #mayEnd(error: unknown): boolean {
+    if (error instanceof PeerClosedError) return true;
+    return error instanceof ClosedError && error.code === "pipe.closed" &&
+      !this.#outlet.link.closed;
+  }
+
   async #endLater(): Promise<void> {
     const outlet = this.#outlet;
     outlet.bits |= ENDED;
@@ -338,7 +359,7 @@ export class Writer<T = unknown> {
       outlet.check(true);
       outlet.placeEnd();
     } catch (error) {
-      if (outlet.lostCount !== lostCount || !outlet.mayEnd(error)) throw error;
+      if (outlet.lostCount !== lostCount || !this.#mayEnd(error)) throw error;
     } finally {
       outlet.turns.give();
     }
@@ -358,7 +379,7 @@ export class Writer<T = unknown> {
   #begin(options: WaitOptions | undefined): number | undefined {
     // Here and not only at the first wait: nothing may be stored for a call that is refused.
     requireWait(options);
-    return this.#outlet.bits === 0 ? undefined : this.#outlet.begin(options);
+    return this.#outlet.bits === 0 ? undefined : begin(this.#outlet, options);
   }
 
   #start(kind: number, codec: number, tag: number, payload: Uint8Array): void {

@@ -10,6 +10,7 @@ import { OverflowError } from "./error.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { RUN_COUNT, RUN_SIZE } from "./pipe_many.ts";
 import type { Outlet, Posts } from "./pipe_outlet.ts";
+import { roomOf, waitRoomAsync } from "./pipe_room.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { type Duty, type Waitable, withLook } from "./wait.ts";
 
@@ -187,7 +188,7 @@ export class Outbox implements Posts, Duty {
   attend(): Waitable | undefined {
     // Where a flush is under way, that is what waits.
     if (this.#isFlushing || !this.flushLast()) return undefined;
-    return this.#active === undefined ? undefined : this.#outlet.room();
+    return this.#active === undefined ? undefined : roomOf(this.#outlet);
   }
 
   /** Before a close, or a wait for something else: writes what there is room for. */
@@ -228,7 +229,7 @@ export class Outbox implements Posts, Duty {
     try {
       while (this.#active === group && !this.#advance(group)) {
         this.#sleepCount++;
-        await this.#outlet.waitRoomAsync(Infinity, undefined, this.#room)
+        await waitRoomAsync(this.#outlet, Infinity, undefined, this.#room)
           .finally(() => this.#sleepCount--);
       }
     } catch (reason) {
