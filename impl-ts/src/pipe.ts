@@ -165,9 +165,17 @@ export function deadlineOf(timeout: number): number {
   return timeout === Infinity ? Infinity : performance.now() + timeout;
 }
 
-/** The same by the options of a call. @throws {RangeError} for a timeout that is none. */
+/** The same by the options of a call, which it checks. */
 export function deadlineOfCall(options: WaitOptions | undefined): number {
-  return deadlineOf(requireTimeout(options?.timeout, Infinity));
+  requireWait(options);
+  return deadlineOf(options?.timeout ?? Infinity);
+}
+
+/** Throws for options that are none, and for a signal that has aborted. */
+export function requireWait(options: WaitOptions | undefined): void {
+  if (options === undefined) return;
+  requireTimeout(options.timeout, Infinity);
+  options.signal?.throwIfAborted();
 }
 
 /** What one end of a pipe knows of itself and its peer. A port has one for both of its pipes. */

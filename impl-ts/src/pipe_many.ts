@@ -114,5 +114,5 @@ export function takeMany<T>(inlet: Inlet, first: T | undefined, max: number): T[
 
 /** Throws for a count that is none, before anything is taken. */
 export function requireMax(max: number): void {
-  requireInteger("max", max, 1, Number.MAX_SAFE_INTEGER);
+  requireInteger("max", max, 1);
 }

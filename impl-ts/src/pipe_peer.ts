@@ -6,8 +6,7 @@
 
 import { raise } from "./error.ts";
 import { ENDPOINT_STATE_VACANT } from "./layout.ts";
-import { deadlineOf, type Link, type WaitOptions } from "./pipe.ts";
-import { requireTimeout } from "./segment.ts";
+import { deadlineOfCall, type Link, requireWait, type WaitOptions } from "./pipe.ts";
 import type { Waitable } from "./wait.ts";
 import { stateOf } from "./wait_state.ts";
 
@@ -18,17 +17,17 @@ import { stateOf } from "./wait_state.ts";
  * @throws {ClosedError} if this end is closed or failed.
  */
 export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
-  const { arrival, timeout } = begin(link, options);
-  if (arrival.look() || timeout === 0) return arrival.look();
-  link.endpoint.wait(arrival, undefined, deadlineOf(timeout));
+  const arrival = begin(link, options);
+  if (arrival.look() || options.timeout === 0) return arrival.look();
+  link.endpoint.wait(arrival, undefined, deadlineOfCall(options));
   requireOwn(link);
   return arrival.look();
 }
 
 /** `waitForPeer` without blocking. */
 export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): Promise<boolean> {
-  const { arrival, timeout } = begin(link, options);
-  const deadline = deadlineOf(timeout);
+  const arrival = begin(link, options);
+  const deadline = deadlineOfCall(options);
   while (!arrival.look() && performance.now() < deadline) {
     await link.endpoint.waitAsync(arrival, deadline, options.signal);
     requireOwn(link);
@@ -36,19 +35,17 @@ export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): P
   return arrival.look();
 }
 
-function begin(link: Link, options: WaitOptions): { arrival: Waitable; timeout: number } {
-  const timeout = requireTimeout(options.timeout, Infinity);
-  options.signal?.throwIfAborted();
+function begin(link: Link, options: WaitOptions): Waitable {
+  requireWait(options);
   requireOwn(link);
   // Nothing to arm: who attaches rings all its peers, whether or not they ask. [segment.state_ring]
-  const arrival = {
+  return {
     peer: link.peer,
     look: () => stateOf(link.endpoint.state(link.peer)) !== ENDPOINT_STATE_VACANT,
     arm: () => {},
     stayArmed: () => {},
     disarm: () => {},
   };
-  return { arrival, timeout };
 }
 
 function requireOwn(link: Link): void {

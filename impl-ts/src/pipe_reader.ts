@@ -9,7 +9,8 @@ import type { Channel } from "./segment_geometry.ts";
 import { Inlet, INTO, LEND, MESSAGE, type Mode, VALUE } from "./pipe_inlet.ts";
 import type { Lent } from "./pipe_lend.ts";
 import { requireMax, takeMany } from "./pipe_many.ts";
-import { deadlineOf, findRing, Link, requireReaderOptions, STREAK } from "./pipe.ts";
+import { deadlineOf, deadlineOfCall, findRing, Link, requireReaderOptions } from "./pipe.ts";
+import { STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
 import { raise } from "./error.ts";
 import { requireTimeout, type Segment } from "./segment.ts";
@@ -328,16 +329,14 @@ export class Reader<T = unknown> {
     options: WaitOptions | undefined,
     done = (taken: unknown): unknown => taken,
   ): Promise<unknown> {
-    const timeout = requireTimeout(options?.timeout, Infinity);
+    const deadline = deadlineOfCall(options);
     const signal = options?.signal;
-    signal?.throwIfAborted();
     const inlet = this.#inlet;
-    const deadline = deadlineOf(timeout);
     const turns = this.#turns ??= new Turns();
     if (!turns.tryTake() && !await turns.take(deadline, signal)) return undefined;
     try {
       if (++this.#streak % STREAK === 0) await inlet.endpoint.giveWay();
-      for (let late = timeout === 0;; late = performance.now() >= deadline) {
+      for (let late = options?.timeout === 0;; late = performance.now() >= deadline) {
         const taken = this.#try(mode, target);
         if (taken !== undefined || this.ended) return done(taken);
         if (late || !await inlet.endpoint.waitAsync(inlet, deadline, signal)) return undefined;

@@ -8,13 +8,13 @@ import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
 import { ClosedError, PeerClosedError, raise } from "./error.ts";
 import * as layout from "./layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
-import { deadlineOfCall, requireWriterOptions, type WriterOptions } from "./pipe.ts";
+import { deadlineOfCall, requireWait, requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { Place } from "./pipe_lend.ts";
 import { Pack } from "./pipe_many.ts";
 import { Outlet } from "./pipe_outlet.ts";
 import { begin, sendAll, timedOut, tryBegin, waitRoom, waitRoomAsync } from "./pipe_room.ts";
 import { ENDED } from "./gate.ts";
-import { requireTimeout, type Segment } from "./segment.ts";
+import type { Segment } from "./segment.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 
@@ -156,7 +156,6 @@ export class Writer<T = unknown> {
     const outlet = this.#outlet;
     outlet.check();
     const signal = options?.signal;
-    signal?.throwIfAborted();
     const deadline = deadlineOfCall(options);
     // Encoded at the call, and as a copy beside a message that is under way; before the turn is
     // taken, which a value that cannot be encoded must not keep.
@@ -319,7 +318,6 @@ export class Writer<T = unknown> {
    */
   async endAsync(options?: WaitOptions): Promise<void> {
     const deadline = deadlineOfCall(options);
-    options?.signal?.throwIfAborted();
     this.end();
     if (this.#ending === undefined) return;
     const { turns } = this.#outlet;
@@ -431,11 +429,4 @@ export class Writer<T = unknown> {
 export interface MessageInit extends Partial<Omit<Message, "payload">> {
   /** The payload. */
   readonly payload: Uint8Array;
-}
-
-/** Throws for options that are none, and for a signal that has aborted. */
-function requireWait(options: WaitOptions | undefined): void {
-  if (options === undefined) return;
-  requireTimeout(options.timeout, Infinity);
-  options.signal?.throwIfAborted();
 }

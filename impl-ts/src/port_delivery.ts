@@ -60,7 +60,7 @@ function rotaOf(): Rota {
 /** Throws for what a delivery cannot work with. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
   const { turnCount = DEFAULT_TURN_COUNT, turnTime = DEFAULT_TURN_TIME } = options;
-  requireInteger("turnCount", turnCount, 1, Number.MAX_SAFE_INTEGER);
+  requireInteger("turnCount", turnCount, 1);
   if (turnTime >= 0) return;
   throw new RangeError(`turnTime must be 0 or more: ${turnTime}`);
 }

@@ -152,8 +152,8 @@ export function endpointOf({ side, endpoint }: PortAttachOptions): number {
 /** Throws for what a port cannot work with. */
 export function requirePortOptions(options: PortOptions): void {
   const { side, spin, nap, inboxCount = 0, inboxSize = 0 } = options;
-  requireInteger("inboxCount", inboxCount, 0, Number.MAX_SAFE_INTEGER);
-  requireInteger("inboxSize", inboxSize, 0, Number.MAX_SAFE_INTEGER);
+  requireInteger("inboxCount", inboxCount, 0);
+  requireInteger("inboxSize", inboxSize, 0);
   if (side !== undefined && side !== "a" && side !== "b") {
     throw new TypeError(`side must be "a" or "b": ${side}`);
   }

@@ -100,7 +100,7 @@ interface Group {
 /** Throws for what an outbox cannot work with. */
 export function requirePostingOptions(options: PostingOptions): void {
   const { queueLimit = DEFAULT_QUEUE_LIMIT, overflow = "wait" } = options;
-  requireInteger("queueLimit", queueLimit, 1, Number.MAX_SAFE_INTEGER);
+  requireInteger("queueLimit", queueLimit, 1);
   if (overflow === "wait" || overflow === "reject" || overflow === "drop-oldest") return;
   throw new TypeError(`overflow must be "wait", "reject" or "drop-oldest": ${overflow}`);
 }

@@ -262,7 +262,12 @@ export function requireCapacity(value: number): void {
 }
 
 /** Throws unless the value is an integer within the bounds, both included. */
-export function requireInteger(name: string, value: number, min: number, max: number): void {
+export function requireInteger(
+  name: string,
+  value: number,
+  min: number,
+  max: number = Number.MAX_SAFE_INTEGER,
+): void {
   if (!Number.isInteger(value) || value < min || value > max) {
     throw new RangeError(`${name} must be an integer from ${min} to ${max}: ${value}`);
   }
