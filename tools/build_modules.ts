@@ -5,7 +5,6 @@
  */
 import * as esbuild from "esbuild";
 import { ENTRIES, type Entry, globalPath } from "./build_entries.ts";
-import type { Names } from "./build_names.ts";
 import type { PackageFile } from "./build_package.ts";
 import { bundleText, OPTIONS } from "./build_scripts.ts";
 
@@ -20,11 +19,12 @@ export async function bundleModules(
 ): Promise<PackageFile[]> {
   const { outputFiles } = await esbuild.build({
     ...OPTIONS,
-    ...shorten(await namesOf(root)),
     absWorkingDir: root,
     entryPoints: Object.fromEntries(entries.map(({ name, source }) => [name, source])),
     outdir: `${root}/out`,
     format: "esm",
+    minify: true,
+    plugins: [await keepClassNames(root)],
     sourcemap: "linked",
     splitting: entries.length > 1,
     chunkNames: "shared",
@@ -35,40 +35,29 @@ export async function bundleModules(
 /** An entry as one script that assigns its global: for classic workers, and pages without tools. */
 export async function bundleGlobal(root: string, entry: Entry): Promise<PackageFile> {
   const text = await bundleText({
-    ...shorten(await namesOf(root)),
     absWorkingDir: root,
     stdin: {
       contents: `import * as all from "./${entry.source}"; globalThis.${entry.globalName} = all;`,
       resolveDir: root,
     },
     format: "iife",
+    minify: true,
+    plugins: [await keepClassNames(root)],
   });
   return { path: globalPath(entry), text };
 }
 
-/** The names in the sources below a root, which are the same for all scripts. */
-let found: { root: string; names: Names } | undefined;
-
-async function namesOf(root: string): Promise<Names> {
-  if (found?.root !== root) {
-    // Not before it is needed: it loads the compiler.
-    const { findNames } = await import("./build_names.ts");
-    found = { root, names: findNames(root, ENTRIES) };
+/**
+ * Gives the classes that are exported their names at run time too, which the short name of a
+ * binding takes away: `port.constructor.name` is what a debugger shows.
+ */
+async function keepClassNames(root: string): Promise<esbuild.Plugin> {
+  const classes = new Set<string>();
+  for (const { source } of ENTRIES) {
+    for (const value of Object.values(await import(`${root}/${source}`))) {
+      if (typeof value === "function" && /^class\b/.test(String(value))) classes.add(value.name);
+    }
   }
-  return found.names;
-}
-
-/** Has everything made short but the names that a user can meet. */
-function shorten({ classes, internal }: Names) {
-  return {
-    minify: true,
-    mangleProps: new RegExp(`^(?:${[...internal].join("|")})$`),
-    plugins: [keepClassNames(classes)],
-  } satisfies esbuild.BuildOptions;
-}
-
-/** Gives classes their names at run time too, which a short name of the binding takes away. */
-function keepClassNames(classes: ReadonlySet<string>): esbuild.Plugin {
   const head = /^export (?:abstract )?class (\w+)[^{]*\{/gm;
   return {
     name: "class-names",

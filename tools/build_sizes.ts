@@ -27,23 +27,23 @@ export interface Size {
 
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
-  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_720, gzip: 3_540 } },
+  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_800, gzip: 3_600 } },
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 51_800, gzip: 19_000 },
+    limit: { minified: 54_600, gzip: 19_500 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 69_300, gzip: 24_900 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 72_700, gzip: 25_600 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 75_700, gzip: 27_000 },
+    limit: { minified: 79_200, gzip: 27_700 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 85_700, gzip: 30_100 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 89_500, gzip: 30_800 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 66_700, gzip: 23_500 },
+    limit: { minified: 69_800, gzip: 24_000 },
   },
 ];
 

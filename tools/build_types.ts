@@ -23,9 +23,13 @@ export function declarations(root: string, entries: readonly Entry[]): PackageFi
   const program = ts.createProgram({
     rootNames: entries.map(({ source }) => `${root}/${source}`),
     options: {
-      ...SOURCE_OPTIONS,
+      ...CHECKS,
+      lib: ["lib.esnext.d.ts", "lib.dom.d.ts"],
+      allowImportingTsExtensions: true,
       declaration: true,
       emitDeclarationOnly: true,
+      module: ts.ModuleKind.ESNext,
+      moduleResolution: ts.ModuleResolutionKind.Bundler,
       rootDir: `${root}/${SOURCES}`,
       outDir: "/types",
     },
@@ -61,15 +65,6 @@ const CHECKS: ts.CompilerOptions = {
   noUncheckedIndexedAccess: true,
   target: ts.ScriptTarget.ES2022,
   types: [],
-};
-
-/** How the sources are read. */
-export const SOURCE_OPTIONS: ts.CompilerOptions = {
-  ...CHECKS,
-  lib: ["lib.esnext.d.ts", "lib.dom.d.ts"],
-  allowImportingTsExtensions: true,
-  module: ts.ModuleKind.ESNext,
-  moduleResolution: ts.ModuleResolutionKind.Bundler,
 };
 
 /**
