@@ -271,6 +271,17 @@ export async function withClock(run: (clock: { ms: number }) => unknown): Promis
   }
 }
 
+/** Runs as on a machine with so many processors. */
+export async function withProcessors(count: number, run: () => unknown): Promise<void> {
+  Object.defineProperty(navigator, "hardwareConcurrency", { value: count, configurable: true });
+  try {
+    await run();
+  } finally {
+    // What the prototype says holds again.
+    delete (navigator as { hardwareConcurrency?: number }).hardwareConcurrency;
+  }
+}
+
 /** Numbers from 0 to 2^32 - 1 that depend on the seed only. */
 export function random(seed: number): () => number {
   let state = seed >>> 0;

@@ -12,7 +12,8 @@ import { type DeliveryOptions, requireDeliveryOptions } from "./port_delivery.ts
 import { type PostingOptions, requirePostingOptions } from "./port_outbox.ts";
 import { type AttachOptions, type Memory, type Segment, sharedMemory } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
-import { requireNap, requireSpin } from "./wait_spinner.ts";
+import { requireNap } from "./wait_naps.ts";
+import { requireSpin } from "./wait_spinner.ts";
 
 /**
  * Which end of a port: `a` is endpoint 0, `b` is endpoint 1.

@@ -11,8 +11,8 @@ import type { Segment } from "./segment.ts";
 import { defaultMechanism, type Duty, type Holder, type Mechanism } from "./wait.ts";
 import type { Waitable } from "./wait.ts";
 import { Several } from "./wait_several.ts";
-import { LoopSpinner, Naps, requireNap, requireSpin, type Sight } from "./wait_spinner.ts";
-import { Spinner } from "./wait_spinner.ts";
+import { Naps, requireNap } from "./wait_naps.ts";
+import { LoopSpinner, requireSpin, type Sight, Spinner } from "./wait_spinner.ts";
 import { changeState, isFinal, ring, ringAround, stateOf, withState } from "./wait_state.ts";
 import { Watch } from "./wait_watch.ts";
 
@@ -67,9 +67,12 @@ export interface EndpointOptions {
   /**
    * Milliseconds for which an event loop that waits for an answer may stand still, asleep, before
    * it turns: an answer that comes meanwhile costs half as much. Nothing else happens on the thread
-   * then, so that this is for threads with one conversation. Default 0; 4 is a good choice, and
-   * less than a tick of the system's clock, 1 to 4 ms, may cost as much as it saves. A thread that
-   * must not block does not nap, and one whose naps find nothing soon naps less.
+   * then. 4 is a good choice for a thread with one conversation, and less than a tick of the
+   * system's clock, 1 to 4 ms, may cost as much as it saves. A thread that must not block does not
+   * nap, and one whose naps find nothing soon naps less.
+   *
+   * Default 0 with two or more processors. With one, 4, once two answers in a row have come within
+   * a millisecond, and one nap of 128 may be in vain; 0 turns that off.
    */
   readonly nap?: number | undefined;
   /** How to sleep and to wake; by default what suits the memory. */
@@ -381,29 +384,33 @@ export class Endpoint implements Sight {
     return this.#loop.spin(sight, this.#noteRings());
   }
 
+  get #napping(): Naps {
+    return this.#naps ??= new Naps(this.#nap, this.mechanism.blocks);
+  }
+
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
   nap(what: Waitable): boolean {
-    const naps = this.#naps ??= new Naps(this.#nap, this.mechanism.blocks);
-    if (!naps.try()) return false;
-    const spinner = this.#loop;
-    const start = spinner.learns ? performance.now() : 0;
+    const naps = this.#napping;
+    if (!naps.isDue) return false;
+    const start = performance.now();
     this.#show(what, undefined);
     if (!this.#doze(what, undefined, naps.ms)) return true;
     const found = this.#found(what, undefined);
-    naps.note(found);
     // As behind a sleep: two that only nap would not find one another awake either.
-    if (found && spinner.learns) spinner.slept(performance.now() - start);
+    if (found) this.slept(performance.now() - start);
+    else naps.missed();
     return found;
   }
 
   /** Whether it is of use to tell how long the event loop slept for an answer. */
   get learns(): boolean {
-    return this.#loop.learns;
+    return this.#loop.learns || this.#napping.ms > 0;
   }
 
   /** How long it slept. */
   slept(ms: number): void {
     this.#loop.slept(ms);
+    this.#napping.answered(ms);
   }
 
   /** Settles, places what was accepted, and says what a spin looks at. */

@@ -1,19 +1,20 @@
 /** An event loop that stands still for an answer: the option `nap`. */
 
 import { assertEquals, assertThrows } from "@std/assert";
-import { watched, withClock } from "./fixture.ts";
+import { watched, withClock, withProcessors } from "./fixture.ts";
 import { RING_READER_WANTS_WORD, WAIT_SLICE_ATTACHED_MS } from "./layout.ts";
 import { Port } from "./port.ts";
 import type { Mechanism } from "./wait.ts";
-import { Naps } from "./wait_spinner.ts";
+import { Naps } from "./wait_naps.ts";
+import { nextTask } from "./wait_task.ts";
 
 /** A mechanism whose sleeps do something else, and the sleeps of each kind. */
-function acting(act: () => void, blocks = true) {
+function acting(act: (ms: number) => void, blocks = true) {
   const naps: number[] = [];
   const sleeps = { async: 0 };
   const usual = watched((ms) => {
     naps.push(ms);
-    act();
+    act(ms);
   }, blocks);
   const mechanism: Mechanism = {
     ...usual,
@@ -41,9 +42,9 @@ async function converse(
       const before = naps.length;
       here.postMessage(1);
       // Answers that the nap has not brought.
-      setTimeout(() => {
+      nextTask(true).then(() => {
         if (how === "late" || naps.length === before) there.write(0);
-      }, 0);
+      });
     };
     here.onmessage = () => {
       if (--left === 0) resolve();
@@ -55,12 +56,13 @@ async function converse(
   return { naps, asleep: sleeps.async > 0 };
 }
 
-Deno.test("an event loop naps for an answer, and does not turn where it comes", async () => {
-  const { naps } = await converse(20, 4, "soon");
-  assertEquals(naps, Array(naps.length).fill(4));
-  // Before the first post nothing was there to be answered, behind the last nobody listens.
-  assertEquals(naps.length >= 18, true, `${naps.length}`);
-});
+Deno.test("an event loop naps for an answer, and does not turn where it comes", () =>
+  withClock(async () => {
+    const { naps } = await converse(20, 4, "soon");
+    assertEquals(naps, Array(naps.length).fill(4));
+    // Before the first post nothing was there to be answered, behind the last nobody listens.
+    assertEquals(naps.length >= 18, true, `${naps.length}`);
+  }));
 
 Deno.test("[wait.slice] a nap ends with its slice, whatever the option says", async () => {
   const { naps } = await converse(3, Infinity, "soon");
@@ -68,31 +70,58 @@ Deno.test("[wait.slice] a nap ends with its slice, whatever the option says", as
   assertEquals(naps.length > 0, true);
 });
 
-Deno.test("an event loop naps only if it is told to, and may block", async () => {
-  assertEquals(await converse(5, undefined, "late"), { naps: [], asleep: true });
-  assertEquals(await converse(5, 0, "late"), { naps: [], asleep: true });
-  assertEquals(await converse(5, 4, "late", false), { naps: [], asleep: true });
-});
+Deno.test("with two processors, an event loop naps only if it is told to, and may block", () =>
+  withProcessors(2, async () => {
+    assertEquals(await converse(5, undefined, "late"), { naps: [], asleep: true });
+    assertEquals(await converse(5, 0, "late"), { naps: [], asleep: true });
+    assertEquals(await converse(5, 4, "late", false), { naps: [], asleep: true });
+  }));
+
+Deno.test("on one processor, it naps once two answers have come soon, unless it shall not", () =>
+  withProcessors(1, () =>
+    withClock(async () => {
+      const { naps } = await converse(20, undefined, "soon");
+      assertEquals(naps, Array(naps.length).fill(4));
+      assertEquals(naps.length >= 15 && naps.length <= 18, true, `${naps.length}`);
+      assertEquals(await converse(20, 0, "soon"), { naps: [], asleep: true });
+      assertEquals(await converse(20, undefined, "soon", false), { naps: [], asleep: true });
+    })));
 
 Deno.test("[wait.spin_record] naps that find nothing become rare", async () => {
-  assertEquals((await converse(60, 4, "late")).naps.length, 8);
+  await withClock(async () => assertEquals((await converse(60, 4, "late")).naps.length, 2));
   const naps = new Naps(4, true);
-  const tries = (count: number, found: boolean) => {
+  const tries = (count: number, found: boolean, ms: number) => {
     let tried = 0;
     for (let n = 0; n < count; n++) {
-      if (!naps.try()) continue;
-      tried++;
-      naps.note(found);
+      if (naps.isDue) tried++;
+      if (!naps.isDue || found) naps.answered(ms);
+      else naps.missed();
     }
     return tried;
   };
-  assertEquals(tries(8 + 3 * 128, false), 8 + 3);
-  assertEquals(tries(128 + 9, true), 10); // one that finds something makes up for all
-  assertEquals(tries(7, false), 7);
-  assertEquals(tries(1, true), 1);
-  assertEquals(tries(8, false), 8);
-  assertEquals(tries(1, false), 0);
+  assertEquals(tries(50, true, 4), 50);
+  assertEquals(tries(1, false, 0), 1);
+  assertEquals(tries(3, false, 4), 1); // two answers later
+  // Two are made up for by 128 answers each; those so far were two.
+  assertEquals(tries(126, true, 4), 0);
+  assertEquals(tries(3 * 129, false, 4), 3);
+  // Answers that take longer than a nap make up for nothing.
+  assertEquals(tries(1000, true, 4.1), 1);
+  assertEquals(tries(1000, true, 4), 998);
 });
+
+Deno.test("a nap without an option follows answers within a millisecond", () =>
+  withProcessors(1, () => {
+    const naps = new Naps(undefined, true);
+    const due = [];
+    for (const ms of [0.5, 1.5, 0.5, 1, 0.1, 1.1, 0.1]) {
+      due.push(naps.isDue);
+      naps.answered(ms);
+    }
+    assertEquals(due, [false, false, false, false, true, true, false]);
+    assertEquals(naps.ms, 4);
+    assertEquals([new Naps(undefined, false).ms, new Naps(0, true).ms], [0, 0]);
+  }));
 
 Deno.test("[wait.spin_record] a loop spins long behind short naps, as behind short sleeps", () =>
   withClock(async (clock) => {

@@ -210,40 +210,6 @@ export class LoopSpinner {
   }
 }
 
-/** The naps of an event loop, and their record: see the option `nap`. */
-export class Naps {
-  /** Milliseconds of a nap, at most. */
-  readonly ms: number;
-  #misses = 0;
-  #skips = 0;
-
-  /** `nap` is in milliseconds; `blocks` says whether this thread may block. */
-  constructor(nap: number | undefined, blocks: boolean) {
-    this.ms = blocks ? nap ?? 0 : 0;
-  }
-
-  /** Whether to try one now. [wait.spin_record] */
-  try(): boolean {
-    if (this.ms === 0) return false;
-    if (this.#misses < MISSES_MAX || ++this.#skips > SKIPS_MAX) {
-      this.#skips = 0;
-      return true;
-    }
-    return false;
-  }
-
-  /** Behind one: whether it found something. */
-  note(found: boolean): void {
-    this.#misses = found ? 0 : this.#misses + 1;
-  }
-}
-
-/** Throws for a nap that is none. */
-export function requireNap(nap: number | undefined): void {
-  if (nap === undefined || nap >= 0) return;
-  throw new RangeError(`nap must be milliseconds, 0 or more: ${nap}`);
-}
-
 function defaultSpin(): number {
   return processorCount() > 1 ? WAIT_SPIN_US : 0;
 }
