@@ -208,9 +208,8 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   serve(rota: Rota, most: number): Standing {
     if (this.#inlet.link.closed) this.finish();
-    if (!this.#isWanted) return this.#stop();
-    if (!this.#isListening) return this.#lookOut();
-    return this.#deliver(rota, most);
+    if (this.#isListening && !this.#isOver) return this.#deliver(rota, most);
+    return this.#isWanted ? this.#lookOut() : this.#stop();
   }
 
   noteAsked(): boolean {

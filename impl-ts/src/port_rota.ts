@@ -150,6 +150,7 @@ export class Rota implements Sight {
   #rest(): boolean {
     const dry = this.#dry;
     if (dry.length === 0) return true;
+    // What has come by now says nothing about how soon answers come.
     this.#gather();
     if (this.#queue.length === 0 && this.#awaitAnswer()) this.#gather();
     if (this.#queue.length > 0) return false;
@@ -167,17 +168,21 @@ export class Rota implements Sight {
     const dry = this.#dry;
     let asking: Endpoint | undefined;
     let before: Endpoint | undefined;
+    let owed: Waitable | undefined;
+    let isOne = true;
     for (const one of dry) {
       const { endpoint } = one;
-      if (endpoint !== before) endpoint.prepare(); // what the listeners have posted goes out
+      if (endpoint !== before) owed = endpoint.prepare(); // what the listeners have posted goes out
+      if (before !== undefined && endpoint !== before) isOne = false;
       before = endpoint;
       if (one.noteAsked()) asking ??= endpoint;
     }
     if (asking === undefined) return false;
     if (asking.spin(this)) return true;
-    // It sleeps on one bell, and so for the ports of one endpoint alone.
-    if (dry.some(({ endpoint }) => endpoint !== asking)) return false;
-    const whats = dry.map(({ what }) => what);
-    return asking.nap(whats.length > 1 ? new Several(asking, whats) : whats[0]!);
+    // It naps on one bell, and so for the ports of one endpoint alone.
+    if (!isOne) return false;
+    const [{ what }] = dry as [Served];
+    const all = dry.length > 1 ? new Several(asking, dry.map((one) => one.what)) : what;
+    return asking.nap(all, owed);
   }
 }

@@ -4,7 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { Hub } from "./hub.ts";
 import { Port, type PortCreateOptions } from "./port.ts";
 import { ports, until } from "./port_fixture.ts";
-import { AWAY, LATE, MORE, Rota, type Standing } from "./port_rota.ts";
+import { AWAY, DRY, LATE, MORE, Rota, type Standing } from "./port_rota.ts";
 import { nextTask } from "./wait_task.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -107,6 +107,23 @@ Deno.test("Rota: who had nothing of a turn comes before what has come since", as
   await nextTask(true);
   for (let tick = 0; tick < 10; tick++) await undefined;
   assertEquals(order.slice(3), ["late", "more", "new"]);
+});
+
+Deno.test("[wait.spin_record] Rota: what has come before a wait was not waited for", async () => {
+  const { inlet } = Port.create().reader;
+  const order: string[] = [];
+  let comes = 2;
+  const what = { peer: 1, arm() {}, stayArmed() {}, disarm() {}, look: () => comes-- > 0 };
+  new Rota().add({
+    endpoint: inlet.endpoint,
+    what,
+    keeps: true,
+    noteAsked: () => order.push("asked") < 0,
+    serve: () => (order.push("served"), DRY),
+    sleep: () => true,
+  });
+  for (let tick = 0; tick < 10; tick++) await undefined;
+  assertEquals(order, ["served", "served", "served", "asked"]);
 });
 
 Deno.test("a port with a smaller share than the others still has it in each turn", async () => {

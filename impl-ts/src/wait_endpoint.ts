@@ -217,7 +217,7 @@ export class Endpoint implements Sight {
 
   /** The state in that word, loaded once. */
   stateOf(index: number): number {
-    return stateOf(this.state(index));
+    return stateOf(Atomics.load(this.#words, index * RECORD_WORDS + STATE_WORD));
   }
 
   /** Whether this endpoint and a peer are both attached. */
@@ -381,19 +381,23 @@ export class Endpoint implements Sight {
    * does not turn meanwhile. `sight` may show more than this endpoint has.
    */
   spin(sight: Sight): boolean {
-    return this.#loop.spin(sight, this.#noteRings());
+    const spinner = this.#loop;
+    return spinner.learns && spinner.spin(sight, this.#noteRings());
   }
 
   get #napping(): Naps {
     return this.#naps ??= new Naps(this.#nap, this.mechanism.blocks);
   }
 
-  /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
-  nap(what: Waitable): boolean {
+  /**
+   * Sleeps once as a blocking call does, if it may; `owed` is what `prepare` has returned. Returns
+   * whether something is there.
+   */
+  nap(what: Waitable, owed: Waitable | undefined): boolean {
     const naps = this.#napping;
     if (!naps.isDue) return false;
     const start = performance.now();
-    this.#show(what, undefined);
+    this.#owed = owed;
     if (!this.#doze(what, undefined, naps.ms)) return true;
     const found = this.#found(what, undefined);
     // As behind a sleep: two that only nap would not find one another awake either.
@@ -465,12 +469,12 @@ export class Endpoint implements Sight {
 
   /** Whether a state ends a wait for this peer: the own one no longer attached, or its final. */
   hasChanged(peer: number): boolean {
-    return this.hasEnded() || this.isGone(peer);
+    return this.hasEnded() || isFinal(this.stateOf(peer));
   }
 
   /** Whether this endpoint is no longer attached, or is another's. */
   hasEnded(): boolean {
-    return !this.isOwn(this.state(this.index));
+    return Atomics.load(this.#words, this.#state) !== this.#attached;
   }
 
   /** Whether the state of a peer is final. */
@@ -483,8 +487,10 @@ export class Endpoint implements Sight {
    * but a slice's end has ended it.
    */
   #sleep(bell: number, ms: number, peer: number, other: number): boolean {
-    const slice = this.sliceMs(this.isVacant(peer) || this.isVacant(other));
-    const isRung = this.wakeable(peer) && this.wakeable(other);
+    const isOne = peer === other;
+    const isVacant = this.isVacant(peer);
+    const slice = this.sliceMs(isVacant || (!isOne && this.isVacant(other)));
+    const isRung = (isVacant || this.#rings(peer)) && (isOne || this.wakeable(other));
     // [wait.poll] On the own bell all the same: a close by another thread of ours still wakes it.
     const most = Math.min(ms, isRung ? slice : layout.WAIT_POLL_MS);
     const isOver = this.mechanism.sleep(this.#words, this.#bell, bell, most) === false;
@@ -500,7 +506,10 @@ export class Endpoint implements Sight {
   /** Whether the peer can ring the mechanism by which this endpoint sleeps. [wait.mechanism] */
   wakeable(peer: number): boolean {
     // [wait.vacant] Its attach will ring us, or a slice will end.
-    if (this.isVacant(peer)) return true;
+    return this.isVacant(peer) || this.#rings(peer);
+  }
+
+  #rings(peer: number): boolean {
     const wakes = Atomics.load(this.#words, peer * RECORD_WORDS + layout.ENDPOINT_WAKES_WORD);
     return (wakes & this.mechanism.sleeps) !== 0;
   }
