@@ -1,0 +1,59 @@
+/** Event loops that nap, in two threads: no wake is lost, and a peer that dies is found. */
+
+import { assertEquals } from "@std/assert";
+import { random } from "./fixture.ts";
+import { Port } from "./port.ts";
+import { held } from "./port_fixture.ts";
+import { supervise } from "./supervise.ts";
+import { converse, OPTIONS, type Seen, type Task } from "./wait_nap_fixture.ts";
+
+/** A worker with the other end of a port. */
+function started(port: Port<number>, task: Task): { worker: Worker; seen: Promise<Seen> } {
+  const url = new URL("./wait_nap_fixture.ts", import.meta.url);
+  const worker = new Worker(url, { type: "module" });
+  const seen = new Promise<Seen>((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      reject(new Error(event.message));
+    };
+  });
+  worker.postMessage(port.handoff(task));
+  return { worker, seen };
+}
+
+for (const seed of [1, 2, 3, 4]) {
+  Deno.test(`[wait.recheck] two event loops that nap lose no wake, seed ${seed}`, async () => {
+    using port = Port.create<number>(OPTIONS);
+    const task = { seed, count: 3000 };
+    const { worker, seen } = started(port, task);
+    try {
+      const own = converse(port, { ...task, seed: seed + 100 });
+      const ends = await held(Promise.all([own, seen]));
+      assertEquals(ends.map(({ late }) => late), [0, 0]);
+      const naps = ends[0].naps + ends[1].naps;
+      assertEquals(naps > 100, true, JSON.stringify(ends));
+    } finally {
+      worker.terminate();
+    }
+  });
+}
+
+Deno.test("[pipe.supervisor] a peer that dies while loops nap is found at once", async () => {
+  const next = random(5);
+  for (let round = 0; round < 6; round++) {
+    using port = Port.create<number>(OPTIONS);
+    const task = { seed: round, count: 1e9 };
+    const { worker, seen } = started(port, task);
+    seen.catch(() => {}); // it may still find that it was ended
+    using supervision = supervise(worker, port);
+    const conversation = converse(port, task);
+    await port.waitForPeerAsync({ timeout: 20_000 });
+    await new Promise((resolve) => setTimeout(resolve, next() % 32));
+    const start = performance.now();
+    await supervision.terminate();
+    assertEquals((await held(port.closed))?.code, "peer.failed");
+    assertEquals(performance.now() - start < 900, true);
+    await conversation;
+  }
+});
