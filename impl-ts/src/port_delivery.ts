@@ -161,13 +161,13 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   }
 
   /** Whether anybody wants to know of anything. */
-  get #isWanted(): boolean {
+  #isWanted(): boolean {
     return !this.#isOver &&
       (this.#isListening || this.#isWatching || this.#closed !== undefined);
   }
 
   /** Whether events may take messages: no asynchronous read is served first, nothing is lent. */
-  get #isFree(): boolean {
+  #isFree(): boolean {
     return !this.#reader.isBusy && !this.#inlet.isLending;
   }
 
@@ -187,7 +187,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     if (this.#isRunning) {
       const { watch } = this.endpoint;
       if (watch.remove(this) || watch.remove(this.#end) || this.#endPause()) rotaOf().add(this);
-    } else if (this.#isWanted) {
+    } else if (this.#isWanted()) {
       this.#isRunning = true;
       this.endpoint.watch.dwell(this.what.peer, this.keeps);
       // First of all the job that began to listen comes to its end, as with a MessagePort. Where
@@ -209,7 +209,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   serve(rota: Rota, most: number): Standing {
     if (this.#inlet.link.closed) this.finish();
     if (this.#isListening && !this.#isOver) return this.#deliver(rota, most);
-    return this.#isWanted ? this.#lookOut() : this.#stop();
+    return this.#isWanted() ? this.#lookOut() : this.#stop();
   }
 
   noteAsked(): boolean {
@@ -220,7 +220,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   }
 
   sleep(): boolean {
-    if (!this.#isListening || !this.#isWanted || !this.#isFree) return false;
+    if (!this.#isListening || !this.#isWanted() || !this.#isFree()) return false;
     if (!this.endpoint.watch.add(this)) return false;
     this.#asleep = this.#hasAsked && this.endpoint.learns ? performance.now() : 0;
     return true;
@@ -237,7 +237,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     // The first look in any case: only that finds the end, and what a state says.
     for (let more = true; more; more = this.#inlet.hasMore) {
       if (!this.#isListening || this.#isOver) break;
-      if (!this.#isFree) return this.#stepAside();
+      if (!this.#isFree()) return this.#stepAside();
       if (count >= most) return MORE;
       if (!rota.allows(this.#turnCount, this.#turnTime, this.#clock)) {
         return count > 0 ? MORE : LATE;

@@ -135,11 +135,15 @@ export class Rota implements Sight {
     this.#gather();
   }
 
-  /** Puts those that ran dry and have got something since in the queue. */
+  /**
+   * Puts those that ran dry and have got something since in the queue. Here and below, loops over
+   * all count: they run for each message, and cold, an iterator is three calls more.
+   */
   #gather(): void {
     const dry = this.#dry;
     let left = 0;
-    for (const one of dry) {
+    for (let index = 0; index < dry.length; index++) {
+      const one = dry[index]!;
       if (one.what.look()) this.#queue.push(one);
       else dry[left++] = one;
     }
@@ -170,7 +174,8 @@ export class Rota implements Sight {
     let before: Endpoint | undefined;
     let owed: Waitable | undefined;
     let isOne = true;
-    for (const one of dry) {
+    for (let index = 0; index < dry.length; index++) {
+      const one = dry[index]!;
       const { endpoint } = one;
       if (endpoint !== before) owed = endpoint.prepare(); // what the listeners have posted goes out
       if (before !== undefined && endpoint !== before) isOne = false;
@@ -181,7 +186,7 @@ export class Rota implements Sight {
     if (asking.spin(this)) return true;
     // It naps on one bell, and so for the ports of one endpoint alone.
     if (!isOne) return false;
-    const [{ what }] = dry as [Served];
+    const { what } = dry[0]!;
     const all = dry.length > 1 ? new Several(asking, dry.map((one) => one.what)) : what;
     return asking.nap(all, owed);
   }

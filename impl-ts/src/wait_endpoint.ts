@@ -149,7 +149,7 @@ export class Endpoint implements Sight {
     return this.#watch ??= new Watch(this, this.#words, this.#bell);
   }
 
-  get #loop(): LoopSpinner {
+  #spinnerOfLoop(): LoopSpinner {
     return this.#loopSpinner ??= new LoopSpinner(this.#spin);
   }
 
@@ -381,11 +381,11 @@ export class Endpoint implements Sight {
    * does not turn meanwhile. `sight` may show more than this endpoint has.
    */
   spin(sight: Sight): boolean {
-    const spinner = this.#loop;
+    const spinner = this.#spinnerOfLoop();
     return spinner.learns && spinner.spin(sight, this.#noteRings());
   }
 
-  get #napping(): Naps {
+  #napsOfLoop(): Naps {
     return this.#naps ??= new Naps(this.#nap, this.mechanism.blocks);
   }
 
@@ -394,7 +394,7 @@ export class Endpoint implements Sight {
    * whether something is there.
    */
   nap(what: Waitable, owed: Waitable | undefined): boolean {
-    const naps = this.#napping;
+    const naps = this.#napsOfLoop();
     if (!naps.isDue) return false;
     const start = performance.now();
     this.#owed = owed;
@@ -408,13 +408,13 @@ export class Endpoint implements Sight {
 
   /** Whether it is of use to tell how long the event loop slept for an answer. */
   get learns(): boolean {
-    return this.#loop.learns || this.#napping.ms > 0;
+    return this.#spinnerOfLoop().learns || this.#napsOfLoop().ms > 0;
   }
 
   /** How long it slept. */
   slept(ms: number): void {
-    this.#loop.slept(ms);
-    this.#napping.answered(ms);
+    this.#loopSpinner?.slept(ms);
+    this.#naps?.answered(ms);
   }
 
   /** Settles, places what was accepted, and says what a spin looks at. */

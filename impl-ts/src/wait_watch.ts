@@ -108,7 +108,7 @@ export class Watch {
     const endpoint = this.#endpoint;
     const { what } = waiter;
     endpoint.settle();
-    if (!this.#isAsleep) this.#bell = endpoint.bell();
+    if (!this.#isAsleep()) this.#bell = endpoint.bell();
     if (this.#waiters.length === 0) this.#isDeaf = this.#isShort = false;
     what.arm();
     // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
@@ -122,7 +122,7 @@ export class Watch {
     const isDeaf = this.#isDeaf;
     this.#note(peer, state);
     try {
-      if (!this.#isAsleep || this.#isDeaf !== isDeaf) this.#sleep();
+      if (!this.#isAsleep() || this.#isDeaf !== isDeaf) this.#sleep();
       else this.#setTimer();
     } catch (error) {
       this.remove(waiter);
@@ -268,7 +268,7 @@ export class Watch {
     this.#sleeper.rouse(); // ends a pause
   }
 
-  get #isAsleep(): boolean {
+  #isAsleep(): boolean {
     return this.#isListening || this.#isPausing;
   }
 
