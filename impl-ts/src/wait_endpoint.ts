@@ -399,11 +399,15 @@ export class Endpoint implements Sight {
     const start = performance.now();
     this.#owed = owed;
     if (!this.#doze(what, undefined, naps.ms)) return true;
-    const found = this.#found(what, undefined);
+    if (!this.#found(what, undefined)) {
+      naps.missed();
+      return false;
+    }
+    const spent = performance.now() - start;
+    naps.found(spent);
     // As behind a sleep: two that only nap would not find one another awake either.
-    if (found) this.slept(performance.now() - start);
-    else naps.missed();
-    return found;
+    this.#loopSpinner?.slept(spent);
+    return true;
   }
 
   /** Whether it is of use to tell how long the event loop slept for an answer. */

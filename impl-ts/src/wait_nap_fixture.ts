@@ -21,15 +21,17 @@ export interface Seen {
 
 let naps = 0;
 const agent = agentMechanism();
+/** Longer than a busy machine keeps an answerer waiting, mostly. */
+const NAP_MS = 20;
 /** Naps on any number of processors, and counts the naps of the thread. */
 export const OPTIONS = {
   spin: 0,
-  nap: 4,
+  nap: NAP_MS,
   mechanism: {
     ...agent,
     blocks: true,
     sleep(words: Int32Array, index: number, expected: number, ms: number): boolean | void {
-      if (ms === 4) naps++;
+      if (ms === NAP_MS) naps++;
       return agent.sleep(words, index, expected, ms);
     },
   },

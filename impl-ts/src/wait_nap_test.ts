@@ -90,11 +90,16 @@ Deno.test("on one processor, it naps once two answers have come soon, unless it 
 Deno.test("[wait.spin_record] naps that find nothing become rare", async () => {
   await withClock(async () => assertEquals((await converse(60, 4, "late")).naps.length, 2));
   const naps = new Naps(4, true);
-  const tries = (count: number, found: boolean, ms: number) => {
+  // Waits, and naps among them.
+  const tries = (count: number, finds: boolean, ms: number) => {
     let tried = 0;
     for (let n = 0; n < count; n++) {
-      if (naps.isDue) tried++;
-      if (!naps.isDue || found) naps.answered(ms);
+      if (!naps.isDue) {
+        naps.answered(ms);
+        continue;
+      }
+      tried++;
+      if (finds) naps.found(ms);
       else naps.missed();
     }
     return tried;
@@ -102,10 +107,13 @@ Deno.test("[wait.spin_record] naps that find nothing become rare", async () => {
   assertEquals(tries(50, true, 4), 50);
   assertEquals(tries(1, false, 0), 1);
   assertEquals(tries(3, false, 4), 1); // two answers later
-  // Two are made up for by 128 answers each; those so far were two.
-  assertEquals(tries(126, true, 4), 0);
-  assertEquals(tries(3 * 129, false, 4), 3);
-  // Answers that take longer than a nap make up for nothing.
+  // From now on 256 answers, then 512 and 1,024, make up for one; two have.
+  assertEquals(tries(254, false, 4), 0);
+  assertEquals(tries(1 + 512 + 1 + 1024, false, 4), 2);
+  // One that finds something makes up for none, but the next in vain is 128 again.
+  assertEquals(tries(1, true, 4), 1);
+  assertEquals(tries(1 + 127 + 1 + 256, false, 4), 2);
+  // One that takes longer than a nap has to be followed by two that do not.
   assertEquals(tries(1000, true, 4.1), 1);
   assertEquals(tries(1000, true, 4), 998);
 });
