@@ -2,6 +2,7 @@
 
 import { assertEquals, assertThrows } from "@std/assert";
 import { watched, withClock, withProcessors } from "./fixture.ts";
+import { Hub } from "./hub.ts";
 import { RING_READER_WANTS_WORD, WAIT_SLICE_ATTACHED_MS } from "./layout.ts";
 import { Port } from "./port.ts";
 import type { Mechanism } from "./wait.ts";
@@ -117,6 +118,27 @@ Deno.test("[wait.spin_record] naps that find nothing become rare", async () => {
   assertEquals(tries(1000, true, 4.1), 1);
   assertEquals(tries(1000, true, 4), 998);
 });
+
+Deno.test("a nap that a ring for another port of the endpoint ends is not one in vain", () =>
+  withClock(async () => {
+    const { mechanism, naps } = acting(() => others.write(0));
+    using hub = Hub.create<number>(2, { nap: 4, spin: 0, mechanism });
+    using there = Port.attach<number>(hub.memory, { endpoint: 1 });
+    using others = Port.attach<number>(hub.memory, { endpoint: 2 });
+    const [here, other] = hub.ports;
+    other!.onmessage = () => {};
+    await new Promise<void>((resolve) => {
+      let left = 20;
+      const post = () => {
+        here!.postMessage(1);
+        nextTask(true).then(() => there.write(0));
+      };
+      here!.onmessage = () => --left === 0 ? resolve() : post();
+      post();
+    });
+    here!.onmessage = other!.onmessage = null;
+    assertEquals(naps.length >= 15, true, `${naps.length}`);
+  }));
 
 Deno.test("a nap without an option follows answers within a millisecond", () =>
   withProcessors(1, () => {

@@ -38,6 +38,7 @@ export class Naps {
   #run: number;
   /** Answers that still have to come soon to make up for the naps in vain. */
   #debt = 0;
+  /** How many more the next one in vain takes. */
   #worth = WORTH;
 
   /**
