@@ -5,9 +5,9 @@
  * @module
  */
 
-import { decodeBatch, detach, encodeBatch, isBatchable, makePayload, NO_BYTES } from "./codec.ts";
-import { MessageError, TimeoutError } from "./error.ts";
-import * as layout from "./layout.ts";
+import { isBatchable } from "./codec.ts";
+import { TimeoutError } from "./error.ts";
+import { PartReader, type Parts, PartWriter } from "./mailbox_parts.ts";
 import { MailboxSide } from "./mailbox_side.ts";
 import { deadlineOf, deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX } from "./pipe.ts";
@@ -16,22 +16,11 @@ import { requireInteger } from "./segment_geometry.ts";
 import { Turns } from "./wait.ts";
 import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 
-/** A payload on its way, in parts of which `next` is the first that is not written. */
-interface Payload {
-  readonly source: Uint8Array;
-  readonly size: number;
-  readonly count: number;
-  next: number;
-}
-
 /** Nothing there yet; an element may be any value of JSON. */
 const NONE: unique symbol = Symbol("none");
 
 /** After so many reads in a row it is time to ask whether the event loop has turned. */
 const STREAK = 64;
-
-/** A reader keeps this much memory for the next payload. */
-const KEPT_SIZE = 64 * 1024;
 
 /**
  * Writes messages into a mailbox. All methods belong to the thread that attached it.
@@ -51,12 +40,12 @@ const KEPT_SIZE = 64 * 1024;
  */
 export class MailboxWriter<T = unknown> {
   readonly #side: MailboxSide;
+  readonly #parts: PartWriter;
   readonly #turns: Turns = new Turns();
-  /** A payload of which a part is written, but not all. */
-  #owed: Payload | undefined;
 
   private constructor(side: MailboxSide) {
     this.#side = side;
+    this.#parts = new PartWriter(side);
   }
 
   /**
@@ -84,7 +73,7 @@ export class MailboxWriter<T = unknown> {
    * first; `writeMany([])` writes only them.
    */
   get owes(): boolean {
-    return this.#owed !== undefined && !this.closed;
+    return this.#parts.owed !== undefined && !this.closed;
   }
 
   /**
@@ -119,8 +108,9 @@ export class MailboxWriter<T = unknown> {
     if (payload.count > 1) {
       throw new RangeError(`Cannot write ${payload.size} bytes at once: the mailbox is too small`);
     }
-    if (this.#owed !== undefined && !this.#advance(this.#owed)) return false;
-    return this.#advance(payload);
+    const { owed } = this.#parts;
+    if (owed !== undefined && !this.#parts.advance(owed)) return false;
+    return this.#parts.advance(payload);
   }
 
   /**
@@ -141,7 +131,7 @@ export class MailboxWriter<T = unknown> {
    * `pipe.closed` here, and with `peer.closed` there.
    */
   close(): void {
-    this.#owed = undefined;
+    this.#parts.owed = undefined;
     this.#side.close();
   }
 
@@ -158,7 +148,7 @@ export class MailboxWriter<T = unknown> {
     if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     const deadline = deadlineOfCall(options);
     // [mailbox.write_all]
-    const owed = this.#owed;
+    const { owed } = this.#parts;
     const waits = owed === undefined ? 0 : this.#finish(owed, payload, deadline, 0);
     if (payload !== undefined) this.#finish(payload, payload, deadline, waits);
   }
@@ -167,8 +157,8 @@ export class MailboxWriter<T = unknown> {
    * Writes what is left of a payload, in a call whose own is `due` and which has waited so often
    * before. Returns how often it has waited then.
    */
-  #finish(payload: Payload, due: Payload | undefined, deadline: number, waits: number): number {
-    for (; !this.#advance(payload); waits++) {
+  #finish(payload: Parts, due: Parts | undefined, deadline: number, waits: number): number {
+    for (; !this.#parts.advance(payload); waits++) {
       if (!this.#side.wait(deadline, waits)) throw timedOut(payload === due && payload.next > 0);
     }
     return waits;
@@ -183,7 +173,8 @@ export class MailboxWriter<T = unknown> {
     const payload = this.#encode(values, true);
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut(false);
     try {
-      if (this.#owed !== undefined) await this.#finishAsync(this.#owed, payload, deadline, signal);
+      const { owed } = this.#parts;
+      if (owed !== undefined) await this.#finishAsync(owed, payload, deadline, signal);
       if (payload !== undefined) await this.#finishAsync(payload, payload, deadline, signal);
     } finally {
       this.#turns.give();
@@ -191,12 +182,12 @@ export class MailboxWriter<T = unknown> {
   }
 
   async #finishAsync(
-    payload: Payload,
-    due: Payload | undefined,
+    payload: Parts,
+    due: Parts | undefined,
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    for (let late = false; !this.#advance(payload); late = performance.now() >= deadline) {
+    for (let late = false; !this.#parts.advance(payload); late = performance.now() >= deadline) {
       if (late || !await this.#side.waitAsync(deadline, signal)) {
         throw timedOut(payload === due && payload.next > 0);
       }
@@ -204,45 +195,17 @@ export class MailboxWriter<T = unknown> {
   }
 
   /** The values as one payload, or undefined if there are none. [mailbox.payload] */
-  #encode(values: readonly T[], apart: boolean): Payload | undefined {
+  #encode(values: readonly T[], apart: boolean): Parts | undefined {
     if (values.length === 0) return undefined;
     for (const value of values) {
       if (isBatchable(value)) continue;
       const what = typeof value === "object" ? "bytes" : typeof value;
       throw new TypeError(`Cannot write ${what}: a mailbox carries JSON`);
     }
-    const encoded = makePayload();
-    encodeBatch(values, encoded);
-    const count = Math.ceil(encoded.size / this.#side.bytes.length);
+    const payload = this.#parts.encode(values);
     // What may be under way when the next value is encoded must not lie in memory used again.
-    if (apart || count > 1) detach(encoded);
-    const { source, size } = encoded;
-    return { source, size, count, next: 0 };
-  }
-
-  /**
-   * Writes the next part if the byte area is free, and returns whether the payload is complete.
-   * One part at most: the caller looks at its deadline in between.
-   */
-  #advance(payload: Payload): boolean {
-    const { words, bytes } = this.#side;
-    if (!this.#side.hasTurn()) return false; // [mailbox.write]
-    const { source, size, count, next } = payload;
-    const from = next * bytes.length; // [mailbox.full_parts]
-    const part = source.subarray(from, Math.min(from + bytes.length, size));
-    bytes.set(part);
-    // [mailbox.metadata] [mailbox.parts]
-    Atomics.store(words, layout.MAILBOX_PART_COUNT_WORD, count);
-    Atomics.store(words, layout.MAILBOX_PART_INDEX_WORD, next);
-    Atomics.store(words, layout.MAILBOX_LENGTH_WORD, part.length);
-    payload.next++;
-    if (!this.#side.passTurn()) {
-      this.#owed = undefined;
-      this.#side.hasTurn(); // throws: it is closed
-    }
-    const done = payload.next === count;
-    this.#owed = done ? undefined : payload;
-    return done;
+    if (apart || payload.count > 1) this.#parts.detach(payload);
+    return payload;
   }
 }
 
@@ -265,23 +228,16 @@ export class MailboxWriter<T = unknown> {
  */
 export class MailboxReader<T = unknown> {
   readonly #side: MailboxSide;
-  readonly #limit: number;
+  readonly #parts: PartReader;
   readonly #turns: Turns = new Turns();
   /** Messages of the payload that was read last. */
   #queue: readonly unknown[] = [];
   #queueIndex = 0;
-  /** The payload in progress: its first `#size` bytes, how many parts it has, and the next one. */
-  #parts: Uint8Array = NO_BYTES;
-  #size = 0;
-  #count = 0;
-  #next = 0;
-  /** Whether the rest of that payload is dropped. */
-  #dropping = false;
   #streak = 0;
 
   private constructor(side: MailboxSide, limit: number) {
     this.#side = side;
-    this.#limit = limit;
+    this.#parts = new PartReader(side, limit);
   }
 
   /**
@@ -371,7 +327,7 @@ export class MailboxReader<T = unknown> {
   close(): void {
     this.#queue = [];
     this.#queueIndex = 0;
-    this.#dropParts();
+    this.#parts.drop();
     this.#side.close();
   }
 
@@ -382,88 +338,15 @@ export class MailboxReader<T = unknown> {
 
   #take(): T | typeof NONE {
     if (this.#queueIndex === this.#queue.length) {
-      if (!this.#side.hasTurn() || !this.#takePart()) return NONE;
+      const values = this.#parts.take();
+      if (values === undefined) return NONE;
       this.#queueIndex = 0;
-      this.#queue = this.#decode();
+      this.#queue = values;
     }
     const value = this.#queue[this.#queueIndex++];
     if (this.#queueIndex === this.#queue.length) this.#queue = [];
     if (this.#queue.length === 0) this.#queueIndex = 0;
     return value as T;
-  }
-
-  /** Takes the part that is there, and returns whether it completes a payload. */
-  #takePart(): boolean {
-    const { words } = this.#side;
-    const length = Atomics.load(words, layout.MAILBOX_LENGTH_WORD) >>> 0;
-    const count = Atomics.load(words, layout.MAILBOX_PART_COUNT_WORD) >>> 0;
-    const index = Atomics.load(words, layout.MAILBOX_PART_INDEX_WORD) >>> 0;
-    // [mailbox.read_status] The original may have closed, and written -1 into the words above.
-    this.#side.checkStatus(); // [mailbox.closed_part]
-    this.#checkPart(length, count, index);
-    const refused = !this.#dropping && !this.#collect(length); // [mailbox.copy]
-    if (refused) this.#dropParts();
-    const dropped = this.#dropping ||= refused;
-    const last = index + 1 === count;
-    this.#count = count;
-    this.#next = last ? 0 : index + 1;
-    if (last) this.#dropping = false;
-    // [mailbox.complete] A close that came meanwhile is found by the next call.
-    this.#side.passTurn();
-    if (refused) { // [mailbox.limit]
-      throw new MessageError("message.size", "Cannot read message: its payload is too large");
-    }
-    return last && !dropped;
-  }
-
-  /** [mailbox.check] */
-  #checkPart(length: number, count: number, index: number): void {
-    const { bytes } = this.#side;
-    if (length < 1 || length > bytes.length) {
-      throw this.#side.fail("mailbox.length", `a part of ${length} bytes`);
-    }
-    const counted = count >= 1 && count <= layout.MAILBOX_PART_COUNT_MAX;
-    const isNext = index === this.#next && index < count;
-    if (!counted || !isNext || (this.#next > 0 && count !== this.#count)) {
-      const due = this.#next > 0 ? `${this.#next} of ${this.#count}` : "0";
-      throw this.#side.fail("mailbox.part", `part ${index} of ${count}, not ${due}`);
-    }
-  }
-
-  /** Copies a part out. False if the payload is too large for the limit, or for the memory. */
-  #collect(length: number): boolean {
-    const size = this.#size + length;
-    if (size > this.#limit || !this.#reserve(size)) return false;
-    this.#parts.set(this.#side.bytes.subarray(0, length), this.#size);
-    this.#size = size;
-    return true;
-  }
-
-  #reserve(size: number): boolean {
-    if (size <= this.#parts.length) return true;
-    try {
-      // Twice as much as there is, whatever number of parts the peer announces: that costs nothing.
-      const grown = new Uint8Array(Math.min(2 * size, this.#limit));
-      grown.set(this.#parts.subarray(0, this.#size));
-      this.#parts = grown;
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  /** The messages of the payload that is complete. [mailbox.bad_payload] */
-  #decode(): unknown[] {
-    try {
-      return decodeBatch(this.#parts.subarray(0, this.#size));
-    } finally {
-      this.#dropParts();
-    }
-  }
-
-  #dropParts(): void {
-    this.#size = 0;
-    if (this.#parts.length > KEPT_SIZE) this.#parts = NO_BYTES;
   }
 }
 
