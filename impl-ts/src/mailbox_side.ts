@@ -186,6 +186,11 @@ export class MailboxSide implements Sight {
     return true;
   }
 
+  /** Ends what `waitAsync` waits for. */
+  rouse(): void {
+    this.#sleeper.rouse();
+  }
+
   /** Lets the event loop turn if it has not for a while. */
   giveWay(): Promise<void> | undefined {
     return this.#sleeper.giveWay();

@@ -8,7 +8,7 @@
 import type { MessageHandler } from "./sab_inbox.ts";
 import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
 import { type InitTarget, makeInit, requireInit } from "./sab_port.ts";
-import { type OverflowHandler, Queue, requireQueueLimit, type Taken } from "./sab_queue.ts";
+import { enforceLimit, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";
 
 /**
  * How messages go from the main side to the worker: through the pipe, or the native port.
@@ -95,7 +95,7 @@ export class MWChannel<In = any, Out = any> {
   #onmessage: MessageHandler<In> | null = null;
   #onQueueOverflow: OverflowHandler<In | Out> | null = null;
   /** What the worker took out of the pipe when it left the mode, and nobody has handled. */
-  readonly #drained: Queue<In> = new Queue<In>("oldest first");
+  readonly #drained: In[] = [];
   #closed = false;
 
   /**
@@ -194,7 +194,7 @@ export class MWChannel<In = any, Out = any> {
       throw new Error("Cannot set onmessage in blocking mode: use read or tryRead");
     }
     this.#onmessage = handler ?? null;
-    const { values } = this.#drained;
+    const values = this.#drained;
     while (values.length > 0 && this.#onmessage !== null && this.#onmessage === handler) {
       try {
         handler({ data: values.shift()! });
@@ -246,10 +246,10 @@ export class MWChannel<In = any, Out = any> {
       if (mode === "blocking") {
         this._nativePort.onmessage = null;
         this.#onmessage = null;
-        reader._unread(this.#drained.values.splice(0));
+        reader._unread(this.#drained.splice(0));
       } else {
         for (let some; (some = reader.tryRead(ALL)).length > 0;) {
-          for (const message of some.reverse()) this.#drained.values.push(message);
+          for (const message of some.reverse()) this.#drained.push(message);
         }
         this.#enforceDrained();
       }
@@ -292,7 +292,7 @@ export class MWChannel<In = any, Out = any> {
 
   /** What the worker took out of the pipe when it left the blocking mode, oldest first. */
   get _pendingDrain(): In[] {
-    return this.#drained.values;
+    return this.#drained;
   }
 
   get #pipe(): SABPipe {
@@ -301,7 +301,7 @@ export class MWChannel<In = any, Out = any> {
 
   #enforceDrained(): void {
     const { queueLimit: limit } = this.#pipe;
-    this.#drained.enforce({ limit, onOverflow: this.#onQueueOverflow });
+    enforceLimit(this.#drained, "oldest first", { limit, onOverflow: this.#onQueueOverflow });
   }
 
   #requireReader(verb: string): SABPipe<In> {

@@ -6,8 +6,8 @@
 
 import { CorruptError } from "../error.ts";
 import { deadlineOf } from "../pipe.ts";
-import { Turns } from "../wait.ts";
-import { type Bounds, Queue, type Taken } from "./sab_queue.ts";
+import { LONGEST_TIMER_MS, Turns } from "../wait.ts";
+import { type Bounds, enforceLimit, type Taken } from "./sab_queue.ts";
 import { isClosing, type ReaderWire } from "./sab_wire.ts";
 
 /**
@@ -41,6 +41,11 @@ export interface InboxOwner {
 
 /** How long a blocking read waits before it tries again to write what its port still owes. */
 const OWING_MS = 1;
+/** Bursts between two times that a delivery asks whether the event loop has to turn. */
+const STREAK = 8;
+
+/** Deliveries of this thread. */
+let deliveryCount = 0;
 
 /** The messages of one reader. */
 export class Inbox<T> {
@@ -49,12 +54,13 @@ export class Inbox<T> {
   readonly #wire: ReaderWire;
   readonly #bounds: Bounds<T>;
   readonly #owner: InboxOwner;
-  /** The rest of the burst that was taken last. */
-  readonly #queue: Queue<T> = new Queue<T>("newest first");
+  /** The rest of the burst that was taken last, newest first. */
+  #queue: T[] = [];
   readonly #turns: Turns = new Turns();
-  /** Makes whoever waits look at the queue and the handler again. */
-  #nudger: AbortController = new AbortController();
+  /** Makes whoever sleeps look at the queue and the handler again. */
+  #nudge: (() => void) | undefined;
   #handler: MessageHandler<T> | null = null;
+  #streak = 0;
 
   constructor(wire: ReaderWire, bounds: Bounds<T>, owner: InboxOwner) {
     this.#wire = wire;
@@ -69,33 +75,34 @@ export class Inbox<T> {
 
   set handler(handler: MessageHandler<T> | null) {
     this.#handler = handler;
-    if (handler === null) this.#nudge();
+    if (handler === null) this.#nudge?.();
     else if (!this.delivering) this.#deliver();
   }
 
   /** Takes up to `most` messages; blocks until there is one, or the time is up. */
   read<N extends number>(timeout: number, blocking: boolean, most: N): Taken<T, N> {
     this.#owner.write();
-    if (this.#empty) this.#fill(timeout, blocking);
+    if (this.#queue.length === 0) this.#fill(timeout, blocking);
     return this.#take(most);
   }
 
   /** The next message, left where it is. */
   peek(): T | null {
     this.#owner.write();
-    if (this.#empty) this.#fill(0, false);
-    return this.#queue.values.at(-1) ?? null;
+    if (this.#queue.length === 0) this.#fill(0, false);
+    return this.#queue.at(-1) ?? null;
   }
 
   /** `read` without blocking. */
   async readAsync<N extends number>(timeout: number, most: N): Promise<Taken<T, N>> {
-    if (!this.#empty) return this.#take(most);
+    if (this.#queue.length > 0) return this.#take(most);
     const deadline = deadlineOf(Math.max(0, timeout));
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, undefined)) {
       return this.#take(most);
     }
     try {
-      while (this.#empty && await this.#fillAsync(deadline));
+      if (++this.#streak % STREAK === 0) await this.#wire.giveWay();
+      if (this.#queue.length === 0 && !this.#tryFill()) await this.#fillAsync(deadline);
       return this.#take(most);
     } finally {
       this.#turns.give();
@@ -104,66 +111,99 @@ export class Inbox<T> {
 
   /** Puts messages, oldest first, in front of all others. */
   unread(messages: T[]): void {
-    this.#queue.values = this.#queue.values.concat(messages.reverse());
+    this.#queue = this.#queue.concat(messages.reverse());
   }
 
   /** Cuts the queue to its limit. */
   enforce(): void {
-    this.#queue.enforce(this.#bounds);
-  }
-
-  get #empty(): boolean {
-    return this.#queue.values.length === 0;
+    enforceLimit(this.#queue, "newest first", this.#bounds);
   }
 
   /** Takes a burst into the queue, and waits for it as the caller of `read` says. */
   #fill(timeout: number, blocking: boolean): void {
+    if (this.#tryFill() || !blocking) return;
+    const deadline = deadlineOf(Math.max(0, timeout));
+    for (let waits = 0; performance.now() < deadline; waits++) {
+      if (this.#wait(deadline, waits) && this.#tryFill()) return;
+    }
+  }
+
+  /** Takes a burst into the queue, if there is one. */
+  #tryFill(): boolean {
+    let burst: unknown[] | undefined;
     try {
-      const wire = this.#wire;
-      if (!blocking) return this.#keep(wire.take(0));
-      const deadline = deadlineOf(Math.max(0, timeout));
-      for (;;) {
-        const left = Math.max(0, deadline - performance.now());
-        const burst = wire.take(this.#owner.write() ? left : Math.min(left, OWING_MS));
-        if (burst !== undefined) return this.#keep(burst);
-        this.#owner.requireOpen();
-        if (performance.now() >= deadline) return;
-      }
+      burst = this.#wire.tryTake();
+    } catch (error) {
+      throw this.#owner.report(error);
+    }
+    if (burst !== undefined) this.#keep(burst);
+    return burst !== undefined;
+  }
+
+  /** Blocks until there may be a burst, while the port owes something for a moment only. */
+  #wait(deadline: number, waits: number): boolean {
+    const isDone = this.#owner.write();
+    try {
+      const most = isDone ? deadline : Math.min(deadline, performance.now() + OWING_MS);
+      return this.#wire.wait(most, waits);
     } catch (error) {
       throw this.#owner.report(error);
     }
   }
 
-  /** Waits for a burst once, and returns whether to go on. */
-  async #fillAsync(deadline: number): Promise<boolean> {
-    this.#owner.requireOpen();
-    const { signal } = this.#nudger;
-    const left = Math.max(0, deadline - performance.now());
+  /** Waits for a burst until the deadline, or until somebody else has filled the queue. */
+  async #fillAsync(deadline: number): Promise<void> {
+    this.#wire.stay(true);
     try {
-      this.#keep(await this.#wire.takeAsync(left, signal));
-    } catch (error) {
-      if (signal.aborted && error === signal.reason) return true;
-      throw this.#owner.report(error);
+      while (this.#queue.length === 0 && !this.#tryFill()) {
+        const left = deadline - performance.now();
+        if (!(left > 0)) return;
+        await this.#sleep(left);
+      }
+    } finally {
+      this.#wire.stay(false);
     }
-    return performance.now() < deadline;
+  }
+
+  /** Sleeps until there may be a burst, for so many milliseconds at most, or until it is nudged. */
+  #sleep(ms: number): Promise<void> | undefined {
+    const wire = this.#wire;
+    return new Promise((resolve) => {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const wake = () => {
+        if (this.#nudge === nudge) this.#nudge = undefined;
+        if (timer !== undefined) clearTimeout(timer);
+        resolve();
+      };
+      const nudge = () => {
+        wire.unlisten();
+        wake();
+      };
+      if (!wire.listen(wake)) return resolve(wire.giveWay());
+      this.#nudge = nudge;
+      if (ms <= LONGEST_TIMER_MS) timer = setTimeout(nudge, ms);
+    });
   }
 
   /** Takes messages out of the queue, and more bursts into it if it has not enough for that. */
   #take<N extends number>(most: N): Taken<T, N> {
-    const queue = this.#queue;
-    if (most as number === 1) return (this.#empty ? null : queue.values.pop()) as Taken<T, N>;
+    if (most as number === 1) {
+      return (this.#queue.length === 0 ? null : this.#queue.pop()) as Taken<T, N>;
+    }
     // With a limit, what is still in the pipe must not push out what was not asked for yet.
-    while (!this.#empty && queue.values.length < most && this.#bounds.limit === null) {
+    while (this.#queue.length > 0 && this.#queue.length < most && this.#bounds.limit === null) {
       if (!this.#fillMore()) break;
     }
-    const count = Math.min(most, queue.values.length);
-    return (count > 0 ? queue.values.splice(-count) : []) as Taken<T, N>;
+    const queue = this.#queue;
+    if (queue.length > most) return (most > 0 ? queue.splice(-most) : []) as Taken<T, N>;
+    this.#queue = [];
+    return queue as Taken<T, N>;
   }
 
   #fillMore(): boolean {
     try {
-      const burst = this.#wire.take(0);
-      this.#keep(burst);
+      const burst = this.#wire.tryTake();
+      if (burst !== undefined) this.#keep(burst);
       return burst !== undefined;
     } catch (error) {
       if (!isClosing(error)) throw error; // What is in the queue stays there.
@@ -172,59 +212,63 @@ export class Inbox<T> {
   }
 
   /** The messages of a burst, oldest first, are newer than all in the queue. */
-  #keep(burst: unknown[] | undefined): void {
-    if (burst === undefined) return;
-    this.#queue.values = (burst as T[]).reverse().concat(this.#queue.values);
-    // An asynchronous read may wait for what a blocking one has left over.
-    if (this.#turns.busy) this.#nudge();
-    this.enforce();
-  }
-
-  #nudge(): void {
-    const nudger = this.#nudger;
-    this.#nudger = new AbortController();
-    nudger.abort();
+  #keep(burst: unknown[]): void {
+    const newer = (burst as T[]).reverse();
+    this.#queue = this.#queue.length === 0 ? newer : newer.concat(this.#queue);
+    this.#nudge?.(); // an asynchronous read may wait for what a blocking one leaves over
+    if (this.#bounds.limit !== null) this.enforce();
   }
 
   async #deliver(): Promise<void> {
     this.delivering = true;
+    deliveryCount++;
+    this.#wire.stay(true);
     try {
       while (this.#handler !== null) {
         this.#dispatch();
-        if (this.#handler !== null) await this.#waitToDeliver();
+        // The promises of the handler come first, and what they post.
+        await (++this.#streak % STREAK === 0 ? this.#wire.giveWay() : undefined);
+        if (!this.#turns.tryTake()) await this.#turns.take(Infinity, undefined);
+        try {
+          await this.#fillToDeliver();
+        } finally {
+          this.#turns.give();
+        }
       }
     } catch {
       // Disposed or broken: there is nothing more to deliver.
     } finally {
+      this.#wire.stay(false);
+      deliveryCount--;
       this.delivering = false;
     }
   }
 
-  #dispatch(): void {
-    while (!this.#empty && this.#handler !== null) {
-      const data = this.#queue.values.pop()!;
+  /** Takes the next burst, and sleeps until there is one. Undefined where it did not have to. */
+  #fillToDeliver(): Promise<void> | undefined {
+    while (this.#handler !== null && this.#queue.length === 0) {
       try {
-        this.#handler({ data });
+        if (this.#tryFill()) break;
+      } catch (error) {
+        this.#owner.requireOpen();
+        if (error instanceof CorruptError) throw error;
+        // A message that was lost, or a handler of the overflow that threw: the next may be good.
+        return undefined;
+      }
+      // What was posted is soon answered where the peer is awake; not yet in the first rounds.
+      const mayLook = this.#streak > STREAK && deliveryCount === 1;
+      if (!mayLook || !this.#wire.awaitAnswer()) return this.#sleep(Infinity);
+    }
+    return undefined;
+  }
+
+  #dispatch(): void {
+    for (let handler; this.#queue.length > 0 && (handler = this.#handler) !== null;) {
+      try {
+        handler({ data: this.#queue.pop()! });
       } catch {
         // As in the original, a handler that throws does not stop the delivery.
       }
-    }
-  }
-
-  async #waitToDeliver(): Promise<void> {
-    try {
-      if (!this.#turns.tryTake() && !await this.#turns.take(Infinity, this.#nudger.signal)) return;
-    } catch {
-      return; // Nudged.
-    }
-    try {
-      if (this.#empty) await this.#fillAsync(Infinity);
-    } catch (error) {
-      this.#owner.requireOpen();
-      if (error instanceof CorruptError) throw error;
-      // A message that was lost, or a handler of the overflow that threw: the next may be good.
-    } finally {
-      this.#turns.give();
     }
   }
 }

@@ -63,7 +63,8 @@
  *   with the code `segment.endpoint` [both work on the same bytes].
  * - The writer need not wait until each burst is read: what is posted leaves the queue with the
  *   next microtask, and no longer counts for the writer's `queueLimit`.
- * - A burst of more than half the ring arrives in pieces.
+ * - A burst of more than a quarter of the ring arrives in pieces. Each value is encoded once or,
+ *   where sizes change or one is no JSON, a few times: `toJSON` may be called again.
  * - The static word indices, such as `SABPipe.RW_SIGNAL`, do not describe `i32`.
  *
  * Different on both:

@@ -4,20 +4,20 @@
  * @module
  */
 
-import { MillraceError } from "../error.ts";
-import { beforeEnd } from "../wait_task.ts";
-import { type Bounds, Queue } from "./sab_queue.ts";
-import { disposedError, isSound, type WriterWire } from "./sab_wire.ts";
+import { type Bounds, enforceLimit } from "./sab_queue.ts";
+import { disposedError, type WriterWire } from "./sab_wire.ts";
 
 /** Messages that are written as one burst, and the promise for all of them. */
 interface Batch<T> {
-  readonly queue: Queue<T>;
+  /** Oldest first. */
+  readonly values: T[];
   readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-  /** Why not all of them are written. */
-  fault?: unknown;
+  resolve(): void;
+  reject(error: unknown): void;
 }
+
+/** What is done behind it is a microtask. */
+const settled = /* @__PURE__ */ Promise.resolve();
 
 /** The bursts of one writer. */
 export class Outbox<T> {
@@ -28,8 +28,13 @@ export class Outbox<T> {
   /** The burst that is being written, and what was posted since. */
   #leaving: Batch<T> | undefined;
   #posted: Batch<T> | undefined;
+  /** Whether a flush is to come, or waits for room. */
   #flushing = false;
   #writing = false;
+  readonly #flush = (): void => {
+    if (this.write()) this.#flushing = false;
+    else this.#flushLater();
+  };
 
   constructor(wire: WriterWire, bounds: Bounds<T>, report: (error: unknown) => unknown) {
     this.#wire = wire;
@@ -37,97 +42,113 @@ export class Outbox<T> {
     this.#report = report;
   }
 
+  /** Whether a burst was begun that the next message joins. */
+  get isGathering(): boolean {
+    return this.#posted !== undefined;
+  }
+
   /** Queues a message; the promise is that of its burst. */
   post(message: T): Promise<void> {
-    const batch = this.#posted ??= makeBatch<T>();
-    batch.queue.values.push(message);
-    if (!this.#flushing) this.#flush();
-    this.enforce();
+    const batch = this.#posted ??= this.#begin();
+    batch.values.push(message);
+    if (this.#bounds.limit !== null) this.enforce();
     return batch.promise;
   }
 
   /** Cuts the queue to its limit. */
   enforce(): void {
-    this.#posted?.queue.enforce(this.#bounds);
+    if (this.#posted !== undefined) {
+      enforceLimit(this.#posted.values, "oldest first", this.#bounds);
+    }
   }
 
   /** Writes without waiting; true when nothing is left to be written. */
   write(): boolean {
+    if (this.#leaving === undefined && this.#posted === undefined) return true;
     if (this.#writing) return false; // a `toJSON` of what is being written reads
     this.#writing = true;
     try {
-      return this.#write();
+      while (this.#writeOne());
     } finally {
       this.#writing = false;
     }
-  }
-
-  #write(): boolean {
-    try {
-      while (this.#leaving !== undefined || this.#leave()) {
-        if (!this.#wire.carryOn()) return false;
-        const { fault, resolve, reject } = this.#leaving!;
-        this.#leaving = undefined;
-        if (fault === undefined) resolve();
-        else reject(fault);
-      }
-      return this.#posted === undefined;
-    } catch (error) {
-      const lost = this.#leaving ?? this.#posted;
-      if (this.#leaving === undefined) this.#posted = undefined;
-      this.#leaving = undefined;
-      lost?.reject(this.#report(error));
-      return this.#write(); // There is one burst less.
-    }
+    return this.#leaving === undefined && this.#posted === undefined;
   }
 
   /** Gives up everything: the pipe is disposed. */
   drop(): void {
     const lost = [this.#leaving, this.#posted];
     this.#leaving = this.#posted = undefined;
-    for (const batch of lost) batch?.reject(disposedError());
+    for (const batch of lost) if (batch !== undefined) refuse(batch, disposedError());
   }
 
-  async #flush(): Promise<void> {
-    this.#flushing = true;
-    beforeEnd(() => this.write());
-    // What is posted before this is over goes along.
-    await undefined;
-    while (!this.write()) {
-      try {
-        await this.#wire.waitForRoom();
-      } catch {
-        // Closed or broken: found again, and reported, by the write.
-      }
-    }
-    this.#flushing = false;
-  }
-
-  /** Begins with the queue as the next burst; false if there is none, or it is not the moment. */
-  #leave(): boolean {
-    const batch = this.#posted;
-    if (batch === undefined || !this.#wire.free) return false;
-    this.#posted = undefined;
-    this.#leaving = batch;
-    const { values } = batch.queue;
+  /** Writes one burst, or what there is room for; false if there is nothing to go on with. */
+  #writeOne(): boolean {
+    const wire = this.#wire;
     try {
-      if (values.length > 0) this.#wire.begin(values);
+      if (this.#leaving === undefined) {
+        // Throws where it is broken: then what was posted is lost, too.
+        if (this.#posted === undefined || !wire.free) return false;
+        this.#leaving = this.#posted;
+        this.#posted = undefined;
+        wire.begin(this.#leaving.values);
+      }
+      if (!wire.carryOn()) return false;
+      const written = this.#leaving;
+      this.#leaving = undefined;
+      if (written === undefined) return true; // dropped, by a `toJSON` that has destroyed the pipe
+      if (wire.fault === undefined) written.resolve();
+      else refuse(written, wire.fault.reason);
     } catch (error) {
-      const sound = values.filter(isSound);
-      if (error instanceof MillraceError || sound.length === values.length) throw error;
-      batch.fault = error;
-      if (sound.length > 0) this.#wire.begin(sound);
+      const lost = this.#leaving ?? this.#posted;
+      if (this.#leaving === undefined) this.#posted = undefined;
+      this.#leaving = undefined;
+      if (lost !== undefined) refuse(lost, this.#report(error));
     }
     return true;
   }
+
+  /** What is posted before the end of this job, and its microtasks so far, goes along. */
+  #begin(): Batch<T> {
+    if (!this.#flushing) {
+      this.#flushing = true;
+      settled.then(this.#flush);
+    }
+    // `Promise.withResolvers`, which Node 20 lacks.
+    let resolve!: () => void;
+    let reject!: (error: unknown) => void;
+    const promise = new Promise<void>((yes, no) => {
+      resolve = yes;
+      reject = no;
+    });
+    return { values: [], promise, resolve, reject };
+  }
+
+  /** Writes what is left when there is room. */
+  async #flushLater(): Promise<void> {
+    const wire = this.#wire;
+    wire.stay(true);
+    do {
+      await new Promise<void>((resolve) => {
+        if (!listens(wire, resolve)) resolve(wire.giveWay());
+      });
+    } while (!this.write());
+    wire.stay(false);
+    this.#flushing = false;
+  }
 }
 
-function makeBatch<T>(): Batch<T> {
-  // `Promise.withResolvers`, which Node 20 lacks.
-  let resolve!: () => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<void>((yes, no) => [resolve, reject] = [yes, no]);
-  // Most callers do not look at the promise: a rejection of it must not end their program.
+/** Listens for room; a wire that is closed or broken, which the next write reports, has some. */
+function listens(wire: WriterWire, wake: () => void): boolean {
+  try {
+    return wire.listen(wake);
+  } catch {
+    return false;
+  }
+}
+
+/** Most callers do not look at the promise: its rejection must not end their program. */
+function refuse<T>({ promise, reject }: Batch<T>, error: unknown): void {
   promise.catch(() => {});
-  return { queue: new Queue<T>("oldest first"), promise, resolve, reject };
+  reject(error);
 }

@@ -116,17 +116,12 @@ export class SABPipe<T = any> {
   i32: Int32Array | null;
   /** The section as bytes; `null` once the pipe is found disposed. */
   u8: Uint8Array | null;
-  /**
-   * The writer of the same port: a read of this end first writes what that still owes.
-   *
-   * @internal
-   */
-  _outgoing: SABPipe | null = null;
-
   readonly #wire: WriterWire | ReaderWire;
   readonly #outbox: Outbox<T> | undefined;
   readonly #inbox: Inbox<T> | undefined;
   readonly #bounds: Bounds<T>;
+  /** The writer of the same port. */
+  #outgoing: SABPipe | undefined;
 
   /**
    * Makes an end of a pipe, on fresh shared memory of a size in bytes, or on memory that is there.
@@ -168,8 +163,22 @@ export class SABPipe<T = any> {
     } else {
       const wire = this.#wire = openReader(section, capacity, options.maxMessageSize);
       const requireOpen = () => this.#requireOpen();
-      const write = () => this._outgoing?._writeOwed() ?? true;
+      const write = () => this.#outgoing === undefined || this.#outgoing.#outbox!.write();
       this.#inbox = new Inbox<T>(wire, this.#bounds, { requireOpen, report, write });
+    }
+  }
+
+  /**
+   * Makes this the reader of the port that has that writer: its reads first write what the writer
+   * owes, and wait for answers.
+   *
+   * @internal
+   */
+  _join(writer: SABPipe): void {
+    this.#outgoing = writer;
+    const [incoming, outgoing] = [this.#wire, writer.#wire];
+    if (incoming instanceof RingReaderWire && outgoing instanceof RingWriterWire) {
+      incoming.outgoing = outgoing.lane;
     }
   }
 
@@ -226,9 +235,11 @@ export class SABPipe<T = any> {
    * @throws {Error} if this is the reader, or the pipe is disposed.
    */
   postMessage(message: T): Promise<void> {
-    if (this.#outbox === undefined) throw new Error("Cannot post: only the writer can write");
-    this.#requireOpen();
-    return this.#outbox.post(message);
+    const outbox = this.#outbox;
+    if (outbox === undefined) throw new Error("Cannot post: only the writer can write");
+    // Once a burst: what the other side does meanwhile, the promise tells.
+    if (!outbox.isGathering) this.#requireOpen();
+    return outbox.post(message);
   }
 
   /**
@@ -284,16 +295,6 @@ export class SABPipe<T = any> {
   /** Whether messages are being delivered to `onmessage`. */
   get _messageLoopActive(): boolean {
     return this.#inbox?.delivering ?? false;
-  }
-
-  /**
-   * Writes what was posted as far as there is room, without waiting: a thread that blocks in a read
-   * does not come to its microtasks. False if some of it is left. For ports.
-   *
-   * @internal
-   */
-  _writeOwed(): boolean {
-    return this.#outbox?.write() ?? true;
   }
 
   /**

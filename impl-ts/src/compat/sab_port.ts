@@ -112,7 +112,7 @@ export class SABMessagePort<In = any, Out = any> {
     this.#options = options;
     this._writer = new SABPipe<Out>("w", sab, there, half, queueLimit, options);
     this._reader = new SABPipe<In>("r", sab, back, half, queueLimit, options);
-    this._reader._outgoing = this._writer;
+    this._reader._join(this._writer);
   }
 
   /**

@@ -52,28 +52,23 @@ export interface Bounds<T> {
   onOverflow: OverflowHandler<T> | null;
 }
 
-/** Messages in one of the two orders that handlers of an overflow see: a reader's, a writer's. */
-export class Queue<T> {
-  /** The messages; the same array for as long as it holds any. */
-  values: T[] = [];
-  readonly #order: "oldest first" | "newest first";
+/** In which order a queue stands: that of a reader newest first, so that the next is its last. */
+export type QueueOrder = "oldest first" | "newest first";
 
-  constructor(order: "oldest first" | "newest first") {
-    this.#order = order;
-  }
-
-  /** Discards the oldest beyond the limit, when the handler has seen them. */
-  enforce({ limit, onOverflow }: Bounds<T>): void {
-    const { values } = this;
-    if (limit === null || values.length <= limit) return;
-    try {
-      onOverflow?.(values);
-    } finally {
-      const excess = values.length - limit;
-      if (excess > 0) {
-        if (this.#order === "oldest first") values.splice(0, excess);
-        else values.length = limit;
-      }
+/** Discards the oldest of a queue beyond its limit, when the handler has seen them. */
+export function enforceLimit<T>(
+  values: T[],
+  order: QueueOrder,
+  { limit, onOverflow }: Bounds<T>,
+): void {
+  if (limit === null || values.length <= limit) return;
+  try {
+    onOverflow?.(values);
+  } finally {
+    const excess = values.length - limit;
+    if (excess > 0) {
+      if (order === "oldest first") values.splice(0, excess);
+      else values.length = limit;
     }
   }
 }

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { isBatchable } from "../codec.ts";
 import { ClosedError, PeerClosedError, PeerFailedError } from "../error.ts";
 import { ForbiddenError, SegmentError } from "../error.ts";
 import { RING_CAPACITY_MAX, RING_CAPACITY_MIN, SEGMENT_ALIGN, WAIT_SLICE_MS } from "../layout.ts";
@@ -38,35 +37,56 @@ export interface Section {
   readonly byteLength: number;
 }
 
-/** The writing end of a wire. One burst at a time: begun, then carried on until it is written. */
-export interface WriterWire {
-  /** Whether either side has closed it. */
+/** What both ends of a wire have. */
+export interface Wire {
+  /** Whether either side has closed it, or the writer has ended the stream. */
   readonly disposed: boolean;
-  /** Whether a burst may begin. Throws if the wire is closed or broken. */
-  readonly free: boolean;
-  /** Begins a burst of one value or more; writes none of it if one of them is no JSON. */
-  begin(values: readonly unknown[]): void;
-  /** Writes what there is room for, without waiting; true when the whole burst is written. */
-  carryOn(): boolean;
-  /** Waits until there may be room, or the wire is closed. */
-  waitForRoom(): Promise<void>;
+  /**
+   * Has `wake` called, once, when there may be room or a burst, or the wire is closed; it may only
+   * settle promises. False: there may be already. One at a time.
+   */
+  listen(wake: () => void): boolean;
+  /** Takes that back. */
+  unlisten(): void;
+  /** Between the two, which may be nested, this end listens, and the event loop is kept alive. */
+  stay(on: boolean): void;
+  /** Lets the event loop turn if it has not for a while. */
+  giveWay(): Promise<void> | undefined;
   /** Closes it for both sides. */
   close(): void;
 }
 
+/** The writing end of a wire. One burst at a time: begun, then carried on until it is written. */
+export interface WriterWire extends Wire {
+  /** Whether a burst may begin. Throws if the wire is closed or broken. */
+  readonly free: boolean;
+  /** Why some values of the burst are not written: they are no JSON. */
+  readonly fault: Fault | undefined;
+  /** Begins a burst. Its values stay as they are until it is written. */
+  begin(values: readonly unknown[]): void;
+  /** Writes what there is room for, without waiting; true when the whole burst is written. */
+  carryOn(): boolean;
+}
+
 /** The reading end of a wire. */
-export interface ReaderWire {
-  /** Whether either side has closed it, or the writer has ended the stream. */
-  readonly disposed: boolean;
+export interface ReaderWire extends Wire {
   /**
-   * Takes one burst, oldest first; waits at most `timeout` ms, and with 0 not at all. Parts of a
-   * large message are kept for the next call.
+   * Takes one burst, oldest first, if there is one. Parts of a large message are kept for the next
+   * call.
    */
-  take(timeout: number): unknown[] | undefined;
-  /** The same without blocking. An abort loses nothing. */
-  takeAsync(timeout: number, signal: AbortSignal): Promise<unknown[] | undefined>;
-  /** Closes it for both sides. */
-  close(): void;
+  tryTake(): unknown[] | undefined;
+  /**
+   * Blocks until there may be something to take; false at the deadline, in milliseconds of
+   * `performance.now()`. `waits` are those of the same call before.
+   */
+  wait(deadline: number, waits: number): boolean;
+  /** On an event loop, looks for an answer for a short while, if one is due. True: it is there. */
+  awaitAnswer(): boolean;
+}
+
+/** What a value that could not be written has thrown. */
+export interface Fault {
+  readonly reason: unknown;
 }
 
 /**
@@ -75,12 +95,9 @@ export interface ReaderWire {
  */
 export function ringCapacity({ byteOffset, byteLength }: Section): number {
   if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength % SEGMENT_ALIGN !== 0) return 0;
-  let capacity = 0;
-  for (let next = RING_CAPACITY_MIN; next <= RING_CAPACITY_MAX; next *= 2) {
-    if (segmentSize(ringGeometry(next)) > byteLength) break;
-    capacity = next;
-  }
-  return capacity;
+  const least = segmentSize(ringGeometry(RING_CAPACITY_MIN));
+  const most = Math.min(byteLength - least + RING_CAPACITY_MIN, RING_CAPACITY_MAX);
+  return most < RING_CAPACITY_MIN ? 0 : 2 ** (31 - Math.clz32(most));
 }
 
 /** The segment in a section: whichever side comes first formats it. */
@@ -116,19 +133,4 @@ export function isClosing(error: unknown): boolean {
 /** What every call of a pipe throws once it is disposed. */
 export function disposedError(cause?: unknown): Error {
   return new Error("SABPipe disposed", { cause });
-}
-
-/** A value as it stands in a JSON array: what alone would be nothing, or bytes, is not. */
-export function toJson(value: unknown): unknown {
-  return isBatchable(value) ? value : JSON.parse(JSON.stringify([value]))[0];
-}
-
-/** Whether a value can be written in a JSON array. */
-export function isSound(value: unknown): boolean {
-  try {
-    JSON.stringify([value]);
-    return true;
-  } catch {
-    return false;
-  }
 }

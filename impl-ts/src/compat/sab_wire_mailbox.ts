@@ -4,158 +4,119 @@
  * @module
  */
 
-import { TimeoutError } from "../error.ts";
-import { MailboxReader, MailboxWriter } from "../mailbox.ts";
+import { PartReader, type Parts, PartWriter } from "../mailbox_parts.ts";
 import { MailboxSide } from "../mailbox_side.ts";
-import { agentMechanism, type Mechanism } from "../wait.ts";
-import { type ReaderWire, type Section, toJson, type WriterWire } from "./sab_wire.ts";
+import { requireReaderOptions } from "../pipe.ts";
+import type { Fault, ReaderWire, Section, Wire, WriterWire } from "./sab_wire.ts";
 
-/** The writing end. */
-export class MailboxWriterWire implements WriterWire {
-  /** Never waits: it writes a part when it has the turn, and keeps the rest. */
-  readonly #writer: MailboxWriter;
-  /** Waits for the turn. */
-  readonly #side: MailboxSide;
+/** What both ends have: a side, and how it is waited for. */
+abstract class MailboxEnd implements Wire {
+  protected readonly side: MailboxSide;
 
   /** @throws {SegmentError} `mailbox.size` if the section is too small or not aligned to 4. */
-  constructor(section: Section) {
-    this.#writer = MailboxWriter.attach(section);
-    this.#side = new MailboxSide(section, "write", {});
+  constructor(section: Section, verb: "read" | "write") {
+    this.side = new MailboxSide(section, verb, {});
   }
 
   get disposed(): boolean {
-    return this.#side.closed;
+    return this.side.closed;
+  }
+
+  listen(wake: () => void): boolean {
+    const { side } = this;
+    if (side.look() || side.lookAround()) return false;
+    side.waitAsync(Infinity, undefined).then(wake);
+    return true;
+  }
+
+  unlisten(): void {
+    this.side.rouse();
+  }
+
+  /** Each of its sleeps keeps the event loop alive. */
+  stay(): void {}
+
+  giveWay(): Promise<void> | undefined {
+    return this.side.giveWay();
+  }
+
+  close(): void {
+    this.side.close();
+  }
+}
+
+/** The writing end. */
+export class MailboxWriterWire extends MailboxEnd implements WriterWire {
+  fault: Fault | undefined;
+  readonly #writer: PartWriter;
+  /** The burst, one payload. */
+  #parts: Parts | undefined;
+
+  constructor(section: Section) {
+    super(section, "write");
+    this.#writer = new PartWriter(this.side);
   }
 
   /** As in the original: what is posted before the reader has emptied the mailbox goes along. */
   get free(): boolean {
-    return this.#side.hasTurn();
+    return this.side.hasTurn();
   }
 
   begin(values: readonly unknown[]): void {
-    this.#write(values.map(toJson));
+    this.fault = this.#parts = undefined;
+    let sound = values;
+    try {
+      if (values.length > 0) this.#parts = this.#writer.encode(values);
+    } catch (reason) {
+      this.fault = { reason };
+      sound = values.filter(isSound);
+      if (sound.length === values.length) throw reason;
+      if (sound.length > 0) this.#parts = this.#writer.encode(sound);
+    }
   }
 
   carryOn(): boolean {
-    if (this.#writer.owes) this.#write([]);
-    return !this.#writer.owes;
-  }
-
-  async waitForRoom(): Promise<void> {
-    if (!this.#side.hasTurn()) await this.#side.waitAsync(Infinity, undefined);
-  }
-
-  close(): void {
-    this.#writer.close();
-    this.#side.close();
-  }
-
-  #write(values: readonly unknown[]): void {
-    try {
-      this.#writer.writeMany(values, { timeout: 0 });
-    } catch (error) {
-      // Some parts are written, and the writer owes the others.
-      if (!(error instanceof TimeoutError)) throw error;
-    }
+    const parts = this.#parts;
+    if (parts === undefined || this.#writer.advance(parts)) return true;
+    this.#writer.detach(parts);
+    return false;
   }
 }
 
 /** The reading end. */
-export class MailboxReaderWire implements ReaderWire {
-  readonly #reader: MailboxReader;
-  readonly #counter: PartCounter = new PartCounter();
-  /** What the look for the end of a burst has found: the next one, or why there is none. */
-  #ahead: unknown[] = [];
-  #held: unknown;
+export class MailboxReaderWire extends MailboxEnd implements ReaderWire {
+  readonly #reader: PartReader;
 
-  /** @throws {SegmentError} `mailbox.size` if the section is too small or not aligned to 4. */
   constructor(section: Section, maxMessageSize: number) {
-    this.#reader = MailboxReader.attach(section, { mechanism: this.#counter, maxMessageSize });
+    requireReaderOptions({ maxMessageSize });
+    super(section, "read");
+    this.#reader = new PartReader(this.side, maxMessageSize);
   }
 
-  get disposed(): boolean {
-    return this.#reader.closed;
+  tryTake(): unknown[] | undefined {
+    return this.#reader.take();
   }
 
-  take(timeout: number): unknown[] | undefined {
-    if (!this.#mustRead()) return this.#gather([]);
-    return this.#arrive(timeout > 0 ? this.#reader.read({ timeout }) : this.#reader.tryRead());
+  wait(deadline: number, waits: number): boolean {
+    return this.side.wait(deadline, waits);
   }
 
-  async takeAsync(timeout: number, signal: AbortSignal): Promise<unknown[] | undefined> {
-    if (!this.#mustRead()) return this.#gather([]);
-    return this.#arrive(await this.#reader.readAsync({ timeout, signal }));
+  awaitAnswer(): boolean {
+    return false;
   }
 
-  close(): void {
-    this.#reader.close();
-  }
-
-  #mustRead(): boolean {
-    if (this.#ahead.length > 0) return false;
-    const error = this.#held;
-    this.#held = undefined;
-    if (error !== undefined) throw error;
-    return true;
-  }
-
-  #arrive(first: unknown): unknown[] | undefined {
-    return first === undefined ? undefined : this.#gather([first]);
-  }
-
-  /**
-   * Collects the other messages of a burst. The reader hands them out one by one without touching
-   * the mailbox: one for which it took a part belongs to the next burst.
-   */
-  #gather(rest: unknown[]): unknown[] {
-    // What a call that blocked has put aside is older than what an asynchronous one now brings.
-    const burst = this.#ahead.concat(rest);
-    this.#ahead = [];
-    const { count } = this.#counter;
-    try {
-      for (let next; (next = this.#reader.tryRead()) !== undefined;) {
-        if (this.#counter.count !== count) {
-          this.#ahead.push(next);
-          return burst;
-        }
-        burst.push(next);
-      }
-    } catch (error) {
-      this.#held = error;
-    }
-    return burst;
+  override close(): void {
+    this.#reader.drop();
+    super.close();
   }
 }
 
-/** Counts the parts that are taken out of the mailbox: there is a wake for each. */
-class PartCounter implements Mechanism {
-  readonly rings: number;
-  readonly sleeps: number;
-  readonly blocks: boolean;
-  count = 0;
-  readonly #agent: Mechanism = agentMechanism();
-
-  constructor() {
-    this.rings = this.#agent.rings;
-    this.sleeps = this.#agent.sleeps;
-    this.blocks = this.#agent.blocks;
-  }
-
-  sleep(words: Int32Array, index: number, expected: number, ms: number): boolean | void {
-    return this.#agent.sleep(words, index, expected, ms);
-  }
-
-  sleepAsync(
-    words: Int32Array,
-    index: number,
-    expected: number,
-    ms: number,
-  ): Promise<unknown> | undefined {
-    return this.#agent.sleepAsync(words, index, expected, ms);
-  }
-
-  notify(words: Int32Array, index: number): void {
-    this.count++;
-    this.#agent.notify(words, index);
+/** Whether a value can be written in a JSON array. */
+function isSound(value: unknown): boolean {
+  try {
+    JSON.stringify([value]);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,21 +1,23 @@
 /**
- * A `SABPipe` on Millrace's ring: a burst is a JSON batch, so that any other endpoint of Millrace
- * can be the peer.
+ * A `SABPipe` on Millrace's ring: a burst is written as JSON batches, so that any other endpoint of
+ * Millrace can be the peer.
  *
  * @module
  */
 
-import { decodeBatch, decodeJson, decodeText, detach, encode, encodeBatch } from "../codec.ts";
-import { ClosedError, MessageError } from "../error.ts";
+import { detach, encodeBatch, encodeText } from "../codec.ts";
+import { ClosedError, PeerClosedError } from "../error.ts";
 import * as layout from "../layout.ts";
-import { Link, type Message, requireReaderOptions } from "../pipe.ts";
-import { Reader } from "../pipe_reader.ts";
+import { Link, requireReaderOptions } from "../pipe.ts";
+import { Inlet, VALUE } from "../pipe_inlet.ts";
 import { Outlet } from "../pipe_outlet.ts";
 import type { Segment } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
 import { Endpoint } from "../wait_endpoint.ts";
+import type { Sight } from "../wait_spinner.ts";
 import { stateOf } from "../wait_state.ts";
-import { type ReaderWire, toJson, type WriterWire } from "./sab_wire.ts";
+import type { Waiter } from "../wait_watch.ts";
+import type { Fault, ReaderWire, Wire, WriterWire } from "./sab_wire.ts";
 
 /** Whether this end of the ring was closed, or marked failed, by whoever had it: for ever. */
 export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
@@ -26,28 +28,86 @@ export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
   return stateOf(word) > layout.ENDPOINT_STATE_ATTACHED;
 }
 
+/** What both ends have: a lane, and how it is waited for. */
+abstract class RingEnd implements Wire {
+  protected readonly link: Link;
+  #waiter: Waiter | undefined;
+
+  constructor(link: Link) {
+    this.link = link;
+  }
+
+  protected abstract get lane(): Outlet | Inlet;
+
+  get disposed(): boolean {
+    return !this.isLinked && this.link.isFinal();
+  }
+
+  /** Whether both ends are there, as mostly they are. */
+  protected get isLinked(): boolean {
+    return !this.link.closed && this.link.endpoint.isLinked(this.link.peer);
+  }
+
+  listen(wake: () => void): boolean {
+    this.#waiter = { what: this.lane, wake };
+    return this.link.endpoint.watch.add(this.#waiter);
+  }
+
+  unlisten(): void {
+    if (this.#waiter !== undefined) this.link.endpoint.watch.remove(this.#waiter);
+  }
+
+  stay(on: boolean): void {
+    const { watch } = this.link.endpoint;
+    if (on) watch.dwell(this.link.peer, true);
+    else watch.depart(true);
+  }
+
+  giveWay(): Promise<void> | undefined {
+    return this.link.endpoint.giveWay();
+  }
+
+  close(): void {
+    this.link.close();
+  }
+}
+
+/** Asks for room for more than one message: to be woken costs more than to write several. */
+class BurstOutlet extends Outlet {
+  override get need(): number {
+    const half = (this.stored - (this.capacity >> 1)) | 0;
+    return ((half - super.need) | 0) > 0 ? half : super.need;
+  }
+}
+
+/** Values of the first batch, of which nobody knows how long they are. */
+const FIRST_COUNT = 16;
+/**
+ * How much of the ring a batch takes. With a half, which is the most that a frame may take, pads
+ * leave less room, and its reader has to be woken half as often again.
+ */
+const FILL = 1 / 4;
+
 /**
  * The writing end. It stands where `Writer` does, for the sake of a blocking read that carries on
  * with what an asynchronous write has begun.
  */
-export class RingWriterWire implements WriterWire {
-  readonly #link: Link;
-  readonly #outlet: Outlet;
-  /** The burst: the values from `#next` on are not encoded yet, and `#most` fit one frame. */
+export class RingWriterWire extends RingEnd implements WriterWire {
+  readonly lane: BurstOutlet;
+  fault: Fault | undefined;
+  /** The burst: the values from `#next` on are not encoded yet. */
   #values: readonly unknown[] = [];
   #next = 0;
-  #most = 0;
-  #begun = false;
+  /** How many to try to encode as the next message. */
+  #most = FIRST_COUNT;
+  /** Whether a message is encoded, and not all of it is placed. */
+  #isUnderWay = false;
 
   /** @throws {SegmentError} `segment.endpoint` if another writer is attached. */
   constructor(segment: Segment) {
     const channel = segment.channels[0]!;
-    this.#link = new Link(Endpoint.attach(segment, channel.writer), channel.reader);
-    this.#outlet = new Outlet(this.#link, channel);
-  }
-
-  get disposed(): boolean {
-    return isDisposed(this.#link);
+    super(new Link(Endpoint.attach(segment, channel.writer), channel.reader));
+    this.lane = new BurstOutlet(this.link, channel);
   }
 
   /** Always: what fits the ring need not wait until anything is read. */
@@ -58,99 +118,150 @@ export class RingWriterWire implements WriterWire {
   begin(values: readonly unknown[]): void {
     this.#values = values;
     this.#next = 0;
-    this.#most = values.length;
-    this.#encode();
-    this.#begun = true;
+    this.#isUnderWay = false;
+    this.fault = undefined;
   }
 
   carryOn(): boolean {
-    const outlet = this.#outlet;
-    outlet.check();
+    const { lane } = this;
+    lane.check();
     try {
-      while (this.#begun && outlet.advance()) {
-        if (this.#next === this.#values.length) this.#begun = false;
-        else this.#encode();
+      while (this.#isUnderWay || this.#encode()) {
+        this.#isUnderWay = true;
+        if (!lane.advance()) {
+          detach(lane);
+          return false;
+        }
+        this.#isUnderWay = false;
+        // A reader that is awake takes it while the next one is encoded; one that sleeps is woken
+        // once, for all that there is room for.
+        if (!lane.isAwaited) lane.store();
       }
-      if (this.#begun) detach(outlet);
+      return true;
     } finally {
-      outlet.store();
+      lane.store();
     }
-    return !this.#begun;
-  }
-
-  async waitForRoom(): Promise<void> {
-    await this.#outlet.endpoint.waitAsync(this.#outlet, Infinity, undefined);
-  }
-
-  close(): void {
-    this.#link.close();
   }
 
   /**
-   * Encodes the next message: as many values as fit one frame, so that a reader that sees the first
-   * of a burst sees the others too. At first that is all of them: one that is no JSON is found
-   * before anything is written.
+   * Encodes the next message: as many values as a part of the ring holds, by what the last ones
+   * took. What turns out to be too large for a frame, or has a value that is no JSON, is halved,
+   * until that value is alone: it costs nothing but itself. Returns false where nothing is left.
    */
-  #encode(): void {
-    const outlet = this.#outlet;
-    for (;;) {
-      const run = this.#values.slice(this.#next, this.#next + this.#most);
-      if (run.length === 1) encode(toJson(run[0]), "json", outlet);
-      else encodeBatch(run, outlet);
-      if (run.length === 1 || outlet.size <= outlet.largest) {
-        this.#next += run.length;
-        return outlet.start(layout.FRAME_KIND_DATA, 0);
+  #encode(): boolean {
+    const { lane } = this;
+    const values = this.#values;
+    while (this.#next < values.length) {
+      const count = Math.min(this.#most, values.length - this.#next);
+      try {
+        // Alone, what JSON has no word for is nothing; in an array, as the original has it, `null`.
+        if (count === 1) {
+          encodeText(JSON.stringify(values[this.#next]) ?? "null", layout.CODEC_JSON, lane);
+        } else encodeBatch(this.#run(count), lane);
+        if (count === 1 || lane.size <= lane.largest) {
+          this.#next += count;
+          this.#most = Math.max(1, Math.floor(lane.capacity * FILL * count / lane.size));
+          lane.start(layout.FRAME_KIND_DATA, 0);
+          return true;
+        }
+      } catch (reason) {
+        if (count === 1) {
+          this.#next++;
+          this.fault ??= { reason };
+        }
       }
-      this.#most = run.length >> 1;
+      this.#most = Math.max(1, count >> 1);
     }
+    this.#values = [];
+    return false;
+  }
+
+  #run(count: number): readonly unknown[] {
+    const values = this.#values;
+    return count === values.length ? values : values.slice(this.#next, this.#next + count);
   }
 }
 
 /** The reading end. */
-export class RingReaderWire implements ReaderWire {
-  readonly #link: Link;
-  readonly #reader: Reader;
+export class RingReaderWire extends RingEnd implements ReaderWire, Sight {
+  readonly lane: Inlet;
+  /** The way out of the same port, by which it asks; undefined for a pipe. */
+  outgoing: Outlet | undefined;
+  /** Whether it has looked for an answer, and found none. */
+  #hasAsked = false;
 
   /** @throws {SegmentError} `segment.endpoint` if another reader is attached. */
   constructor(segment: Segment, maxMessageSize: number) {
     requireReaderOptions({ maxMessageSize }); // before the endpoint is taken
     const channel = segment.channels[0]!;
-    this.#link = new Link(Endpoint.attach(segment, channel.reader), channel.writer);
-    this.#reader = new Reader(this.#link, channel, { maxMessageSize });
+    super(new Link(Endpoint.attach(segment, channel.reader), channel.writer));
+    this.lane = new Inlet(this.link, channel, { maxMessageSize });
   }
 
-  get disposed(): boolean {
-    return this.#reader.ended || isDisposed(this.#link);
+  override get disposed(): boolean {
+    return this.lane.ended || super.disposed;
   }
 
-  take(timeout: number): unknown[] | undefined {
-    const reader = this.#reader;
-    return this.#decode(timeout > 0 ? reader.readMessage({ timeout }) : reader.tryReadMessage());
-  }
-
-  async takeAsync(timeout: number, signal: AbortSignal): Promise<unknown[] | undefined> {
-    return this.#decode(await this.#reader.readMessageAsync({ timeout, signal }));
-  }
-
-  close(): void {
-    this.#reader.close();
-  }
-
-  #decode(message: Message | undefined): unknown[] | undefined {
-    if (message === undefined) return undefined;
-    const { codec, payload } = message;
-    switch (codec) {
-      case layout.CODEC_JSON_BATCH:
-        return decodeBatch(payload);
-      case layout.CODEC_JSON:
-        return [decodeJson(payload)];
-      case layout.CODEC_TEXT:
-        return [decodeText(payload)];
-      case layout.CODEC_BYTES:
-        return [payload];
-      default:
-        throw new MessageError("message.codec", `Cannot read message: codec ${codec}`);
+  tryTake(): unknown[] | undefined {
+    const { lane } = this;
+    let value = lane.take(VALUE, undefined, true);
+    if (value === undefined) {
+      if (this.isLinked && !lane.ended) return undefined;
+      value = this.#takeLast();
+      if (value === undefined) return undefined;
     }
+    // Of a batch, that is the first, and the others lie in the queue.
+    const rest = lane.queue.pop();
+    return rest !== undefined && "values" in rest ? rest.values as unknown[] : [value];
+  }
+
+  /** Behind a look that found nothing, where a state may say that nothing more will come. */
+  #takeLast(): unknown {
+    const { lane } = this;
+    if (lane.ended) throw new PeerClosedError("peer.closed", "Cannot read: the stream has ended");
+    const gone = lane.lookAgain(); // [pipe.look_again]
+    if (gone === undefined) return undefined;
+    const value = lane.take(VALUE, undefined, false);
+    if (value === undefined && !lane.ended) throw lane.giveUp(gone);
+    return value;
+  }
+
+  wait(deadline: number, waits: number): boolean {
+    const { lane, outgoing } = this;
+    const { endpoint } = this.link;
+    if (waits === 0 && outgoing !== undefined && outgoing.isAnswerDue) {
+      outgoing.expectAnswer();
+      if (lane.glance(endpoint.spinner.glances)) return true;
+    }
+    return endpoint.waitBriefly(lane) || endpoint.wait(lane, undefined, deadline, waits);
+  }
+
+  awaitAnswer(): boolean {
+    const { outgoing } = this;
+    this.#hasAsked = outgoing !== undefined && outgoing.isAnswerDue;
+    if (!this.#hasAsked) return false;
+    outgoing!.expectAnswer();
+    // Of the two endpoints of a port, this one knows whether the peer had to be woken.
+    return outgoing!.endpoint.spin(this);
+  }
+
+  override listen(wake: () => void): boolean {
+    const asking = this.#hasAsked ? this.outgoing!.endpoint : undefined;
+    this.#hasAsked = false;
+    if (asking === undefined || !asking.learns) return super.listen(wake);
+    const start = performance.now();
+    return super.listen(() => {
+      asking.slept(performance.now() - start);
+      wake();
+    });
+  }
+
+  look(): boolean {
+    return this.lane.look();
+  }
+
+  lookAround(): boolean {
+    return this.link.endpoint.hasChanged(this.link.peer);
   }
 }
 
@@ -158,6 +269,7 @@ export class RingReaderWire implements ReaderWire {
 export class GoneWire implements WriterWire, ReaderWire {
   readonly disposed = true;
   readonly free = true;
+  readonly fault = undefined;
 
   begin(): void {}
 
@@ -165,21 +277,27 @@ export class GoneWire implements WriterWire, ReaderWire {
     throw new ClosedError("pipe.closed", "Cannot use pipe: this end was closed");
   }
 
-  async waitForRoom(): Promise<void> {}
-
-  take(): never {
+  tryTake(): never {
     return this.carryOn();
   }
 
-  takeAsync(): never {
+  wait(): never {
     return this.carryOn();
   }
+
+  awaitAnswer(): boolean {
+    return false;
+  }
+
+  listen(): boolean {
+    return false;
+  }
+
+  giveWay(): undefined {}
+
+  unlisten(): void {}
+
+  stay(): void {}
 
   close(): void {}
-}
-
-function isDisposed(link: Link): boolean {
-  const { endpoint } = link;
-  return link.closed || link.isPeerGone() ||
-    !endpoint.isOwn(endpoint.state(endpoint.index));
 }

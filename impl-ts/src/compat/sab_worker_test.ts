@@ -123,7 +123,7 @@ for (const wire of WIRES) {
 }
 
 for (const wire of WIRES) {
-  Deno.test(`what a worker posts before it closes itself arrives, ${wire}`, async () => {
+  Deno.test(`what a worker posts and awaits before it closes itself arrives, ${wire}`, async () => {
     const port = new SABMessagePort("a", 8, null, { wire });
     const url = new URL("./sab_worker_fixture.ts", import.meta.url);
     const worker = new Worker(url, { type: "module" });
