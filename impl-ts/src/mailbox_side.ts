@@ -10,7 +10,7 @@ import { PeerClosedError, SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
 import { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } from "./layout.ts";
 import type { ReasonCode } from "./layout.ts";
-import { isShared, type Memory, sleepBlind, toRegion } from "./segment.ts";
+import { isShared, type Memory, now, sleepBlind, toRegion } from "./segment.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
 import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 import { Sleeper } from "./wait_sleeper.ts";
@@ -147,14 +147,14 @@ export class MailboxSide implements Sight {
    */
   wait(deadline: number, waits: number): boolean {
     // First, since a peer that is quick may have the next part there at every look.
-    if (performance.now() >= deadline) return false;
+    if (now() >= deadline) return false;
     this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
     if (this.#spinner.spin(this, deadline, waits)) return true; // [mailbox.spin]
     if (!this.#mechanism.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
     for (;;) {
-      const left = deadline - performance.now();
+      const left = deadline - now();
       if (!(left > 0)) return false;
       // [mailbox.recheck]
       const isOver = this.#sleep(Math.min(left, layout.WAIT_SLICE_MS)) === false;

@@ -15,7 +15,7 @@ import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import type { Outlet } from "./pipe_outlet.ts";
-import { requireTimeout, type Segment } from "./segment.ts";
+import { now, requireTimeout, type Segment } from "./segment.ts";
 
 /**
  * A message as it stands in the ring, without a look into its payload.
@@ -162,7 +162,7 @@ export const STREAK = 64;
 
 /** The end of a wait: `deadline` is undefined until the call first has to wait. [wait.deadline] */
 export function deadlineOf(timeout: number): number {
-  return timeout === Infinity ? Infinity : performance.now() + timeout;
+  return timeout === Infinity ? Infinity : now() + timeout;
 }
 
 /** The same by the options of a call, which it checks. */

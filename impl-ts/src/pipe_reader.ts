@@ -13,7 +13,7 @@ import { deadlineOf, deadlineOfCall, findRing, Link, requireReaderOptions } from
 import { STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
 import { raise } from "./error.ts";
-import { requireTimeout, type Segment } from "./segment.ts";
+import { now, requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
 
 /**
@@ -313,7 +313,7 @@ export class Reader<T = unknown> {
     let deadline: number | undefined;
     for (let waits = 0; taken === undefined && !this.ended; waits++) {
       if (timeout === 0) break;
-      if (waits > 0 && performance.now() >= (deadline ??= deadlineOf(timeout))) break;
+      if (waits > 0 && now() >= (deadline ??= deadlineOf(timeout))) break;
       if (
         !endpoint.waitBriefly(inlet) &&
         !endpoint.wait(inlet, undefined, deadline ??= deadlineOf(timeout), waits)

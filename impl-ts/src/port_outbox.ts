@@ -373,7 +373,8 @@ export class Outbox implements Posts, Duty {
     const oldest = this.#oldest();
     this.#takeBack(oldest, new OverflowError("Cannot send: dropped for a newer message"));
     const told = this.#onOverflow;
-    if (told !== undefined) queueMicrotask(() => told(oldest.value as never));
+    // An audio worklet has no `queueMicrotask`.
+    if (told !== undefined) Promise.resolve().then(() => told(oldest.value as never));
   }
 
   #isFull(): boolean {

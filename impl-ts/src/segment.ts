@@ -208,10 +208,10 @@ export class Segment {
     const words = new Int32Array(region.buffer, region.byteOffset, SEGMENT_SIZE_MIN >> 2);
     let deadline = -1;
     while (!isReady(words)) {
-      const now = performance.now();
-      if (deadline < 0) deadline = now + timeout;
-      if (now >= deadline) throw unready();
-      sleepReady(words, Math.min(deadline - now, WAIT_POLL_MS));
+      const time = now();
+      if (deadline < 0) deadline = time + timeout;
+      if (time >= deadline) throw unready();
+      sleepReady(words, Math.min(deadline - time, WAIT_POLL_MS));
     }
     return Segment.#read(memory, region);
   }
@@ -305,6 +305,14 @@ export function sharedMemory(size: number): SharedArrayBuffer {
 /** Whether a buffer is a SharedArrayBuffer, also where pages have no such global. */
 export function isShared(buffer: ArrayBufferLike): boolean {
   return Object.prototype.toString.call(buffer) === "[object SharedArrayBuffer]";
+}
+
+/**
+ * Milliseconds of the clock of all deadlines. An audio worklet has no other than that of the
+ * system: what may not block there is to say so, and not that it has no clock.
+ */
+export function now(): number {
+  return typeof performance === "undefined" ? Date.now() : performance.now();
 }
 
 /**

@@ -7,7 +7,7 @@
 
 import { ForbiddenError, SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
-import type { Segment } from "./segment.ts";
+import { now, type Segment } from "./segment.ts";
 import { defaultMechanism, type Duty, type Holder, type Mechanism } from "./wait.ts";
 import type { Waitable } from "./wait.ts";
 import { Several } from "./wait_several.ts";
@@ -306,15 +306,15 @@ export class Endpoint implements Sight {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
     for (let start = 0;;) {
-      const now = performance.now();
-      if (start === 0) start = now;
-      const slept = this.#doze(what, other, deadline - now);
+      const time = now();
+      if (start === 0) start = time;
+      const slept = this.#doze(what, other, deadline - time);
       if (this.#found(what, other)) {
-        if (slept && this.spinner.learns) this.spinner.slept(performance.now() - start, rang);
+        if (slept && this.spinner.learns) this.spinner.slept(now() - start, rang);
         return true;
       }
       if (this.#owed !== undefined && this.#owed.look()) this.#owed = this.prepare();
-      if (deadline <= now) return false;
+      if (deadline <= time) return false;
     }
   }
 

@@ -6,6 +6,7 @@
  */
 
 import { WAIT_NO_BLOCK_LOOKS, WAIT_SPIN_US } from "./layout.ts";
+import { now } from "./segment.ts";
 import { pause, processorCount } from "./wait.ts";
 
 /** What a spin looks at. */
@@ -235,9 +236,9 @@ function spinFor(budget: number, sight: Sight, deadline: number): number {
   let spent = 0;
   for (let count = LOOKS;; count = LOOKS_LATER) {
     if (looks(sight, count) || sight.lookAround()) return spent;
-    const now = performance.now();
-    if (start < 0) start = now;
-    spent = now - start;
-    if (spent >= budget || now >= deadline) return -1;
+    const time = now();
+    if (start < 0) start = time;
+    spent = time - start;
+    if (spent >= budget || time >= deadline) return -1;
   }
 }

@@ -1,4 +1,4 @@
-import { type Memory, Port } from "millrace";
+import { type Memory, MillraceError, Port } from "millrace";
 import { BLOCK } from "../audio.ts";
 import { assertEquals } from "../stage.ts";
 
@@ -12,12 +12,14 @@ export default function processor({ source, sink }: Given): (samples: Float32Arr
   const from = Port.from<Uint8Array>(source);
   const to = Port.create<Uint8Array>({ memory: sink, codec: "bytes" });
   refuse();
+  const dropped = dropOldest();
   const block = new Uint8Array(BLOCK);
   let count = 0;
   return (samples) => {
     if (count % 2 === 0) {
       if (from.tryReadInto(block) === undefined) {
         assertEquals(from.ended, true);
+        assertEquals(dropped, [1]);
         to.end();
         for (const port of [from, to]) port.close();
         return count;
@@ -43,5 +45,52 @@ function refuse(): void {
   while (here.tryWrite(bytes)) written++;
   while (there.tryReadInto(bytes) !== undefined) read++;
   assertEquals([written > 0, read, there.tryPeek()], [true, written, undefined]);
+  while (here.tryWrite(bytes));
+  const wait = { timeout: 5 };
+  const answers = [
+    () => here.write(bytes, wait),
+    () => here.read(wait),
+    () => here.readInto(bytes, wait),
+    () => Port.create().waitForPeer(wait),
+  ].map(answerOf);
+  // [wait.no_block] In Firefox this thread may block.
+  const expected = mayBlock()
+    ? ["wait.timeout", undefined, undefined, false]
+    : answers.map(() => "wait.forbidden");
+  assertEquals(answers, expected);
   for (const port of [here, there]) port.close();
+}
+
+/** What a call returns, or the code of the error that it throws. */
+function answerOf(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof MillraceError) return error.code;
+    throw error;
+  }
+}
+
+function mayBlock(): boolean {
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Posts where there is no room. Returns the first bytes of what was dropped, behind the job. */
+function dropOldest(): number[] {
+  const dropped: number[] = [];
+  const port = Port.create<Uint8Array>({
+    capacity: 256,
+    codec: "bytes",
+    queueLimit: 1,
+    overflow: "drop-oldest",
+    onOverflow: (bytes) => dropped.push(bytes[0]!),
+  });
+  while (port.tryWrite(new Uint8Array(48)));
+  for (const n of [1, 2]) port.postMessage(new Uint8Array(48).fill(n));
+  return dropped;
 }
