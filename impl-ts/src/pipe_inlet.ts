@@ -98,6 +98,8 @@ export class Inlet extends Lane {
   /** Whether what is lent lies in the ring, and has to be given back there. */
   isLentInRing = false;
   #lent: Lent | undefined;
+  /** The byte area once more, for texts. */
+  #doubles: Float64Array | undefined;
   /** The array that was read into last, if it is small, and a view of its words. */
   #target: Uint8Array | undefined;
   #targetWords: Int32Array = NO_WORDS;
@@ -181,7 +183,9 @@ export class Inlet extends Lane {
       return size;
     }
     const isOwn = mode !== VALUE || codec === CODEC_BYTES || codec > CODEC_JSON_BATCH;
-    const payload = isOwn ? copyOut(bytes, at, size) : takeCopy(bytes, words, at, size);
+    const payload = isOwn
+      ? copyOut(bytes, at, size)
+      : takeCopy(bytes, words, this.#doubles ??= doublesOf(words), at, size);
     this.release();
     return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
   }
@@ -527,6 +531,10 @@ export class Inlet extends Lane {
     const { kind, flags, size } = this.frame;
     return this.fail(reason, `kind ${kind}, flags ${flags}, size ${size}`);
   }
+}
+
+function doublesOf({ buffer, byteOffset, length }: Int32Array): Float64Array {
+  return new Float64Array(buffer, byteOffset, length >> 1);
 }
 
 /** Throws unless the message fits the memory that the caller gave. */

@@ -25,8 +25,37 @@ export default async function main(stage: Stage): Promise<void> {
   await assertFails("message.codec", () => plain.readAsync(WAIT));
   assertEquals(other.read(WAIT), "answered" as never);
 
+  copyTexts();
+
   port.end();
   assertEquals(await port.readAsync(WAIT), undefined);
   assertEquals(await worker.result, 4);
   for (const each of [port, plain, other]) each.close();
+}
+
+/** Texts of any size, where the ring holds doubles that are no numbers, whose bits may change. */
+function copyTexts(): void {
+  const here = Port.create<unknown>({ capacity: 256 });
+  const there = Port.attach<unknown>(here.memory);
+  const noNumbers = new Uint8Array(Float64Array.of(NaN, -NaN, NaN, NaN, NaN, NaN).buffer);
+  for (let at = 7; at < noNumbers.length; at += 8) noNumbers.set([1, 2, 3, 4, 0xf4, 0x7f], at - 5);
+  for (let size = 0; size <= noNumbers.length; size++) {
+    for (let lap = 0; lap < 4; lap++) {
+      here.write(noNumbers);
+      assertEquals(there.read(), noNumbers);
+    }
+    const text = "x".repeat(size);
+    here.write(text);
+    assertEquals(there.read(), text);
+    const bytes = new Uint8Array(size).map((_, index) => noNumbers[index]!);
+    here.writeMessage({ codec: 1, payload: bytes });
+    let answer: unknown;
+    try {
+      answer = there.read();
+    } catch (error) {
+      answer = (error as { code?: string }).code;
+    }
+    assertEquals([size, answer === "message.text"], [size, size > 6]);
+  }
+  for (const each of [here, there]) each.close();
 }
