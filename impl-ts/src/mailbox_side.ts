@@ -148,9 +148,11 @@ export class MailboxSide implements Sight {
   wait(deadline: number, waits: number): boolean {
     // First, since a peer that is quick may have the next part there at every look.
     if (now() >= deadline) return false;
-    this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
-    if (this.#spinner.spin(this, deadline, waits)) return true; // [mailbox.spin]
-    if (!this.#mechanism.blocks) {
+    const spinner = this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
+    const isDue = !spinner.blocks || !spinner.skip(); // [mailbox.spin]
+    const isThere = isDue ? spinner.spin(this, deadline, waits) : this.look() || this.lookAround();
+    if (isThere) return true;
+    if (!spinner.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
     for (;;) {

@@ -282,6 +282,7 @@ export class Link {
   #keepFinal(word: number): void {
     this.#final = word;
     if (this.outgoing !== undefined) this.outgoing.bits |= GONE;
+    if (this.incoming !== undefined) this.incoming.bits |= GONE;
   }
 
   /** Forgets what the peer's state was: its endpoint has its next owner. */

@@ -17,7 +17,7 @@ import {
 } from "./codec.ts";
 import { type CorruptError, MessageError, type MillraceError, raise } from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
-import { ENDED, LENT, STOPPED } from "./gate.ts";
+import { ENDED, GONE, LENT, STOPPED } from "./gate.ts";
 import * as layout from "./layout.ts";
 import {
   CODEC_BYTES,
@@ -485,6 +485,8 @@ export class Inlet extends Lane {
    * message comes of that: a hub publishes, and then closes its client. [pipe.look_again]
    */
   lookAgain(): MillraceError | undefined {
+    // Mostly both are attached, and neither error has to be looked for.
+    if ((this.bits & (STOPPED | GONE)) === 0 && this.endpoint.isLinked(this.peer)) return undefined;
     const closed = this.link.closedError("read");
     if (closed !== undefined) throw this.giveUp(closed);
     const gone = this.link.stateError("read");

@@ -164,7 +164,7 @@ function renewOutlet(outlet: Outlet): void {
 function renewInlet(inlet: Inlet): void {
   const { frame } = inlet;
   frame.inProgress = frame.dropped = frame.unsummed = false;
-  inlet.bits &= ~(ENDED | STOPPED);
+  inlet.bits &= ~(ENDED | STOPPED | GONE);
   inlet.fault = undefined;
   inlet.drop();
   inlet.other = inlet.stored = inlet.own;

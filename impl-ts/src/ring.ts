@@ -47,6 +47,8 @@ export abstract class Lane implements Waitable, Holder {
   /** The first fault that was found in what the peer wrote. [pipe.fault] */
   fault: CorruptError | undefined;
   readonly #isOut: boolean;
+  /** The index of the own `wants`. */
+  readonly #wants: number;
   #arms = 0;
   #isHeld = false;
 
@@ -64,6 +66,7 @@ export abstract class Lane implements Waitable, Holder {
     this.words = segment.words(dataOffset, dataSize);
     this.control = segment.words(channel.controlOffset, layout.RING_CONTROL_SIZE);
     this.#isOut = isOut;
+    this.#wants = isOut ? WRITER_WANTS : READER_WANTS;
     this.own = this.stored = this.other = endpoint.isAgain
       ? Atomics.load(this.control, isOut ? TAIL : HEAD) & ~MISALIGNED
       : channel.start | 0;
@@ -168,10 +171,6 @@ export abstract class Lane implements Waitable, Holder {
 
   disarm(): void {
     if (--this.#arms === 0) this.#wish(0);
-  }
-
-  get #wants(): number {
-    return this.#isOut ? WRITER_WANTS : READER_WANTS;
   }
 
   #wish(wants: number): void {

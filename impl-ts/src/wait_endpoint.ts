@@ -60,8 +60,9 @@ export interface Stats {
 export interface EndpointOptions {
   /**
    * Microseconds to spin before sleeping in a blocking call. Default 50 with two or more
-   * processors, otherwise 0. An event loop that waits for an answer spins for 20 of them at most,
-   * and in one wait of eight for up to 400, where that finds a peer awake.
+   * processors, otherwise 0. A fresh end sleeps at once in its first eight waits. An event loop
+   * that waits for an answer spins for 20 of them at most, and in one wait of eight for up to 400,
+   * where that finds a peer awake.
    */
   readonly spin?: number | undefined;
   /**
@@ -294,28 +295,35 @@ export class Endpoint implements Sight {
    * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
    */
   wait(what: Waitable, other: Waitable | undefined, deadline: number, waits = 0): boolean {
-    const rang = this.#aim(what, other);
-    // Who has not attached takes longer than a spin, and says nothing about those to come: time
-    // enough to count the processors for the first of them.
+    this.#show(what, other);
+    const rang = this.#noteRings();
     const { spinner } = this;
-    const isEarly = what.parts === undefined && this.isVacant(what.peer);
-    if (isEarly ? this.look() || this.lookAround() : spinner.spin(this, deadline, waits)) {
+    if (!this.#sleepsAtOnce(spinner, what) && spinner.spin(this, deadline, waits)) {
       if (this.#owed === undefined || this.#found(what, other)) return true;
     }
-    if (!this.mechanism.blocks) {
+    if (!spinner.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }
     for (let start = 0;;) {
       const time = now();
       if (start === 0) start = time;
       const slept = this.#doze(what, other, deadline - time);
-      if (this.#found(what, other)) {
-        if (slept && this.spinner.learns) this.spinner.slept(now() - start, rang);
+      if ((!slept && this.#owed === undefined) || this.#found(what, other)) {
+        if (slept && spinner.learns) spinner.slept(now() - start, rang);
         return true;
       }
       if (this.#owed !== undefined && this.#owed.look()) this.#owed = this.prepare();
       if (deadline <= time) return false;
     }
+  }
+
+  /**
+   * Whether the wait begins with its sleep, before which it looks anyway: by the record, or since
+   * the peer has not attached, which takes longer than a spin, and says nothing of those to come.
+   */
+  #sleepsAtOnce(spinner: Spinner, what: Waitable): boolean {
+    if (!spinner.blocks) return false;
+    return spinner.skip() || (what.parts === undefined && this.isVacant(what.peer));
   }
 
   /**
@@ -334,12 +342,7 @@ export class Endpoint implements Sight {
       if (this.#found(what, other) || (owed !== undefined && owed.look())) return false;
       if (ms > 0) {
         this.#parks++;
-        const isSlice = this.#sleep(
-          bell,
-          ms,
-          what.peer,
-          owed === undefined ? what.peer : owed.peer,
-        );
+        const isSlice = this.#sleep(bell, ms, what.peer, owed?.peer);
         const isLate = isSlice &&
           (this.#found(what, other) || (owed !== undefined && owed.look()));
         if (isLate) this.#lateWakes++;
@@ -355,8 +358,10 @@ export class Endpoint implements Sight {
 
   /** The same for so short that there is no need of a deadline. False: `wait` goes on. */
   waitBriefly(what: Waitable): boolean {
+    const { spinner } = this;
+    if (!spinner.dips) return false;
     this.#show(what, undefined);
-    return this.spinner.dip(this);
+    return spinner.dip(this);
   }
 
   /**
@@ -430,12 +435,6 @@ export class Endpoint implements Sight {
     this.#other = other;
   }
 
-  /** The same. Returns whether the peer has been rung since the last time. */
-  #aim(what: Waitable, other: Waitable | undefined): boolean {
-    this.#show(what, other);
-    return this.#noteRings();
-  }
-
   /** Notes the rings so far. Returns whether a peer has been rung since the last call. */
   #noteRings(): boolean {
     const before = this.#wakesBefore;
@@ -475,7 +474,11 @@ export class Endpoint implements Sight {
 
   /** Whether a state ends a wait for this peer: the own one no longer attached, or its final. */
   hasChanged(peer: number): boolean {
-    return this.hasEnded() || isFinal(this.stateOf(peer));
+    // In one function: a wait asks for it several times, and a thread that has just started has no
+    // machine code for it.
+    const words = this.#words;
+    return Atomics.load(words, this.#state) !== this.#attached ||
+      (Atomics.load(words, peer * RECORD_WORDS + STATE_WORD) & STATE_MASK) > ATTACHED;
   }
 
   /** Whether this endpoint is no longer attached, or is another's. */
@@ -489,14 +492,13 @@ export class Endpoint implements Sight {
   }
 
   /**
-   * Sleeps no longer than a slice, for two peers, which may be the same. Returns whether nothing
-   * but a slice's end has ended it.
+   * Sleeps no longer than a slice, for a peer or two. Returns whether nothing but a slice's end has
+   * ended it.
    */
-  #sleep(bell: number, ms: number, peer: number, other: number): boolean {
-    const isOne = peer === other;
+  #sleep(bell: number, ms: number, peer: number, other: number | undefined): boolean {
     const isVacant = this.isVacant(peer);
-    const slice = this.sliceMs(isVacant || (!isOne && this.isVacant(other)));
-    const isRung = (isVacant || this.#rings(peer)) && (isOne || this.wakeable(other));
+    const slice = this.sliceMs(isVacant || (other !== undefined && this.isVacant(other)));
+    const isRung = (isVacant || this.#rings(peer)) && (other === undefined || this.wakeable(other));
     // [wait.poll] On the own bell all the same: a close by another thread of ours still wakes it.
     const most = Math.min(ms, isRung ? slice : layout.WAIT_POLL_MS);
     const isOver = this.mechanism.sleep(this.#words, this.#bell, bell, most) === false;
@@ -522,7 +524,8 @@ export class Endpoint implements Sight {
 
   /** Whether nobody has attached to the peer's endpoint yet. */
   isVacant(peer: number): boolean {
-    return this.stateOf(peer) === layout.ENDPOINT_STATE_VACANT;
+    const word = Atomics.load(this.#words, peer * RECORD_WORDS + STATE_WORD);
+    return (word & STATE_MASK) === layout.ENDPOINT_STATE_VACANT;
   }
 }
 

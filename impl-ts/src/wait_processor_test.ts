@@ -18,9 +18,11 @@ function looksOf(spin?: number): number[] {
   };
   const spinner = new Spinner(spin, true);
   const loop = new LoopSpinner(spin);
+  // A fresh one would sleep in its first waits.
+  spinner.spin({ look: () => true, lookAround: () => false }, Infinity);
   return [
     count(() => spinner.spin(sight, Infinity)),
-    count(() => spinner.dip(sight)),
+    count(() => spinner.dips && spinner.dip(sight)),
     spinner.glances,
     count(() => loop.spin(sight, false)),
   ];

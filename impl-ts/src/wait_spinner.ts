@@ -26,8 +26,13 @@ const LOOKS = 32;
  */
 const NO_BLOCK_LOOKS = WAIT_NO_BLOCK_LOOKS / 4;
 const NO_BLOCK_WAITS = WAIT_NO_BLOCK_LOOKS / 8;
-/** Looks between two glances, some 5 µs: each makes a number. */
+/**
+ * Looks between two glances, some 5 µs: each makes a number. Code that is not compiled yet takes
+ * thirty times as long, and goes on with the few that it has begun with.
+ */
 const LOOKS_LATER = 128;
+/** Milliseconds that the first looks take no longer than where they are compiled. */
+const LOOKS_MS = 0.01;
 /**
  * Looks of a glance, some 5 µs, and how many of them take a microsecond of the budget. They do
  * without the pause that gives the processor to a sibling: it costs three looks (29 against 9 ns,
@@ -45,6 +50,12 @@ const GLANCES_A_US = 100;
  */
 const MISSES_MAX = 8;
 const SKIPS_MAX = 127;
+/**
+ * Waits that an endpoint sleeps at once before its first spin; twice as many before the next one,
+ * and so on, until a spin has found something. Of two threads that have just started, both run code
+ * that is not compiled yet, beside the compiler.
+ */
+const SKIPS_FRESH = 8;
 /**
  * After a miss, budgets to spin: a peer that sleeps takes longer to answer than one budget, and
  * two that give up before the other's wake arrives would never find one another awake.
@@ -76,12 +87,15 @@ const LONG_WAITS = 8;
 
 /** The spinning of one endpoint, and its record. */
 export class Spinner {
+  /** Whether this thread may block. */
+  readonly blocks: boolean;
   readonly #budget: number;
-  readonly #blocks: boolean;
   readonly #glances: number;
   /** The record: misses in a row, and waits without a spin since the last one. */
-  #misses = 0;
+  #misses: number;
   #skips = 0;
+  /** Waits that it sleeps at once before it tries a spin, once it has stopped spinning. */
+  #skipsMost = SKIPS_FRESH;
   /** Milliseconds to spin after a miss, and those of short sleeps since the last spin. */
   #long: number;
   #slept = 0;
@@ -90,10 +104,11 @@ export class Spinner {
   constructor(spin: number | undefined, blocks: boolean) {
     const us = spin ?? defaultSpin();
     this.#budget = us / 1000;
-    this.#blocks = blocks;
+    this.blocks = blocks;
     const most = blocks ? GLANCES : NO_BLOCK_LOOKS;
     this.#glances = Math.min(most, Math.ceil(us * GLANCES_A_US));
     this.#long = PATIENCE * this.#budget;
+    this.#misses = blocks ? MISSES_MAX : 0;
   }
 
   /** How often a call that found nothing may look before it turns to its deadline; 0 for never. */
@@ -106,38 +121,48 @@ export class Spinner {
     this.#misses = 0;
   }
 
+  /** Whether a wait begins with a dip. */
+  get dips(): boolean {
+    return this.#budget > 0 && this.#misses < MISSES_MAX && this.blocks;
+  }
+
   /**
    * Looks a few times, before a first glance at the clock, where a spin would look at all. Each
    * such glance makes a number or two, and most waits within a stream do not last so long.
    */
   dip(sight: Sight): boolean {
-    if (this.#budget === 0 || this.#misses >= MISSES_MAX || !this.#blocks) return false;
     const found = looks(sight, LOOKS);
     if (found) this.#misses = 0;
     return found;
   }
 
   /**
-   * Looks until there is something to do, and returns whether there is. Whether it looks more than
-   * once, and for how long, follows from what came of it before. [wait.spin_record] `waits` are
-   * those of the same call before this one.
+   * Has a wait sleep at once, and counts it, where by what came of spins before none is due: then
+   * it returns true. [wait.spin_record]
+   */
+  skip(): boolean {
+    if (this.#budget === 0) return true;
+    const isDue = this.#misses < MISSES_MAX || this.#skips >= this.#skipsMost ||
+      this.#slept >= SLEPT_MIN * this.#long;
+    if (!isDue) this.#skips++;
+    return !isDue;
+  }
+
+  /**
+   * Looks until there is something to do, and returns whether there is. For how long follows from
+   * what came of it before. `waits` are those of the same call before this one.
    */
   spin(sight: Sight, deadline: number, waits = 0): boolean {
     const budget = this.#budget;
-    if (!this.#blocks && waits >= NO_BLOCK_WAITS) return false;
-    if (budget === 0 || (!this.#blocks && waits > 0)) return sight.look() || sight.lookAround();
-    if (!this.#blocks) return looks(sight, NO_BLOCK_LOOKS) || sight.lookAround();
-    if (
-      this.#misses >= MISSES_MAX && this.#skips < SKIPS_MAX && this.#slept < SLEPT_MIN * this.#long
-    ) {
-      this.#skips++;
-      return sight.look() || sight.lookAround();
-    }
+    if (!this.blocks && waits >= NO_BLOCK_WAITS) return false;
+    if (budget === 0 || (!this.blocks && waits > 0)) return sight.look() || sight.lookAround();
+    if (!this.blocks) return looks(sight, NO_BLOCK_LOOKS) || sight.lookAround();
     this.#skips = this.#slept = 0;
     const spent = spinFor(this.#misses === 0 ? budget : this.#long, sight, deadline);
-    if (spent < 0) this.#misses++;
-    else this.#misses = spent < budget ? 0 : 1;
-    return spent >= 0;
+    const found = spent >= 0;
+    this.#misses = !found ? this.#misses + 1 : spent < budget ? 0 : 1;
+    this.#skipsMost = found ? SKIPS_MAX : Math.min(2 * this.#skipsMost, SKIPS_MAX);
+    return found;
   }
 
   /** Whether it is of use to tell how long a sleep has lasted. */
@@ -170,10 +195,13 @@ export class Spinner {
  */
 export class LoopSpinner {
   readonly #budget: number;
-  /** Misses in a row, long spins included. */
-  #misses = 0;
+  /**
+   * Misses in a row, long spins included. A fresh loop sees how long its sleeps last before it
+   * spins, unless its peer is awake.
+   */
+  #misses = MISSES_MAX;
   /** Whether the peer had to be rung before the last wait. */
-  #rang = false;
+  #rang = true;
   /** Milliseconds of a long spin, 0 for none, and waits since the last one. */
   #long = 0;
   #waits = 0;
@@ -234,10 +262,11 @@ function looks(sight: Sight, count: number): boolean {
 function spinFor(budget: number, sight: Sight, deadline: number): number {
   let start = -1;
   let spent = 0;
-  for (let count = LOOKS;; count = LOOKS_LATER) {
+  for (let count = LOOKS;;) {
     if (looks(sight, count) || sight.lookAround()) return spent;
     const time = now();
     if (start < 0) start = time;
+    else if (spent === 0 && time - start < LOOKS_MS) count = LOOKS_LATER;
     spent = time - start;
     if (spent >= budget || time >= deadline) return -1;
   }

@@ -7,6 +7,10 @@ import { agentMechanism, mayBlock, type Mechanism, pollingMechanism } from "./wa
 import { processorCount, Turns } from "./wait.ts";
 import { LoopSpinner, Spinner } from "./wait_spinner.ts";
 
+/** Sights of spins that find nothing, and something at once. */
+const NOTHING = { look: () => false, lookAround: () => false };
+const SOMETHING = { look: () => true, lookAround: () => false };
+
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
 
 Deno.test("an endpoint stores the mechanisms that it can ring", () => {
@@ -231,12 +235,40 @@ Deno.test("a thread that must not block looks, and does not spin by the clock", 
   assertEquals(glances < 4, true, `${glances}`);
 });
 
+/** The spinning of a blocking endpoint whose last spin has found something. */
+function awake(us: number): Spinner {
+  const spinner = new Spinner(us, true);
+  spinner.spin(SOMETHING, Infinity);
+  return spinner;
+}
+
+Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now and then", () => {
+  const skips = (spinner: Spinner) => {
+    assertEquals([spinner.glances, spinner.dips], [0, false]);
+    let waits = 0;
+    while (spinner.skip()) waits++;
+    return waits;
+  };
+  const spinner = new Spinner(8, true);
+  for (const waits of [8, 16, 32, 64, 127, 127]) {
+    assertEquals(skips(spinner), waits);
+    assertEquals(spinner.spin(NOTHING, Infinity), false);
+  }
+  // What a spin has found says more than that it was fresh once.
+  const other = new Spinner(8, true);
+  assertEquals(skips(other), 8);
+  other.spin(SOMETHING, Infinity);
+  assertEquals([other.skip(), other.glances > 0, other.dips], [false, true, true]);
+  for (let i = 0; i < 8; i++) other.spin(NOTHING, Infinity);
+  assertEquals(skips(other), 127);
+});
+
 Deno.test("a glance is no longer than the spin that was asked for", () => {
   assertEquals(new Spinner(0, true).glances, 0);
-  for (const us of [0.05, 1, 2]) assertEquals(new Spinner(us, true).glances, us * 100);
-  const longest = new Spinner(1e6, true).glances;
+  for (const us of [0.05, 1, 2]) assertEquals(awake(us).glances, us * 100);
+  const longest = awake(1e6).glances;
   const page = new Spinner(1e6, false).glances;
-  assertEquals(new Spinner(50, true).glances, longest);
+  assertEquals(awake(50).glances, longest);
   assert(longest > 200 && longest <= 550, `${longest}`);
   assert(page > 0 && page < layout.WAIT_NO_BLOCK_LOOKS / 2, `${page}`); // [wait.no_block]
 });
@@ -274,16 +306,11 @@ Deno.test("[wait.slice] a port that is listened to looks at each slice", async (
 
 Deno.test("[wait.spin_record] sleeps as short as a wake bring the spinning back early", () => {
   const skips = (sleepMs: number, rang: boolean): number => {
-    const spinner = new Spinner(8, true);
-    let looks = 0;
-    const sight = { look: () => looks++ < 0, lookAround: () => false };
-    for (let i = 0; i < 8; i++) spinner.spin(sight, Infinity);
-    for (let waits = 0;; waits++) {
-      looks = 0;
-      spinner.spin(sight, Infinity);
-      if (looks > 1) return waits;
-      spinner.slept(sleepMs, rang);
-    }
+    const spinner = awake(8);
+    for (let i = 0; i < 8; i++) spinner.spin(NOTHING, Infinity);
+    let waits = 0;
+    for (; spinner.skip(); waits++) spinner.slept(sleepMs, rang);
+    return waits;
   };
   assertEquals(skips(0.016, false) < 40, true);
   assertEquals(skips(0.064, true) < 20, true); // a peer that was rung takes longer
@@ -298,9 +325,9 @@ Deno.test("[wait.spin] a dip looks a few times, and only where a spin would", ()
   const sight = { look: () => ++looks > found, lookAround: () => false };
   const dip = (spinner: Spinner) => {
     looks = 0;
-    return [spinner.dip(sight), looks];
+    return [spinner.dips && spinner.dip(sight), looks];
   };
-  const spinner = new Spinner(8, true);
+  const spinner = awake(8);
   const [missed, most] = dip(spinner);
   assertEquals([missed, Number(most) > 8, Number(most) < 1000], [false, true, true]);
   found = 3;
@@ -308,12 +335,11 @@ Deno.test("[wait.spin] a dip looks a few times, and only where a spin would", ()
   assertEquals(dip(new Spinner(0, true)), [false, 0]);
   assertEquals(dip(new Spinner(8, false)), [false, 0]); // the spin that follows is all it may do
   // [wait.spin_record] What it finds counts as what a spin finds.
-  const never = { look: () => false, lookAround: () => false };
-  for (let i = 0; i < 7; i++) spinner.spin(never, Infinity);
+  for (let i = 0; i < 7; i++) spinner.spin(NOTHING, Infinity);
   dip(spinner);
-  spinner.spin(never, Infinity);
+  spinner.spin(NOTHING, Infinity);
   assertEquals(dip(spinner), [true, 4]);
-  for (let i = 0; i < 8; i++) spinner.spin(never, Infinity);
+  for (let i = 0; i < 8; i++) spinner.spin(NOTHING, Infinity);
   assertEquals(dip(spinner), [false, 0]);
 });
 
@@ -330,11 +356,10 @@ Deno.test("[wait.spin_record] a loop spins long in one wait of eight, behind sho
         return Math.round(spent * 100) / 100;
       });
     };
-    const short = Array(7).fill(0.03); // 0.02, and the reading behind it
     const none = Array(7).fill(0);
-    assertEquals(waits(0.3, 24), [...short, 0.31, ...none, 0.31, ...none, 0.31]);
-    assertEquals(waits(0.7, 16), [...short, 0.41, ...none, 0.41]);
-    assertEquals(waits(0.9, 16), [...short, 0.03, ...none, 0]);
+    assertEquals(waits(0.3, 24), [...none, 0.31, ...none, 0.31, ...none, 0.31]);
+    assertEquals(waits(0.7, 16), [...none, 0.41, ...none, 0.41]);
+    assertEquals(waits(0.9, 16), [...none, 0, ...none, 0]);
     assertEquals(waits(0.3, 8, 0), [...none, 0]);
   }));
 
