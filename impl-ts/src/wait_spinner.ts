@@ -89,31 +89,43 @@ const LONG_WAITS = 8;
 export class Spinner {
   /** Whether this thread may block. */
   readonly blocks: boolean;
-  readonly #budget: number;
-  readonly #glances: number;
+  readonly #us: number | undefined;
+  /**
+   * Milliseconds to spin, found out when a spin is due first: Node takes 0.3 to 1 ms to tell how
+   * many processors there are.
+   */
+  #known: number | undefined;
+  #glances = 0;
   /** The record: misses in a row, and waits without a spin since the last one. */
   #misses: number;
   #skips = 0;
   /** Waits that it sleeps at once before it tries a spin, once it has stopped spinning. */
   #skipsMost = SKIPS_FRESH;
   /** Milliseconds to spin after a miss, and those of short sleeps since the last spin. */
-  #long: number;
+  #long = Infinity;
   #slept = 0;
 
   /** `spin` is in microseconds; `blocks` says whether this thread may block. */
   constructor(spin: number | undefined, blocks: boolean) {
-    const us = spin ?? defaultSpin();
-    this.#budget = us / 1000;
+    this.#us = spin;
     this.blocks = blocks;
-    const most = blocks ? GLANCES : NO_BLOCK_LOOKS;
-    this.#glances = Math.min(most, Math.ceil(us * GLANCES_A_US));
-    this.#long = PATIENCE * this.#budget;
     this.#misses = blocks ? MISSES_MAX : 0;
+  }
+
+  get #budget(): number {
+    if (this.#known === undefined) {
+      const us = this.#us ?? defaultSpin();
+      this.#known = us / 1000;
+      this.#long = PATIENCE * this.#known;
+      const most = this.blocks ? GLANCES : NO_BLOCK_LOOKS;
+      this.#glances = Math.min(most, Math.ceil(us * GLANCES_A_US));
+    }
+    return this.#known;
   }
 
   /** How often a call that found nothing may look before it turns to its deadline; 0 for never. */
   get glances(): number {
-    return this.#misses >= MISSES_MAX ? 0 : this.#glances;
+    return this.#misses >= MISSES_MAX || this.#budget === 0 ? 0 : this.#glances;
   }
 
   /** A glance has found something. */
@@ -123,7 +135,7 @@ export class Spinner {
 
   /** Whether a wait begins with a dip. */
   get dips(): boolean {
-    return this.#budget > 0 && this.#misses < MISSES_MAX && this.blocks;
+    return this.#misses < MISSES_MAX && this.blocks && this.#budget > 0;
   }
 
   /**
@@ -141,11 +153,11 @@ export class Spinner {
    * it returns true. [wait.spin_record]
    */
   skip(): boolean {
-    if (this.#budget === 0) return true;
     const isDue = this.#misses < MISSES_MAX || this.#skips >= this.#skipsMost ||
       this.#slept >= SLEPT_MIN * this.#long;
-    if (!isDue) this.#skips++;
-    return !isDue;
+    if (isDue) return this.#budget === 0;
+    this.#skips++;
+    return true;
   }
 
   /**
@@ -176,10 +188,12 @@ export class Spinner {
    * sleeps are shorter than the budget, the peer waits for this very processor.
    */
   slept(ms: number, rang: boolean): void {
-    const patience = PATIENCE * this.#budget;
-    const isShort = ms <= (rang ? SHORT * this.#budget : patience);
+    const budget = this.#known;
+    if (budget === undefined) return; // before the first spin, which is due soon
+    const patience = PATIENCE * budget;
+    const isShort = ms <= (rang ? SHORT * budget : patience);
     this.#long = rang && isShort && ms > patience ? ms : patience;
-    if (isShort && ms >= this.#budget) this.#slept += ms;
+    if (isShort && ms >= budget) this.#slept += ms;
   }
 }
 
@@ -194,7 +208,9 @@ export class Spinner {
  * 10 to 25 µs, where two sleeps and wakes took 200 to 500 (measured: Deno 2.9, Node 24).
  */
 export class LoopSpinner {
-  readonly #budget: number;
+  readonly #us: number | undefined;
+  /** Milliseconds of a spin, found out when one is due first: see `Spinner`. */
+  #known: number | undefined;
   /**
    * Misses in a row, long spins included. A fresh loop sees how long its sleeps last before it
    * spins, unless its peer is awake.
@@ -208,24 +224,28 @@ export class LoopSpinner {
 
   /** `spin` is in microseconds. */
   constructor(spin: number | undefined) {
-    this.#budget = Math.min(spin ?? defaultSpin(), LOOP_SPIN_US) / 1000;
+    this.#us = spin;
+  }
+
+  get #budget(): number {
+    return this.#known ??= Math.min(this.#us ?? defaultSpin(), LOOP_SPIN_US) / 1000;
   }
 
   /** Whether it is of use to tell how long a sleep has lasted. */
   get learns(): boolean {
-    return this.#budget > 0;
+    return this.#known !== 0;
   }
 
   /** Looks until there is something to do. `rang` says whether the peer had to be rung. */
   spin(sight: Sight, rang: boolean): boolean {
-    const budget = this.#budget;
-    const isLong = ++this.#waits >= LONG_WAITS && this.#long > budget;
+    const mayBeLong = ++this.#waits >= LONG_WAITS && this.#long > 0;
     const isAwake = this.#rang && !rang; // the peer, once more
     this.#rang = rang;
     // [wait.spin_record] Without a count of skips: a short sleep leads to a long spin.
-    if (budget === 0 || !(isLong || isAwake || this.#misses < MISSES_MAX)) {
-      return sight.look() || sight.lookAround();
-    }
+    const isDue = isAwake || this.#misses < MISSES_MAX;
+    const budget = mayBeLong || isDue ? this.#budget : 0;
+    const isLong = mayBeLong && this.#long > budget;
+    if (budget === 0 || !(isLong || isDue)) return sight.look() || sight.lookAround();
     const spent = spinFor(isLong ? this.#long : budget, sight, Infinity);
     const isSoon = spent >= 0 && spent < budget;
     this.#misses = isSoon ? 0 : this.#misses + 1;

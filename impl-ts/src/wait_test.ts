@@ -263,6 +263,30 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
   assertEquals(skips(other), 127);
 });
 
+Deno.test("the processors are counted when a spin is due, and not before", () => {
+  let counts = 0;
+  const counted = { get: () => (counts++, 2), configurable: true };
+  Object.defineProperty(navigator, "hardwareConcurrency", counted);
+  try {
+    const spinner = new Spinner(undefined, true);
+    for (let waits = 0; waits < 8; waits++) {
+      assertEquals([spinner.glances, spinner.dips, spinner.skip()], [0, false, true]);
+      spinner.slept(0.1, true);
+    }
+    const loop = new LoopSpinner(undefined);
+    for (let waits = 0; waits < 7; waits++) {
+      assertEquals([loop.spin(NOTHING, true), loop.learns], [false, true]);
+      loop.slept(0.3);
+    }
+    assertEquals(counts, 0);
+    assertEquals([spinner.skip(), counts], [false, 1]);
+    loop.spin(NOTHING, true);
+    assertEquals(counts, 2);
+  } finally {
+    delete (navigator as { hardwareConcurrency?: number }).hardwareConcurrency;
+  }
+});
+
 Deno.test("a glance is no longer than the spin that was asked for", () => {
   assertEquals(new Spinner(0, true).glances, 0);
   for (const us of [0.05, 1, 2]) assertEquals(awake(us).glances, us * 100);
