@@ -295,9 +295,10 @@ export class Reader<T = unknown> {
   #glance(options: WaitOptions | undefined): boolean {
     if (options?.timeout === 0 || options?.signal !== undefined) return false;
     const { link, endpoint } = this.#inlet;
-    if (!link.outgoing?.isAnswerDue) return false;
+    const { glances } = endpoint.spinner;
+    if (glances === 0 || !link.outgoing?.isAnswerDue) return false;
     link.outgoing.expectAnswer();
-    return this.#inlet.glance(endpoint.spinner.glances);
+    return this.#inlet.glance(glances);
   }
 
   /** Behind a look that found nothing. */

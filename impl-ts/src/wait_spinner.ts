@@ -51,6 +51,17 @@ const GLANCES_A_US = 100;
 const MISSES_MAX = 8;
 const SKIPS_MAX = 127;
 /**
+ * Budgets that a sleep lasts at least which is mostly two wakes across processors: of two threads
+ * on one processor, each waits for the other's work alone. A fresh end tries a spin behind such.
+ */
+const ACROSS = 2;
+/**
+ * Misses that are left behind a spin that found something later than in one budget. Where both
+ * threads share one processor, it did so because the kernel has taken that from it: the next spins
+ * are in vain, and each costs the peer its processor for four budgets.
+ */
+const MISSES_LATE = MISSES_MAX - 2;
+/**
  * Waits that an endpoint sleeps at once before its first spin; twice as many before the next one,
  * and so on, until a spin has found something. Of two threads that have just started, both run code
  * that is not compiled yet, beside the compiler.
@@ -104,6 +115,8 @@ export class Spinner {
   /** Milliseconds to spin after a miss, and those of short sleeps since the last spin. */
   #long = Infinity;
   #slept = 0;
+  /** Milliseconds of the last sleep. */
+  #last = 0;
 
   /** `spin` is in microseconds; `blocks` says whether this thread may block. */
   constructor(spin: number | undefined, blocks: boolean) {
@@ -153,11 +166,15 @@ export class Spinner {
    * it returns true. [wait.spin_record]
    */
   skip(): boolean {
-    const isDue = this.#misses < MISSES_MAX || this.#skips >= this.#skipsMost ||
-      this.#slept >= SLEPT_MIN * this.#long;
-    if (isDue) return this.#budget === 0;
+    if (this.#misses < MISSES_MAX || this.#isTryDue) return this.#budget === 0;
     this.#skips++;
     return true;
+  }
+
+  /** Whether to try a spin, once it has stopped spinning. */
+  get #isTryDue(): boolean {
+    return this.#skips >= SKIPS_MAX || this.#slept >= SLEPT_MIN * this.#long ||
+      (this.#skips >= this.#skipsMost && this.#last >= ACROSS * this.#budget);
   }
 
   /**
@@ -172,7 +189,8 @@ export class Spinner {
     this.#skips = this.#slept = 0;
     const spent = spinFor(this.#misses === 0 ? budget : this.#long, sight, deadline);
     const found = spent >= 0;
-    this.#misses = !found ? this.#misses + 1 : spent < budget ? 0 : 1;
+    if (!found) this.#misses++;
+    else this.#misses = spent < budget ? 0 : Math.min(this.#misses, MISSES_LATE);
     this.#skipsMost = found ? SKIPS_MAX : Math.min(2 * this.#skipsMost, SKIPS_MAX);
     return found;
   }
@@ -188,6 +206,7 @@ export class Spinner {
    * sleeps are shorter than the budget, the peer waits for this very processor.
    */
   slept(ms: number, rang: boolean): void {
+    this.#last = ms;
     const budget = this.#known;
     if (budget === undefined) return; // before the first spin, which is due soon
     const patience = PATIENCE * budget;

@@ -243,10 +243,10 @@ function awake(us: number): Spinner {
 }
 
 Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now and then", () => {
-  const skips = (spinner: Spinner) => {
+  const skips = (spinner: Spinner, sleepMs = 1) => {
     assertEquals([spinner.glances, spinner.dips], [0, false]);
     let waits = 0;
-    while (spinner.skip()) waits++;
+    for (; spinner.skip(); waits++) spinner.slept(sleepMs, true);
     return waits;
   };
   const spinner = new Spinner(8, true);
@@ -254,6 +254,8 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
     assertEquals(skips(spinner), waits);
     assertEquals(spinner.spin(NOTHING, Infinity), false);
   }
+  // Behind sleeps that cross no processor it tries none early.
+  assertEquals(skips(new Spinner(8, true), 0.005), 127);
   // What a spin has found says more than that it was fresh once.
   const other = new Spinner(8, true);
   assertEquals(skips(other), 8);
@@ -262,6 +264,22 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
   for (let i = 0; i < 8; i++) other.spin(NOTHING, Infinity);
   assertEquals(skips(other), 127);
 });
+
+Deno.test("[wait.spin_record] what a spin finds late leaves two misses", () =>
+  withClock((clock) => {
+    const spinner = new Spinner(50, true);
+    let late = 0;
+    const found = { look: () => clock.ms >= late, lookAround: () => false };
+    const isSpinning = () => spinner.dips;
+    assertEquals(isSpinning(), false);
+    late = clock.ms + 0.1;
+    assertEquals([spinner.spin(found, Infinity), isSpinning()], [true, true]);
+    assertEquals([spinner.spin(NOTHING, Infinity), isSpinning()], [false, true]);
+    assertEquals([spinner.spin(NOTHING, Infinity), isSpinning()], [false, false]);
+    assertEquals([spinner.spin(SOMETHING, Infinity), isSpinning()], [true, true]);
+    for (let i = 0; i < 7; i++) spinner.spin(NOTHING, Infinity);
+    assertEquals(isSpinning(), true);
+  }));
 
 Deno.test("the processors are counted when a spin is due, and not before", () => {
   let counts = 0;
