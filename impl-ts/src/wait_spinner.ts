@@ -197,7 +197,7 @@ export class Spinner {
 
   /** Whether it is of use to tell how long a sleep has lasted. */
   get learns(): boolean {
-    return this.#misses > 0;
+    return this.#misses > 0 && (this.#known !== undefined || this.#skips >= this.#skipsMost);
   }
 
   /**

@@ -305,6 +305,21 @@ Deno.test("the processors are counted when a spin is due, and not before", () =>
   }
 });
 
+Deno.test("the first waits without a timeout look at no clock", () => {
+  const here = Port.create<number>({ mechanism: watched(() => there.write(1)) });
+  const there = Port.attach<number>(here.memory);
+  const { now } = performance;
+  performance.now = () => {
+    throw new Error("Somebody looks at the clock");
+  };
+  try {
+    for (let waits = 0; waits < 7; waits++) assertEquals(here.read(), 1);
+  } finally {
+    performance.now = now;
+  }
+  assertEquals(here.stats.parks, 7);
+});
+
 Deno.test("a glance is no longer than the spin that was asked for", () => {
   assertEquals(new Spinner(0, true).glances, 0);
   for (const us of [0.05, 1, 2]) assertEquals(awake(us).glances, us * 100);
