@@ -10,7 +10,7 @@ import { PeerClosedError, SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
 import { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } from "./layout.ts";
 import type { ReasonCode } from "./layout.ts";
-import { isShared, type Memory, now, sleepBlind, toRegion } from "./segment.ts";
+import { isPast, isShared, type Memory, now, sleepBlind, toRegion } from "./segment.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
 import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 import { Sleeper } from "./wait_sleeper.ts";
@@ -147,7 +147,7 @@ export class MailboxSide implements Sight {
    */
   wait(deadline: number, waits: number): boolean {
     // First, since a peer that is quick may have the next part there at every look.
-    if (now() >= deadline) return false;
+    if (isPast(deadline)) return false;
     const spinner = this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
     const isDue = !spinner.blocks || !spinner.skip(); // [mailbox.spin]
     const isThere = isDue ? spinner.spin(this, deadline, waits) : this.look() || this.lookAround();

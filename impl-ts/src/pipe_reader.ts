@@ -13,7 +13,7 @@ import { deadlineOf, deadlineOfCall, findRing, Link, requireReaderOptions } from
 import { STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
 import { raise } from "./error.ts";
-import { now, requireTimeout, type Segment } from "./segment.ts";
+import { isPast, requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
 
 /**
@@ -314,7 +314,7 @@ export class Reader<T = unknown> {
     let deadline: number | undefined;
     for (let waits = 0; taken === undefined && !this.ended; waits++) {
       if (timeout === 0) break;
-      if (waits > 0 && now() >= (deadline ??= deadlineOf(timeout))) break;
+      if (waits > 0 && isPast(deadline ??= deadlineOf(timeout))) break;
       if (
         !endpoint.waitBriefly(inlet) &&
         !endpoint.wait(inlet, undefined, deadline ??= deadlineOf(timeout), waits)
@@ -337,7 +337,7 @@ export class Reader<T = unknown> {
     if (!turns.tryTake() && !await turns.take(deadline, signal)) return undefined;
     try {
       if (++this.#streak % STREAK === 0) await inlet.endpoint.giveWay();
-      for (let late = options?.timeout === 0;; late = performance.now() >= deadline) {
+      for (let late = options?.timeout === 0;; late = isPast(deadline)) {
         const taken = this.#try(mode, target);
         if (taken !== undefined || this.ended) return done(taken);
         if (late || !await inlet.endpoint.waitAsync(inlet, deadline, signal)) return undefined;

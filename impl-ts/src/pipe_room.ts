@@ -8,7 +8,7 @@ import { detach } from "./codec.ts";
 import { raise, TimeoutError } from "./error.ts";
 import { deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import type { Outlet } from "./pipe_outlet.ts";
-import { now } from "./segment.ts";
+import { isPast } from "./segment.ts";
 import type { Waitable } from "./wait.ts";
 import { Several } from "./wait_several.ts";
 
@@ -95,6 +95,6 @@ function prepare(outlet: Outlet, deadline: number): Waitable | undefined {
   raise(outlet.link.stateError("write"));
   const other = outlet.idle?.fill();
   // Here and not only in the wait, which comes back at once while the peer keeps a cursor moving.
-  if (now() >= deadline) throw timedOut();
+  if (isPast(deadline)) throw timedOut();
   return other;
 }

@@ -315,6 +315,11 @@ export function now(): number {
   return typeof performance === "undefined" ? Date.now() : performance.now();
 }
 
+/** Whether a deadline has passed. Without one it looks at no clock, whose first touch is dear. */
+export function isPast(deadline: number): boolean {
+  return deadline < Infinity && now() >= deadline;
+}
+
 /**
  * Sleeps without anybody who could wake it, where that is allowed.
  *

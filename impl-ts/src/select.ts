@@ -8,7 +8,7 @@ import { deadlineOf, type WaitOptions } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
 import { poll } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
-import { now, requireTimeout } from "./segment.ts";
+import { isPast, requireTimeout } from "./segment.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { Several } from "./wait_several.ts";
 
@@ -130,7 +130,7 @@ export class Selection {
       const found = this.#find();
       if (found >= 0) return found;
       for (const { endpoint } of this.#groups) endpoint.settle();
-      if (now() >= deadline) return -1;
+      if (isPast(deadline)) return -1;
       group!.endpoint.wait(group!.what, undefined, deadline, waits);
     }
   }
@@ -146,7 +146,7 @@ export class Selection {
       const found = this.#find();
       if (found >= 0) return found;
       for (const { endpoint } of this.#groups) endpoint.settle();
-      if (performance.now() >= deadline) return -1;
+      if (isPast(deadline)) return -1;
       await this.#waitAsync(deadline, signal);
     }
   }

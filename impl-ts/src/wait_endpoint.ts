@@ -376,7 +376,7 @@ export class Endpoint implements Sight {
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     signal?.throwIfAborted();
-    const left = deadline - performance.now();
+    const left = deadline < Infinity ? deadline - now() : Infinity;
     if (!(left > 0)) return this.#found(what, undefined);
     await (this.watch.wait(what, left, signal) ?? this.giveWay());
     signal?.throwIfAborted();

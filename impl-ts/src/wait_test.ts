@@ -305,7 +305,7 @@ Deno.test("the processors are counted when a spin is due, and not before", () =>
   }
 });
 
-Deno.test("the first waits without a timeout look at no clock", () => {
+Deno.test("the first waits without a timeout look at no clock", async () => {
   const here = Port.create<number>({ mechanism: watched(() => there.write(1)) });
   const there = Port.attach<number>(here.memory);
   const { now } = performance;
@@ -314,10 +314,13 @@ Deno.test("the first waits without a timeout look at no clock", () => {
   };
   try {
     for (let waits = 0; waits < 7; waits++) assertEquals(here.read(), 1);
+    const later = here.readAsync();
+    there.write(2);
+    assertEquals(await later, 2);
   } finally {
     performance.now = now;
   }
-  assertEquals(here.stats.parks, 7);
+  assertEquals(here.stats.parks, 8);
 });
 
 Deno.test("a glance is no longer than the spin that was asked for", () => {
