@@ -27,23 +27,23 @@ export interface Size {
 
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
-  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_800, gzip: 3_600 } },
+  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 9_200, gzip: 3_700 } },
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 54_600, gzip: 19_500 },
+    limit: { minified: 56_200, gzip: 20_200 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 72_700, gzip: 25_600 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 74_400, gzip: 26_200 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 79_200, gzip: 27_700 },
+    limit: { minified: 80_900, gzip: 28_200 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 89_500, gzip: 30_800 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 91_700, gzip: 31_500 } },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 65_000, gzip: 22_800 },
+    limit: { minified: 66_300, gzip: 23_300 },
   },
 ];
 
