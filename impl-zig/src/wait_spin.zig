@@ -24,6 +24,10 @@ const spin_look_count = if (builtin.cpu.arch.isWasm()) 1024 else 32;
 /// sleeps at once before it tries again [wait.spin_record].
 const spin_misses_max = 8;
 const spin_skips_max = 127;
+/// Misses that are left behind a spin that found something later than in one budget: where both
+/// threads share one processor, it did because the kernel took that from it, and the next spins are
+/// in vain.
+const spin_misses_late = spin_misses_max - 2;
 /// After a miss: a peer that sleeps takes longer to answer than the usual budget, and where both
 /// gave up before the other's wake arrived, neither would ever find the other awake.
 const spin_patience = 4;
@@ -67,7 +71,8 @@ pub const SpinRecord = struct {
             record.misses +|= 1;
             return false;
         };
-        record.misses = if (spent_ns < manner.spin_ns) 0 else 1;
+        const is_late = spent_ns >= manner.spin_ns;
+        record.misses = if (is_late) @min(record.misses, spin_misses_late) else 0;
         return true;
     }
 };

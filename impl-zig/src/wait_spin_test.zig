@@ -1,10 +1,12 @@
-//! How often a call looks that must not block [wait.no_block], on a machine whose clock stands
-//! still, as a browser's does for up to a millisecond.
+//! What a spin does with its record [wait.spin_record]; and how often a call looks that must not
+//! block [wait.no_block], on a machine whose clock stands still, as a browser's does for up to a
+//! millisecond.
 
 const std = @import("std");
 const millrace = @import("root.zig");
 const fixture = @import("fixture.zig");
 const mailbox = @import("mailbox.zig");
+const wait_spin = @import("wait_spin.zig");
 const Deadline = @import("host.zig").Deadline;
 const layout = millrace.layout;
 const testing = std.testing;
@@ -131,4 +133,57 @@ test "a side of a mailbox that must not block takes no more turns in one call th
     // What is there is there for a call that only tries.
     deadline = .init(.none);
     try testing.expectEqual(.found, try side.awaitTurn(&deadline));
+}
+
+/// A machine whose clock moves by 10 µs whenever it is read.
+const Ticking = struct {
+    var time: u64 = 0;
+
+    const host: millrace.Host = blk: {
+        var ticking = fixture.clockwork;
+        ticking.now = now;
+        break :blk ticking;
+    };
+
+    fn now() u64 {
+        time += 10_000;
+        return time;
+    }
+};
+
+/// Is there from a moment of that machine's on.
+const Due = struct {
+    at: u64,
+
+    pub fn glance(due: Due, comptime _: std.lang.AtomicOrder) bool {
+        return Ticking.time >= due.at;
+    }
+
+    pub fn look(due: Due, comptime order: std.lang.AtomicOrder) bool {
+        return due.glance(order);
+    }
+};
+
+test "what a spin finds later than in one budget leaves two misses [wait.spin_record]" {
+    const manner: wait_spin.Manner = .{
+        .host = &Ticking.host,
+        .spin_ns = 50_000,
+        .blocking = true,
+    };
+    var record: wait_spin.SpinRecord = .{};
+    var deadline: Deadline = .init(.forever);
+    const never: Due = .{ .at = std.math.maxInt(u64) };
+    for (0..8) |_| try testing.expect(!record.spin(manner, &never, &deadline));
+    // It has stopped spinning, and tries again behind 127 waits.
+    for (0..127) |_| try testing.expect(!record.spin(manner, &Due{ .at = 0 }, &deadline));
+    try testing.expect(record.spin(manner, &Due{ .at = Ticking.time + 100_000 }, &deadline));
+    try testing.expectEqual(6, record.misses);
+    for (0..2) |_| try testing.expect(!record.spin(manner, &never, &deadline));
+    try testing.expect(!record.spin(manner, &Due{ .at = 0 }, &deadline));
+    // A single miss stays one.
+    record = .{ .misses = 1 };
+    try testing.expect(record.spin(manner, &Due{ .at = Ticking.time + 100_000 }, &deadline));
+    try testing.expectEqual(1, record.misses);
+    try testing.expect(record.spin(manner, &Due{ .at = 0 }, &deadline));
+    try testing.expectEqual(0, record.misses);
 }
