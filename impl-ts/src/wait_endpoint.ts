@@ -60,9 +60,9 @@ export interface Stats {
 export interface EndpointOptions {
   /**
    * Microseconds to spin before sleeping in a blocking call. Default 50 with two or more
-   * processors, otherwise 0. A fresh end sleeps at once in its first eight waits. An event loop
-   * that waits for an answer spins for 20 of them at most, and in one wait of eight for up to 400,
-   * where that finds a peer awake.
+   * processors, where a fresh end sleeps at once in its first eight waits; otherwise 0. An event
+   * loop that waits for an answer spins for 20 of them at most, and in one wait of eight for up to
+   * 400, where that finds a peer awake.
    */
   readonly spin?: number | undefined;
   /**

@@ -120,11 +120,14 @@ export class Spinner {
   /** Milliseconds of the last sleep. */
   #last = 0;
 
-  /** `spin` is in microseconds; `blocks` says whether this thread may block. */
-  constructor(spin: number | undefined, blocks: boolean) {
+  /**
+   * `spin` is in microseconds, and `blocks` says whether this thread may block. Who says how long
+   * to spin has it so from the first wait on.
+   */
+  constructor(spin: number | undefined, blocks: boolean, isFresh: boolean = spin === undefined) {
     this.#us = spin;
     this.blocks = blocks;
-    this.#misses = blocks ? MISSES_MAX : 0;
+    this.#misses = blocks && isFresh ? MISSES_MAX : 0;
   }
 
   get #budget(): number {

@@ -249,15 +249,17 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
     for (; spinner.skip(); waits++) spinner.slept(sleepMs, true);
     return waits;
   };
-  const spinner = new Spinner(8, true);
+  // Who says how long has it so from the first wait on.
+  assertEquals(new Spinner(8, true).skip(), false);
+  const spinner = new Spinner(8, true, true);
   for (const waits of [8, 32, 127, 127]) {
     assertEquals(skips(spinner), waits);
     assertEquals(spinner.spin(NOTHING, Infinity), false);
   }
   // Behind sleeps that cross no processor it tries none early.
-  assertEquals(skips(new Spinner(8, true), 0.005), 127);
+  assertEquals(skips(new Spinner(8, true, true), 0.005), 127);
   // What a spin has found says more than that it was fresh once.
-  const other = new Spinner(8, true);
+  const other = new Spinner(8, true, true);
   assertEquals(skips(other), 8);
   other.spin(SOMETHING, Infinity);
   assertEquals([other.skip(), other.glances > 0, other.dips], [false, true, true]);
@@ -267,7 +269,7 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
 
 Deno.test("[wait.spin_record] what a spin finds late leaves two misses", () =>
   withClock((clock) => {
-    const spinner = new Spinner(50, true);
+    const spinner = new Spinner(50, true, true);
     let late = 0;
     const found = { look: () => clock.ms >= late, lookAround: () => false };
     const isSpinning = () => spinner.dips;
