@@ -11,7 +11,7 @@ import { PartReader, type Parts, PartWriter } from "./mailbox_parts.ts";
 import { MailboxSide } from "./mailbox_side.ts";
 import { deadlineOf, deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX } from "./pipe.ts";
-import { type Memory, requireTimeout } from "./segment.ts";
+import { isPast, type Memory, requireTimeout } from "./segment.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import { Turns } from "./wait.ts";
 import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
@@ -187,7 +187,7 @@ export class MailboxWriter<T = unknown> {
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    for (let late = false; !this.#parts.advance(payload); late = performance.now() >= deadline) {
+    for (let late = false; !this.#parts.advance(payload); late = isPast(deadline)) {
       if (late || !await this.#side.waitAsync(deadline, signal)) {
         throw timedOut(payload === due && payload.next > 0);
       }
@@ -303,14 +303,12 @@ export class MailboxReader<T = unknown> {
    * wait.
    */
   async readAsync(options?: WaitOptions): Promise<T | undefined> {
-    const timeout = requireTimeout(options?.timeout, Infinity);
+    const deadline = deadlineOfCall(options);
     const signal = options?.signal;
-    signal?.throwIfAborted();
-    const deadline = deadlineOf(timeout);
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
     try {
       if (++this.#streak % STREAK === 0) await this.#side.giveWay();
-      for (let late = false;; late = performance.now() >= deadline) {
+      for (let late = false;; late = isPast(deadline)) {
         const value = this.#take();
         if (value !== NONE) return value;
         if (late || !await this.#side.waitAsync(deadline, signal)) return undefined;

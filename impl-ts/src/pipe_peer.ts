@@ -7,6 +7,7 @@
 import { raise } from "./error.ts";
 import { ENDPOINT_STATE_VACANT } from "./layout.ts";
 import { deadlineOfCall, type Link, requireWait, type WaitOptions } from "./pipe.ts";
+import { isPast } from "./segment.ts";
 import type { Waitable } from "./wait.ts";
 import { stateOf } from "./wait_state.ts";
 
@@ -28,7 +29,7 @@ export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
 export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): Promise<boolean> {
   const arrival = begin(link, options);
   const deadline = deadlineOfCall(options);
-  while (!arrival.look() && performance.now() < deadline) {
+  while (!arrival.look() && !isPast(deadline)) {
     await link.endpoint.waitAsync(arrival, deadline, options.signal);
     requireOwn(link);
   }

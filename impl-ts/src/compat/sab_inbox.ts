@@ -6,6 +6,7 @@
 
 import { CorruptError } from "../error.ts";
 import { deadlineOf } from "../pipe.ts";
+import { isPast } from "../segment.ts";
 import { LONGEST_TIMER_MS, Turns } from "../wait.ts";
 import { type Bounds, enforceLimit, type Taken } from "./sab_queue.ts";
 import { isClosing, type ReaderWire } from "./sab_wire.ts";
@@ -123,7 +124,7 @@ export class Inbox<T> {
   #fill(timeout: number, blocking: boolean): void {
     if (this.#tryFill() || !blocking) return;
     const deadline = deadlineOf(Math.max(0, timeout));
-    for (let waits = 0; performance.now() < deadline; waits++) {
+    for (let waits = 0; !isPast(deadline); waits++) {
       if (this.#wait(deadline, waits) && this.#tryFill()) return;
     }
   }
