@@ -149,9 +149,9 @@ export class MailboxSide implements Sight {
     // First, since a peer that is quick may have the next part there at every look.
     if (isPast(deadline)) return false;
     const spinner = this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
-    const isDue = !spinner.blocks || !spinner.skip(); // [mailbox.spin]
-    const isThere = isDue ? spinner.spin(this, deadline, waits) : this.look() || this.lookAround();
-    if (isThere) return true;
+    if (spinner.skip() ? this.look() || this.lookAround() : spinner.spin(this, deadline, waits)) {
+      return true; // [mailbox.spin]
+    }
     if (!spinner.blocks) {
       throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
     }

@@ -324,8 +324,8 @@ export class Endpoint implements Sight {
    * the peer has not attached, which takes longer than a spin, and says nothing of those to come.
    */
   #sleepsAtOnce(spinner: Spinner, what: Waitable): boolean {
-    if (!spinner.blocks) return false;
-    return spinner.skip() || (what.parts === undefined && this.isVacant(what.peer));
+    return spinner.skip() ||
+      (spinner.blocks && what.parts === undefined && this.isVacant(what.peer));
   }
 
   /**

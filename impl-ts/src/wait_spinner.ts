@@ -168,9 +168,10 @@ export class Spinner {
 
   /**
    * Has a wait sleep at once, and counts it, where by what came of spins before none is due: then
-   * it returns true. [wait.spin_record]
+   * it returns true. Who must not block never does. [wait.spin_record]
    */
   skip(): boolean {
+    if (!this.blocks) return false;
     if (this.#misses < MISSES_MAX || this.#isTryDue) return this.#budget === 0;
     this.#skips++;
     return true;
