@@ -180,7 +180,8 @@ export class Outlet extends Lane implements Payload {
   check(accepted = false): void {
     this.bits &= ~RENEWED;
     this.#mayLoad = true;
-    if (this.bits === 0 && this.endpoint.isLinked(this.peer)) return;
+    // Who has the turn makes no difference.
+    if ((this.bits & ~TAKEN) === 0 && this.endpoint.isLinked(this.peer)) return;
     raise(this.link.closedError("write") ?? this.fault);
     if (!accepted && (this.bits & ENDED) !== 0) {
       throw new ClosedError("pipe.ended", "Cannot write: this end has ended");

@@ -176,13 +176,14 @@ Deno.test("[pipe.vacated] a write that was begun fails, and nobody gets the rest
 
 Deno.test("[pipe.vacated] what was posted and not begun is for the next owner", async () => {
   const { port, crash } = crashed();
-  const posts = ["x".repeat(1000), "two", "three"].map((value) => codeOf(port.postMessage(value)));
+  const values = ["one", "two", "three"]; // less than a quarter of the ring
+  const posts = values.map((value) => codeOf(port.postMessage(value)));
   crash();
   vacatePeer(port);
   using next = Port.attach<string>(port.memory);
   const got: unknown[] = [];
   while (got.length < 3) got.push(await next.readAsync(WAIT));
-  assertEquals(got, ["x".repeat(1000), "two", "three"]);
+  assertEquals(got, values);
   assertEquals(await Promise.all(posts), ["no error", "no error", "no error"]);
 });
 

@@ -279,11 +279,12 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
 
   /**
    * Sends one message without waiting, in order with all other writes. The value is encoded now;
-   * what is posted in one job goes out together at its end, or before a call that blocks, short
-   * JSON in batches, and the rest in the background as soon as there is room.
+   * what is posted in one job goes out together at its end, when it fills a quarter of the ring, or
+   * before a call that blocks, and the rest in the background as soon as there is room. Short JSON
+   * goes in batches, but what a `signal` or `drop-oldest` may take back goes alone.
    *
-   * The promise settles when the message is in the ring, or will not come there. Nobody has to
-   * listen to it: `overflow` says what becomes of a queue that grows.
+   * The promise settles when the message is in the ring, or will not come there; messages of one
+   * batch have one. Nobody has to listen to it: `overflow` says what becomes of a queue that grows.
    *
    * @throws {TypeError} at the call, if the codec cannot carry the value.
    *

@@ -60,6 +60,35 @@ Deno.test("what one job posts is packed into batches and published once", async 
   a.close();
 });
 
+Deno.test("what one job posts goes out before its end where it is much", async () => {
+  const [a, b] = ports({ capacity: 4096 });
+  const text = "x".repeat(100);
+  const values = Array.from({ length: 18 }, (_, i) => `${i} ${text}`);
+  const sent = values.map((value) => a.postMessage(value));
+  const seen = drain(b); // in the same job
+  assert(seen.length >= 8 && seen.length < 18, `${seen.length} of 18`);
+  await Promise.all(sent);
+  assertEquals([...seen, ...drain(b)], values);
+  a.close();
+});
+
+Deno.test("a post that may be taken back shares its fate with no other", async () => {
+  for (const overflow of ["wait", "drop-oldest"] as const) {
+    const [a, b] = ports({ overflow });
+    const changing = new AbortController();
+    const sent = [
+      a.postMessage(1),
+      a.postMessage(2, { signal: changing.signal }),
+      a.postMessage(3),
+      a.postMessage(4),
+    ].map(fate);
+    changing.abort("back");
+    assertEquals(await Promise.all(sent), ["sent", "back", "sent", "sent"]);
+    assertEquals(drain(b), [1, 3, 4]);
+    a.close();
+  }
+});
+
 Deno.test("a batch is never larger than one frame", async () => {
   const [a, b] = ports({ capacity: 256 });
   const values = Array.from({ length: 30 }, (_, i) => "ü".repeat(i));
