@@ -106,8 +106,10 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
     this.#clock = options.clock ?? (() => performance.now());
     const { what } = this;
-    const silent = { peer: what.peer, arm() {}, stayArmed() {}, disarm() {} };
-    this.#end = { what: { ...silent, look: () => what.look() }, wake: () => rotaOf().add(this) };
+    this.#end = {
+      what: { peer: what.peer, look: () => what.look(), arm() {}, stayArmed() {}, disarm() {} },
+      wake: () => rotaOf().add(this),
+    };
   }
 
   /** Settles when nothing more will come, with the error if there is one. */
