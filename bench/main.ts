@@ -159,7 +159,7 @@ function wantsPeer(peer: string, task: Task, wanted: Arguments, goals: readonly 
   if (wanted.peers.length > 0) return wanted.peers.includes(peer);
   if (!wanted.goals) return true;
   return goals.some((goal) =>
-    needs(goal, task) && [...goal.peer, ...goal.versus ?? [], goal.bound].includes(peer)
+    needs(goal, task) && [...goal.peer, ...goal.versus ?? [], ...goal.bound ?? []].includes(peer)
   );
 }
 

@@ -9,6 +9,7 @@ import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { buildWasm } from "../../tools/wasm_worker.ts";
 import { sabMessagePortUrl } from "../script/deno_place.ts";
+import { writeBareModules } from "./bare_modules.ts";
 import { stopBundler, writeNodeBundles, writeOwnPackage, writePageBundles } from "./bundles.ts";
 import { Driver, type DriverCommand } from "./driver.ts";
 import type { PlaceName } from "./scenarios.ts";
@@ -51,6 +52,7 @@ export async function openWorkshop(
         await buildWasm("wasm", "millrace");
       });
       await writeOwnPackage(own);
+      await writeBareModules(own);
     }
     if (places.has("deno")) kinds.push(denoKind(env));
     if (places.has("node")) kinds.push(await nodeKind(`${folder}/node`, env));

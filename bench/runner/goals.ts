@@ -25,8 +25,8 @@ export interface Goal {
   readonly versus_driver?: string;
   /** Where that is measured, if not in the same scenario: another part of the same run. */
   readonly versus_scenario?: string;
-  /** The least that a peer of its kind does: where even that misses it, it is out of reach. */
-  readonly bound?: string;
+  /** The least that a peer of its kind does, of several the best; see `isOutOfReach`. */
+  readonly bound?: readonly string[];
   /** `slower`: how many times slower it is; `faster`: how many times faster; or its figure. */
   readonly measure: "slower" | "faster" | "figure";
   readonly at_most?: number;
@@ -43,7 +43,7 @@ export interface Verdict {
   readonly ratio?: Ratio;
   readonly holds: boolean;
   /** The same for the floor that bounds the goal, where both were measured. */
-  readonly bound?: { readonly value: number; readonly holds: boolean };
+  readonly bound?: Pick<Verdict, "holds" | "because"> & { readonly value: number };
   /** The figures behind it, or why there are none. */
   readonly because: string;
 }
@@ -78,9 +78,12 @@ export function judge(goals: readonly Goal[], results: Results): Verdict[] {
 function withBound(verdict: Verdict, results: Results): Verdict {
   const { goal: { bound, driver: _, ...goal }, place, value } = verdict;
   if (bound === undefined || value === undefined) return verdict;
-  const judged = judgeOne({ ...goal, peer: [bound] }, place, results);
+  const judged = judgeOne({ ...goal, peer: bound }, place, results);
   if (judged.value === undefined) return verdict;
-  return { ...verdict, bound: { value: judged.value, holds: judged.holds } };
+  const { holds, because } = judged;
+  // What the others did stands beside the goal already.
+  const [own = ""] = because.split(", ");
+  return { ...verdict, bound: { value: judged.value, holds, because: own } };
 }
 
 /** Whether a goal was missed that even its bound misses. */
@@ -145,7 +148,7 @@ export function goalsTable(verdicts: readonly Verdict[]): string {
       const word = holds ? "holds" : value === undefined ? "not measured" : "MISSED";
       const text = value === undefined ? "-" : digits(value);
       const spread = ratio === undefined ? "" : formatSpread(ratio);
-      const floor = bound === undefined ? "" : `; ${goal.bound} ${digits(bound.value)}`;
+      const floor = bound === undefined ? "" : `; ${bound.because}: ${digits(bound.value)}`;
       const note = isOutOfReach(verdict) ? ": out of reach" : "";
       return [`  ${goal.text}`, place, limit, text, spread, word, because + floor + note];
     });

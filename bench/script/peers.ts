@@ -28,6 +28,11 @@ const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
   "floor-frame": () => import("./peers/floor_frame.ts"),
   "floor-json": () => import("./peers/floor_json.ts"),
   "floor-memcpy": () => import("./peers/floor_memcpy.ts"),
+  "floor-text": () => import("./peers/floor_text.ts"),
+  "floor-text-nap": () => import("./peers/floor_text_nap.ts"),
+  "floor-text-park": () => import("./peers/floor_text_park.ts"),
+  "floor-turn": () => import("./peers/floor_turn.ts"),
+  "floor-turn-park": () => import("./peers/floor_turn_park.ts"),
 };
 
 /** The names of all peers. */
