@@ -32,6 +32,8 @@ export const ROLES = [
   "writer",
   "reader",
   "port",
+  "caller",
+  "callee",
   "supervisor",
 ] as const;
 

@@ -60,6 +60,12 @@ Deno.test("textProblems: one line break at the end, and 600 lines at most", () =
   assertEquals(problems("a\n".repeat(601)), ["tools/a.ts: 601 lines, more than 600"]);
   assertEquals(problems("a\n".repeat(601), "spec/layout.json"), []);
   assertEquals(problems("// Generated from spec/layout.json by x\n" + "a\n".repeat(601)), []);
+  const filled = (count: number) =>
+    `/* generated: enum a */\n${"a\n".repeat(count)}/* /generated */\n`;
+  assertEquals(problems("a\n".repeat(596) + filled(300) + filled(300)), []);
+  assertEquals(problems(filled(300) + "a\n".repeat(597) + filled(300)), [
+    "tools/a.ts: 601 lines, more than 600",
+  ]);
 });
 
 Deno.test("lineProblems: columns, spaces and tabs", () => {

@@ -197,6 +197,30 @@ export const PREAMBLE_TOTAL_OFFSET = 0;
 /** u8[8]. 0. */
 export const PREAMBLE_RESERVED_OFFSET = 8;
 
+// `values_header`: The first bytes of a list of values; an entry for each of them follows.
+
+/** Bytes of `values_header`. */
+export const VALUES_HEADER_SIZE = 8;
+/** Alignment of `values_header`, in bytes. */
+export const VALUES_HEADER_ALIGN = 8;
+/** u32. Values in the list, from 1 to `values_count_max`. */
+export const VALUES_COUNT_OFFSET = 0;
+/** u8[4]. 0. */
+export const VALUES_RESERVED_OFFSET = 4;
+
+// `value_entry`: What one value of a list is.
+
+/** Bytes of `value_entry`. */
+export const VALUE_ENTRY_SIZE = 8;
+/** Alignment of `value_entry`, in bytes. */
+export const VALUE_ENTRY_ALIGN = 8;
+/** u32. Bytes of the value. */
+export const VALUE_SIZE_OFFSET = 0;
+/** u8. How it is written: one of `codec`, but neither `json_batch` nor `values`. */
+export const VALUE_CODEC_OFFSET = 4;
+/** u8[3]. 0. */
+export const VALUE_RESERVED_OFFSET = 5;
+
 // `mailbox_header`: The eight words of a mailbox; its byte area follows them, up to the end of the
 // section.
 
@@ -298,6 +322,8 @@ export const CODEC_TEXT = 1;
 export const CODEC_JSON = 2;
 /** A JSON array of one or more messages, in order, in one frame. */
 export const CODEC_JSON_BATCH = 3;
+/** A list of values, each with a codec of its own: the chapter call. */
+export const CODEC_VALUES = 4;
 
 // `frame_flag`: Bits of a frame's `flags`.
 
@@ -311,6 +337,15 @@ export const FRAME_FLAG_CANCEL = 4;
 export const FRAME_FLAG_EXTENDED = 8;
 /** Every bit of `frame_flag`. */
 export const FRAME_FLAG_ALL = 15;
+
+// `call_mark`: Bits of the tag of a call, a return or a throw; the others are the id.
+
+/** On a call: the caller has given the call of this id up. */
+export const CALL_MARK_CANCEL = 1_073_741_824;
+/** On a return: an item, and not the last answer. On a call: room for `call_grant` items more. */
+export const CALL_MARK_MORE = 2_147_483_648;
+/** Every bit of `call_mark`. */
+export const CALL_MARK_ALL = 3_221_225_472;
 
 // `wake_mechanism`: Bits of `wakes`: whose sleepers an endpoint can wake.
 
@@ -377,6 +412,24 @@ export const MAILBOX_SIZE_MIN = 33;
 export const MAILBOX_PART_COUNT_MAX = 2_147_483_647;
 /** First codec number that belongs to the application. */
 export const CODEC_APPLICATION_MIN = 128;
+/** Alignment of every value of a list, from the beginning of the list. */
+export const VALUES_ALIGN = 8;
+/** Most values of a list: the name of a method and 255 arguments. */
+export const VALUES_COUNT_MAX = 256;
+/** Last id of a call, and the mask of the id in a tag; 0 is that of a notice. */
+export const CALL_ID_MAX = 1_073_741_823;
+/** Most calls of one side that are not answered yet. */
+export const CALL_UNDER_WAY_MAX = 1024;
+/** Most methods that stand on the stack of one thread, one called while the other waits. */
+export const CALL_DEPTH_MAX = 128;
+/** Most items of a call before the first `more`. */
+export const CALL_WINDOW = 16;
+/** Items that each `more` allows beyond that. */
+export const CALL_GRANT = 8;
+/** Largest name of a method or of an error. */
+export const CALL_NAME_SIZE_MAX = 255;
+/** Largest text of an error. */
+export const CALL_TEXT_SIZE_MAX = 4096;
 
 // Reason codes.
 
@@ -453,6 +506,8 @@ export const REASON_MESSAGE_CODEC = 52;
 export const REASON_MESSAGE_TEXT = 53;
 /** A JSON message does not parse, or a batch is not a non-empty array; it was dropped. */
 export const REASON_MESSAGE_JSON = 54;
+/** A list of values is not made as the chapter says; it was dropped. */
+export const REASON_MESSAGE_VALUES = 55;
 /** The peer closed its endpoint without an `end`, or no longer reads. */
 export const REASON_PEER_CLOSED = 64;
 /** The peer's endpoint is marked failed. */
@@ -473,6 +528,32 @@ export const REASON_WAIT_TIMEOUT = 96;
 export const REASON_WAIT_ABORTED = 97;
 /** This thread must not block; use the asynchronous call. */
 export const REASON_WAIT_FORBIDDEN = 98;
+/** A call, or an answer, is not made as the chapter says. */
+export const REASON_CALL_FORM = 112;
+/** A call has the id of another one that is not answered yet; it was dropped. */
+export const REASON_CALL_DUPLICATE = 113;
+/** An answer belongs to no call; it was dropped. */
+export const REASON_CALL_ANSWER = 114;
+/** Too many calls are under way. */
+export const REASON_CALL_LIMIT = 115;
+/** Too many methods wait for one another on one thread. */
+export const REASON_CALL_DEPTH = 116;
+/** The callee serves no method of this name. */
+export const REASON_CALL_METHOD = 117;
+/** The arguments are not those that the method takes. */
+export const REASON_CALL_ARGUMENTS = 118;
+/** What the method gave cannot be written as a value. */
+export const REASON_CALL_RESULT = 119;
+/** The method failed; its error stands beside this code. */
+export const REASON_CALL_THROWN = 120;
+/** The call was given up by its caller. */
+export const REASON_CALL_CANCELLED = 121;
+/** The peer has ended its stream, so that no answer can come. */
+export const REASON_CALL_ENDED = 122;
+/** More items came than were allowed, or items where one result was asked for. */
+export const REASON_CALL_ITEMS = 123;
+/** The inbox is full, and the answer stands behind other messages. */
+export const REASON_CALL_INBOX = 124;
 
 /** The name of a reason code: what is wrong, in one word. */
 export type ReasonCode =
@@ -508,6 +589,7 @@ export type ReasonCode =
   | "message.codec"
   | "message.text"
   | "message.json"
+  | "message.values"
   | "peer.closed"
   | "peer.failed"
   | "peer.terminated"
@@ -517,7 +599,20 @@ export type ReasonCode =
   | "pipe.ended"
   | "wait.timeout"
   | "wait.aborted"
-  | "wait.forbidden";
+  | "wait.forbidden"
+  | "call.form"
+  | "call.duplicate"
+  | "call.answer"
+  | "call.limit"
+  | "call.depth"
+  | "call.method"
+  | "call.arguments"
+  | "call.result"
+  | "call.thrown"
+  | "call.cancelled"
+  | "call.ended"
+  | "call.items"
+  | "call.inbox";
 
 /** The number of every reason code, as it stands in shared memory. */
 export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
@@ -553,6 +648,7 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "message.codec": 52,
   "message.text": 53,
   "message.json": 54,
+  "message.values": 55,
   "peer.closed": 64,
   "peer.failed": 65,
   "peer.terminated": 66,
@@ -563,6 +659,19 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "wait.timeout": 96,
   "wait.aborted": 97,
   "wait.forbidden": 98,
+  "call.form": 112,
+  "call.duplicate": 113,
+  "call.answer": 114,
+  "call.limit": 115,
+  "call.depth": 116,
+  "call.method": 117,
+  "call.arguments": 118,
+  "call.result": 119,
+  "call.thrown": 120,
+  "call.cancelled": 121,
+  "call.ended": 122,
+  "call.items": 123,
+  "call.inbox": 124,
 };
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */

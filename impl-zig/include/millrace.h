@@ -150,6 +150,8 @@ enum {
   MILLRACE_REASON_MESSAGE_TEXT = 53,
   /* A JSON message does not parse, or a batch is not a non-empty array; it was dropped. */
   MILLRACE_REASON_MESSAGE_JSON = 54,
+  /* A list of values is not made as the chapter says; it was dropped. */
+  MILLRACE_REASON_MESSAGE_VALUES = 55,
   /* The peer closed its endpoint without an `end`, or no longer reads. */
   MILLRACE_REASON_PEER_CLOSED = 64,
   /* The peer's endpoint is marked failed. */
@@ -169,7 +171,33 @@ enum {
   /* The caller's signal aborted the call. */
   MILLRACE_REASON_WAIT_ABORTED = 97,
   /* This thread must not block; use the asynchronous call. */
-  MILLRACE_REASON_WAIT_FORBIDDEN = 98
+  MILLRACE_REASON_WAIT_FORBIDDEN = 98,
+  /* A call, or an answer, is not made as the chapter says. */
+  MILLRACE_REASON_CALL_FORM = 112,
+  /* A call has the id of another one that is not answered yet; it was dropped. */
+  MILLRACE_REASON_CALL_DUPLICATE = 113,
+  /* An answer belongs to no call; it was dropped. */
+  MILLRACE_REASON_CALL_ANSWER = 114,
+  /* Too many calls are under way. */
+  MILLRACE_REASON_CALL_LIMIT = 115,
+  /* Too many methods wait for one another on one thread. */
+  MILLRACE_REASON_CALL_DEPTH = 116,
+  /* The callee serves no method of this name. */
+  MILLRACE_REASON_CALL_METHOD = 117,
+  /* The arguments are not those that the method takes. */
+  MILLRACE_REASON_CALL_ARGUMENTS = 118,
+  /* What the method gave cannot be written as a value. */
+  MILLRACE_REASON_CALL_RESULT = 119,
+  /* The method failed; its error stands beside this code. */
+  MILLRACE_REASON_CALL_THROWN = 120,
+  /* The call was given up by its caller. */
+  MILLRACE_REASON_CALL_CANCELLED = 121,
+  /* The peer has ended its stream, so that no answer can come. */
+  MILLRACE_REASON_CALL_ENDED = 122,
+  /* More items came than were allowed, or items where one result was asked for. */
+  MILLRACE_REASON_CALL_ITEMS = 123,
+  /* The inbox is full, and the answer stands behind other messages. */
+  MILLRACE_REASON_CALL_INBOX = 124
 };
 /* /generated */
 
@@ -185,7 +213,9 @@ enum {
   /* One JSON text in UTF-8. */
   MILLRACE_CODEC_JSON = 2,
   /* A JSON array of one or more messages, in order, in one frame. */
-  MILLRACE_CODEC_JSON_BATCH = 3
+  MILLRACE_CODEC_JSON_BATCH = 3,
+  /* A list of values, each with a codec of its own: the chapter call. */
+  MILLRACE_CODEC_VALUES = 4
 };
 /* /generated */
 

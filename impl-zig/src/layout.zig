@@ -184,6 +184,30 @@ pub const preamble_total_offset = 0;
 /// u8[8]. 0.
 pub const preamble_reserved_offset = 8;
 
+// `values_header`: The first bytes of a list of values; an entry for each of them follows.
+
+/// Bytes of `values_header`.
+pub const values_header_size = 8;
+/// Alignment of `values_header`, in bytes.
+pub const values_header_align = 8;
+/// u32. Values in the list, from 1 to `values_count_max`.
+pub const values_count_offset = 0;
+/// u8[4]. 0.
+pub const values_reserved_offset = 4;
+
+// `value_entry`: What one value of a list is.
+
+/// Bytes of `value_entry`.
+pub const value_entry_size = 8;
+/// Alignment of `value_entry`, in bytes.
+pub const value_entry_align = 8;
+/// u32. Bytes of the value.
+pub const value_size_offset = 0;
+/// u8. How it is written: one of `codec`, but neither `json_batch` nor `values`.
+pub const value_codec_offset = 4;
+/// u8[3]. 0.
+pub const value_reserved_offset = 5;
+
 // `mailbox_header`: The eight words of a mailbox; its byte area follows them, up to the end of the
 // section.
 
@@ -285,6 +309,8 @@ pub const codec_text = 1;
 pub const codec_json = 2;
 /// A JSON array of one or more messages, in order, in one frame.
 pub const codec_json_batch = 3;
+/// A list of values, each with a codec of its own: the chapter call.
+pub const codec_values = 4;
 
 // `frame_flag`: Bits of a frame's `flags`.
 
@@ -298,6 +324,15 @@ pub const frame_flag_cancel = 4;
 pub const frame_flag_extended = 8;
 /// Every bit of `frame_flag`.
 pub const frame_flag_all = 15;
+
+// `call_mark`: Bits of the tag of a call, a return or a throw; the others are the id.
+
+/// On a call: the caller has given the call of this id up.
+pub const call_mark_cancel = 1_073_741_824;
+/// On a return: an item, and not the last answer. On a call: room for `call_grant` items more.
+pub const call_mark_more = 2_147_483_648;
+/// Every bit of `call_mark`.
+pub const call_mark_all = 3_221_225_472;
 
 // `wake_mechanism`: Bits of `wakes`: whose sleepers an endpoint can wake.
 
@@ -364,6 +399,24 @@ pub const mailbox_size_min = 33;
 pub const mailbox_part_count_max = 2_147_483_647;
 /// First codec number that belongs to the application.
 pub const codec_application_min = 128;
+/// Alignment of every value of a list, from the beginning of the list.
+pub const values_align = 8;
+/// Most values of a list: the name of a method and 255 arguments.
+pub const values_count_max = 256;
+/// Last id of a call, and the mask of the id in a tag; 0 is that of a notice.
+pub const call_id_max = 1_073_741_823;
+/// Most calls of one side that are not answered yet.
+pub const call_under_way_max = 1024;
+/// Most methods that stand on the stack of one thread, one called while the other waits.
+pub const call_depth_max = 128;
+/// Most items of a call before the first `more`.
+pub const call_window = 16;
+/// Items that each `more` allows beyond that.
+pub const call_grant = 8;
+/// Largest name of a method or of an error.
+pub const call_name_size_max = 255;
+/// Largest text of an error.
+pub const call_text_size_max = 4096;
 
 // Reason codes.
 
@@ -434,6 +487,8 @@ pub const reason_message_codec = 52;
 pub const reason_message_text = 53;
 /// A JSON message does not parse, or a batch is not a non-empty array; it was dropped.
 pub const reason_message_json = 54;
+/// A list of values is not made as the chapter says; it was dropped.
+pub const reason_message_values = 55;
 /// The peer closed its endpoint without an `end`, or no longer reads.
 pub const reason_peer_closed = 64;
 /// The peer's endpoint is marked failed.
@@ -454,6 +509,32 @@ pub const reason_wait_timeout = 96;
 pub const reason_wait_aborted = 97;
 /// This thread must not block; use the asynchronous call.
 pub const reason_wait_forbidden = 98;
+/// A call, or an answer, is not made as the chapter says.
+pub const reason_call_form = 112;
+/// A call has the id of another one that is not answered yet; it was dropped.
+pub const reason_call_duplicate = 113;
+/// An answer belongs to no call; it was dropped.
+pub const reason_call_answer = 114;
+/// Too many calls are under way.
+pub const reason_call_limit = 115;
+/// Too many methods wait for one another on one thread.
+pub const reason_call_depth = 116;
+/// The callee serves no method of this name.
+pub const reason_call_method = 117;
+/// The arguments are not those that the method takes.
+pub const reason_call_arguments = 118;
+/// What the method gave cannot be written as a value.
+pub const reason_call_result = 119;
+/// The method failed; its error stands beside this code.
+pub const reason_call_thrown = 120;
+/// The call was given up by its caller.
+pub const reason_call_cancelled = 121;
+/// The peer has ended its stream, so that no answer can come.
+pub const reason_call_ended = 122;
+/// More items came than were allowed, or items where one result was asked for.
+pub const reason_call_items = 123;
+/// The inbox is full, and the answer stands behind other messages.
+pub const reason_call_inbox = 124;
 
 /// Values of the `ready` word.
 pub const SegmentReady = enum(u32) {
@@ -538,6 +619,8 @@ pub const Codec = enum(u32) {
     json = 2,
     /// A JSON array of one or more messages, in order, in one frame.
     json_batch = 3,
+    /// A list of values, each with a codec of its own: the chapter call.
+    values = 4,
     _,
 };
 
@@ -610,6 +693,8 @@ pub const Reason = enum(u32) {
     message_text = 53,
     /// A JSON message does not parse, or a batch is not a non-empty array; it was dropped.
     message_json = 54,
+    /// A list of values is not made as the chapter says; it was dropped.
+    message_values = 55,
     /// The peer closed its endpoint without an `end`, or no longer reads.
     peer_closed = 64,
     /// The peer's endpoint is marked failed.
@@ -630,6 +715,32 @@ pub const Reason = enum(u32) {
     wait_aborted = 97,
     /// This thread must not block; use the asynchronous call.
     wait_forbidden = 98,
+    /// A call, or an answer, is not made as the chapter says.
+    call_form = 112,
+    /// A call has the id of another one that is not answered yet; it was dropped.
+    call_duplicate = 113,
+    /// An answer belongs to no call; it was dropped.
+    call_answer = 114,
+    /// Too many calls are under way.
+    call_limit = 115,
+    /// Too many methods wait for one another on one thread.
+    call_depth = 116,
+    /// The callee serves no method of this name.
+    call_method = 117,
+    /// The arguments are not those that the method takes.
+    call_arguments = 118,
+    /// What the method gave cannot be written as a value.
+    call_result = 119,
+    /// The method failed; its error stands beside this code.
+    call_thrown = 120,
+    /// The call was given up by its caller.
+    call_cancelled = 121,
+    /// The peer has ended its stream, so that no answer can come.
+    call_ended = 122,
+    /// More items came than were allowed, or items where one result was asked for.
+    call_items = 123,
+    /// The inbox is full, and the answer stands behind other messages.
+    call_inbox = 124,
     _,
 
     /// The name of the reason, or `unknown` where this version knows none.
@@ -667,6 +778,7 @@ pub const Reason = enum(u32) {
             .message_codec => "message.codec",
             .message_text => "message.text",
             .message_json => "message.json",
+            .message_values => "message.values",
             .peer_closed => "peer.closed",
             .peer_failed => "peer.failed",
             .peer_terminated => "peer.terminated",
@@ -677,6 +789,19 @@ pub const Reason = enum(u32) {
             .wait_timeout => "wait.timeout",
             .wait_aborted => "wait.aborted",
             .wait_forbidden => "wait.forbidden",
+            .call_form => "call.form",
+            .call_duplicate => "call.duplicate",
+            .call_answer => "call.answer",
+            .call_limit => "call.limit",
+            .call_depth => "call.depth",
+            .call_method => "call.method",
+            .call_arguments => "call.arguments",
+            .call_result => "call.result",
+            .call_thrown => "call.thrown",
+            .call_cancelled => "call.cancelled",
+            .call_ended => "call.ended",
+            .call_items => "call.items",
+            .call_inbox => "call.inbox",
             _ => "unknown",
         };
     }

@@ -344,4 +344,32 @@ export const models: Model[] = [
     defines: ["DEATH"],
     mutations: { NO_FULL_LOOK: "cycle" },
   },
+  {
+    file: "call",
+    mutations: {
+      NO_SERVE: "deadlock",
+      NO_TAKE_IN: "deadlock",
+      ANSWERS_WAIT: "deadlock",
+      INBOX_KEPT: "deadlock",
+      SERVES_HALFWAY: { assert: "(part_kind[e]==0)" },
+      FREES_EARLY: { assert: "(served[((e*((1+1)+1))+id)]==0)" },
+      CANCELLED_SILENT: { assert: "(own_state[((e*((1+1)+1))+i)]==0)" },
+      CANCEL_KEPT: { assert: "!(told[((e*((1+1)+1))+id)])" },
+      OWED_AFTER: { assert: "(served[((e*((1+1)+1))+id)]==number)" },
+      LATE_ENDS: { assert: "ends[((e*(2+1))+own[((e*((1+1)+1))+id)])]==1" },
+      MATCHES_TOP: { assert: "(own[((e*((1+1)+1))+id)]==number)" },
+      NO_DEPTH: { assert: "(depth<=1)" },
+    },
+  },
+  {
+    file: "call",
+    defines: ["DEATH"],
+    mutations: {
+      NO_LOSS: "deadlock",
+      LOSS_FIRST: { assert: "!(published[" },
+      NOT_TOLD: { assert: "told[((e*((1+1)+1))+" },
+    },
+  },
+  { file: "call", defines: ["DEATH", "DEPTH=2", "N=3"], mutations: {} },
+  { file: "call", defines: ["DEPTH=2", "N=3"], long: true, mutations: {} },
 ];
