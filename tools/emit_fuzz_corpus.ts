@@ -48,7 +48,7 @@ export function emitFuzzCorpus(): string {
   for (const [id, entry] of cases) {
     const { setting, memory } = resolve(entry, cases);
     const { role, endpoint = role === "reader" ? 1 : 0, channel = -1 } = setting;
-    const { limit = 4096, calls = false, operations = [] } = setting;
+    const { limit = 4096, calls = setting.kind === "call", operations = [] } = setting;
     const start = { role, endpoint, channel, limit, calls: Number(calls), memory };
     add(id, start, resolve(baseOf(entry, cases), cases).memory);
     // What the peer stores while the case goes on.

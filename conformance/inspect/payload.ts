@@ -6,6 +6,7 @@
 
 import { toHex } from "../reference/bytes.ts";
 import { valueOf } from "../reference/layout.ts";
+import { readValues } from "../reference/values.ts";
 import type { Payload } from "./inspection.ts";
 
 /** Bytes of a payload that are shown, and characters that they may become. */
@@ -17,6 +18,7 @@ export const DECODE_MAX = 16 * 2 ** 20;
 const TEXT = valueOf("codec", "text");
 const JSON_TEXT = valueOf("codec", "json");
 const BATCH = valueOf("codec", "json_batch");
+const VALUES = valueOf("codec", "values");
 
 /** A short look at bytes that stand at an offset. */
 export function toPayload(bytes: Uint8Array, offset: number, size: number, codec: number): Payload {
@@ -47,6 +49,7 @@ export function undecodable(
   payload: Uint8Array,
   codec: number,
 ): { code: string; fact: string } | undefined {
+  if (codec === VALUES) return unreadable(payload);
   if (codec > BATCH) {
     if (codec >= 128) return undefined; // The application knows, and nobody else.
     return { code: "message.codec", fact: `no version of the layout has codec ${codec} yet` };
@@ -67,6 +70,19 @@ export function undecodable(
   }
   if (codec === JSON_TEXT || Array.isArray(value) && value.length > 0) return undefined;
   return { code: "message.json", fact: "the batch is no array of at least one element" };
+}
+
+/** The same for a list of values: the first thing that is wrong with it. */
+function unreadable(list: Uint8Array): { code: string; fact: string } | undefined {
+  try {
+    readValues(list);
+    return undefined;
+  } catch (error) {
+    if (error instanceof RangeError) return { code: "message.codec", fact: error.message };
+    if (error instanceof SyntaxError) return { code: "message.json", fact: "a value is no JSON" };
+    if (error instanceof TypeError) return { code: "message.text", fact: "a value is no UTF-8" };
+    return { code: "message.values", fact: (error as Error).message.replace(/^\[.*?\] /, "") };
+  }
 }
 
 /**

@@ -7,6 +7,7 @@
 
 import type { Run } from "../reference/bytes.ts";
 import type { MessageCase, Optional, Reason, Role, Setting } from "../reference/case.ts";
+import type { Value } from "../reference/case.ts";
 
 /** Which version of the protocol this kit speaks. */
 export const PROTOCOL = 1;
@@ -65,6 +66,9 @@ export interface Opening {
   /** With carrier `file`: how long to wait for others that open or replace the same file. */
   timeout_ms?: number;
   inbox?: number;
+  /** Whether it serves the kit's methods; and the id of its first call. */
+  serves?: boolean;
+  first_id?: number;
 }
 
 /** A message to write: its encoded payload, and for a mailbox the values too. */
@@ -111,6 +115,9 @@ export type Command =
   | Claim
   | { command: "finish"; handle: number; message: Outgoing; client?: number }
   | { command: "resume"; handle: number; timeout_ms: number }
+  | { command: "call"; handle: number; name: string; values: Value[]; items: boolean } & Way
+  | { command: "notify"; handle: number; name: string; values: Value[] } & Way
+  | { command: "give_up" | "outcome" | "item"; handle: number; call: number } & Way
   | { command: "patch"; handle: number; bytes: Run[] }
   | { command: "dump"; handle: number; from?: number; size?: number }
   | { command: "run"; handle: number; task: Task; timeout_ms: number };

@@ -8,8 +8,25 @@ import type { Image, Run } from "./bytes.ts";
 import type { ChannelPlan } from "./encode.ts";
 
 /**
- * A message, with its payload in one of four forms; `json` is compared as a value. In an
- * expectation without any of them, any payload will do.
+ * A value of a list: a text, JSON, bytes of a codec, 0 where none is said; or absent. In an
+ * expectation, `any` is any value.
+ */
+export type Value =
+  | { any: true }
+  | { text: string }
+  | { json: unknown }
+  | { hex: string; codec?: number }
+  | Record<string, never>;
+
+/** What is called: a method, and its arguments. */
+export interface Calling {
+  name: string;
+  values: Value[];
+}
+
+/**
+ * A message, with its payload in one of five forms; `json` and `values` are compared as values. In
+ * an expectation without any of them, any payload will do.
  */
 export interface MessageCase {
   kind: number;
@@ -20,6 +37,8 @@ export interface MessageCase {
   count?: number;
   text?: string;
   json?: unknown;
+  /** A list, in codec `values`. */
+  values?: Value[];
 }
 
 /** One thing that a read gives. */
@@ -71,6 +90,14 @@ export type Operation =
   | { close: true }
   /** Gives the peer's endpoint back, whose owner is dead, so that another may attach. */
   | { vacate: true }
+  /** Makes a call, and does not wait for its answer; calls are counted from 0. */
+  | { call: Calling; items?: true }
+  | { notify: Calling }
+  /** Gives a call up, as by a signal. */
+  | { give_up: number }
+  /** What has come of a call; the next item of one. */
+  | { outcome: number }
+  | { item: number }
   | { set: Run[] }
   | { take: true }
   | { room: number };
@@ -79,10 +106,21 @@ export type Operation =
 export type Payload = Partial<MessageCase>;
 
 /**
- * `ok`, `full` (there is no room now), `refused` (the caller's mistake), a reason code, alone or
- * with the reason beside it, or what reading gave.
+ * What has come of a call: `pending`, an `item`, `returned`, or a reason code. A value that is
+ * absent is left out.
  */
-export type Result = string | Failure | Drained;
+export interface Settled {
+  outcome: string;
+  value?: Value;
+  /** Beside `call.thrown`. */
+  error?: { name: string; text: string; data?: Value };
+}
+
+/**
+ * `ok`, `full` (there is no room now), `refused` (the caller's mistake), a reason code, alone or
+ * with the reason beside it, what reading gave, or what has come of a call.
+ */
+export type Result = string | Failure | Drained | Settled;
 
 /** A result that must come, or several of which one must. */
 export type Wanted = Result | { one_of: Result[] };
@@ -116,7 +154,7 @@ export interface Expectation {
 
 /** Everything that can be stated of a case, and so changed in an invalid one. */
 export interface Setting {
-  kind: "attach" | "create" | "read" | "write" | "decode";
+  kind: "attach" | "create" | "read" | "write" | "decode" | "call";
   image: Image;
   /** Where the memory begins, beyond a multiple of 128. */
   memory_offset?: number;
@@ -127,6 +165,8 @@ export interface Setting {
   limit?: number;
   /** Whether the reader offers calls. */
   calls?: boolean;
+  /** For `call`: the id of the first call; 1 where it is left out. */
+  first_id?: number;
   /** For `create`: what to make; and whether as the memory's only owner. */
   geometry?: { endpoints: number; channels: ChannelPlan[] };
   sole_owner?: boolean;
@@ -151,7 +191,9 @@ export type Optional =
   | "inbox"
   | "chunk_sizes"
   | "release"
-  | "surrogates";
+  | "surrogates"
+  | "first_id"
+  | "later";
 
 interface Common {
   id: string;

@@ -290,7 +290,7 @@ function addUnknown(cases: Cases): void {
     setting,
     reads([message({ tag: 2, hex: toHex(pattern(5)) }), NEXT]),
   );
-  for (const codec of [4, 127, 128, 255]) {
+  for (const codec of [64, 127, 128, 255]) {
     cases.invalid(
       `unknown_${codec}`,
       `Codec ${codec} is not known.`,

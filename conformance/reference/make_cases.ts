@@ -6,6 +6,7 @@
 
 import type { Cases } from "./builder.ts";
 import type { CaseFile } from "./case.ts";
+import { callCases } from "./cases_call.ts";
 import { codecCases } from "./cases_codec.ts";
 import { frameCases } from "./cases_frame.ts";
 import { mailboxCases } from "./cases_mailbox.ts";
@@ -29,6 +30,7 @@ export function makeCases(): Cases[] {
     codecCases(),
     pipeCases(),
     portCases(),
+    callCases(),
   ];
 }
 

@@ -24,6 +24,12 @@ const DATA = valueOf("frame_kind", "data");
 
 /** What no member of a case shows. */
 const BY_ID: Record<string, Optional> = {
+  "call/cancelled": "later",
+  "call/cancelled_other": "later",
+  "call/duplicate": "later",
+  "call/two_held": "later",
+  "call/window": "later",
+  "call/window_other": "later",
   "codec/json_surrogate": "surrogates",
   "frame/write_parts": "chunk_sizes",
   "mailbox/write_full": "chunk_sizes",
@@ -87,6 +93,7 @@ const RULES: [Optional, (whole: Whole) => boolean][] = [
         ["peek", "release", "claim", "finish", "abandon"].some((key) => key in entry)
       ),
   ],
+  ["first_id", ({ setting }) => setting.first_id !== undefined],
   ["vacating", ({ operations }) => operations.some((entry) => "vacate" in entry)],
   [
     "chunk_sizes",

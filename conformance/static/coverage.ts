@@ -5,7 +5,7 @@
  */
 
 import { type Clause, readClauses } from "../../tools/clauses.ts";
-import { type Case, isInvalid, type Result } from "../reference/case.ts";
+import { type Case, isInvalid, type Result, type Value } from "../reference/case.ts";
 
 /** A duty that no static case can show, and why. */
 export interface Exception {
@@ -91,11 +91,19 @@ export function cover(
   return { problems, must: must.length, covered, excepted: excepted.size };
 }
 
+/** The name of a throw, which may be a reason code. */
+function namesOf([name]: Value[]): string[] {
+  return name !== undefined && "text" in name ? [name.text!] : [];
+}
+
 function namesIn(result: Result): string[] {
   if (typeof result === "string") return [result];
+  if ("outcome" in result) return [result.outcome];
   const reasons = typeof result.reason === "string" ? [result.reason] : [];
   if ("code" in result) return [result.code, ...reasons];
-  const reports = result.items.flatMap((item) => "report" in item ? [item.report] : []);
+  const reports = result.items.flatMap((item) =>
+    "report" in item ? [item.report] : item.kind === 5 ? namesOf(item.values ?? []) : []
+  );
   return [...reports, ...reasons, ...(result.end === undefined ? [] : [result.end])];
 }
 

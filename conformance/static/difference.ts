@@ -6,8 +6,9 @@
  */
 
 import { fromHex, toHex } from "../reference/bytes.ts";
-import type { Drained, Expected, Item, MessageCase, Payload } from "../reference/case.ts";
-import type { Result, Wanted } from "../reference/case.ts";
+import type { Drained, Expected, Item, MessageCase, Payload, Value } from "../reference/case.ts";
+import type { Result, Settled, Wanted } from "../reference/case.ts";
+import { buildValues, formOf, readValues } from "../reference/values.ts";
 import { aboutCode, aboutField, aboutMissing, aboutReason, aboutTaken } from "./blame.ts";
 
 /** One thing that is not as it must be. */
@@ -30,6 +31,7 @@ const TEXT_SHOWN = 60;
 export function toBytes(payload: Payload): Uint8Array {
   if (payload.count !== undefined) return Uint8Array.from({ length: payload.count }, (_, i) => i);
   if (payload.hex !== undefined) return fromHex(payload.hex);
+  if (payload.values !== undefined) return buildValues(payload.values);
   const text = payload.text ?? JSON.stringify(payload.json);
   return new TextEncoder().encode(text);
 }
@@ -47,6 +49,11 @@ export function compare(got: Result, must: Wanted, by: By = "testee"): Problem[]
 }
 
 function compareOne(got: Result, must: Result, by: By): Problem[] {
+  if (isSettled(must)) {
+    const [is, wanted] = [isSettled(got) ? shownOutcome(got) : JSON.stringify(got), must];
+    if (is === shownOutcome(wanted)) return [];
+    return [problem(`expected ${shownOutcome(wanted)}, got ${is}`)];
+  }
   const [is, wanted] = [partsOf(got), partsOf(must)];
   const problems = compareItems(is, wanted.items, by);
   if (is.end !== wanted.end) {
@@ -69,7 +76,19 @@ function compareOne(got: Result, must: Result, by: By): Problem[] {
 function partsOf(result: Result): Drained {
   if (typeof result === "string") return { items: [], end: result };
   if ("code" in result) return { items: [], end: result.code, reason: result.reason };
+  if (isSettled(result)) return { items: [], end: shownOutcome(result) };
   return result;
+}
+
+function isSettled(result: Result): result is Settled {
+  return typeof result === "object" && "outcome" in result;
+}
+
+/** What has come of a call, in one form. */
+function shownOutcome({ outcome, value, error }: Settled): string {
+  const thrown = error && [error.name, error.text].map((each) => JSON.stringify(each)).join(": ");
+  const data = error?.data && formOf(error.data);
+  return [outcome, value && formOf(value), thrown, data].filter(Boolean).join(", ");
 }
 
 function problem(text: string, clauses: readonly string[] = []): Problem {
@@ -126,6 +145,11 @@ function compareMessage(got: MessageCase, must: MessageCase): Problem[] {
   }
   // One without any payload is not compared by it.
   if (!hasPayload(must)) return problems;
+  if (must.values !== undefined) {
+    const fact = differentValues(got, must.values);
+    if (fact !== undefined) problems.push(problem(`, ${fact}`, ["call.message", "call.values"]));
+    return problems;
+  }
   if (got.json !== undefined || must.json !== undefined) {
     // JSON values are compared as values, their keys in order.
     const [is, wanted] = [got, must].map((each) => JSON.stringify(each.json) ?? "no JSON");
@@ -138,15 +162,35 @@ function compareMessage(got: MessageCase, must: MessageCase): Problem[] {
   return problems;
 }
 
-function hasPayload({ hex, count, text, json }: MessageCase): boolean {
-  return hex !== undefined || count !== undefined || text !== undefined || json !== undefined;
+function hasPayload({ hex, count, text, json, values }: MessageCase): boolean {
+  return [hex, count, text, json, values].some((form) => form !== undefined);
+}
+
+/** Says in what a list that was written differs from the values that it must hold. */
+function differentValues(got: MessageCase, must: readonly Value[]): string | undefined {
+  let values: Value[];
+  try {
+    values = readValues(toBytes(got));
+  } catch (error) {
+    return (error as Error).message;
+  }
+  const wanted = must.map(formOf).join(", ");
+  const is = values.map((value, index) => formOf(isAny(must[index]) ? must[index] : value))
+    .join(", ");
+  return is === wanted ? undefined : `values: ${differentText(is, wanted)}`;
+}
+
+function isAny(value: Value | undefined): value is { any: true } {
+  return value !== undefined && "any" in value;
 }
 
 function shownItem(item: Item | undefined): string {
   if (item === undefined) return "none";
   if ("report" in item) return `the report ${item.report}`;
   const { kind, codec, tag } = item;
-  const payload = item.json !== undefined
+  const payload = item.values !== undefined
+    ? `values ${item.values.map(formOf).join(", ").slice(0, TEXT_SHOWN)}`
+    : item.json !== undefined
     ? JSON.stringify(item.json).slice(0, TEXT_SHOWN)
     : hasPayload(item)
     ? `${toBytes(item).length} bytes ${toHex(toBytes(item).slice(0, SHOWN))}`

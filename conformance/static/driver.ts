@@ -8,6 +8,7 @@
 import { annotate } from "../inspect/mod.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
 import type {
+  Calling,
   Drained,
   Expectation,
   Failure,
@@ -18,6 +19,7 @@ import type {
   Reason,
   Result,
   Setting,
+  Settled,
 } from "../reference/case.ts";
 import { get, MailboxTaker, ringPlace, RingTaker } from "../reference/decode.ts";
 import { descriptorAt } from "../reference/encode.ts";
@@ -29,6 +31,8 @@ export interface Testee {
   name: string;
   /** What it does not offer: the cases that say so in `may_decline` are declined, and no others. */
   lacks: readonly Optional[];
+  /** The chapters that it offers: the cases of others are no business of its. */
+  nouns: readonly string[];
   /** Puts the image into memory of its own, and attaches or creates. */
   open(setting: Setting, image: Uint8Array): Opened | Promise<Opened>;
 }
@@ -83,6 +87,18 @@ export interface Session {
   close(): MaybePromise<Answer>;
   /** Gives the peer's endpoint back. */
   vacate(): MaybePromise<Answer>;
+  /** What a port has that offers calls. */
+  calls?: Calls;
+}
+
+/** The calls of a port: those that it makes, counted from 0. */
+export interface Calls {
+  /** Makes the next call, and does not wait for its answer. */
+  call(calling: Calling, items: boolean): MaybePromise<Answer>;
+  notify(calling: Calling): MaybePromise<Answer>;
+  giveUp(call: number): MaybePromise<Answer>;
+  /** What has come of a call; or its next item. */
+  settled(call: number, item: boolean): MaybePromise<Settled>;
 }
 
 /** What becomes of a claim. */
@@ -266,6 +282,11 @@ export async function perform(
     if (answer === "ok") await taker?.restart();
     return answer;
   }
+  if ("call" in operation) return await session.calls!.call(operation.call, !!operation.items);
+  if ("notify" in operation) return await session.calls!.notify(operation.notify);
+  if ("give_up" in operation) return await session.calls!.giveUp(operation.give_up);
+  if ("outcome" in operation) return await session.calls!.settled(operation.outcome, false);
+  if ("item" in operation) return await session.calls!.settled(operation.item, true);
   if ("set" in operation) {
     await memory.patch(operation.set);
     return "ok";

@@ -9,9 +9,11 @@ import type { Bare, Command, Done, Opening, OpenRole, Outgoing, Reply } from "..
 import type { Ran, Taken, TakenMany, Task, Wait, Way } from "../kit/protocol.ts";
 import { Trouble } from "../kit/trouble.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
-import type { Drained, Item, MessageCase, Payload, Setting } from "../reference/case.ts";
+import type { Calling, Drained, Item, MessageCase, Payload } from "../reference/case.ts";
+import type { Setting, Settled, Value } from "../reference/case.ts";
 import { toBytes } from "./difference.ts";
-import type { AfterClaim, Answer, Opened, PeerMemory, Read, Session, Testee } from "./driver.ts";
+import type { AfterClaim, Answer, Calls, Opened, PeerMemory, Read, Session } from "./driver.ts";
+import type { Testee } from "./driver.ts";
 
 /** Long enough to sleep once, so that what holds before a sleep is seen. */
 const WAIT_MS = 2;
@@ -28,6 +30,7 @@ export function remoteTestee(connection: Connection): Testee {
   return {
     name: connection.hello.name,
     lacks: connection.hello.lacks,
+    nouns: connection.hello.nouns,
     open: (setting, image) => openRemote(connection, setting, image),
   };
 }
@@ -60,7 +63,8 @@ export async function openRemote(
 
 /** How to open what a case describes. */
 export function openingOf(setting: Omit<Setting, "image">): Opening {
-  const { kind, role, geometry, sole_owner, endpoint, channel, limit = LIMIT, calls } = setting;
+  const { kind, role, geometry, sole_owner, endpoint, channel, limit = LIMIT } = setting;
+  const { calls, first_id } = setting;
   return {
     kind: kind === "create" ? "create" : "attach",
     role,
@@ -69,8 +73,10 @@ export function openingOf(setting: Omit<Setting, "image">): Opening {
     ...(endpoint !== undefined && { endpoint }),
     ...(channel !== undefined && { channel }),
     limit,
-    calls: calls ?? false,
-    values: kind === "decode",
+    calls: calls ?? kind === "call",
+    values: kind === "decode" || kind === "call",
+    ...(kind === "call" && { serves: true }),
+    ...(first_id !== undefined && { first_id }),
   };
 }
 
@@ -204,6 +210,22 @@ export class RemoteSession implements Session {
     return this.#do("vacate");
   }
 
+  /** The calls of a port that was opened to make them. */
+  readonly calls: Calls = {
+    call: async (calling, items) =>
+      answerOf(await this.#send({ command: "call", ...this.#way(), ...toCall(calling), items })),
+    notify: async (calling) =>
+      answerOf(await this.#send({ command: "notify", ...this.#way(), ...toCall(calling) })),
+    giveUp: async (call) =>
+      answerOf(await this.#send({ command: "give_up", ...this.#way(), call })),
+    settled: async (call, item) => {
+      const command = item ? "item" : "outcome";
+      const reply = await this.#send({ command, ...this.#way(), call });
+      if ("decline" in reply) throw new Declined(reply.decline);
+      return "result" in reply ? reply.result as Settled : { outcome: reply.error.code };
+    },
+  };
+
   async #do(command: Bare): Promise<Answer> {
     return answerOf(await this.#send({ command, ...this.#way() }));
   }
@@ -237,7 +259,7 @@ function readOf(reply: Reply): Read {
   if ("decline" in reply) throw new Declined(reply.decline);
   if ("error" in reply) {
     const { code, reason } = reply.error;
-    if (code.startsWith("message.")) return { item: { report: code } };
+    if (/^(?:message|call)\./.test(code)) return { item: { report: code } };
     return reason === undefined ? { end: code } : { end: code, reason };
   }
   const taken = reply.result as Taken | Done;
@@ -257,6 +279,14 @@ function manyOf(reply: Reply): Drained {
 /** Hexadecimal as the cases have it. */
 function spread(item: MessageCase): Item {
   return item.hex === undefined ? item : { ...item, hex: toHex(fromHex(item.hex)) };
+}
+
+/** A call without spaces in its bytes. */
+function toCall({ name, values }: Calling): { name: string; values: Value[] } {
+  const packed = values.map((value) =>
+    "hex" in value ? { ...value, hex: value.hex!.replaceAll(" ", "") } : value
+  );
+  return { name, values: packed };
 }
 
 function toOutgoing(payload: Payload): Outgoing {
