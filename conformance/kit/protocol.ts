@@ -69,6 +69,8 @@ export interface Opening {
   /** Whether it serves the kit's methods; and the id of its first call. */
   serves?: boolean;
   first_id?: number;
+  /** With `serves`: whether it serves any method; it does where it is left out. */
+  methods?: boolean;
 }
 
 /** A message to write: its encoded payload, and for a mailbox the values too. */
@@ -95,6 +97,16 @@ export interface Task {
   record?: boolean;
 }
 
+/** The part of a live run that makes trees of calls, and serves those of the other. */
+export interface TreeTask extends Pick<Task, "seed" | "capacity" | "wait" | "then" | "record"> {
+  role: "tree";
+  count: number;
+  depth: number;
+  width: number;
+  /** Whether a plain message is written before each tree. */
+  plain?: boolean;
+}
+
 /** By which calls, and, of a hub, for which client. */
 export interface Way {
   wait?: Wait;
@@ -115,12 +127,23 @@ export type Command =
   | Claim
   | { command: "finish"; handle: number; message: Outgoing; client?: number }
   | { command: "resume"; handle: number; timeout_ms: number }
-  | { command: "call"; handle: number; name: string; values: Value[]; items: boolean } & Way
+  | MakeCall
   | { command: "notify"; handle: number; name: string; values: Value[] } & Way
   | { command: "give_up" | "outcome" | "item"; handle: number; call: number } & Way
+  | { command: "told"; handle: number; client?: number }
   | { command: "patch"; handle: number; bytes: Run[] }
   | { command: "dump"; handle: number; from?: number; size?: number }
-  | { command: "run"; handle: number; task: Task; timeout_ms: number };
+  | { command: "run"; handle: number; task: Task | TreeTask; timeout_ms: number };
+
+/** A call; with a deadline, the testee waits for its answer. */
+export interface MakeCall extends Way {
+  command: "call";
+  handle: number;
+  name: string;
+  values: Value[];
+  items: boolean;
+  timeout_ms?: number;
+}
 
 /** A claim that is filled in, and finished or given up. */
 export interface Claim {

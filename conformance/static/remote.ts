@@ -226,6 +226,22 @@ export class RemoteSession implements Session {
     },
   };
 
+  /** Makes a call, and has the testee wait for its answer: what has come of it. */
+  async ask({ name, values }: Calling, timeout_ms: number, wait?: Wait): Promise<Settled> {
+    const made = { ...toCall({ name, values }), items: false, timeout_ms };
+    const reply = await this.#send({ command: "call", ...this.#way(wait), ...made });
+    if ("decline" in reply) throw new Declined(reply.decline);
+    return "result" in reply ? reply.result as Settled : { outcome: reply.error.code };
+  }
+
+  /** How many calls of `hold` the testee was told to give up. */
+  async told(): Promise<number> {
+    const reply = await this.#send({ command: "told", ...this.#way() });
+    if ("decline" in reply) throw new Declined(reply.decline);
+    if ("result" in reply) return (reply.result as { count: number }).count;
+    throw new Trouble("error", `told fails with ${reply.error.code}`);
+  }
+
   async #do(command: Bare): Promise<Answer> {
     return answerOf(await this.#send({ command, ...this.#way() }));
   }

@@ -6,8 +6,9 @@
  */
 
 import type { Command, Done, Failed, Hello, Opening, Outgoing } from "../kit/protocol.ts";
-import type { Place, Ran, Reply, Taken, TakenMany, Task, Wait } from "../kit/protocol.ts";
+import type { Place, Ran, Reply, Taken, TakenMany, Task, TreeTask, Wait } from "../kit/protocol.ts";
 import { fromHex } from "../reference/bytes.ts";
+import type { Settled, Value } from "../reference/case.ts";
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -30,9 +31,26 @@ export interface Session {
   vacate?(): void;
   resume?(timeoutMs: number): void;
   run?(task: Task, timeoutMs: number): MaybePromise<Ran>;
+  /** What a port has that was opened with `serves`. */
+  calls?: Calling;
   /** Of a hub: the port to a client. */
   client?(index: number): Session | undefined;
   close(): void;
+}
+
+/** The calls that a testee makes; each has its number, counted from 0. */
+export interface Calling {
+  /** Makes a call and does not wait for its answer. One that throws has taken its number, too. */
+  call(name: string, values: Value[], items: boolean): MaybePromise<void>;
+  /** Makes a call and waits for its answer, by those calls where it is said by which. */
+  ask(name: string, values: Value[], timeoutMs: number, wait?: Wait): MaybePromise<Settled>;
+  notify(name: string, values: Value[]): MaybePromise<void>;
+  giveUp(call: number): MaybePromise<void>;
+  outcome(call: number): MaybePromise<Settled>;
+  item(call: number): MaybePromise<Settled>;
+  /** How many calls of `hold` were told. */
+  told(): number;
+  run(task: TreeTask, timeoutMs: number): MaybePromise<Ran>;
 }
 
 /** A port, behind this interface. */
@@ -171,7 +189,30 @@ export class Server {
       case "close":
         return isDone(session?.[command.command] && (session[command.command]!(), true));
       case "run":
-        return reply(await session?.run?.(command.task, command.timeout_ms));
+        return reply(await run(session, command.task, command.timeout_ms));
+      default:
+        return await this.#dial(command, session?.calls);
+    }
+  }
+
+  async #dial(command: Command, calls: Calling | undefined): Promise<Reply> {
+    switch (command.command) {
+      case "call": {
+        const { name, values, items, timeout_ms, wait } = command;
+        if (timeout_ms !== undefined) {
+          return reply(await calls?.ask(name, values, timeout_ms, wait));
+        }
+        return isDone(calls && (await calls.call(name, values, items), true));
+      }
+      case "notify":
+        return isDone(calls && (await calls.notify(command.name, command.values), true));
+      case "give_up":
+        return isDone(calls && (await calls.giveUp(command.call), true));
+      case "outcome":
+      case "item":
+        return reply(await calls?.[command.command](command.call));
+      case "told":
+        return reply(calls && { count: calls.told() });
       default:
         return { decline: "unknown command" };
     }
@@ -195,7 +236,9 @@ export class Server {
         const failure = this.#adapter.failureOf(error);
         if (failure === undefined || failure === "refused") throw error;
         const { code, reason } = failure;
-        if (!code.startsWith("message.")) return { items, end: code, ...(reason && { reason }) };
+        if (!/^(?:message|call)\./.test(code)) {
+          return { items, end: code, ...(reason && { reason }) };
+        }
         items.push({ report: code });
       }
     }
@@ -207,6 +250,12 @@ export class Server {
     if (memory === undefined) throw new Error(`handle ${handle} has no memory of its own`);
     return memory;
   }
+}
+
+function run(session: Session | undefined, task: Task | TreeTask, timeoutMs: number) {
+  return task.role === "tree"
+    ? session?.calls?.run(task, timeoutMs)
+    : session?.run?.(task, timeoutMs);
 }
 
 function makeMemory({ memory, memory_offset = 0 }: Place & { carrier: "bytes" }): Uint8Array {
