@@ -4,6 +4,7 @@
  * @module
  */
 
+import call from "../cases/call.json" with { type: "json" };
 import codec from "../cases/codec.json" with { type: "json" };
 import frame from "../cases/frame.json" with { type: "json" };
 import mailbox from "../cases/mailbox.json" with { type: "json" };
@@ -17,7 +18,10 @@ import { resolve } from "../static/load.ts";
 import type { StaticCase } from "./static_level.ts";
 
 /** All files of cases, in the order of the chapters. */
-const FILES = [segment, wait, frame, ring, mailbox, codec, pipe, port] as unknown as CaseFile[];
+const FILES = [
+  ...[segment, wait, frame, ring, mailbox, codec, pipe, port],
+  call,
+] as unknown as CaseFile[];
 
 /** All static cases, ready to be run. */
 export function loadStaticCases(): StaticCase[] {

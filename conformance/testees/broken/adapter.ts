@@ -13,8 +13,13 @@ import { Reader } from "./small_reader.ts";
 import type { Value } from "./small_codec.ts";
 import { Endpoint } from "./small_endpoint.ts";
 import { type Channel, Segment } from "./small_segment.ts";
+import { Kit } from "./small_methods.ts";
+import { Port } from "./small_port.ts";
 import { vacate } from "./small_vacate.ts";
 import { Writer } from "./small_writer.ts";
+
+/** Bytes that a port takes in, at most. */
+const INBOX = 65_536;
 
 /** The port, with whatever fault it was given. */
 export const small: Adapter = {
@@ -24,7 +29,7 @@ export const small: Adapter = {
     version: "1",
     language: "TypeScript",
     levels: ["static", "scripted", "live"],
-    nouns: ["segment", "wait", "frame", "ring", "codec", "pipe", "port"],
+    nouns: ["segment", "wait", "frame", "ring", "codec", "pipe", "port", "call"],
     roles: ["segment", "reader", "writer", "port"],
     carriers: ["bytes", "shared"],
     waits: ["block"],
@@ -51,13 +56,35 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
   if (inward && outward && inward.writer !== outward.reader) throw new PortError("segment.channel");
   const [own, peer] = inward ? [inward.reader, inward.writer] : [outward!.writer, outward!.reader];
   const end = Endpoint.attach(segment, own, peer);
-  const reader = inward && new Reader(end, inward, limit, calls);
+  const serves = opening.serves ?? false;
+  const reader = inward && new Reader(end, inward, limit, calls, serves);
   const writer = outward && new Writer(end, outward);
+  if (reader && writer && serves) return calling(reader, writer, opening);
   return {
     ...(reader && reading(reader, opening.values ?? false)),
     ...(writer && writing(writer)),
     vacate: () => vacate(end, reader, writer),
     close: () => end.close(),
+  };
+}
+
+/** A port that offers calls. */
+function calling(reader: Reader, writer: Writer, opening: Opening): Session {
+  const { inbox = INBOX, first_id: firstId = 1, methods: serves = true } = opening;
+  let kit: Kit | undefined;
+  const methods = (port: Port) => (kit = new Kit(port), serves ? kit.methods : new Map());
+  const port = new Port(reader, writer, { inbox, firstId, methods });
+  return {
+    ...writing(writer),
+    read: (timeoutMs) => told(port.read(timeoutMs)),
+    peek: () => told(port.peek()),
+    release: () => port.release(),
+    write: ({ kind, codec, tag, hex }, timeoutMs) =>
+      port.write({ kind, codec, tag, payload: fromHex(hex) }, timeoutMs),
+    end: () => port.end(),
+    vacate: () => port.vacate(),
+    close: () => port.close(),
+    calls: kit!,
   };
 }
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { CALL_FAULTS } from "./faults_call.ts";
 import { pause } from "./small_memory.ts";
 
 /** Where the port may be held up for a while. */
@@ -130,6 +131,7 @@ export const FAULTS: readonly Fault[] = [
   fault("slice_long", "sleeps on while its peer is vacant", "wait.slice"),
   fault("published_early", "stores `tail` before the payload", "ring.publish", "publish"),
   fault("fetched_twice", "loads a size again when it has checked it", "frame.check", "fetch"),
+  ...CALL_FAULTS.map(([name, about, clause]) => fault(name, about, clause)),
   fault("payload_back", "gives a frame back before it has copied it", "ring.release", "fetch"),
 ];
 

@@ -18,6 +18,8 @@ export interface Message {
   codec: number;
   tag: number;
   payload: Uint8Array;
+  /** Of a call or an answer that was dropped, complete: why. It has no payload then. */
+  dropped?: string;
 }
 
 /** What a read gives; a report of a lost message is thrown. */
@@ -32,6 +34,8 @@ export class Reader implements End {
   readonly #memory: Memory;
   readonly #limit: number;
   readonly #offersCalls: boolean;
+  /** Whether calls and answers that are too large are told of, and not reported. [call.refused] */
+  readonly #tellsDropped: boolean;
   #head: number;
   #known: number;
   #progress: Progress | undefined;
@@ -42,12 +46,19 @@ export class Reader implements End {
   #fault: PortError | undefined;
   #hasEnded = false;
 
-  constructor(endpoint: Endpoint, ring: Channel, limit: number, offersCalls: boolean) {
+  constructor(
+    endpoint: Endpoint,
+    ring: Channel,
+    limit: number,
+    offersCalls: boolean,
+    tellsDropped = false,
+  ) {
     this.endpoint = endpoint;
     this.ring = ring;
     this.#memory = endpoint.segment.memory;
     this.#limit = limit;
     this.#offersCalls = offersCalls;
+    this.#tellsDropped = tellsDropped;
     this.#head = this.#known = endpoint.begin(ring.start, ring.control + HEAD);
     endpoint.ends.push(this);
   }
@@ -85,25 +96,67 @@ export class Reader implements End {
 
   #next(timeoutMs: number, isAllowed: boolean, lends: boolean): Taken {
     const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      const taken = this.#poll(isAllowed, lends);
+      if (taken !== undefined) return taken;
+      if (performance.now() >= deadline) {
+        if (has("parts_dropped")) this.#progress = undefined;
+        return undefined;
+      }
+      this.sleep(deadline);
+    }
+  }
+
+  /** Reads one message, without waiting. */
+  poll(): Taken {
+    return this.#poll(false, false);
+  }
+
+  /** The next frame that is no pad, or nothing; it stays where it is. */
+  glance(): Frame | undefined {
+    if (this.#fault !== undefined || this.#hasEnded || this.#lent !== undefined) return undefined;
+    if (this.#head === this.#known) this.#load();
+    while (this.#head !== this.#known) {
+      const frame = this.#check();
+      if (frame.kind !== PAD && frame.kind < EXTENSION) return frame;
+      this.#judge(frame, false);
+    }
+    return undefined;
+  }
+
+  /** Sleeps until there may be something to read, or something else says so. */
+  sleep(deadline: number, look: () => boolean = () => false): void {
+    const wanted = minus(this.#head, -16);
+    const either = () => this.look() || look();
+    this.endpoint.sleep(this.ring.control + READER_WANTS, wanted, either, deadline);
+  }
+
+  /** Asks to be rung for what can be read, and no longer. */
+  arm(isArmed: boolean): void {
+    const wanted = (minus(this.#head, -16) | 1) >>> 0;
+    this.#memory.store(this.ring.control + READER_WANTS, isArmed ? wanted : 0);
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** The kind of the message of which a part was read. */
+  get kindInProgress(): number | undefined {
+    return this.#progress?.kind;
+  }
+
+  #poll(isAllowed: boolean, lends: boolean): Taken {
     // [pipe.first_answer] The rows of the table, from the top.
     if (this.endpoint.closed) throw new PortError("pipe.closed");
     if (this.#lent !== undefined && !isAllowed) throw new Refused("a frame is lent");
     if (this.#fault !== undefined && !has("fault_forgotten")) throw this.#fault;
     if (this.#hasEnded && !has("after_end")) return "ended";
-    for (;;) {
-      const taken = this.#take(lends) ?? (this.#load(), this.#take(lends));
-      if (taken !== undefined) return taken;
-      this.endpoint.settle();
-      const final = this.endpoint.ownState() ?? this.endpoint.peerState();
-      if (final !== undefined) return this.#takeLast(final, lends);
-      if (performance.now() >= deadline) {
-        if (has("parts_dropped")) this.#progress = undefined;
-        return undefined;
-      }
-      const wanted = minus(this.#head, -16);
-      const { control } = this.ring;
-      this.endpoint.sleep(control + READER_WANTS, wanted, () => this.#look(), deadline);
-    }
+    const taken = this.#take(lends) ?? (this.#load(), this.#take(lends));
+    if (taken !== undefined) return taken;
+    this.endpoint.settle();
+    const final = this.endpoint.ownState() ?? this.endpoint.peerState();
+    return final === undefined ? undefined : this.#takeLast(final, lends);
   }
 
   /** Whether everything was taken that the peer has published. [segment.vacate_read] */
@@ -146,7 +199,7 @@ export class Reader implements End {
   }
 
   /** Whether there may be something to do. */
-  #look(): boolean {
+  look(): boolean {
     return this.#memory.load(this.ring.control + TAIL) !== this.#known ||
       (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
   }
@@ -173,15 +226,18 @@ export class Reader implements End {
   #take(lends: boolean): Taken {
     if (has("drain_skipped") && this.endpoint.peerState() !== undefined) return undefined;
     while (this.#head !== this.#known) {
-      const cursors = { head: this.#head, known: this.#known };
-      const refuse = (condition: boolean, code: string) => {
-        if (condition) throw this.#fail(code);
-      };
-      const frame = checkFrame(this.#memory, this.ring, cursors, this.#progress, refuse);
-      const taken = this.#judge(frame, lends);
+      const taken = this.#judge(this.#check(), lends);
       if (taken !== undefined) return taken;
     }
     return undefined;
+  }
+
+  #check(): Frame {
+    const cursors = { head: this.#head, known: this.#known };
+    const refuse = (condition: boolean, code: string) => {
+      if (condition) throw this.#fail(code);
+    };
+    return checkFrame(this.#memory, this.ring, cursors, this.#progress, refuse);
   }
 
   /** Goes behind a frame that was checked, and says what came of it. */
@@ -233,8 +289,15 @@ export class Reader implements End {
 
   #judgeWhole({ kind, codec, tag, size }: Frame, payload: Uint8Array): Taken {
     if (!this.#isOffered(kind)) throw new PortError("message.kind");
-    if (this.#isAbove(size)) throw new PortError("message.size");
+    const isAbove = this.#isAbove(size);
+    if (isAbove && this.#isTold(kind)) return tooLarge({ kind, codec, tag });
+    if (isAbove) throw new PortError("message.size");
     return { kind, codec, tag, payload };
+  }
+
+  /** Whether whoever takes this kind wants to know of a message that was dropped. */
+  #isTold(kind: number): boolean {
+    return kind !== DATA && this.#tellsDropped;
   }
 
   #begin({ kind, codec, tag }: Frame, copy: Uint8Array): undefined {
@@ -248,7 +311,7 @@ export class Reader implements End {
     const parts = isDropped ? [] : [part];
     const sum = part.length;
     this.#progress = { kind, codec, tag, total, sum, parts, isDropped, isUncounted: isDropped };
-    if (isDropped) throw new PortError(why);
+    if (isDropped && !this.#isTold(kind)) throw new PortError(why);
   }
 
   #continue({ kind, codec, tag, flags }: Frame, part: Uint8Array): Taken {
@@ -260,10 +323,10 @@ export class Reader implements End {
     if (progress.total === undefined && !progress.isDropped && this.#isAbove(progress.sum)) {
       const isLate = has("limit_unknown_late") && !isLast || has("limit_known_only");
       if (!isLate) {
-        if (isLast) this.#progress = undefined;
+        if (isLast && !this.#isTold(kind)) this.#progress = undefined;
         progress.isDropped = true;
         progress.parts = [];
-        throw new PortError("message.size");
+        if (!this.#isTold(kind)) throw new PortError("message.size");
       }
     }
     if (!isLast) return undefined;
@@ -272,7 +335,9 @@ export class Reader implements End {
       if (progress.isDropped && !has("report_twice")) return undefined;
       throw new PortError("message.cancelled");
     }
-    if (progress.isDropped) return undefined;
+    if (progress.isDropped) {
+      return this.#isTold(kind) ? tooLarge({ kind, codec, tag }) : undefined;
+    }
     const payload = new Uint8Array(progress.parts.reduce((sum, each) => sum + each.length, 0));
     let at = 0;
     for (const each of progress.parts) {
@@ -295,4 +360,8 @@ export class Reader implements End {
     this.#memory.store(this.ring.control + HEAD, this.#head);
     this.endpoint.wake(this.ring.control + WRITER_WANTS, this.#head);
   }
+}
+
+function tooLarge(message: Omit<Message, "payload">): Message {
+  return { ...message, payload: new Uint8Array(0), dropped: "message.size" };
 }

@@ -22,6 +22,14 @@ interface Chunk {
   to: number;
 }
 
+/** What a port does while it waits for room. */
+export interface Meanwhile {
+  takeIn(): void;
+  /** Asks to be rung for what could be taken in, or no longer. */
+  arm(isArmed: boolean): void;
+  look(): boolean;
+}
+
 /** The writing end of a ring. */
 export class Writer implements End {
   readonly endpoint: Endpoint;
@@ -36,6 +44,7 @@ export class Writer implements End {
   #owed: Message | undefined;
   #fault: PortError | undefined;
   #hasEnded = false;
+  meanwhile?: Meanwhile;
 
   constructor(endpoint: Endpoint, ring: Channel) {
     this.endpoint = endpoint;
@@ -100,6 +109,33 @@ export class Writer implements End {
       isBegun = true;
     }
     this.publish();
+  }
+
+  /** Waits until there is room for a message of one frame. Throws at the deadline. */
+  waitFor(message: Message, deadline: number): void {
+    const { pad, extent } = this.#spanOf(message.payload.length, this.#tail);
+    this.#waitRoom(pad + extent, deadline);
+  }
+
+  /** Whether the peer has given room back, or is gone. */
+  look(): boolean {
+    return this.#memory.load(this.ring.control + HEAD) !== this.#head ||
+      (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
+  }
+
+  /** Asks to be rung as soon as there is any room, and no longer. */
+  arm(isArmed: boolean): void {
+    const wanted = (minus(this.#head, -16) | 1) >>> 0;
+    this.#memory.store(this.ring.control + WRITER_WANTS, isArmed ? wanted : 0);
+  }
+
+  get isClaimed(): boolean {
+    return this.#isClaimed;
+  }
+
+  /** Throws what a call answers before it does anything. */
+  check(): void {
+    this.#answer();
   }
 
   /** Claims a place for so many bytes where there is room now; returns whether there was. */
@@ -215,14 +251,15 @@ export class Writer implements End {
     for (;;) {
       this.#load();
       if (this.#hasRoom(this.#tail, size)) return;
+      this.meanwhile?.takeIn();
       const final = this.endpoint.ownState() ?? this.endpoint.peerState();
       if (final !== undefined) throw final;
       if (performance.now() >= deadline) throw new PortError("wait.timeout");
       const wanted = (this.#tail + size + RESERVE - capacity) >>> 0;
-      const look = () =>
-        this.#memory.load(control + HEAD) !== this.#head ||
-        (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
+      const look = () => this.look() || this.meanwhile?.look() === true;
+      this.meanwhile?.arm(true);
       this.endpoint.sleep(control + WRITER_WANTS, wanted, look, deadline);
+      this.meanwhile?.arm(false);
     }
   }
 

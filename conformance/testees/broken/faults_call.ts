@@ -1,0 +1,50 @@
+/**
+ * The faults of a small port that offers calls: name, what it does, and the clause of a case that
+ * catches it.
+ *
+ * @module
+ */
+
+export const CALL_FAULTS: readonly (readonly [string, string, string])[] = [
+  ["empty_list_written", "writes a header for a list of no values", "call.values"],
+  ["values_packed", "writes a value right behind the one before it", "call.values"],
+  ["values_padded", "fills the last 8 bytes of a list", "call.values"],
+  ["list_reserved_ignored", "does not look at the reserved bytes of a list", "call.values_check"],
+  ["lists_nested", "takes a list in a list", "call.values_check"],
+  ["list_tail_ignored", "takes a list with something behind it", "call.values_check"],
+  ["items_unmarked", "writes items as answers", "call.message"],
+  ["strays_ignored", "says nothing of a message that no row has", "call.stray"],
+  ["cancel_unchecked", "takes a cancel with a payload", "call.stray"],
+  ["id_zero", "goes on with the id 0 behind the last one", "call.id"],
+  ["match_newest", "takes any answer for that of its last call", "call.match"],
+  ["unmatched_silent", "says nothing of an answer to no call", "call.unmatched"],
+  ["thrown_codes_ignored", "takes a refusal for an error of the method", "call.thrown"],
+  ["thrown_any_code", "takes any name of an error for a code", "call.thrown"],
+  ["bad_list_dropped", "drops an answer that is broken, and goes on waiting", "call.bad_answer"],
+  ["no_cancel", "gives a call up and tells nobody", "call.give_up"],
+  ["cancel_twice", "writes a cancel twice", "call.give_up"],
+  ["frees_early", "forgets a call when it gives it up", "call.late"],
+  ["late_ends", "ends a call by an answer that comes too late", "call.late"],
+  ["grant_late", "allows items when the ninth was taken", "call.grant"],
+  ["never_grants", "never allows more items", "call.grant"],
+  ["grants_answered", "allows items of a call that was answered", "call.grant"],
+  ["items_unbounded", "takes items that it has not allowed", "call.too_many"],
+  ["window_open", "writes more items than were allowed", "call.window"],
+  ["notice_answered", "answers notices", "call.answer"],
+  ["answers_twice", "answers twice", "call.answer"],
+  ["refusal_plain", "refuses with a name of its own", "call.refused"],
+  ["refusal_dropped", "does not answer what was too large", "call.refused"],
+  ["duplicate_served", "serves a call with an id that is under way", "call.duplicate"],
+  ["serves_prototype", "serves what a language adds to every object", "call.served_only"],
+  ["result_dropped", "does not answer with what it cannot write", "call.result"],
+  ["notice_faults_silent", "says nothing of a notice that fails", "call.throw"],
+  ["texts_uncut", "writes texts of errors of any size", "call.throw"],
+  ["cut_inside", "cuts a text inside a character", "call.throw"],
+  ["cancel_silent", "does not tell a method that it was cancelled", "call.cancelled"],
+  ["cancelled_unanswered", "does not answer a call that was cancelled", "call.cancelled"],
+  ["crossed_reported", "reports a cancel that comes too late", "call.crossed"],
+  ["grant_any", "takes a `more` for another call", "call.crossed"],
+  ["loss_silent", "does not end its calls when the peer is gone", "call.lost"],
+  ["loss_first", "ends its calls before it has read what was published", "call.lost"],
+  ["ended_as_closed", "takes the end of the other stream for a close", "call.lost"],
+];
