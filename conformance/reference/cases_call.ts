@@ -131,6 +131,14 @@ function addList(cases: Cases): void {
     cases.invalid(name, about, list, from, broken(at, byte), answers([refuses(1, code)]));
   }
   cases.invalid(
+    "size_around",
+    "A size around which the rest adds up, if its end is computed in 32 bits.",
+    list,
+    from,
+    payload(FIRST_AT, around()),
+    answers([refuses(1, "message.values")]),
+  );
+  cases.invalid(
     "sum",
     "Another argument.",
     "call.values_check call.values",
@@ -159,6 +167,17 @@ function addList(cases: Cases): void {
       answers([], ["call.answer"]),
     );
   }
+}
+
+/** The list of `add(1, 2)`, whose second value ends 8 bytes before it begins. */
+function around(): Uint8Array {
+  const bytes = (ADD.payload as Uint8Array).slice();
+  const at = (index: number) => new DataView(bytes.buffer).getUint32(entryAt(index), true);
+  const set = (index: number, size: number) =>
+    new DataView(bytes.buffer).setUint32(entryAt(index), size, true);
+  set(1, 2 ** 32 - 8);
+  set(2, at(2) + 16);
+  return bytes;
 }
 
 function addListSizes(cases: Cases): void {

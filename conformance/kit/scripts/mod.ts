@@ -9,6 +9,9 @@ import type { Arena, Carrier } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
 import { ASKING_SCRIPTS } from "./asking.ts";
 import { MAILBOX_HALTS } from "./halts_mailbox.ts";
+import { CALLER_SCRIPTS } from "./calls.ts";
+import { NESTED_SCRIPTS } from "./calls_nested.ts";
+import { CALLEE_SCRIPTS } from "./calls_served.ts";
 import { READING_HALTS } from "./halts_read.ts";
 import { SEGMENT_HALTS } from "./halts_segment.ts";
 import { WRITING_HALTS } from "./halts_write.ts";
@@ -41,6 +44,9 @@ export const SCRIPTS: KitCase<Arena>[] = [
   ...HOSTILE_SCRIPTS,
   ...LENDING_SCRIPTS,
   ...PORT_SCRIPTS,
+  ...CALLER_SCRIPTS,
+  ...CALLEE_SCRIPTS,
+  ...NESTED_SCRIPTS,
 ].map(scriptCase);
 
 /** The same for the track of the mailbox. */

@@ -25,6 +25,10 @@ export interface Script {
   about: string;
   clauses: string[];
   role: Setting["role"];
+  /** The chapter that a testee must offer; where none is said, that of the role. */
+  noun?: string;
+  /** Whether it is played with calls that block. */
+  blocks?: true;
   /** Names of `may_decline`, as in the static cases. */
   mayDecline?: Optional[];
   /** Parts of the protocol that may be left out, and that it takes. */
@@ -55,16 +59,17 @@ export function played(why: string | void): Result {
 }
 
 /** What a script takes. */
-type Needs = Pick<Script, "role" | "mayDecline" | "offers" | "isMapped">;
+type Needs = Pick<Script, "role" | "noun" | "blocks" | "mayDecline" | "offers" | "isMapped">;
 
 /** Why a testee need not play a script. */
 export function lacksScript(
   hello: Hello,
-  { role, mayDecline = [], offers = [], isMapped = false }: Needs,
+  { role, noun: named, blocks, mayDecline = [], offers = [], isMapped = false }: Needs,
 ): string | undefined {
-  const noun = role.startsWith("mailbox") ? "mailbox" : "pipe";
+  const noun = named ?? (role.startsWith("mailbox") ? "mailbox" : "pipe");
   const missing = offers.find((each) => !hello.offers?.includes(each));
   return lacksNoun(hello, noun) ?? lacksRole(hello, role) ?? lacksOption(hello, mayDecline) ??
+    (blocks ? lacksBlocking(hello) : undefined) ??
     (isMapped ? lacksCarrier(hello, "mapped") : undefined) ??
     (missing === undefined ? undefined : `does not offer ${missing}`);
 }

@@ -101,13 +101,19 @@ export class PortStage {
   /** Places frames in a ring that the kit writes, as far as its end, and publishes them. */
   async send(channel: number, ...frames: FramePlan[]): Promise<void> {
     const { data, capacity, control } = this.segment.channels[channel]!;
-    for (const frame of frames) {
+    const runs = frames.map((frame) => {
       const bytes = buildFrame(frame);
       const offset = data + this.#tails[channel]! % capacity;
-      await this.memory.patch([{ offset, hex: toHex(bytes) }]);
       this.#tails[channel] = (this.#tails[channel]! + bytes.length) % 2 ** 32;
-    }
-    await this.memory.patch([{ offset: control, hex: word(this.#tails[channel]!) }]);
+      return { offset, hex: toHex(bytes) };
+    });
+    await this.memory.patch([...runs, { offset: control, hex: word(this.#tails[channel]!) }]);
+  }
+
+  /** Begins a ring anew where its cursors stand, as the next owner of the kit's endpoint. */
+  async restart(channel: number): Promise<void> {
+    this.#tails[channel] = await this.control(channel, "tail");
+    await this.#takers.get(channel)?.restart();
   }
 
   /** Where the kit has published up to. */
@@ -116,12 +122,12 @@ export class PortStage {
   }
 
   /** The strict reader of what the testee writes. */
-  async take(channel: number): Promise<Drained> {
+  async take(channel: number, clause?: string): Promise<Drained> {
     let taker = this.#takers.get(channel);
     if (taker === undefined) {
       taker = await Taker.make({ role: "writer", channel }, this.memory);
       this.#takers.set(channel, taker);
     }
-    return await strictly(() => taker.take());
+    return await strictly(() => taker.take(), clause);
   }
 }

@@ -33,7 +33,8 @@ export const small: Adapter = {
     roles: ["segment", "reader", "writer", "port"],
     carriers: ["bytes", "shared"],
     waits: ["block"],
-    lacks: ["inbox"],
+    lacks: [],
+    offers: ["inbox"],
   },
   open,
   failureOf,
@@ -59,7 +60,7 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
   const serves = opening.serves ?? false;
   const reader = inward && new Reader(end, inward, limit, calls, serves);
   const writer = outward && new Writer(end, outward);
-  if (reader && writer && serves) return calling(reader, writer, opening);
+  if (reader && writer) return bothWays(reader, writer, opening);
   return {
     ...(reader && reading(reader, opening.values ?? false)),
     ...(writer && writing(writer)),
@@ -68,12 +69,13 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
   };
 }
 
-/** A port that offers calls. */
-function calling(reader: Reader, writer: Writer, opening: Opening): Session {
-  const { inbox = INBOX, first_id: firstId = 1, methods: serves = true } = opening;
+/** A port, which may offer calls. */
+function bothWays(reader: Reader, writer: Writer, opening: Opening): Session {
+  const { inbox = INBOX, first_id: firstId = 1, methods: hasMethods = true } = opening;
+  const { serves = false, values: decodes = false } = opening;
   let kit: Kit | undefined;
-  const methods = (port: Port) => (kit = new Kit(port), serves ? kit.methods : new Map());
-  const port = new Port(reader, writer, { inbox, firstId, methods });
+  const methods = (port: Port) => (kit = new Kit(port), hasMethods ? kit.methods : new Map());
+  const port = new Port(reader, writer, { inbox, firstId, methods, serves, decodes });
   return {
     ...writing(writer),
     read: (timeoutMs) => told(port.read(timeoutMs)),
@@ -84,7 +86,7 @@ function calling(reader: Reader, writer: Writer, opening: Opening): Session {
     end: () => port.end(),
     vacate: () => port.vacate(),
     close: () => port.close(),
-    calls: kit!,
+    ...(serves && { calls: kit! }),
   };
 }
 

@@ -225,7 +225,7 @@ export class Callee {
   /** Tells all methods: nothing that they give can be written. [call.told] */
   lose(): void {
     if (has("told_never")) return;
-    this.#isLost = !has("answers_lost");
+    this.#isLost = true;
     const all = [...this.#served.values()];
     for (const served of all) {
       if (served.isTold) continue;

@@ -96,7 +96,7 @@ export class Caller {
   #takeId(): number {
     const after = (id: number) => id === ID ? has("id_zero") ? 0 : 1 : id + 1;
     let id = this.#next;
-    while (this.#underWay.has(id) && !has("id_reused")) id = after(id);
+    while (this.#underWay.has(id)) id = after(id);
     this.#next = has("ids_stand_still") ? id : after(id);
     return id;
   }
@@ -110,7 +110,8 @@ export class Caller {
     if (has("frees_early")) this.#underWay.delete(call.id);
     call.isGivenUp = true;
     if (has("no_cancel")) return;
-    const isStale = () => !this.#underWay.has(call.id) && !has("cancel_stale");
+    const isKept = has("cancel_stale") || has("vacated_posts_kept");
+    const isStale = () => !this.#underWay.has(call.id) && !isKept;
     const cancel = { kind: CALL, codec: VALUES, tag: (call.id | CANCEL) >>> 0 };
     const payload = has("cancel_listed") ? writeValues(["cancel"]) : new Uint8Array(0);
     this.#wire.post({ ...cancel, payload }, has("frees_early") ? undefined : isStale);
@@ -177,9 +178,9 @@ export class Caller {
   }
 
   /** Begins without any call. [call.vacated] */
-  restart(): void {
+  restart(final: PortError = new PortError("peer.failed")): void {
     if (has("vacated_calls_kept")) return;
-    this.lose(new PortError("peer.failed"));
+    this.lose(final);
     this.#lost = undefined;
     if (!has("vacated_ids_kept")) this.#next = this.#first;
   }

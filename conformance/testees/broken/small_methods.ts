@@ -198,7 +198,7 @@ function toTold(settled: Settled | undefined): Told {
   if ("value" in settled) return valued("returned", settled.value);
   const { code, name, text, data } = settled;
   if (code !== "call.thrown") return { outcome: code };
-  const error = { name: name!, text: text! };
+  const error = { name: `${name}`, text: `${text}` };
   return { outcome: code, error: data === undefined ? error : { ...error, data: toKit(data) } };
 }
 

@@ -33,6 +33,18 @@ const LONG_MS = 5_000;
 /** How long a port waits that must not. */
 const WAITS_MS = 50;
 
+/** How a port is opened. */
+export interface PortOptions {
+  /** Bytes that it takes in, at most. */
+  inbox: number;
+  /** Whether it offers calls; the id of its first one, and what it serves. */
+  serves: boolean;
+  firstId: number;
+  methods: (port: Port) => ReadonlyMap<string, Method>;
+  /** Whether it reads values. */
+  decodes: boolean;
+}
+
 /** Both directions between two endpoints. */
 export class Port implements Meanwhile, Wire {
   readonly endpoint: Endpoint;
@@ -41,6 +53,8 @@ export class Port implements Meanwhile, Wire {
   readonly #reader: Reader;
   readonly #writer: Writer;
   readonly #limit: number;
+  readonly #serves: boolean;
+  readonly #decodes: boolean;
   #inbox: Entry[] = [];
   #size = 0;
   #rest: Value[] = [];
@@ -51,20 +65,17 @@ export class Port implements Meanwhile, Wire {
   /** A plain message came when the inbox was full. */
   #isOverfull = false;
 
-  /** `methods` says what it serves; `firstId` is the id of its first call. */
   constructor(
     reader: Reader,
     writer: Writer,
-    { inbox, firstId, methods }: {
-      inbox: number;
-      firstId: number;
-      methods: (port: Port) => ReadonlyMap<string, Method>;
-    },
+    { inbox, firstId, serves, decodes, methods }: PortOptions,
   ) {
     this.endpoint = reader.endpoint;
     this.#reader = reader;
     this.#writer = writer;
     this.#limit = inbox;
+    this.#serves = serves;
+    this.#decodes = decodes;
     this.caller = new Caller(this, firstId);
     this.callee = new Callee(this, methods(this));
     if (!has("no_take_in")) writer.meanwhile = this;
@@ -96,9 +107,10 @@ export class Port implements Meanwhile, Wire {
   #deliver(): Value | undefined {
     if (this.#rest.length > 0) return this.#rest.shift();
     const entry = this.#inbox[0];
-    if (entry === undefined || isCall(entry)) return undefined;
+    if (entry === undefined || this.#isCall(entry)) return undefined;
     this.#remove(0);
     if ("report" in entry) throw new PortError(entry.report);
+    if (!this.#decodes) return entry.message;
     this.#rest = decode(entry.message);
     return this.#rest.shift();
   }
@@ -107,8 +119,9 @@ export class Port implements Meanwhile, Wire {
   #serve(): boolean {
     const mayBegin = this.#canTake() && !this.#isWriting && !this.#writer.isClaimed;
     if (!mayBegin && !has("serves_halfway")) return false;
-    if (this.#isLending && !has("serves_lent")) return false;
+    if (this.#isLending) return false;
     const isLast = has("serves_backwards");
+    const isCall = (entry: Entry) => this.#isCall(entry);
     const index = isLast ? this.#inbox.findLastIndex(isCall) : this.#inbox.findIndex(isCall);
     if (index < 0) return false;
     const entry = this.#remove(index);
@@ -145,7 +158,7 @@ export class Port implements Meanwhile, Wire {
   #sort(message: Message): void {
     const { kind, codec, tag, payload, dropped } = message;
     const [id, mark] = [tag & ID, (tag & ~ID) >>> 0];
-    if (kind !== CALL && kind !== RETURN && kind !== THROW) return this.#keep({ message });
+    if (kind === DATA || !this.#serves) return this.#keep({ message });
     if (kind === CALL && mark === 0) return this.#arrive(message, id);
     const isBare = codec === VALUES && payload.length === 0 && dropped === undefined ||
       has("cancel_unchecked");
@@ -167,7 +180,7 @@ export class Port implements Meanwhile, Wire {
   /** Where in the inbox a call stands that has not begun. */
   #waiting(id: number): number {
     return this.#inbox.findIndex((entry) =>
-      "message" in entry && entry.message.kind === CALL && (entry.message.tag & ID) === id
+      this.#isCall(entry) && "message" in entry && (entry.message.tag & ID) === id
     );
   }
 
@@ -180,8 +193,8 @@ export class Port implements Meanwhile, Wire {
   }
 
   #keep(entry: Entry): void {
-    if (this.#isFull() && !isCall(entry)) this.#isOverfull = true;
-    if (has("aside_lost") && this.#isAsking && !isCall(entry)) return;
+    if (this.#isFull() && !this.#isCall(entry)) this.#isOverfull = true;
+    if (has("aside_lost") && this.#isAsking && !this.#isCall(entry)) return;
     if (has("aside_backwards") && this.#isAsking) this.#inbox.unshift(entry);
     else this.#inbox.push(entry);
     this.#size += sizeOf(entry);
@@ -191,6 +204,10 @@ export class Port implements Meanwhile, Wire {
     const [entry] = this.#inbox.splice(index, 1);
     this.#size -= sizeOf(entry!);
     return entry!;
+  }
+
+  #isCall(entry: Entry): boolean {
+    return this.#serves && "message" in entry && entry.message.kind === CALL;
   }
 
   #isFull(): boolean {
@@ -218,7 +235,7 @@ export class Port implements Meanwhile, Wire {
   #flush(deadline?: number): void {
     // [call.whole_first]
     const isWhole = !this.#isWriting && !this.#writer.isClaimed;
-    if (!isWhole || this.#isLending && !has("serves_lent")) return;
+    if (!isWhole || this.#isLending) return;
     for (let post = this.#posts[0]; post !== undefined; post = this.#posts[0]) {
       if (!post.isStale() && !this.#place(post.message, deadline)) return;
       this.#posts.shift();
@@ -277,8 +294,10 @@ export class Port implements Meanwhile, Wire {
     try {
       for (let frame = this.#reader.glance(); frame !== undefined; frame = this.#reader.glance()) {
         const isMarked = frame.kind === CALL && frame.tag > ID && (frame.tag & ID) !== 0;
-        const isForCalls = isMarked || frame.kind === RETURN || frame.kind === THROW;
-        const hasPlace = this.#inbox.length === 0 && !has("inbox_limit_kept") || !this.#isFull();
+        const isAnswer = frame.kind === RETURN || frame.kind === THROW;
+        const isForCalls = this.#serves && (isMarked || isAnswer);
+        const isFirst = this.#serves && this.#inbox.length === 0 && !has("inbox_limit_kept");
+        const hasPlace = isFirst || !this.#isFull();
         const mayTake = (isForCalls && !has("answers_left")) || hasPlace ||
           this.#reader.kindInProgress !== undefined;
         if (!mayTake || !this.#poll()) return;
@@ -346,6 +365,7 @@ export class Port implements Meanwhile, Wire {
 
   /** Lends the next plain message; calls before it are begun. */
   peek(): Taken {
+    if (has("serves_lent")) return this.#lendCopy();
     while (this.#serve() || this.#takesNext()) { /* what stands before it */ }
     const entry = this.#inbox[0];
     if (entry !== undefined && "report" in entry) {
@@ -354,15 +374,22 @@ export class Port implements Meanwhile, Wire {
     }
     if (entry !== undefined || this.#rest.length > 0) throw new Refused("it is not in the ring");
     const kind = this.#reader.kindInProgress;
-    if (kind !== undefined && kind !== DATA) return undefined;
+    if (kind !== undefined && kind !== DATA && this.#serves) return undefined;
     const taken = this.#reader.peek();
     if (typeof taken === "object") this.#isLending = true;
     return taken;
   }
 
+  /** What is faulty: calls behind what is lent are begun. */
+  #lendCopy(): Taken {
+    while (this.#poll() || this.#serve()) { /* all that is there */ }
+    const entry = this.#remove(0);
+    return "message" in entry ? entry.message : undefined;
+  }
+
   /** Takes the next frame, if it is one of a call; whether it was. */
   #takesNext(): boolean {
-    const kind = this.#reader.glance()?.kind;
+    const kind = this.#serves ? this.#reader.glance()?.kind : undefined;
     const isCalls = kind === CALL || kind === RETURN || kind === THROW;
     return isCalls && !has("calls_lent") && this.#canTake() && this.#poll();
   }
@@ -390,7 +417,7 @@ export class Port implements Meanwhile, Wire {
   /** Ends the own stream. */
   end(): void {
     this.#writer.end();
-    this.callee.lose();
+    if (!has("end_untold")) this.callee.lose();
     this.#posts = [];
   }
 
@@ -400,16 +427,15 @@ export class Port implements Meanwhile, Wire {
   }
 
   vacate(): void {
+    const final = this.endpoint.peerState();
     vacate(this.endpoint, this.#reader, this.#writer);
     if (!has("vacated_posts_kept")) this.#posts = [];
-    if (!has("vacated_served_kept")) this.#inbox = this.#inbox.filter((entry) => !isCall(entry));
-    this.caller.restart();
+    if (!has("vacated_served_kept")) {
+      this.#inbox = this.#inbox.filter((entry) => !this.#isCall(entry));
+    }
+    this.caller.restart(final);
     this.callee.restart();
   }
-}
-
-function isCall(entry: Entry): boolean {
-  return "message" in entry && entry.message.kind === CALL;
 }
 
 function sizeOf(entry: Entry): number {

@@ -1,0 +1,338 @@
+/**
+ * Scripts for the callee: what it refuses and why, what it begins and when, and whom it tells.
+ *
+ * @module
+ */
+
+import { CLOSED, endFrame } from "../../reference/builder.ts";
+import { calls, frame, MORE, refuses, returns } from "../../reference/builder_call.ts";
+import type { Item } from "../../reference/case.ts";
+import { failed } from "../../reference/encode.ts";
+import { limitOf } from "../../reference/layout.ts";
+import type { Arena } from "../arena.ts";
+import type { Script } from "./stage.ts";
+import { callScript, CallStage, OUT, plain, plainItem, write } from "./stage_call.ts";
+
+const MOST = limitOf("call_under_way_max");
+const WINDOW = limitOf("call_window");
+const GRANT = limitOf("call_grant");
+/** The smallest ring; and one for as many calls as there may be. */
+const [SMALL, LARGE] = [256, 131_072];
+
+/** What languages add to their objects, modules, functions and promises, and nobody hands out. */
+const NAMES = [
+  ...["toString", "valueOf", "constructor", "hasOwnProperty", "isPrototypeOf", "toLocaleString"],
+  ...["__proto__", "__defineGetter__", "prototype", "length", "name", "call", "apply", "bind"],
+  ...[
+    "then",
+    "catch",
+    "finally",
+    "toJSON",
+    "0",
+    "Identity",
+    "identity ",
+    "identity\0",
+    "undefined",
+  ],
+  ...["__init__", "__class__", "deinit", "self", "return", "throw", "cancel", "default", "export"],
+];
+
+export const CALLEE_SCRIPTS: Script[] = [
+  callScript(
+    "call_offered",
+    "A port that serves no method answers all the same.",
+    "call.offer call.answer call.refused",
+    offers,
+  ),
+  callScript(
+    "call_names",
+    "Names that a language adds to every object, and others that look like one that is served.",
+    "call.served_only call.refused",
+    names,
+  ),
+  callScript(
+    "call_served_many",
+    "As many calls served as may be: one more is refused, whatever else is wrong with it.",
+    "call.refused call.answer call.cancelled",
+    servedMany,
+    { mayDecline: ["later"] },
+  ),
+  callScript(
+    "call_taken_back",
+    "A call and its cancel, read while a message is half written: it is answered, and not begun.",
+    "call.stops call.whole_first call.answer call.takes_in",
+    takenBack,
+  ),
+  callScript(
+    "call_taken_in_order",
+    "Calls, notices and a call of the same id, taken in while a message waits for room.",
+    "call.order call.duplicate call.takes_in",
+    takenInOrder,
+  ),
+  callScript(
+    "call_whole_first",
+    "A message in parts, in rings of any fill: no answer stands between its parts.",
+    "call.whole_first call.answer",
+    wholeFirst,
+  ),
+  callScript(
+    "call_answers_taken_in",
+    "Answers and cancels that come while a message waits for room reach their calls.",
+    "call.takes_in call.match",
+    answersTakenIn,
+  ),
+  callScript(
+    "call_small_inbox",
+    "The same with an inbox of no size: one call fits, and what is behind it comes through.",
+    "call.takes_in call.stops",
+    smallInbox,
+    { offers: ["inbox"] },
+  ),
+  callScript(
+    "call_pieces",
+    "A result in pieces: as many as were allowed, and none behind its cancel.",
+    "call.window call.stops call.cancelled call.message",
+    pieces,
+    { mayDecline: ["later"] },
+  ),
+  callScript(
+    "call_lent",
+    "To lend is to read: calls before a message are begun, and those behind it when it is back.",
+    "call.serve_waiting call.whole_first",
+    lent,
+    { mayDecline: ["lending"] },
+  ),
+  callScript(
+    "call_ended_peer",
+    "A peer that has ended its stream still reads: what it called is answered.",
+    "call.answer call.lost",
+    endedPeer,
+  ),
+  callScript(
+    "call_told",
+    "Whoever serves a call learns that nobody waits any more, and nothing is written.",
+    "call.told call.cancelled",
+    told,
+    { mayDecline: ["later"] },
+  ),
+];
+
+const ADD = [{ json: 1 }, { json: 2 }];
+const SUM = { json: 3 };
+
+async function offers(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { methods: false }, async (stage) => {
+    await stage.send(calls(1, "add", ...ADD), calls(2, "toString"), frame("call", 3));
+    await stage.drains("calls");
+    const items = [refuses(1, "call.method"), refuses(2, "call.method"), refuses(3, "call.form")];
+    await stage.takes("[call.offer] the answers of who serves nothing", ...items);
+  });
+}
+
+async function names(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { inward: 8192, outward: 8192 }, async (stage) => {
+    await stage.send(...NAMES.map((name, index) => calls(index + 1, name)));
+    await stage.drains("calls of what is not served");
+    const items = NAMES.map((_, index) => refuses(index + 1, "call.method"));
+    await stage.takes("[call.served_only] the answers", ...items);
+  });
+}
+
+async function servedMany(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { inward: LARGE }, async (stage) => {
+    await stage.send(...Array.from({ length: MOST }, (_, index) => calls(index + 1, "hold")));
+    await stage.drains("as many calls as there may be");
+    await stage.takes("[call.refused] nobody is refused, and nobody answered");
+    await stage.send(calls(MOST + 1, "none"), calls(5, "hold"));
+    await stage.drains("two more", [{ report: "call.duplicate" }]);
+    const refused = refuses(MOST + 1, "call.limit");
+    await stage.takes("[call.refused] one more than may be served", refused);
+    await stage.send(write.cancel(5), calls(MOST + 1, "add", ...ADD));
+    await stage.drains("a cancel");
+    const answers = [refuses(5, "call.cancelled"), returns(MOST + 1, SUM)];
+    await stage.takes("[call.answer] the answer makes room", ...answers);
+  });
+}
+
+/** A message of several frames for which there is never room enough. */
+const LONG = 600;
+
+async function takenBack(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { outward: SMALL }, async (stage) => {
+    await stage.send(
+      calls(5, "note", { json: "begun" }),
+      write.cancel(5),
+      calls(6, "note", { json: "kept" }),
+    );
+    await stage.waitsForRoom(LONG);
+    await stage.takes("[call.whole_first] a part of the message");
+    await stage.drains("a read behind it");
+    const clause = "[call.stops] [call.answer] [call.takes_in] what was answered behind it";
+    const items = [{ report: "message.cancelled" }, refuses(5, "call.cancelled"), returns(6)];
+    await stage.takes(clause, ...items);
+    await stage.send(calls(7, "noted"));
+    await stage.drains("a call");
+    const noted = returns(7, { json: ["kept"] });
+    await stage.takes("[call.stops] [call.whole_first] the calls that were begun", noted);
+  });
+}
+
+async function takenInOrder(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { outward: SMALL }, async (stage) => {
+    await stage.fills();
+    const notes = [1, 2, 3].map((json) => calls(0, "note", { json }));
+    await stage.send(calls(1, "noted"), ...notes, calls(1, "noted"), calls(2, "noted"));
+    await stage.waitsForRoom();
+    await stage.taken();
+    await stage.drains("[call.duplicate] the same id twice", [{ report: "call.duplicate" }]);
+    const must = [returns(1, { json: [] }), returns(2, { json: [1, 2, 3] })];
+    await stage.takes("[call.order] the answers", ...must);
+  });
+}
+
+async function wholeFirst(arena: Arena): Promise<void> {
+  for (let used = 0; used <= 512; used += 32) {
+    await CallStage.with(arena, { outward: 1024 }, async (stage) => {
+      stage.step = `${used} bytes in use: `;
+      for (let left = used; left > 0; left -= 32) {
+        const got = await stage.session.write({ hex: "00".repeat(16) }, false);
+        stage.port.expect(got, "ok", "write");
+      }
+      await stage.send(calls(1, "add", ...ADD));
+      await stage.waitsForRoom(2_000);
+      const first = await stage.port.take(OUT, "[call.whole_first]");
+      const isPart = first.items.length === used / 32;
+      stage.demand(isPart, "[call.whole_first] an answer came before a message was whole");
+      await stage.drains("a read");
+      const items = [{ report: "message.cancelled" }, returns(1, SUM)];
+      await stage.takes("[call.whole_first] what came behind its parts", ...items);
+    });
+  }
+}
+
+/** Two calls of the testee, whose answers come while it waits for room. */
+async function answersTakenIn(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { outward: SMALL }, async (stage) => {
+    await callsTwo(stage);
+    await stage.send(write.answer(2, { json: 2 }), calls(0, "note", { json: 1 }));
+    await stage.send(write.answer(1, { json: 1 }));
+    await stage.waitsForRoom();
+    for (const [call, json] of [[0, 1], [1, 2]] as const) {
+      const must = { outcome: "returned", value: { json } };
+      await stage.outcome(call, must, "[call.takes_in] an answer that came meanwhile");
+    }
+    await stage.taken();
+    await stage.drains("a read");
+  });
+}
+
+async function callsTwo(stage: CallStage): Promise<void> {
+  await stage.calls();
+  await stage.calls();
+  await stage.taken();
+  await stage.fills();
+}
+
+async function smallInbox(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { outward: 1024, inbox: 0 }, async (stage) => {
+    await callsTwo(stage);
+    const stopped = [1, 2, 3].flatMap((id) => [calls(id, "note", { json: id }), write.cancel(id)]);
+    await stage.send(...stopped, calls(4, "noted"), write.answer(2), plain(8));
+    await stage.waitsForRoom();
+    const clause = "[call.takes_in] [call.stops] an answer behind a call that fills the inbox";
+    await stage.outcome(1, "returned", clause);
+    await stage.taken();
+    await stage.drains("[port.inbox_order] the plain message", [plainItem(8)]);
+    const refused = [1, 2, 3].map((id) => refuses(id, "call.cancelled"));
+    await stage.takes("[call.stops] the answers", ...refused, returns(4, { json: [] }));
+  });
+}
+
+async function pieces(arena: Arena): Promise<void> {
+  const items = (from: number, count: number): Item[] =>
+    Array.from({ length: count }, (_, index) => returns(1 + MORE, { json: from + index }));
+  await CallStage.with(arena, {}, async (stage) => {
+    await stage.send(calls(1, "count", { json: 40 }));
+    await stage.drains("a call");
+    await stage.takes("[call.window] the first items", ...items(0, WINDOW));
+    await stage.send(write.more(1));
+    await stage.drains("room for more");
+    await stage.takes("[call.window] more of them", ...items(WINDOW, GRANT));
+    await stage.send(write.cancel(1));
+    await stage.drains("a cancel");
+    await stage.takes("[call.stops] behind the cancel", refuses(1, "call.cancelled"));
+    await stage.send(write.more(1), write.cancel(1), calls(2, "count", { json: WINDOW }));
+    await stage.drains("what comes too late");
+    const all = items(0, WINDOW).map((item) => ({ ...item, tag: 2 + MORE }));
+    const last = returns(2, { json: WINDOW });
+    await stage.takes("[call.window] as many as may come unasked", ...all, last);
+  });
+}
+
+async function lent(arena: Arena): Promise<void> {
+  await CallStage.with(arena, {}, async (stage) => {
+    await stage.send(calls(1, "add", ...ADD), plain(8), calls(2, "add", ...ADD));
+    const got = await stage.session.peek();
+    stage.port.expect("item" in got ? { items: [got.item] } : { items: [], ...got }, {
+      items: [plainItem(8)],
+    }, "[call.serve_waiting] what is lent");
+    await stage.takes("[call.serve_waiting] [call.whole_first] what was begun", returns(1, SUM));
+    await stage.writes(7);
+    await stage.takes("[call.whole_first] while a frame is lent", plainItem(7));
+    stage.port.expect(await stage.session.release(), "ok", "release");
+    await stage.drains("the rest");
+    await stage.takes("[call.answer] the call behind it", returns(2, SUM));
+  });
+}
+
+async function endedPeer(arena: Arena): Promise<void> {
+  await CallStage.with(arena, {}, async (stage) => {
+    await stage.send(calls(1, "add", ...ADD), calls(2, "add", ...ADD), endFrame());
+    await stage.drains("calls, and the end", [], "ended");
+    await stage.takes("[call.answer] their answers", returns(1, SUM), returns(2, SUM));
+  });
+}
+
+async function told(arena: Arena): Promise<void> {
+  const held = [1, 2, 3].map((id) => calls(id, "hold"));
+  const ways: [string, (stage: CallStage) => Promise<void>][] = [
+    ["the peer closes", async (stage) => {
+      await stage.setState(CLOSED);
+      await stage.drains("a read", [], "peer.closed");
+    }],
+    ["the peer is lost", async (stage) => {
+      await stage.setState(failed("peer.lost"));
+      await stage.drains("a read", [], "peer.failed");
+    }],
+    ["a fault of the peer", async (stage) => {
+      await stage.send({ kind: 99 });
+      await stage.drains("a read", [], "frame.kind");
+    }],
+    ["its own end", async (stage) => {
+      stage.port.expect(await stage.session.end(), "ok", "end");
+    }],
+    ["its own close", async (stage) => {
+      stage.port.expect(await stage.session.close(), "ok", "close");
+    }],
+  ];
+  for (const [what, leave] of ways) {
+    await CallStage.with(arena, {}, async (stage) => {
+      stage.step = `${what}: `;
+      await stage.send(...held, write.cancel(2));
+      await stage.drains("calls that are held");
+      await stage.takes("[call.cancelled] the one that is cancelled", refuses(2, "call.cancelled"));
+      const before = await stage.session.told();
+      stage.demand(before === 1, `[call.cancelled] ${before} methods were told, not 1`);
+      await leave(stage);
+      const behind = await stage.session.told();
+      stage.demand(behind === 3, `[call.told] ${behind} methods were told, not 3`);
+      const end = what === "its own end" ? "ended" : "nothing";
+      const must = { items: [], end };
+      stage.port.expect(
+        await stage.port.take(OUT, "[call.told]"),
+        must,
+        "[call.told] what follows",
+      );
+    });
+  }
+}
