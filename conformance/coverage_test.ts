@@ -2,6 +2,7 @@
 // exceptions holds nothing that it need not.
 
 import { assert, assertEquals } from "@std/assert";
+import { CALL_PLANS } from "./kit/live_calls.ts";
 import { LIVE_PLANS, MAILBOX_PLANS } from "./kit/live_cases.ts";
 import { FILES } from "./kit/scripts/files_mod.ts";
 import { MAILBOXES, SCRIPTS, WATCHED, WATCHED_MAILBOXES } from "./kit/scripts/mod.ts";
@@ -23,7 +24,7 @@ Deno.test("coverage: every MUST has a valid and an invalid case, or an exception
 /** All that the kit plays, beside the static cases. */
 const played = [
   ...[...SCRIPTS, ...MAILBOXES, ...WATCHED, ...WATCHED_MAILBOXES, ...FILES],
-  ...[...LIVE_PLANS, ...MAILBOX_PLANS],
+  ...[...LIVE_PLANS, ...CALL_PLANS, ...MAILBOX_PLANS],
 ];
 
 Deno.test("coverage: no two cases have one id", () => {

@@ -7,6 +7,7 @@ import { bytes } from "./kit/carriers/bytes.ts";
 import { Connection } from "./kit/connection.ts";
 import { crc32, Transcript } from "./kit/crc32.ts";
 import type { Link } from "./kit/link.ts";
+import { CALL_PLANS } from "./kit/live_calls.ts";
 import { LIVE_PLANS } from "./kit/live_cases.ts";
 import { digest, judgePart } from "./kit/live_plan.ts";
 import { loadStaticCases } from "./kit/load_cases.ts";
@@ -20,6 +21,7 @@ import { staticCases } from "./kit/static_level.ts";
 import { inFolder, kit, ROOT, schemaOf } from "./kit_fixture.ts";
 import { loadClauses } from "./static/coverage.ts";
 import { randomPlan } from "./kit/stress.ts";
+import { Branch, folded, grow } from "./kit/tree.ts";
 import { LocalLink } from "./kit/worker_link.ts";
 import { typescript } from "./testees/typescript/adapter.ts";
 
@@ -139,7 +141,7 @@ Deno.test("wrong usage says what is wrong and ends with 2", async () => {
   }
   const { code, output } = await kit(["--list", "--level", "live"]);
   assertEquals(code, 0);
-  assertEquals(output.trim().split("\n").length, LIVE_PLANS.length);
+  assertEquals(output.trim().split("\n").length, LIVE_PLANS.length + CALL_PLANS.length);
 });
 
 Deno.test("Ctrl-C prints what there is and ends with 130", async () => {
@@ -223,7 +225,7 @@ Deno.test("every command of the kit is as command.schema.json says", async () =>
 
 Deno.test("every script and live run has an id of its own, and cites clauses that exist", () => {
   const clauses = new Set(loadClauses().map(({ id }) => id));
-  const all = [...SCRIPTS, ...WATCHED, ...FILES, ...MAILBOXES, ...LIVE_PLANS];
+  const all = [...SCRIPTS, ...WATCHED, ...FILES, ...MAILBOXES, ...LIVE_PLANS, ...CALL_PLANS];
   assertEquals(new Set(all.map(({ id }) => id)).size, all.length);
   for (const entry of all) {
     assert(entry.clauses.length > 0, entry.id);
@@ -300,6 +302,21 @@ Deno.test("the workload of the protocol's README is that of the kit", async () =
     const must = [tag, size, first, crc32(payload), transcript.crc32];
     assertEquals(row.slice(1).map(Number), must);
   }
+});
+
+Deno.test("the trees of the protocol's README are those of the kit", async () => {
+  const text = await Deno.readTextFile(new URL("protocol/README.md", import.meta.url));
+  const found = /depth 2 and\nwidth 3 is (\d+), that of depth 6 (\d+)\./.exec(text);
+  const values = [2, 6].map((depth) => folded(grow(1, depth, 3)));
+  assertEquals(found?.slice(1).map(Number), values);
+  // All that may come of a child comes of some.
+  const ways = new Set<string>();
+  for (let seed = 1; seed < 200; seed++) {
+    const branch = new Branch(seed, 1, 3);
+    for (let child = branch.next(); child !== undefined; child = branch.next()) ways.add(child.way);
+  }
+  assertEquals([...ways].sort(), ["fail", "hold", "none", "note", "tree"]);
+  assertEquals(grow(1, 63, 1).calls, 64);
 });
 
 Deno.test("randomPlan: a seed stands for one run, and seeds for different ones", () => {

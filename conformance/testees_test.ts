@@ -3,7 +3,10 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { bytes } from "./kit/carriers/bytes.ts";
+import { deno } from "./kit/carriers/deno.ts";
 import { patience } from "./kit/connection.ts";
+import { CALL_PLANS } from "./kit/live_calls.ts";
+import { liveCase } from "./kit/live_level.ts";
 import { loadStaticCases } from "./kit/load_cases.ts";
 import { denoRun } from "./kit/programs.ts";
 import { Collector } from "./kit/report.ts";
@@ -72,6 +75,34 @@ Deno.test("the small port without a fault passes, wherever it is held up", async
   }
   assertEquals(count, 6);
 });
+
+Deno.test("two small ports call one another, and a fault of theirs shows", async () => {
+  assertEquals((await playCalls(undefined)).filter((each) => each !== "pass"), []);
+  for (const fault of ["data_lost", "aside_lost", "match_newest"]) {
+    assert((await playCalls(fault, 1)).includes("fail"), fault);
+  }
+});
+
+/** What comes of the live runs of calls that block, or of the first of them. */
+async function playCalls(fault: string | undefined, count = Infinity): Promise<Status[]> {
+  const worker = new URL("testees/broken/worker.ts", import.meta.url);
+  const first = () => Promise.resolve({ setup: fault === undefined ? {} : { fault } });
+  const arena = await deno.open(["one", "other"].map((name) => ({ name, worker, first })));
+  const found: Status[] = [];
+  try {
+    const cases = CALL_PLANS.map((plan) => liveCase(plan, deno.death)).slice(0, count);
+    for (const entry of cases) {
+      const hellos = [(await arena.connect(0)).hello, (await arena.connect(1)).hello];
+      if (hellos.some((hello, index) => entry.declinedBy(hello, index) !== undefined)) continue;
+      const { status, why } = await entry.run(arena);
+      if (fault === undefined) assertEquals(why, [], entry.id);
+      found.push(status);
+    }
+    return found;
+  } finally {
+    await arena.close();
+  }
+}
 
 Deno.test("each fault is caught by a case that cites its clause, and names it", async (test) => {
   assert(FAULTS.length >= 25);

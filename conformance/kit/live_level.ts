@@ -9,7 +9,7 @@ import type { Arena, Field } from "./arena.ts";
 import { snapshot } from "./arena.ts";
 import type { Connection } from "./connection.ts";
 import { judgePart, type LivePlan, type Part } from "./live_plan.ts";
-import type { Hello, Opening, Ran, Task } from "./protocol.ts";
+import type { Hello, Opening, Ran, Task, TreeTask } from "./protocol.ts";
 import { lacksNoun, lacksOption, lacksRole } from "./static_level.ts";
 import type { Problem } from "../static/difference.ts";
 import { Trouble } from "./trouble.ts";
@@ -44,11 +44,12 @@ function whyNot(plan: LivePlan, hello: Hello, index: number): string | undefined
   return lacksNoun(hello, plan.on) ?? lacksRole(hello, roleOf(plan, role)) ??
     (hello.waits.includes(wait) ? undefined : `does not wait by ${wait}`) ??
     // Without an inbox, two that both write can fill both rings and wait for one another.
-    (plan.on === "port" ? lacksOption(hello, ["inbox"]) : undefined);
+    (plan.on === "port" || plan.on === "call" ? lacksOption(hello, ["inbox"]) : undefined) ??
+    (plan.on === "call" ? lacksOption(hello, ["later"]) : undefined);
 }
 
-function roleOf({ on }: LivePlan, role: Task["role"]): Opening["role"] {
-  if (on === "port") return "port";
+function roleOf({ on }: LivePlan, role: Part["role"]): Opening["role"] {
+  if (on === "port" || on === "call") return "port";
   const isWriter = role === "write";
   if (on === "mailbox") return isWriter ? "mailbox_writer" : "mailbox_reader";
   return isWriter ? "writer" : "reader";
@@ -100,7 +101,7 @@ interface End {
 
 function geometryOf({ on, capacity, start = 0 }: LivePlan) {
   const ring = (writer: number) => ({ writer, reader: 1 - writer, capacity, label: 0, start });
-  return { endpoints: 2, channels: on === "port" ? [ring(0), ring(1)] : [ring(0)] };
+  return { endpoints: 2, channels: on === "pipe" ? [ring(0)] : [ring(0), ring(1)] };
 }
 
 async function openEnd(
@@ -122,8 +123,9 @@ async function openEnd(
     role: roleOf(plan, part.role),
     ...(plan.on !== "mailbox" && { endpoint: index }),
     limit: SIZE_MAX * plan.capacity + 64,
-    calls: false,
-    values: false,
+    calls: plan.on === "call",
+    values: plan.on === "call",
+    ...(plan.on === "call" && { serves: true }),
     spin_us: plan.spin,
   });
   if ("result" in reply) return { connection, handle };
@@ -133,18 +135,7 @@ async function openEnd(
 
 async function runPart(plan: LivePlan, index: number, end: End): Promise<Ran | undefined> {
   const part = index === 0 ? plan.first : plan.second;
-  const { role, wait, then, count, delay_us, delay_every } = part;
-  const isSource = role === "write" || role === "drive";
-  const task: Task = {
-    role,
-    seed: plan.seed,
-    capacity: plan.capacity,
-    ...(isSource ? { count: plan.count } : count !== undefined && { count }),
-    wait,
-    then,
-    ...(delay_us !== undefined && { delay_us, delay_every: delay_every! }),
-    record: true,
-  };
+  const task = part.role === "tree" ? treeTaskOf(plan, part) : taskOf(plan, part, part.role);
   const { connection, handle } = end;
   try {
     const timeout_ms = TIMEOUT_MS;
@@ -157,6 +148,26 @@ async function runPart(plan: LivePlan, index: number, end: End): Promise<Ran | u
     if (index === plan.kills && error instanceof Trouble) return undefined;
     throw error;
   }
+}
+
+function taskOf(plan: LivePlan, part: Part, role: Task["role"]): Task {
+  const { wait, then, count, delay_us, delay_every } = part;
+  const isSource = role === "write" || role === "drive";
+  return {
+    role,
+    seed: plan.seed,
+    capacity: plan.capacity,
+    ...(isSource ? { count: plan.count } : count !== undefined && { count }),
+    wait,
+    then,
+    ...(delay_us !== undefined && { delay_us, delay_every: delay_every! }),
+    record: true,
+  };
+}
+
+function treeTaskOf({ capacity }: LivePlan, part: Part): TreeTask {
+  const { wait, then, count, trees } = part;
+  return { role: "tree", capacity, count: count!, wait, then, ...trees!, record: true };
 }
 
 /** Waits until messages flow, and ends one of the two in the middle of its task. */
@@ -226,7 +237,7 @@ class Left {
   /** Of the rings, before they close. */
   judgeRings({ on, second }: LivePlan): void {
     if (on === "mailbox" || second.end !== "ended") return;
-    for (let channel = 0; channel < (on === "port" ? 2 : 1); channel++) {
+    for (let channel = 0; channel < (on === "pipe" ? 1 : 2); channel++) {
       const word = (name: string) => controlWord(this.#got, channel, name);
       const where = `channel ${channel}`;
       const tail = this.#got.words()[word("tail")]!;

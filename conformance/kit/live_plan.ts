@@ -6,7 +6,9 @@
  */
 
 import type { Problem } from "../static/difference.ts";
-import { fill, Workload } from "./workload.ts";
+import { little } from "../reference/bytes.ts";
+import { folded, grow } from "./tree.ts";
+import { fill, Random, Workload } from "./workload.ts";
 import { Transcript } from "./crc32.ts";
 import { letters } from "./letters.ts";
 import type { Ran, Task, Wait } from "./protocol.ts";
@@ -16,8 +18,8 @@ export interface LivePlan {
   id: string;
   about: string;
   clauses: string[];
-  /** What carries it: a ring one way, a port, or a mailbox. */
-  on: "pipe" | "port" | "mailbox";
+  /** What carries it: a ring one way, a port, a port that offers calls, or a mailbox. */
+  on: "pipe" | "port" | "call" | "mailbox";
   capacity: number;
   start?: number;
   /** Microseconds to spin; 0 makes every wait a sleep. */
@@ -33,13 +35,15 @@ export interface LivePlan {
 
 /** What one of the two does. */
 export interface Part {
-  role: Task["role"];
+  role: Task["role"] | "tree";
   wait: Wait;
   then: Task["then"];
   /** Messages to read at most; without it, until the end. */
   count?: number;
   delay_us?: number;
   delay_every?: number;
+  /** Of trees of calls: those that this one makes, so many as `count` says. */
+  trees?: Trees;
   /** How it must end. */
   end: string;
   /** Beside `peer.failed`: that of the carrier where it is `death`. */
@@ -48,11 +52,21 @@ export interface Part {
   got: "all" | "some" | number;
 }
 
+/** Trees of calls, as `protocol/README.md` describes them. */
+export interface Trees {
+  seed: number;
+  depth: number;
+  width: number;
+  /** Whether a plain message is written before each of them. */
+  plain?: boolean;
+}
+
 /**
  * The digest of the first messages of a seed, as a part has them in its transcript; `keeps` says
  * whether with the record of each.
  */
 export function digest(plan: LivePlan, part: Part, count: number, keeps = false): Transcript {
+  if (part.role === "tree") return treeDigest(part, count, keeps);
   const { seed, capacity, on } = plan;
   const workload = new Workload(seed, capacity);
   const scratch = new Uint8Array(workload.sizeMax);
@@ -64,6 +78,28 @@ export function digest(plan: LivePlan, part: Part, count: number, keeps = false)
     transcript.add(isTagged ? message.tag : 0, make(message, scratch));
   }
   return transcript;
+}
+
+/** The values of its own trees, and then the plain messages of the other one. */
+function treeDigest(part: Part, count: number, keeps: boolean): Transcript {
+  const transcript = new Transcript(keeps);
+  const { seed, depth, width } = part.trees!;
+  const own = Math.min(count, part.count!);
+  const random = new Random(seed);
+  for (let index = 0; index < own; index++) {
+    transcript.add(index, word(folded(grow(random.next(), depth, width))));
+  }
+  for (let index = own; index < count; index++) transcript.add(0, word(index - own));
+  return transcript;
+}
+
+/** How many messages are in the transcript of a part that makes trees. */
+export function treeCount(part: Part, other: Part): number {
+  return part.count! + (other.trees!.plain ? other.count! : 0);
+}
+
+function word(value: number): Uint8Array {
+  return little(value, 4);
 }
 
 /** What an event loop writes has no tags, but in a mailbox, where they are in the message. */

@@ -5,8 +5,7 @@
  */
 
 import type { Arena, Carrier, Program } from "./arena.ts";
-import { liveCase } from "./live_level.ts";
-import { LIVE_PLANS, MAILBOX_PLANS } from "./live_cases.ts";
+import { liveCases, liveMailboxes } from "./live_all.ts";
 import { loadStaticCases } from "./load_cases.ts";
 import { ALONE, CARRIERS } from "./programs.ts";
 import type { Level } from "./protocol.ts";
@@ -73,10 +72,12 @@ function lone(level: Level, wish: Wish): Group[] {
 function pairs(level: Level, wish: Wish): Group[] {
   const groups: Group[] = [];
   for (const carrier of CARRIERS.filter((each) => isWanted(each, wish))) {
-    const plans = level === "mailbox" ? MAILBOX_PLANS : LIVE_PLANS;
+    const { death } = carrier;
     const cases = level === "stress"
-      ? stressCases(wish.seed, wish.seconds, carrier.death)
-      : plans.map((each) => liveCase(each, carrier.death));
+      ? stressCases(wish.seed, wish.seconds, death)
+      : level === "mailbox"
+      ? liveMailboxes(death)
+      : liveCases(death);
     for (const first of wish.programs) {
       for (const second of wish.programs) {
         groups.push(makeGroup(level, carrier, [first, second], cases, wish));

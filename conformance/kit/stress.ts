@@ -7,7 +7,7 @@
 import { Random } from "./workload.ts";
 import type { Arena } from "./arena.ts";
 import { liveCase } from "./live_level.ts";
-import type { LivePlan, Part } from "./live_plan.ts";
+import { type LivePlan, type Part, treeCount } from "./live_plan.ts";
 import type { Wait } from "./protocol.ts";
 import { type KitCase, PASS } from "./verdict.ts";
 
@@ -44,9 +44,9 @@ export function randomPlan(seed: number): LivePlan {
   for (let index = 0; index < 8; index++) random.next(); // small seeds begin alike
   const pick = <T>(list: readonly T[]): T => list[random.next() % list.length]!;
   const capacity = pick(CAPACITIES);
-  const on = pick(["pipe", "pipe", "port"] as const);
+  const on = pick(["pipe", "pipe", "port", "call"] as const);
   const isLate = random.next() % 2 === 0;
-  return {
+  const plan: LivePlan = {
     id: `stress/${seed}`,
     about: `Random work and delays of seed ${seed}.`,
     clauses: ["pipe.order"],
@@ -56,9 +56,22 @@ export function randomPlan(seed: number): LivePlan {
     spin: pick([0, 0, 50]),
     seed,
     count: 50 + random.next() % Math.max(50, Math.floor(400_000 / capacity)),
-    first: part(on === "port" ? "drive" : "write"),
-    second: part(on === "port" ? "echo" : "read"),
+    first: on === "call" ? trees() : part(on === "port" ? "drive" : "write"),
+    second: on === "call" ? trees() : part(on === "port" ? "echo" : "read"),
   };
+  if (on !== "call") return plan;
+  plan.first.got = treeCount(plan.first, plan.second);
+  plan.second.got = treeCount(plan.second, plan.first);
+  return { ...plan, count: plan.first.count! + plan.second.count! };
+
+  function trees(): Part {
+    const width = 1 + random.next() % 4;
+    const depth = width === 1 ? random.next() % 64 : random.next() % 5;
+    const order = { seed: random.next(), depth, width, plain: random.next() % 2 === 0 };
+    const wait = pick(["block", "block", "event"] as const);
+    const count = random.next() % 30;
+    return { role: "tree", wait, then: "end", count, trees: order, end: "ended", got: "all" };
+  }
 
   function part(role: Part["role"]): Part {
     const delays = random.next() % 3 === 0

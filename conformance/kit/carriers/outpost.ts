@@ -9,8 +9,7 @@
 import type { Adapter } from "../../testees/server.ts";
 import { toHex } from "../../reference/bytes.ts";
 import type { Arena, Played, Program } from "../arena.ts";
-import { liveCase } from "../live_level.ts";
-import { LIVE_PLANS, MAILBOX_PLANS } from "../live_cases.ts";
+import { liveCases, liveMailboxes } from "../live_all.ts";
 import type { Hello, Level } from "../protocol.ts";
 import { Racer } from "../racer.ts";
 import { judge } from "../runner.ts";
@@ -122,7 +121,5 @@ function findCase({ level, id, stress }: Order): KitCase<Arena> {
 function casesOf(level: Level, stress: Order["stress"]): KitCase<Arena>[] {
   if (level === "scripted") return WATCHED;
   if (level === "stress") return stressCases(stress!.seed, stress!.seconds, DEATH);
-  const plans = level === "mailbox" ? MAILBOX_PLANS : LIVE_PLANS;
-  const watched = level === "mailbox" ? WATCHED_MAILBOXES : [];
-  return [...watched, ...plans.map((plan) => liveCase(plan, DEATH))];
+  return level === "mailbox" ? [...WATCHED_MAILBOXES, ...liveMailboxes(DEATH)] : liveCases(DEATH);
 }

@@ -122,7 +122,7 @@ export class Kit implements Calling {
       this.#port.end();
       if (this.#port.read(timeoutMs) !== "ended") end = "wait.timeout";
     } catch (error) {
-      if (error instanceof Thrown) end = error.name;
+      if (error instanceof Thrown) end = "call.thrown";
       else if (error instanceof PortError) end = error.code;
       else throw error;
     }
@@ -176,14 +176,18 @@ function valueIn(settled: Settled): Plain {
 /** What stands for a tree that was called. */
 function treeValue(settled: Settled): number {
   const isTree = settled.code === "call.thrown" && "name" in settled && settled.name === "Tree";
-  if (isTree) return folded({ sum: settled.data as number, fails: true });
-  return folded({ sum: valueIn(settled) as number, fails: false });
+  if (isTree && "data" in settled && typeof settled.data === "number") {
+    return folded({ sum: settled.data, fails: true });
+  }
+  const sum = valueIn(settled);
+  if (typeof sum !== "number") throw new PortError("call.form");
+  return folded({ sum, fails: false });
 }
 
 /** Throws unless a call has ended so. */
 function demand(settled: Settled, code: string, data?: number): void {
   const isGood = settled.code === code && ("data" in settled ? settled.data : undefined) === data;
-  if (!isGood) throw new PortError(settled.code);
+  if (!isGood) throw new PortError(settled.code === "returned" ? "call.form" : settled.code);
 }
 
 function word(value: number): Uint8Array {
