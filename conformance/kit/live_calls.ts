@@ -152,6 +152,7 @@ function killed(): LivePlan {
   const trees = { count: ENDLESS, depth: 4, width: 3 };
   const plan = both("call_killed", about, clauses, { capacity: 1024, kills: 1 }, trees, {
     first: { end: "peer.failed" },
+    second: { end: "" },
   });
   plan.first.got = "some";
   plan.second.got = "some";

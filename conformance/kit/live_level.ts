@@ -69,6 +69,8 @@ export async function runLive(plan: LivePlan, arena: Arena, death: string): Prom
       ends.push(await openEnd(plan, part, index, arena, field));
     }
     const running = ends.map((end, index) => runPart(plan, index, end));
+    // One that fails before it is waited for is still told of then.
+    for (const part of running) part.catch(() => {});
     if (plan.kills !== undefined) await killOne(plan, plan.kills, arena, field, death);
     const rans = await Promise.all(running);
     const problems = rans.flatMap((ran, index) => {

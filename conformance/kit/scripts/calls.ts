@@ -165,7 +165,7 @@ async function deadline(arena: Arena): Promise<void> {
 
 async function inPart(arena: Arena): Promise<void> {
   await CallStage.with(arena, { outward: SMALL }, async (stage) => {
-    const values = [{ hex: "bb ".repeat(600).trim() }];
+    const values = [{ hex: "bb ".repeat(200).trim() }];
     const got = await stage.session.ask({ name: "far", values }, MOMENT_MS);
     stage.port.expect(got, { outcome: "wait.timeout" }, "a call without room");
     await stage.takes("its parts");

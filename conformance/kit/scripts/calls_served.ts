@@ -91,7 +91,7 @@ export const CALLEE_SCRIPTS: Script[] = [
   callScript(
     "call_pieces",
     "A result in pieces: as many as were allowed, and none behind its cancel.",
-    "call.window call.stops call.cancelled call.message",
+    "call.window call.stops call.cancelled call.message call.answer",
     pieces,
     { mayDecline: ["later"] },
   ),
@@ -147,10 +147,12 @@ async function servedMany(arena: Arena): Promise<void> {
     await stage.drains("two more", [{ report: "call.duplicate" }]);
     const refused = refuses(MOST + 1, "call.limit");
     await stage.takes("[call.refused] one more than may be served", refused);
-    await stage.send(write.cancel(5), calls(MOST + 1, "add", ...ADD));
+    await stage.send(write.cancel(5));
     await stage.drains("a cancel");
-    const answers = [refuses(5, "call.cancelled"), returns(MOST + 1, SUM)];
-    await stage.takes("[call.answer] the answer makes room", ...answers);
+    await stage.takes("[call.cancelled] the one that is cancelled", refuses(5, "call.cancelled"));
+    await stage.send(calls(MOST + 1, "add", ...ADD));
+    await stage.drains("a call");
+    await stage.takes("[call.refused] its answer has made room", returns(MOST + 1, SUM));
   });
 }
 
@@ -261,11 +263,12 @@ async function pieces(arena: Arena): Promise<void> {
     await stage.send(write.cancel(1));
     await stage.drains("a cancel");
     await stage.takes("[call.stops] behind the cancel", refuses(1, "call.cancelled"));
-    await stage.send(write.more(1), write.cancel(1), calls(2, "count", { json: WINDOW }));
+    const few = WINDOW - 1;
+    await stage.send(write.more(1), write.cancel(1), calls(2, "count", { json: few }));
     await stage.drains("what comes too late");
-    const all = items(0, WINDOW).map((item) => ({ ...item, tag: 2 + MORE }));
-    const last = returns(2, { json: WINDOW });
-    await stage.takes("[call.window] as many as may come unasked", ...all, last);
+    const all = items(0, few).map((item) => ({ ...item, tag: 2 + MORE }));
+    const last = returns(2, { json: few });
+    await stage.takes("[call.answer] fewer than may come unasked", ...all, last);
   });
 }
 

@@ -12,6 +12,7 @@ import { MAILBOX_HALTS } from "./halts_mailbox.ts";
 import { CALLER_SCRIPTS } from "./calls.ts";
 import { NESTED_SCRIPTS } from "./calls_nested.ts";
 import { CALLEE_SCRIPTS } from "./calls_served.ts";
+import { RANDOM_CALLS } from "./calls_random.ts";
 import { READING_HALTS } from "./halts_read.ts";
 import { SEGMENT_HALTS } from "./halts_segment.ts";
 import { WRITING_HALTS } from "./halts_write.ts";
@@ -47,6 +48,7 @@ export const SCRIPTS: KitCase<Arena>[] = [
   ...CALLER_SCRIPTS,
   ...CALLEE_SCRIPTS,
   ...NESTED_SCRIPTS,
+  ...RANDOM_CALLS,
 ].map(scriptCase);
 
 /** The same for the track of the mailbox. */

@@ -62,6 +62,7 @@ export const CALL_FAULTS: readonly (readonly [string, string, string])[] = [
   ["inbox_kept", "begins a call of which it has read the cancel", "call.stops"],
   ["cancel_stops_nothing", "goes on waiting for room for items", "call.stops"],
   ["crossed_reported", "reports a cancel that comes too late", "call.crossed"],
+  ["crossed_answered", "answers a cancel that comes too late", "call.crossed"],
   ["grant_any", "takes a `more` for another call", "call.crossed"],
   ["no_serve", "serves nothing while it waits for an answer", "call.serve_waiting"],
   ["calls_lent", "does not serve when it lends", "call.serve_waiting"],

@@ -204,6 +204,7 @@ export class Callee {
   /** [call.cancelled] */
   cancel(id: number): void {
     const served = this.#served.get(id);
+    if (served === undefined && has("crossed_answered")) return this.#refuse(id, "call.cancelled");
     if (served === undefined) return this.#cross();
     if (has("cancel_silent") || served.isTold) return;
     served.isTold = true;
