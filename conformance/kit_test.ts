@@ -2,6 +2,7 @@
 // sends; and that it can tell right from wrong.
 
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import type { Arena } from "./kit/arena.ts";
 import { fill, Workload } from "./kit/workload.ts";
 import { bytes } from "./kit/carriers/bytes.ts";
 import { Connection } from "./kit/connection.ts";
@@ -22,7 +23,10 @@ import { inFolder, kit, ROOT, schemaOf } from "./kit_fixture.ts";
 import { loadClauses } from "./static/coverage.ts";
 import { randomPlan } from "./kit/stress.ts";
 import { Branch, folded, grow } from "./kit/tree.ts";
+import type { KitCase } from "./kit/verdict.ts";
 import { LocalLink } from "./kit/worker_link.ts";
+import { small } from "./testees/broken/adapter.ts";
+import type { Adapter } from "./testees/server.ts";
 import { typescript } from "./testees/typescript/adapter.ts";
 
 const GOOD = denoRun("broken/broken.ts");
@@ -189,10 +193,14 @@ async function copy(from: string, to: string): Promise<void> {
   }
 }
 
-Deno.test("every command of the kit is as command.schema.json says", async () => {
+/** Plays cases on a testee in this thread, and counts its commands, which the schema must allow. */
+async function playChecked(
+  adapter: Adapter,
+  cases: KitCase<Arena>[],
+  seen: Map<string, number>,
+): Promise<void> {
   const validate = await schemaOf("protocol/command.schema.json");
-  const seen = new Map<string, number>();
-  const local = new LocalLink(typescript);
+  const local = new LocalLink(adapter);
   const link: Link = {
     async send(command) {
       const name = (command as { command: string }).command;
@@ -212,15 +220,29 @@ Deno.test("every command of the kit is as command.schema.json says", async () =>
   assertEquals(await connection.tryMember(), undefined);
   const lone = await bytes.open([{ name: "local" }]);
   const arena = { ...lone, connect: () => Promise.resolve(connection) };
-  for (const entry of [...staticCases(loadStaticCases()), ...SCRIPTS, ...MAILBOXES]) {
+  for (const entry of cases) {
     if (entry.declinedBy(connection.hello, 0) !== undefined) continue;
     assertEquals((await entry.run(arena)).status, "pass", entry.id);
   }
+}
+
+Deno.test("every command of the kit is as command.schema.json says", async () => {
+  const all = [...staticCases(loadStaticCases()), ...SCRIPTS, ...MAILBOXES];
+  const ofCalls = all.filter(({ id }) => /^(?:call\/|scripted\/call_)/.test(id));
+  const seen = new Map<string, number>();
+  await playChecked(typescript, all, seen);
+  await playChecked(small, ofCalls, seen);
   const names = ["start", "open", "read", "peek", "release", "write", "claim", "finish", "end"];
   const others = ["abandon", "publish", "vacate", "resume", "close", "patch", "dump", "drop"];
-  for (const name of [...names, ...others]) {
+  const calls = ["call", "notify", "give_up", "outcome", "item", "told"];
+  for (const name of [...names, ...others, ...calls]) {
     assert(seen.has(name), `${name} is never sent`);
   }
+  const validate = await schemaOf("protocol/command.schema.json");
+  const task = { ...{ role: "tree", seed: 1, capacity: 256, count: 0 }, depth: 3, width: 2 };
+  const rest = { plain: true, wait: "block", then: "end", record: true };
+  const run = { id: 1, command: "run", handle: 1, timeout_ms: 1, task: { ...task, ...rest } };
+  assert(validate(run), JSON.stringify(validate.errors?.at(-1)));
 });
 
 Deno.test("every script and live run has an id of its own, and cites clauses that exist", () => {
