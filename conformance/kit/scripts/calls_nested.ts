@@ -5,7 +5,7 @@
  * @module
  */
 
-import { ATTACHED, CLOSED, stateAt } from "../../reference/builder.ts";
+import { ATTACHED, CLOSED, endFrame, stateAt } from "../../reference/builder.ts";
 import { pattern, setRecord, whole } from "../../reference/builder.ts";
 import { calls, CANCELS, refuses, returns, wrote } from "../../reference/builder_call.ts";
 import type { Item } from "../../reference/case.ts";
@@ -50,6 +50,18 @@ export const NESTED_SCRIPTS: Script[] = [
     "call.set_aside call.give_up call.late",
     inboxFull,
     { blocks: true, offers: ["inbox"] },
+  ),
+  callScript(
+    "call_lost_while_asking",
+    "The peer ends its stream while a port waits for its answer: behind it, or in its place.",
+    "call.lost call.once call.serve_waiting",
+    lostWhileAsking,
+  ),
+  callScript(
+    "call_lost_many",
+    "Several calls when the peer is gone: each ends once, and no further one is made.",
+    "call.lost call.once call.give_up",
+    lostMany,
   ),
   callScript(
     "call_vacated",
@@ -174,6 +186,47 @@ async function inboxFull(arena: Arena): Promise<void> {
     await stage.asks("[call.set_aside] an answer behind too many messages", "call.inbox");
     await stage.takes("[call.give_up] what was written", called(1), wrote("call", 1 + CANCELS));
     await stage.drains("[call.set_aside] [call.late] the messages", tags.map(plainItem));
+  });
+}
+
+async function lostWhileAsking(arena: Arena): Promise<void> {
+  for (const isAnswered of [true, false]) {
+    await CallStage.with(arena, {}, async (stage) => {
+      stage.step = isAnswered ? "answered: " : "unanswered: ";
+      const answer = isAnswered ? [write.answer(1, { json: 1 })] : [];
+      await stage.send(calls(5, "add", ...ADD), ...answer, endFrame());
+      const returned = { outcome: "returned", value: { json: 1 } };
+      await stage.asks("[call.lost] the call", isAnswered ? returned : "call.ended");
+      await stage.takes("[call.serve_waiting] what was written", called(1), returns(5, SUM));
+      await stage.drains("a read", [], "ended");
+      const got = await stage.session.calls.call({ name: "far", values: [] }, false);
+      stage.port.expect(got, "call.ended", "[call.lost] a call behind it");
+      await stage.takes("[call.lost] what was written for it");
+    });
+  }
+}
+
+async function lostMany(arena: Arena): Promise<void> {
+  await CallStage.with(arena, {}, async (stage) => {
+    for (const items of [false, false, true, false]) await stage.calls("far", [], items);
+    await stage.givesUp(1);
+    const cancel = wrote("call", 2 + CANCELS);
+    await stage.takes("calls", ...[1, 2, 3, 4].map(called), cancel);
+    await stage.send(write.item(3, 7), write.answer(4, { json: "in time" }));
+    await stage.setState(CLOSED);
+    await stage.drains("a read", [], "peer.closed");
+    const inTime = { outcome: "returned", value: { json: "in time" } };
+    const outcomes = ["peer.closed", "wait.aborted", undefined, inTime];
+    for (let again = 0; again < 2; again++) {
+      for (const [call, must] of outcomes.entries()) {
+        if (must !== undefined) await stage.outcome(call, must, `[call.lost] call ${call}`);
+      }
+      // Who gives up what has ended changes nothing.
+      for (const call of [0, 1, 2, 3]) await stage.givesUp(call);
+    }
+    const got = await stage.session.calls.call({ name: "far", values: [] }, false);
+    stage.port.expect(got, "peer.closed", "[call.lost] a call behind it");
+    await stage.takes("[call.once] [call.lost] what was written behind it");
   });
 }
 

@@ -193,7 +193,7 @@ async function takenInOrder(arena: Arena): Promise<void> {
 }
 
 async function wholeFirst(arena: Arena): Promise<void> {
-  for (let used = 0; used <= 512; used += 32) {
+  for (let used = 0; used <= 384; used += 64) {
     await CallStage.with(arena, { outward: 1024 }, async (stage) => {
       stage.step = `${used} bytes in use: `;
       for (let left = used; left > 0; left -= 32) {
