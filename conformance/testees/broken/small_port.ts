@@ -12,6 +12,7 @@ import { decode, type Value } from "./small_codec.ts";
 import type { Endpoint } from "./small_endpoint.ts";
 import { DATA } from "./small_frame.ts";
 import { PortError, Refused } from "./small_memory.ts";
+import { Outbox } from "./small_outbox.ts";
 import type { Message, Reader, Taken } from "./small_reader.ts";
 import { type Plain, writeValues } from "./small_values.ts";
 import { vacate } from "./small_vacate.ts";
@@ -20,18 +21,8 @@ import type { Meanwhile, Writer } from "./small_writer.ts";
 /** What was taken out of the ring, and waits. */
 type Entry = { message: Message } | { report: string };
 
-/** A message that was accepted, and is not in the ring. */
-interface Post {
-  message: Message;
-  isStale: () => boolean;
-}
-
 /** What a report, or a message without payload, counts in the inbox. */
 const ENTRY_SIZE = 16;
-/** How long an answer of many frames may wait for room. */
-const LONG_MS = 5_000;
-/** How long a port waits that must not. */
-const WAITS_MS = 50;
 
 /** How a port is opened. */
 export interface PortOptions {
@@ -52,14 +43,13 @@ export class Port implements Meanwhile, Wire {
   readonly callee: Callee;
   readonly #reader: Reader;
   readonly #writer: Writer;
+  readonly #outbox: Outbox;
   readonly #limit: number;
   readonly #serves: boolean;
   readonly #decodes: boolean;
   #inbox: Entry[] = [];
   #size = 0;
   #rest: Value[] = [];
-  #posts: Post[] = [];
-  #isWriting = false;
   #isLending = false;
   #isAsking = false;
   /** A plain message came when the inbox was full. */
@@ -73,6 +63,7 @@ export class Port implements Meanwhile, Wire {
     this.endpoint = reader.endpoint;
     this.#reader = reader;
     this.#writer = writer;
+    this.#outbox = new Outbox(writer, () => this.#isLending);
     this.#limit = inbox;
     this.#serves = serves;
     this.#decodes = decodes;
@@ -87,11 +78,11 @@ export class Port implements Meanwhile, Wire {
     if (this.endpoint.closed) throw this.#lose(new PortError("pipe.closed"));
     if (this.#isLending) throw new Refused("a frame is lent");
     for (;;) {
-      this.#flush();
+      this.#outbox.flush();
       const value = this.#deliver();
       if (value !== undefined) return value;
       if (this.#serve() || this.#canTake() && this.#poll()) continue;
-      if (this.#reader.hasEnded && this.#posts.length === 0) return "ended";
+      if (this.#reader.hasEnded && this.#canTake()) return "ended";
       if (!this.#canTake()) this.takeIn();
       if (performance.now() >= deadline) return undefined;
       this.#sleep(deadline);
@@ -100,7 +91,7 @@ export class Port implements Meanwhile, Wire {
 
   /** Whether something may be read and begun: nothing that was accepted is left to write. */
   #canTake(): boolean {
-    return this.#posts.length === 0;
+    return this.#outbox.isEmpty;
   }
 
   /** The next plain message or report of the inbox, if no call is to be begun before it. */
@@ -117,7 +108,7 @@ export class Port implements Meanwhile, Wire {
 
   /** Begins the first call of the inbox; whether there was one. [call.order] */
   #serve(): boolean {
-    const mayBegin = this.#canTake() && !this.#isWriting && !this.#writer.isClaimed;
+    const mayBegin = this.#canTake() && !this.#outbox.isHalfway; // [call.whole_first]
     if (!mayBegin && !has("serves_halfway")) return false;
     if (this.#isLending) return false;
     const isLast = has("serves_backwards");
@@ -126,7 +117,7 @@ export class Port implements Meanwhile, Wire {
     if (index < 0) return false;
     const entry = this.#remove(index);
     this.callee.begin((entry as { message: Message }).message);
-    this.#flush();
+    this.#outbox.flush();
     return true;
   }
 
@@ -220,72 +211,12 @@ export class Port implements Meanwhile, Wire {
   }
 
   post(message: Message, isStale: () => boolean = () => false): void {
-    this.#posts.push({ message, isStale });
-    if (has("serves_halfway")) this.#writeNow(message);
-    const isBare = message.payload.length === 0 && message.kind === CALL;
-    this.#flush(isBare && has("cancel_waits") ? performance.now() + WAITS_MS : undefined);
-    if (isBare && has("cancel_lost")) this.#posts = [];
-  }
-
-  #writeNow(message: Message): void {
-    if (this.#writer.tryWrite(message)) this.#posts.pop();
-  }
-
-  /** Writes what was accepted, as far as there is room; with a deadline, waits for it. */
-  #flush(deadline?: number): void {
-    // [call.whole_first]
-    const isWhole = !this.#isWriting && !this.#writer.isClaimed;
-    if (!isWhole || this.#isLending) return;
-    for (let post = this.#posts[0]; post !== undefined; post = this.#posts[0]) {
-      if (!post.isStale() && !this.#place(post.message, deadline)) return;
-      this.#posts.shift();
-    }
-  }
-
-  /** Writes an accepted message where there is room; whether there was, or nobody is there. */
-  #place(message: Message, deadline?: number): boolean {
-    try {
-      while (!this.#writer.tryWrite(message)) {
-        if (deadline === undefined) return false;
-        this.#alone(() => this.#writer.waitFor(message, deadline));
-      }
-    } catch (error) {
-      if (error instanceof Refused) this.#writeLong(message);
-      else if (error instanceof PortError && error.code !== "wait.timeout") return true;
-      else throw error;
-    }
-    return true;
-  }
-
-  #writeLong(message: Message): void {
-    try {
-      this.#alone(() => this.#writer.write(message, LONG_MS));
-    } catch (error) {
-      if (!(error instanceof PortError)) throw error; // the peer is gone, as a read will say
-    }
-  }
-
-  /** Writes with nothing begun meanwhile. [call.whole_first] */
-  #alone(write: () => void): void {
-    if (this.#isWriting) throw new Error("two messages are written at once");
-    this.#isWriting = true;
-    try {
-      write();
-    } finally {
-      this.#isWriting = false;
-    }
+    this.#outbox.post(message, isStale);
   }
 
   /** Writes a message, behind all that was accepted; without a time it does not wait. */
   write(message: Message, timeoutMs: number | undefined): boolean {
-    const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-    this.#writer.check();
-    if (!has("owed_behind")) this.#flush(deadline);
-    if (this.#posts.length > 0 && !has("owed_behind")) return false;
-    if (timeoutMs === undefined) return this.#writer.tryWrite(message);
-    this.#alone(() => this.#writer.write(message, timeoutMs));
-    this.#flush();
-    return true;
+    return this.#outbox.write(message, timeoutMs);
   }
 
   /** Hands on what arrives while this waits for room. [call.takes_in] */
@@ -339,7 +270,7 @@ export class Port implements Meanwhile, Wire {
     while (call.settled === undefined) {
       this.#isOverfull = false;
       this.#isAsking = true;
-      this.#flush();
+      this.#outbox.flush();
       const isBusy = this.#canTake() && (!has("no_serve") && this.#serve() || this.#polled());
       if (!this.#canTake()) this.takeIn();
       if (call.settled !== undefined) break;
@@ -400,7 +331,7 @@ export class Port implements Meanwhile, Wire {
   }
 
   #sleep(deadline: number): void {
-    const isOwing = this.#posts.length > 0;
+    const isOwing = !this.#outbox.isEmpty;
     if (isOwing) this.#writer.arm(true);
     this.#reader.sleep(deadline, () => isOwing && this.#writer.look());
     if (isOwing) this.#writer.arm(false);
@@ -410,7 +341,7 @@ export class Port implements Meanwhile, Wire {
   #lose(error: PortError): PortError {
     this.caller.lose(error);
     this.callee.lose();
-    this.#posts = [];
+    this.#outbox.clear();
     return error;
   }
 
@@ -418,7 +349,7 @@ export class Port implements Meanwhile, Wire {
   end(): void {
     this.#writer.end();
     if (!has("end_untold")) this.callee.lose();
-    this.#posts = [];
+    this.#outbox.clear();
   }
 
   close(): void {
@@ -429,9 +360,10 @@ export class Port implements Meanwhile, Wire {
   vacate(): void {
     const final = this.endpoint.peerState();
     vacate(this.endpoint, this.#reader, this.#writer);
-    if (!has("vacated_posts_kept")) this.#posts = [];
+    if (!has("vacated_posts_kept")) this.#outbox.clear();
     if (!has("vacated_served_kept")) {
       this.#inbox = this.#inbox.filter((entry) => !this.#isCall(entry));
+      this.#size = this.#inbox.reduce((sum, entry) => sum + sizeOf(entry), 0);
     }
     this.caller.restart(final);
     this.callee.restart();
