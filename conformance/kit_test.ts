@@ -328,7 +328,7 @@ Deno.test("the workload of the protocol's README is that of the kit", async () =
 
 Deno.test("the trees of the protocol's README are those of the kit", async () => {
   const text = await Deno.readTextFile(new URL("protocol/README.md", import.meta.url));
-  const found = /depth 2 and\nwidth 3 is (\d+), that of depth 6 (\d+)\./.exec(text);
+  const found = /depth 2 and width 3 is (\d+), that of depth 6 (\d+)\./.exec(text);
   const values = [2, 6].map((depth) => folded(grow(1, depth, 3)));
   assertEquals(found?.slice(1).map(Number), values);
   // All that may come of a child comes of some.

@@ -31,8 +31,6 @@ export interface Call {
   taken: number;
   granted: number;
   settled?: Settled;
-  /** A cancel was written, or is owed. */
-  isGivenUp: boolean;
 }
 
 /** What a caller needs of its port. */
@@ -75,7 +73,6 @@ export class Caller {
       received: 0,
       taken: 0,
       granted: 0,
-      isGivenUp: false,
     };
     this.#underWay.set(id, call);
     try {
@@ -108,7 +105,6 @@ export class Caller {
     call.items = [];
     if (!this.#underWay.has(call.id)) return;
     if (has("frees_early")) this.#underWay.delete(call.id);
-    call.isGivenUp = true;
     if (has("no_cancel")) return;
     const isKept = has("cancel_stale") || has("vacated_posts_kept");
     const isStale = () => !this.#underWay.has(call.id) && !isKept;
