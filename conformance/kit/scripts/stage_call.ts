@@ -20,8 +20,8 @@ import { PortStage } from "./stage_port.ts";
 
 /** The ring to the testee, and that from it. */
 export const [IN, OUT] = [0, 1];
-/** Long enough for a port to take in what is there, and to sleep once. */
-export const MOMENT_MS = 5;
+/** Long enough to take in what is there, also where a thread stands still for a while. */
+export const MOMENT_MS = 20;
 /** Bytes of a plain message. */
 const SIZE = 20;
 /** More messages than the smallest ring holds. */
