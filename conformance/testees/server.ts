@@ -32,7 +32,7 @@ export interface Session {
   resume?(timeoutMs: number): void;
   run?(task: Task, timeoutMs: number): MaybePromise<Ran>;
   /** What a port has that was opened with `serves`. */
-  calls?: Calling;
+  calls?: Calling | undefined;
   /** Of a hub: the port to a client. */
   client?(index: number): Session | undefined;
   close(): void;

@@ -381,7 +381,7 @@ export function encodeJson(value: unknown): Uint8Array {
 }
 
 /** Whether a string has UTF-8. */
-function isWellFormed(text: string): boolean {
+export function isWellFormed(text: string): boolean {
   const { isWellFormed } = text as { isWellFormed?(): boolean };
   return isWellFormed === undefined ? !/\p{Surrogate}/u.test(text) : isWellFormed.call(text);
 }

@@ -97,6 +97,15 @@ export class FrameReader {
     return this.total === TOTAL_UNKNOWN;
   }
 
+  /** Kind and tag of the message in progress. */
+  get pendingKind(): number {
+    return this.#kindCodec & 0xff;
+  }
+
+  get pendingTag(): number {
+    return this.#tag >>> 0;
+  }
+
   /** Whether the frame carries a message or a piece of one. */
   get #isMessage(): boolean {
     return this.kind !== FRAME_KIND_END && this.kind <= FRAME_KIND_THROW;

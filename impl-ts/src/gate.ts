@@ -21,3 +21,7 @@ export const OWED = 32;
 export const GONE = 64;
 /** The ring has begun anew, and who waits for room is to look. */
 export const RENEWED = 128;
+/** Cancels or credit of calls wait for room: they come before the next message. */
+export const ASIDE = 256;
+/** A blocking call waits for room for the message under way: nothing else is placed meanwhile. */
+export const BUSY = 512;

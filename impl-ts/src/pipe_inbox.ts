@@ -6,7 +6,8 @@
  */
 
 import { MessageError, MillraceError } from "./error.ts";
-import { IN_PARTS, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
+import { IN_PARTS, IN_RING, type Inlet, KEEP, LOOK, MESSAGE, NOTHING } from "./pipe_inlet.ts";
+import { OVER } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Idle } from "./pipe_outlet.ts";
 import { type Waitable, withLook } from "./wait.ts";
@@ -16,6 +17,11 @@ export interface Outcome {
   /** Undefined behind an `end`. */
   readonly error: MillraceError | undefined;
 }
+
+/** What has come of an attempt to take a message in. */
+export const TOOK = 0;
+export const NONE = 1;
+export const FULL = 2;
 
 /** What a port takes in while it waits for room; it then waits for more of that as well. */
 export class Inbox implements Idle {
@@ -41,30 +47,52 @@ export class Inbox implements Idle {
     const inlet = this.#inlet;
     if (!inlet.isOpen) return undefined;
     const before = inlet.queue.length;
-    asLastRead(inlet, () => {
-      // One load only: the writer looks at its deadline before it comes here again.
-      for (let mayLoad = true; this.#hasRoom(); mayLoad = false) {
-        try {
-          const message = inlet.take(KEEP, undefined, mayLoad);
-          if (message === undefined) break;
-          inlet.keep(message as Message);
-        } catch (error) {
-          // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
-          if (!(error instanceof MessageError)) break;
-          inlet.keep(error);
-        }
-      }
-    });
+    // One load only: the writer looks at its deadline before it comes here again.
+    let found = this.takeOne(true);
+    while (found === TOOK) found = this.takeOne(false);
     inlet.store(); // [port.publish_both]
-    if (inlet.queue.length > before) rouse(inlet);
-    return inlet.isOpen && this.#hasRoom() ? this.#arrival : undefined;
+    if (inlet.queue.length > before || inlet.taker?.isDue) rouse(inlet);
+    return inlet.isOpen && found !== FULL ? this.#arrival : undefined;
+  }
+
+  /** Takes one message in, or hands it to its call, if there is room for it. [call.takes_in] */
+  takeOne(mayLoad: boolean): typeof TOOK | typeof NONE | typeof FULL {
+    const inlet = this.#inlet;
+    const { taker } = inlet;
+    if (!inlet.isOpen) return NONE;
+    try {
+      if (!this.hasRoom) {
+        if (taker === undefined) return FULL;
+        if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING) return NONE;
+        if (!inlet.isPassing) return FULL;
+        mayLoad = false;
+      }
+      if (taker !== undefined) {
+        if (taker.takeNext(mayLoad)) return TOOK;
+        mayLoad = false;
+      }
+      const message = asLastRead(inlet, () => inlet.take(KEEP, undefined, mayLoad));
+      if (message === undefined) return NONE;
+      inlet.keep(message as Message);
+    } catch (error) {
+      // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
+      if (!(error instanceof MessageError)) return NONE;
+      inlet.keep(error);
+    }
+    return TOOK;
   }
 
   /** Whether it may take more. The elements of a batch, which stand before it, are none of it. */
-  #hasRoom(): boolean {
-    const { queue, keptSize } = this.#inlet;
-    const count = queue.length - (queue.length > 0 && "values" in queue[0]! ? 1 : 0);
-    return count < this.#maxCount && keptSize < this.#maxSize;
+  get hasRoom(): boolean {
+    const { queue, keptSize, taker } = this.#inlet;
+    let count = queue.length - (queue.length > 0 && "values" in queue[0]! ? 1 : 0);
+    let size = keptSize;
+    if (taker !== undefined) {
+      count += taker.waitingCount;
+      size += taker.waitingSize;
+      if (count === 0) return true; // [call.takes_in]
+    }
+    return count < this.#maxCount && size < this.#maxSize;
   }
 }
 
@@ -73,13 +101,16 @@ export class Inbox implements Idle {
  * in the ring for it, a message of several frames or the report of a lost one, goes into the queue.
  */
 export function poll(inlet: Inlet): boolean {
-  const { queue, link } = inlet;
+  const { queue, link, taker } = inlet;
+  if (taker?.isDue) taker.begin();
   if (queue.length > 0) return true;
   // Most of the ports of a hub: nothing has moved since the last look.
   if (inlet.isOpen && !inlet.hasMore) return link.isFinal();
   const found = asLastRead(inlet, () => {
     try {
-      const found = inlet.pull(MESSAGE, undefined, true);
+      taker?.serve(true);
+      if (queue.length > 0) return OVER;
+      const found = inlet.pull(MESSAGE, undefined, taker === undefined);
       if (found === IN_PARTS) inlet.keep(inlet.takeParts(MESSAGE, undefined) as Message);
       return found;
     } catch (error) {
@@ -123,6 +154,6 @@ function asLastRead<R>(inlet: Inlet, work: () => R): R {
 }
 
 /** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
-function rouse(inlet: Inlet): void {
+export function rouse(inlet: Inlet): void {
   inlet.endpoint.watch.look();
 }

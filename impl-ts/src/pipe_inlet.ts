@@ -24,10 +24,13 @@ import {
   CODEC_JSON,
   CODEC_JSON_BATCH,
   CODEC_TEXT,
+  FRAME_KIND_CALL,
   FRAME_KIND_DATA,
+  FRAME_KIND_THROW,
 } from "./layout.ts";
 import { type Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE, type Message } from "./pipe.ts";
 import type { ReaderOptions } from "./pipe.ts";
+import type { CallTaker } from "./pipe_calls.ts";
 import { Lent } from "./pipe_lend.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
@@ -103,6 +106,10 @@ export class Inlet extends Lane {
   /** The array that was read into last, if it is small, and a view of its words. */
   #target: Uint8Array | undefined;
   #targetWords: Int32Array = NO_WORDS;
+  /** Set where calls are offered: takes all messages of their kinds. */
+  taker: CallTaker | undefined;
+  /** Why the message of those kinds that is in progress was dropped at its first frame. */
+  refusal: MessageError | undefined;
 
   /** Joins a ring to an attached endpoint. */
   constructor(link: Link, channel: Channel, options: ReaderOptions) {
@@ -127,7 +134,12 @@ export class Inlet extends Lane {
    */
   look(): boolean {
     return this.hasMoved || this.own !== this.other || this.queue.length > 0 ||
-      (this.bits & ENDED) !== 0;
+      (this.bits & ENDED) !== 0 || (this.taker !== undefined && this.taker.isDue);
+  }
+
+  /** The codecs of an application that it knows. */
+  get codecs(): CodecTable {
+    return this.#codecs;
   }
 
   /** Whether something came behind the last message, without a look at the states. */
@@ -159,6 +171,7 @@ export class Inlet extends Lane {
     super.close();
     this.queue.length = this.keptSize = 0;
     this.drop();
+    this.taker?.finish(this.link.closedError("call"));
   }
 
   /**
@@ -169,6 +182,10 @@ export class Inlet extends Lane {
    * @throws {MessageError} for one that was lost.
    */
   take(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): unknown {
+    if (this.taker !== undefined && mode !== KEEP && (this.bits & LENT) === 0) {
+      this.taker.serve(mayLoad);
+      mayLoad = false;
+    }
     if (this.queue.length > 0 && mode !== KEEP) return this.#takeQueued(mode, target);
     const found = this.pull(mode, target, mayLoad);
     if (found !== IN_RING) return found === IN_PARTS ? this.takeParts(mode, target) : undefined;
@@ -188,6 +205,20 @@ export class Inlet extends Lane {
       : takeCopy(bytes, words, this.#doubles ??= doublesOf(words), at, size);
     this.release();
     return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
+  }
+
+  /** Whether the frame is of a message of calls, returns and throws. */
+  get isOfCalls(): boolean {
+    const { kind } = this.frame;
+    return kind >= FRAME_KIND_CALL && kind <= FRAME_KIND_THROW;
+  }
+
+  /** Whether the frame that stands next is taken whatever there is room for. [call.takes_in] */
+  get isPassing(): boolean {
+    const { kind, tag, inProgress } = this.frame;
+    if (inProgress) return true;
+    return this.isOfCalls &&
+      (kind !== FRAME_KIND_CALL || (tag & layout.CALL_MARK_ALL) !== 0);
   }
 
   /** A view of the words of an array that the last read was into too, and is small; else none. */
@@ -347,23 +378,38 @@ export class Inlet extends Lane {
     const { frame } = this;
     const isSkipped = frame.kind >= KIND_PAD; // [frame.skip]
     const isEnd = frame.kind === layout.FRAME_KIND_END;
-    if (mode === LOOK && !isSkipped && !(frame.inProgress ? frame.dropped : isEnd)) return IN_RING;
+    const isDropped = frame.dropped && this.refusal === undefined;
+    if (mode === LOOK && !isSkipped && !(frame.inProgress ? isDropped : isEnd)) return IN_RING;
     if (isEnd) return this.#arriveEnd();
     // [pipe.report_once]
     if (!isSkipped && (frame.isFirst || !frame.dropped)) return this.#arriveChunk(mode, target);
     this.release();
+    if (!isSkipped && frame.isLast) this.#concludeRefusal();
     return NOTHING;
   }
 
+  /** Behind the last frame of a message that was dropped. */
+  #concludeRefusal(): void {
+    const refusal = this.refusal;
+    this.refusal = undefined;
+    if ((this.frame.flags & layout.FRAME_FLAG_CANCEL) === 0) raise(refusal);
+  }
+
   #arriveEnd(): number {
-    const { frame } = this;
+    const { frame, taker } = this;
     this.bits |= ENDED;
+    this.refusal = undefined;
     this.drop();
     this.release();
     this.endpoint.watch.look(); // whoever waits for the end of the port
-    if (!frame.inProgress || frame.dropped) return OVER;
     // [pipe.truncated]
-    throw new MessageError("message.truncated", "Cannot read message: the stream ended inside it");
+    const isWhole = !frame.inProgress || frame.dropped;
+    const cut = "Cannot read message: the stream ended inside it";
+    const error = isWhole ? undefined : new MessageError("message.truncated", cut);
+    const isTold = error !== undefined && taker?.cut(frame.pendingKind, frame.pendingTag, error);
+    taker?.finish(undefined);
+    if (error === undefined || isTold) return OVER;
+    throw error;
   }
 
   #arriveChunk(mode: Mode, target: Uint8Array | undefined): number {
@@ -425,7 +471,7 @@ export class Inlet extends Lane {
    */
   #admit(total: number): void {
     const { kind } = this.frame;
-    if (kind !== FRAME_KIND_DATA && !this.#calls) {
+    if (kind !== FRAME_KIND_DATA && !this.#calls && this.taker === undefined) {
       this.#refuse("message.kind", `its kind is ${kind}`);
     }
     this.#requireLimit(total);
@@ -497,6 +543,7 @@ export class Inlet extends Lane {
   /** Drops the parts of the message in progress, for the report of a state. [pipe.keep_parts] */
   giveUp(error: MillraceError): MillraceError {
     this.drop();
+    this.taker?.finish(error);
     // What a peer still publishes of that message is skipped: the report has covered it.
     if (this.frame.inProgress) this.frame.dropped = true;
     return error;
@@ -525,7 +572,9 @@ export class Inlet extends Lane {
 
   protected override fail(reason: number, what: string): CorruptError {
     this.drop();
-    return super.fail(reason, what);
+    const fault = super.fail(reason, what);
+    this.taker?.finish(fault);
+    return fault;
   }
 
   // Apart, for what throws it is short for the sake of speed.

@@ -15,7 +15,7 @@ import {
 } from "./codec.ts";
 import { ClosedError, type CorruptError, raise } from "./error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
-import { ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
+import { ASIDE, ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
 import { CODEC_BYTES } from "./layout.ts";
 import type { Link } from "./pipe.ts";
@@ -32,6 +32,8 @@ const FLAGS_OF_WHOLE = /* @__PURE__ */ packKind(0, WHOLE, 0);
 /** [frame.pad] [frame.end] All of their fields but the kind, and a pad's size, are 0. */
 const PAD = /* @__PURE__ */ packKind(layout.FRAME_KIND_PAD, 0, 0);
 const END = /* @__PURE__ */ packKind(layout.FRAME_KIND_END, 0, 0);
+/** A cancel, or credit, of a call. [call.message] */
+const WHOLE_CALL = /* @__PURE__ */ packKind(layout.FRAME_KIND_CALL, WHOLE, layout.CODEC_VALUES);
 /** Smallest extent of a chunk: a header and one byte, or a header and the preamble. */
 const LEAST_CHUNK = 2 * ALIGN;
 
@@ -79,6 +81,8 @@ export class Outlet extends Lane implements Payload {
   round = 0;
   /** Groups of posts that were accepted, and could not be written, so far. */
   lostCount = 0;
+  /** Tags of the cancels, and of the credit, that calls owe. */
+  readonly asides: number[] = [];
   /** Bytes of the place that is claimed; the pad before it is not placed yet. */
   claimed = 0;
   #pad = 0;
@@ -360,14 +364,35 @@ export class Outlet extends Lane implements Payload {
     } else this.bits |= OWED;
   }
 
-  /** Places and publishes the cancel of a message that was given up. False: no room. [pipe.owed] */
+  /**
+   * Places and publishes what comes before the next message: the cancel of one that was given up,
+   * and what calls owe. False: no room. [pipe.owed] [call.cancel_owed]
+   */
   placeCancel(): boolean {
-    if ((this.bits & OWED) === 0) return true;
-    if (!this.#makeRoom(HEADER_SIZE)) return false;
-    const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
-    this.#frame(0, this.#owedKind | packKind(0, flags, 0), this.#owedTag);
-    this.#owe(0);
-    this.store(); // [pipe.owed] At once: whatever becomes of the message behind it.
+    if ((this.bits & OWED) !== 0) {
+      if (!this.#makeRoom(HEADER_SIZE)) return false;
+      const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
+      this.#frame(0, this.#owedKind | packKind(0, flags, 0), this.#owedTag);
+      this.#owe(0);
+      this.store(); // [pipe.owed] At once: whatever becomes of the message behind it.
+    }
+    return (this.bits & ASIDE) === 0 || this.#placeAsides();
+  }
+
+  /** Has a cancel or credit of a call placed before the next message. [call.cancel_owed] */
+  setAside(tag: number): void {
+    this.asides.push(tag);
+    this.bits |= ASIDE;
+  }
+
+  #placeAsides(): boolean {
+    const { asides } = this;
+    for (; asides.length > 0; asides.shift()) {
+      if (!this.#makeRoom(HEADER_SIZE)) return false;
+      this.#frame(0, WHOLE_CALL, asides[0]!);
+      this.store();
+    }
+    this.bits &= ~ASIDE;
     return true;
   }
 
@@ -402,6 +427,7 @@ export class Outlet extends Lane implements Payload {
     this.bits |= ENDED; // [pipe.end]
     this.#frame(0, END, 0);
     this.store();
+    this.link.incoming?.taker?.mute();
   }
 
   /** Whether anything was written since the last `expectAnswer`: what comes may answer it. */

@@ -6,6 +6,7 @@
 
 import { detach } from "./codec.ts";
 import { raise, TimeoutError } from "./error.ts";
+import { BUSY } from "./gate.ts";
 import { deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import type { Outlet } from "./pipe_outlet.ts";
 import { isPast } from "./segment.ts";
@@ -57,8 +58,13 @@ export function sendAll(
 
 /** Waits until there may be room. At the deadline the message stays under way. */
 export function waitRoom(outlet: Outlet, deadline: number, waits: number): void {
-  const other = prepare(outlet, deadline);
-  if (!outlet.endpoint.wait(outlet, other, deadline, waits)) throw timedOut();
+  outlet.bits |= BUSY;
+  try {
+    const other = prepare(outlet, deadline);
+    if (!outlet.endpoint.wait(outlet, other, deadline, waits)) throw timedOut();
+  } finally {
+    outlet.bits &= ~BUSY;
+  }
   outlet.check(true); // [pipe.peer_gone] The wait may have ended because of a state.
 }
 

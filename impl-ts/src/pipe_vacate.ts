@@ -11,7 +11,7 @@ import { ENDPOINT_RECORD_SIZE, ENDPOINT_STATE_WORD, ENDPOINT_WAKES_WORD } from "
 import { RING_HEAD_WORD, RING_READER_WANTS_WORD, RING_TAIL_WORD } from "./layout.ts";
 import { RING_WRITER_WANTS_WORD } from "./layout.ts";
 import { PeerFailedError, raise } from "./error.ts";
-import { ENCODING, ENDED, GONE, LENT, OWED, RENEWED, STOPPED } from "./gate.ts";
+import { ASIDE, ENCODING, ENDED, GONE, LENT, OWED, RENEWED, STOPPED } from "./gate.ts";
 import type { Link } from "./pipe.ts";
 import { IN_RING, type Inlet, LOOK } from "./pipe_inlet.ts";
 import type { Outlet } from "./pipe_outlet.ts";
@@ -155,7 +155,8 @@ function renewOutlet(outlet: Outlet): void {
   outlet.round++;
   outlet.fault = undefined;
   outlet.own = outlet.other = outlet.stored;
-  outlet.bits &= ~(STOPPED | ENDED | LENT | GONE | OWED);
+  outlet.bits &= ~(STOPPED | ENDED | LENT | GONE | OWED | ASIDE);
+  outlet.asides.length = 0;
   outlet.bits |= RENEWED;
   renewControl(outlet, RING_READER_WANTS_WORD);
 }

@@ -94,6 +94,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    */
   renew(): void {
     this.#readable = this.#writable = undefined;
+    this.#reader.inlet.taker?.renew();
     this.#delivery?.renew();
   }
 
@@ -300,8 +301,25 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * ```
    */
   postMessage(value: Out, options?: PostOptions): Promise<void> {
-    this.#outbox ??= new Outbox(this.#writer.outlet, this.#options);
-    return this.#outbox.post(value, options);
+    return this.outbox.post(value, options);
+  }
+
+  /**
+   * What is posted; for calls.
+   *
+   * @internal
+   */
+  get outbox(): Outbox {
+    return this.#outbox ??= new Outbox(this.#writer.outlet, this.#options);
+  }
+
+  /**
+   * What brings messages to listeners; for calls.
+   *
+   * @internal
+   */
+  get delivery(): Delivery<In> {
+    return this.#events;
   }
 
   /** See `Writer.write`. While it waits for room, it takes what arrives into the inbox. */

@@ -69,7 +69,6 @@ export function requireDeliveryOptions(options: DeliveryOptions): void {
 export class Delivery<In> implements EventSource, Served, Waiter {
   readonly #target: EventTarget;
   readonly endpoint: Endpoint;
-  readonly what: Waitable;
   readonly #reader: Reader<In>;
   readonly #inlet: Inlet;
   readonly #turnCount: number;
@@ -101,13 +100,11 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#reader = reader;
     const inlet = this.#inlet = reader.inlet;
     this.endpoint = inlet.endpoint;
-    this.what = inlet;
     this.#turnCount = options.turnCount ?? DEFAULT_TURN_COUNT;
     this.#turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
     this.#clock = options.clock ?? (() => performance.now());
-    const { what } = this;
     this.#end = {
-      what: { peer: what.peer, look: () => what.look(), arm() {}, stayArmed() {}, disarm() {} },
+      what: { peer: inlet.peer, look: () => inlet.look(), arm() {}, stayArmed() {}, disarm() {} },
       wake: () => rotaOf().add(this),
     };
   }
@@ -124,7 +121,23 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Whether the process lives for it. */
   get keeps(): boolean {
-    return this.#keep && this.#isListening;
+    return this.#keep && (this.#isListening || this.#inlet.taker?.keeps === true);
+  }
+
+  /** What it waits for. */
+  get what(): Waitable {
+    const inlet = this.#inlet;
+    return this.#isListening ? inlet : inlet.taker?.what ?? inlet;
+  }
+
+  /** Whether it looks for calls where nobody listens to messages. */
+  get #isServing(): boolean {
+    return this.#inlet.taker?.isActive === true;
+  }
+
+  /** Does what changes how much its calls want of it. */
+  serveCalls(change: () => void): void {
+    this.#change(change);
   }
 
   listen(on: boolean): void {
@@ -165,7 +178,12 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   /** Whether anybody wants to know of anything. */
   #isWanted(): boolean {
     return !this.#isOver &&
-      (this.#isListening || this.#isWatching || this.#closed !== undefined);
+      (this.#isListening || this.#isWatching || this.#closed !== undefined || this.#isServing);
+  }
+
+  /** Whether it takes messages out of the ring. */
+  get #isTaking(): boolean {
+    return !this.#isOver && (this.#isListening || this.#isServing);
   }
 
   /** Whether events may take messages: no asynchronous read is served first, nothing is lent. */
@@ -210,7 +228,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   serve(rota: Rota, most: number): Standing {
     if (this.#inlet.link.closed) this.finish();
-    if (this.#isListening && !this.#isOver) return this.#deliver(rota, most);
+    if (this.#isTaking) return this.#deliver(rota, most);
     return this.#isWanted() ? this.#lookOut() : this.#stop();
   }
 
@@ -222,7 +240,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   }
 
   sleep(): boolean {
-    if (!this.#isListening || !this.#isWanted() || !this.#isFree()) return false;
+    if (!this.#isTaking || !this.#isFree()) return false;
     if (!this.endpoint.watch.add(this)) return false;
     this.#asleep = this.#hasAsked && this.endpoint.learns ? performance.now() : 0;
     return true;
@@ -238,19 +256,27 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     let count = 0;
     // The first look in any case: only that finds the end, and what a state says.
     for (let more = true; more; more = this.#inlet.hasMore) {
-      if (!this.#isListening || this.#isOver) break;
+      if (!this.#isTaking) break;
       if (!this.#isFree()) return this.#stepAside();
       if (count >= most) return MORE;
       if (!rota.allows(this.#turnCount, this.#turnTime, this.#clock)) {
         return count > 0 ? MORE : LATE;
       }
-      const event = this.#take();
+      const event = this.#isListening ? this.#take() : this.#pump();
       if (event === undefined) break;
       count++;
       rota.count++;
-      event.dispatchAt(this.#target);
+      event?.dispatchAt(this.#target);
     }
     return DRY;
+  }
+
+  /** Takes one message for calls: null where that makes no event. */
+  #pump(): ArrivalEvent | null | undefined {
+    const found = this.#inlet.taker!.pump();
+    if (!(found instanceof MessageError)) return found ? null : undefined;
+    ArrivalEvent.prepare();
+    return new ArrivalEvent("messageerror", found);
   }
 
   #take(): ArrivalEvent | undefined {

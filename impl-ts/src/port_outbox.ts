@@ -79,10 +79,13 @@ const DEFAULT_QUEUE_LIMIT = 1024;
 interface Run {
   /** JSON texts with a comma between any two, or a payload; undefined when it is settled. */
   payload: string | Payload | undefined;
+  /** 0 for a message of a call, which is never dropped and counts for nothing. */
   count: number;
   /** How many UTF-16 units more it may have, commas among them. */
   room: number;
   readonly value: unknown;
+  readonly kind: number;
+  readonly tag: number;
   readonly promise: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
@@ -165,20 +168,46 @@ export class Outbox implements Posts, Duty {
     }
     this.#count++;
     const group = this.#groups.at(-1);
-    // Behind an asynchronous write that was called meanwhile, it needs a turn of its own.
-    const isNext = group?.asked === outlet.asked;
-    let run = isNext && signal === undefined ? join(group.last, payload) : undefined;
-    if (run === undefined) {
-      run = this.#makeRun(payload, value, signal);
-      if (isNext) {
-        group.last = group.last.next = run;
-        group.first ??= run;
-      } else this.#send(run);
-    }
+    const mayJoin = group?.asked === outlet.asked && signal === undefined;
+    let run = mayJoin ? join(group.last, payload) : undefined;
+    if (run === undefined) this.#add(run = this.#makeRun(payload, value, signal));
     // So that the peer reads while more is posted, and of many texts few are alive: in a thread
     // that has just started, every collection of garbage takes as long as hundreds of posts.
     if (this.#gathered > outlet.capacity >> 2) this.flushLast();
     return run.promise;
+  }
+
+  /**
+   * Accepts a message of a call, with its payload, which is copied; in order with what is posted.
+   * `settle` is called when it is in the ring, or with the reason why it will not come there.
+   * Returns what takes it back while it is not there.
+   */
+  accept(
+    kind: number,
+    tag: number,
+    { source, size, code, isKept }: Payload,
+    settle: (reason?: unknown) => void,
+  ): () => void {
+    const payload = { source, size, code, isKept };
+    detach(payload);
+    const what = { payload, count: 0, room: 0, value: undefined, kind, tag, promise: SETTLED };
+    const resolve = () => settle();
+    const run: Run = { ...what, resolve, reject: settle, release: undefined, next: undefined };
+    this.#add(run);
+    return () => this.#takeBack(run, undefined);
+  }
+
+  /** Whether it has the turn: what is accepted then goes out without the event loop. */
+  get isActive(): boolean {
+    return this.#active !== undefined;
+  }
+
+  #add(run: Run): void {
+    const group = this.#groups.at(-1);
+    // Behind an asynchronous write that was called meanwhile, it needs a turn of its own.
+    if (group === undefined || group.asked !== this.#outlet.asked) return this.#send(run);
+    group.last = group.last.next = run;
+    group.first ??= run;
   }
 
   flush(wait?: () => void): void {
@@ -291,7 +320,7 @@ export class Outbox implements Posts, Duty {
     if (typeof payload !== "string") outlet.restore(payload);
     else if (run.count === 1) encodeText(payload, CODEC_JSON, outlet);
     else encodeText(`[${payload}]`, CODEC_JSON_BATCH, outlet); // [codec.batch]
-    outlet.start(FRAME_KIND_DATA, 0);
+    outlet.start(run.kind, run.tag);
     return run;
   }
 
@@ -330,6 +359,8 @@ export class Outbox implements Posts, Duty {
       count: 1,
       room: isOpen ? most - payload.length : 0,
       value: this.#onOverflow && value,
+      kind: FRAME_KIND_DATA,
+      tag: 0,
       promise,
       resolve,
       reject,
@@ -385,17 +416,33 @@ export class Outbox implements Posts, Duty {
     return this.#count - begun >= this.#limit;
   }
 
+  /** The oldest message behind those of calls. */
+  #oldestBehind(): Run | undefined {
+    for (const { first } of this.#groups) {
+      for (let run = first; run !== undefined; run = run.next) if (isOpen(run)) return run;
+    }
+    return undefined;
+  }
+
   /** The oldest message of which nothing is in the ring. */
   #oldest(): Run {
     const run = this.#outlet.sent < 0 ? this.#run : undefined;
     // There is one: it is asked for where there are too many.
-    return [run, ...this.#groups.map(peek)].find((run) => !isSettled(run))!;
+    return [run, ...this.#groups.map(peek)].find(isOpen) ?? this.#oldestBehind()!;
   }
 }
+
+/** The promise of what nobody waits for by one. */
+const SETTLED: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
 /** Whether there is no such run any more. */
 function isSettled(run: Run | undefined): boolean {
   return run?.payload === undefined;
+}
+
+/** Whether it may be dropped for a newer one. */
+function isOpen(run: Run | undefined): boolean {
+  return !isSettled(run) && run!.count > 0;
 }
 
 /** Has a text go out with a run, if that takes more; returns the run then. */

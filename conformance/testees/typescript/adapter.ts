@@ -25,6 +25,7 @@ import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/pr
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";
 import { type Adapter, packHex, type Session } from "../server.ts";
+import { Calls } from "./calls.ts";
 import { runMailbox, runPipe } from "./tasks.ts";
 
 const TEXT = 1;
@@ -37,7 +38,7 @@ const hello: Hello = {
   version: "0.1.0",
   language: "TypeScript",
   levels: ["static", "scripted", "live", "mailbox"],
-  nouns: ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port"],
+  nouns: ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call"],
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
@@ -65,7 +66,9 @@ export function open(
     case "port": {
       const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
       const attach = { ...order, endpoint: endpoint ?? 1 };
-      return new PipeSession(opening, Port.attach<Uint8Array>(memory, attach));
+      const port = Port.attach<Uint8Array>(memory, attach);
+      const calls = opening.serves ? new Calls(port as Port<unknown>, opening) : undefined;
+      return new PipeSession(opening, port, calls);
     }
     case "hub": {
       const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
@@ -106,8 +109,10 @@ export class PipeSession implements Session {
   readonly #writer: Writer<Uint8Array>;
   /** What is claimed. */
   #place: Uint8Array | undefined;
+  readonly calls: Calls | undefined;
 
-  constructor(opening: Opening, ends: Ends) {
+  constructor(opening: Opening, ends: Ends, calls?: Calls) {
+    this.calls = calls;
     this.#opening = opening;
     this.#ends = ends;
     this.#reader = ends.reader as Reader;

@@ -1,0 +1,243 @@
+/**
+ * The calls that one side has made: their ids, and what becomes of them. See `spec/call.md`.
+ *
+ * @module
+ */
+
+import { CallError } from "./call_error.ts";
+import { cutText, ValueList } from "./call_values.ts";
+import type { CallWire } from "./call_wire.ts";
+import { MessageError, type MillraceError, type ReasonCode } from "./error.ts";
+import * as layout from "./layout.ts";
+
+const ID_MASK = layout.CALL_ID_MAX;
+const KNOWN = /* @__PURE__ */ new Set(Object.keys(layout.REASON_VALUES));
+
+/** One call that was made. */
+export class OwnCall {
+  readonly id: number;
+  /** Whether its result is taken in pieces. */
+  readonly takesItems: boolean;
+  /** Whether it has ended for whoever made it: with a value, or an error. [call.once] */
+  isOver = false;
+  hasFailed = false;
+  value: unknown;
+  error: unknown;
+  /** Items that nobody has taken. */
+  readonly items: unknown[] = [];
+  /** Items that may still come, and those taken since the last credit. */
+  allowed: number = layout.CALL_WINDOW;
+  taken = 0;
+  /** Is called whenever something has come of it. */
+  changed: (() => void) | undefined;
+  /** Takes it back, while it is not in the ring. */
+  takeBack: (() => void) | undefined;
+
+  /** Makes a call that is under way. */
+  constructor(id: number, takesItems: boolean) {
+    this.id = id;
+    this.takesItems = takesItems;
+  }
+
+  /** Ends it with a value. */
+  succeed(value: unknown): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.value = value;
+    this.changed?.();
+  }
+
+  /** Ends it with an error. */
+  fail(error: unknown): void {
+    if (this.isOver) return;
+    this.isOver = this.hasFailed = true;
+    this.error = error;
+    this.changed?.();
+  }
+}
+
+/** All that one side has under way. */
+export class Caller {
+  readonly #wire: CallWire;
+  /** By id, also those that were given up and not answered. */
+  readonly #calls = new Map<number, OwnCall>();
+  /** The id of the next call, if it is free. [call.id] */
+  nextId = 1;
+
+  /** Makes the caller of one port. */
+  constructor(wire: CallWire) {
+    this.#wire = wire;
+  }
+
+  /** Whether as many calls are under way as may be. [call.under_way] */
+  get isFull(): boolean {
+    return this.#calls.size >= layout.CALL_UNDER_WAY_MAX;
+  }
+
+  /**
+   * Makes a call, which is written or accepted for writing.
+   *
+   * @throws {CallError} `call.limit` while too many are under way.
+   */
+  call(name: string, values: readonly unknown[], takesItems: boolean): OwnCall {
+    const wire = this.#wire;
+    wire.outlet.check();
+    if (this.isFull) {
+      const most = layout.CALL_UNDER_WAY_MAX;
+      throw new CallError("call.limit", `Cannot call ${name}: ${most} calls are under way`);
+    }
+    wire.encode([requireName(name), ...values]);
+    const call = new OwnCall(this.#takeId(), takesItems);
+    this.#calls.set(call.id, call);
+    const settle = (reason?: unknown) => {
+      call.takeBack = undefined;
+      if (reason === undefined) return;
+      this.#calls.delete(call.id); // it has never been made
+      call.fail(reason);
+    };
+    call.takeBack = wire.send(layout.FRAME_KIND_CALL, call.id, settle);
+    return call;
+  }
+
+  /** Writes a notice, or accepts it; `settle` is called as for a message that is posted. */
+  notify(name: string, values: readonly unknown[], settle: (reason?: unknown) => void): void {
+    this.#wire.outlet.check();
+    this.#wire.encode([requireName(name), ...values]);
+    this.#wire.send(layout.FRAME_KIND_CALL, 0, settle);
+  }
+
+  /** Ends a call before its answer, and has the callee told. [call.give_up] */
+  giveUp(call: OwnCall, error: unknown): void {
+    if (call.isOver) return;
+    call.items.length = 0;
+    const { takeBack } = call;
+    call.fail(error);
+    if (this.#calls.get(call.id) !== call) return;
+    if (takeBack === undefined) return this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
+    // Nothing of it, or a part, is in the ring: it has never been made.
+    this.#calls.delete(call.id);
+    takeBack();
+  }
+
+  /** Takes the next item that has come; the caller has seen that there is one. [call.grant] */
+  takeItem(call: OwnCall): unknown {
+    const item = call.items.shift();
+    if (++call.taken % layout.CALL_GRANT === 0 && !call.isOver) {
+      call.allowed += layout.CALL_GRANT;
+      this.#wire.owe((call.id | layout.CALL_MARK_MORE) >>> 0);
+    }
+    return item;
+  }
+
+  /**
+   * Takes an answer or an item.
+   *
+   * @throws {MessageError} `call.answer` if no call of that id is under way. [call.unmatched]
+   */
+  answer(kind: number, codec: number, tag: number, payload: Uint8Array): void {
+    const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
+    const call = this.#match(tag & ID_MASK);
+    if (!isItem) this.#forget(call);
+    if (call.isOver) return; // [call.late]
+    try {
+      const isThrow = kind === layout.FRAME_KIND_THROW;
+      const values = this.#read(codec, payload, isThrow);
+      if (isThrow) call.fail(errorOf(values));
+      else if (!isItem) call.succeed(values[0]);
+      else if (!call.takesItems || call.allowed === 0) {
+        const text = "Cannot take item: it was not asked for";
+        this.giveUp(call, new CallError("call.items", text)); // [call.too_many]
+      } else {
+        call.allowed--;
+        call.items.push(values[0]);
+        call.changed?.();
+      }
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error;
+      this.#spoil(call, isItem, error);
+    }
+  }
+
+  /** Takes note of an answer, or an item, that was dropped. [call.bad_answer] */
+  lose(tag: number, error: MessageError): void {
+    const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
+    const call = this.#match(tag & ID_MASK);
+    if (!isItem) this.#forget(call);
+    this.#spoil(call, isItem, error);
+  }
+
+  /** Whether a call with that id is under way. */
+  has(tag: number): boolean {
+    return this.#calls.has(tag & ID_MASK);
+  }
+
+  /** Ends all of them. [call.lost] */
+  finish(error: MillraceError): void {
+    const calls = [...this.#calls.values()];
+    this.#calls.clear();
+    for (const call of calls) {
+      call.fail(error);
+      call.takeBack?.();
+    }
+  }
+
+  /** Ends those that wait for an answer, and has their callees told. */
+  giveUpAll(error: () => unknown): void {
+    for (const call of [...this.#calls.values()]) this.giveUp(call, error());
+  }
+
+  #takeId(): number {
+    while (this.#calls.has(this.nextId)) this.nextId = nextAfter(this.nextId);
+    const id = this.nextId;
+    this.nextId = nextAfter(id);
+    return id;
+  }
+
+  /** The call of that id, of which all is in the ring. [call.match] */
+  #match(id: number): OwnCall {
+    const call = this.#calls.get(id);
+    if (call !== undefined && call.takeBack === undefined) return call;
+    throw new MessageError("call.answer", `Cannot take answer: no call ${id} is under way`);
+  }
+
+  #forget({ id }: OwnCall): void {
+    this.#calls.delete(id);
+    this.#wire.forget(id, ID_MASK);
+  }
+
+  /** Ends a call whose answer, or an item of it, is no good. */
+  #spoil(call: OwnCall, isItem: boolean, { code, message, cause }: MessageError): void {
+    const error = new CallError(code, message, { cause });
+    if (isItem) this.giveUp(call, error);
+    else call.fail(error);
+  }
+
+  #read(codec: number, payload: Uint8Array, isThrow: boolean): unknown[] {
+    if (codec !== layout.CODEC_VALUES) {
+      throw new MessageError("message.codec", `Cannot read answer: its codec is ${codec}`);
+    }
+    const list = new ValueList(payload, this.#wire.inlet.codecs);
+    const { length } = list.values;
+    const isError = list.hasName && list.isText(1, 0, layout.CALL_TEXT_SIZE_MAX) && length <= 3;
+    if (isThrow ? isError : length <= 1) return list.values;
+    throw new MessageError("call.form", "Cannot read answer: its values are not those of one");
+  }
+}
+
+function nextAfter(id: number): number {
+  return id >= layout.CALL_ID_MAX ? 1 : id + 1;
+}
+
+/** The error of a throw. [call.thrown] */
+function errorOf([name, text, data]: unknown[]): CallError {
+  const code = name as ReasonCode;
+  const isCode = /^(call|message)\./.test(code) && KNOWN.has(code);
+  return new CallError(isCode ? code : "call.thrown", text as string, { name: code, data });
+}
+
+/** Throws for what is no name of a method. */
+function requireName(name: string): string {
+  const most = layout.CALL_NAME_SIZE_MAX;
+  if (name !== "" && cutText(name, most) === name) return name;
+  throw new RangeError(`Cannot call: a name has 1 to ${most} bytes of UTF-8`);
+}

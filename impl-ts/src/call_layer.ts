@@ -1,0 +1,345 @@
+/**
+ * The calls of one port, in both directions: what the port hands over is sorted here, and whoever
+ * waits for an answer serves meanwhile. See `spec/call.md`, and `pipe_calls.ts` for how the port
+ * and this module work together.
+ *
+ * @module
+ */
+
+import { Callee } from "./call_callee.ts";
+import { Caller, type OwnCall } from "./call_caller.ts";
+import { CallError } from "./call_error.ts";
+import { CallWire } from "./call_wire.ts";
+import { MessageError, MillraceError, TimeoutError } from "./error.ts";
+import { WAIT_POLL_MS } from "./layout.ts";
+import { CALL_MARK_CANCEL, CALL_MARK_MORE, FRAME_KIND_CALL, FRAME_KIND_RETURN } from "./layout.ts";
+import { CALL_ID_MAX, FRAME_KIND_THROW } from "./layout.ts";
+import type { CallTaker } from "./pipe_calls.ts";
+import { FULL, Inbox, NONE, rouse, TOOK } from "./pipe_inbox.ts";
+import { IN_RING, type Inlet, KEEP, LOOK } from "./pipe_inlet.ts";
+import type { Message } from "./pipe.ts";
+import type { Port } from "./port.ts";
+import { isPast } from "./segment.ts";
+import { type Waitable, withLook } from "./wait.ts";
+
+/** Milliseconds for which an event loop goes on looking for calls behind its last answer. */
+const LINGER_MS = 10;
+
+/** The calls of a port; made when it first serves, or calls. */
+export class CallLayer implements CallTaker {
+  readonly caller: Caller;
+  readonly callee: Callee;
+  readonly what: Waitable;
+  readonly #wire: CallWire;
+  readonly #inlet: Inlet;
+  readonly #inbox: Inbox;
+  readonly #port: Port<unknown>;
+  /** What is to be done where code of the application's may run. */
+  readonly #jobs: (() => void)[] = [];
+  /** Sees to it that they are done on an event loop, where they could not be at once. */
+  #timer: unknown;
+  /** Why no answer can come any more. */
+  #lost: MillraceError | undefined;
+  #isServing = false;
+  /** Asynchronous calls under way; whether the process lives for them, and what ends that. */
+  #pendingCount = 0;
+  #isPending = false;
+  #linger: unknown;
+  #isAttending = true;
+
+  private constructor(port: Port<unknown>) {
+    this.#port = port;
+    const { inlet } = port.reader;
+    const { outlet } = port.writer;
+    this.#inlet = inlet;
+    this.#inbox = outlet.idle as Inbox;
+    this.#wire = new CallWire(inlet, outlet, () => port.outbox);
+    this.caller = new Caller(this.#wire);
+    this.callee = new Callee(this.#wire, (job) => this.#defer(job));
+    this.callee.left = () => this.#noteLeft();
+    this.what = withLook(inlet, () => this.#hasMore());
+  }
+
+  /** The layer of a port, which offers calls from then on. [call.offer] */
+  static of(port: Port<unknown>): CallLayer {
+    const { inlet } = port.reader;
+    if (inlet.taker instanceof CallLayer) return inlet.taker;
+    const layer = new CallLayer(port);
+    port.delivery.serveCalls(() => inlet.taker = layer);
+    return layer;
+  }
+
+  get isActive(): boolean {
+    if (!this.#isAttending) return false;
+    return this.#lost === undefined || this.callee.isBusy || this.#jobs.length > 0;
+  }
+
+  get keeps(): boolean {
+    return this.#isPending || (this.#isServing && this.#lost === undefined);
+  }
+
+  get waitingCount(): number {
+    return this.callee.waitingCount;
+  }
+
+  get waitingSize(): number {
+    return this.callee.waitingSize;
+  }
+
+  get isDue(): boolean {
+    return this.#jobs.length > 0 && this.#isFree();
+  }
+
+  /** Whether an event loop takes calls by itself, and not only where the port is read. */
+  set isAttending(on: boolean) {
+    this.#port.delivery.serveCalls(() => this.#isAttending = on);
+  }
+
+  /** Whether the process lives for what calls, as it does for a listener. */
+  set isServing(on: boolean) {
+    this.#port.delivery.serveCalls(() => this.#isServing = on);
+  }
+
+  /** Throws where no call can be made, and whatever the port was asked would fail. [call.lost] */
+  requireOpen(): void {
+    if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  serve(mayLoad: boolean): void {
+    for (;; mayLoad = false) {
+      if (this.isDue) this.begin();
+      if (this.#inlet.queue.length > 0 || !this.takeNext(mayLoad)) return;
+    }
+  }
+
+  takeNext(mayLoad: boolean): boolean {
+    const inlet = this.#inlet;
+    if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING || !inlet.isOfCalls) return false;
+    const { kind, codec, tag } = inlet;
+    let message: Message | undefined;
+    try {
+      message = inlet.take(KEEP, undefined, false) as Message | undefined;
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error;
+      this.#noteLost(error);
+    } finally {
+      inlet.note({ kind, codec, tag }); // they are those of what was read last
+    }
+    if (message !== undefined) this.#take(message);
+    return true;
+  }
+
+  /** Sorts one message. @throws {MessageError} its report. */
+  #take({ kind, codec, tag, payload }: Message): void {
+    if (kind === FRAME_KIND_CALL) return this.callee.take(codec, tag, payload);
+    requireAnswer(kind, tag);
+    this.caller.answer(kind, codec, tag, payload);
+  }
+
+  /**
+   * A message was dropped. Its caller, or its callee, is told behind its last frame; and not of one
+   * that was taken back after that. @throws {MessageError} its report.
+   */
+  #noteLost(error: MessageError): void {
+    const inlet = this.#inlet;
+    const { kind, tag, isLast } = inlet.frame;
+    if (!isLast) inlet.refusal = error;
+    else if (kind === FRAME_KIND_CALL) this.callee.lose(tag >>> 0, error);
+    else {
+      requireAnswer(kind, tag);
+      this.caller.lose(tag >>> 0, error);
+    }
+  }
+
+  cut(kind: number, tag: number, error: MessageError): boolean {
+    const isAnswer = kind === FRAME_KIND_RETURN || kind === FRAME_KIND_THROW;
+    if (!isAnswer || !this.caller.has(tag)) return false;
+    this.caller.lose(tag & CALL_ID_MAX, error);
+    return true;
+  }
+
+  begin(): void {
+    while (this.isDue) this.#jobs.shift()!();
+  }
+
+  pump(): boolean | MessageError {
+    if (this.isDue) {
+      this.begin();
+      return true;
+    }
+    const { queue } = this.#inlet;
+    const first = queue[0];
+    if (first instanceof MessageError) {
+      queue.shift();
+      return first;
+    }
+    const before = queue.length;
+    const found = this.#takeOne(true);
+    if (queue.length > before && queue[0] instanceof MessageError) return this.pump();
+    if (queue.length > before) rouse(this.#inlet); // whoever waits for messages in another way
+    if (this.isDue) this.begin();
+    if (found === FULL) this.caller.giveUpAll(inboxError);
+    return found === TOOK;
+  }
+
+  finish(error: MillraceError | undefined): void {
+    const isGone = error !== undefined;
+    if (isGone) {
+      this.#jobs.length = 0;
+      this.callee.tellAll();
+    }
+    if (this.#lost !== undefined) return;
+    const text = "Cannot call: the peer has ended its stream";
+    const lost = error ?? new CallError("call.ended", text);
+    clearTimeout(this.#linger as number);
+    clearTimeout(this.#timer as number);
+    this.#linger = this.#timer = undefined;
+    this.#port.delivery.serveCalls(() => {
+      this.#lost = lost;
+      this.#isPending = false;
+    });
+    this.caller.finish(lost);
+  }
+
+  mute(): void {
+    this.callee.tellAll();
+  }
+
+  renew(): void {
+    this.finish(new MillraceError("peer.failed", "Cannot call: the peer was given back"));
+    this.caller.nextId = 1;
+    this.#port.delivery.serveCalls(() => this.#lost = undefined);
+  }
+
+  /**
+   * Blocks until something holds of a call that was made, and serves meanwhile. Where it does not
+   * come to that, the call is given up, and so has ended. [call.serve_waiting]
+   */
+  block(call: OwnCall, isDone: () => boolean, deadline: number): void {
+    const { endpoint } = this.#inlet;
+    const what = withLook(this.#inlet, () => isDone() || this.#hasMore());
+    try {
+      for (let waits = 0;; waits++) {
+        this.#takeIn(call, isDone);
+        if (isDone()) return;
+        if (isPast(deadline)) return this.caller.giveUp(call, timedOut());
+        if (waits === 0 && this.#glance()) continue;
+        if (endpoint.waitBriefly(what) || endpoint.wait(what, undefined, deadline, waits)) continue;
+        if (isDone()) return;
+      }
+    } catch (error) {
+      this.caller.giveUp(call, error); // a thread that must not block, for one
+      throw error;
+    }
+  }
+
+  /** Throws where this thread cannot wait for an answer. */
+  requireBlocking(): void {
+    if (this.#inlet.isLending) throw new TypeError("Cannot call: a frame is lent");
+    if (!this.#wire.isStuck) return;
+    throw new TypeError("Cannot call: an asynchronous write is under way");
+  }
+
+  /** One more asynchronous call is under way, for which the process lives. */
+  hold(): void {
+    this.#pendingCount++;
+    if (this.#isPending || this.#lost !== undefined) return;
+    this.#port.delivery.serveCalls(() => this.#isPending = true);
+  }
+
+  /** One less. */
+  letGo(): void {
+    if (--this.#pendingCount > 0 || !this.#isPending || this.#linger !== undefined) return;
+    // A program that makes one call after the other does not turn that on and off each time.
+    this.#linger = setTimeout(() => {
+      this.#linger = undefined;
+      if (this.#pendingCount > 0) return;
+      this.#port.delivery.serveCalls(() => this.#isPending = false);
+    }, LINGER_MS);
+  }
+
+  #isFree(): boolean {
+    return this.#wire.isFree && !this.#inlet.isLending;
+  }
+
+  #defer(job: () => void): void {
+    this.#jobs.push(job);
+    // Nothing tells when a message is whole, or a frame is given back: both are rare here.
+    if (this.#isFree() || this.#timer !== undefined) return;
+    const look = () => {
+      this.#timer = this.#jobs.length > 0 && !this.#isFree()
+        ? setTimeout(look, WAIT_POLL_MS)
+        : undefined;
+      if (this.isDue) rouse(this.#inlet);
+    };
+    this.#timer = setTimeout(look, WAIT_POLL_MS);
+  }
+
+  /** Whether there is something to do for one who waits on behalf of calls. */
+  #hasMore(): boolean {
+    const inlet = this.#inlet;
+    return inlet.hasMoved || this.isDue ||
+      (inlet.own !== inlet.other && inlet.isOpen && this.#inbox.hasRoom);
+  }
+
+  /** Takes one message in; a state that is final counts where nothing comes of a last look. */
+  #takeOne(mayLoad: boolean): typeof TOOK | typeof NONE | typeof FULL {
+    const inlet = this.#inlet;
+    const found = this.#inbox.takeOne(mayLoad);
+    if (found !== NONE || inlet.isLending) return found;
+    try {
+      const gone = inlet.lookAgain();
+      if (gone === undefined) return NONE;
+      const last = this.#inbox.takeOne(false);
+      if (last === NONE) inlet.giveUp(gone);
+      return last;
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error;
+      return NONE; // its calls have ended
+    }
+  }
+
+  /** Takes in what is there, and serves, until something holds. [call.set_aside] */
+  #takeIn(call: OwnCall, isDone: () => boolean): void {
+    const before = this.#inlet.queue.length;
+    for (let mayLoad = true;; mayLoad = false) {
+      if (this.isDue) this.begin();
+      if (isDone()) break;
+      const found = this.#takeOne(mayLoad);
+      if (found === FULL) this.caller.giveUp(call, inboxError());
+      if (found !== TOOK) break;
+    }
+    if (this.#inlet.queue.length > before) rouse(this.#inlet);
+  }
+
+  /** Looks a few times for an answer that may come at once. */
+  #glance(): boolean {
+    const { outlet } = this.#wire;
+    const { glances } = this.#inlet.endpoint.spinner;
+    if (glances === 0 || !outlet.isAnswerDue) return false;
+    outlet.expectAnswer();
+    return this.#inlet.glance(glances);
+  }
+
+  /** Behind the last answer to a peer that has ended its stream, nothing is looked for any more. */
+  #noteLeft(): void {
+    if (this.#lost === undefined || this.isActive) return;
+    this.#port.delivery.serveCalls(() => {});
+  }
+}
+
+/** Throws for what is no answer and no item. [call.stray] */
+function requireAnswer(kind: number, tag: number): void {
+  const isItem = kind === FRAME_KIND_RETURN && (tag & CALL_MARK_MORE) !== 0;
+  const marks = isItem ? CALL_MARK_CANCEL : CALL_MARK_CANCEL | CALL_MARK_MORE;
+  if ((tag & marks) === 0 && (tag & CALL_ID_MAX) !== 0) return;
+  throw new MessageError("call.form", "Cannot take message: it is none of a call");
+}
+
+function timedOut(): TimeoutError {
+  return new TimeoutError("Cannot call: no answer has come until the deadline");
+}
+
+function inboxError(): CallError {
+  return new CallError("call.inbox", "Cannot call: the inbox is full before the answer");
+}

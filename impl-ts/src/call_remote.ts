@@ -1,0 +1,219 @@
+/**
+ * Calling an object that the peer serves. See `spec/call.md`.
+ *
+ * @module
+ */
+
+import type { OwnCall } from "./call_caller.ts";
+import { CallError } from "./call_error.ts";
+import { CallLayer } from "./call_layer.ts";
+import type { Remote } from "./call_types.ts";
+import { MillraceError, TimeoutError } from "./error.ts";
+import { deadlineOfCall, requireWait, type WaitOptions } from "./pipe.ts";
+import type { Port } from "./port.ts";
+import { LONGEST_TIMER_MS } from "./wait.ts";
+
+/**
+ * The object that the peer of a port serves, by its type: any method can be called, and whether it
+ * is there the peer knows alone. The promise of a call rejects with a `CallError` where the method
+ * throws or is refused, with what a read would throw where the port is lost, with a `TimeoutError`
+ * at the deadline of `with`, and with the reason of its signal.
+ *
+ * Strings, bytes and JSON cross, and `undefined`: a `Uint8Array` comes as one.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { remote, serve } from "@millrace/millrace/call";
+ *
+ * const api = {
+ *   reverse: (bytes: Uint8Array) => bytes.toReversed(),
+ *   *countTo(last: number) {
+ *     for (let n = 1; n <= last; n++) yield n;
+ *   },
+ * };
+ * using here = Port.create();
+ * using there = Port.attach(here.memory); // usually in another thread
+ * serve(there, api);
+ *
+ * const far = remote<typeof api>(here);
+ * console.log(await far.reverse(Uint8Array.of(1, 2))); // Uint8Array(2) [ 2, 1 ]
+ * for await (const n of far.iterate.countTo(2)) console.log(n); // 1, then 2
+ * await far.notify.reverse(new Uint8Array(0)); // nobody answers
+ * await far.with({ timeout: 1000 }).reverse(new Uint8Array(0));
+ * // In a thread that may block: far.sync.reverse(bytes)
+ * ```
+ */
+// deno-lint-ignore no-explicit-any
+export function remote<Api extends object>(port: Port<any, any>): Remote<Api> {
+  return makeRemote<Api>(CallLayer.of(port as Port<unknown>), undefined);
+}
+
+/** What is called with a name and values. */
+type Call = (name: string, values: unknown[]) => unknown;
+
+function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Remote<Api> {
+  const later: Call = (name, values) => callLater(layer, name, values, options);
+  const now: Call = (name, values) => callNow(layer, name, values, options);
+  const pieces: Call = (name, values) => iterateLater(layer, name, values, options);
+  const piecesNow: Call = (name, values) => iterateNow(layer, name, values, options);
+  const notice: Call = (name, values) => notify(layer, name, values);
+  return makeFar(later, "", {
+    sync: makeFar(now, "", { iterate: makeFar(piecesNow, "") }),
+    iterate: makeFar(pieces, ""),
+    notify: makeFar(notice, ""),
+    with: (more: WaitOptions) => makeRemote<Api>(layer, { ...options, ...more }),
+    then: undefined, // it is no promise
+  }) as Remote<Api>;
+}
+
+/** An object whose properties are functions that call what has their names, made at first use. */
+function makeFar(
+  call: Call,
+  name: string,
+  own: Record<string, unknown> = { then: undefined },
+): unknown {
+  const known = new Map<string, unknown>(Object.entries(own));
+  const target = (...values: unknown[]) => call(name, values);
+  return new Proxy(target, {
+    get(_, key) {
+      if (typeof key !== "string") return undefined;
+      if (!known.has(key)) known.set(key, makeFar(call, name === "" ? key : `${name}.${key}`));
+      return known.get(key);
+    },
+  });
+}
+
+function callLater(
+  layer: CallLayer,
+  name: string,
+  values: unknown[],
+  options: WaitOptions | undefined,
+): Promise<unknown> {
+  // What is thrown here rejects it.
+  return new Promise((resolve, reject) => {
+    const call = begin(layer, name, values, options, false);
+    const conclude = () => call.hasFailed ? reject(call.error) : resolve(call.value);
+    if (call.isOver) return conclude();
+    const release = attend(layer, call, options);
+    call.changed = () => {
+      release();
+      conclude();
+    };
+  });
+}
+
+function callNow(
+  layer: CallLayer,
+  name: string,
+  values: unknown[],
+  options: WaitOptions | undefined,
+): unknown {
+  const deadline = deadlineOfCall(options);
+  layer.requireBlocking();
+  const call = begin(layer, name, values, undefined, false);
+  layer.block(call, () => call.isOver, deadline);
+  return valueOf(call);
+}
+
+async function* iterateLater(
+  layer: CallLayer,
+  name: string,
+  values: unknown[],
+  options: WaitOptions | undefined,
+): AsyncGenerator<unknown, unknown, void> {
+  const call = begin(layer, name, values, options, true);
+  const release = attend(layer, call, options);
+  try {
+    for (;;) {
+      while (call.items.length > 0) yield layer.caller.takeItem(call);
+      if (call.isOver) return valueOf(call);
+      await new Promise<void>((resolve) => call.changed = resolve);
+    }
+  } finally {
+    release();
+    leave(layer, call);
+  }
+}
+
+function* iterateNow(
+  layer: CallLayer,
+  name: string,
+  values: unknown[],
+  options: WaitOptions | undefined,
+): Generator<unknown, unknown, void> {
+  const deadline = deadlineOfCall(options);
+  layer.requireBlocking();
+  const call = begin(layer, name, values, undefined, true);
+  try {
+    for (;;) {
+      layer.block(call, () => call.items.length > 0 || call.isOver, deadline);
+      while (call.items.length > 0) yield layer.caller.takeItem(call);
+      if (call.isOver) return valueOf(call);
+    }
+  } finally {
+    leave(layer, call);
+  }
+}
+
+function notify(layer: CallLayer, name: string, values: unknown[]): Promise<void> {
+  let settle!: (reason?: unknown) => void;
+  const promise = new Promise<void>((resolve, reject) => {
+    settle = (reason) => reason === undefined ? resolve() : reject(reason);
+  });
+  promise.catch(() => {});
+  try {
+    layer.requireOpen();
+    layer.caller.notify(name, values, settle);
+  } catch (error) {
+    // What cannot be carried is the caller's mistake, which must not go unseen.
+    if (!(error instanceof MillraceError)) throw error;
+    settle(error);
+  }
+  return promise;
+}
+
+function begin(
+  layer: CallLayer,
+  name: string,
+  values: unknown[],
+  options: WaitOptions | undefined,
+  takesItems: boolean,
+): OwnCall {
+  requireWait(options);
+  layer.requireOpen();
+  return layer.caller.call(name, values, takesItems);
+}
+
+/** Keeps the process alive for a call, and gives it up in time. Returns what ends that. */
+function attend(
+  layer: CallLayer,
+  call: OwnCall,
+  { timeout = Infinity, signal }: WaitOptions = {},
+): () => void {
+  const giveUp = (error: unknown) => layer.caller.giveUp(call, error);
+  const text = "Cannot call: no answer has come until the deadline";
+  const late = () => giveUp(new TimeoutError(text));
+  const timer = timeout <= LONGEST_TIMER_MS ? setTimeout(late, timeout) : undefined;
+  const abort = () => giveUp(signal!.reason);
+  signal?.addEventListener("abort", abort);
+  layer.hold();
+  return () => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+    layer.letGo();
+  };
+}
+
+/** The loop over the pieces of a result is left. */
+function leave(layer: CallLayer, call: OwnCall): void {
+  if (call.isOver) return;
+  call.changed = undefined;
+  const text = "The loop over the result was left";
+  layer.caller.giveUp(call, new CallError("call.cancelled", text));
+}
+
+function valueOf(call: OwnCall): unknown {
+  if (call.hasFailed) throw call.error;
+  return call.value;
+}

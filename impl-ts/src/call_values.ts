@@ -1,0 +1,254 @@
+/**
+ * Lists of values, as which calls and their answers are written: codec `values`. See
+ * `spec/call.md`.
+ *
+ * @module
+ */
+
+import { type AnyCodec, type CodecName, type CodecTable, copyOut, decodeForeign } from "./codec.ts";
+import { decodeJson, decodeText, isWellFormed, type Payload, takeBytes } from "./codec.ts";
+import { MessageError } from "./error.ts";
+import * as layout from "./layout.ts";
+import { MAX_JSON_SIZE } from "./pipe.ts";
+
+const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
+const ENTRY_SIZE = layout.VALUE_ENTRY_SIZE;
+const ALIGN = layout.VALUES_ALIGN;
+/** Texts up to so many characters are copied by a loop, which is faster than the platform's way. */
+const SHORT_COUNT = 32;
+const SCRATCH_SIZE = 4096;
+
+let encoder: TextEncoder | undefined;
+let scratch: Uint8Array | undefined;
+
+/** One value on its way out: a text, or bytes. */
+export interface Piece {
+  readonly code: number;
+  readonly text: string;
+  bytes: Uint8Array | undefined;
+}
+
+const ABSENT: Piece = { code: layout.CODEC_JSON, text: "", bytes: undefined };
+
+/**
+ * Writes a list of values: strings as text, bytes as they are, `undefined` as absent, and others by
+ * the codec of the application's, if there is one, or as JSON. [call.values_encoded]
+ *
+ * @throws {TypeError} for a value that none of them can carry.
+ */
+export function encodeValues(
+  values: readonly unknown[],
+  codec: CodecName | AnyCodec,
+  payload: Payload,
+): void {
+  if (values.length > layout.VALUES_COUNT_MAX) {
+    throw new RangeError(`Cannot write ${values.length} values: they are too many`);
+  }
+  // Code of the application's may run here, and not behind it: the scratch is the thread's.
+  const pieces = values.map((value) => pieceOf(value, codec));
+  writePieces(pieces, payload);
+}
+
+/** Writes a list of texts, of which none has a lone surrogate, and a value behind them. */
+export function encodeTexts(texts: readonly string[], data: Piece | undefined, to: Payload): void {
+  const pieces = texts.map((text) => ({ code: layout.CODEC_TEXT, text, bytes: undefined }));
+  writePieces(data === undefined ? pieces : [...pieces, data], to);
+}
+
+/** How a value is written. @throws {TypeError} if it cannot be. */
+export function pieceOf(value: unknown, codec: CodecName | AnyCodec): Piece {
+  if (value === undefined) return ABSENT;
+  if (typeof value === "string" && isWellFormed(value)) {
+    return { code: layout.CODEC_TEXT, text: value, bytes: undefined };
+  }
+  if (value instanceof Uint8Array) return { code: layout.CODEC_BYTES, text: "", bytes: value };
+  if (typeof codec !== "string" && typeof value !== "string") {
+    const bytes: unknown = codec.encode(value as never);
+    if (bytes instanceof Uint8Array) {
+      return { code: codec.code, text: "", bytes: copyOut(bytes, 0, bytes.length) };
+    }
+    throw new TypeError(`Cannot write value: codec ${codec.code} did not make a Uint8Array`);
+  }
+  const text = JSON.stringify(value) as string | undefined;
+  if (text !== undefined) return { code: layout.CODEC_JSON, text, bytes: undefined };
+  throw new TypeError(`Cannot write ${typeof value}: no codec of a call can carry it`);
+}
+
+/** Writes the list into the scratch where it surely fits, otherwise into fresh memory. */
+function writePieces(pieces: readonly Piece[], payload: Payload): void {
+  const count = pieces.length;
+  if (count === 0) return takeBytes(new Uint8Array(0), layout.CODEC_VALUES, payload);
+  const from = HEADER_SIZE + count * ENTRY_SIZE;
+  let most = from;
+  for (const { text, bytes } of pieces) most += 3 * text.length + (bytes?.length ?? 0) + ALIGN;
+  if (most > SCRATCH_SIZE) {
+    encoder ??= new TextEncoder();
+    most = from;
+    for (const piece of pieces) {
+      if (piece !== ABSENT) piece.bytes ??= encoder.encode(piece.text);
+      most += (piece.bytes?.length ?? 0) + ALIGN;
+    }
+  }
+  const isKept = most > SCRATCH_SIZE;
+  const target = isKept ? new Uint8Array(most) : scratch ??= new Uint8Array(SCRATCH_SIZE);
+  setWord(target, 0, count);
+  setWord(target, 4, 0);
+  let at = from;
+  for (let index = 0; index < count; index++) {
+    const { code, text, bytes } = pieces[index]!;
+    for (; at % ALIGN !== 0; at++) target[at] = 0;
+    const size = bytes === undefined ? writeText(target, at, text) : bytes.length;
+    if (bytes !== undefined) target.set(bytes, at);
+    setWord(target, HEADER_SIZE + index * ENTRY_SIZE, size);
+    setWord(target, HEADER_SIZE + index * ENTRY_SIZE + 4, code);
+    at += size;
+  }
+  takeBytes(target.subarray(0, at), layout.CODEC_VALUES, payload, isKept);
+}
+
+function setWord(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value;
+  bytes[at + 1] = value >>> 8;
+  bytes[at + 2] = value >>> 16;
+  bytes[at + 3] = value >>> 24;
+}
+
+function writeText(target: Uint8Array, at: number, text: string): number {
+  const { length } = text;
+  if (length <= SHORT_COUNT) {
+    let index = 0;
+    for (; index < length; index++) {
+      const unit = text.charCodeAt(index);
+      if (unit >= 0x80) break;
+      target[at + index] = unit;
+    }
+    if (index === length) return length;
+  }
+  encoder ??= new TextEncoder();
+  return encoder.encodeInto(text, target.subarray(at)).written;
+}
+
+/**
+ * A list as it has come, behind all checks. [call.values_check]
+ *
+ * Its payload is private, and nothing of it is looked at twice that could change meanwhile.
+ */
+export class ValueList {
+  readonly values: unknown[] = [];
+  readonly #payload: Uint8Array;
+
+  /** Makes all checks. @throws {MessageError} of the first that fails. */
+  constructor(payload: Uint8Array, table: CodecTable) {
+    this.#payload = payload;
+    const count = checkEntries(payload);
+    let at = HEADER_SIZE + count * ENTRY_SIZE;
+    for (let index = 0; index < count; index++) {
+      at = align(at);
+      const size = this.#size(index);
+      this.values.push(decodeValue(payload, at, size, this.#code(index), table));
+      at += size;
+    }
+  }
+
+  /** Whether a value is a text of so many bytes. */
+  isText(index: number, least: number, most: number): boolean {
+    if (index >= this.values.length || this.#code(index) !== layout.CODEC_TEXT) return false;
+    const size = this.#size(index);
+    return size >= least && size <= most;
+  }
+
+  /** Whether the first value is a name. */
+  get hasName(): boolean {
+    return this.isText(0, 1, layout.CALL_NAME_SIZE_MAX);
+  }
+
+  #size(index: number): number {
+    return word(this.#payload, HEADER_SIZE + index * ENTRY_SIZE);
+  }
+
+  #code(index: number): number {
+    return this.#payload[HEADER_SIZE + index * ENTRY_SIZE + layout.VALUE_CODEC_OFFSET]!;
+  }
+}
+
+/** Checks header and entries, and returns how many values there are. */
+function checkEntries(payload: Uint8Array): number {
+  const { length } = payload;
+  if (length === 0) return 0;
+  if (length < HEADER_SIZE) throw badList("it is shorter than its header");
+  const count = word(payload, 0);
+  let at = HEADER_SIZE + count * ENTRY_SIZE;
+  if (count < 1 || count > layout.VALUES_COUNT_MAX || word(payload, 4) !== 0 || at > length) {
+    throw badList(`it has ${count} values`);
+  }
+  for (let entry = HEADER_SIZE; entry < HEADER_SIZE + count * ENTRY_SIZE; entry += ENTRY_SIZE) {
+    const codeWord = word(payload, entry + layout.VALUE_CODEC_OFFSET);
+    const isList = codeWord === layout.CODEC_JSON_BATCH || codeWord === layout.CODEC_VALUES;
+    at = align(at) + word(payload, entry); // below 2^53: nothing overflows
+    if (codeWord > 0xff || isList || at > length) throw badList("a value of it cannot be");
+  }
+  if (at !== length) throw badList("something stands behind it");
+  return count;
+}
+
+function decodeValue(
+  payload: Uint8Array,
+  at: number,
+  size: number,
+  code: number,
+  table: CodecTable,
+): unknown {
+  if (code === layout.CODEC_BYTES) return copyOut(payload, at, size);
+  if (code !== layout.CODEC_TEXT && code !== layout.CODEC_JSON) {
+    return decodeForeign(copyOut(payload, at, size), code, table);
+  }
+  const isText = code === layout.CODEC_TEXT;
+  if (!isText && size === 0) return undefined;
+  if (!isText && size > MAX_JSON_SIZE) {
+    throw new MessageError("message.size", `Cannot read value: its JSON has ${size} bytes`);
+  }
+  const text = shortText(payload, at, size);
+  if (text === undefined) {
+    const bytes = payload.subarray(at, at + size);
+    return isText ? decodeText(bytes) : decodeJson(bytes);
+  }
+  if (isText) return text;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new MessageError("message.json", "Cannot read value: it is not JSON", { cause });
+  }
+}
+
+/** A short text of ASCII; undefined for any other. */
+function shortText(payload: Uint8Array, at: number, size: number): string | undefined {
+  if (size > SHORT_COUNT) return undefined;
+  let text = "";
+  for (let index = at; index < at + size; index++) {
+    const unit = payload[index]!;
+    if (unit >= 0x80) return undefined;
+    text += String.fromCharCode(unit);
+  }
+  return text;
+}
+
+function word(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16 | bytes[at + 3]! << 24) >>> 0;
+}
+
+function align(at: number): number {
+  return Math.ceil(at / ALIGN) * ALIGN;
+}
+
+function badList(why: string): MessageError {
+  return new MessageError("message.values", `Cannot read list of values: ${why}`);
+}
+
+/** The beginning of a text that has so many bytes at most, cut at a character. */
+export function cutText(text: string, most: number): string {
+  const whole = isWellFormed(text) ? text : text.replace(/\p{Surrogate}/gu, "\ufffd");
+  if (whole.length * 3 <= most) return whole;
+  encoder ??= new TextEncoder();
+  const { read } = encoder.encodeInto(whole, new Uint8Array(most));
+  return whole.slice(0, read);
+}
