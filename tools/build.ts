@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { ENTRIES, globalPath } from "./build_entries.ts";
+import { globalPath, SCRIPTS } from "./build_entries.ts";
 import { makePackage, writePackage } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
 import { IMPORTS, measureImport, type Size, sizeOf } from "./build_sizes.ts";
@@ -33,7 +33,7 @@ async function main(args: string[], root: string): Promise<number> {
       const shown = names === "*" ? "* as all" : `{ ${names} }`;
       console.log(sizeRow(`${shown} from "${specifier}"`, await measureImport(each, files)));
     }
-    for (const path of ENTRIES.map(globalPath)) {
+    for (const path of SCRIPTS.map(globalPath)) {
       const { text } = files.find((file) => file.path === path)!;
       console.log(sizeRow(`${path}, whole`, await sizeOf(text)));
     }

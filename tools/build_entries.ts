@@ -9,7 +9,12 @@
 export const PACKAGE_NAME = "millrace";
 
 /** The pages of the guide that come with it: all but that of `./host`, which is Deno's alone. */
-export const PAGES: readonly string[] = ["README.md", "guide/places.md", "guide/ports.md"];
+export const PAGES: readonly string[] = [
+  "README.md",
+  "guide/calls.md",
+  "guide/places.md",
+  "guide/ports.md",
+];
 
 /** One thing that can be imported, as a module or as a script that sets a global. */
 export interface Entry {
@@ -19,13 +24,22 @@ export interface Entry {
   name: string;
   /** The module that it is, from the root of the repository. */
   source: string;
-  /** The global that its script sets, to all that the module exports. */
-  globalName: string;
+  /**
+   * The global that its script sets, to all that the module exports. What works on objects of
+   * another entry is loaded with that, as a module, and has no script.
+   */
+  globalName?: string;
+  /**
+   * Whether it holds all that it needs, but for the classes of errors, which are those of the
+   * package itself. So whoever imports the others reads no further file on its behalf.
+   */
+  isAlone?: true;
 }
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
   { subpath: ".", name: "millrace", source: "impl-ts/src/mod.ts", globalName: "Millrace" },
+  { subpath: "./call", name: "call", source: "impl-ts/src/call.ts", isAlone: true },
   {
     subpath: "./sab-message-port",
     name: "sab-message-port",
@@ -33,6 +47,9 @@ export const ENTRIES: readonly Entry[] = [
     globalName: "SABMessagePortLib",
   },
 ];
+
+/** Those that are scripts as well. */
+export const SCRIPTS: readonly Entry[] = ENTRIES.filter(({ globalName }) => globalName);
 
 /** What an importer of the module writes. */
 export function specifierOf({ subpath }: Entry): string {

@@ -4,7 +4,7 @@
  * @module
  */
 import * as esbuild from "esbuild";
-import { ENTRIES, type Entry, globalPath } from "./build_entries.ts";
+import { ENTRIES, type Entry, globalPath, modulePath } from "./build_entries.ts";
 import type { PackageFile } from "./build_package.ts";
 import { bundleText, OPTIONS } from "./build_scripts.ts";
 
@@ -17,6 +17,15 @@ export async function bundleModules(
   root: string,
   entries: readonly Entry[],
 ): Promise<PackageFile[]> {
+  const groups = [entries.filter((each) => !each.isAlone)];
+  for (const each of entries) if (each.isAlone) groups.push([each]);
+  const files = await Promise.all(groups.map((group) => bundleGroup(root, group)));
+  return files.flat();
+}
+
+/** Those that share what they have in common, or one that is alone. */
+async function bundleGroup(root: string, entries: readonly Entry[]): Promise<PackageFile[]> {
+  const names = await keepClassNames(root);
   const { outputFiles } = await esbuild.build({
     ...OPTIONS,
     absWorkingDir: root,
@@ -24,12 +33,37 @@ export async function bundleModules(
     outdir: `${root}/out`,
     format: "esm",
     minify: true,
-    plugins: [await keepClassNames(root)],
+    plugins: entries[0]!.isAlone ? [await shareErrors(root), names] : [names],
     sourcemap: "linked",
     splitting: entries.length > 1,
     chunkNames: "shared",
   });
   return outputFiles.map(({ path, text }) => ({ path: path.slice(`${root}/out/`.length), text }));
+}
+
+/** Has the classes of errors be those of the package itself, by which its users know them. */
+async function shareErrors(root: string): Promise<esbuild.Plugin> {
+  const [main] = ENTRIES as [Entry];
+  const all = await import(`${root}/${main.source}`);
+  const names = Object.keys(all).filter((name) => all[name].prototype instanceof Error);
+  const own = "errors";
+  return {
+    name: own,
+    setup(build) {
+      build.onResolve({ filter: /\/error\.ts$/ }, ({ importer, resolveDir }) => {
+        if (importer.endsWith(own)) return undefined;
+        return { path: `${resolveDir}/${own}`, namespace: own, sideEffects: false };
+      });
+      build.onResolve({ filter: /^main$/, namespace: own }, () => {
+        return { path: `./${modulePath(main)}`, external: true };
+      });
+      build.onLoad({ filter: /./, namespace: own }, ({ path }) => ({
+        contents: `export * from "./error.ts"; export { ${names} } from "main";`,
+        resolveDir: path.slice(0, -own.length - 1),
+        loader: "ts",
+      }));
+    },
+  };
 }
 
 /** An entry as one script that assigns its global: for classic workers, and pages without tools. */

@@ -11,6 +11,7 @@ import {
   modulePath,
   PACKAGE_NAME,
   PAGES,
+  SCRIPTS,
   specifierOf,
   typesPath,
 } from "./build_entries.ts";
@@ -40,7 +41,7 @@ export async function makeUntyped(root: string): Promise<PackageFile[]> {
     }))),
     { path: "LICENSE", text: await read("LICENSE") },
     ...await bundleModules(root, ENTRIES),
-    ...await Promise.all(ENTRIES.map((entry) => bundleGlobal(root, entry))),
+    ...await Promise.all(SCRIPTS.map((entry) => bundleGlobal(root, entry))),
   ];
 }
 
@@ -68,6 +69,7 @@ export function manifest(
     // The first condition that matches wins, so the types come first.
     const targets = { types: `./${typesPath(entry)}`, default: `./${modulePath(entry)}` };
     modules[subpathOf(specifierOf(entry))] = targets;
+    if (entry.globalName === undefined) continue;
     globals[subpathOf(globalSpecifierOf(entry))] = `./${globalPath(entry)}`;
   }
   return {

@@ -41,6 +41,11 @@ export const IMPORTS: readonly Import[] = [
   },
   { names: "*", specifier: PACKAGE_NAME, limit: { minified: 91_700, gzip: 31_500 } },
   {
+    names: "remote, serve",
+    specifier: `${PACKAGE_NAME}/call`,
+    limit: { minified: 26_500, gzip: 9_900 },
+  },
+  {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
     limit: { minified: 66_300, gzip: 23_300 },

@@ -8,7 +8,7 @@
  */
 import type { Plugin } from "esbuild";
 import { ENTRIES, type Entry, globalPath, globalSpecifierOf } from "../../tools/build_entries.ts";
-import { modulePath, PACKAGE_NAME, specifierOf } from "../../tools/build_entries.ts";
+import { modulePath, PACKAGE_NAME, SCRIPTS, specifierOf } from "../../tools/build_entries.ts";
 import { bundleText } from "../../tools/build_scripts.ts";
 
 /** Where a scenario can be played. */
@@ -57,7 +57,7 @@ export function compileForBrowser(name: string, part: Part, form: Form): Promise
   };
   // The driver of the page waits for the outcome.
   const play = `globalThis.outcome = playMain(part, ${JSON.stringify(parts)});`;
-  const globals = ENTRIES.map((entry) => `"/npm/${globalPath(entry)}"`);
+  const globals = SCRIPTS.map((entry) => `"/npm/${globalPath(entry)}"`);
   // A page loads the globals by its own tags; what an audio worklet loads is always a module.
   const load: Record<Part, string> = {
     main: "",
@@ -88,7 +88,7 @@ export function compileForNode(name: string, part: Part, form: Form): Promise<st
     ...source(name, part, "node_stage.ts", play),
     format: form === "module" ? "esm" : "cjs",
     external: ["node:*"],
-    banner: { js: form === "script" ? ENTRIES.map(runInNode).join("\n") : "" },
+    banner: { js: form === "script" ? SCRIPTS.map(runInNode).join("\n") : "" },
     plugins: [packageAs(form, specifierOf)],
   });
 }
@@ -100,7 +100,7 @@ export function nodePath(name: string, part: Part, form: Form): string {
 
 /** What a page has to load in front of a script that uses the global builds. */
 export function globalUrls(): string[] {
-  return ENTRIES.map((entry) => `/npm/${globalPath(entry)}`);
+  return SCRIPTS.map((entry) => `/npm/${globalPath(entry)}`);
 }
 
 /** What the driver of each part is called. */
@@ -135,7 +135,7 @@ function packageAs(form: Form, place: (entry: Entry) => string): Plugin {
         if (entry === undefined) throw new Error(`Cannot import ${path}: the package has no such`);
         return form === "module"
           ? { path: place(entry), external: true }
-          : { path: entry.globalName, namespace: "global" };
+          : { path: entry.globalName!, namespace: "global" };
       });
       build.onLoad({ filter: /./, namespace: "global" }, ({ path }) => ({
         contents: `module.exports = globalThis.${path};`,

@@ -12,10 +12,10 @@ import { CallError } from "./call_error.ts";
 import { CallWire } from "./call_wire.ts";
 import { MessageError, MillraceError, TimeoutError } from "./error.ts";
 import { WAIT_POLL_MS } from "./layout.ts";
-import { CALL_MARK_CANCEL, CALL_MARK_MORE, FRAME_KIND_CALL, FRAME_KIND_RETURN } from "./layout.ts";
-import { CALL_ID_MAX, FRAME_KIND_THROW } from "./layout.ts";
+import { CALL_ID_MAX, CALL_MARK_ALL, CALL_MARK_CANCEL, CALL_MARK_MORE } from "./layout.ts";
+import { FRAME_KIND_CALL, FRAME_KIND_RETURN, FRAME_KIND_THROW } from "./layout.ts";
 import type { CallTaker } from "./pipe_calls.ts";
-import { FULL, Inbox, NONE, rouse, TOOK } from "./pipe_inbox.ts";
+import { FULL, type Inbox, NONE, rouse, type Taking, TOOK } from "./pipe_inbox.ts";
 import { IN_RING, type Inlet, KEEP, LOOK } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Port } from "./port.ts";
@@ -114,7 +114,7 @@ export class CallLayer implements CallTaker {
 
   takeNext(mayLoad: boolean): boolean {
     const inlet = this.#inlet;
-    if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING || !inlet.isOfCalls) return false;
+    if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING || !isOfCalls(inlet.frame)) return false;
     const { kind, codec, tag } = inlet;
     let message: Message | undefined;
     try {
@@ -127,6 +127,22 @@ export class CallLayer implements CallTaker {
     }
     if (message !== undefined) this.#take(message);
     return true;
+  }
+
+  takePassing(mayLoad: boolean): Taking {
+    const inlet = this.#inlet;
+    if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING) return NONE;
+    const { frame } = inlet;
+    if (isOfCalls(frame)) {
+      const isCall = frame.kind === FRAME_KIND_CALL && (frame.tag & CALL_MARK_ALL) === 0;
+      if (isCall && !frame.inProgress) return FULL;
+      return this.takeNext(false) ? TOOK : NONE;
+    }
+    // What was begun while there was room is taken in to its end.
+    if (!frame.inProgress) return FULL;
+    const message = inlet.take(KEEP, undefined, false);
+    if (message !== undefined) inlet.keep(message as Message);
+    return message === undefined ? NONE : TOOK;
   }
 
   /** Sorts one message. @throws {MessageError} its report. */
@@ -283,7 +299,7 @@ export class CallLayer implements CallTaker {
   }
 
   /** Takes one message in; a state that is final counts where nothing comes of a last look. */
-  #takeOne(mayLoad: boolean): typeof TOOK | typeof NONE | typeof FULL {
+  #takeOne(mayLoad: boolean): Taking {
     const inlet = this.#inlet;
     const found = this.#inbox.takeOne(mayLoad);
     if (found !== NONE || inlet.isLending) return found;
@@ -326,6 +342,11 @@ export class CallLayer implements CallTaker {
     if (this.#lost === undefined || this.isActive) return;
     this.#port.delivery.serveCalls(() => {});
   }
+}
+
+/** Whether a frame is of a message of calls, returns and throws. */
+function isOfCalls({ kind }: { readonly kind: number }): boolean {
+  return kind >= FRAME_KIND_CALL && kind <= FRAME_KIND_THROW;
 }
 
 /** Throws for what is no answer and no item. [call.stray] */

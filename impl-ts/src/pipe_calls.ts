@@ -12,6 +12,7 @@
  */
 
 import type { MessageError, MillraceError } from "./error.ts";
+import type { Taking } from "./pipe_inbox.ts";
 import type { Waitable } from "./wait.ts";
 
 /** What takes the messages of calls, in the order of their frames. */
@@ -40,6 +41,8 @@ export interface CallTaker {
    * @throws {MessageError} the report of one.
    */
   takeNext(mayLoad: boolean): boolean;
+  /** Takes what comes next if that needs no room in the inbox, which is full. [call.takes_in] */
+  takePassing(mayLoad: boolean): Taking;
   /** A message was dropped in which the stream ended. Returns whether nobody else has to know. */
   cut(kind: number, tag: number, error: MessageError): boolean;
   /** Begins calls, tells methods, writes what is owed. Runs code of the application's. */

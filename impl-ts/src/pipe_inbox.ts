@@ -6,8 +6,7 @@
  */
 
 import { MessageError, MillraceError } from "./error.ts";
-import { IN_PARTS, IN_RING, type Inlet, KEEP, LOOK, MESSAGE, NOTHING } from "./pipe_inlet.ts";
-import { OVER } from "./pipe_inlet.ts";
+import { IN_PARTS, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Idle } from "./pipe_outlet.ts";
 import { type Waitable, withLook } from "./wait.ts";
@@ -19,6 +18,7 @@ export interface Outcome {
 }
 
 /** What has come of an attempt to take a message in. */
+export type Taking = typeof TOOK | typeof NONE | typeof FULL;
 export const TOOK = 0;
 export const NONE = 1;
 export const FULL = 2;
@@ -56,17 +56,12 @@ export class Inbox implements Idle {
   }
 
   /** Takes one message in, or hands it to its call, if there is room for it. [call.takes_in] */
-  takeOne(mayLoad: boolean): typeof TOOK | typeof NONE | typeof FULL {
+  takeOne(mayLoad: boolean): Taking {
     const inlet = this.#inlet;
     const { taker } = inlet;
     if (!inlet.isOpen) return NONE;
     try {
-      if (!this.hasRoom) {
-        if (taker === undefined) return FULL;
-        if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING) return NONE;
-        if (!inlet.isPassing) return FULL;
-        mayLoad = false;
-      }
+      if (!this.hasRoom) return taker === undefined ? FULL : taker.takePassing(mayLoad);
       if (taker !== undefined) {
         if (taker.takeNext(mayLoad)) return TOOK;
         mayLoad = false;

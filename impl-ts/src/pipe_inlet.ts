@@ -24,9 +24,7 @@ import {
   CODEC_JSON,
   CODEC_JSON_BATCH,
   CODEC_TEXT,
-  FRAME_KIND_CALL,
   FRAME_KIND_DATA,
-  FRAME_KIND_THROW,
 } from "./layout.ts";
 import { type Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE, type Message } from "./pipe.ts";
 import type { ReaderOptions } from "./pipe.ts";
@@ -91,7 +89,8 @@ export class Inlet extends Lane {
   readonly queue: (Batch | Message | MessageError)[] = [];
   /** Bytes of the messages in it. */
   keptSize = 0;
-  readonly #codecs: CodecTable;
+  /** The codecs of an application that it knows. */
+  readonly codecs: CodecTable;
   readonly #calls: boolean;
   /** Largest message that it takes, in bytes, and the largest of JSON, which is no larger. */
   readonly #limit: number;
@@ -116,7 +115,7 @@ export class Inlet extends Lane {
     super(link.endpoint, channel, false);
     const { maxMessageSize, calls = false, codec, codecs } = options;
     this.link = link;
-    this.#codecs = codecTable(codec, codecs);
+    this.codecs = codecTable(codec, codecs);
     this.#calls = calls;
     this.#limit = maxMessageSize ?? MAX_MESSAGE_SIZE;
     this.#jsonLimit = maxMessageSize ?? MAX_JSON_SIZE;
@@ -135,11 +134,6 @@ export class Inlet extends Lane {
   look(): boolean {
     return this.hasMoved || this.own !== this.other || this.queue.length > 0 ||
       (this.bits & ENDED) !== 0 || (this.taker !== undefined && this.taker.isDue);
-  }
-
-  /** The codecs of an application that it knows. */
-  get codecs(): CodecTable {
-    return this.#codecs;
   }
 
   /** Whether something came behind the last message, without a look at the states. */
@@ -207,20 +201,6 @@ export class Inlet extends Lane {
     return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
   }
 
-  /** Whether the frame is of a message of calls, returns and throws. */
-  get isOfCalls(): boolean {
-    const { kind } = this.frame;
-    return kind >= FRAME_KIND_CALL && kind <= FRAME_KIND_THROW;
-  }
-
-  /** Whether the frame that stands next is taken whatever there is room for. [call.takes_in] */
-  get isPassing(): boolean {
-    const { kind, tag, inProgress } = this.frame;
-    if (inProgress) return true;
-    return this.isOfCalls &&
-      (kind !== FRAME_KIND_CALL || (tag & layout.CALL_MARK_ALL) !== 0);
-  }
-
   /** A view of the words of an array that the last read was into too, and is small; else none. */
   #wordsOf(target: Uint8Array): Int32Array {
     if (target !== this.#target) {
@@ -269,7 +249,7 @@ export class Inlet extends Lane {
         return this.#takeQueued(VALUE, undefined);
       }
       default:
-        return decodeForeign(payload, this.codec, this.#codecs);
+        return decodeForeign(payload, this.codec, this.codecs);
     }
   }
 

@@ -416,19 +416,16 @@ export class Outbox implements Posts, Duty {
     return this.#count - begun >= this.#limit;
   }
 
-  /** The oldest message behind those of calls. */
-  #oldestBehind(): Run | undefined {
-    for (const { first } of this.#groups) {
-      for (let run = first; run !== undefined; run = run.next) if (isOpen(run)) return run;
-    }
-    return undefined;
-  }
-
-  /** The oldest message of which nothing is in the ring. */
+  /** The oldest message that may be dropped: nothing of it is in the ring, and no call needs it. */
   #oldest(): Run {
-    const run = this.#outlet.sent < 0 ? this.#run : undefined;
+    let oldest = this.#outlet.sent < 0 && isDroppable(this.#run) ? this.#run : undefined;
+    for (const group of this.#groups) {
+      let run = peek(group);
+      while (run !== undefined && !isDroppable(run)) run = run.next;
+      oldest ??= run;
+    }
     // There is one: it is asked for where there are too many.
-    return [run, ...this.#groups.map(peek)].find(isOpen) ?? this.#oldestBehind()!;
+    return oldest!;
   }
 }
 
@@ -441,7 +438,7 @@ function isSettled(run: Run | undefined): boolean {
 }
 
 /** Whether it may be dropped for a newer one. */
-function isOpen(run: Run | undefined): boolean {
+function isDroppable(run: Run | undefined): boolean {
   return !isSettled(run) && run!.count > 0;
 }
 
