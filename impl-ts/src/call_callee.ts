@@ -205,7 +205,14 @@ export class Callee {
     // A loop, for what comes at once: a generator of many items must not fill the stack.
     while (!served.isDone && !served.isStepping) {
       if (served.isTold) return this.#cancel(served);
-      if (served.room === 0) return;
+      const { next } = served;
+      if (next !== undefined) {
+        if (served.room === 0 || this.#wire.outlet.isLent) return this.#pauseStep(served);
+        served.next = undefined;
+        this.#writeItem(served, next.value);
+        continue;
+      }
+      // Also where there is no room: it may be that nothing more comes, which needs none.
       served.isStepping = true;
       let isNow = true;
       this.#run(served, () => served.steps!.next(), (step) => {
@@ -219,11 +226,19 @@ export class Callee {
 
   #takeStep(served: Served, step: IteratorResult<unknown>): void {
     if (served.isDone) return;
-    if (step.done) return this.#answer(served, step.value);
-    if (this.#wire.outlet.isLent) return this.#defer(() => this.#takeStep(served, step));
+    if (step.done) this.#answer(served, step.value);
+    else served.next = step;
+  }
+
+  /** Goes on when a claim is closed, at which nothing can be written; or else with the next `more`. */
+  #pauseStep(served: Served): void {
+    if (served.room > 0) this.#defer(() => this.#step(served));
+  }
+
+  #writeItem(served: Served, value: unknown): void {
     served.room--;
     const tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
-    if (this.#encode(served, step.value)) this.#send(layout.FRAME_KIND_RETURN, tag, () => {});
+    if (this.#encode(served, value)) this.#send(layout.FRAME_KIND_RETURN, tag, () => {});
     else quit(served);
   }
 

@@ -148,6 +148,33 @@ Deno.test("[call.window] [call.stops] items wait for credit, and not behind a ca
   assertEquals(port.tryRead(), undefined);
 });
 
+Deno.test("a result of as many items as come unasked is whole without credit", () => {
+  const [port, raw] = withRaw();
+  using _port = port;
+  serve(port, makeApi().api);
+  raw.send(CALL, 1, "count", 16);
+  assertEquals(port.tryRead(), undefined);
+  const seen = raw.take();
+  assertEquals([seen.length, seen.at(-1)], [17, [RETURN, 1, "all"]]);
+});
+
+Deno.test("[call.cancelled] a thenable answers at once, also while its thread blocks", () => {
+  const [port, raw] = withRaw();
+  using _port = port;
+  serve(port, {
+    hold() {
+      const { signal } = callContext()!;
+      const then = (done: (value: unknown) => void) =>
+        signal.addEventListener("abort", () => done("told"));
+      return { then };
+    },
+  });
+  raw.send(CALL, 1, "hold");
+  raw.send(CALL, 1 + CANCEL);
+  assertEquals(port.tryRead(), undefined);
+  assertEquals(raw.take(), [[RETURN, 1, "told"]]);
+});
+
 Deno.test("[call.result] an item that cannot be written ends the result", () => {
   const [port, raw] = withRaw();
   using _port = port;

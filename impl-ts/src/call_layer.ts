@@ -10,8 +10,9 @@ import { Callee } from "./call_callee.ts";
 import { Caller, type OwnCall } from "./call_caller.ts";
 import { CallError } from "./call_error.ts";
 import { CallWire } from "./call_wire.ts";
-import { MessageError, MillraceError, TimeoutError } from "./error.ts";
-import { WAIT_POLL_MS } from "./layout.ts";
+import { MessageError, MillraceError, PeerClosedError, PeerFailedError } from "./error.ts";
+import { TimeoutError } from "./error.ts";
+import { ENDPOINT_STATE_CLOSED, REASON_SHIFT, WAIT_POLL_MS } from "./layout.ts";
 import { CALL_ID_MAX, CALL_MARK_ALL, CALL_MARK_CANCEL, CALL_MARK_MORE } from "./layout.ts";
 import { FRAME_KIND_CALL, FRAME_KIND_RETURN, FRAME_KIND_THROW } from "./layout.ts";
 import type { CallTaker } from "./pipe_calls.ts";
@@ -21,6 +22,7 @@ import type { Message } from "./pipe.ts";
 import type { Port } from "./port.ts";
 import { isPast } from "./segment.ts";
 import { type Waitable, withLook } from "./wait.ts";
+import { stateOf } from "./wait_state.ts";
 
 /** Milliseconds for which an event loop goes on looking for calls behind its last answer. */
 const LINGER_MS = 10;
@@ -202,6 +204,7 @@ export class CallLayer implements CallTaker {
     const isGone = error !== undefined;
     if (isGone) {
       this.#jobs.length = 0;
+      this.#wire.stop();
       this.callee.tellAll();
     }
     if (this.#lost !== undefined) return;
@@ -222,7 +225,8 @@ export class CallLayer implements CallTaker {
   }
 
   renew(): void {
-    this.finish(new MillraceError("peer.failed", "Cannot call: the peer was given back"));
+    const { endpoint, peer } = this.#inlet;
+    this.finish(goneError(endpoint.state(peer)));
     this.caller.nextId = 1;
     this.#port.delivery.serveCalls(() => this.#lost = undefined);
   }
@@ -355,6 +359,14 @@ function requireAnswer(kind: number, tag: number): void {
   const marks = isItem ? CALL_MARK_CANCEL : CALL_MARK_CANCEL | CALL_MARK_MORE;
   if ((tag & marks) === 0 && (tag & CALL_ID_MAX) !== 0) return;
   throw new MessageError("call.form", "Cannot take message: it is none of a call");
+}
+
+/** The error of a peer with this final state, which nobody may have looked at. */
+function goneError(word: number): MillraceError {
+  const text = "Cannot call: the peer";
+  return stateOf(word) === ENDPOINT_STATE_CLOSED
+    ? new PeerClosedError("peer.closed", `${text} has closed`)
+    : new PeerFailedError(`${text} is marked failed`, word >>> REASON_SHIFT);
 }
 
 function timedOut(): TimeoutError {

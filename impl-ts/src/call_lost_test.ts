@@ -124,6 +124,18 @@ Deno.test("[call.vacated] nothing of the calls reaches the next owner", async ()
   assertEquals(next.tryReadMessage(), undefined);
 });
 
+Deno.test("[call.vacated] [call.lost] who vacates ends its calls by the peer's state", async () => {
+  for (const how of ["close", "fail"]) {
+    const [port, raw] = withRaw();
+    using _port = port;
+    const call = remote<Far>(port).ask();
+    if (how === "close") raw.port.close();
+    else failEndpoint(port.segment, port.peerIndex, "peer.lost");
+    vacatePeer(port); // nobody has read since
+    assertEquals(await codeOf(call), how === "close" ? "peer.closed" : "peer.failed");
+  }
+});
+
 Deno.test("[call.bad_answer] an answer that is taken back ends its call", async () => {
   const [port, raw] = withRaw({ capacity: 256 });
   using _port = port;

@@ -32,6 +32,8 @@ export class Served implements CallContext {
   steps: Steps | undefined;
   room: number = CALL_WINDOW;
   isStepping = false;
+  /** An item for which there is no room yet. */
+  next: IteratorResult<unknown> | undefined;
   #abort: AbortController | undefined;
 
   /** Makes one that has arrived. */

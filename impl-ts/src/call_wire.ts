@@ -111,6 +111,12 @@ export class CallWire implements Duty {
     }
   }
 
+  /** Nothing can be written any more: nothing is owed, and nobody waits for room for it. */
+  stop(): void {
+    this.outlet.asides.length = 0;
+    if (this.#isOwing) this.outlet.endpoint.watch.look();
+  }
+
   /** [port.posted] */
   attend(): Waitable | undefined {
     if (this.#tryPlace()) {

@@ -67,8 +67,7 @@ export function open(
       const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
       const attach = { ...order, endpoint: endpoint ?? 1 };
       const port = Port.attach<Uint8Array>(memory, attach);
-      const calls = opening.serves ? new Calls(port as Port<unknown>, opening) : undefined;
-      return new PipeSession(opening, port, calls);
+      return new PipeSession(opening, port, callsOf(port, opening));
     }
     case "hub": {
       const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
@@ -93,6 +92,11 @@ export function open(
     codec: "bytes",
   });
   return new PipeSession(opening, { writer });
+}
+
+/** The calls of a port that is to offer them. */
+export function callsOf(ends: Ends, opening: Opening): Calls | undefined {
+  return opening.serves ? new Calls(ends as Port<unknown>, opening) : undefined;
 }
 
 /** One or both directions between two endpoints; a port is both. */

@@ -176,16 +176,17 @@ export class Calls implements Calling {
     };
   }
 
-  #hold(): Promise<void> {
+  /** Answers at once when it is told, also while this thread blocks: no promise does that. */
+  #hold(): PromiseLike<void> {
     this.#held++;
     const { signal } = callContext()!;
-    return new Promise((resolve) =>
+    const answered = (done: (value: void) => unknown) =>
       signal.addEventListener("abort", () => {
         this.#held--;
         this.#told++;
-        resolve();
-      })
-    );
+        done();
+      });
+    return { then: answered } as unknown as PromiseLike<void>;
   }
 
   #tree(seed: number, depth: number, width: number): number | Promise<number> {

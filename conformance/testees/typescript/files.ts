@@ -10,7 +10,7 @@ import { SegmentFile } from "../../../impl-ts/src/host/mod.ts";
 import { type Geometry, MailboxReader, MailboxWriter } from "../../../impl-ts/src/mod.ts";
 import type { Opening } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
-import { type Ends, mailboxReader, mailboxWriter, PipeSession } from "./adapter.ts";
+import { callsOf, type Ends, mailboxReader, mailboxWriter, PipeSession } from "./adapter.ts";
 
 /** Opens or makes the file at a path. */
 export function openFile(path: string, opening: Opening): Session {
@@ -20,7 +20,8 @@ export function openFile(path: string, opening: Opening): Session {
   const file = opening.kind === "create"
     ? SegmentFile.create(path, opening.geometry as Geometry, options)
     : SegmentFile.open(path, options);
-  const session = new PipeSession(opening, endsOf(file, opening));
+  const ends = endsOf(file, opening);
+  const session = new PipeSession(opening, ends, callsOf(ends, opening));
   // It closes the end as well.
   session.close = () => file.close();
   return session;
