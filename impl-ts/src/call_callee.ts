@@ -230,7 +230,7 @@ export class Callee {
     else served.next = step;
   }
 
-  /** Goes on when a claim is closed, at which nothing can be written; or else with the next `more`. */
+  /** Goes on with the next `more`, or when a claim is closed, at which nothing can be written. */
   #pauseStep(served: Served): void {
     if (served.room > 0) this.#defer(() => this.#step(served));
   }
