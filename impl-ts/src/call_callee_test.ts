@@ -2,6 +2,7 @@
 
 import { assertEquals } from "@std/assert";
 import { callContext, CallError, remote, serve } from "./call.ts";
+import { select } from "./select.ts";
 import { CALL, CANCEL, MORE, outcome, RETURN, THROW, turns, withRaw } from "./call_fixture.ts";
 
 /** Methods, and what they have seen. */
@@ -251,6 +252,27 @@ Deno.test("[call.whole_first] nothing begins while a frame is lent or claimed", 
   for (let turn = 0; turn < 100 && begun.length === 0; turn++) await turns();
   assertEquals(begun, [1]);
   assertEquals(raw.take().map(([kind]) => kind), [1, RETURN]);
+});
+
+Deno.test("[call.whole_first] what waits for a write waits for a lent frame", async () => {
+  const [port, raw] = withRaw({ capacity: 256 });
+  using _port = port;
+  const { api, begun } = makeApi();
+  serve(port, api);
+  const large = port.writeAsync(new Uint8Array(1000));
+  raw.send(CALL, 0, "begin", 1);
+  raw.port.writeMany(["a"]);
+  raw.port.write("b");
+  assertEquals(port.tryRead(), "a");
+  assertEquals(port.tryPeek() !== undefined, true);
+  while (raw.take().length === 0) await turns();
+  await large;
+  outcome(() => select([port], { timeout: 0 }));
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assertEquals(begun, []);
+  port.release();
+  for (let turn = 0; turn < 100 && begun.length === 0; turn++) await turns();
+  assertEquals(begun, [1]);
 });
 
 Deno.test("to lend is to read: calls are begun, and never lent", () => {

@@ -95,13 +95,26 @@ Deno.test("a call that is written in part is taken back at its deadline", () => 
   using _port = port;
   const far = remote<Far>(port);
   const large = new Uint8Array(1000);
-  assertEquals(outcome(() => far.with({ timeout: 5 }).sync.ask(large)), "wait.timeout");
+  assertEquals(outcome(() => far.with({ timeout: 100 }).sync.ask(large)), "wait.timeout");
   assertEquals(outcome(() => raw.take()), []);
   assertEquals(port.tryWrite("next"), true);
   assertEquals(outcome(() => raw.take()), "message.cancelled");
   assertEquals(raw.take(), [[1, 0, "plain"]]);
   raw.send(RETURN, 1, "nobody");
   assertEquals(outcome(() => port.tryRead()), "call.answer");
+});
+
+Deno.test("[call.cancel_owed] nothing is placed between the frames of a message", async () => {
+  const [port, raw] = withRaw({ capacity: 256 });
+  using _port = port;
+  const call = remote<Far>(port).ask("x"); // which leaves room for a cancel behind two chunks
+  raw.send(RETURN, 1 + MORE, "not asked for"); // it is taken in while the write waits for room
+  assertEquals(outcome(() => port.write(new Uint8Array(1000), { timeout: 50 })), "wait.timeout");
+  assertEquals(raw.take(), [[CALL, 1, "ask", "x"]]);
+  assertEquals(await codeOf(call), "call.items");
+  await turns();
+  assertEquals(outcome(() => raw.take()), "message.cancelled");
+  assertEquals(raw.take(), [[CALL, 1 + CANCEL]]);
 });
 
 Deno.test("[call.grant] [call.window] credit is given behind every eighth item", async () => {
