@@ -204,15 +204,16 @@ export class CallLayer implements CallTaker {
     const isGone = error !== undefined;
     if (isGone) {
       this.#jobs.length = 0;
-      this.#wire.stop();
+      clearTimeout(this.#timer as number);
+      this.#timer = undefined;
+      this.#wire.stop(error);
       this.callee.tellAll();
     }
     if (this.#lost !== undefined) return;
     const text = "Cannot call: the peer has ended its stream";
     const lost = error ?? new CallError("call.ended", text);
     clearTimeout(this.#linger as number);
-    clearTimeout(this.#timer as number);
-    this.#linger = this.#timer = undefined;
+    this.#linger = undefined;
     this.#port.delivery.serveCalls(() => {
       this.#lost = lost;
       this.#isPending = false;

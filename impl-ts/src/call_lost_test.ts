@@ -124,6 +124,24 @@ Deno.test("[call.vacated] nothing of the calls reaches the next owner", async ()
   assertEquals(next.tryReadMessage(), undefined);
 });
 
+Deno.test("[call.vacated] answers that found no room do not reach the next owner", async () => {
+  const [port, raw] = withRaw({ capacity: 256 });
+  using _port = port;
+  serve(port, { echo: (value: unknown) => value });
+  while (port.tryWrite(0));
+  raw.send(CALL, 1, "echo", "for the last owner");
+  const notice = remote<Far>(port).notify.ask();
+  assertEquals(port.tryRead(), undefined); // served, and the answer accepted
+  const posted = port.postMessage("for whoever comes");
+  raw.port.close();
+  vacatePeer(port);
+  using next = Port.attach(port.memory, { calls: true });
+  await posted;
+  assertEquals(next.tryRead(), "for whoever comes");
+  assertEquals(next.tryReadMessage(), undefined);
+  assertEquals(await codeOf(notice), "peer.closed");
+});
+
 Deno.test("[call.vacated] [call.lost] who vacates ends its calls by the peer's state", async () => {
   for (const how of ["close", "fail"]) {
     const [port, raw] = withRaw();

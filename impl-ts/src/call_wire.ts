@@ -21,6 +21,8 @@ export class CallWire implements Duty {
   readonly outlet: Outlet;
   readonly #outbox: () => Outbox;
   readonly #payload: Payload = makePayload();
+  /** What takes those back that are accepted and not in the ring. */
+  readonly #accepted = new Set<(reason?: unknown) => void>();
   /** Whether something owed waits for room. */
   #isOwing = false;
 
@@ -71,7 +73,7 @@ export class CallWire implements Duty {
     kind: number,
     tag: number,
     settle: (reason?: unknown) => void,
-  ): (() => void) | undefined {
+  ): ((reason?: unknown) => void) | undefined {
     const { outlet } = this;
     const payload = this.#payload;
     if ((outlet.bits & TAKEN) === 0 && payload.size <= outlet.largest) {
@@ -82,7 +84,12 @@ export class CallWire implements Duty {
         return undefined;
       }
     }
-    return this.#outbox().accept(kind, tag, payload, settle);
+    const takeBack = this.#outbox().accept(kind, tag, payload, (reason) => {
+      this.#accepted.delete(takeBack);
+      settle(reason);
+    });
+    this.#accepted.add(takeBack);
+    return takeBack;
   }
 
   /** Whether what is accepted now waits for the event loop: an asynchronous write has the turn. */
@@ -111,8 +118,12 @@ export class CallWire implements Duty {
     }
   }
 
-  /** Nothing can be written any more: nothing is owed, and nobody waits for room for it. */
-  stop(): void {
+  /**
+   * Nothing can be written any more, for this reason: nothing is owed, and what was accepted does
+   * not reach the next owner of the peer's endpoint. [call.vacated]
+   */
+  stop(reason: unknown): void {
+    for (const takeBack of [...this.#accepted]) takeBack(reason);
     this.outlet.asides.length = 0;
     if (this.#isOwing) this.outlet.endpoint.watch.look();
   }

@@ -180,21 +180,21 @@ export class Outbox implements Posts, Duty {
   /**
    * Accepts a message of a call, with its payload, which is copied; in order with what is posted.
    * `settle` is called when it is in the ring, or with the reason why it will not come there.
-   * Returns what takes it back while it is not there.
+   * Returns what takes it back while it is not there, for a reason or without one.
    */
   accept(
     kind: number,
     tag: number,
     { source, size, code, isKept }: Payload,
     settle: (reason?: unknown) => void,
-  ): () => void {
+  ): (reason?: unknown) => void {
     const payload = { source, size, code, isKept };
     detach(payload);
     const what = { payload, count: 0, room: 0, value: undefined, kind, tag, promise: SETTLED };
     const resolve = () => settle();
     const run: Run = { ...what, resolve, reject: settle, release: undefined, next: undefined };
     this.#add(run);
-    return () => this.#takeBack(run, undefined);
+    return (reason) => this.#takeBack(run, reason);
   }
 
   /** Whether it has the turn: what is accepted then goes out without the event loop. */
