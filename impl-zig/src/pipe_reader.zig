@@ -196,6 +196,22 @@ pub const Reader = struct {
         };
     }
 
+    /// Leaves the frame that was just lent where it is, as if nobody had looked at it.
+    ///
+    /// Asserts that it is a message's first.
+    pub fn leave(reader: *Reader, lent: Lent) void {
+        assert(reader.lent > 0);
+        assert(lent.first);
+        reader.lent = 0;
+        reader.progress = null;
+    }
+
+    /// The message whose first frame is lent is above the limit of whoever lends, and dropped: its
+    /// total is not compared any more [frame.check_total].
+    pub fn uncount(reader: *Reader) void {
+        if (reader.progress) |*message| message.uncounted = true;
+    }
+
     /// Whether a message is in progress that was begun by `read` or `peek`, and whose parts must
     /// go to the same place.
     pub fn inProgress(reader: *const Reader) bool {
@@ -230,7 +246,7 @@ pub const Reader = struct {
     }
 
     /// What a call that waits for a message keeps from one look at the ring to the next.
-    const Patience = struct {
+    pub const Patience = struct {
         deadline: Deadline,
         /// Whether the one load of the cursor that the next look may make was made.
         loaded: bool = false,
@@ -239,7 +255,7 @@ pub const Reader = struct {
         /// What to report behind it if that state is the own one.
         own: ?error{ PipeClosed, PipeFailed } = null,
 
-        fn init(timeout: Timeout) Patience {
+        pub fn init(timeout: Timeout) Patience {
             return .{ .deadline = .init(timeout) };
         }
     };
@@ -248,7 +264,31 @@ pub const Reader = struct {
     /// Returns false where the call is over without a message.
     fn awaitFrame(reader: *Reader, patience: *Patience) ReadError!bool {
         const endpoint = reader.ring.endpoint;
-        if (reader.ended_seen) return false; // [pipe.end_once]
+        switch (try reader.beforeWait(patience)) {
+            .over => return false,
+            .again => return true,
+            .wait => {},
+        }
+        reader.flush();
+        const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
+        switch (endpoint.wait(&condition, &patience.deadline)) {
+            .found => {},
+            .timeout => return false,
+            .forbidden => return error.WaitForbidden,
+        }
+        patience.loaded = false;
+        return true;
+    }
+
+    /// What a call does that has seen the ring empty: it is over without a message, looks once
+    /// more, or waits.
+    pub const Next = enum { over, again, wait };
+
+    /// Says what is to be done where the ring was seen empty, or reports what ends the reading
+    /// [pipe.drain].
+    pub inline fn beforeWait(reader: *Reader, patience: *Patience) ReadError!Next {
+        const endpoint = reader.ring.endpoint;
+        if (reader.ended_seen) return .over; // [pipe.end_once]
         if (patience.last) {
             if (patience.own) |err| return reader.gone(err);
             const peer = &reader.ring.peer;
@@ -266,19 +306,10 @@ pub const Reader = struct {
             reader.ring.refresh() catch |err| return reader.faulted(err);
             patience.last = true;
             patience.loaded = true;
-            return true;
+            return .again;
         }
         // Before the cursor is loaded again: a flood of pads must not hold the call.
-        if (patience.deadline.over(endpoint.host)) return false;
-        reader.flush();
-        const condition: Wait = .{ .endpoint = endpoint, .reader = &reader.ring };
-        switch (endpoint.wait(&condition, &patience.deadline)) {
-            .found => {},
-            .timeout => return false,
-            .forbidden => return error.WaitForbidden,
-        }
-        patience.loaded = false;
-        return true;
+        return if (patience.deadline.over(endpoint.host)) .over else .wait;
     }
 
     const Part = struct {

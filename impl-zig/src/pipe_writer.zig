@@ -257,6 +257,18 @@ pub const Writer = struct {
         writer.publish();
     }
 
+    /// Places what there is room for of a message that was accepted, and waits for nothing
+    /// [port.posted]. Returns null when it is complete, or the payload size of the frame that has
+    /// no room.
+    pub fn placeAccepted(writer: *Writer, send: *Send) WriteError!?u32 {
+        assert(writer.fits(send.total, send.envelope, .forever));
+        writer.ring.loaded = false;
+        try writer.check();
+        const size = try writer.placeSend(send);
+        writer.publish();
+        return size;
+    }
+
     /// Whether this message is one that this writer can write, there and then where the caller does
     /// not want to wait [pipe.try_never].
     fn fits(writer: *const Writer, size: u64, envelope: Envelope, timeout: Timeout) bool {

@@ -65,6 +65,7 @@ test {
     _ = @import("pipe.zig");
     _ = @import("port.zig");
     _ = @import("select.zig");
+    _ = @import("call_values.zig");
     if (@import("test_options").emulator == null) _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");
     _ = @import("edge_test.zig");
