@@ -10,6 +10,9 @@ const assert = std.debug.assert;
 const Allocator = std.mem.Allocator;
 const Codec = layout.Codec;
 
+/// Most values of a list.
+pub const count_max = layout.values_count_max;
+
 const header_size = layout.values_header_size;
 const entry_size = layout.value_entry_size;
 

@@ -54,6 +54,20 @@ pub const Port = @import("port.zig").Port;
 pub const Rings = @import("port.zig").Rings;
 pub const Select = @import("select.zig").Select;
 
+pub const Calls = @import("call.zig").Calls;
+pub const Call = @import("call.zig").Call;
+pub const CallError = @import("call_error.zig").CallError;
+pub const Serving = @import("call.zig").Serving;
+pub const Methods = @import("call.zig").Methods;
+pub const Stack = @import("call.zig").Stack;
+pub const CancelToken = @import("call_token.zig").CancelToken;
+pub const Items = @import("call_own.zig").Items;
+pub const Owned = @import("call_own.zig").Owned;
+pub const Returned = @import("call_own.zig").Returned;
+pub const Bytes = @import("call_typed.zig").Bytes;
+pub const Value = @import("call_values.zig").Value;
+pub const values = @import("call_values.zig");
+
 test {
     _ = @import("segment.zig");
     _ = @import("wait.zig");
@@ -65,7 +79,7 @@ test {
     _ = @import("pipe.zig");
     _ = @import("port.zig");
     _ = @import("select.zig");
-    _ = @import("call_values.zig");
+    _ = @import("call.zig");
     if (@import("test_options").emulator == null) _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");
     _ = @import("edge_test.zig");
