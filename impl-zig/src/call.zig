@@ -11,6 +11,7 @@ const wait = @import("wait.zig");
 const pipe = @import("pipe.zig");
 const call_error = @import("call_error.zig");
 const call_intake = @import("call_intake.zig");
+const call_outlet = @import("call_outlet.zig");
 const call_own = @import("call_own.zig");
 const call_typed = @import("call_typed.zig");
 const call_wait = @import("call_wait.zig");
@@ -182,14 +183,7 @@ pub const Calls = struct {
         var patience: Patience = .init(options.timeout);
         const own = try calls.make(name, arguments, false, &patience.deadline, options.token);
         defer own.release();
-        const done = call_wait.awaitOwn(calls, own, .done, &patience, options.token) catch |err| {
-            if (!own.isDone()) own.end(err); // [call.give_up]
-            return err;
-        };
-        if (!done) {
-            own.end(error.Timeout);
-            return error.Timeout;
-        }
+        try own.finishWith(&patience, options.token);
         return own.result(T);
     }
 
@@ -231,7 +225,7 @@ pub const Calls = struct {
         const payload = try calls.encode(&bytes, name, arguments);
         var deadline: Deadline = .init(options.timeout);
         const envelope: Envelope = .{ .kind = .call, .codec = .values, .tag = 0 };
-        return calls.send(payload, envelope, &deadline, options.token);
+        return call_outlet.send(calls, payload, envelope, &deadline, options.token);
     }
 
     /// The error that the last call was answered with which has failed by a throw; valid until the
@@ -243,9 +237,9 @@ pub const Calls = struct {
     }
 
     /// Serves the calls that come, and reads the next plain message into `storage`, as `Port.read`:
-    /// null when none came by the deadline, or when the stream has ended. What is wrong with a call,
-    /// a notice or an answer that nobody waits for is an error `Call…` or `Message…`, once, and the
-    /// next read goes on.
+    /// null when none came by the deadline, or when the stream has ended. What is wrong with a
+    /// call, a notice or an answer that nobody waits for is an error `Call…` or `Message…`,
+    /// once, and the next read goes on.
     pub fn read(calls: *Calls, storage: []u8, timeout: Timeout) CallError!?Message {
         var patience: Patience = .init(timeout);
         while (true) {
@@ -271,14 +265,14 @@ pub const Calls = struct {
     ) CallError!void {
         assert(envelope.kind == .data);
         var deadline: Deadline = .init(timeout);
-        return calls.send(payload, envelope, &deadline, null);
+        return call_outlet.send(calls, payload, envelope, &deadline, null);
     }
 
     /// Ends the outgoing pipe, as `Port.end`, behind what was accepted, for whose room it waits.
     /// From then on this side calls nobody any more, and the methods that it serves are told.
     pub fn end(calls: *Calls, timeout: Timeout) CallError!void {
         var deadline: Deadline = .init(timeout);
-        calls.clear(&deadline, null) catch |err| if (err != error.Timeout) return err;
+        call_outlet.clear(calls, &deadline, null) catch |err| if (err != error.Timeout) return err;
         if (calls.posted.first) |serving| {
             // [pipe.owed_end] What has no room is left away.
             if (serving.send.sent_any) calls.writer.owed = serving.send.envelope;
@@ -334,14 +328,14 @@ pub const Calls = struct {
         deadline: *Deadline,
         token: ?*const CancelToken,
     ) CallError!*Call {
-        try calls.clear(deadline, token);
+        try call_outlet.clear(calls, deadline, token);
         if (calls.under_way_count == layout.call_under_way_max) return error.CallLimit;
         const own = try calls.gpa.create(Call);
         own.* = .{ .calls = calls, .id = calls.freeId(), .takes_items = takes_items };
         calls.under_way.append(&own.node);
         calls.under_way_count += 1;
         const envelope: Envelope = .{ .kind = .call, .codec = .values, .tag = own.id };
-        calls.send(payload, envelope, deadline, token) catch |err| {
+        call_outlet.send(calls, payload, envelope, deadline, token) catch |err| {
             // It has never been made: the cancel of its frames takes it back.
             if (own.under_way) own.leave();
             own.ended = err;
@@ -398,117 +392,6 @@ pub const Calls = struct {
     pub fn giveBytes(calls: *Calls, bytes: std.ArrayList(u8)) void {
         calls.bytes.deinit(calls.gpa);
         calls.bytes = bytes;
-    }
-
-    /// Waits until all that was accepted, or is owed, is placed.
-    fn clear(calls: *Calls, deadline: *Deadline, token: ?*const CancelToken) CallError!void {
-        assert(!calls.sending);
-        while (true) {
-            calls.settle();
-            const size = calls.need orelse return;
-            try call_wait.awaitRoom(calls, size, deadline, token);
-        }
-    }
-
-    /// Writes a message, behind all that was accepted.
-    pub fn send(
-        calls: *Calls,
-        payload: []const u8,
-        envelope: Envelope,
-        deadline: *Deadline,
-        token: ?*const CancelToken,
-    ) CallError!void {
-        try calls.clear(deadline, token);
-        if (try calls.writer.writeNow(payload, envelope)) return;
-        const at_once = deadline.timeout == .none;
-        if (at_once and payload.len > calls.writer.trySizeMax()) return error.MessageSize;
-        var message: pipe.Send = .init(&.{payload}, envelope, deadline.timeout);
-        calls.sending = true;
-        defer {
-            calls.sending = false;
-            calls.settle();
-        }
-        while (true) {
-            const size = (try calls.writer.placeAccepted(&message)) orelse return;
-            call_wait.awaitRoom(calls, size, deadline, token) catch |err| {
-                if (message.sent_any) calls.writer.owed = envelope;
-                return err;
-            };
-        }
-    }
-
-    /// [call.window]
-    pub fn sendItem(
-        calls: *Calls,
-        serving: *Serving,
-        payload: []const u8,
-        timeout: Timeout,
-    ) CallError!void {
-        var patience: Patience = .init(timeout);
-        try call_wait.awaitWindow(calls, serving, &patience);
-        const tag = serving.id | layout.call_mark_more;
-        const envelope: Envelope = .{ .kind = .@"return", .codec = .values, .tag = tag };
-        try calls.send(payload, envelope, &patience.deadline, &serving.token);
-        serving.sent += 1;
-    }
-
-    /// Places an answer if there is room at once, and nothing before it. True as well where no
-    /// answer can be written any more.
-    pub fn placeAnswer(calls: *Calls, payload: []const u8, envelope: Envelope) bool {
-        calls.settle();
-        if (calls.mute) return true;
-        if (calls.sending or calls.need != null) return false;
-        return calls.writer.writeNow(payload, envelope) catch {
-            calls.silence();
-            return true;
-        };
-    }
-
-    /// Places what was accepted and what is owed, as far as there is room; never waits.
-    pub fn settle(calls: *Calls) void {
-        if (calls.sending or calls.mute) return;
-        calls.need = calls.placeAll() catch {
-            calls.silence();
-            return;
-        };
-    }
-
-    fn placeAll(calls: *Calls) pipe.WriteError!?u32 {
-        while (true) {
-            const serving = calls.posted.first;
-            const begun = serving != null and serving.?.send.sent_any;
-            // What is owed comes before the next message [call.cancel_owed].
-            if (!begun) if (calls.owed.first) |node| {
-                const own: *Call = @fieldParentPtr("owed_node", node);
-                if (!try calls.placeMark(own)) return 0;
-                continue;
-            };
-            const first = serving orelse return null;
-            if (try calls.writer.placeAccepted(&first.send)) |size| return size;
-            _ = calls.posted.pop();
-            first.conclude();
-        }
-    }
-
-    /// Places one cancel, or one `more`.
-    fn placeMark(calls: *Calls, own: *Call) pipe.WriteError!bool {
-        const mark: u32 = if (own.owes_cancel) layout.call_mark_cancel else layout.call_mark_more;
-        const envelope: Envelope = .{ .kind = .call, .codec = .values, .tag = own.id | mark };
-        var message: pipe.Send = .init(&.{}, envelope, .forever);
-        if (try calls.writer.placeAccepted(&message) != null) return false;
-        if (own.owes_cancel or own.owes_more == 1) own.forgive() else own.owes_more -= 1;
-        return true;
-    }
-
-    pub fn awaitCall(
-        calls: *Calls,
-        own: *Call,
-        until: call_wait.Until,
-        timeout: Timeout,
-        token: ?*const CancelToken,
-    ) CallError!bool {
-        var patience: Patience = .init(timeout);
-        return call_wait.awaitOwn(calls, own, until, &patience, token);
     }
 
     /// Nothing can arrive any more: all calls end, behind the answers that were published
@@ -615,4 +498,5 @@ test {
     _ = @import("call_values.zig");
     _ = @import("call_error.zig");
     _ = @import("call_test.zig");
+    _ = @import("call_nested_test.zig");
 }

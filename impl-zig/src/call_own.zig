@@ -8,7 +8,9 @@ const layout = @import("layout.zig");
 const host = @import("host.zig");
 const call_error = @import("call_error.zig");
 const call_intake = @import("call_intake.zig");
+const call_outlet = @import("call_outlet.zig");
 const call_typed = @import("call_typed.zig");
+const call_wait = @import("call_wait.zig");
 const assert = std.debug.assert;
 const CallError = call_error.CallError;
 const Calls = @import("call.zig").Calls;
@@ -16,6 +18,7 @@ const CancelToken = @import("call_token.zig").CancelToken;
 const Failure = @import("call_serving.zig").Serving.Failure;
 const List = @import("call_values.zig").List;
 const Note = call_intake.Note;
+const Patience = @import("pipe.zig").Reader.Patience;
 const Timeout = host.Timeout;
 const Value = @import("call_values.zig").Value;
 
@@ -74,7 +77,29 @@ pub const Call = struct {
 
     /// Waits until it is done, and serves meanwhile; returns false where it is not by then.
     pub fn wait(call: *Call, timeout: Timeout) CallError!bool {
-        return call.calls.awaitCall(call, .done, timeout, null);
+        var patience: Patience = .init(timeout);
+        return call_wait.awaitOwn(call.calls, call, .done, &patience, null);
+    }
+
+    /// Waits until it is done, and gives it up where it is not by then, or the token is cancelled;
+    /// fails as it does [call.give_up].
+    pub fn finish(call: *Call, timeout: Timeout, token: ?*const CancelToken) CallError!void {
+        var patience: Patience = .init(timeout);
+        return call.finishWith(&patience, token);
+    }
+
+    /// The same for who has waited before.
+    pub fn finishWith(
+        call: *Call,
+        patience: *Patience,
+        token: ?*const CancelToken,
+    ) CallError!void {
+        const done = call_wait.awaitOwn(call.calls, call, .done, patience, token) catch |err| {
+            if (!call.isDone()) call.end(err);
+            return err;
+        };
+        if (!done) call.end(error.Timeout);
+        if (call.ended) |err| return err;
     }
 
     /// Its result; one that points to memory goes with it, so that it is there once.
@@ -99,10 +124,12 @@ pub const Call = struct {
         token: ?*const CancelToken,
     ) CallError!?Returned(T) {
         assert(call.takes_items);
-        if (!try call.calls.awaitCall(call, .item, timeout, token)) return error.Timeout;
+        var patience: Patience = .init(timeout);
+        const found = try call_wait.awaitOwn(call.calls, call, .item, &patience, token);
+        if (!found) return error.Timeout;
         const note = call.items.first orelse return if (call.ended) |err| err else null;
-        const list: List = .{ .payload = note.payload, .count = @intFromBool(note.payload.len > 0) };
-        const value = list.at(0);
+        const count = @intFromBool(note.payload.len > 0);
+        const value = (List{ .payload = note.payload, .count = count }).at(0);
         const returned = try make(T, call.calls, value, note);
         _ = call.items.pop();
         if (comptime call_typed.isFlat(T)) note.destroy(call.calls.gpa);
@@ -141,7 +168,7 @@ pub const Call = struct {
         call.owes_more = 0;
         call.owe();
         call.owes_cancel = true;
-        call.calls.settle();
+        call_outlet.settle(call.calls);
     }
 
     /// Ends it because nothing can come any more [call.lost].
@@ -157,7 +184,7 @@ pub const Call = struct {
         call.allowed += layout.call_grant;
         call.owe();
         call.owes_more += 1;
-        call.calls.settle();
+        call_outlet.settle(call.calls);
     }
 
     fn owe(call: *Call) void {

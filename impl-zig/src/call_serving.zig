@@ -9,6 +9,7 @@ const host = @import("host.zig");
 const pipe = @import("pipe.zig");
 const call_error = @import("call_error.zig");
 const call_values = @import("call_values.zig");
+const call_outlet = @import("call_outlet.zig");
 const call_typed = @import("call_typed.zig");
 const reasonOf = @import("reason.zig").reasonOf;
 const assert = std.debug.assert;
@@ -128,7 +129,7 @@ pub const Serving = struct {
         var bytes = serving.calls.takeBytes();
         defer serving.calls.giveBytes(bytes);
         const payload = try encode(serving, &bytes, value);
-        return serving.calls.sendItem(serving, payload, timeout);
+        return call_outlet.sendItem(serving.calls, serving, payload, timeout);
     }
 
     /// Says that the method answers after it has returned, by `answer` or `throw`. `on_cancel` is
@@ -180,7 +181,8 @@ pub const Serving = struct {
         if (@TypeOf(data) == void) return;
         var bytes: std.ArrayList(u8) = .empty;
         const payload = try call_typed.encodeOne(memory, &bytes, data);
-        failure.data = if (payload.len == 0) .absent else (List{ .payload = payload, .count = 1 }).at(0);
+        const list: List = if (payload.len == 0) .empty else .{ .payload = payload, .count = 1 };
+        failure.data = list.at(0);
     }
 
     /// Answers with the error of a method: what `fail` has recorded, or the code that the error
@@ -258,7 +260,7 @@ pub const Serving = struct {
     fn post(serving: *Serving, kind: layout.FrameKind, payload: []const u8) void {
         const calls = serving.calls;
         const envelope: pipe.Envelope = .{ .kind = kind, .codec = .values, .tag = serving.id };
-        if (serving.silent or calls.placeAnswer(payload, envelope)) return serving.conclude();
+        if (serving.silent or call_outlet.placeAnswer(calls, payload, envelope)) return serving.conclude();
         serving.retain(payload) catch {
             // What is left to say fits.
             serving.large = &.{};
@@ -268,7 +270,7 @@ pub const Serving = struct {
         serving.leaveServed();
         serving.state = .posted;
         calls.posted.push(serving);
-        calls.settle();
+        call_outlet.settle(calls);
     }
 
     fn retain(serving: *Serving, payload: []const u8) Allocator.Error!void {

@@ -129,7 +129,8 @@ test "Calls.call: results, errors and items between two threads" {
     try testing.expectEqualStrings("hello gr\u{fc}n", greeting.value);
     var large: [5000]u8 = undefined;
     fixture.pattern(&large, 1);
-    const reversed = try calls.call(millrace.Bytes, "reverse", .{millrace.Bytes{ .bytes = &large }}, within);
+    const given: millrace.Bytes = .{ .bytes = &large };
+    const reversed = try calls.call(millrace.Bytes, "reverse", .{given}, within);
     defer reversed.deinit();
     std.mem.reverse(u8, &large);
     try testing.expectEqualSlices(u8, &large, reversed.value.bytes);

@@ -7,6 +7,7 @@ const ring = @import("ring.zig");
 const wait = @import("wait.zig");
 const call_error = @import("call_error.zig");
 const call_intake = @import("call_intake.zig");
+const call_outlet = @import("call_outlet.zig");
 const call_own = @import("call_own.zig");
 const call_sort = @import("call_sort.zig");
 const CallError = call_error.CallError;
@@ -36,7 +37,7 @@ pub const Step = enum {
 /// Does one thing that needs no waiting: begins a call, or takes a message [call.serve_waiting].
 /// `loaded` is whether the one load of the cursor was made [ring.one_load].
 pub fn step(calls: *Calls, loaded: *bool, purpose: Purpose) CallError!Step {
-    calls.settle();
+    call_outlet.settle(calls);
     // [call.whole_first] What was accepted may stand half written in the ring.
     const begins = calls.need == null;
     if (begins) if (calls.pending.pop()) |serving| {

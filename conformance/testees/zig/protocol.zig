@@ -31,6 +31,12 @@ pub const Name = enum {
     publish,
     end,
     @"resume",
+    call,
+    notify,
+    give_up,
+    outcome,
+    item,
+    told,
     close,
     vacate,
     patch,
@@ -56,6 +62,9 @@ pub const Command = struct {
     limit: ?usize = null,
     calls: bool = false,
     values: bool = false,
+    serves: bool = false,
+    methods: bool = true,
+    first_id: u32 = 1,
     spin_us: ?u32 = null,
     inbox: ?usize = null,
     timeout_ms: ?u32 = null,
@@ -68,6 +77,24 @@ pub const Command = struct {
     bytes: []const Run = &.{},
     from: usize = 0,
     task: ?Task = null,
+};
+
+/// The members of the commands of the chapter `call`.
+pub const Calling = struct {
+    name: []const u8 = "",
+    values: []const Value = &.{},
+    items: bool = false,
+    call: usize = 0,
+    timeout_ms: ?u32 = null,
+};
+
+/// A value of a list: exactly one of the first three, or none for an absent one.
+pub const Value = struct {
+    text: ?[]const u8 = null,
+    /// Empty where there is none: null is a value.
+    json: Raw = .{ .text = "" },
+    hex: ?[]const u8 = null,
+    codec: u32 = 0,
 };
 
 pub const Image = struct { size: usize, bytes: []const Run };
@@ -113,9 +140,12 @@ pub const Task = struct {
     delay_every: u64 = 1,
     lossy: bool = false,
     record: bool = false,
+    depth: u32 = 0,
+    width: u32 = 1,
+    plain: bool = false,
 };
 
-pub const TaskRole = enum { write, read, echo, drive, cross };
+pub const TaskRole = enum { write, read, echo, drive, cross, tree };
 pub const Then = enum { end, close, stay };
 
 /// Reads JSON into a structure of this file, in memory of the arena.
@@ -137,6 +167,8 @@ pub const Reply = union(enum) {
     end: struct { end: End },
     bytes: struct { hex: Hex },
     ran: Ran,
+    settled: Settled,
+    told: struct { count: u32 },
     @"error": Failure,
     /// Why the testee cannot do it.
     decline: []const u8,
@@ -181,7 +213,7 @@ pub const Hello = struct {
     language: []const u8 = "Zig",
     levels: []const []const u8,
     nouns: []const []const u8 = &.{
-        "segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port",
+        "segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call",
     },
     carriers: []const Carrier,
     waits: []const Wait = &.{ .block, .poll },
@@ -230,6 +262,22 @@ pub const TakenMany = struct {
             }
         }
     };
+};
+
+/// What has come of a call.
+pub const Settled = struct {
+    outcome: []const u8,
+    value: ?Shown = null,
+    @"error": ?Thrown = null,
+
+    pub const Thrown = struct { name: []const u8, text: []const u8, data: ?Shown = null };
+};
+
+/// A value of a list, as it is told: none of these for an absent one.
+pub const Shown = struct {
+    json: ?Raw = null,
+    hex: ?Hex = null,
+    codec: ?u32 = null,
 };
 
 pub const Failure = struct {
@@ -292,6 +340,16 @@ pub const Hex = struct {
 /// Valid JSON without white space, so that it stands on one line.
 pub const Raw = struct {
     text: []const u8,
+
+    /// Takes any value as it stands, but for white space.
+    pub fn jsonParse(
+        arena: std.mem.Allocator,
+        source: anytype,
+        options: std.json.ParseOptions,
+    ) !Raw {
+        const parsed: std.json.Value = try .jsonParse(arena, source, options);
+        return .{ .text = try std.json.Stringify.valueAlloc(arena, parsed, .{}) };
+    }
 
     pub fn jsonStringify(raw: Raw, json: *Stringify) !void {
         try json.beginWriteRaw();

@@ -5,6 +5,7 @@
 
 const std = @import("std");
 const millrace = @import("millrace");
+const calling = @import("calling.zig");
 const protocol = @import("protocol.zig");
 const value = @import("value.zig");
 const Allocator = std.mem.Allocator;
@@ -17,6 +18,8 @@ const limit_default = 256 * 1024;
 /// An inbox takes what its ring can hold, within these.
 const inbox_size_min = 4096;
 const inbox_size_max = 1 << 20;
+/// What a port with calls keeps of messages that come while it waits for an answer.
+const inbox_size_calls = 1 << 16;
 
 pub const Session = struct {
     gpa: Allocator,
@@ -30,6 +33,8 @@ pub const Session = struct {
     own_reader: millrace.Reader = undefined,
     own_writer: millrace.Writer = undefined,
     port: millrace.Port = undefined,
+    /// Of a port that offers calls.
+    calling: ?*calling.Calling = null,
     mailbox_reader: millrace.MailboxReader = undefined,
     mailbox_writer: millrace.MailboxWriter = undefined,
     /// The directions of a pipe or a port that it has.
@@ -95,6 +100,11 @@ pub const Session = struct {
                 });
                 session.reader = &session.port.reader;
                 session.writer = &session.port.writer;
+                if (command.serves) session.calling = try .create(gpa, &session.port, .{
+                    .message_size = session.storage.len,
+                    .inbox_size = command.inbox orelse inbox_size_calls,
+                    .first_id = command.first_id,
+                }, command.methods);
             },
             .reader => {
                 const index = command.endpoint orelse 1;
@@ -135,6 +145,7 @@ pub const Session = struct {
     /// Closes the end, where that has not happened, and gives its memory back.
     pub fn deinit(session: *Session) void {
         if (session.opened) session.close();
+        if (session.calling) |own| own.destroy();
         session.gpa.free(session.channels);
         session.gpa.free(session.storage);
         session.gpa.free(session.inbox);
@@ -176,6 +187,7 @@ pub const Session = struct {
 
     /// Reads one message into the storage, or null where there is none; of a pipe or a port.
     pub fn readMessage(session: *Session, timeout: Timeout) !?millrace.Message {
+        if (session.calling) |own| return own.read(session.storage, timeout);
         if (session.role == .port) {
             if (!session.port.storageFits(session.storage)) return error.Refused;
             return session.port.read(session.storage, timeout);
@@ -222,7 +234,9 @@ pub const Session = struct {
         while (entries.items.len < count and many.end == null) {
             const read_one = session.read(arena, timeout) catch |err| {
                 const failure = session.failureOf(err) orelse return err;
-                if (std.mem.startsWith(u8, failure.code, "message.")) {
+                const is_report = std.mem.startsWith(u8, failure.code, "message.") or
+                    std.mem.startsWith(u8, failure.code, "call.");
+                if (is_report) {
                     try entries.append(arena, .{ .lost = .{ .report = failure.code } });
                 } else {
                     many.end = failure.code;
@@ -242,6 +256,7 @@ pub const Session = struct {
 
     /// Whether the stream that it reads has ended. A mailbox has no such end.
     pub fn ended(session: *const Session) bool {
+        if (session.calling) |own| return own.calls.ended();
         if (session.role == .port) return session.port.ended();
         return if (session.reader) |reader| reader.ended() else false;
     }
@@ -297,6 +312,7 @@ pub const Session = struct {
         const is_batch = envelope.codec == .json_batch;
         if (is_batch and payload.len > writer.frameSizeMax()) return error.Refused;
         if (timeout == .none and payload.len > writer.trySizeMax()) return error.Refused;
+        if (session.calling) |own| return own.calls.write(payload, envelope, timeout);
         if (session.role == .port) return session.port.write(payload, envelope, timeout);
         return writer.write(payload, envelope, timeout);
     }
@@ -355,13 +371,14 @@ pub const Session = struct {
     pub fn end(session: *Session) !void {
         const writer = session.writer orelse return error.Unoffered;
         if (session.place != null) return error.Refused;
+        if (session.calling) |own| return own.calls.end(.none);
         return writer.end();
     }
 
     /// Gives the peer's endpoint back, whose owner is dead.
     pub fn vacate(session: *Session) !void {
         const given = switch (session.role) {
-            .port => session.port.vacate(),
+            .port => if (session.calling) |own| own.calls.vacate() else session.port.vacate(),
             .reader => millrace.vacate(&.{session.reader.?}, &.{}),
             .writer => millrace.vacate(&.{}, &.{session.writer.?}),
             .segment, .mailbox_reader, .mailbox_writer => return error.Unoffered,
@@ -378,7 +395,7 @@ pub const Session = struct {
         switch (session.role) {
             .segment => {},
             .reader, .writer => session.endpoint.close(),
-            .port => session.port.close(),
+            .port => if (session.calling) |own| own.calls.close() else session.port.close(),
             .mailbox_reader => session.mailbox_reader.close(),
             .mailbox_writer => session.mailbox_writer.close(),
         }

@@ -19,6 +19,7 @@ const payload_size_extra = 32;
 /// Whether a session can do a task; otherwise why not.
 pub fn unfit(session: *const Session, task: protocol.Task) ?[]const u8 {
     if (task.wait == .event or task.role == .cross) return "no event loop";
+    if (task.role == .tree and session.calling == null) return "no calls here";
     const reads = task.role != .write;
     const writes = task.role == .write or task.role == .echo or task.role == .drive;
     if (reads and !session.hasReader()) return "not for this role";
@@ -95,12 +96,15 @@ const Runner = struct {
             .write => try runner.writeAll(),
             .read, .echo => try runner.readAll(),
             .drive => try runner.drive(),
+            .tree => try runner.growTrees(),
             .cross => unreachable,
         };
         switch (runner.task.then) {
             .stay => {},
             .close => runner.session.close(),
-            .end => if (runner.task.role != .drive) try runner.endOwn(),
+            .end => if (runner.task.role != .drive and runner.task.role != .tree) {
+                try runner.endOwn();
+            },
         }
         return end;
     }
@@ -144,6 +148,33 @@ const Runner = struct {
         }
         try runner.endOwn();
         if (try runner.read()) |more| { // what must not come is in the transcript
+            try runner.transcript.add(runner.arena, more.envelope.tag, more.payload);
+        }
+        return .ended;
+    }
+
+    /// Makes trees of calls, and serves those of the peer until both are done.
+    fn growTrees(runner: *Runner) !End {
+        const task = runner.task;
+        const calling = runner.session.calling.?;
+        var draws: Workload = .{ .state = task.seed, .capacity = 0 };
+        for (0..task.count.?) |index| {
+            const number: u32 = @intCast(index);
+            var word: [4]u8 = undefined;
+            std.mem.writeInt(u32, &word, number, .little);
+            if (task.plain) try runner.session.write(&word, .{}, runner.timeout);
+            const arguments = .{ draws.random(), task.depth, task.width };
+            const value = try calling.valueOf(runner.arena, arguments, runner.timeout);
+            std.mem.writeInt(u32, &word, value, .little);
+            try runner.transcript.add(runner.arena, number, &word);
+        }
+        try runner.session.write("", .{}, runner.timeout);
+        while (try runner.read()) |message| {
+            if (message.payload.len == 0) break;
+            try runner.transcript.add(runner.arena, message.envelope.tag, message.payload);
+        }
+        try runner.endOwn();
+        while (try runner.read()) |more| {
             try runner.transcript.add(runner.arena, more.envelope.tag, more.payload);
         }
         return .ended;

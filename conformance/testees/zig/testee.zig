@@ -58,6 +58,14 @@ pub const Testee = struct {
             return .{ .decline = "unknown command" };
         if (name == .start) return .{ .hello = testee.place.hello };
         const arena = testee.arena.allocator();
+        switch (name) {
+            .call, .notify, .give_up, .outcome, .item, .told => {
+                const whose = try protocol.parse(struct { handle: u32 }, arena, text);
+                const handle = testee.handles.get(whose.handle) orelse return error.UnknownHandle;
+                return testee.performCall(name, text, handle);
+            },
+            else => {},
+        }
         const command = try protocol.parse(Command, arena, text);
         if (name == .open) return testee.open(&command, shared);
         const handle = testee.handles.get(command.handle) orelse return error.UnknownHandle;
@@ -67,6 +75,15 @@ pub const Testee = struct {
             return .ok;
         }
         return handle.call(arena, name, &command) catch |err|
+            (handle.refusal(err) orelse return err);
+    }
+
+    /// A command of the chapter `call`.
+    fn performCall(testee: *Testee, name: protocol.Name, text: []const u8, handle: *Handle) !Reply {
+        const arena = testee.arena.allocator();
+        const command = try protocol.parse(protocol.Calling, arena, text);
+        const own = handle.session.calling orelse return .{ .decline = "no calls here" };
+        return own.perform(arena, name, &command, &handle.session) catch |err|
             (handle.refusal(err) orelse return err);
     }
 
@@ -161,6 +178,7 @@ const Handle = struct {
         const envelope = command.message.envelope();
         switch (name) {
             .start, .open, .drop => unreachable,
+            .call, .notify, .give_up, .outcome, .item, .told => unreachable,
             .read => return if (command.count) |count|
                 session.readMany(arena, count, timeout)
             else

@@ -83,7 +83,7 @@ for (const shell of shells) {
       alone(shell, async (testee) => {
         const { protocol, nouns, carriers, waits } = testee.hello;
         assertEquals(protocol, 1);
-        assertEquals(nouns.length, 8);
+        assertEquals(nouns.length, 9);
         assertEquals(waits, ["block", "poll"]);
         assert(carriers.includes("bytes"));
         assertEquals(await testee.tryUnknown(), undefined);

@@ -67,7 +67,7 @@ pub fn next(arena: Allocator, rest: *?Rest) !?Item {
 
 /// Checks a JSON text, and returns it on one line. Its numbers and strings stay as they are
 /// written: what they mean is for those to say who compare them.
-fn minify(arena: Allocator, text: []const u8) ![]const u8 {
+pub fn minify(arena: Allocator, text: []const u8) ![]const u8 {
     if (!try std.json.validate(arena, text)) return error.MessageJson;
     const line = try arena.alloc(u8, text.len);
     var size: usize = 0;

@@ -75,7 +75,8 @@ pub const Workload = struct {
         };
     }
 
-    fn random(workload: *Workload) u32 {
+    /// The next number of the sequence.
+    pub fn random(workload: *Workload) u32 {
         var x = workload.state;
         x ^= x << 13;
         x ^= x >> 17;
