@@ -499,4 +499,6 @@ test {
     _ = @import("call_error.zig");
     _ = @import("call_test.zig");
     _ = @import("call_nested_test.zig");
+    _ = @import("call_hostile_test.zig");
+    _ = @import("call_loss_test.zig");
 }

@@ -250,17 +250,20 @@ pub const Serving = struct {
         return text[0..size];
     }
 
-    fn encode(serving: *Serving, bytes: *std.ArrayList(u8), value: anytype) error{CallResult}![]u8 {
-        const payload = call_typed.encodeOne(serving.calls.gpa, bytes, value) catch
-            return error.CallResult;
-        return @constCast(payload);
+    fn encode(
+        serving: *Serving,
+        bytes: *std.ArrayList(u8),
+        value: anytype,
+    ) error{CallResult}![]const u8 {
+        return call_typed.encodeOne(serving.calls.gpa, bytes, value) catch error.CallResult;
     }
 
     /// Hands the answer to the port; where it has no room, a copy of it waits for that.
     fn post(serving: *Serving, kind: layout.FrameKind, payload: []const u8) void {
         const calls = serving.calls;
         const envelope: pipe.Envelope = .{ .kind = kind, .codec = .values, .tag = serving.id };
-        if (serving.silent or call_outlet.placeAnswer(calls, payload, envelope)) return serving.conclude();
+        const is_over = serving.silent or call_outlet.placeAnswer(calls, payload, envelope);
+        if (is_over) return serving.conclude();
         serving.retain(payload) catch {
             // What is left to say fits.
             serving.large = &.{};

@@ -1,0 +1,302 @@
+//! Tests of calls whose peer is played by hand: what it may send, and what it must not.
+
+const std = @import("std");
+const millrace = @import("root.zig");
+const layout = millrace.layout;
+const testing = std.testing;
+const Calls = millrace.Calls;
+const Duel = @import("call_duel_fixture.zig").Duel;
+const Serving = millrace.Serving;
+const Value = millrace.Value;
+
+const cancel = layout.call_mark_cancel;
+const more = layout.call_mark_more;
+
+const long: [256]u8 = @splat('n');
+
+fn json(payload: []const u8) Value {
+    return .{ .codec = .json, .payload = payload };
+}
+
+test "Calls: a second call of an id is a duplicate until the first is answered [call.duplicate]" {
+    var duel: Duel = undefined;
+    try duel.init(1024, .{});
+    defer duel.deinit();
+    try duel.ask(1, "hold");
+    try duel.ask(1, "one");
+    try duel.expectReport(error.CallDuplicate);
+    try duel.expectNothing();
+    duel.served.holds[0].?.answer("late");
+    try duel.expect(.@"return", 1, "late");
+    try duel.ask(1, "one");
+    try duel.serve();
+    try duel.expect(.@"return", 1, "1");
+}
+
+test "Calls: a cancel tells the method once, and it may answer all the same [call.cancelled]" {
+    var duel: Duel = undefined;
+    try duel.init(1024, .{});
+    defer duel.deinit();
+    try duel.ask(7, "hold");
+    try duel.say(.call, 8 | cancel, &.{});
+    try duel.serve();
+    try testing.expectEqual(0, duel.served.told);
+    for (0..2) |_| try duel.say(.call, 7 | cancel, &.{});
+    try duel.serve();
+    try testing.expectEqual(1, duel.served.told);
+    try testing.expect(duel.served.holds[0].?.isCancelled());
+    try testing.expectError(error.CallCancelled, duel.served.holds[0].?.item(1, .none));
+    duel.served.holds[0].?.answer(5);
+    try duel.expect(.@"return", 7, "5");
+    try duel.expectNothing();
+}
+
+test "Calls: an item is sent where its caller lets it, and not before [call.window]" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{});
+    defer duel.deinit();
+    try duel.ask(3, "hold");
+    try duel.serve();
+    const serving = duel.served.holds[0].?;
+    for (0..layout.call_window) |number| try serving.item(number, .none);
+    try testing.expectError(error.Timeout, serving.item(16, .none));
+    try testing.expectError(error.Timeout, serving.item(16, .ms(5)));
+    try duel.say(.call, 4 | more, &.{});
+    try testing.expectError(error.Timeout, serving.item(16, .none));
+    try duel.say(.call, 3 | more, &.{});
+    for (0..layout.call_grant) |number| try serving.item(16 + number, .none);
+    try testing.expectError(error.Timeout, serving.item(24, .none));
+    try testing.expectError(error.CallResult, serving.item(std.math.inf(f32), .none));
+    serving.throw(error.CallResult);
+    var text: [2]u8 = undefined;
+    for (0..24) |number| {
+        const shown = try std.fmt.bufPrint(&text, "{}", .{number});
+        try duel.expect(.@"return", 3 | more, shown);
+    }
+    try duel.expect(.throw, 3, "call.result");
+}
+
+test "Calls: a call that was cancelled before it began is not begun [call.stops]" {
+    var duel: Duel = undefined;
+    try duel.init(256, .{});
+    defer duel.deinit();
+    // No room for an answer, so that nothing begins.
+    while (try duel.port.tryWrite("xxxxxxxx", .{})) {}
+    try duel.ask(1, "one");
+    try duel.serve();
+    try duel.ask(2, "hold");
+    try duel.say(.call, 2 | cancel, &.{});
+    try duel.serve();
+    try testing.expectEqual(null, duel.served.holds[0]);
+    while (try duel.peer.read(&duel.storage, .none)) |message| {
+        if (message.kind != .data) return error.TooEarly;
+    }
+    try duel.serve();
+    try duel.expect(.@"return", 1, "1");
+    try duel.expect(.throw, 2, "call.cancelled");
+    try testing.expectEqual(null, duel.served.holds[0]);
+    try testing.expectEqual(0, duel.calls.kept_bytes);
+}
+
+test "Calls: 1,024 are served at once, cancelled ones among them [call.refused]" {
+    var duel: Duel = undefined;
+    try duel.init(16 * 1024, .{});
+    defer duel.deinit();
+    for (1..layout.call_under_way_max + 1) |id| {
+        try duel.ask(@intCast(id), "hold");
+        if (id % 2 == 0) try duel.say(.call, @as(u32, @intCast(id)) | cancel, &.{});
+        try duel.serve();
+    }
+    try duel.ask(2000, "hold");
+    try duel.ask(0, "one");
+    try duel.expectReport(error.CallLimit);
+    try duel.expect(.throw, 2000, "call.limit");
+    duel.served.holds[0].?.answer({});
+    try duel.ask(2000, "one");
+    try duel.serve();
+    try duel.expect(.@"return", 1, "");
+    try duel.expect(.@"return", 2000, "1");
+}
+
+test "Calls: as many bytes are kept for methods as the options say [call.refused]" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{ .serving_size = 100 });
+    defer duel.deinit();
+    for (1..5) |id| {
+        try duel.say(.call, @intCast(id), &.{ .text("hold"), .absent, .absent });
+    }
+    try duel.serve();
+    try duel.expect(.throw, 3, "call.limit");
+    try duel.expect(.throw, 4, "call.limit");
+    try duel.expectNothing();
+}
+
+test "Calls: more items than were allowed end the call, which is cancelled [call.too_many]" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{});
+    defer duel.deinit();
+    var items = try duel.calls.items(u32, "count", .{}, .{ .timeout = .none });
+    defer items.deinit();
+    try duel.expect(.call, 1, "count");
+    for (0..17) |_| try duel.say(.@"return", 1 | more, &.{json("5")});
+    try duel.serve();
+    try testing.expectError(error.CallItems, items.next());
+    try duel.expect(.call, 1 | cancel, "");
+    // It is under way until its answer, which nobody hears of [call.late].
+    try duel.say(.@"return", 1 | more, &.{json("5")});
+    try duel.say(.@"return", 1, &.{});
+    try duel.serve();
+    try testing.expectEqual(0, duel.calls.under_way_count);
+    try duel.say(.@"return", 1, &.{});
+    try duel.expectReport(error.CallAnswer);
+}
+
+test "Calls: no item is lost whose reader asks in vain before it comes" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{});
+    defer duel.deinit();
+    var items = try duel.calls.items(u32, "count", .{}, .{ .timeout = .none });
+    defer items.deinit();
+    try testing.expectError(error.Timeout, items.next());
+    try duel.say(.@"return", 1 | more, &.{json("5")});
+    try duel.say(.@"return", 1 | more, &.{.text("six")});
+    try duel.say(.@"return", 1, &.{json("7")});
+    try testing.expectEqual(5, try items.next());
+    try testing.expectError(error.ResultType, items.next());
+    try testing.expectError(error.ResultType, items.next());
+}
+
+test "Calls: answers that are not well made end their call alone [call.bad_answer]" {
+    const cases = [_]struct { anyerror, layout.FrameKind, []const Value }{
+        .{ error.CallForm, .@"return", &.{ json("1"), json("2") } },
+        .{ error.CallForm, .throw, &.{.text("name")} },
+        .{ error.CallForm, .throw, &.{ .text(""), .text("") } },
+        .{ error.CallForm, .throw, &.{ .text("name"), json("\"text\"") } },
+        .{ error.CallForm, .throw, &.{ .text("name"), .text(""), .absent, .absent } },
+        .{ error.CallForm, .throw, &.{ .text(&long), .text("") } },
+        .{ error.CallThrown, .throw, &.{ .text("name"), .text("") } },
+        .{ error.CallThrown, .throw, &.{ .text("pipe.closed"), .text(""), .absent } },
+        .{ error.CallLimit, .throw, &.{ .text("call.limit"), .text("") } },
+        .{ error.MessageJson, .@"return", &.{json("x")} },
+        .{ error.MessageText, .@"return", &.{.text("\xff")} },
+        .{ error.ResultType, .@"return", &.{.text("1")} },
+    };
+    var duel: Duel = undefined;
+    try duel.init(4096, .{});
+    defer duel.deinit();
+    const other = try duel.calls.begin("other", .{}, .{ .timeout = .none });
+    defer other.release();
+    try duel.expect(.call, 1, "other");
+    for (cases, 2..) |case, id| {
+        const call = try duel.calls.begin("one", .{}, .{ .timeout = .none });
+        defer call.release();
+        try duel.expect(.call, @intCast(id), "one");
+        try duel.say(case[1], @intCast(id), case[2]);
+        try duel.serve();
+        try testing.expectError(case[0], call.result(u32));
+        // An answer was read, so that nothing is to be cancelled.
+        try duel.expectNothing();
+    }
+    try duel.say(.@"return", 1, &.{json("1")});
+    try duel.serve();
+    try testing.expectEqual(1, try other.result(u32));
+}
+
+test "Calls: 1,024 calls are under way, and none beyond, given up or not [call.under_way]" {
+    var duel: Duel = undefined;
+    try duel.init(16 * 1024, .{ .first_id = layout.call_id_max - 1 });
+    defer duel.deinit();
+    var tag: u32 = layout.call_id_max - 1;
+    for (0..layout.call_under_way_max) |_| {
+        const call = try duel.calls.begin("one", .{}, .{ .timeout = .none });
+        try duel.expect(.call, tag, "one");
+        call.release();
+        try duel.expect(.call, tag | cancel, "");
+        tag = if (tag == layout.call_id_max) 1 else tag + 1;
+    }
+    const options: Calls.CallOptions = .{ .timeout = .none };
+    try testing.expectError(error.CallLimit, duel.calls.begin("one", .{}, options));
+    try duel.expectNothing();
+    try duel.say(.@"return", 5, &.{});
+    try duel.serve();
+    // The next one that is free, which is not the one that came back first.
+    const call = try duel.calls.begin("one", .{}, options);
+    defer call.release();
+    try duel.expect(.call, tag, "one");
+}
+
+test "Calls: a cancel that finds no room is owed, and left out once the answer is there" {
+    var duel: Duel = undefined;
+    try duel.init(256, .{});
+    defer duel.deinit();
+    for (0..2) |index| {
+        const id: u32 = @intCast(index + 1);
+        const call = try duel.calls.begin("one", .{}, .{ .timeout = .none });
+        defer call.release();
+        while (try duel.port.tryWrite("", .{})) {}
+        call.giveUp();
+        try testing.expect(call.is_owing);
+        if (index == 1) {
+            try duel.say(.@"return", id, &.{});
+            try duel.serve();
+            try testing.expect(!call.is_owing);
+        }
+        try duel.expect(.call, id, "one");
+        while (try duel.peer.read(&duel.storage, .none)) |message| {
+            try testing.expectEqual(.data, message.kind);
+        }
+        // Before the next message [call.cancel_owed].
+        try duel.calls.write("next", .{}, .none);
+        if (index == 0) try duel.expect(.call, id | cancel, "");
+        const next = (try duel.peer.read(&duel.storage, .none)).?;
+        try testing.expectEqualStrings("next", next.payload);
+        if (index == 0) try duel.say(.@"return", id, &.{});
+        try duel.serve();
+    }
+}
+
+test "Calls: an inbox that is full before the answer ends the call [call.set_aside]" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{ .inbox_size = 200 });
+    defer duel.deinit();
+    const soon: Calls.CallOptions = .{ .timeout = .ms(5) };
+    for (0..3) |number| {
+        for (0..number + 2) |_| try duel.peer.write("plain", .{}, .none);
+        const id: u32 = @intCast(number + 1);
+        if (number == 0) {
+            try duel.say(.@"return", 1, &.{json("1")});
+            try testing.expectEqual(1, try duel.calls.call(u32, "one", .{}, soon));
+        } else {
+            // The third has a place still, below the limit; the fourth has none.
+            const expected = if (number == 1) error.Timeout else error.CallInbox;
+            const found = duel.calls.call(u32, "one", .{}, soon);
+            try testing.expectError(expected, found);
+        }
+        try duel.expect(.call, id, "one");
+        if (number > 0) try duel.expect(.call, id | cancel, "");
+        for (0..number + 2) |_| {
+            const message = (try duel.calls.read(&duel.storage, .none)).?;
+            try testing.expectEqualStrings("plain", message.payload);
+        }
+        try duel.serve();
+    }
+}
+
+test "Calls: a call whose deadline passes while it is written in part was never made" {
+    var duel: Duel = undefined;
+    try duel.init(256, .{});
+    defer duel.deinit();
+    var large: [1000]u8 = undefined;
+    const given: millrace.Bytes = .{ .bytes = &large };
+    const options: Calls.CallOptions = .{ .timeout = .ms(5) };
+    try testing.expectError(error.Timeout, duel.calls.begin("one", .{given}, options));
+    try testing.expectEqual(0, duel.calls.under_way_count);
+    try testing.expectEqual(null, try duel.peer.read(&duel.storage, .none));
+    const call = try duel.calls.begin("one", .{}, options);
+    defer call.release();
+    try testing.expectError(error.MessageCancelled, duel.peer.read(&duel.storage, .none));
+    // Its id is free, and is that of the next.
+    try duel.expect(.call, 1, "one");
+    const none: Calls.CallOptions = .{ .timeout = .none };
+    try testing.expectError(error.MessageSize, duel.calls.begin("one", .{given}, none));
+}
