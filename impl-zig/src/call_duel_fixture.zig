@@ -113,6 +113,15 @@ pub const Served = struct {
         served.told += 1;
     }
 
+    /// Answers when it is told that it was cancelled.
+    pub fn wait(serving: *Serving) void {
+        serving.later(null);
+    }
+
+    pub fn fail() error{NotFound}!void {
+        return error.NotFound;
+    }
+
     /// Calls the peer, and does not answer before that has.
     pub fn back(served: *Served, serving: *Serving) !u32 {
         const options: Calls.CallOptions = .{ .token = &serving.token };

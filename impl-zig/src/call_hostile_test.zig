@@ -300,3 +300,67 @@ test "Calls: a call whose deadline passes while it is written in part was never 
     const none: Calls.CallOptions = .{ .timeout = .none };
     try testing.expectError(error.MessageSize, duel.calls.begin("one", .{given}, none));
 }
+
+test "Calls: an id that is under way is not used again, wherever the next would be [call.id]" {
+    var duel: Duel = undefined;
+    try duel.init(1024, .{});
+    defer duel.deinit();
+    const none: Calls.CallOptions = .{ .timeout = .none };
+    const first = try duel.calls.begin("one", .{}, none);
+    defer first.release();
+    try duel.expect(.call, 1, "one");
+    // As behind a billion others.
+    duel.calls.next_id = layout.call_id_max;
+    for ([_]u32{ layout.call_id_max, 2 }) |id| {
+        const call = try duel.calls.begin("one", .{}, none);
+        defer call.release();
+        try duel.expect(.call, id, "one");
+        try duel.say(.@"return", id, &.{});
+        try duel.serve();
+    }
+}
+
+test "Calls: nothing comes between the frames of a message, whatever is taken in meanwhile" {
+    var duel: Duel = undefined;
+    try duel.init(256, .{});
+    defer duel.deinit();
+    const call = try duel.calls.begin("one", .{}, .{ .timeout = .none });
+    defer call.release();
+    try duel.expect(.call, 1, "one");
+    try duel.ask(5, "wait");
+    try duel.serve();
+    // One is to be answered, the other is given up, for an item that it has not asked for.
+    try duel.say(.call, 5 | cancel, &.{});
+    try duel.say(.@"return", 1 | more, &.{});
+    const large: [1000]u8 = @splat('x');
+    try testing.expectError(error.Timeout, duel.calls.write(&large, .{}, .ms(5)));
+    // All of that while half of the message stood in the ring.
+    try testing.expectError(error.MessageCancelled, duel.peer.read(&duel.storage, .none));
+    try duel.calls.write("next", .{}, .none);
+    try duel.expect(.call, 1 | cancel, "");
+    try duel.expect(.throw, 5, "call.cancelled");
+    const next = (try duel.peer.read(&duel.storage, .none)).?;
+    try testing.expectEqualStrings("next", next.payload);
+}
+
+test "Calls: what is wrong with a notice is a report [call.refused] [call.throw]" {
+    var duel: Duel = undefined;
+    try duel.init(1024, .{});
+    defer duel.deinit();
+    const cases = [_]struct { anyerror, []const Value }{
+        .{ error.CallThrown, &.{.text("fail")} },
+        .{ error.CallMethod, &.{.text("init")} },
+        .{ error.CallArguments, &.{ .text("one"), json("1") } },
+        .{ error.CallForm, &.{json("1")} },
+        .{ error.CallForm, &.{} },
+        .{ error.MessageText, &.{.text("\xff")} },
+    };
+    for (cases) |case| {
+        try duel.say(.call, 0, case[1]);
+        try duel.expectReport(case[0]);
+    }
+    try duel.ask(0, "one");
+    try duel.serve();
+    try duel.expectNothing();
+    try testing.expectEqual(0, duel.calls.kept_bytes);
+}
