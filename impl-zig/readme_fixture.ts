@@ -5,7 +5,9 @@ import { fileURLToPath } from "node:url";
 import { run } from "../tools/run.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
-export const README = await Deno.readTextFile(`${ROOT}impl-zig/README.md`);
+const pages = ["README.md", "calls.md"].map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}`));
+/** The guide, with its page on calls. */
+export const README = (await Promise.all(pages)).join("\n");
 
 /** The blocks of code that have a comment, with it, in order. */
 export const BLOCKS = [...README.matchAll(/<!-- (.+) -->\n\n```\w+\n([\s\S]*?)```\n/g)]

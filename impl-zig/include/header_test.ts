@@ -10,8 +10,8 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HEADER = await Deno.readTextFile(`${ROOT}impl-zig/include/millrace.h`);
 const CODE = HEADER.replace(/\/\*[\s\S]*?\*\//g, "");
 const ZIG = (await Promise.all(
-  ["c_abi", "c_abi_segment", "c_abi_port", "c_abi_mailbox", "c_abi_arguments"].map((name) =>
-    Deno.readTextFile(`${ROOT}impl-zig/src/${name}.zig`)
+  ["c_abi", "c_abi_segment", "c_abi_port", "c_abi_call", "c_abi_mailbox", "c_abi_arguments"].map(
+    (name) => Deno.readTextFile(`${ROOT}impl-zig/src/${name}.zig`),
   ),
 )).join("\n");
 
@@ -25,6 +25,9 @@ const NUMBERS: Record<string, string> = {
   uint32_t: "u32",
   uint64_t: "u64",
   uint8_t: "u8",
+  millrace_allocate: "?Allocate",
+  millrace_handler: "?Handler",
+  millrace_on_item: "?OnItem",
 };
 
 /** One declaration, such as `const void *payload`. */
@@ -69,7 +72,14 @@ Deno.test("millrace.h: declares the calls that the library exports, type by type
 });
 
 Deno.test("millrace.h: its structures are those of the library, field by field", () => {
-  const structures = { channel: "Ring", bytes: "Piece", message: "Message", stats: "Stats" };
+  const structures = {
+    channel: "Ring",
+    bytes: "Piece",
+    message: "Message",
+    stats: "Stats",
+    value: "ListValue",
+    failure: "Failure",
+  };
   const found = [...CODE.matchAll(/^typedef struct millrace_(\w+) \{([^}]*)\}/gm)];
   assertEquals(found.map(([, name]) => name).sort(), Object.keys(structures).sort());
   for (const [, name = "", fields = ""] of found) {
@@ -89,8 +99,11 @@ Deno.test("millrace.h: its statuses are those of the library", () => {
   assertEquals(zig.length, 11);
 });
 
-Deno.test("README: names every call of the header", async () => {
-  const readme = await Deno.readTextFile(`${ROOT}impl-zig/README.md`);
+Deno.test("README and calls.md: name every call of the header", async () => {
+  const pages = ["README.md", "calls.md"].map((name) =>
+    Deno.readTextFile(`${ROOT}impl-zig/${name}`)
+  );
+  const readme = (await Promise.all(pages)).join("\n");
   const missing = [...CODE.matchAll(/\b(millrace_\w+)\(/g)].map(([, name = ""]) => name)
     .filter((name) => !readme.includes(`\`${name}\``));
   assertEquals(missing, []);

@@ -12,6 +12,7 @@ comptime {
     _ = @import("c_abi_segment.zig");
     _ = @import("c_abi_port.zig");
     _ = @import("c_abi_mailbox.zig");
+    _ = @import("c_abi_call.zig");
 }
 
 /// Traps. Only mistakes of the library's own end there, never a caller's or a peer's.

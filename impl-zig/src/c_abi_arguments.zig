@@ -37,7 +37,7 @@ pub fn failed(err: anyerror, corrupt: ?layout.Reason) Status {
         error.AccessDenied => access_denied,
         error.NameTooLong => name_too_long,
         error.NoSpaceLeft => no_space,
-        error.SystemResources => no_resources,
+        error.SystemResources, error.OutOfMemory => no_resources,
         error.Unexpected => system,
         else => statusFor(reasonOf(err).?),
     };
@@ -89,7 +89,7 @@ pub fn resultAt(comptime T: type, address: ?*anyopaque) ?*T {
     return @ptrCast(@alignCast(begin));
 }
 
-pub const Kind = enum(u64) { segment = 1, port = 2, mailbox = 3 };
+pub const Kind = enum(u64) { segment = 1, port = 2, mailbox = 3, calls = 4 };
 
 /// An object in storage of the caller's.
 ///

@@ -84,3 +84,22 @@ pub fn expectRead(port: *anyopaque, payload: []const u8, tag: u32) !void {
     try testing.expectEqual(2, message.codec);
     try testing.expectEqual(3, message.flags);
 }
+
+/// Memory that counts its own size, as that of C does.
+pub fn allocate(_: ?*anyopaque, memory: ?*anyopaque, size: usize) callconv(.c) ?*anyopaque {
+    const head = 16;
+    const gpa = testing.allocator;
+    const old: ?[]align(16) u8 = if (memory) |address| old: {
+        const bytes: [*]align(16) u8 = @alignCast(@as([*]u8, @ptrCast(address)) - head);
+        break :old bytes[0..std.mem.readInt(usize, bytes[0..@sizeOf(usize)], .native)];
+    } else null;
+    defer if (old) |bytes| gpa.free(bytes);
+    if (size == 0) return null;
+    const new = gpa.alignedAlloc(u8, .@"16", size + head) catch unreachable;
+    std.mem.writeInt(usize, new[0..@sizeOf(usize)], new.len, .native);
+    if (old) |bytes| {
+        const least = @min(bytes.len, new.len) - head;
+        @memcpy(new[head..][0..least], bytes[head..][0..least]);
+    }
+    return new.ptr + head;
+}

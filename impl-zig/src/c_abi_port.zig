@@ -28,6 +28,20 @@ pub const Message = extern struct {
     reserved: u8 = 0,
 };
 
+/// A whole message that was copied to the storage that the caller gave.
+pub fn copied(storage: ?*const anyopaque, message: pipe.Message) Message {
+    return .{
+        // Where it was copied to; but a slice of nothing has no address that means anything in C.
+        .payload = storage,
+        .size = message.payload.len,
+        .total = message.payload.len,
+        .tag = message.tag,
+        .kind = @intCast(@backingInt(message.kind)),
+        .codec = @intCast(@backingInt(message.codec)),
+        .flags = layout.frame_flag_first | layout.frame_flag_last,
+    };
+}
+
 /// `millrace_bytes`.
 pub const Piece = extern struct {
     address: ?*const anyopaque,
@@ -47,13 +61,23 @@ const Body = struct {
     port: Port,
     role: enum { both, writer, reader },
     segment: *c_abi_segment.Object,
+    /// Whether it is read and written through its calls alone.
+    has_calls: bool,
 
     fn writerThere(body: *Body) ?*Writer {
-        return if (body.role == .reader) null else &body.port.writer;
+        return if (body.role == .reader or body.has_calls) null else &body.port.writer;
     }
 
     fn readerThere(body: *Body) ?*Reader {
-        return if (body.role == .writer) null else &body.port.reader;
+        return if (body.role == .writer or body.has_calls) null else &body.port.reader;
+    }
+
+    /// Says that it has calls from now on; false where it cannot have them, or not now.
+    pub fn takeCalls(body: *Body) bool {
+        if (body.role != .both or body.has_calls or body.port.writer.isClaimed()) return false;
+        if (body.lent() or !body.port.inbox.empty() or body.port.reader.inProgress()) return false;
+        body.has_calls = true;
+        return true;
     }
 
     fn lent(body: *Body) bool {
@@ -143,6 +167,7 @@ fn begin(
     role: @FieldType(Body, "role"),
 ) Status {
     object.body.role = role;
+    object.body.has_calls = false;
     object.body.segment = segment;
     _ = segment.body.port_count.fetchAdd(1, .monotonic);
     object.seal();
@@ -152,7 +177,8 @@ fn begin(
 pub export fn millrace_port_set_inbox(port: ?*anyopaque, storage: ?*anyopaque, size: usize) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const body = &object.body;
-    if (body.role != .both or !body.port.inbox.empty()) return arguments.invalid;
+    if (body.role != .both or body.has_calls) return arguments.invalid;
+    if (!body.port.inbox.empty()) return arguments.invalid;
     const bytes = arguments.storageAt(storage, size) orelse return arguments.invalid;
     const skipped = std.mem.alignForward(usize, @intFromPtr(bytes.ptr), Inbox.entry_align) -
         @intFromPtr(bytes.ptr);
@@ -344,17 +370,8 @@ pub export fn millrace_port_read(
         @call(.always_inline, Port.read, .{ &body.port, bytes, timeout })
     else
         reader.read(bytes, timeout);
-    const copied = (found catch |err| return body.failed(err)) orelse return body.whyNone();
-    result.* = .{
-        // Where it was copied to; but a slice of nothing has no address that means anything in C.
-        .payload = storage,
-        .size = copied.payload.len,
-        .total = copied.payload.len,
-        .tag = copied.tag,
-        .kind = @intCast(@backingInt(copied.kind)),
-        .codec = @intCast(@backingInt(copied.codec)),
-        .flags = layout.frame_flag_first | layout.frame_flag_last,
-    };
+    const own = (found catch |err| return body.failed(err)) orelse return body.whyNone();
+    result.* = copied(storage, own);
     return arguments.done;
 }
 
@@ -394,6 +411,7 @@ pub export fn millrace_port_release(port: ?*anyopaque) Status {
 pub export fn millrace_port_vacate(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const own = &object.body.port;
+    if (object.body.has_calls) return arguments.invalid;
     const given = switch (object.body.role) {
         .both => own.vacate(),
         .writer => pipe.vacate(&.{}, &.{&own.writer}),
@@ -434,6 +452,7 @@ pub export fn millrace_port_close(port: ?*anyopaque) Status {
 
 pub export fn millrace_port_leave(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
+    if (object.body.has_calls) return arguments.invalid;
     object.forget();
     object.body.port.endpoint.close();
     // Behind the last use of the memory.
@@ -444,7 +463,12 @@ pub export fn millrace_port_leave(port: ?*anyopaque) Status {
 
 /// Whether this message is one that the writer can write: there and then, where the caller does not
 /// want to wait [pipe.try_never], and a batch in one frame [frame.batch_whole].
-fn fits(writer: *const Writer, size: usize, envelope: pipe.Envelope, timeout: host.Timeout) bool {
+pub fn fits(
+    writer: *const Writer,
+    size: usize,
+    envelope: pipe.Envelope,
+    timeout: host.Timeout,
+) bool {
     if (timeout == .none and size > writer.trySizeMax()) return false;
     return envelope.codec != .json_batch or size <= writer.frameSizeMax();
 }

@@ -353,6 +353,7 @@ pub const Calls = struct {
         return id;
     }
 
+    /// The call of this side that is under way with this id.
     pub fn findOwn(calls: *const Calls, id: u32) ?*Call {
         var node = calls.under_way.first;
         while (node) |each| : (node = each.next) {
@@ -389,6 +390,7 @@ pub const Calls = struct {
         return calls.bytes;
     }
 
+    /// Takes that memory back.
     pub fn giveBytes(calls: *Calls, bytes: std.ArrayList(u8)) void {
         calls.bytes.deinit(calls.gpa);
         calls.bytes = bytes;
@@ -473,6 +475,7 @@ pub const Calls = struct {
         calls.keep(note);
     }
 
+    /// Keeps the throw that a call has ended with, for `thrown`.
     pub fn keepThrown(calls: *Calls, note: *Note) void {
         if (calls.thrown_note) |old| old.destroy(calls.gpa);
         calls.thrown_note = note;

@@ -86,6 +86,7 @@ pub const Serving = struct {
         return serving.list.at(index + 1);
     }
 
+    /// How many arguments it has, absent ones at the end included.
     pub fn argumentCount(serving: *const Serving) usize {
         return serving.list.count -| 1;
     }

@@ -31,6 +31,12 @@ const Pair = struct {
     }
 };
 
+const Shape = struct {
+    kind: enum { round, flat },
+    corners: [2]?f32,
+    inner: ?struct { level: u8 } = null,
+};
+
 const Sums = struct {
     total: i64 = 0,
 
@@ -59,6 +65,10 @@ const Sums = struct {
 
     pub fn lose() error{NotFound}!void {
         return error.NotFound;
+    }
+
+    pub fn same(value: Shape) Shape {
+        return value;
     }
 
     pub fn nan() f64 {
@@ -135,6 +145,12 @@ test "Calls.call: results, errors and items between two threads" {
     std.mem.reverse(u8, &large);
     try testing.expectEqualSlices(u8, &large, reversed.value.bytes);
 
+    const shape: Shape = .{ .kind = .flat, .corners = .{ 1.5, null }, .inner = .{ .level = 3 } };
+    try testing.expectEqual(shape, try calls.call(Shape, "same", .{shape}, within));
+    const odd: Shape = .{ .kind = .flat, .corners = .{ std.math.inf(f32), null } };
+    try testing.expectError(error.CallArguments, calls.call(Shape, "same", .{odd}, within));
+    const bad = calls.call([]const u8, "greet", .{"\xff"}, within);
+    try testing.expectError(error.CallArguments, bad);
     try testing.expectError(error.CallThrown, calls.call(void, "fail", .{}, within));
     try testing.expectEqualStrings("Oops", calls.thrown().?.name);
     try testing.expectEqualStrings("it broke", calls.thrown().?.text);

@@ -25,6 +25,7 @@ pub const CancelToken = struct {
         segment_record.ring(endpoint.record, endpoint.index, endpoint.host);
     }
 
+    /// Whether it was cancelled.
     pub fn isCancelled(token: *const CancelToken) bool {
         return token.cancelled.load(.seq_cst);
     }

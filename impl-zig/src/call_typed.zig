@@ -91,7 +91,12 @@ fn encodeValue(builder: *Builder, value: Value) EncodeError!void {
 fn hasFloat(comptime T: type) bool {
     return switch (@typeInfo(T)) {
         .bool, .int, .comptime_int, .@"enum", .enum_literal => false,
-        .optional, .array, .pointer => |info| hasFloat(info.child),
+        .optional, .array => hasFloat(std.meta.Child(T)),
+        .pointer => switch (@typeInfo(std.meta.Child(T))) {
+            .bool, .int, .@"enum" => false,
+            // What it points to may point back.
+            else => true,
+        },
         .@"struct" => |info| for (info.field_types) |Field| {
             if (hasFloat(Field)) break true;
         } else false,
@@ -149,7 +154,7 @@ pub fn decode(comptime T: type, arena: Allocator, value: Value) DecodeError!T {
 pub fn isFlat(comptime T: type) bool {
     return switch (@typeInfo(T)) {
         .bool, .int, .float, .void, .@"enum" => true,
-        .optional, .array => |info| isFlat(info.child),
+        .optional, .array => isFlat(std.meta.Child(T)),
         .@"struct" => |info| for (info.field_types) |Field| {
             if (!isFlat(Field)) break false;
         } else true,

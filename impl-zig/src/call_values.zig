@@ -24,10 +24,12 @@ pub const Value = struct {
     /// What stands for an argument that is left out, and for no result.
     pub const absent: Value = .{ .codec = .json, .payload = "" };
 
+    /// Whether it stands for nothing.
     pub fn isAbsent(value: Value) bool {
         return value.codec == .json and value.payload.len == 0;
     }
 
+    /// A text, which must be well-formed UTF-8 where it is written.
     pub fn text(payload: []const u8) Value {
         return .{ .codec = .text, .payload = payload };
     }

@@ -1,10 +1,11 @@
 //! Millrace: messages between threads, runtimes and processes through shared memory.
 //!
 //! The specification is in `spec/`; each file here implements the chapter of the same name. Nothing
-//! allocates, nothing needs libc, and every structure lies where the caller puts it.
+//! but calls allocates, nothing needs libc, and every structure lies where the caller puts it.
 //!
-//! `Port` exchanges messages in both directions, `SegmentFile` puts it between processes, `Select`
-//! waits for several pipes; `Writer` and `Reader` are one direction each. The guide is `README.md`.
+//! `Port` exchanges messages in both directions, `Calls` has functions of the peer called over it,
+//! `SegmentFile` puts it between processes, `Select` waits for several pipes; `Writer` and `Reader`
+//! are one direction each. The guide is `README.md`.
 
 /// Every offset, size, flag and code of the layout; generated from `spec/layout.json`.
 pub const layout = @import("layout.zig");
@@ -55,10 +56,10 @@ pub const Rings = @import("port.zig").Rings;
 pub const Select = @import("select.zig").Select;
 
 pub const Calls = @import("call.zig").Calls;
-pub const Call = @import("call.zig").Call;
+pub const Call = @import("call_own.zig").Call;
 pub const CallError = @import("call_error.zig").CallError;
-pub const Serving = @import("call.zig").Serving;
-pub const Methods = @import("call.zig").Methods;
+pub const Serving = @import("call_serving.zig").Serving;
+pub const Methods = @import("call_typed.zig").Methods;
 pub const Stack = @import("call.zig").Stack;
 pub const CancelToken = @import("call_token.zig").CancelToken;
 pub const Items = @import("call_own.zig").Items;
