@@ -74,7 +74,8 @@ const Side = struct {
     later: usize = 0,
 
     fn attach(side: *Side, port: *anyopaque) !void {
-        try expectStatus(1, called.millrace_calls_attach(&side.storage, port, fixture.allocate, null));
+        const attach_calls = called.millrace_calls_attach;
+        try expectStatus(1, attach_calls(&side.storage, port, fixture.allocate, null));
         try expectStatus(1, called.millrace_serve(&side.storage, handle, &side.later));
     }
 

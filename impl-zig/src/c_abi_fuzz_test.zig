@@ -137,9 +137,10 @@ const World = struct {
         if (T == ?[*:0]const u8) {
             return world.paths[random.uintLessThan(usize, world.paths.len)];
         }
-        if (T == ?called.Allocate) return if (random.uintLessThan(u32, 8) == 0) null else fixture.allocate;
-        if (T == ?called.Handler) return if (random.uintLessThan(u32, 8) == 0) null else handle;
-        if (T == ?called.OnItem) return if (random.uintLessThan(u32, 8) == 0) null else takeItem;
+        const some = random.uintLessThan(u32, 8) > 0;
+        if (T == ?called.Allocate) return if (some) fixture.allocate else null;
+        if (T == ?called.Handler) return if (some) handle else null;
+        if (T == ?called.OnItem) return if (some) takeItem else null;
         if (T == usize) return switch (role) {
             'v' => random.uintLessThan(usize, world.values.len / 2),
             'p' => random.uintLessThan(usize, world.pieces.len + 1),

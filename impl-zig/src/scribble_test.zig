@@ -10,36 +10,19 @@ const Duel = scribble_fixture.Duel;
 const Histogram = scribble_fixture.Histogram;
 const Reason = layout.Reason;
 
-const no_calls = "this implementation hands on calls and answers, and looks into none";
-
 /// Reasons that no peer's bytes lead to in this implementation, and why.
 const exceptions = [_]struct { why: Reason, because: []const u8 }{
     .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
     .{ .why = .segment_missing, .because = "says that there is no file" },
     .{ .why = .mailbox_size, .because = "is about the memory that the caller gives" },
-    .{ .why = .message_codec, .because = "this implementation hands on every codec" },
-    .{ .why = .wait_aborted, .because = "this implementation has no signals: close ends a wait" },
-    .{ .why = .message_values, .because = no_calls },
-    .{ .why = .call_form, .because = no_calls },
-    .{ .why = .call_duplicate, .because = no_calls },
-    .{ .why = .call_answer, .because = no_calls },
-    .{ .why = .call_limit, .because = no_calls },
-    .{ .why = .call_depth, .because = no_calls },
-    .{ .why = .call_method, .because = no_calls },
-    .{ .why = .call_arguments, .because = no_calls },
-    .{ .why = .call_result, .because = no_calls },
-    .{ .why = .call_thrown, .because = no_calls },
-    .{ .why = .call_cancelled, .because = no_calls },
-    .{ .why = .call_ended, .because = no_calls },
-    .{ .why = .call_items, .because = no_calls },
-    .{ .why = .call_inbox, .because = no_calls },
 };
 
 test "scribble: a million scribbles, and every reason a peer can cause" {
     if (builtin.single_threaded) return error.SkipZigTest;
     var sum: Histogram = .{};
     inline for (.{
-        .{ @import("scribble_port_fixture.zig").World, 700_000 },
+        .{ @import("scribble_port_fixture.zig").World, 500_000 },
+        .{ @import("scribble_call_fixture.zig").World, 200_000 },
         .{ @import("scribble_mailbox_fixture.zig").World, 200_000 },
         .{ @import("scribble_attach_fixture.zig").World, 100_000 },
     }) |entry| {
