@@ -174,7 +174,7 @@ pub export fn millrace_calls_leave(calls: ?*anyopaque) Status {
     if (body.busy > 0) return arguments.invalid;
     body.keep(null);
     body.calls.deinit();
-    body.port.body.has_calls = false;
+    body.port.body.role = .both;
     object.forget();
     return arguments.done;
 }

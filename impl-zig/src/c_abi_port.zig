@@ -56,27 +56,38 @@ pub const Stats = extern struct {
     late_wakes: u64,
 };
 
+/// What may be done with a port. One test says whether it writes, or reads, so that calls cost
+/// nothing those who make none.
+const Role = enum(u8) {
+    /// It is read and written through its calls alone.
+    called = 0,
+    writer = writes,
+    reader = reads,
+    both = writes | reads,
+
+    const writes = 1;
+    const reads = 2;
+};
+
 const Body = struct {
     /// Where only one direction is there, the other and the inbox are undefined.
     port: Port,
-    role: enum { both, writer, reader },
+    role: Role,
     segment: *c_abi_segment.Object,
-    /// Whether it is read and written through its calls alone.
-    has_calls: bool,
 
     fn writerThere(body: *Body) ?*Writer {
-        return if (body.role == .reader or body.has_calls) null else &body.port.writer;
+        return if (@backingInt(body.role) & Role.writes != 0) &body.port.writer else null;
     }
 
     fn readerThere(body: *Body) ?*Reader {
-        return if (body.role == .writer or body.has_calls) null else &body.port.reader;
+        return if (@backingInt(body.role) & Role.reads != 0) &body.port.reader else null;
     }
 
     /// Says that it has calls from now on; false where it cannot have them, or not now.
     pub fn takeCalls(body: *Body) bool {
-        if (body.role != .both or body.has_calls or body.port.writer.isClaimed()) return false;
+        if (body.role != .both or body.port.writer.isClaimed()) return false;
         if (body.lent() or !body.port.inbox.empty() or body.port.reader.inProgress()) return false;
-        body.has_calls = true;
+        body.role = .called;
         return true;
     }
 
@@ -164,10 +175,9 @@ fn attachOne(
 fn begin(
     object: *Object,
     segment: *c_abi_segment.Object,
-    role: @FieldType(Body, "role"),
+    role: Role,
 ) Status {
     object.body.role = role;
-    object.body.has_calls = false;
     object.body.segment = segment;
     _ = segment.body.port_count.fetchAdd(1, .monotonic);
     object.seal();
@@ -177,8 +187,7 @@ fn begin(
 pub export fn millrace_port_set_inbox(port: ?*anyopaque, storage: ?*anyopaque, size: usize) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const body = &object.body;
-    if (body.role != .both or body.has_calls) return arguments.invalid;
-    if (!body.port.inbox.empty()) return arguments.invalid;
+    if (body.role != .both or !body.port.inbox.empty()) return arguments.invalid;
     const bytes = arguments.storageAt(storage, size) orelse return arguments.invalid;
     const skipped = std.mem.alignForward(usize, @intFromPtr(bytes.ptr), Inbox.entry_align) -
         @intFromPtr(bytes.ptr);
@@ -411,11 +420,11 @@ pub export fn millrace_port_release(port: ?*anyopaque) Status {
 pub export fn millrace_port_vacate(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const own = &object.body.port;
-    if (object.body.has_calls) return arguments.invalid;
     const given = switch (object.body.role) {
         .both => own.vacate(),
         .writer => pipe.vacate(&.{}, &.{&own.writer}),
         .reader => pipe.vacate(&.{&own.reader}, &.{}),
+        .called => return arguments.invalid,
     };
     return if (given) arguments.done else arguments.invalid;
 }
@@ -452,7 +461,7 @@ pub export fn millrace_port_close(port: ?*anyopaque) Status {
 
 pub export fn millrace_port_leave(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
-    if (object.body.has_calls) return arguments.invalid;
+    if (object.body.role == .called) return arguments.invalid;
     object.forget();
     object.body.port.endpoint.close();
     // Behind the last use of the memory.
