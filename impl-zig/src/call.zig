@@ -86,6 +86,9 @@ pub const Calls = struct {
     /// Whether no answer can be written any more [call.told].
     mute: bool = false,
     thrown_note: ?*Note = null,
+    /// Whether the first of the inbox is lent out, or a message is lent in part.
+    lent_note: bool = false,
+    lent_part: bool = false,
 
     /// What may be left to its default.
     pub const Options = struct {
@@ -241,6 +244,7 @@ pub const Calls = struct {
     /// call, a notice or an answer that nobody waits for is an error `Call…` or `Message…`,
     /// once, and the next read goes on.
     pub fn read(calls: *Calls, storage: []u8, timeout: Timeout) CallError!?Message {
+        assert(!calls.isLent()); // [pipe.lend_one]
         var patience: Patience = .init(timeout);
         while (true) {
             if (calls.endpoint.closedHere()) return calls.losing(error.PipeClosed);
@@ -250,6 +254,87 @@ pub const Calls = struct {
             const appetite: call_wait.Appetite = if (did == .left) .full else .hungry;
             if (!try call_wait.awaitMore(calls, &patience, null, appetite)) return null;
         }
+    }
+
+    /// Serves the calls that come, and lends the next frame of a plain message where it lies, as
+    /// `Port.peek`; calls are never lent. Until `release`, nothing begins and nothing is taken in.
+    ///
+    /// Asserts that nothing is lent.
+    pub fn peek(calls: *Calls, timeout: Timeout) CallError!?Lent {
+        assert(!calls.reader.isLent() and !calls.lent_note); // [pipe.lend_one]
+        var patience: Patience = .init(timeout);
+        while (true) {
+            if (calls.endpoint.closedHere()) return calls.losing(error.PipeClosed);
+            // The next part of a message of which some were lent.
+            const did = if (calls.lent_part)
+                .left
+            else
+                try call_wait.step(calls, &patience.loaded, .lend);
+            switch (did) {
+                .did => continue,
+                .delivers => return try calls.lendKept(),
+                .left => if (try calls.lendPlain(&patience.loaded)) |lent| return lent,
+                .nothing => {},
+            }
+            const appetite: call_wait.Appetite = if (did == .left and !calls.lent_part)
+                .full
+            else
+                .hungry;
+            if (!try call_wait.awaitMore(calls, &patience, null, appetite)) return null;
+        }
+    }
+
+    fn lendPlain(calls: *Calls, loaded: *bool) CallError!?Lent {
+        const found = calls.reader.peekNow(loaded) catch |err| {
+            calls.lent_part = false;
+            switch (err) {
+                error.MessageCancelled, error.MessageTruncated => |lost| return lost,
+                else => |final| return calls.losing(final),
+            }
+        };
+        const lent = found orelse return null;
+        if (lent.kind != .data) {
+            // A call, for which there is no room.
+            calls.reader.leave(lent);
+            return null;
+        }
+        calls.lent_part = !lent.last;
+        return lent;
+    }
+
+    fn lendKept(calls: *Calls) CallError!Lent {
+        const note = calls.inbox.first.?;
+        if (note.fault != null) {
+            _ = try calls.deliver(&.{});
+            unreachable;
+        }
+        calls.lent_note = true;
+        return .{
+            .payload = @alignCast(note.payload),
+            .kind = note.kind,
+            .codec = note.codec,
+            .tag = note.tag,
+            .first = true,
+            .last = true,
+            .total = note.payload.len,
+        };
+    }
+
+    /// As `Port.release`.
+    ///
+    /// Asserts that a frame is lent.
+    pub fn release(calls: *Calls) void {
+        if (!calls.lent_note) return calls.reader.release();
+        calls.lent_note = false;
+        const note = calls.inbox.pop().?;
+        calls.kept_bytes -= weightOf(note);
+        note.destroy(calls.gpa);
+    }
+
+    /// Whether a frame is lent out, or a message is lent in part, so that nothing else may be read,
+    /// and no call be made.
+    pub fn isLent(calls: *const Calls) bool {
+        return calls.reader.isLent() or calls.lent_note or calls.lent_part;
     }
 
     /// Writes a plain message, as `Port.write`, and takes in what arrives while it waits; no method
@@ -295,8 +380,11 @@ pub const Calls = struct {
     /// As `Port.vacate`: the next owner of the peer's endpoint begins without any call
     /// [call.vacated].
     pub fn vacate(calls: *Calls) bool {
+        const peer = &calls.reader.ring.peer;
+        // What the calls end with is the state that the peer had, also where nobody has read since.
+        const err = if (pipe.checkPeer(calls.endpoint, peer)) return false else |err| err;
         if (!pipe.vacate(&.{calls.reader}, &.{calls.writer})) return false;
-        calls.lose(error.PeerClosed);
+        calls.lose(err);
         calls.silence();
         calls.lost = null;
         calls.mute = false;
@@ -328,6 +416,7 @@ pub const Calls = struct {
         deadline: *Deadline,
         token: ?*const CancelToken,
     ) CallError!*Call {
+        assert(!calls.isLent());
         try call_outlet.clear(calls, deadline, token);
         if (calls.under_way_count == layout.call_under_way_max) return error.CallLimit;
         const own = try calls.gpa.create(Call);
@@ -403,6 +492,7 @@ pub const Calls = struct {
             calls.lost = err;
             calls.lost_behind = calls.endpoint.behind;
             calls.intake.drop();
+            calls.lent_part = false;
             while (calls.under_way.first) |node| {
                 const own: *Call = @fieldParentPtr("node", node);
                 own.lose(err);

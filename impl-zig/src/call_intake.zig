@@ -15,7 +15,8 @@ const Reader = pipe.Reader;
 
 /// A message that was taken, or the report of one that was lost.
 pub const Note = struct {
-    next: ?*Note = null,
+    /// Aligned as a payload is that is lent.
+    next: ?*Note align(layout.frame_align) = null,
     kind: layout.FrameKind,
     codec: layout.Codec,
     tag: u32,

@@ -140,6 +140,18 @@ test "Calls.vacate: the next owner of the peer's endpoint meets no call [call.va
     for ([_]bool{ false, true }) |ends| try vacateBehind(ends);
 }
 
+test "Calls.vacate: calls end by the state that the peer had, read or not [call.lost]" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{});
+    defer duel.deinit();
+    const call = try duel.calls.begin("one", .{}, none);
+    defer call.release();
+    try lose(&duel, .fails);
+    try testing.expect(duel.calls.vacate());
+    try testing.expectError(error.PeerFailed, call.result(u32));
+    try testing.expectEqual(.peer_terminated, duel.port.reason().?);
+}
+
 fn vacateBehind(ends: bool) !void {
     var duel: Duel = undefined;
     try duel.init(4096, .{});

@@ -26,6 +26,8 @@ pub const Gate = struct {
     /// needs a place in the inbox.
     begins: bool,
     delivers: bool,
+    /// Whether plain messages are to be lent where they are.
+    lends: bool = false,
 
     /// Says so of a message of which the first frame is there [call.takes_in].
     pub fn admits(gate: Gate, lent: Lent) bool {
@@ -34,6 +36,7 @@ pub const Gate = struct {
         const marks = lent.tag & layout.call_mark_all;
         const id = lent.tag & layout.call_id_max;
         switch (lent.kind) {
+            .data => if (gate.lends) return false,
             .call => {
                 if (marks == 0) {
                     const most = layout.call_under_way_max;

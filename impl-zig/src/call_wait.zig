@@ -21,9 +21,9 @@ const Serving = @import("call_serving.zig").Serving;
 
 pub const tell = call_sort.tell;
 
-/// For whom a step is done: a read takes plain messages, whoever waits for an answer sets them
-/// aside.
-pub const Purpose = enum { read, answer };
+/// For whom a step is done: a read takes plain messages, whoever lends leaves them where they are,
+/// and whoever waits for an answer sets them aside.
+pub const Purpose = enum { read, lend, answer };
 
 pub const Step = enum {
     did,
@@ -44,9 +44,14 @@ pub fn step(calls: *Calls, loaded: *bool, purpose: Purpose) CallError!Step {
         call_sort.beginNext(calls, serving);
         return .did;
     };
-    const reads = purpose == .read;
+    const reads = purpose != .answer;
     if (reads and calls.inbox.first != null) return .delivers; // [port.inbox_order]
-    const gate: Gate = .{ .calls = calls, .begins = begins, .delivers = reads };
+    const gate: Gate = .{
+        .calls = calls,
+        .begins = begins,
+        .delivers = reads,
+        .lends = purpose == .lend,
+    };
     return switch (try take(calls, loaded, gate)) {
         .note => .did,
         .left => .left,
@@ -138,6 +143,7 @@ pub fn awaitRoom(
 /// next read too.
 fn takeIn(calls: *Calls) Appetite {
     const gate: Gate = .{ .calls = calls, .begins = false, .delivers = false };
+    if (calls.isLent()) return .full;
     var loaded = false;
     while (true) {
         const taken = calls.intake.take(&loaded, gate) catch return .full;

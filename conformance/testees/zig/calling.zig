@@ -96,12 +96,16 @@ pub const Calling = struct {
         if (!isName(command.name)) return error.Refused;
         const values = try valuesOf(arena, command.values);
         const calls = &calling.calls;
+        if (calls.isLent()) return error.Refused;
+        const options: millrace.Calls.CallOptions = .{
+            .timeout = if (command.timeout_ms) |ms| .ms(ms) else .none,
+        };
         const place = &calling.made.items[calling.made.items.len - 1];
         if (command.items) {
-            const items = try calls.items(Value, command.name, values, .{ .timeout = .none });
+            const items = try calls.items(Value, command.name, values, options);
             place.* = items.call;
         } else {
-            place.* = try calls.begin(command.name, values, .{ .timeout = .none });
+            place.* = try calls.begin(command.name, values, options);
         }
     }
 

@@ -270,6 +270,16 @@ pub const Session = struct {
     /// Borrows the next frame, without waiting.
     pub fn peek(session: *Session) !?Item {
         const reader = session.reader orelse return error.Unoffered;
+        if (session.calling) |own| {
+            if (own.calls.isLent()) return error.Refused;
+            const lent = (try own.calls.peek(.none)) orelse return null;
+            return .{
+                .kind = @backingInt(lent.kind),
+                .codec = @backingInt(lent.codec),
+                .tag = lent.tag,
+                .hex = .{ .bytes = lent.payload },
+            };
+        }
         const is_port = session.role == .port;
         const fits = if (is_port)
             session.port.peekFits()
@@ -289,6 +299,10 @@ pub const Session = struct {
     /// Gives back what was borrowed.
     pub fn release(session: *Session) !void {
         const reader = session.reader orelse return error.Unoffered;
+        if (session.calling) |own| {
+            if (!own.calls.reader.isLent() and !own.calls.lent_note) return error.Refused;
+            return own.calls.release();
+        }
         if (session.role == .port) {
             if (!session.port.lent()) return error.Refused;
             return session.port.release();
