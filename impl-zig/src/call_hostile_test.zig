@@ -364,3 +364,47 @@ test "Calls: what is wrong with a notice is a report [call.refused] [call.throw]
     try duel.expectNothing();
     try testing.expectEqual(0, duel.calls.kept_bytes);
 }
+
+test "Calls.peek: calls before a message are begun, and those behind it when it is back" {
+    var duel: Duel = undefined;
+    try duel.init(1024, .{});
+    defer duel.deinit();
+    try duel.ask(1, "one");
+    try duel.peer.write("plain", .{ .tag = 8 }, .none);
+    try duel.ask(2, "one");
+    const lent = (try duel.calls.peek(.none)).?;
+    try testing.expectEqualStrings("plain", lent.payload);
+    try testing.expectEqual(8, lent.tag);
+    try duel.expect(.@"return", 1, "1");
+    // What waits for room takes nothing in meanwhile [call.whole_first].
+    const large: [2000]u8 = @splat('x');
+    try testing.expectError(error.Timeout, duel.calls.write(&large, .{}, .ms(5)));
+    try testing.expectEqual(null, try duel.peer.read(&duel.storage, .none));
+    duel.calls.release();
+    try testing.expectEqual(null, try duel.calls.peek(.none));
+    try testing.expectError(error.MessageCancelled, duel.peer.read(&duel.storage, .none));
+    try duel.expect(.@"return", 2, "1");
+
+    // In parts, with a call behind them; and set aside, as a copy.
+    try duel.peer.write(large[0..700], .{}, .none);
+    try duel.ask(3, "one");
+    var size: usize = 0;
+    while (size < 700) {
+        const part = (try duel.calls.peek(.none)).?;
+        size += part.payload.len;
+        try testing.expect(duel.calls.isLent());
+        duel.calls.release();
+    }
+    try testing.expect(!duel.calls.isLent());
+    try duel.serve();
+    try duel.expect(.@"return", 3, "1");
+    try duel.peer.write("aside", .{}, .none);
+    const soon: Calls.CallOptions = .{ .timeout = .ms(5) };
+    try testing.expectError(error.Timeout, duel.calls.call(void, "one", .{}, soon));
+    const kept = (try duel.calls.peek(.none)).?;
+    try testing.expectEqualStrings("aside", kept.payload);
+    duel.calls.release();
+    try duel.ask(0, "none");
+    try testing.expectError(error.CallMethod, duel.calls.peek(.none));
+    try testing.expectEqual(0, duel.calls.kept_bytes);
+}
