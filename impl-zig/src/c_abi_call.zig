@@ -11,7 +11,6 @@ const Calls = @import("call.zig").Calls;
 const Owned = @import("call_own.zig").Owned;
 const Serving = @import("call.zig").Serving;
 const Status = arguments.Status;
-const Timeout = @import("host.zig").Timeout;
 const Value = @import("call_values.zig").Value;
 
 /// `millrace_value`.
@@ -117,7 +116,7 @@ const Body = struct {
     fn findServing(body: *Body, number: usize) ?*Serving {
         var node = body.calls.servings.first;
         while (node) |each| : (node = each.next) {
-            const serving: *Serving = @fieldParentPtr("node", each);
+            const serving: *Serving = @alignCast(@fieldParentPtr("node", each));
             if (serving.state != .running and serving.state != .later) continue;
             if (@intFromPtr(serving.user) == number) return serving;
         }

@@ -304,9 +304,9 @@ pub const Calls = struct {
 
     fn lendKept(calls: *Calls) CallError!Lent {
         const note = calls.inbox.first.?;
-        if (note.fault != null) {
-            _ = try calls.deliver(&.{});
-            unreachable;
+        if (note.fault) |code| {
+            calls.dropKept();
+            return call_error.errorOf(code);
         }
         calls.lent_note = true;
         return .{
@@ -326,6 +326,10 @@ pub const Calls = struct {
     pub fn release(calls: *Calls) void {
         if (!calls.lent_note) return calls.reader.release();
         calls.lent_note = false;
+        calls.dropKept();
+    }
+
+    fn dropKept(calls: *Calls) void {
         const note = calls.inbox.pop().?;
         calls.kept_bytes -= weightOf(note);
         note.destroy(calls.gpa);
@@ -386,6 +390,8 @@ pub const Calls = struct {
         if (!pipe.vacate(&.{calls.reader}, &.{calls.writer})) return false;
         calls.lose(err);
         calls.silence();
+        calls.intake.drop();
+        calls.lent_part = false;
         calls.lost = null;
         calls.mute = false;
         calls.next_id = calls.options.first_id;
@@ -446,7 +452,7 @@ pub const Calls = struct {
     pub fn findOwn(calls: *const Calls, id: u32) ?*Call {
         var node = calls.under_way.first;
         while (node) |each| : (node = each.next) {
-            const own: *Call = @fieldParentPtr("node", each);
+            const own: *Call = @alignCast(@fieldParentPtr("node", each));
             if (own.id == id) return own;
         }
         return null;
@@ -494,7 +500,7 @@ pub const Calls = struct {
             calls.intake.drop();
             calls.lent_part = false;
             while (calls.under_way.first) |node| {
-                const own: *Call = @fieldParentPtr("node", node);
+                const own: *Call = @alignCast(@fieldParentPtr("node", node));
                 own.lose(err);
             }
             // A peer that has ended its stream still reads.
@@ -513,7 +519,7 @@ pub const Calls = struct {
     pub fn silence(calls: *Calls) void {
         if (calls.mute) return;
         while (calls.owed.first) |node| {
-            const own: *Call = @fieldParentPtr("owed_node", node);
+            const own: *Call = @alignCast(@fieldParentPtr("owed_node", node));
             own.forgive();
         }
         calls.mute = true;
@@ -522,7 +528,7 @@ pub const Calls = struct {
         var node = calls.servings.first;
         while (node) |each| {
             node = each.next;
-            const serving: *Serving = @fieldParentPtr("node", each);
+            const serving: *Serving = @alignCast(@fieldParentPtr("node", each));
             if (serving.isNotice()) continue;
             serving.silent = true;
             if (serving.state != .arrived) call_wait.tell(serving);
@@ -535,7 +541,7 @@ pub const Calls = struct {
         calls.silence();
         while (calls.pending.pop()) |serving| serving.conclude();
         while (calls.servings.first) |node| {
-            const serving: *Serving = @fieldParentPtr("node", node);
+            const serving: *Serving = @alignCast(@fieldParentPtr("node", node));
             assert(!serving.on_stack);
             serving.conclude();
         }
@@ -576,9 +582,8 @@ pub const Calls = struct {
     }
 
     fn deliver(calls: *Calls, storage: []u8) CallError!Message {
-        const note = calls.inbox.pop().?;
-        calls.kept_bytes -= weightOf(note);
-        defer note.destroy(calls.gpa);
+        defer calls.dropKept();
+        const note = calls.inbox.first.?;
         if (note.fault) |code| return call_error.errorOf(code);
         if (note.payload.len > storage.len) return error.MessageSize;
         const payload = storage[0..note.payload.len];

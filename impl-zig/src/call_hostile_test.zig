@@ -6,7 +6,6 @@ const layout = millrace.layout;
 const testing = std.testing;
 const Calls = millrace.Calls;
 const Duel = @import("call_duel_fixture.zig").Duel;
-const Serving = millrace.Serving;
 const Value = millrace.Value;
 
 const cancel = layout.call_mark_cancel;

@@ -98,7 +98,7 @@ fn placeAll(calls: *Calls) pipe.WriteError!?u32 {
         const begun = serving != null and serving.?.send.sent_any;
         // What is owed comes before the next message [call.cancel_owed].
         if (!begun) if (calls.owed.first) |node| {
-            const own: *Call = @fieldParentPtr("owed_node", node);
+            const own: *Call = @alignCast(@fieldParentPtr("owed_node", node));
             if (!try placeMark(calls, own)) return 0;
             continue;
         };

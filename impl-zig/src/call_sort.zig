@@ -4,7 +4,6 @@
 //! Invariant: whatever the peer's bytes hold, a message goes to the call that it belongs to, is
 //! refused, or is reported once.
 
-const std = @import("std");
 const layout = @import("layout.zig");
 const call_error = @import("call_error.zig");
 const call_values = @import("call_values.zig");
@@ -16,7 +15,6 @@ const Note = @import("call_intake.zig").Note;
 const Reason = layout.Reason;
 const Serving = @import("call_serving.zig").Serving;
 
-const mark_cancel = layout.call_mark_cancel;
 const mark_more = layout.call_mark_more;
 
 /// Which messages a port takes out of its ring at the moment.
@@ -113,7 +111,7 @@ fn stray(calls: *Calls, note: *Note) void {
 fn findServing(calls: *const Calls, id: u32) ?*Serving {
     var node = calls.servings.first;
     while (node) |each| : (node = each.next) {
-        const serving: *Serving = @fieldParentPtr("node", each);
+        const serving: *Serving = @alignCast(@fieldParentPtr("node", each));
         if (serving.id == id and serving.isUnderWay()) return serving;
     }
     return null;

@@ -7,7 +7,6 @@ const layout = millrace.layout;
 const testing = std.testing;
 const Calls = millrace.Calls;
 const Serving = millrace.Serving;
-const Timeout = millrace.Timeout;
 
 /// Two ports with calls, both in one hand. Must stay where it was initialized.
 const Pair = struct {

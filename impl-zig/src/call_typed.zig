@@ -13,7 +13,6 @@ const std = @import("std");
 const call_values = @import("call_values.zig");
 const Allocator = std.mem.Allocator;
 const Builder = call_values.Builder;
-const List = call_values.List;
 const Serving = @import("call_serving.zig").Serving;
 const Value = call_values.Value;
 

@@ -158,7 +158,7 @@ const Runner = struct {
         const task = runner.task;
         const calling = runner.session.calling.?;
         var draws: Workload = .{ .state = task.seed, .capacity = 0 };
-        for (0..task.count.?) |index| {
+        for (0..@intCast(task.count.?)) |index| {
             const number: u32 = @intCast(index);
             var word: [4]u8 = undefined;
             std.mem.writeInt(u32, &word, number, .little);
