@@ -11,6 +11,7 @@ const wait = @import("wait.zig");
 const pipe = @import("pipe.zig");
 const call_error = @import("call_error.zig");
 const call_intake = @import("call_intake.zig");
+const call_lend = @import("call_lend.zig");
 const call_outlet = @import("call_outlet.zig");
 const call_own = @import("call_own.zig");
 const call_typed = @import("call_typed.zig");
@@ -261,63 +262,7 @@ pub const Calls = struct {
     ///
     /// Asserts that nothing is lent.
     pub fn peek(calls: *Calls, timeout: Timeout) CallError!?Lent {
-        assert(!calls.reader.isLent() and !calls.lent_note); // [pipe.lend_one]
-        var patience: Patience = .init(timeout);
-        while (true) {
-            if (calls.endpoint.closedHere()) return calls.losing(error.PipeClosed);
-            // The next part of a message of which some were lent.
-            const did = if (calls.lent_part)
-                .left
-            else
-                try call_wait.step(calls, &patience.loaded, .lend);
-            switch (did) {
-                .did => continue,
-                .delivers => return try calls.lendKept(),
-                .left => if (try calls.lendPlain(&patience.loaded)) |lent| return lent,
-                .nothing => {},
-            }
-            const appetite: call_wait.Appetite = if (did == .left and !calls.lent_part)
-                .full
-            else
-                .hungry;
-            if (!try call_wait.awaitMore(calls, &patience, null, appetite)) return null;
-        }
-    }
-
-    fn lendPlain(calls: *Calls, loaded: *bool) CallError!?Lent {
-        const found = calls.reader.peekNow(loaded) catch |err| {
-            calls.lent_part = false;
-            switch (err) {
-                error.MessageCancelled, error.MessageTruncated => |lost| return lost,
-                else => |final| return calls.losing(final),
-            }
-        };
-        const lent = found orelse return null;
-        if (lent.kind != .data) {
-            // A call, for which there is no room.
-            calls.reader.leave(lent);
-            return null;
-        }
-        calls.lent_part = !lent.last;
-        return lent;
-    }
-
-    fn lendKept(calls: *Calls) CallError!Lent {
-        const note = calls.inbox.first.?;
-        if (note.fault) |code| {
-            calls.dropKept();
-            return call_error.errorOf(code);
-        }
-        calls.lent_note = true;
-        return .{
-            .payload = @alignCast(note.payload),
-            .kind = note.kind,
-            .codec = note.codec,
-            .tag = note.tag,
-            .first = true,
-            .last = true,
-            .total = note.payload.len,
-        };
+        return call_lend.peek(calls, timeout);
     }
 
     /// As `Port.release`.
@@ -329,7 +274,8 @@ pub const Calls = struct {
         calls.dropKept();
     }
 
-    fn dropKept(calls: *Calls) void {
+    /// Drops the first of the inbox.
+    pub fn dropKept(calls: *Calls) void {
         const note = calls.inbox.pop().?;
         calls.kept_bytes -= weightOf(note);
         note.destroy(calls.gpa);
