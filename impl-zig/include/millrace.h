@@ -593,8 +593,9 @@ typedef struct millrace_failure {
   uint32_t has_data;
 } millrace_failure;
 
-/* Gives memory, as realloc does: `memory` is NULL or what this has returned; a size of 0 gives it
-   back, and what is then returned does not matter. NULL where there is none. */
+/* Where `memory` is NULL, gives so many bytes at a multiple of 16, as malloc does on systems of 64
+   bits, or NULL where there are none. Else `memory` is what this has returned, and the size 0: it
+   is given back, and what is then returned does not matter. */
 typedef void *(*millrace_allocate)(void *context, void *memory, size_t size);
 
 /* Serves one call or notice. Name and values are valid until it is answered. `serving` is its

@@ -78,29 +78,18 @@ const Body = struct {
         return .{ .ptr = body, .vtable = &.{
             .alloc = alloc,
             .resize = Allocator.noResize,
-            .remap = remap,
+            .remap = Allocator.noRemap,
             .free = free,
         } };
     }
 
-    /// What every allocator of C gives.
-    const alignment_max = @alignOf(std.c.max_align_t);
-
     fn alloc(context: *anyopaque, size: usize, alignment: std.mem.Alignment, _: usize) ?[*]u8 {
         const body: *Body = @ptrCast(@alignCast(context));
-        if (alignment.toByteUnits() > alignment_max) return null;
-        return @ptrCast(body.allocate(body.allocate_context, null, size));
-    }
-
-    fn remap(
-        context: *anyopaque,
-        memory: []u8,
-        _: std.mem.Alignment,
-        size: usize,
-        _: usize,
-    ) ?[*]u8 {
-        const body: *Body = @ptrCast(@alignCast(context));
-        return @ptrCast(body.allocate(body.allocate_context, memory.ptr, size));
+        const memory = body.allocate(body.allocate_context, null, size) orelse return null;
+        if (alignment.check(@intFromPtr(memory))) return @ptrCast(memory);
+        // Less than `millrace_allocate` promises is no memory.
+        _ = body.allocate(body.allocate_context, memory, 0);
+        return null;
     }
 
     fn free(context: *anyopaque, memory: []u8, _: std.mem.Alignment, _: usize) void {

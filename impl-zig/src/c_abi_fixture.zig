@@ -89,17 +89,12 @@ pub fn expectRead(port: *anyopaque, payload: []const u8, tag: u32) !void {
 pub fn allocate(_: ?*anyopaque, memory: ?*anyopaque, size: usize) callconv(.c) ?*anyopaque {
     const head = 16;
     const gpa = testing.allocator;
-    const old: ?[]align(16) u8 = if (memory) |address| old: {
-        const bytes: [*]align(16) u8 = @alignCast(@as([*]u8, @ptrCast(address)) - head);
-        break :old bytes[0..std.mem.readInt(usize, bytes[0..@sizeOf(usize)], .native)];
-    } else null;
-    defer if (old) |bytes| gpa.free(bytes);
-    if (size == 0) return null;
-    const new = gpa.alignedAlloc(u8, .@"16", size + head) catch unreachable;
-    std.mem.writeInt(usize, new[0..@sizeOf(usize)], new.len, .native);
-    if (old) |bytes| {
-        const least = @min(bytes.len, new.len) - head;
-        @memcpy(new[head..][0..least], bytes[head..][0..least]);
+    if (memory) |address| {
+        const bytes: [*]align(head) u8 = @alignCast(@as([*]u8, @ptrCast(address)) - head);
+        gpa.free(bytes[0..std.mem.readInt(usize, bytes[0..@sizeOf(usize)], .native)]);
+        return null;
     }
+    const new = gpa.alignedAlloc(u8, .fromByteUnits(head), head + size) catch return null;
+    std.mem.writeInt(usize, new[0..@sizeOf(usize)], new.len, .native);
     return new.ptr + head;
 }
