@@ -64,4 +64,9 @@ export const REASON_NAMES: Readonly<Record<number, string>> = Object.freeze({
   122: "call.ended",
   123: "call.items",
   124: "call.inbox",
+  128: "stream.magic",
+  129: "stream.version",
+  130: "stream.feature",
+  131: "stream.preface",
+  132: "stream.credit",
 });

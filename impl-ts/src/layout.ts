@@ -1,8 +1,8 @@
 // Generated from spec/layout.json by tools/generate.ts; do not edit.
 
 /**
- * Every offset, size, flag, kind, state and reason code of the Millrace segment. All integers are
- * little-endian. Offsets and sizes are in bytes.
+ * Every offset, size, flag, kind, state and reason code of the Millrace segment and stream. All
+ * integers are little-endian. Offsets and sizes are in bytes.
  *
  * @module
  */
@@ -251,6 +251,34 @@ export const MAILBOX_PART_INDEX_WORD = 4;
 /** u8[12]. Not read. Written by the original when it closes. */
 export const MAILBOX_RESERVED_OFFSET = 20;
 
+// `stream_preface`: The first bytes of each direction of a stream.
+
+/** Bytes of `stream_preface`. */
+export const STREAM_PREFACE_SIZE = 32;
+/** Alignment of `stream_preface`, in bytes. */
+export const STREAM_PREFACE_ALIGN = 16;
+/** u8[8]. The bytes `4d 49 4c 4c ff 0d 0a 0a`: `MILL`, a byte that is no text, and line ends. */
+export const STREAM_MAGIC_OFFSET = 0;
+/** Bytes of `magic`. */
+export const STREAM_MAGIC_SIZE = 8;
+/** u16. Major version of the layout, 1. A reader of another major version refuses the stream. */
+export const STREAM_VERSION_MAJOR_OFFSET = 8;
+/** u16. Minor version of the layout, 0. Informative. */
+export const STREAM_VERSION_MINOR_OFFSET = 10;
+/** u32. Largest extent of a frame that this side accepts: a multiple of 16, from 128 on. */
+export const STREAM_LARGEST_OFFSET = 12;
+/**
+ * u32. Bytes of frames that the peer may send beyond what was given back: a multiple of 16, from
+ * `largest` on.
+ */
+export const STREAM_WINDOW_OFFSET = 16;
+/** u32. Bits of features without which the stream cannot be used. None is defined yet. */
+export const STREAM_REQUIRED_FEATURES_OFFSET = 20;
+/** u32. Bits of features that the peer may ignore. None is defined yet. */
+export const STREAM_OPTIONAL_FEATURES_OFFSET = 24;
+/** u8[4]. Written as 0, ignored by readers. */
+export const STREAM_RESERVED_OFFSET = 28;
+
 // `segment_ready`: Values of the `ready` word.
 
 /** Nobody has formatted this memory. */
@@ -324,6 +352,15 @@ export const CODEC_JSON = 2;
 export const CODEC_JSON_BATCH = 3;
 /** A list of values, each with a codec of its own: the chapter call. */
 export const CODEC_VALUES = 4;
+
+// `stream_kind`: Frames that a stream has beside those of `frame_kind`, but for pads.
+
+/** All up to the position in `tag` was given back: the peer may write on. */
+export const STREAM_KIND_CREDIT = 16;
+/** Who writes it has closed: it writes and reads nothing any more. */
+export const STREAM_KIND_CLOSE = 17;
+/** Who writes it has marked its peer failed; `tag` is the reason code. */
+export const STREAM_KIND_FAIL = 18;
 
 // `frame_flag`: Bits of a frame's `flags`.
 
@@ -430,6 +467,12 @@ export const CALL_GRANT = 8;
 export const CALL_NAME_SIZE_MAX = 255;
 /** Largest text of an error. */
 export const CALL_TEXT_SIZE_MAX = 4096;
+/** Smallest `largest`. */
+export const STREAM_LARGEST_MIN = 128;
+/** Largest `window`, and so the largest `largest`. */
+export const STREAM_WINDOW_MAX = 1_073_741_824;
+/** How long an endpoint that has closed goes on taking in what arrives. */
+export const STREAM_LINGER_MS = 2000;
 
 // Reason codes.
 
@@ -514,7 +557,7 @@ export const REASON_PEER_CLOSED = 64;
 export const REASON_PEER_FAILED = 65;
 /** The peer's supervisor ended it, or saw it end. */
 export const REASON_PEER_TERMINATED = 66;
-/** The peer's process died: its lock on the endpoint record is gone. */
+/** The peer's process died: its lock on the endpoint record is gone, or its stream broke off. */
 export const REASON_PEER_LOST = 67;
 /** This endpoint is closed; nothing can be read or written any more. */
 export const REASON_PIPE_CLOSED = 80;
@@ -554,6 +597,16 @@ export const REASON_CALL_ENDED = 122;
 export const REASON_CALL_ITEMS = 123;
 /** The inbox is full, and the answer stands behind other messages. */
 export const REASON_CALL_INBOX = 124;
+/** What arrives is not a Millrace stream. */
+export const REASON_STREAM_MAGIC = 128;
+/** The stream has another major version. */
+export const REASON_STREAM_VERSION = 129;
+/** The stream requires a feature that this endpoint does not know. */
+export const REASON_STREAM_FEATURE = 130;
+/** The window, or the largest frame, of a preface is out of range or misaligned. */
+export const REASON_STREAM_PREFACE = 131;
+/** A frame goes beyond the credit of its writer, or a credit beyond what was written. */
+export const REASON_STREAM_CREDIT = 132;
 
 /** The name of a reason code: what is wrong, in one word. */
 export type ReasonCode =
@@ -612,7 +665,12 @@ export type ReasonCode =
   | "call.cancelled"
   | "call.ended"
   | "call.items"
-  | "call.inbox";
+  | "call.inbox"
+  | "stream.magic"
+  | "stream.version"
+  | "stream.feature"
+  | "stream.preface"
+  | "stream.credit";
 
 /** The number of every reason code, as it stands in shared memory. */
 export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
@@ -672,6 +730,11 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "call.ended": 122,
   "call.items": 123,
   "call.inbox": 124,
+  "stream.magic": 128,
+  "stream.version": 129,
+  "stream.feature": 130,
+  "stream.preface": 131,
+  "stream.credit": 132,
 };
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */

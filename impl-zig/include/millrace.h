@@ -159,7 +159,7 @@ enum {
   MILLRACE_REASON_PEER_FAILED = 65,
   /* The peer's supervisor ended it, or saw it end. */
   MILLRACE_REASON_PEER_TERMINATED = 66,
-  /* The peer's process died: its lock on the endpoint record is gone. */
+  /* The peer's process died: its lock on the endpoint record is gone, or its stream broke off. */
   MILLRACE_REASON_PEER_LOST = 67,
   /* This endpoint is closed; nothing can be read or written any more. */
   MILLRACE_REASON_PIPE_CLOSED = 80,
@@ -198,7 +198,17 @@ enum {
   /* More items came than were allowed, or items where one result was asked for. */
   MILLRACE_REASON_CALL_ITEMS = 123,
   /* The inbox is full, and the answer stands behind other messages. */
-  MILLRACE_REASON_CALL_INBOX = 124
+  MILLRACE_REASON_CALL_INBOX = 124,
+  /* What arrives is not a Millrace stream. */
+  MILLRACE_REASON_STREAM_MAGIC = 128,
+  /* The stream has another major version. */
+  MILLRACE_REASON_STREAM_VERSION = 129,
+  /* The stream requires a feature that this endpoint does not know. */
+  MILLRACE_REASON_STREAM_FEATURE = 130,
+  /* The window, or the largest frame, of a preface is out of range or misaligned. */
+  MILLRACE_REASON_STREAM_PREFACE = 131,
+  /* A frame goes beyond the credit of its writer, or a credit beyond what was written. */
+  MILLRACE_REASON_STREAM_CREDIT = 132
 };
 /* /generated */
 

@@ -43,7 +43,7 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .peer_closed => "The peer closed its endpoint without an `end`, or no longer reads.",
         .peer_failed => "The peer's endpoint is marked failed.",
         .peer_terminated => "The peer's supervisor ended it, or saw it end.",
-        .peer_lost => "The peer's process died: its lock on the endpoint record is gone.",
+        .peer_lost => "The peer's process died: its lock on the endpoint record is gone, or its stream broke off.",
         .pipe_closed => "This endpoint is closed; nothing can be read or written any more.",
         .pipe_failed => "This endpoint was marked failed by its peer or its supervisor.",
         .pipe_ended => "The writer has ended its stream and cannot write any more.",
@@ -63,6 +63,11 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .call_ended => "The peer has ended its stream, so that no answer can come.",
         .call_items => "More items came than were allowed, or items where one result was asked for.",
         .call_inbox => "The inbox is full, and the answer stands behind other messages.",
+        .stream_magic => "What arrives is not a Millrace stream.",
+        .stream_version => "The stream has another major version.",
+        .stream_feature => "The stream requires a feature that this endpoint does not know.",
+        .stream_preface => "The window, or the largest frame, of a preface is out of range or misaligned.",
+        .stream_credit => "A frame goes beyond the credit of its writer, or a credit beyond what was written.",
         _ => "This version knows no such reason.",
     };
 }

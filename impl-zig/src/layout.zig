@@ -1,8 +1,8 @@
 //! Generated from spec/layout.json by tools/generate.ts; do not edit.
 //!
-//! Every offset, size, flag, kind, state and reason code of the Millrace segment. All integers are
-//! little-endian. Offsets and sizes are in bytes. The constants are comptime integers, so that they
-//! fit every integer type that can hold them.
+//! Every offset, size, flag, kind, state and reason code of the Millrace segment and stream. All
+//! integers are little-endian. Offsets and sizes are in bytes. The constants are comptime integers,
+//! so that they fit every integer type that can hold them.
 
 // The version of the layout.
 
@@ -238,6 +238,32 @@ pub const mailbox_part_index_word = 4;
 /// u8[12]. Not read. Written by the original when it closes.
 pub const mailbox_reserved_offset = 20;
 
+// `stream_preface`: The first bytes of each direction of a stream.
+
+/// Bytes of `stream_preface`.
+pub const stream_preface_size = 32;
+/// Alignment of `stream_preface`, in bytes.
+pub const stream_preface_align = 16;
+/// u8[8]. The bytes `4d 49 4c 4c ff 0d 0a 0a`: `MILL`, a byte that is no text, and line ends.
+pub const stream_magic_offset = 0;
+/// Bytes of `magic`.
+pub const stream_magic_size = 8;
+/// u16. Major version of the layout, 1. A reader of another major version refuses the stream.
+pub const stream_version_major_offset = 8;
+/// u16. Minor version of the layout, 0. Informative.
+pub const stream_version_minor_offset = 10;
+/// u32. Largest extent of a frame that this side accepts: a multiple of 16, from 128 on.
+pub const stream_largest_offset = 12;
+/// u32. Bytes of frames that the peer may send beyond what was given back: a multiple of 16, from
+/// `largest` on.
+pub const stream_window_offset = 16;
+/// u32. Bits of features without which the stream cannot be used. None is defined yet.
+pub const stream_required_features_offset = 20;
+/// u32. Bits of features that the peer may ignore. None is defined yet.
+pub const stream_optional_features_offset = 24;
+/// u8[4]. Written as 0, ignored by readers.
+pub const stream_reserved_offset = 28;
+
 // `segment_ready`: Values of the `ready` word.
 
 /// Nobody has formatted this memory.
@@ -311,6 +337,15 @@ pub const codec_json = 2;
 pub const codec_json_batch = 3;
 /// A list of values, each with a codec of its own: the chapter call.
 pub const codec_values = 4;
+
+// `stream_kind`: Frames that a stream has beside those of `frame_kind`, but for pads.
+
+/// All up to the position in `tag` was given back: the peer may write on.
+pub const stream_kind_credit = 16;
+/// Who writes it has closed: it writes and reads nothing any more.
+pub const stream_kind_close = 17;
+/// Who writes it has marked its peer failed; `tag` is the reason code.
+pub const stream_kind_fail = 18;
 
 // `frame_flag`: Bits of a frame's `flags`.
 
@@ -417,6 +452,12 @@ pub const call_grant = 8;
 pub const call_name_size_max = 255;
 /// Largest text of an error.
 pub const call_text_size_max = 4096;
+/// Smallest `largest`.
+pub const stream_largest_min = 128;
+/// Largest `window`, and so the largest `largest`.
+pub const stream_window_max = 1_073_741_824;
+/// How long an endpoint that has closed goes on taking in what arrives.
+pub const stream_linger_ms = 2000;
 
 // Reason codes.
 
@@ -495,7 +536,7 @@ pub const reason_peer_closed = 64;
 pub const reason_peer_failed = 65;
 /// The peer's supervisor ended it, or saw it end.
 pub const reason_peer_terminated = 66;
-/// The peer's process died: its lock on the endpoint record is gone.
+/// The peer's process died: its lock on the endpoint record is gone, or its stream broke off.
 pub const reason_peer_lost = 67;
 /// This endpoint is closed; nothing can be read or written any more.
 pub const reason_pipe_closed = 80;
@@ -535,6 +576,16 @@ pub const reason_call_ended = 122;
 pub const reason_call_items = 123;
 /// The inbox is full, and the answer stands behind other messages.
 pub const reason_call_inbox = 124;
+/// What arrives is not a Millrace stream.
+pub const reason_stream_magic = 128;
+/// The stream has another major version.
+pub const reason_stream_version = 129;
+/// The stream requires a feature that this endpoint does not know.
+pub const reason_stream_feature = 130;
+/// The window, or the largest frame, of a preface is out of range or misaligned.
+pub const reason_stream_preface = 131;
+/// A frame goes beyond the credit of its writer, or a credit beyond what was written.
+pub const reason_stream_credit = 132;
 
 /// Values of the `ready` word.
 pub const SegmentReady = enum(u32) {
@@ -624,6 +675,17 @@ pub const Codec = enum(u32) {
     _,
 };
 
+/// Frames that a stream has beside those of `frame_kind`, but for pads.
+pub const StreamKind = enum(u8) {
+    /// All up to the position in `tag` was given back: the peer may write on.
+    credit = 16,
+    /// Who writes it has closed: it writes and reads nothing any more.
+    close = 17,
+    /// Who writes it has marked its peer failed; `tag` is the reason code.
+    fail = 18,
+    _,
+};
+
 /// What is wrong, as it stands in shared memory.
 pub const Reason = enum(u32) {
     /// The memory is too small, too large or not aligned for what the header or the caller states.
@@ -701,7 +763,7 @@ pub const Reason = enum(u32) {
     peer_failed = 65,
     /// The peer's supervisor ended it, or saw it end.
     peer_terminated = 66,
-    /// The peer's process died: its lock on the endpoint record is gone.
+    /// The peer's process died: its lock on the endpoint record is gone, or its stream broke off.
     peer_lost = 67,
     /// This endpoint is closed; nothing can be read or written any more.
     pipe_closed = 80,
@@ -741,6 +803,16 @@ pub const Reason = enum(u32) {
     call_items = 123,
     /// The inbox is full, and the answer stands behind other messages.
     call_inbox = 124,
+    /// What arrives is not a Millrace stream.
+    stream_magic = 128,
+    /// The stream has another major version.
+    stream_version = 129,
+    /// The stream requires a feature that this endpoint does not know.
+    stream_feature = 130,
+    /// The window, or the largest frame, of a preface is out of range or misaligned.
+    stream_preface = 131,
+    /// A frame goes beyond the credit of its writer, or a credit beyond what was written.
+    stream_credit = 132,
     _,
 
     /// The name of the reason, or `unknown` where this version knows none.
@@ -802,6 +874,11 @@ pub const Reason = enum(u32) {
             .call_ended => "call.ended",
             .call_items => "call.items",
             .call_inbox => "call.inbox",
+            .stream_magic => "stream.magic",
+            .stream_version => "stream.version",
+            .stream_feature => "stream.feature",
+            .stream_preface => "stream.preface",
+            .stream_credit => "stream.credit",
             _ => "unknown",
         };
     }

@@ -10,11 +10,18 @@ const Duel = scribble_fixture.Duel;
 const Histogram = scribble_fixture.Histogram;
 const Reason = layout.Reason;
 
+const no_streams = "no stream is among what two threads share";
+
 /// Reasons that no peer's bytes lead to in this implementation, and why.
 const exceptions = [_]struct { why: Reason, because: []const u8 }{
     .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
     .{ .why = .segment_missing, .because = "says that there is no file" },
     .{ .why = .mailbox_size, .because = "is about the memory that the caller gives" },
+    .{ .why = .stream_magic, .because = no_streams },
+    .{ .why = .stream_version, .because = no_streams },
+    .{ .why = .stream_feature, .because = no_streams },
+    .{ .why = .stream_preface, .because = no_streams },
+    .{ .why = .stream_credit, .because = no_streams },
 };
 
 test "scribble: a million scribbles, and every reason a peer can cause" {

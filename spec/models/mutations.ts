@@ -372,4 +372,36 @@ export const models: Model[] = [
   },
   { file: "call", defines: ["DEATH", "DEPTH=2", "N=3"], mutations: {} },
   { file: "call", defines: ["DEPTH=2", "N=3"], long: true, mutations: {} },
+  {
+    file: "stream",
+    mutations: {
+      NO_CREDIT: { assert: "kept_units[e]<=3" },
+      GIVEN_EARLY: { assert: "kept_units[e]<=3" },
+      TOLD_AT_END: "deadlock",
+      CREDIT_BETWEEN: "deadlock",
+      CREDIT_WAITS: "deadlock",
+      HALF_CLOSE: "deadlock",
+      WRITES_FIRST: "deadlock",
+    },
+  },
+  {
+    file: "stream",
+    defines: ["FLOOD"],
+    mutations: { WRITES_FIRST: "deadlock", READS_IN_ORDER: "deadlock" },
+  },
+  {
+    file: "stream",
+    defines: ["MAY_CLOSE"],
+    mutations: {
+      NO_LINGER: { assert: "(q_len(wire[(1-e)])==0)||" },
+      NO_HANG_UP: "deadlock",
+      CLOSED_AT_ONCE: { assert: "taken[e]==finished[" },
+      CLOSE_CUTS: { assert: "taken[e]==finished[" },
+    },
+  },
+  {
+    file: "stream",
+    defines: ["DEATH"],
+    mutations: { PART_COUNTS: { assert: "taken[e]<=sent[" }, LOSS_UNSEEN: "deadlock" },
+  },
 ];
