@@ -502,6 +502,16 @@ export const REASON_SEGMENT_FILE = 11;
 export const REASON_SEGMENT_MISSING = 12;
 /** A cursor moved out of its bounds or lost its alignment. */
 export const REASON_RING_CURSOR = 16;
+/** What arrives is not a Millrace stream. */
+export const REASON_STREAM_MAGIC = 24;
+/** The stream has another major version. */
+export const REASON_STREAM_VERSION = 25;
+/** The stream requires a feature that this endpoint does not know. */
+export const REASON_STREAM_FEATURE = 26;
+/** The window, or the largest frame, of a preface is out of range or misaligned. */
+export const REASON_STREAM_PREFACE = 27;
+/** A frame goes beyond the credit of its writer, or a credit beyond what was written. */
+export const REASON_STREAM_CREDIT = 28;
 /** A frame's kind is invalid or unknown. */
 export const REASON_FRAME_KIND = 32;
 /** A frame's flags are unknown, or do not go with its kind, codec or size. */
@@ -597,16 +607,6 @@ export const REASON_CALL_ENDED = 122;
 export const REASON_CALL_ITEMS = 123;
 /** The inbox is full, and the answer stands behind other messages. */
 export const REASON_CALL_INBOX = 124;
-/** What arrives is not a Millrace stream. */
-export const REASON_STREAM_MAGIC = 128;
-/** The stream has another major version. */
-export const REASON_STREAM_VERSION = 129;
-/** The stream requires a feature that this endpoint does not know. */
-export const REASON_STREAM_FEATURE = 130;
-/** The window, or the largest frame, of a preface is out of range or misaligned. */
-export const REASON_STREAM_PREFACE = 131;
-/** A frame goes beyond the credit of its writer, or a credit beyond what was written. */
-export const REASON_STREAM_CREDIT = 132;
 
 /** The name of a reason code: what is wrong, in one word. */
 export type ReasonCode =
@@ -623,6 +623,11 @@ export type ReasonCode =
   | "segment.file"
   | "segment.missing"
   | "ring.cursor"
+  | "stream.magic"
+  | "stream.version"
+  | "stream.feature"
+  | "stream.preface"
+  | "stream.credit"
   | "frame.kind"
   | "frame.flags"
   | "frame.reserved"
@@ -665,12 +670,7 @@ export type ReasonCode =
   | "call.cancelled"
   | "call.ended"
   | "call.items"
-  | "call.inbox"
-  | "stream.magic"
-  | "stream.version"
-  | "stream.feature"
-  | "stream.preface"
-  | "stream.credit";
+  | "call.inbox";
 
 /** The number of every reason code, as it stands in shared memory. */
 export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
@@ -687,6 +687,11 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "segment.file": 11,
   "segment.missing": 12,
   "ring.cursor": 16,
+  "stream.magic": 24,
+  "stream.version": 25,
+  "stream.feature": 26,
+  "stream.preface": 27,
+  "stream.credit": 28,
   "frame.kind": 32,
   "frame.flags": 33,
   "frame.reserved": 34,
@@ -730,11 +735,6 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "call.ended": 122,
   "call.items": 123,
   "call.inbox": 124,
-  "stream.magic": 128,
-  "stream.version": 129,
-  "stream.feature": 130,
-  "stream.preface": 131,
-  "stream.credit": 132,
 };
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */

@@ -110,6 +110,16 @@ enum {
   MILLRACE_REASON_SEGMENT_MISSING = 12,
   /* A cursor moved out of its bounds or lost its alignment. */
   MILLRACE_REASON_RING_CURSOR = 16,
+  /* What arrives is not a Millrace stream. */
+  MILLRACE_REASON_STREAM_MAGIC = 24,
+  /* The stream has another major version. */
+  MILLRACE_REASON_STREAM_VERSION = 25,
+  /* The stream requires a feature that this endpoint does not know. */
+  MILLRACE_REASON_STREAM_FEATURE = 26,
+  /* The window, or the largest frame, of a preface is out of range or misaligned. */
+  MILLRACE_REASON_STREAM_PREFACE = 27,
+  /* A frame goes beyond the credit of its writer, or a credit beyond what was written. */
+  MILLRACE_REASON_STREAM_CREDIT = 28,
   /* A frame's kind is invalid or unknown. */
   MILLRACE_REASON_FRAME_KIND = 32,
   /* A frame's flags are unknown, or do not go with its kind, codec or size. */
@@ -198,17 +208,7 @@ enum {
   /* More items came than were allowed, or items where one result was asked for. */
   MILLRACE_REASON_CALL_ITEMS = 123,
   /* The inbox is full, and the answer stands behind other messages. */
-  MILLRACE_REASON_CALL_INBOX = 124,
-  /* What arrives is not a Millrace stream. */
-  MILLRACE_REASON_STREAM_MAGIC = 128,
-  /* The stream has another major version. */
-  MILLRACE_REASON_STREAM_VERSION = 129,
-  /* The stream requires a feature that this endpoint does not know. */
-  MILLRACE_REASON_STREAM_FEATURE = 130,
-  /* The window, or the largest frame, of a preface is out of range or misaligned. */
-  MILLRACE_REASON_STREAM_PREFACE = 131,
-  /* A frame goes beyond the credit of its writer, or a credit beyond what was written. */
-  MILLRACE_REASON_STREAM_CREDIT = 132
+  MILLRACE_REASON_CALL_INBOX = 124
 };
 /* /generated */
 

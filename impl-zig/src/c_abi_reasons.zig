@@ -20,6 +20,11 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .segment_file => "The file cannot be trusted: not a regular one, of another user, or open to others.",
         .segment_missing => "There is no file at this path.",
         .ring_cursor => "A cursor moved out of its bounds or lost its alignment.",
+        .stream_magic => "What arrives is not a Millrace stream.",
+        .stream_version => "The stream has another major version.",
+        .stream_feature => "The stream requires a feature that this endpoint does not know.",
+        .stream_preface => "The window, or the largest frame, of a preface is out of range or misaligned.",
+        .stream_credit => "A frame goes beyond the credit of its writer, or a credit beyond what was written.",
         .frame_kind => "A frame's kind is invalid or unknown.",
         .frame_flags => "A frame's flags are unknown, or do not go with its kind, codec or size.",
         .frame_reserved => "A reserved byte of a frame or a preamble is not 0.",
@@ -63,11 +68,6 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .call_ended => "The peer has ended its stream, so that no answer can come.",
         .call_items => "More items came than were allowed, or items where one result was asked for.",
         .call_inbox => "The inbox is full, and the answer stands behind other messages.",
-        .stream_magic => "What arrives is not a Millrace stream.",
-        .stream_version => "The stream has another major version.",
-        .stream_feature => "The stream requires a feature that this endpoint does not know.",
-        .stream_preface => "The window, or the largest frame, of a preface is out of range or misaligned.",
-        .stream_credit => "A frame goes beyond the credit of its writer, or a credit beyond what was written.",
         _ => "This version knows no such reason.",
     };
 }

@@ -487,6 +487,16 @@ pub const reason_segment_file = 11;
 pub const reason_segment_missing = 12;
 /// A cursor moved out of its bounds or lost its alignment.
 pub const reason_ring_cursor = 16;
+/// What arrives is not a Millrace stream.
+pub const reason_stream_magic = 24;
+/// The stream has another major version.
+pub const reason_stream_version = 25;
+/// The stream requires a feature that this endpoint does not know.
+pub const reason_stream_feature = 26;
+/// The window, or the largest frame, of a preface is out of range or misaligned.
+pub const reason_stream_preface = 27;
+/// A frame goes beyond the credit of its writer, or a credit beyond what was written.
+pub const reason_stream_credit = 28;
 /// A frame's kind is invalid or unknown.
 pub const reason_frame_kind = 32;
 /// A frame's flags are unknown, or do not go with its kind, codec or size.
@@ -576,16 +586,6 @@ pub const reason_call_ended = 122;
 pub const reason_call_items = 123;
 /// The inbox is full, and the answer stands behind other messages.
 pub const reason_call_inbox = 124;
-/// What arrives is not a Millrace stream.
-pub const reason_stream_magic = 128;
-/// The stream has another major version.
-pub const reason_stream_version = 129;
-/// The stream requires a feature that this endpoint does not know.
-pub const reason_stream_feature = 130;
-/// The window, or the largest frame, of a preface is out of range or misaligned.
-pub const reason_stream_preface = 131;
-/// A frame goes beyond the credit of its writer, or a credit beyond what was written.
-pub const reason_stream_credit = 132;
 
 /// Values of the `ready` word.
 pub const SegmentReady = enum(u32) {
@@ -714,6 +714,16 @@ pub const Reason = enum(u32) {
     segment_missing = 12,
     /// A cursor moved out of its bounds or lost its alignment.
     ring_cursor = 16,
+    /// What arrives is not a Millrace stream.
+    stream_magic = 24,
+    /// The stream has another major version.
+    stream_version = 25,
+    /// The stream requires a feature that this endpoint does not know.
+    stream_feature = 26,
+    /// The window, or the largest frame, of a preface is out of range or misaligned.
+    stream_preface = 27,
+    /// A frame goes beyond the credit of its writer, or a credit beyond what was written.
+    stream_credit = 28,
     /// A frame's kind is invalid or unknown.
     frame_kind = 32,
     /// A frame's flags are unknown, or do not go with its kind, codec or size.
@@ -803,16 +813,6 @@ pub const Reason = enum(u32) {
     call_items = 123,
     /// The inbox is full, and the answer stands behind other messages.
     call_inbox = 124,
-    /// What arrives is not a Millrace stream.
-    stream_magic = 128,
-    /// The stream has another major version.
-    stream_version = 129,
-    /// The stream requires a feature that this endpoint does not know.
-    stream_feature = 130,
-    /// The window, or the largest frame, of a preface is out of range or misaligned.
-    stream_preface = 131,
-    /// A frame goes beyond the credit of its writer, or a credit beyond what was written.
-    stream_credit = 132,
     _,
 
     /// The name of the reason, or `unknown` where this version knows none.
@@ -831,6 +831,11 @@ pub const Reason = enum(u32) {
             .segment_file => "segment.file",
             .segment_missing => "segment.missing",
             .ring_cursor => "ring.cursor",
+            .stream_magic => "stream.magic",
+            .stream_version => "stream.version",
+            .stream_feature => "stream.feature",
+            .stream_preface => "stream.preface",
+            .stream_credit => "stream.credit",
             .frame_kind => "frame.kind",
             .frame_flags => "frame.flags",
             .frame_reserved => "frame.reserved",
@@ -874,11 +879,6 @@ pub const Reason = enum(u32) {
             .call_ended => "call.ended",
             .call_items => "call.items",
             .call_inbox => "call.inbox",
-            .stream_magic => "stream.magic",
-            .stream_version => "stream.version",
-            .stream_feature => "stream.feature",
-            .stream_preface => "stream.preface",
-            .stream_credit => "stream.credit",
             _ => "unknown",
         };
     }
