@@ -502,16 +502,6 @@ export const REASON_SEGMENT_FILE = 11;
 export const REASON_SEGMENT_MISSING = 12;
 /** A cursor moved out of its bounds or lost its alignment. */
 export const REASON_RING_CURSOR = 16;
-/** What arrives is not a Millrace stream. */
-export const REASON_STREAM_MAGIC = 24;
-/** The stream has another major version. */
-export const REASON_STREAM_VERSION = 25;
-/** The stream requires a feature that this endpoint does not know. */
-export const REASON_STREAM_FEATURE = 26;
-/** The window, or the largest frame, of a preface is out of range or misaligned. */
-export const REASON_STREAM_PREFACE = 27;
-/** A frame goes beyond the credit of its writer, or a credit beyond what was written. */
-export const REASON_STREAM_CREDIT = 28;
 /** A frame's kind is invalid or unknown. */
 export const REASON_FRAME_KIND = 32;
 /** A frame's flags are unknown, or do not go with its kind, codec or size. */
@@ -581,6 +571,16 @@ export const REASON_WAIT_TIMEOUT = 96;
 export const REASON_WAIT_ABORTED = 97;
 /** This thread must not block; use the asynchronous call. */
 export const REASON_WAIT_FORBIDDEN = 98;
+/** What arrives is not a Millrace stream. */
+export const REASON_STREAM_MAGIC = 104;
+/** The stream has another major version. */
+export const REASON_STREAM_VERSION = 105;
+/** The stream requires a feature that this endpoint does not know. */
+export const REASON_STREAM_FEATURE = 106;
+/** The window, or the largest frame, of a preface is out of range or misaligned. */
+export const REASON_STREAM_PREFACE = 107;
+/** A frame goes beyond the credit of its writer, or a credit beyond what was written. */
+export const REASON_STREAM_CREDIT = 108;
 /** A call, or an answer, is not made as the chapter says. */
 export const REASON_CALL_FORM = 112;
 /** A call has the id of another one that is not answered yet; it was dropped. */
@@ -623,11 +623,6 @@ export type ReasonCode =
   | "segment.file"
   | "segment.missing"
   | "ring.cursor"
-  | "stream.magic"
-  | "stream.version"
-  | "stream.feature"
-  | "stream.preface"
-  | "stream.credit"
   | "frame.kind"
   | "frame.flags"
   | "frame.reserved"
@@ -658,6 +653,11 @@ export type ReasonCode =
   | "wait.timeout"
   | "wait.aborted"
   | "wait.forbidden"
+  | "stream.magic"
+  | "stream.version"
+  | "stream.feature"
+  | "stream.preface"
+  | "stream.credit"
   | "call.form"
   | "call.duplicate"
   | "call.answer"
@@ -687,11 +687,6 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "segment.file": 11,
   "segment.missing": 12,
   "ring.cursor": 16,
-  "stream.magic": 24,
-  "stream.version": 25,
-  "stream.feature": 26,
-  "stream.preface": 27,
-  "stream.credit": 28,
   "frame.kind": 32,
   "frame.flags": 33,
   "frame.reserved": 34,
@@ -722,6 +717,11 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "wait.timeout": 96,
   "wait.aborted": 97,
   "wait.forbidden": 98,
+  "stream.magic": 104,
+  "stream.version": 105,
+  "stream.feature": 106,
+  "stream.preface": 107,
+  "stream.credit": 108,
   "call.form": 112,
   "call.duplicate": 113,
   "call.answer": 114,

@@ -110,16 +110,6 @@ enum {
   MILLRACE_REASON_SEGMENT_MISSING = 12,
   /* A cursor moved out of its bounds or lost its alignment. */
   MILLRACE_REASON_RING_CURSOR = 16,
-  /* What arrives is not a Millrace stream. */
-  MILLRACE_REASON_STREAM_MAGIC = 24,
-  /* The stream has another major version. */
-  MILLRACE_REASON_STREAM_VERSION = 25,
-  /* The stream requires a feature that this endpoint does not know. */
-  MILLRACE_REASON_STREAM_FEATURE = 26,
-  /* The window, or the largest frame, of a preface is out of range or misaligned. */
-  MILLRACE_REASON_STREAM_PREFACE = 27,
-  /* A frame goes beyond the credit of its writer, or a credit beyond what was written. */
-  MILLRACE_REASON_STREAM_CREDIT = 28,
   /* A frame's kind is invalid or unknown. */
   MILLRACE_REASON_FRAME_KIND = 32,
   /* A frame's flags are unknown, or do not go with its kind, codec or size. */
@@ -183,6 +173,16 @@ enum {
   MILLRACE_REASON_WAIT_ABORTED = 97,
   /* This thread must not block; use the asynchronous call. */
   MILLRACE_REASON_WAIT_FORBIDDEN = 98,
+  /* What arrives is not a Millrace stream. */
+  MILLRACE_REASON_STREAM_MAGIC = 104,
+  /* The stream has another major version. */
+  MILLRACE_REASON_STREAM_VERSION = 105,
+  /* The stream requires a feature that this endpoint does not know. */
+  MILLRACE_REASON_STREAM_FEATURE = 106,
+  /* The window, or the largest frame, of a preface is out of range or misaligned. */
+  MILLRACE_REASON_STREAM_PREFACE = 107,
+  /* A frame goes beyond the credit of its writer, or a credit beyond what was written. */
+  MILLRACE_REASON_STREAM_CREDIT = 108,
   /* A call, or an answer, is not made as the chapter says. */
   MILLRACE_REASON_CALL_FORM = 112,
   /* A call has the id of another one that is not answered yet; it was dropped. */

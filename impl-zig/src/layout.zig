@@ -487,16 +487,6 @@ pub const reason_segment_file = 11;
 pub const reason_segment_missing = 12;
 /// A cursor moved out of its bounds or lost its alignment.
 pub const reason_ring_cursor = 16;
-/// What arrives is not a Millrace stream.
-pub const reason_stream_magic = 24;
-/// The stream has another major version.
-pub const reason_stream_version = 25;
-/// The stream requires a feature that this endpoint does not know.
-pub const reason_stream_feature = 26;
-/// The window, or the largest frame, of a preface is out of range or misaligned.
-pub const reason_stream_preface = 27;
-/// A frame goes beyond the credit of its writer, or a credit beyond what was written.
-pub const reason_stream_credit = 28;
 /// A frame's kind is invalid or unknown.
 pub const reason_frame_kind = 32;
 /// A frame's flags are unknown, or do not go with its kind, codec or size.
@@ -560,6 +550,16 @@ pub const reason_wait_timeout = 96;
 pub const reason_wait_aborted = 97;
 /// This thread must not block; use the asynchronous call.
 pub const reason_wait_forbidden = 98;
+/// What arrives is not a Millrace stream.
+pub const reason_stream_magic = 104;
+/// The stream has another major version.
+pub const reason_stream_version = 105;
+/// The stream requires a feature that this endpoint does not know.
+pub const reason_stream_feature = 106;
+/// The window, or the largest frame, of a preface is out of range or misaligned.
+pub const reason_stream_preface = 107;
+/// A frame goes beyond the credit of its writer, or a credit beyond what was written.
+pub const reason_stream_credit = 108;
 /// A call, or an answer, is not made as the chapter says.
 pub const reason_call_form = 112;
 /// A call has the id of another one that is not answered yet; it was dropped.
@@ -714,16 +714,6 @@ pub const Reason = enum(u32) {
     segment_missing = 12,
     /// A cursor moved out of its bounds or lost its alignment.
     ring_cursor = 16,
-    /// What arrives is not a Millrace stream.
-    stream_magic = 24,
-    /// The stream has another major version.
-    stream_version = 25,
-    /// The stream requires a feature that this endpoint does not know.
-    stream_feature = 26,
-    /// The window, or the largest frame, of a preface is out of range or misaligned.
-    stream_preface = 27,
-    /// A frame goes beyond the credit of its writer, or a credit beyond what was written.
-    stream_credit = 28,
     /// A frame's kind is invalid or unknown.
     frame_kind = 32,
     /// A frame's flags are unknown, or do not go with its kind, codec or size.
@@ -787,6 +777,16 @@ pub const Reason = enum(u32) {
     wait_aborted = 97,
     /// This thread must not block; use the asynchronous call.
     wait_forbidden = 98,
+    /// What arrives is not a Millrace stream.
+    stream_magic = 104,
+    /// The stream has another major version.
+    stream_version = 105,
+    /// The stream requires a feature that this endpoint does not know.
+    stream_feature = 106,
+    /// The window, or the largest frame, of a preface is out of range or misaligned.
+    stream_preface = 107,
+    /// A frame goes beyond the credit of its writer, or a credit beyond what was written.
+    stream_credit = 108,
     /// A call, or an answer, is not made as the chapter says.
     call_form = 112,
     /// A call has the id of another one that is not answered yet; it was dropped.
@@ -831,11 +831,6 @@ pub const Reason = enum(u32) {
             .segment_file => "segment.file",
             .segment_missing => "segment.missing",
             .ring_cursor => "ring.cursor",
-            .stream_magic => "stream.magic",
-            .stream_version => "stream.version",
-            .stream_feature => "stream.feature",
-            .stream_preface => "stream.preface",
-            .stream_credit => "stream.credit",
             .frame_kind => "frame.kind",
             .frame_flags => "frame.flags",
             .frame_reserved => "frame.reserved",
@@ -866,6 +861,11 @@ pub const Reason = enum(u32) {
             .wait_timeout => "wait.timeout",
             .wait_aborted => "wait.aborted",
             .wait_forbidden => "wait.forbidden",
+            .stream_magic => "stream.magic",
+            .stream_version => "stream.version",
+            .stream_feature => "stream.feature",
+            .stream_preface => "stream.preface",
+            .stream_credit => "stream.credit",
             .call_form => "call.form",
             .call_duplicate => "call.duplicate",
             .call_answer => "call.answer",
