@@ -1,0 +1,232 @@
+/**
+ * The direction in of a stream: what arrives, checked, and put as frames into the private ring from
+ * which the port reads. See `spec/stream.md`.
+ *
+ * @module
+ */
+
+import { assert } from "./error.ts";
+import { extentOf, packKind } from "./frame.ts";
+import * as layout from "./layout.ts";
+import { Lane } from "./ring.ts";
+import type { Channel } from "./segment_geometry.ts";
+import type { Endpoint } from "./wait_endpoint.ts";
+import type { Preface } from "./stream_preface.ts";
+
+const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
+const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
+const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
+const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
+const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
+const WHOLE = layout.FRAME_FLAG_FIRST | layout.FRAME_FLAG_LAST;
+const CANCEL = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
+
+/** What an inlet makes of the frames that are not for the port. */
+export interface StreamControl {
+  /** The peer has given all back up to this position. Returns whether that can be. */
+  credit(position: number): boolean;
+  /** The peer has closed. */
+  close(): void;
+  /** The peer has found this side faulty, for the reason of this number. */
+  fail(reason: number): void;
+  /** A fault was found in what has come. */
+  fault(reason: number): void;
+}
+
+/** The ring that fits a window: with a pad before the longest frame, and what `end` may take. */
+export function capacityOf({ largest, window }: Preface): number {
+  const least = Math.max(2 * largest, window + largest + layout.RING_RESERVE);
+  return Math.max(layout.RING_CAPACITY_MIN, 2 ** Math.ceil(Math.log2(least)));
+}
+
+/** Whether a frame of this kind takes credit. */
+export function counts(kind: number): boolean {
+  return kind !== layout.FRAME_KIND_END && !isControl(kind);
+}
+
+function isControl(kind: number): boolean {
+  return kind >= layout.STREAM_KIND_CREDIT && kind <= layout.STREAM_KIND_FAIL;
+}
+
+/** The writer of the ring from which the port reads. */
+export class StreamInlet extends Lane {
+  readonly #own: Preface;
+  readonly #control: StreamControl;
+  readonly #header: Int32Array = new Int32Array(HEADER_SIZE >> 2);
+  readonly #headerBytes: Uint8Array = new Uint8Array(this.#header.buffer);
+  /** Bytes of the header that have come, as long as some are missing. */
+  #headerCount = 0;
+  /** Of the frame that comes: its kind, its payload, its extent, and what is still missing. */
+  #kind = 0;
+  #size = 0;
+  #extent = 0;
+  #left = 0;
+  /** Positions, as the peer counts: of what has come, is given back, and was told. */
+  #position = 0;
+  #given = 0;
+  #told = 0;
+  /** Where the frames that were not given back end: in the ring, and as the peer counts. */
+  readonly #ends: { ring: number; position: number }[] = [];
+  #hasEnded = false;
+  #isOver = false;
+  /** Whether nobody reads any more what comes. */
+  #drops = false;
+
+  /** Makes the inlet of a stream whose own side has stated `own`. */
+  constructor(endpoint: Endpoint, channel: Channel, own: Preface, control: StreamControl) {
+    super(endpoint, channel, true);
+    this.#own = own;
+    this.#control = control;
+  }
+
+  /** Where the reader has to be before a credit is due. [stream.credit_told] */
+  get need(): number {
+    const due = this.#ends.find(({ position }) => this.#isDue(position));
+    return (due?.ring ?? this.own + this.capacity) | 0;
+  }
+
+  look(): boolean {
+    return this.hasMoved;
+  }
+
+  /** Takes bytes in, of which the frames go into the ring. [stream.pieces] */
+  receive(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length && !this.#isOver;) {
+      const isHeader = this.#left === 0;
+      const missing = isHeader ? HEADER_SIZE - this.#headerCount : this.#left;
+      const piece = bytes.subarray(at, at + missing);
+      at += piece.length;
+      if (isHeader) this.#takeHeader(piece);
+      else this.#takeRest(piece);
+    }
+  }
+
+  /** Takes nothing in any more. */
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  /** Goes on without a reader: what comes for one is not kept. [stream.linger] */
+  drop(): void {
+    this.#drops = true;
+  }
+
+  /** The credit that has to be written now, if one has to. [stream.credit_told] */
+  takeCredit(): number | undefined {
+    this.load();
+    const ends = this.#ends;
+    while (ends.length > 0 && ((this.other - ends[0]!.ring) | 0) >= 0) {
+      this.#given = ends.shift()!.position;
+    }
+    return this.#isDue(this.#given) ? this.#told = this.#given : undefined;
+  }
+
+  #isDue(position: number): boolean {
+    return ((position - this.#told) >>> 0) > this.#own.window - this.#own.largest;
+  }
+
+  #takeHeader(piece: Uint8Array): void {
+    this.#headerBytes.set(piece, this.#headerCount);
+    this.#headerCount += piece.length;
+    if (this.#headerCount < HEADER_SIZE) return;
+    this.#headerCount = 0;
+    const reason = this.#check();
+    if (reason !== 0) return this.#fault(reason);
+    const kind = this.#kind;
+    const tag = this.#header[layout.FRAME_TAG_OFFSET >> 2]!;
+    if (!isControl(kind)) return this.#begin();
+    if (kind === layout.STREAM_KIND_CREDIT) {
+      if (!this.#control.credit(tag)) this.#fault(layout.REASON_STREAM_CREDIT);
+      return;
+    }
+    this.#isOver = true; // [stream.behind]
+    if (kind === layout.STREAM_KIND_CLOSE) this.#control.close();
+    else this.#control.fail(tag >>> 0);
+  }
+
+  /** The rows of the table that need the header only; 0 where all hold. [stream.check] */
+  #check(): number {
+    const size = this.#header[layout.FRAME_SIZE_OFFSET >> 2]! >>> 0;
+    const word = this.#header[layout.FRAME_KIND_OFFSET >> 2]!;
+    const kind = (word >>> KIND_SHIFT) & 0xff;
+    const flags = (word >>> FLAGS_SHIFT) & 0xff;
+    this.#kind = kind;
+    this.#size = size;
+    const isEmpty = kind === layout.FRAME_KIND_END || isControl(kind);
+    const isMessage = !isEmpty && kind >= layout.FRAME_KIND_DATA &&
+      kind <= layout.FRAME_KIND_THROW;
+    const isSkipped = kind >= layout.FRAME_KIND_EXTENSION_MIN;
+    if (!isEmpty && !isMessage && !isSkipped) return layout.REASON_FRAME_KIND;
+    if (!isSkipped && word >>> RESERVED_SHIFT !== 0) return layout.REASON_FRAME_RESERVED;
+    if (isEmpty && flags !== 0) return layout.REASON_FRAME_FLAGS;
+    if (isMessage && !areFlags(flags, (word >>> CODEC_SHIFT) & 0xff)) {
+      return layout.REASON_FRAME_FLAGS;
+    }
+    if (isEmpty && size !== 0) return layout.REASON_FRAME_SIZE;
+    if (size > this.#own.largest - HEADER_SIZE) return layout.REASON_FRAME_SIZE;
+    if (this.#hasEnded && (isMessage || kind === layout.FRAME_KIND_END)) {
+      return layout.REASON_FRAME_SEQUENCE;
+    }
+    this.#extent = extentOf(size);
+    const used = (this.#position - this.#told) >>> 0;
+    const isTooMuch = counts(kind) && this.#extent > this.#own.window - used;
+    return isTooMuch ? layout.REASON_STREAM_CREDIT : 0;
+  }
+
+  /** Finds the place of the frame whose header has come, and puts the header there. */
+  #begin(): void {
+    this.#hasEnded ||= this.#kind === layout.FRAME_KIND_END;
+    if (!this.#drops) {
+      const extent = this.#extent;
+      const place = this.own & (this.capacity - 1);
+      const toEnd = this.capacity - place;
+      if (extent > toEnd) {
+        this.words[place >> 2] = toEnd - HEADER_SIZE;
+        this.words[(place >> 2) + 1] = packKind(layout.FRAME_KIND_PAD, 0, 0);
+        this.words[(place >> 2) + 2] = this.words[(place >> 2) + 3] = 0;
+        this.own = (this.own + toEnd) | 0;
+      }
+      this.load();
+      const used = (this.own - this.other) >>> 0;
+      // The window bounds what is there, and the capacity was chosen for it.
+      assert(used + extent <= this.capacity, "a frame within its credit finds no room");
+      this.words.set(this.#header, (this.own & (this.capacity - 1)) >> 2);
+    }
+    this.#left = this.#extent - HEADER_SIZE;
+    if (this.#left === 0) this.#finish();
+  }
+
+  #takeRest(piece: Uint8Array): void {
+    const done = this.#extent - this.#left;
+    if (!this.#drops) this.bytes.set(piece, (this.own & (this.capacity - 1)) + done);
+    this.#left -= piece.length;
+    if (this.#left === 0) this.#finish();
+  }
+
+  /** The frame is there, whole: only now does anybody see it. [stream.whole] */
+  #finish(): void {
+    if (counts(this.#kind)) this.#position = (this.#position + this.#extent) | 0;
+    if (this.#drops) return;
+    const at = this.own & (this.capacity - 1);
+    const isMessage = this.#kind < layout.FRAME_KIND_EXTENSION_MIN;
+    const fill = this.bytes.subarray(at + HEADER_SIZE + this.#size, at + this.#extent);
+    if (isMessage && fill.some((byte) => byte !== 0)) {
+      return this.#fault(layout.REASON_FRAME_RESERVED);
+    }
+    this.own = (this.own + this.#extent) | 0;
+    this.#ends.push({ ring: this.own, position: this.#position });
+    this.store();
+  }
+
+  #fault(reason: number): void {
+    this.#isOver = true;
+    this.#control.fault(reason);
+  }
+}
+
+/** Whether a message of this codec may have these flags. */
+function areFlags(flags: number, codec: number): boolean {
+  const others = flags & ~layout.FRAME_FLAG_EXTENDED;
+  if (codec === layout.CODEC_JSON_BATCH) return others === WHOLE;
+  return others <= WHOLE || flags === CANCEL;
+}

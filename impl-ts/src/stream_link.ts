@@ -1,0 +1,260 @@
+/**
+ * One side of a stream, without its transport: bytes in, bytes out, and a port in between. See
+ * `spec/stream.md`.
+ *
+ * The port lies in private memory, as side a. Side b is the link: it puts what arrives into the
+ * ring from which the port reads, takes what the port has written out of the other one, and turns
+ * frames into states and states into frames. So the port is the one that everybody knows.
+ *
+ * @module
+ */
+
+import { assert, MillraceError, PeerFailedError } from "./error.ts";
+import * as layout from "./layout.ts";
+import { Port, portGeometry } from "./port.ts";
+import type { PortOptions } from "./port.ts";
+import { requirePortOptions } from "./port_options.ts";
+import { requireCapacity, segmentSize } from "./segment_geometry.ts";
+import { capacityOf, StreamInlet } from "./stream_inlet.ts";
+import { LocalMechanism } from "./stream_mechanism.ts";
+import { controlFrame, outgoingCapacity, StreamOutlet } from "./stream_outlet.ts";
+import { isStreamSize, type Preface, PrefaceReader, writePreface } from "./stream_preface.ts";
+import { Endpoint } from "./wait_endpoint.ts";
+import { changeState, isFinal, stateOf } from "./wait_state.ts";
+
+/** How a side of a stream works. */
+export interface StreamOptions<In = unknown, Out = never>
+  extends Omit<PortOptions<In, Out>, "side" | "spin" | "nap" | "mechanism"> {
+  /** Largest frame that the peer may send, in bytes, a multiple of 16. Default 49,152. */
+  readonly largest?: number | undefined;
+  /**
+   * Bytes that the peer may send beyond those that were read: a multiple of 16, at least `largest`.
+   * Default 196,608. Much on a way that takes long needs more.
+   */
+  readonly window?: number | undefined;
+  /** Bytes of the ring in which what is written waits: a power of two. Default 262,144. */
+  readonly capacity?: number | undefined;
+}
+
+/** The endpoints of the private segment. */
+const PORT = 0;
+const LINK = 1;
+const BELL_OF_LINK = LINK * (layout.ENDPOINT_RECORD_SIZE >> 2) + layout.ENDPOINT_BELL_WORD;
+
+/** What there is as soon as the peer's preface is known. */
+interface Joint<In, Out> {
+  readonly port: Port<In, Out>;
+  readonly endpoint: Endpoint;
+  readonly inlet: StreamInlet;
+  readonly outlet: StreamOutlet;
+}
+
+/** The bytes of one side. Nothing here waits: its host calls it. */
+export class StreamLink<In = unknown, Out = In> {
+  readonly #options: StreamOptions<In, Out>;
+  readonly #own: Preface;
+  readonly #prefaces = new PrefaceReader();
+  readonly #wake: () => void;
+  #joint: Joint<In, Out> | undefined;
+  #failure: MillraceError | undefined;
+  /** Whether the own preface is written, and whether nothing is written any more. */
+  #hasBegun = false;
+  #hasEnded = false;
+  /** Whether this side has closed, or been closed, before the peer. */
+  #isClosing = false;
+  /** The frame with which this side ends. */
+  #last: Uint8Array | undefined;
+  /** Whether the peer's byte stream has ended, or what it still has is of no use. */
+  #peerHasEnded = false;
+
+  /**
+   * Makes a side. `wake` is called when there may be something to transmit that the last call did
+   * not give.
+   *
+   * @throws {RangeError} if a size is out of range.
+   */
+  constructor(options: StreamOptions<In, Out> = {}, wake: () => void = () => {}) {
+    const { largest = 49_152, window = 196_608, capacity = 262_144 } = options;
+    const isGood = isStreamSize(largest, layout.STREAM_LARGEST_MIN) &&
+      isStreamSize(window, largest);
+    if (!isGood) {
+      throw new RangeError(`largest and window do not go together: ${largest}, ${window}`);
+    }
+    requireCapacity(capacity);
+    requirePortOptions(options);
+    this.#options = { ...options, capacity };
+    this.#own = { largest, window };
+    this.#wake = wake;
+  }
+
+  /** The port, as soon as the peer's preface has come. */
+  get port(): Port<In, Out> | undefined {
+    return this.#joint?.port;
+  }
+
+  /** Why there will be no port. */
+  get failure(): MillraceError | undefined {
+    return this.#failure;
+  }
+
+  /** Whether this side's byte stream ends here: `transmit` gives nothing any more. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Whether the transport may be given up: neither side has anything to say. [stream.linger] */
+  get isDone(): boolean {
+    return this.#hasEnded && this.#peerHasEnded;
+  }
+
+  /** Takes in bytes that have arrived. */
+  receive(bytes: Uint8Array): void {
+    if (this.#joint === undefined && this.#failure === undefined && !this.#peerHasEnded) {
+      bytes = bytes.subarray(this.#prefaces.take(bytes));
+      const reason = this.#prefaces.check();
+      if (reason !== 0) return this.#fault(reason);
+      const { preface } = this.#prefaces;
+      if (preface === undefined) return;
+      if (!this.#isClosing) this.#join(preface);
+    }
+    this.#joint?.inlet.receive(bytes);
+    this.#wake();
+  }
+
+  /** Takes in that nothing more will arrive. [stream.lost] */
+  receiveEnd(): void {
+    if (this.#peerHasEnded) return;
+    this.#peerHasEnded = true;
+    this.#joint?.inlet.stop();
+    if (!this.#isClosing) {
+      this.#mark(LINK, layout.REASON_PEER_LOST);
+      this.#failure ??= this.#lost(layout.REASON_PEER_LOST);
+    }
+    this.#hasEnded = true; // [stream.broken]
+    this.#wake();
+  }
+
+  /** The next bytes for the transport; undefined where there are none now. */
+  transmit(): Uint8Array | undefined {
+    if (this.#hasEnded) return undefined;
+    const pieces: Uint8Array[] = [];
+    if (!this.#hasBegun) pieces.push(writePreface(this.#own)); // [stream.preface]
+    this.#hasBegun = true;
+    this.#look();
+    if (this.#joint !== undefined && this.#last === undefined) this.#takeOut(this.#joint, pieces);
+    if (this.#last !== undefined) {
+      pieces.push(this.#last);
+      this.#hasEnded = true;
+    }
+    this.#joint?.inlet.stayArmed();
+    this.#joint?.outlet.stayArmed();
+    return pieces.length > 0 ? joined(pieces) : undefined;
+  }
+
+  /** Closes this side, also where there is no port yet. [stream.close] */
+  close(): void {
+    if (this.#joint !== undefined) return this.#joint.port.close();
+    this.#isClosing = true;
+    this.#last ??= controlFrame(layout.STREAM_KIND_CLOSE, 0);
+    this.#failure ??= new MillraceError("pipe.closed", "Cannot open stream: this end is closed");
+    this.#wake();
+  }
+
+  #takeOut({ inlet, outlet }: Joint<In, Out>, pieces: Uint8Array[]): void {
+    const credit = inlet.takeCredit();
+    // First, since it waits for nothing. [stream.unhindered] [stream.one_credit]
+    if (credit !== undefined) pieces.push(controlFrame(layout.STREAM_KIND_CREDIT, credit));
+    outlet.take(pieces);
+    if (this.#isClosing && outlet.isEmpty) {
+      this.#last = controlFrame(layout.STREAM_KIND_CLOSE, 0);
+    }
+  }
+
+  /** Looks at the states of both endpoints, which the port may have changed. */
+  #look(): void {
+    if (this.#joint === undefined) return;
+    const { endpoint, inlet } = this.#joint;
+    const own = endpoint.state(LINK);
+    if (stateOf(own) === layout.ENDPOINT_STATE_FAILED && !this.#isClosing) {
+      // [stream.fail] The port has found a fault in a frame that it read.
+      this.#last ??= controlFrame(layout.STREAM_KIND_FAIL, own >>> layout.REASON_SHIFT);
+      inlet.stop();
+    } else if (isFinal(endpoint.stateOf(PORT)) && !this.#isClosing) {
+      this.#isClosing = true;
+      inlet.drop();
+    }
+  }
+
+  /** Makes the port. [port.layout] */
+  #join(peer: Preface): void {
+    const { capacity, ...options } = this.#options;
+    const mechanism = new LocalMechanism((index) => {
+      if (index === BELL_OF_LINK) this.#wake();
+    });
+    const out = outgoingCapacity(peer, capacity!);
+    const given = { ...options, capacity: [out, capacityOf(this.#own)] as const, mechanism };
+    const memory = new ArrayBuffer(segmentSize(portGeometry(given)));
+    const port = Port.create<In, Out>({ ...given, memory, spin: 0, nap: 0 });
+    const endpoint = Endpoint.attach(port.segment, LINK, { mechanism, spin: 0 });
+    const [outgoing, incoming] = port.segment.channels;
+    assert(outgoing !== undefined && incoming !== undefined, "a port has two rings");
+    const control = {
+      credit: (position: number) => this.#joint!.outlet.credit(position),
+      close: () => this.#closed(),
+      fail: (reason: number) => this.#failed(reason),
+      fault: (reason: number) => this.#fault(reason),
+    };
+    const inlet = new StreamInlet(endpoint, incoming, this.#own, control);
+    const outlet = new StreamOutlet(endpoint, outgoing, peer);
+    this.#joint = { port, endpoint, inlet, outlet };
+    inlet.arm();
+    outlet.arm();
+  }
+
+  /** [stream.closed] [stream.hang_up] */
+  #closed(): void {
+    this.#peerHasEnded = true;
+    if (!this.#isClosing) this.#joint!.endpoint.close();
+    this.#hasEnded = true;
+  }
+
+  /** [stream.failed] [stream.hang_up] */
+  #failed(reason: number): void {
+    this.#peerHasEnded = true;
+    if (!this.#isClosing) this.#mark(PORT, reason);
+    this.#hasEnded = true;
+  }
+
+  /** [stream.fault] [stream.fail] */
+  #fault(reason: number): void {
+    this.#mark(LINK, reason);
+    this.#failure ??= this.#lost(reason);
+    this.#last ??= controlFrame(layout.STREAM_KIND_FAIL, reason);
+    this.#wake();
+  }
+
+  /** Marks an endpoint failed, for a reason that may be unknown here. */
+  #mark(index: number, reason: number): void {
+    if (this.#joint === undefined) return;
+    const { port, endpoint } = this.#joint;
+    const failed = layout.ENDPOINT_STATE_FAILED | (reason << layout.REASON_SHIFT);
+    const change = (word: number) => isFinal(stateOf(word)) ? undefined : failed;
+    changeState(port.segment, index, change, endpoint.mechanism);
+  }
+
+  #lost(reason: number): MillraceError {
+    return new PeerFailedError("Cannot open stream: the peer failed", reason);
+  }
+}
+
+/** One array of all. */
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!;
+  const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}

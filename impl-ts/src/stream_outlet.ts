@@ -1,0 +1,93 @@
+/**
+ * The direction out of a stream: takes the frames that the port has written out of its private
+ * ring, as far as the peer's credit goes. See `spec/stream.md`.
+ *
+ * @module
+ */
+
+import { extentOf, packKind } from "./frame.ts";
+import * as layout from "./layout.ts";
+import { Lane } from "./ring.ts";
+import type { Channel } from "./segment_geometry.ts";
+import type { Endpoint } from "./wait_endpoint.ts";
+import { counts } from "./stream_inlet.ts";
+import type { Preface } from "./stream_preface.ts";
+
+const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
+const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
+/** Bytes after which no further frame is taken for one piece. */
+const PIECE_SIZE = 64 * 1024;
+
+/** A frame of a header alone, with every field of it. [stream.control] */
+export function controlFrame(kind: number, tag: number): Uint8Array {
+  return new Uint8Array(Int32Array.of(0, packKind(kind, 0, 0), tag, 0).buffer);
+}
+
+/** The ring from which no frame is larger than what the peer takes. [stream.largest] */
+export function outgoingCapacity({ largest }: Preface, most: number): number {
+  return Math.min(most, 2 ** Math.floor(Math.log2(2 * largest)));
+}
+
+/** The reader of the ring into which the port writes. */
+export class StreamOutlet extends Lane {
+  readonly #window: number;
+  /** Positions: of what was taken, and what the peer has given back. */
+  #position = 0;
+  #head = 0;
+  /** Whether the next frame waits for a credit. */
+  #waits = false;
+
+  /** Makes the outlet of a stream whose other side has stated `peer`. */
+  constructor(endpoint: Endpoint, channel: Channel, peer: Preface) {
+    super(endpoint, channel, false);
+    this.#window = peer.window;
+  }
+
+  get need(): number {
+    return (this.#waits ? this.own + this.capacity : this.own + layout.FRAME_ALIGN) | 0;
+  }
+
+  look(): boolean {
+    return this.hasMoved;
+  }
+
+  /** Whether everything that was written has been taken. */
+  get isEmpty(): boolean {
+    return !this.hasMoved && this.own === this.other;
+  }
+
+  /** Takes a position that the peer has given back. False: it cannot be. [stream.credit_check] */
+  credit(position: number): boolean {
+    const isAligned = position % layout.FRAME_ALIGN === 0;
+    const left = (this.#position - position) >>> 0;
+    if (!isAligned || left > (this.#position - this.#head) >>> 0) return false;
+    this.#head = position;
+    return true;
+  }
+
+  /** Takes whole frames, as many as make a piece, and as there is credit for. */
+  take(pieces: Uint8Array[]): void {
+    this.load();
+    this.#waits = false;
+    for (let size = 0; this.own !== this.other && size < PIECE_SIZE && !this.#waits;) {
+      const at = this.own & (this.capacity - 1);
+      const kind = (this.words[(at + layout.FRAME_KIND_OFFSET) >> 2]! >>> KIND_SHIFT) & 0xff;
+      const payload = this.words[(at + layout.FRAME_SIZE_OFFSET) >> 2]!;
+      const extent = extentOf(payload);
+      if (kind !== layout.FRAME_KIND_PAD) {
+        const behind = counts(kind) ? (this.#position + extent) | 0 : this.#position;
+        // [stream.credit_kept]
+        this.#waits = (behind - this.#head) >>> 0 > this.#window;
+        if (this.#waits) break;
+        this.#position = behind;
+        // The fill of a new array is 0. [stream.frames]
+        const frame = new Uint8Array(extent);
+        frame.set(this.bytes.subarray(at, at + HEADER_SIZE + payload));
+        pieces.push(frame);
+        size += extent;
+      }
+      this.own = (this.own + extent) | 0;
+    }
+    this.store();
+  }
+}
