@@ -44,8 +44,8 @@ export async function makeFiles(): Promise<Map<string, string>> {
   return files;
 }
 
-/** What is small stands on one line. */
-function write(value: unknown, indent: string): string {
+/** JSON of which what is small stands on one line. */
+export function write(value: unknown, indent: string): string {
   const line = JSON.stringify(value);
   if (typeof value !== "object" || value === null || line.length + indent.length < 80) {
     return line;
@@ -59,7 +59,7 @@ function write(value: unknown, indent: string): string {
   return `${open}\n${entries.map((entry) => deeper + entry).join(",\n")}\n${indent}${close}`;
 }
 
-async function format(text: string): Promise<string> {
+export async function format(text: string): Promise<string> {
   const process = new Deno.Command(Deno.execPath(), {
     args: ["fmt", "--no-config", "--line-width", "100", "--ext", "json", "-"],
     stdin: "piped",
