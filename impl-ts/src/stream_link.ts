@@ -22,7 +22,27 @@ import { isStreamSize, type Preface, PrefaceReader, writePreface } from "./strea
 import { Endpoint } from "./wait_endpoint.ts";
 import { changeState, isFinal, stateOf } from "./wait_state.ts";
 
-/** How a side of a stream works. */
+/**
+ * How a side of a stream works.
+ *
+ * @example
+ * ```ts
+ * import { openStream, type StreamOptions } from "@millrace/millrace/stream";
+ *
+ * // For messages of a megabyte over a way that takes long; each at most eight.
+ * type Options = StreamOptions<Uint8Array, Uint8Array>;
+ * const options: Options = { window: 4 << 20, largest: 1 << 20, maxMessageSize: 8 << 20 };
+ * const [there, back] = [1, 2].map(() => new TransformStream<Uint8Array, Uint8Array>());
+ * const [a, b] = await Promise.all([
+ *   openStream<Uint8Array>({ readable: back!.readable, writable: there!.writable }, options),
+ *   openStream<Uint8Array>({ readable: there!.readable, writable: back!.writable }, options),
+ * ]);
+ * a.postMessage(new Uint8Array(1 << 20));
+ * console.log((await b.readAsync())!.length); // 1048576
+ * a.close();
+ * b.close();
+ * ```
+ */
 export interface StreamOptions<In = unknown, Out = never>
   extends Omit<PortOptions<In, Out>, "side" | "spin" | "nap" | "mechanism"> {
   /** Largest frame that the peer may send, in bytes, a multiple of 16. Default 49,152. */
@@ -100,6 +120,12 @@ export class StreamLink<In = unknown, Out = In> {
   /** Whether this side's byte stream ends here: `transmit` gives nothing any more. */
   get hasEnded(): boolean {
     return this.#hasEnded;
+  }
+
+  /** Whether it ends, or will as soon as what was written is gone. */
+  get isEnding(): boolean {
+    const isGone = this.#joint !== undefined && isFinal(this.#joint.endpoint.stateOf(PORT));
+    return this.#hasEnded || this.#isClosing || this.#last !== undefined || isGone;
   }
 
   /** Whether the transport may be given up: neither side has anything to say. [stream.linger] */

@@ -1,0 +1,179 @@
+/**
+ * A port over two streams of bytes: a socket, a pair of pipes, a WebSocket. See `spec/stream.md`.
+ *
+ * @example
+ * ```ts
+ * import { openStream } from "@millrace/millrace/stream";
+ *
+ * const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+ * const { port } = listener.addr as Deno.NetAddr;
+ * const [there, here] = await Promise.all([listener.accept(), Deno.connect({ port })]);
+ * const [a, b] = await Promise.all([openStream<string>(here), openStream<string>(there)]);
+ * b.onmessage = ({ data }) => b.postMessage(`${data} back`);
+ * a.postMessage("there and");
+ * console.log(await a.readAsync()); // "there and back"
+ * a.close();
+ * b.close();
+ * listener.close();
+ * ```
+ *
+ * @module
+ */
+
+import { TimeoutError } from "./error.ts";
+import { STREAM_LINGER_MS } from "./layout.ts";
+import type { Port } from "./port.ts";
+import { requireTimeout } from "./segment.ts";
+import { StreamLink, type StreamOptions } from "./stream_link.ts";
+import { type ByteTransport, type Transport, transportOf } from "./stream_transport.ts";
+
+export type { StreamOptions } from "./stream_link.ts";
+export type { ByteConnection, ByteStreams, ByteTransport } from "./stream_transport.ts";
+
+/**
+ * How a side of a stream works, and how long it waits for the other side.
+ *
+ * @example
+ * ```ts
+ * import { openStream, type OpenStreamOptions } from "@millrace/millrace/stream";
+ *
+ * const options: OpenStreamOptions = { timeout: 20 };
+ * const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+ * const nobody = { readable: new ReadableStream<Uint8Array>(), writable };
+ * const error = await openStream(nobody, options).catch((error) => error);
+ * console.log(error.code); // "wait.timeout"
+ * await readable.cancel();
+ * ```
+ */
+export interface OpenStreamOptions<In = unknown, Out = never> extends StreamOptions<In, Out> {
+  /** Milliseconds; without it, for ever. */
+  readonly timeout?: number | undefined;
+  /** Ends the wait with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Opens one side of a stream, and waits until the other side has said what it takes. Both sides
+ * call it; neither is first.
+ *
+ * The port is like any other, but for what takes a thread that blocks: `write` and `read` throw a
+ * `ForbiddenError` where they would have to wait, and `handoff` a `TypeError`. Its `memory` is
+ * nobody else's. When it is closed, what was written still goes out, for two seconds at most.
+ *
+ * @example
+ * ```ts
+ * import { openStream } from "@millrace/millrace/stream";
+ *
+ * const [there, back] = [1, 2].map(() => new TransformStream<Uint8Array, Uint8Array>());
+ * const [a, b] = await Promise.all([
+ *   openStream<number>({ readable: back!.readable, writable: there!.writable }),
+ *   openStream<number>({ readable: there!.readable, writable: back!.writable }),
+ * ]);
+ * for (const n of [1, 2]) a.postMessage(n);
+ * a.end();
+ * for await (const n of b) console.log(n); // 1, then 2
+ * a.close();
+ * b.close();
+ * ```
+ *
+ * @throws {PeerFailedError} if what arrives is no such stream, or ends: its `reason` says which.
+ * @throws {TimeoutError} if the peer has said nothing in time; the transport is closed then.
+ */
+export async function openStream<In = unknown, Out = In>(
+  transport: ByteTransport,
+  options: OpenStreamOptions<In, Out> = {},
+): Promise<Port<In, Out>> {
+  const { timeout, signal, ...rest } = options;
+  const ms = requireTimeout(timeout, Infinity);
+  signal?.throwIfAborted();
+  const host = new Host<In, Out>(transportOf(transport), rest);
+  return await host.open(ms, signal);
+}
+
+/** Moves the bytes between a link and its transport. */
+class Host<In, Out> {
+  readonly #transport: Transport;
+  readonly #link: StreamLink<In, Out>;
+  /** Called at everything that the link has done. */
+  #opened: () => void = () => {};
+  #isWriting = false;
+  /** Whether nothing is written any more, and whether nothing is read either. */
+  #isOver = false;
+  #isGivenUp = false;
+  #linger: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(transport: Transport, options: StreamOptions<In, Out>) {
+    this.#transport = transport;
+    this.#link = new StreamLink<In, Out>(options, () => this.#wake());
+  }
+
+  async open(ms: number, signal: AbortSignal | undefined): Promise<Port<In, Out>> {
+    const link = this.#link;
+    void this.#read();
+    this.#wake();
+    const known = new Promise<void>((resolve) => this.#opened = resolve);
+    const stop = () => this.#opened();
+    const timer = ms < Infinity ? setTimeout(stop, ms) : undefined;
+    signal?.addEventListener("abort", stop);
+    await known;
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+    if (link.port !== undefined) return link.port;
+    const { failure } = link;
+    link.close();
+    signal?.throwIfAborted();
+    throw failure ?? new TimeoutError(`Cannot open stream: no preface within ${ms} ms`);
+  }
+
+  /** Takes in whatever arrives, as long as something may. [stream.takes_in] */
+  async #read(): Promise<void> {
+    const [transport, link] = [this.#transport, this.#link];
+    try {
+      for (let bytes; (bytes = await transport.read()) !== undefined;) link.receive(bytes);
+    } catch {
+      // Broken is ended: what was whole has been taken in.
+    }
+    link.receiveEnd();
+    this.#wake();
+  }
+
+  /** Looks what there is to do; a write that is under way looks again when it is done. */
+  #wake(): void {
+    const link = this.#link;
+    if (link.port !== undefined || link.failure !== undefined) this.#opened();
+    if (!this.#isWriting && !this.#isOver) void this.#write();
+    this.#settle();
+  }
+
+  async #write(): Promise<void> {
+    const [transport, link] = [this.#transport, this.#link];
+    this.#isWriting = true;
+    try {
+      await undefined; // what is written in one job goes out together
+      for (let bytes; (bytes = link.transmit()) !== undefined;) await transport.write(bytes);
+      if (link.hasEnded && !this.#isOver) {
+        this.#isOver = true;
+        await transport.end();
+      }
+    } catch {
+      // [stream.broken] What arrives says why, if it comes soon.
+      this.#isOver = true;
+      this.#linger ??= setTimeout(() => this.#giveUp(), STREAM_LINGER_MS);
+    }
+    this.#isWriting = false;
+    this.#settle();
+  }
+
+  /** Bounds what is left to be done, and stops when that is nothing. [stream.linger] */
+  #settle(): void {
+    if (this.#isGivenUp) return;
+    if (this.#link.isEnding) this.#linger ??= setTimeout(() => this.#giveUp(), STREAM_LINGER_MS);
+    if (this.#link.isDone && !this.#isWriting) this.#giveUp();
+  }
+
+  #giveUp(): void {
+    clearTimeout(this.#linger);
+    this.#isOver = this.#isGivenUp = true;
+    this.#transport.close();
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * What carries the bytes of a stream, in one form: Web Streams, a connection of Deno, a WebSocket.
+ * See `spec/stream.md`.
+ *
+ * @module
+ */
+
+/** What a link needs of its transport. One call of each is under way at a time. */
+export interface Transport {
+  /** The next bytes, however many; undefined at their end. Rejects when it breaks. */
+  read(): Promise<Uint8Array | undefined>;
+  /** Writes all of these bytes. Rejects when that cannot be. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Ends the own byte stream behind what was written, and goes on reading where it can. */
+  end(): Promise<void>;
+  /** Gives everything up; what is under way then ends. */
+  close(): void;
+}
+
+/**
+ * Two Web Streams of bytes, one each way: those of a process, of `Duplex.toWeb` in Node, of a
+ * `WebSocketStream`.
+ *
+ * @example
+ * ```ts
+ * import { type ByteStreams, openStream } from "@millrace/millrace/stream";
+ *
+ * // A program that sends back what it gets: the preface, and every message.
+ * const cat = new Deno.Command("cat", { stdin: "piped", stdout: "piped" }).spawn();
+ * const streams: ByteStreams = { readable: cat.stdout, writable: cat.stdin };
+ * const port = await openStream<string>(streams);
+ * port.postMessage("to myself");
+ * console.log(await port.readAsync()); // "to myself"
+ * port.close();
+ * await cat.status;
+ * ```
+ */
+export interface ByteStreams {
+  /** What the peer writes. */
+  readonly readable: ReadableStream<Uint8Array>;
+  /** What the peer reads. Closing it must not end the other direction. */
+  readonly writable: WritableStream<Uint8Array>;
+}
+
+/**
+ * A connection with calls to read and to write, such as `Deno.TcpConn` and `Deno.UnixConn`.
+ *
+ * @example
+ * ```ts
+ * import { type ByteConnection, openStream } from "@millrace/millrace/stream";
+ *
+ * const path = await Deno.makeTempDir();
+ * const listener = Deno.listen({ transport: "unix", path: `${path}/socket` });
+ * const connecting = Deno.connect({ transport: "unix", path: `${path}/socket` });
+ * const server: ByteConnection = await listener.accept();
+ * const [a, b] = await Promise.all([openStream(await connecting), openStream(server)]);
+ * a.postMessage({ hello: "there" });
+ * console.log(await b.readAsync()); // { hello: "there" }
+ * a.close();
+ * b.close();
+ * listener.close();
+ * ```
+ */
+export interface ByteConnection {
+  /** Reads into the array; null at the end. */
+  read(into: Uint8Array): Promise<number | null>;
+  /** Writes as many bytes as it takes. */
+  write(bytes: Uint8Array): Promise<number>;
+  /** Ends the own direction. */
+  closeWrite(): Promise<void>;
+  /** Closes both. */
+  close(): void;
+}
+
+/**
+ * What can carry a stream.
+ *
+ * @example
+ * ```ts
+ * import { type ByteTransport, openStream } from "@millrace/millrace/stream";
+ *
+ * const server = Deno.serve({ port: 0, onListen() {} }, (request) => {
+ *   const { socket, response } = Deno.upgradeWebSocket(request);
+ *   openStream<string>(socket).then((port) => {
+ *     port.onmessage = ({ data }) => void port.postMessage(data.toUpperCase());
+ *   });
+ *   return response;
+ * });
+ * const transport: ByteTransport = new WebSocket(`ws://127.0.0.1:${server.addr.port}`);
+ * const port = await openStream<string>(transport);
+ * port.postMessage("over a socket");
+ * console.log(await port.readAsync()); // "OVER A SOCKET"
+ * port.close();
+ * await server.shutdown();
+ * ```
+ */
+export type ByteTransport = ByteStreams | ByteConnection | WebSocket;
+
+/** Bytes that are read at once. */
+const READ_SIZE = 64 * 1024;
+
+/** Finds out which of them it is. */
+export function transportOf(given: ByteTransport): Transport {
+  // A connection of Deno has both; closing its `writable` would close the whole connection.
+  if ("closeWrite" in given) return overConnection(given);
+  if ("readable" in given && "writable" in given) return overStreams(given);
+  if ("send" in given) return overWebSocket(given);
+  throw new TypeError("Cannot open stream: neither two streams, nor a connection, nor a WebSocket");
+}
+
+function overStreams({ readable, writable }: ByteStreams): Transport {
+  const reader = readable.getReader();
+  const writer = writable.getWriter();
+  writer.closed.catch(() => {}); // a write or the end says so
+  return {
+    async read() {
+      return (await reader.read()).value;
+    },
+    write: (bytes) => writer.write(bytes),
+    end: () => writer.close(),
+    close() {
+      reader.cancel().catch(() => {});
+      writer.abort().catch(() => {});
+    },
+  };
+}
+
+function overConnection(connection: ByteConnection): Transport {
+  const bytes = new Uint8Array(READ_SIZE);
+  return {
+    async read() {
+      const size = await connection.read(bytes);
+      return size === null ? undefined : bytes.subarray(0, size); // until the next read
+    },
+    async write(all) {
+      for (let at = 0; at < all.length;) at += await connection.write(all.subarray(at));
+    },
+    end: () => connection.closeWrite(),
+    close() {
+      try {
+        connection.close();
+      } catch {
+        // It is closed already.
+      }
+    },
+  };
+}
+
+function overWebSocket(socket: WebSocket): Transport {
+  const arrived: Uint8Array[] = [];
+  let isOver = socket.readyState > WebSocket.OPEN;
+  let wake = () => {};
+  const tell = (over: boolean) => {
+    isOver ||= over;
+    wake();
+  };
+  socket.binaryType = "arraybuffer";
+  socket.addEventListener("message", ({ data }) => {
+    if (data instanceof ArrayBuffer) arrived.push(new Uint8Array(data));
+    tell(!(data instanceof ArrayBuffer)); // one of text breaks the stream
+  });
+  socket.addEventListener("close", () => tell(true));
+  socket.addEventListener("error", () => tell(true));
+  const opened = socket.readyState !== WebSocket.CONNECTING
+    ? Promise.resolve()
+    : new Promise<void>((resolve) => {
+      socket.addEventListener("open", () => resolve());
+      socket.addEventListener("close", () => resolve());
+    });
+  return {
+    async read() {
+      while (arrived.length === 0 && !isOver) {
+        await new Promise<void>((resolve) => wake = resolve);
+      }
+      return arrived.shift();
+    },
+    async write(bytes) {
+      await opened;
+      // What is sent and not taken yet is bounded by the credit.
+      if (socket.readyState !== WebSocket.OPEN) throw new Error("the WebSocket is closed");
+      socket.send(bytes as Uint8Array<ArrayBuffer>);
+    },
+    // A WebSocket ends both ways at once: whoever has read the last frame does so. The other side
+    // waits for that.
+    end: () => Promise.resolve(),
+    close: () => socket.close(),
+  };
+}
