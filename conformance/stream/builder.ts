@@ -12,7 +12,7 @@ import { WHOLE, withPreamble } from "../reference/encode.ts";
 import { sizeOf } from "../reference/layout.ts";
 import type { Change, Operation, Sent, Sizes, StreamCase } from "./case.ts";
 import type { StreamResult, Taken } from "./case.ts";
-import { CLOSE, CREDIT, FAIL, MAGIC } from "./taker.ts";
+import { after, CLOSE, CREDIT, FAIL, MAGIC, START } from "./taker.ts";
 
 /** The least that a side may state, and a window of two frames of it. */
 export const SMALL: Sizes = { largest: 128, window: 256 };
@@ -104,8 +104,14 @@ export function chunks(...sizes: number[]): string[] {
 export const END: string = frame({ kind: kindOf("end") });
 export const CLOSED: string = frame({ kind: CLOSE });
 
-export function credit(position: number): string {
-  return frame({ kind: CREDIT, tag: position });
+/** The position behind so many bytes. */
+export function at(size: number): number {
+  return after(START, size);
+}
+
+/** A credit of so many bytes from the beginning on. */
+export function credit(size: number): string {
+  return frame({ kind: CREDIT, tag: at(size) });
 }
 
 export function fail(reason: number): string {

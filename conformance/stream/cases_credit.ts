@@ -7,6 +7,7 @@
 import { reasonOf } from "../reference/layout.ts";
 import {
   arrive,
+  at,
   BEHIND,
   bytes,
   chunks,
@@ -117,19 +118,19 @@ function writes(cases: StreamCases): void {
       about,
       "stream.credit_check stream.fail",
       more,
-      field(4, 0, "frame_header", "tag", position),
+      field(4, 0, "frame_header", "tag", at(position)),
       5,
       taken([{ fail: "stream.credit" }], { ends: true }),
     );
   wrong("odd", "A credit that is no multiple of 16.", 104);
   wrong("beyond", "A credit beyond what was written.", 128);
-  wrong("before", "A credit that lies before the beginning.", 2 ** 32 - 16);
+  wrong("before", "A credit that lies before the beginning.", -16);
   cases.invalid(
     "credit_nothing",
     "A credit that gives nothing back.",
     "stream.credit_check stream.credit_kept",
     more,
-    field(4, 0, "frame_header", "tag", 0),
+    field(4, 0, "frame_header", "tag", at(0)),
     5,
     taken([]),
   );
@@ -145,7 +146,7 @@ function tells(cases: StreamCases): void {
       arrive(preface(), bytes(16), HALF),
       take(stated()),
       read([message({ count: 16 }), HALF_READ]),
-      [{ take: true }, taken([], { credit: 160 })],
+      [{ take: true }, taken([], { credit: at(160) })],
     ],
   );
   cases.invalid(
@@ -168,7 +169,7 @@ function tells(cases: StreamCases): void {
       take(stated()),
       [{ read: 1 }, { items: [HALF_READ] }],
       read([HALF_READ]),
-      [{ take: true }, taken([], { credit: 256 })],
+      [{ take: true }, taken([], { credit: at(256) })],
     ],
   );
   cases.invalid(
@@ -190,7 +191,7 @@ function tells(cases: StreamCases): void {
       arrive(preface({ largest: 128, window: 128 }), bytes(16), HALF),
       [{ post: message({ count: 200 }) }, "ok"],
       read([message({ count: 16 }), HALF_READ]),
-      [{ take: true }, taken([stated()], { credit: 160 })],
+      [{ take: true }, taken([stated()], { credit: at(160) })],
       arrive(CLOSED),
       read([], "peer.closed"),
     ],
@@ -263,7 +264,7 @@ function bounds(cases: StreamCases): void {
     [
       arrive(preface(), chunks(96, 112, 100).slice(0, 2)),
       read([]),
-      [{ take: true }, taken([stated()], { credit: 256 })],
+      [{ take: true }, taken([stated()], { credit: at(256) })],
       arrive(chunks(96, 112, 100)[2]!, text("hi", 5)),
       read([message({ count: 308 }), HI]),
     ],

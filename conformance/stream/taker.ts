@@ -18,6 +18,7 @@ const CANCEL = 4;
 export const CREDIT = valueOf("stream_kind", "credit");
 export const CLOSE = valueOf("stream_kind", "close");
 export const FAIL = valueOf("stream_kind", "fail");
+export const START = limitOf("stream_start");
 export const MAGIC = "4d 49 4c 4c ff 0d 0a 0a";
 
 interface Frame {
@@ -58,12 +59,12 @@ export class StreamPeer {
   readonly #out = new Walk();
   /** What this peer has stated and told; its position, in frames that count. */
   #stated: Sizes | undefined;
-  #head = 0;
-  #position = 0;
+  #head = START;
+  #position = START;
   /** The same of the endpoint. */
   #hasPreface = false;
-  #sentPosition = 0;
-  #told = 0;
+  #sentPosition = START;
+  #told = START;
   #isOver = false;
   #hasEnded = false;
   #first: Frame | undefined;
@@ -85,7 +86,7 @@ export class StreamPeer {
       if (extent > out.bytes.length) return;
       out.take(extent);
       if (frame.kind === CREDIT) this.#head = frame.tag;
-      else if (counts(frame.kind)) this.#position += extent;
+      else if (counts(frame.kind)) this.#position = after(this.#position, extent);
     }
   }
 
@@ -136,8 +137,10 @@ export class StreamPeer {
     const { size, flags, codec, tag } = frame;
     expect(size + flags + codec === 0, "stream.control", "a credit is not all 0");
     expect(tag % 16 === 0, "stream.credit_told", `a credit of ${tag}`);
-    expect(tag > this.#told, "stream.credit_told", `a credit of ${tag} behind ${this.#told}`);
-    expect(tag <= this.#position, "stream.credit_told", `${tag} is more than was sent`);
+    const more = from(this.#told, tag);
+    expect(more > 0, "stream.credit_told", `a credit of ${tag} once more`);
+    const isSent = more <= from(this.#told, this.#position);
+    expect(isSent, "stream.credit_told", `${tag} is more than was sent`);
     return this.#told = tag;
   }
 
@@ -168,8 +171,8 @@ export class StreamPeer {
     const stated = this.#stated;
     expect(stated !== undefined, "stream.credit_kept", "a frame before the peer's preface");
     expect(extent <= stated.largest, "stream.largest", `a frame of ${extent}`);
-    this.#sentPosition += extent;
-    const ahead = this.#sentPosition - this.#head;
+    this.#sentPosition = after(this.#sentPosition, extent);
+    const ahead = from(this.#head, this.#sentPosition);
     expect(ahead <= stated.window, "stream.credit_kept", `${ahead} ahead of the credit`);
     return this.#message(frame, bytes.slice(HEADER, HEADER + size));
   }
@@ -201,6 +204,16 @@ export class StreamPeer {
     expect(isSum, "frame.preamble", "`total` is not the sum");
     return { kind, codec, tag, hex: toHex(Uint8Array.from(this.#parts)) };
   }
+}
+
+/** A position so many bytes behind another one. */
+export function after(position: number, size: number): number {
+  return (position + size) % 2 ** 32;
+}
+
+/** Bytes from a position to another one. */
+function from(before: number, behind: number): number {
+  return (behind - before + 2 ** 32) % 2 ** 32;
 }
 
 /** Whether a frame of this kind takes credit. */

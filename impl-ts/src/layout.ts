@@ -471,6 +471,11 @@ export const CALL_TEXT_SIZE_MAX = 4096;
 export const STREAM_LARGEST_MIN = 128;
 /** Largest `window`, and so the largest `largest`. */
 export const STREAM_WINDOW_MAX = 1_073_741_824;
+/**
+ * Position at which both directions begin: 256 bytes before 2^32, so that each stream shows what
+ * happens there.
+ */
+export const STREAM_START = 4_294_967_040;
 /** How long an endpoint that has closed goes on taking in what arrives. */
 export const STREAM_LINGER_MS = 2000;
 

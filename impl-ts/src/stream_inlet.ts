@@ -13,6 +13,7 @@ import type { Channel } from "./segment_geometry.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import type { Preface } from "./stream_preface.ts";
 
+const START = layout.STREAM_START | 0;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
 const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
@@ -48,6 +49,20 @@ function isControl(kind: number): boolean {
   return kind >= layout.STREAM_KIND_CREDIT && kind <= layout.STREAM_KIND_FAIL;
 }
 
+/** Where a frame ends: in the ring, and as the peer counts. */
+interface End {
+  readonly ring: number;
+  readonly position: number;
+}
+
+/** Frames that were given back and are still noted, at most. */
+const MOST_PAST = 1024;
+
+/** Whether the reader has given that frame back. */
+function isAt(head: number, { ring }: End): boolean {
+  return ((head - ring) | 0) >= 0;
+}
+
 /** The writer of the ring from which the port reads. */
 export class StreamInlet extends Lane {
   readonly #own: Preface;
@@ -62,11 +77,13 @@ export class StreamInlet extends Lane {
   #extent = 0;
   #left = 0;
   /** Positions, as the peer counts: of what has come, is given back, and was told. */
-  #position = 0;
-  #given = 0;
-  #told = 0;
+  #position = START;
+  #given = START;
+  #told = START;
   /** Where the frames that were not given back end: in the ring, and as the peer counts. */
-  readonly #ends: { ring: number; position: number }[] = [];
+  readonly #ends: End[] = [];
+  /** How many of them were given back meanwhile. */
+  #past = 0;
   #hasEnded = false;
   #isOver = false;
   /** Whether nobody reads any more what comes. */
@@ -81,8 +98,15 @@ export class StreamInlet extends Lane {
 
   /** Where the reader has to be before a credit is due. [stream.credit_told] */
   get need(): number {
-    const due = this.#ends.find(({ position }) => this.#isDue(position));
-    return (due?.ring ?? this.own + this.capacity) | 0;
+    const ends = this.#ends;
+    // The first of those that are due: they are in order.
+    let [from, to] = [this.#past, ends.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (this.#isDue(ends[middle]!.position)) to = middle;
+      else from = middle + 1;
+    }
+    return (ends[from]?.ring ?? this.own + this.capacity) | 0;
   }
 
   look(): boolean {
@@ -115,8 +139,13 @@ export class StreamInlet extends Lane {
   takeCredit(): number | undefined {
     this.load();
     const ends = this.#ends;
-    while (ends.length > 0 && ((this.other - ends[0]!.ring) | 0) >= 0) {
-      this.#given = ends.shift()!.position;
+    for (let end; (end = ends[this.#past]) !== undefined && isAt(this.other, end); this.#past++) {
+      this.#given = end.position;
+    }
+    if (this.#past === ends.length) ends.length = this.#past = 0;
+    if (this.#past > MOST_PAST) {
+      ends.splice(0, this.#past);
+      this.#past = 0;
     }
     return this.#isDue(this.#given) ? this.#told = this.#given : undefined;
   }

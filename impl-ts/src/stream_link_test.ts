@@ -134,6 +134,22 @@ Deno.test("StreamLink: nobody reads, and no more than the window comes", async (
   assertEquals(drain(line.b.port!)[0].length, 16);
 });
 
+Deno.test("StreamLink: thousands of messages that are read in parts, and given back", async () => {
+  const line = new Line<Uint8Array>({}, {});
+  const count = 20_000;
+  for (let n = 0; n < count; n++) line.a.port!.postMessage(Uint8Array.of(n & 0xff, n >> 8));
+  let next = 0;
+  for (let round = 0; next < count && round < 1000; round++) {
+    await line.settle();
+    for (let left = 1500; left > 0 && next < count; left--) {
+      const value = line.b.port!.tryRead();
+      if (value === undefined) break;
+      assertEquals(value[0]! + (value[1]! << 8), next++);
+    }
+  }
+  assertEquals(next, count);
+});
+
 Deno.test("StreamLink: a blocking call is refused, and an asynchronous one waits", async () => {
   const line = new Line<string>();
   assertThrows(() => line.b.port!.read(), ForbiddenError);

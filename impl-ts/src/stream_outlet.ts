@@ -13,6 +13,7 @@ import type { Endpoint } from "./wait_endpoint.ts";
 import { counts } from "./stream_inlet.ts";
 import type { Preface } from "./stream_preface.ts";
 
+const START = layout.STREAM_START | 0;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
 /** Bytes after which no further frame is taken for one piece. */
@@ -32,8 +33,8 @@ export function outgoingCapacity({ largest }: Preface, most: number): number {
 export class StreamOutlet extends Lane {
   readonly #window: number;
   /** Positions: of what was taken, and what the peer has given back. */
-  #position = 0;
-  #head = 0;
+  #position = START;
+  #head = START;
   /** Whether the next frame waits for a credit. */
   #waits = false;
 

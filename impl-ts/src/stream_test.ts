@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { pattern, random } from "./fixture.ts";
 import { ForbiddenError, PeerClosedError, PeerFailedError, TimeoutError } from "./error.ts";
-import { STREAM_KIND_CLOSE, STREAM_KIND_CREDIT } from "./layout.ts";
+import { STREAM_KIND_CLOSE, STREAM_KIND_CREDIT, STREAM_START } from "./layout.ts";
 import type { Port } from "./port.ts";
 import { type ByteStreams, openStream } from "./stream.ts";
 import type { ByteTransport, OpenStreamOptions } from "./stream.ts";
@@ -167,7 +167,7 @@ Deno.test("openStream: behind a close it takes in what still comes [stream.linge
   port.close();
   await new Promise((resolve) => setTimeout(resolve, 20));
   // Were the socket closed by now, it would answer by a reset, and forget what it has not sent.
-  await there.write(controlFrame(STREAM_KIND_CREDIT, 0));
+  await there.write(controlFrame(STREAM_KIND_CREDIT, STREAM_START));
   await new Promise((resolve) => setTimeout(resolve, 20));
   const bytes = new Uint8Array(65536);
   let total = 0;

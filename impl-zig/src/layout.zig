@@ -456,6 +456,9 @@ pub const call_text_size_max = 4096;
 pub const stream_largest_min = 128;
 /// Largest `window`, and so the largest `largest`.
 pub const stream_window_max = 1_073_741_824;
+/// Position at which both directions begin: 256 bytes before 2^32, so that each stream shows what
+/// happens there.
+pub const stream_start = 4_294_967_040;
 /// How long an endpoint that has closed goes on taking in what arrives.
 pub const stream_linger_ms = 2000;
 
