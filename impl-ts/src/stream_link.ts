@@ -96,7 +96,8 @@ export class StreamLink<In = unknown, Out = In> {
   constructor(options: StreamOptions<In, Out> = {}, wake: () => void = () => {}) {
     const { largest = 49_152, window = 196_608, capacity = 262_144 } = options;
     const isGood = isStreamSize(largest, layout.STREAM_LARGEST_MIN) &&
-      isStreamSize(window, largest);
+      isStreamSize(window, largest) &&
+      capacityOf({ largest, window }) <= layout.RING_CAPACITY_MAX;
     if (!isGood) {
       throw new RangeError(`largest and window do not go together: ${largest}, ${window}`);
     }
