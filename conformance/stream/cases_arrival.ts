@@ -231,6 +231,7 @@ function behindEnd(cases: StreamCases): void {
     [
       arrive(preface(), text("hi", 5), END, frame({ kind: 200, payload: new Uint8Array(3) })),
       read([HI], "ended"),
+      take(stated()),
     ],
   );
   for (const [name, kind] of [["message", kindOf("data")], ["end", kindOf("end")]] as const) {
@@ -245,6 +246,7 @@ function behindEnd(cases: StreamCases): void {
       },
       1,
       drained([HI], "ended"),
+      taken([stated(), { fail: "frame.sequence" }], { ends: true }),
     );
   }
 }

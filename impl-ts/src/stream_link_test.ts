@@ -150,6 +150,23 @@ Deno.test("StreamLink: thousands of messages that are read in parts, and given b
   assertEquals(next, count);
 });
 
+Deno.test("StreamLink: what was written before a close still waits for credit", async () => {
+  const line = new Line<Uint8Array>(SMALL, { largest: 256, window: 256 });
+  const [a, b] = [line.a.port!, line.b.port!];
+  let count = 0;
+  while (a.tryWrite(pattern(48))) if (++count % 4 === 0) line.move();
+  a.close();
+  await line.settle();
+  assert(!line.a.hasEnded && count > 4);
+  const got: unknown[] = [];
+  for (let round = 0; round < 20 && !line.a.hasEnded; round++) {
+    got.push(...drain(b as Port<unknown>)[0]);
+    await line.settle();
+  }
+  got.push(...drain(b as Port<unknown>)[0]);
+  assertEquals([got.length, drain(b as Port<unknown>)[1]], [count, "peer.closed"]);
+});
+
 Deno.test("StreamLink: a blocking call is refused, and an asynchronous one waits", async () => {
   const line = new Line<string>();
   assertThrows(() => line.b.port!.read(), ForbiddenError);
