@@ -31,24 +31,24 @@ export const IMPORTS: readonly Import[] = [
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 56_200, gzip: 20_200 },
+    limit: { minified: 57_600, gzip: 20_700 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 74_400, gzip: 26_200 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 77_000, gzip: 27_100 } },
   {
     names: "Hub, Port, supervise",
     specifier: PACKAGE_NAME,
-    limit: { minified: 80_900, gzip: 28_200 },
+    limit: { minified: 83_600, gzip: 29_200 },
   },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 91_700, gzip: 31_500 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 94_400, gzip: 32_600 } },
   {
     names: "remote, serve",
     specifier: `${PACKAGE_NAME}/call`,
-    limit: { minified: 26_500, gzip: 9_900 },
+    limit: { minified: 28_800, gzip: 10_300 },
   },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 66_300, gzip: 23_300 },
+    limit: { minified: 67_600, gzip: 23_800 },
   },
 ];
 
