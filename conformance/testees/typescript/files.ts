@@ -4,7 +4,7 @@
  * @module
  */
 
-import * as libc from "../../../impl-ts/src/host/libc.ts";
+import * as files from "../../../impl-ts/src/host/files.ts";
 import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
 import { SegmentFile } from "../../../impl-ts/src/host/mod.ts";
 import { type Geometry, MailboxReader, MailboxWriter } from "../../../impl-ts/src/mod.ts";
@@ -36,10 +36,10 @@ function endsOf(file: SegmentFile, { role, channel, limit, calls, inbox }: Openi
 
 /** The bytes of a file, which others may have mapped as well. */
 export function mapFile(path: string): Uint8Array {
-  const fd = libc.openExisting(path);
-  if (fd < 0) throw new Error(`cannot open ${path}: ${libc.lastErrno()}`);
+  const fd = files.openExisting(path);
+  if (fd < 0) throw new Error(`cannot open ${path}: ${-fd}`);
   const { buffer } = new Mapping(fd, Deno.statSync(path).size);
-  libc.close(fd);
+  files.close(fd);
   return new Uint8Array(buffer);
 }
 

@@ -6,23 +6,15 @@
 
 import { WAIT_SLICE_MS, WAKE_MECHANISM_FUTEX } from "../layout.ts";
 import type { Mechanism } from "../wait.ts";
-import { futexWait, futexWaitAsync, futexWake } from "./libc.ts";
+import { hostCalls } from "./calls.ts";
 import type { Mapping } from "./mapping.ts";
-
-/**
- * Most asynchronous sleeps of a thread at once; the endpoints that come on top poll. Each takes one
- * of the 32 threads that Deno has for the whole process, and on which asynchronous file access
- * waits as well: with 32 asleep, a `Deno.stat` took as long as they slept (measured, Deno 2.9).
- */
-const ASLEEP_MAX = 8;
-
-let asleep = 0;
+import { ETIMEDOUT } from "./system_error.ts";
 
 /** Threads, of any process, that have mapped the same file. */
 export class FutexMechanism implements Mechanism {
   readonly rings: number = WAKE_MECHANISM_FUTEX;
   readonly sleeps: number = WAKE_MECHANISM_FUTEX;
-  /** Deno has no thread that must not. */
+  /** Deno and Node have no thread that must not. */
   readonly blocks: boolean = true;
   readonly #mapping: Mapping;
   readonly #check: () => void;
@@ -38,7 +30,9 @@ export class FutexMechanism implements Mechanism {
   }
 
   sleep(words: Int32Array, index: number, expected: number, ms: number): boolean {
-    return futexWait(this.#addressOf(words, index), expected, Math.min(ms, WAIT_SLICE_MS));
+    const span = Math.min(ms, WAIT_SLICE_MS);
+    const offset = this.#offsetOf(words, index);
+    return hostCalls().sleep(this.#mapping.memory, offset, expected, span) !== -ETIMEDOUT;
   }
 
   sleepAsync(
@@ -48,21 +42,15 @@ export class FutexMechanism implements Mechanism {
     ms: number,
     keep: boolean = true,
   ): Promise<unknown> | undefined {
-    // The thread would keep the process alive: whoever must not do that polls.
-    if (!keep || asleep >= ASLEEP_MAX) return undefined;
-    const address = this.#addressOf(words, index);
     const span = Math.min(ms, WAIT_SLICE_MS);
-    const end = performance.now() + span;
-    asleep++;
-    return futexWaitAsync(address, expected, span).then(() => {
-      asleep--;
-      return performance.now() < end ? "ok" : "timed-out";
-    });
+    const offset = this.#offsetOf(words, index);
+    const sleep = hostCalls().sleepAsync(this.#mapping.memory, offset, expected, span, keep);
+    return sleep?.then((woken) => woken ? "ok" : "timed-out");
   }
 
   /** Returns how many it has woken. */
   notify(words: Int32Array, index: number): number {
-    return futexWake(this.#addressOf(words, index));
+    return hostCalls().wake(this.#mapping.memory, this.#offsetOf(words, index));
   }
 
   checkPeers(): void {
@@ -75,10 +63,10 @@ export class FutexMechanism implements Mechanism {
   }
 
   /** The futex of another mapping would be elsewhere: a sleep there would end at once, for ever. */
-  #addressOf(words: Int32Array, index: number): bigint {
+  #offsetOf(words: Int32Array, index: number): number {
     if (words.buffer !== this.#mapping.buffer) {
       throw new TypeError("Cannot wait: the mechanism of a file is for the segment in that file");
     }
-    return this.#mapping.address + BigInt(words.byteOffset + index * 4);
+    return words.byteOffset + index * 4;
   }
 }

@@ -1,15 +1,21 @@
-// What the tests of this folder share, and the other process of those that take one.
+// What the tests of this folder share. They run in Deno, and as scripts in Node: see
+// `impl-ts/places/host_test.ts`.
 
-import { type Geometry, type Port, portGeometry } from "../mod.ts";
-import { SegmentFile } from "./mod.ts";
+import { type ChildProcess, spawn } from "node:child_process";
+import * as fs from "node:fs";
+import process from "node:process";
+import { test as nodeTest } from "node:test";
+import { type Geometry, portGeometry } from "../mod.ts";
+
+const deno = globalThis.Deno;
 
 /** Whether this system has what the tests take. */
-export const AVAILABLE: boolean = Deno.build.os === "linux";
+export const AVAILABLE: boolean = process.platform === "linux";
 
-/** `Deno.test`, where they can run. */
-export const test: (name: string, run: () => void | Promise<void>) => void = AVAILABLE
-  ? Deno.test
-  : Deno.test.ignore;
+/** A test, where they can run. */
+export const test: (name: string, run: () => void | Promise<void>) => void = !AVAILABLE
+  ? deno!.test.ignore
+  : deno?.test ?? nodeTest;
 
 /** Bounds each wait of a test. */
 export const WAIT = { timeout: 10_000 };
@@ -19,11 +25,11 @@ export const GEOMETRY: Geometry = portGeometry({ capacity: 1024 });
 
 /** A path of the test's own, and its end: nothing is left there. */
 export class Place {
-  readonly folder: string = Deno.makeTempDirSync({ dir: "/dev/shm", prefix: "millrace-" });
+  readonly folder: string = fs.mkdtempSync("/dev/shm/millrace-");
   readonly path: string = `${this.folder}/segment`;
 
   [Symbol.dispose](): void {
-    Deno.removeSync(this.folder, { recursive: true });
+    fs.rmSync(this.folder, { recursive: true });
   }
 }
 
@@ -41,106 +47,119 @@ export interface Task {
   readonly spin?: number;
 }
 
+/** Runs `host_peer_fixture.ts`: this Deno, or what the variable says, for another runtime. */
+function peerCommand(): string[] {
+  const given = process.env["MILLRACE_HOST_PEER"];
+  if (given !== undefined) return JSON.parse(given);
+  return [
+    process.execPath,
+    "run",
+    "--no-check",
+    "--no-prompt",
+    "--allow-ffi",
+    "--allow-run", // for the signal to itself
+    "--allow-read=/dev/shm,/proc",
+    "--allow-write=/dev/shm,/proc",
+    `${import.meta.dirname}/host_peer_fixture.ts`,
+  ];
+}
+
 /** The other process, once it has attached. */
 export class Peer {
   /** The path of its segment. */
   readonly path: string;
-  readonly #process: Deno.ChildProcess;
+  readonly #process: ChildProcess;
+  readonly #ended: Promise<number>;
 
-  private constructor(process: Deno.ChildProcess, path: string) {
+  private constructor(process: ChildProcess, ended: Promise<number>, path: string) {
     this.#process = process;
+    this.#ended = ended;
     this.path = path;
   }
 
   static async start(task: Task): Promise<Peer> {
-    const process = new Deno.Command(Deno.execPath(), {
-      args: [
-        "run",
-        "--no-check",
-        "--no-prompt",
-        "--allow-ffi",
-        "--allow-run", // for the signal to itself
-        "--allow-read=/dev/shm,/proc",
-        "--allow-write=/dev/shm,/proc",
-        import.meta.filename!,
-        JSON.stringify(task),
-      ],
-      stdin: "null",
-      stdout: "piped",
-    }).spawn();
-    const reader = process.stdout.getReader();
-    const { done, value } = await reader.read(); // it says the path when it has attached
-    reader.releaseLock();
-    if (!done) return new Peer(process, new TextDecoder().decode(value));
-    throw new Error(`The other process failed: ${JSON.stringify(await process.status)}`);
+    const [program, ...args] = peerCommand();
+    const process = spawn(program!, [...args, JSON.stringify(task)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const ended = new Promise<number>((resolve) => {
+      process.once("close", (code, signal) => resolve(code ?? codeOf(signal)));
+    });
+    // It says the path when it has attached.
+    const path = await Promise.race([
+      new Promise<string>((resolve) => process.stdout.once("data", (data) => resolve(`${data}`))),
+      ended,
+    ]);
+    if (typeof path === "string") return new Peer(process, ended, path);
+    throw new Error(`The other process failed: ${path}`);
   }
 
   kill(): void {
     this.#process.kill("SIGKILL");
   }
 
-  /** Its exit code, once it has ended. */
+  /** Its exit code, once it has ended; behind 128, the number of the signal that ended it. */
   async ended(): Promise<number> {
     const timer = setTimeout(() => this.kill(), WAIT.timeout);
-    const { code } = await this.#process.status;
+    const code = await this.#ended;
     clearTimeout(timer);
     return code;
   }
 
   /** Ends it in any case. */
   async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      this.kill();
-    } catch {
-      // It has ended.
-    }
-    await this.#process.stdout.cancel();
-    await this.#process.status;
+    this.kill(); // nothing, where it has ended
+    await this.#ended;
   }
 }
 
-function die(): never {
-  Deno.kill(Deno.pid, "SIGKILL");
-  for (;;);
+const SIGNALS: Readonly<Record<string, number>> = { SIGBUS: 7, SIGKILL: 9 };
+
+function codeOf(signal: string | null): number {
+  return 128 + (SIGNALS[signal ?? ""] ?? 0);
 }
 
-async function main({ path, creates, mode, spin }: Task): Promise<void> {
-  const options = { endpoint: creates ? 0 : 1, spin };
-  const file = creates === "sealed"
-    ? SegmentFile.createSealed(GEOMETRY, options)
-    : creates
-    ? SegmentFile.create(path, GEOMETRY, options)
-    : SegmentFile.open(path, options);
-  const port = file.port();
-  await Deno.stdout.write(new TextEncoder().encode(file.path));
-  await work(port, mode);
-  // What only listens has not closed when the process ends.
-  if (mode !== "unref") file.close();
-}
-
-async function work(port: Port, mode: Task["mode"]): Promise<void> {
-  switch (mode) {
-    case "echo":
-      for (let value; (value = port.read(WAIT)) !== undefined;) {
-        if (value === "die") die();
-        port.write(value, WAIT);
-      }
-      break;
-    case "echoAsync":
-      for await (const value of port) {
-        if (value === "die") die();
-        await port.writeAsync(value, WAIT);
-      }
-      break;
-    case "idle":
-      for (;;) port.waitForPeer(WAIT), port.read(WAIT);
-    case "unref":
-      port.onmessage = () => {};
-      port.unref();
-      return await new Promise((resolve) => setTimeout(resolve, 250)); // some slices
+/** Runs as a user who may not do everything: for root, as another. */
+export function asNobody(run: () => void): void {
+  if (process.getuid!() !== 0) return run();
+  const nobody = 65_534;
+  setUser(nobody);
+  try {
+    run();
+  } finally {
+    setUser(0);
   }
-  if (!port.ended) throw new Error("the stream did not end");
-  await port.endAsync(WAIT);
 }
 
-if (import.meta.main) await main(JSON.parse(Deno.args[0]!));
+/** What the tests need of the C library in Deno alone. */
+function openLibrary() {
+  const symbols = {
+    seteuid: { parameters: ["u32"], result: "i32" },
+    ftruncate: { parameters: ["i32", "i64"], result: "i32" },
+  } as const;
+  return deno?.dlopen("libc.so.6", symbols);
+}
+
+function setUser(id: number): void {
+  const library = openLibrary();
+  if (library === undefined) return process.seteuid!(id);
+  const answer = library.symbols.seteuid(id);
+  library.close();
+  if (answer !== 0) throw new Error(`Cannot become user ${id}`);
+}
+
+/** Makes the file of a descriptor empty, and returns whether the system lets us. */
+export function emptyFile(fd: number): boolean {
+  const library = openLibrary();
+  if (library !== undefined) {
+    const answer = library.symbols.ftruncate(fd, 0n);
+    library.close();
+    return answer === 0;
+  }
+  try {
+    fs.ftruncateSync(fd, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

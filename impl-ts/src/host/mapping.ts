@@ -4,33 +4,29 @@
  * @module
  */
 
-import { map, mapEmpty, unmap, viewMemory } from "./libc.ts";
+import { hostCalls, type HostMapping, type HostMemory } from "./calls.ts";
+import { SystemError } from "./system_error.ts";
 
 /**
  * A mapped file. Its buffer can be touched for ever: `release` puts empty memory into its place,
  * and that goes when the buffer is collected. So a call that comes late, the end of an asynchronous
  * wait for one, never touches what is not there.
  */
-export class Mapping {
-  /** The address of the first byte. */
-  readonly address: bigint;
-  /** All bytes. The engine takes it for memory of its own, and not for shared memory. */
+export class Mapping implements HostMapping {
+  readonly memory: HostMemory;
   readonly buffer: ArrayBuffer;
 
   /** @throws {SystemError} if it cannot be mapped. */
   constructor(fd: number, size: number) {
-    this.address = map(fd, size);
-    this.buffer = viewMemory(this.address, size);
-    places.register(this.buffer, { address: this.address, size });
+    const mapping = hostCalls().map(fd, size);
+    if (typeof mapping === "number") throw new SystemError("Cannot map file", -mapping, "mmap");
+    this.memory = mapping.memory;
+    this.buffer = mapping.buffer;
   }
 
   /** Lets go of the file. The buffer is private from then on, and all zero. */
   release(): void {
     // Where it cannot, the file stays mapped until the buffer is collected.
-    mapEmpty(this.address, this.buffer.byteLength);
+    hostCalls().release(this.memory);
   }
 }
-
-const places = new FinalizationRegistry<{ address: bigint; size: number }>(
-  ({ address, size }) => unmap(address, size),
-);

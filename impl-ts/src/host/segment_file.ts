@@ -20,7 +20,8 @@ import { Endpoint, type EndpointOptions } from "../wait_endpoint.ts";
 import { failEndpoint, stateOf } from "../wait_state.ts";
 import { requireSpin } from "../wait_spinner.ts";
 import { FutexMechanism } from "./futex.ts";
-import * as libc from "./libc.ts";
+import { hostCalls } from "./calls.ts";
+import * as files from "./files.ts";
 import { Mapping } from "./mapping.ts";
 import { type Draft, makeDraft, makeSealed } from "./segment_file_draft.ts";
 import { isInUse, sizeToMap } from "./segment_file_left.ts";
@@ -145,10 +146,10 @@ export class SegmentFile {
           return SegmentFile.#join(name, file, order);
         }
       } catch (error) {
-        libc.close(file.fd);
+        files.close(file.fd);
         throw error;
       }
-      libc.close(file.fd);
+      files.close(file.fd);
       locks.requireTime(name, order.deadline);
     }
   }
@@ -183,10 +184,10 @@ export class SegmentFile {
       used = SegmentFile.#publish(file, draft, plan, order);
       return used;
     } finally {
-      if (draft.path !== undefined) libc.unlink(draft.path);
+      if (draft.path !== undefined) files.unlink(draft.path);
       if (used === undefined || used !== file) {
         if (file !== undefined) file.#mapping.release();
-        libc.close(draft.fd);
+        files.close(draft.fd);
       }
     }
   }
@@ -221,9 +222,9 @@ export class SegmentFile {
     const { plan, join } = planOf(geometry, order);
     const fd = makeSealed(plan.size);
     try {
-      return new SegmentFile(`/proc/${Deno.pid}/fd/${fd}`, fd, order, join);
+      return new SegmentFile(`/proc/${hostCalls().pid}/fd/${fd}`, fd, order, join);
     } catch (error) {
-      libc.close(fd);
+      files.close(fd);
       throw error;
     }
   }
@@ -233,9 +234,9 @@ export class SegmentFile {
     const { path } = file;
     for (let round = 0;; round++) {
       // [segment.file_ready] Not by renaming, which would take the name from whoever has it.
-      if (libc.link(draft.path ?? draft.fd, path) === 0) return file;
-      const errno = libc.lastErrno();
-      if (errno !== EEXIST) throw new SystemError(`Cannot create ${path}`, errno, "linkat");
+      const linked = files.link(draft.path ?? draft.fd, path);
+      if (linked === 0) return file;
+      if (linked !== -EEXIST) throw new SystemError(`Cannot create ${path}`, -linked, "linkat");
       const used = SegmentFile.#useOrRemove(path, plan, order);
       if (used !== undefined) return used;
       // Without time, too, a left-over is replaced.
@@ -255,14 +256,13 @@ export class SegmentFile {
         return used = SegmentFile.#join(path, file, order, plan);
       }
       // [segment.file_replace]
-      const magic = String.fromCharCode(...libc.readStart(file.fd, SEGMENT_MAGIC_SIZE));
+      const magic = String.fromCharCode(...files.readStart(file.fd, SEGMENT_MAGIC_SIZE));
       if (magic !== "" && magic !== "MILLRACE") throw locks.untrusted(path, "it is no segment");
-      if (libc.unlink(path) !== 0) {
-        throw new SystemError(`Cannot replace ${path}`, libc.lastErrno(), "unlink");
-      }
+      const removed = files.unlink(path);
+      if (removed !== 0) throw new SystemError(`Cannot replace ${path}`, -removed, "unlink");
       return undefined;
     } finally {
-      if (used === undefined) libc.close(file.fd);
+      if (used === undefined) files.close(file.fd);
     }
   }
 
@@ -367,7 +367,7 @@ export class SegmentFile {
     this.#isClosed = true;
     locks.unlockRecord(this.#fd, this.endpoint);
     this.#mapping.release();
-    libc.close(this.#fd);
+    files.close(this.#fd);
   }
 
   /** The same as `close`. */
@@ -414,15 +414,9 @@ function planOf(geometry: Geometry, { endpoint }: Order): { plan: Plan; join: Jo
   return { plan, join: { size: plan.size, attach } };
 }
 
-/** Asks for the permissions that Deno cannot ask for itself, since it sees a native call only. */
 function requirePath(path: string | URL): string {
   const name = typeof path === "string" ? path : decodeURIComponent(path.pathname);
-  if (name === "") throw locks.missing(name); // Deno cannot ask for that either
-  if (globalThis.Deno === undefined) return name; // refused where the C library is opened
-  for (const kind of ["read", "write"] as const) {
-    if (Deno.permissions.requestSync({ name: kind, path: name }).state === "granted") continue;
-    const how = `run again with the --allow-${kind} flag`;
-    throw new Deno.errors.NotCapable(`Requires ${kind} access to "${name}", ${how}`);
-  }
+  if (name === "") throw locks.missing(name); // no permission can be asked for that
+  hostCalls().requireAccess(name);
   return name;
 }

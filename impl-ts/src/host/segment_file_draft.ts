@@ -4,7 +4,7 @@
  * @module
  */
 
-import * as libc from "./libc.ts";
+import * as files from "./files.ts";
 import { EISDIR, EOPNOTSUPP, SystemError } from "./system_error.ts";
 
 /** A file that nobody else sees: without a name, or under one of its own. */
@@ -22,11 +22,11 @@ export interface Draft {
 export function makeDraft(path: string, size: number, named: boolean = false): Draft {
   const draft = openDraft(path, named);
   try {
-    libc.reserve(draft.fd, size);
+    files.reserve(draft.fd, size);
     return draft;
   } catch (error) {
-    if (draft.path !== undefined) libc.unlink(draft.path);
-    libc.close(draft.fd);
+    if (draft.path !== undefined) files.unlink(draft.path);
+    files.close(draft.fd);
     throw error;
   }
 }
@@ -37,15 +37,15 @@ export function makeDraft(path: string, size: number, named: boolean = false): D
  * @throws {SystemError} if there is not so much, and whatever else the system says.
  */
 export function makeSealed(size: number): number {
-  const fd = libc.openMemory();
-  if (fd < 0) throw new SystemError("Cannot make memory", libc.lastErrno(), "memfd_create");
+  const fd = files.openMemory();
+  if (fd < 0) throw new SystemError("Cannot make memory", -fd, "memfd_create");
   try {
-    libc.makePrivate(fd);
-    libc.reserve(fd, size);
-    libc.seal(fd); // [segment.file_sealed]
+    files.makePrivate(fd);
+    files.reserve(fd, size);
+    files.seal(fd); // [segment.file_sealed]
     return fd;
   } catch (error) {
-    libc.close(fd);
+    files.close(fd);
     throw error;
   }
 }
@@ -54,16 +54,15 @@ function openDraft(path: string, named: boolean): Draft {
   if (!named) {
     const slash = path.lastIndexOf("/");
     const folder = slash < 0 ? "." : path.slice(0, slash) || "/";
-    const fd = libc.openUnnamed(folder);
+    const fd = files.openUnnamed(folder);
     if (fd >= 0) return { fd, path: undefined };
-    const errno = libc.lastErrno();
     // The second: a kernel to which the flag means nothing.
-    if (errno !== EOPNOTSUPP && errno !== EISDIR) {
-      throw new SystemError(`Cannot create ${path}`, errno, "open");
+    if (fd !== -EOPNOTSUPP && fd !== -EISDIR) {
+      throw new SystemError(`Cannot create ${path}`, -fd, "open");
     }
   }
   const other = `${path}.${crypto.randomUUID()}`;
-  const fd = libc.openNew(other);
+  const fd = files.openNew(other);
   if (fd >= 0) return { fd, path: other };
-  throw new SystemError(`Cannot create ${path}`, libc.lastErrno(), "open");
+  throw new SystemError(`Cannot create ${path}`, -fd, "open");
 }

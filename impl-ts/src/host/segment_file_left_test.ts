@@ -1,11 +1,12 @@
 /** What `create` makes of a file that is there: it is in use, or left over. */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import * as fs from "node:fs";
 import { CHANNEL_DESCRIPTOR_SIZE, ENDPOINT_NONE } from "../layout.ts";
 import { failEndpoint, type Geometry, portGeometry, SegmentError } from "../mod.ts";
 import { recordOffset } from "../segment_geometry.ts";
 import { GEOMETRY, Peer, Place, test, WAIT } from "./host_fixture.ts";
-import * as libc from "./libc.ts";
+import * as files from "./files.ts";
 import { SegmentFile } from "./mod.ts";
 import * as locks from "./segment_file_lock.ts";
 
@@ -28,9 +29,9 @@ function codeOf(call: () => unknown): string {
 
 /** Creates a file anew at a path, and shows that it is another one, in which both sides meet. */
 function assertReplaced(path: string, geometry: Geometry = GEOMETRY): void {
-  const before = Deno.statSync(path).ino;
+  const before = fs.statSync(path).ino;
   using here = SegmentFile.create(path, geometry, A);
-  assert(Deno.statSync(path).ino !== before, "it is the same file");
+  assert(fs.statSync(path).ino !== before, "it is the same file");
   using there = SegmentFile.open(path, B);
   here.port().write("new");
   assertEquals(there.port().tryRead(), "new");
@@ -144,7 +145,7 @@ test("[segment.file_left] a lock without an endpoint that is vacant or attached 
   const other = locks.openOwn(path);
   locks.lockRecord(other.fd, 0);
   assertReplaced(path);
-  libc.close(other.fd);
+  files.close(other.fd);
   // Of a vacant one it is somebody who is about to attach.
   const third = SegmentFile.create(path, GEOMETRY, A);
   const arriving = locks.openOwn(path);
@@ -153,7 +154,7 @@ test("[segment.file_left] a lock without an endpoint that is vacant or attached 
   third.close();
   assertEquals(codeOf(() => SegmentFile.create(path, GEOMETRY, B)), "segment.endpoint");
   SegmentFile.create(path, GEOMETRY, A).close();
-  libc.close(arriving.fd);
+  files.close(arriving.fd);
 });
 
 test("[segment.file_left] a hub without its hub is left over, one without a client is not", () => {

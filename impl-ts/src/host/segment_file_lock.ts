@@ -10,7 +10,7 @@ import { ENDPOINT_COUNT_MAX, ENDPOINT_RECORD_SIZE, ENDPOINT_TABLE_OFFSET } from 
 import { SEGMENT_HEADER_SIZE } from "../layout.ts";
 import { sleepBlind } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
-import * as libc from "./libc.ts";
+import * as files from "./files.ts";
 import { EACCES, EAGAIN, ENOENT, SystemError } from "./system_error.ts";
 
 const S_IFMT = 0o170000;
@@ -23,7 +23,7 @@ const RETRY_MS = 1;
 /** A file that was opened and belongs to us alone. */
 export interface OwnFile {
   readonly fd: number;
-  readonly status: libc.FileStatus;
+  readonly status: files.FileStatus;
 }
 
 /**
@@ -56,32 +56,31 @@ export function openOwn(path: string): OwnFile {
  */
 export function findOwn(path: string): OwnFile | undefined {
   const isHanded = HANDED.test(path);
-  const fd = libc.openExisting(path, isHanded);
+  const fd = files.openExisting(path, isHanded);
   if (fd < 0) {
-    const errno = libc.lastErrno();
-    if (errno === ENOENT) return undefined;
+    if (fd === -ENOENT) return undefined;
     // A link, a folder or a socket refuses to be opened, each in its own way.
-    const status = libc.status(path, isHanded);
-    if (status !== undefined) requireOwn(path, status);
-    throw new SystemError(`Cannot open ${path}`, errno, "open");
+    const status = files.status(path, isHanded);
+    if (typeof status !== "number") requireOwn(path, status);
+    throw new SystemError(`Cannot open ${path}`, -fd, "open");
   }
   try {
-    const status = libc.status(fd);
-    if (status === undefined) {
-      throw new SystemError(`Cannot open ${path}`, libc.lastErrno(), "statx");
+    const status = files.status(fd);
+    if (typeof status === "number") {
+      throw new SystemError(`Cannot open ${path}`, -status, "statx");
     }
     requireOwn(path, status);
-    if (isHanded && !libc.isSealed(fd)) throw untrusted(path, "its size is not sealed");
+    if (isHanded && !files.isSealed(fd)) throw untrusted(path, "its size is not sealed");
     return { fd, status };
   } catch (error) {
-    libc.close(fd);
+    files.close(fd);
     throw error;
   }
 }
 
-function requireOwn(path: string, { mode, user }: libc.FileStatus): void {
+function requireOwn(path: string, { mode, user }: files.FileStatus): void {
   if ((mode & S_IFMT) !== S_IFREG) throw untrusted(path, "it is no regular file");
-  if (user !== libc.effectiveUser()) throw untrusted(path, `it belongs to user ${user}`);
+  if (user !== files.effectiveUser()) throw untrusted(path, `it belongs to user ${user}`);
   if ((mode & OTHERS) !== 0) throw untrusted(path, "others than its owner may access it");
 }
 
@@ -102,11 +101,10 @@ export function lockHeader(path: string, { fd, status }: OwnFile, deadline: numb
     requireTime(path, deadline);
     sleepBlind(RETRY_MS);
   }
-  const there = libc.status(path, HANDED.test(path));
-  if (there !== undefined) return there.identity === status.identity;
-  const errno = libc.lastErrno();
-  if (errno === ENOENT) return false;
-  throw new SystemError(`Cannot open ${path}`, errno, "statx");
+  const there = files.status(path, HANDED.test(path));
+  if (typeof there !== "number") return there.identity === status.identity;
+  if (there === -ENOENT) return false;
+  throw new SystemError(`Cannot open ${path}`, -there, "statx");
 }
 
 /** @throws {TimeoutError} at the deadline. */
@@ -117,7 +115,7 @@ export function requireTime(path: string, deadline: number): void {
 
 /** Gives the header back. */
 export function unlockHeader(fd: number): void {
-  libc.unlock(fd, 0, SEGMENT_HEADER_SIZE);
+  files.unlock(fd, 0, SEGMENT_HEADER_SIZE);
 }
 
 /**
@@ -132,22 +130,22 @@ export function lockRecord(fd: number, index: number): void {
 
 /** Gives it back. A child process or the mapping may hold the file for longer than its owner. */
 export function unlockRecord(fd: number, index: number): void {
-  libc.unlock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
+  files.unlock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
 }
 
 /** Whether the owner of another endpoint lives. */
 export function isRecordLocked(fd: number, index: number): boolean {
-  return libc.isLocked(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
+  return files.isLocked(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
 }
 
 /** Whether any endpoint that a file can have is somebody's: it need not hold a segment. */
 export function isAnyRecordLocked(fd: number): boolean {
-  return libc.isLocked(fd, ENDPOINT_TABLE_OFFSET, ENDPOINT_COUNT_MAX * ENDPOINT_RECORD_SIZE);
+  return files.isLocked(fd, ENDPOINT_TABLE_OFFSET, ENDPOINT_COUNT_MAX * ENDPOINT_RECORD_SIZE);
 }
 
 function tryLock(fd: number, start: number, size: number): boolean {
-  if (libc.lock(fd, start, size) === 0) return true;
-  const errno = libc.lastErrno();
-  if (errno === EAGAIN || errno === EACCES) return false; // either, says POSIX
-  throw new SystemError("Cannot lock file", errno, "fcntl");
+  const answer = files.lock(fd, start, size);
+  if (answer === 0) return true;
+  if (answer === -EAGAIN || answer === -EACCES) return false; // either, says POSIX
+  throw new SystemError("Cannot lock file", -answer, "fcntl");
 }

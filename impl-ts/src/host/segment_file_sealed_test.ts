@@ -1,9 +1,12 @@
 /** Segments in memory without a name, whose size nobody can change. */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import * as fs from "node:fs";
+import process from "node:process";
 import { PeerFailedError, SegmentError, segmentSize } from "../mod.ts";
-import { GEOMETRY, Peer, Place, test, WAIT } from "./host_fixture.ts";
-import * as libc from "./libc.ts";
+import { emptyFile, GEOMETRY, Peer, Place, test, WAIT } from "./host_fixture.ts";
+import * as files from "./files.ts";
 import { SegmentFile, SystemError } from "./mod.ts";
 import { makeSealed } from "./segment_file_draft.ts";
 
@@ -17,17 +20,15 @@ function codeOf(call: () => unknown): string {
 
 /** Runs a program, and returns what it complained about. */
 function complaintOf(program: string, ...args: string[]): string {
-  const env = { LC_ALL: "C" };
-  const { stderr } = new Deno.Command(program, { args, env, stderr: "piped" }).outputSync();
-  return new TextDecoder().decode(stderr);
+  return spawnSync(program, args, { env: { ...process.env, LC_ALL: "C" } }).stderr.toString();
 }
 
 test("createSealed and open share one segment, of which nothing is left", () => {
   using here = SegmentFile.createSealed(GEOMETRY, A);
   assert(/^\/proc\/\d+\/fd\/\d+$/.test(here.path), here.path);
-  const { mode, size, blocks, nlink } = Deno.statSync(here.path);
-  assertEquals([mode! & 0o7777, size, nlink], [0o600, SIZE, 0]);
-  assert(blocks! * 512 >= SIZE, "all bytes are reserved"); // [segment.file_space]
+  const { mode, size, blocks, nlink } = fs.statSync(here.path);
+  assertEquals([mode & 0o7777, size, nlink], [0o600, SIZE, 0]);
+  assert(blocks * 512 >= SIZE, "all bytes are reserved"); // [segment.file_space]
   const there = SegmentFile.open(here.path, B);
   const port = there.port<string>();
   here.port<string>().write("there");
@@ -41,7 +42,7 @@ test("createSealed and open share one segment, of which nothing is left", () => 
 });
 
 test("createSealed refuses what cannot be, and leaves no descriptor open", () => {
-  const open = () => [...Deno.readDirSync("/proc/self/fd")].length;
+  const open = () => fs.readdirSync("/proc/self/fd").length;
   const before = open();
   assertEquals(
     codeOf(() => SegmentFile.createSealed(GEOMETRY, { endpoint: 2 })),
@@ -85,13 +86,9 @@ test("[segment.file_sealed] nobody can change the size, and everybody lives", as
     assert(complaintOf("truncate", "-s", size, peer.path).includes(refused), size);
   }
   assert(complaintOf("sh", "-c", `: > ${peer.path}`).includes(refused));
-  const library = Deno.dlopen("libc.so.6", {
-    ftruncate: { parameters: ["i32", "i64"], result: "i32" },
-  });
-  const fd = libc.openExisting(peer.path, true);
-  assertEquals(library.symbols.ftruncate(fd, 0n), -1);
-  libc.close(fd);
-  library.close();
+  const fd = files.openExisting(peer.path, true);
+  assertEquals(emptyFile(fd), false);
+  files.close(fd);
   port.write("all of it", WAIT);
   assertEquals(port.read(WAIT), "all of it");
   port.end();
@@ -101,46 +98,46 @@ test("[segment.file_sealed] nobody can change the size, and everybody lives", as
 test("a file with a name that is made shorter ends the processes that use it", async () => {
   using place = new Place();
   await using peer = await Peer.start({ path: place.path, creates: true, mode: "echo", spin: 0 });
-  Deno.truncateSync(place.path, 0);
+  fs.truncateSync(place.path, 0);
   assertEquals(await peer.ended(), 128 + 7); // SIGBUS
 });
 
 test("[segment.file_handed] a descriptor of what is not sealed, or not ours, is refused", () => {
   using place = new Place();
   using file = SegmentFile.createSealed(GEOMETRY, A);
-  const pathOf = (fd: number) => `/proc/${Deno.pid}/fd/${fd}`;
+  const pathOf = (fd: number) => `/proc/${process.pid}/fd/${fd}`;
   const refusedAs = (fd: number, how: (path: string) => unknown) => {
     const code = codeOf(() => how(pathOf(fd)));
-    libc.close(fd);
+    files.close(fd);
     return code;
   };
   const open = (path: string) => SegmentFile.open(path, B);
   SegmentFile.create(place.path, GEOMETRY, A).close();
-  assertEquals(refusedAs(libc.openExisting(place.path), open), "segment.file");
-  assertEquals(refusedAs(libc.openUnnamed(place.folder), open), "segment.file");
-  const unsealed = libc.openMemory();
-  libc.makePrivate(unsealed);
-  libc.reserve(unsealed, SIZE);
+  assertEquals(refusedAs(files.openExisting(place.path), open), "segment.file");
+  assertEquals(refusedAs(files.openUnnamed(place.folder), open), "segment.file");
+  const unsealed = files.openMemory();
+  files.makePrivate(unsealed);
+  files.reserve(unsealed, SIZE);
   assertEquals(refusedAs(unsealed, open), "segment.file");
   const others = makeSealed(SIZE);
-  Deno.chmodSync(pathOf(others), 0o640);
+  fs.chmodSync(pathOf(others), 0o640);
   assertEquals(refusedAs(others, open), "segment.file");
-  if (Deno.uid() === 0) {
+  if (process.getuid!() === 0) {
     const another = makeSealed(SIZE);
-    Deno.chownSync(pathOf(another), 1, null);
+    fs.chownSync(pathOf(another), 1, 0);
     assertEquals(refusedAs(another, open), "segment.file");
   }
   assertEquals(refusedAs(makeSealed(SIZE), open), "segment.unready");
   // A link to such a path is a link like any other, and no other path of the folder is one.
-  Deno.symlinkSync(file.path, `${place.folder}/link`);
+  fs.symlinkSync(file.path, `${place.folder}/link`);
   assertEquals(codeOf(() => open(`${place.folder}/link`)), "segment.file");
   const folder = `${place.folder}/proc/self/fd`;
-  Deno.mkdirSync(folder, { recursive: true });
-  Deno.symlinkSync(file.path, `${folder}/0`);
+  fs.mkdirSync(folder, { recursive: true });
+  fs.symlinkSync(file.path, `${folder}/0`);
   assertEquals(codeOf(() => open(`${folder}/0`)), "segment.file");
-  assertEquals(codeOf(() => open(`/proc/self/task/${Deno.pid}/fd/0`)), "segment.file");
-  assertEquals(codeOf(() => open(`/proc/${Deno.pid}/cwd`)), "segment.file");
+  assertEquals(codeOf(() => open(`/proc/self/task/${process.pid}/fd/0`)), "segment.file");
+  assertEquals(codeOf(() => open(`/proc/${process.pid}/cwd`)), "segment.file");
   assertThrows(() => open(pathOf(4_000)), SegmentError, "there is no file");
   assertThrows(() => SegmentFile.create(file.path, GEOMETRY, B), SystemError);
-  SegmentFile.open(file.path.replace(`${Deno.pid}`, "self"), B).close();
+  SegmentFile.open(file.path.replace(`${process.pid}`, "self"), B).close();
 });

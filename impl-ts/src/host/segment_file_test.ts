@@ -1,11 +1,16 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import * as fs from "node:fs";
+import { createServer } from "node:net";
+import process from "node:process";
 import { ClosedError, portGeometry, SegmentError, TimeoutError } from "../mod.ts";
 import { segmentSize } from "../mod.ts";
-import { GEOMETRY, Place, test } from "./host_fixture.ts";
-import * as libc from "./libc.ts";
+import { asNobody, GEOMETRY, Place, test } from "./host_fixture.ts";
+import * as files from "./files.ts";
 import { SegmentFile, SystemError } from "./mod.ts";
 import { makeDraft } from "./segment_file_draft.ts";
 import * as locks from "./segment_file_lock.ts";
+import { EEXIST } from "./system_error.ts";
 
 const A = { endpoint: 0 };
 const B = { endpoint: 1 };
@@ -25,21 +30,7 @@ function refusesSystem(code: string, call: () => unknown): void {
 /** A file of mode 0600 with these bytes. */
 function put(path: string, bytes: string | Uint8Array): void {
   const data = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
-  Deno.writeFileSync(path, data, { mode: 0o600 });
-}
-
-/** Runs as a user who may not do everything: for root, as another. */
-function asNobody(run: () => void): void {
-  if (Deno.uid() !== 0) return run();
-  const library = Deno.dlopen("libc.so.6", { seteuid: { parameters: ["u32"], result: "i32" } });
-  const { seteuid } = library.symbols;
-  assertEquals(seteuid(65_534), 0);
-  try {
-    run();
-  } finally {
-    assertEquals(seteuid(0), 0);
-    library.close();
-  }
+  fs.writeFileSync(path, data, { mode: 0o600 });
 }
 
 test("create and open share one segment, and every kind of end works on it", () => {
@@ -54,11 +45,11 @@ test("create and open share one segment, and every kind of end works on it", () 
   assertEquals(a.read(), "back");
   a.end();
   assertEquals([b.read(), b.ended], [undefined, true]);
-  const info = Deno.statSync(place.path);
-  assertEquals([info.mode! & 0o7777, info.size], [0o600, SIZE]);
-  assert(info.blocks! * 512 >= SIZE, "all bytes are reserved"); // [segment.file_space]
+  const info = fs.statSync(place.path);
+  assertEquals([info.mode & 0o7777, info.size], [0o600, SIZE]);
+  assert(info.blocks * 512 >= SIZE, "all bytes are reserved"); // [segment.file_space]
   // Nothing else is left in the folder.
-  assertEquals([...Deno.readDirSync(place.folder)].map(({ name }) => name), ["segment"]);
+  assertEquals(fs.readdirSync(place.folder), ["segment"]);
 });
 
 test("a writer and a reader share a one-way segment; each endpoint has one user", () => {
@@ -79,35 +70,37 @@ test("a writer and a reader share a one-way segment; each endpoint has one user"
   assertThrows(() => here.writer(), TypeError, "endpoint 0 is in use");
 });
 
-test("open refuses what others could have put there or can read", () => {
+test("open refuses what others could have put there or can read", async () => {
   using place = new Place();
   const { folder, path } = place;
   using _file = SegmentFile.create(path, GEOMETRY, A);
   const link = `${folder}/link`;
-  Deno.symlinkSync(path, link);
+  fs.symlinkSync(path, link);
   refuses("segment.file", () => SegmentFile.open(link, B));
   refuses("segment.file", () => SegmentFile.create(link, GEOMETRY, B));
   refuses("segment.file", () => SegmentFile.open(folder, B));
   const pipe = `${folder}/pipe`;
-  new Deno.Command("mkfifo", { args: ["-m", "600", pipe] }).outputSync();
+  spawnSync("mkfifo", ["-m", "600", pipe]);
   refuses("segment.file", () => SegmentFile.open(pipe, B));
-  using _socket = Deno.listen({ transport: "unix", path: `${folder}/socket` });
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(`${folder}/socket`, resolve));
   refuses("segment.file", () => SegmentFile.open(`${folder}/socket`, B));
+  await new Promise((resolve) => server.close(resolve));
   for (const mode of [0o640, 0o604, 0o620, 0o601]) {
-    Deno.chmodSync(path, mode);
+    fs.chmodSync(path, mode);
     refuses("segment.file", () => SegmentFile.open(path, B));
     refuses("segment.file", () => SegmentFile.create(path, GEOMETRY, B));
   }
-  Deno.chmodSync(path, 0o600);
+  fs.chmodSync(path, 0o600);
   SegmentFile.open(path, B).close();
 });
 
 test("open refuses the file of another user", () => {
   using place = new Place();
   let path = "/etc/passwd"; // root's
-  if (Deno.uid() === 0) {
+  if (process.getuid!() === 0) {
     put(path = place.path, "MILLRACE");
-    Deno.chownSync(path, 1, null);
+    fs.chownSync(path, 1, 0);
   }
   refuses("segment.file", () => SegmentFile.open(path, B));
   refuses("segment.file", () => SegmentFile.create(path, GEOMETRY, A));
@@ -145,12 +138,12 @@ test("what is not there, and what may not be opened, is refused with a code", ()
   refuses("segment.file", () => SegmentFile.open(`${folder}/`, B));
   refuses("segment.file", () => SegmentFile.create(`${folder}/`, GEOMETRY, B));
   SegmentFile.create(path, GEOMETRY, A).close();
-  Deno.chmodSync(Deno.uid() === 0 ? folder : path, 0);
+  fs.chmodSync(process.getuid!() === 0 ? folder : path, 0);
   asNobody(() => {
     refusesSystem("EACCES", () => SegmentFile.open(path, B));
     refusesSystem("EACCES", () => SegmentFile.create(path, GEOMETRY, B));
   });
-  Deno.chmodSync(folder, 0o700);
+  fs.chmodSync(folder, 0o700);
 });
 
 test("a record that is locked is somebody's, whatever its state says", () => {
@@ -159,7 +152,7 @@ test("a record that is locked is somebody's, whatever its state says", () => {
   const other = locks.openOwn(place.path);
   locks.lockRecord(other.fd, 1);
   refuses("segment.endpoint", () => SegmentFile.open(place.path, B));
-  libc.close(other.fd);
+  files.close(other.fd);
   SegmentFile.open(place.path, B).close();
 });
 
@@ -177,12 +170,12 @@ test("create replaces a left-over and an empty file, and takes a live one", () =
     assertEquals(b.tryRead(), "same");
   }
   refuses("segment.endpoint", () => SegmentFile.create(path, GEOMETRY, A));
-  const before = Deno.statSync(path).ino;
+  const before = fs.statSync(path).ino;
   first.close();
   using second = SegmentFile.create(path, GEOMETRY, B);
   assertEquals(second.endpoint, 1);
-  assert(Deno.statSync(path).ino !== before, "another file has the name");
-  assertEquals([...Deno.readDirSync(place.folder)].map(({ name }) => name), ["segment"]);
+  assert(fs.statSync(path).ino !== before, "another file has the name");
+  assertEquals(fs.readdirSync(place.folder), ["segment"]);
 });
 
 test("create refuses a live file of another geometry, and leaves it alone", () => {
@@ -203,7 +196,7 @@ test("create refuses a file that is no segment, and leaves it alone", () => {
   for (const text of ["MILLRAC", "a letter to somebody"]) {
     put(path, text);
     refuses("segment.file", () => SegmentFile.create(path, GEOMETRY, A));
-    assertEquals(Deno.readTextFileSync(path), text);
+    assertEquals(fs.readFileSync(path, "utf8"), text);
   }
   put(path, "MILLRACE");
   SegmentFile.create(path, GEOMETRY, A).close();
@@ -222,7 +215,7 @@ test("create refuses what cannot be before it makes anything", () => {
   assertThrows(() => SegmentFile.create(`${path}\0`, GEOMETRY, A), TypeError, "NUL");
   refusesSystem("ENOENT", () => SegmentFile.create(`${folder}/none/segment`, GEOMETRY, A));
   refusesSystem("ENOTDIR", () => SegmentFile.create("/etc/passwd/segment", GEOMETRY, A));
-  assertEquals([...Deno.readDirSync(folder)], []);
+  assertEquals(fs.readdirSync(folder), []);
 });
 
 test("a path may be a URL", () => {
@@ -246,7 +239,7 @@ test("who opens or replaces a file waits for others that do, up to the timeout",
   timed(() => SegmentFile.create(path, GEOMETRY, { ...B, timeout: 0 }));
   locks.unlockHeader(other.fd);
   SegmentFile.create(path, GEOMETRY, { ...B, timeout: 0 }).close();
-  libc.close(other.fd);
+  files.close(other.fd);
 });
 
 test("lockHeader finds that the name has gone, or stands for another file", () => {
@@ -257,26 +250,29 @@ test("lockHeader finds that the name has gone, or stands for another file", () =
   assertEquals(locks.lockHeader(path, opened, Infinity), true);
   locks.unlockHeader(opened.fd);
   first.close();
-  Deno.renameSync(path, `${path}2`);
+  fs.renameSync(path, `${path}2`);
   assertEquals(locks.lockHeader(path, opened, Infinity), false);
   locks.unlockHeader(opened.fd);
   using _second = SegmentFile.create(path, GEOMETRY, A);
   assertEquals(locks.lockHeader(path, opened, Infinity), false);
-  libc.close(opened.fd);
+  files.close(opened.fd);
 });
 
 test("where files without a name do not exist, a draft has one of its own", () => {
   using place = new Place();
   const draft = makeDraft(place.path, 4096, true);
-  const { mode, size } = Deno.statSync(draft.path!);
-  assertEquals([mode! & 0o7777, size], [0o600, 4096]);
-  assertEquals(libc.link(draft.path!, place.path), 0);
-  assertEquals(libc.link(draft.path!, place.path), -1);
-  libc.close(draft.fd);
+  const { mode, size } = fs.statSync(draft.path!);
+  assertEquals([mode & 0o7777, size], [0o600, 4096]);
+  assertEquals(files.link(draft.path!, place.path), 0);
+  assertEquals(files.link(draft.path!, place.path), -EEXIST);
+  files.close(draft.fd);
   // No device has so many bytes: the draft goes again.
-  const error = assertThrows(() => makeDraft(`${place.folder}/x`, 2 ** 62, true), SystemError);
+  const error = assertThrows(
+    () => makeDraft(`${place.folder}/x`, Number.MAX_SAFE_INTEGER, true),
+    SystemError,
+  );
   assert(error.code === "EFBIG" || error.code === "ENOSPC", error.message);
-  assertEquals([...Deno.readDirSync(place.folder)].length, 2);
+  assertEquals(fs.readdirSync(place.folder).length, 2);
 });
 
 test("close ends all waits, and what comes late touches neither file nor memory", async () => {
@@ -302,7 +298,7 @@ test("close ends all waits, and what comes late touches neither file nor memory"
   port.close();
   assert(bytes.every((byte) => byte === 0), "the file is no longer mapped");
   bytes.fill(1);
-  assertEquals(Deno.readFileSync(place.path)[0], "M".charCodeAt(0));
+  assertEquals(fs.readFileSync(place.path)[0], "M".charCodeAt(0));
   const error = assertThrows(() => there.port().read());
   assertEquals((error as ClosedError).code, "peer.closed");
   assert(!locks.isRecordLocked(locks.openOwn(place.path).fd, 0));
