@@ -27,6 +27,7 @@ pub fn add(context: Context) void {
     const b = context.b;
     addDemo(context);
     addFilePeer(context);
+    addNodeAddons(context);
     const test_step = b.step("test", "Run the tests, natively");
     // For `./millrace test`, which compiles beside the parts that need none of it.
     const programs = b.step("programs", "Build everything that the tests run");
@@ -36,8 +37,8 @@ pub fn add(context: Context) void {
     addTestCross(b, native);
     addWasi(context, native);
     for ([_][]const u8{
-        "wasm",        "wasi",      "lib",  "lib-cross",    "testee", "testee-guest",
-        "testee-wasi", "file-peer", "demo", "bench-native",
+        "wasm",        "wasi",      "lib",  "lib-cross",    "testee",     "testee-guest",
+        "testee-wasi", "file-peer", "demo", "bench-native", "node-addon",
     }) |name| programs.dependOn(&b.top_level_steps.get(name).?.step);
 }
 
@@ -65,6 +66,35 @@ fn addFilePeer(context: Context) void {
     });
     b.step("file-peer", "Build the process that meets the other implementation in a file")
         .dependOn(&b.addInstallArtifact(file_peer, .{}).step);
+}
+
+/// The addons for Node of all platforms that have one: `zig-out/node/PLATFORM/millrace.node`. They
+/// need no certain C library, so that each is for all systems of its processor.
+fn addNodeAddons(context: Context) void {
+    const b = context.b;
+    const step = b.step("node-addon", "Build the addons for Node in zig-out/node");
+    for ([_]struct { []const u8, std.Target.Cpu.Arch }{
+        .{ "linux-x64", .x86_64 },
+        .{ "linux-arm64", .aarch64 },
+    }) |entry| {
+        const platform, const arch = entry;
+        const optimize = context.optimize orelse .safe;
+        const addon = b.addLibrary(.{
+            .name = "millrace_node",
+            .linkage = .dynamic,
+            .root_module = b.createModule(.{
+                .root_source_file = b.path("impl-zig/node/addon.zig"),
+                .target = b.resolveTargetQuery(.{ .cpu_arch = arch, .os_tag = .linux }),
+                .optimize = optimize,
+                .strip = optimize != .debug,
+                .link_libc = false,
+            }),
+        });
+        // The Node-API, and threads, are those of the process that loads it.
+        addon.linker_allow_shlib_undefined = true;
+        const name = b.fmt("node/{s}/millrace.node", .{platform});
+        step.dependOn(&b.addInstallFile(addon.getEmittedBin(), name).step);
+    }
 }
 
 /// The testees of the conformance kit (see `conformance/testees/zig`).

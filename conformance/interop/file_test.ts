@@ -2,6 +2,10 @@
 // makes the file, and what each side learns when the other ends, leaves or is killed.
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import process from "node:process";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { AVAILABLE, Peer, Place, test, WAIT } from "../../impl-ts/src/host/host_fixture.ts";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
@@ -17,7 +21,10 @@ const GEOMETRY = portGeometry({ capacity: CAPACITY });
 const A = { endpoint: 0 };
 const B = { endpoint: 1 };
 
-if (AVAILABLE) {
+/** The other program; who says where it is has built it. */
+const FILE_PEER = process.env["MILLRACE_FILE_PEER"] ?? `${ROOT}zig-out/bin/file_peer`;
+
+if (AVAILABLE && process.env["MILLRACE_FILE_PEER"] === undefined) {
   const options = { cwd: ROOT, timeoutMs: 10 * 60_000, echo: false };
   const { code, output } = await run(["zig", "build", "file-peer"], options);
   if (code !== 0) throw new Error(`zig build file-peer failed:\n${output}`);
@@ -25,14 +32,15 @@ if (AVAILABLE) {
 
 /** The Zig process, once it has attached. */
 class ZigPeer {
-  readonly #process: Deno.ChildProcess;
-  readonly #lines: ReadableStreamDefaultReader<string>;
-  #said = "";
+  readonly #process: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+  readonly #ended: Promise<unknown>;
   #path = "";
 
-  private constructor(process: Deno.ChildProcess) {
-    this.#process = process;
-    this.#lines = process.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  private constructor(program: ChildProcess) {
+    this.#process = program;
+    this.#lines = createInterface(program.stdout!)[Symbol.asyncIterator]();
+    this.#ended = once(program, "close");
   }
 
   static async start(
@@ -41,12 +49,8 @@ class ZigPeer {
     role: "echo" | "hold" | "leave",
     spin: number,
   ): Promise<ZigPeer> {
-    const process = new Deno.Command(`${ROOT}zig-out/bin/file_peer`, {
-      args: [how, path, role, `${CAPACITY}`, `${spin}`],
-      stdin: "null",
-      stdout: "piped",
-    }).spawn();
-    const peer = new ZigPeer(process);
+    const args = [how, path, role, `${CAPACITY}`, `${spin}`];
+    const peer = new ZigPeer(spawn(FILE_PEER, args, { stdio: ["ignore", "pipe", "inherit"] }));
     peer.#path = (await peer.#line()).slice("attached ".length);
     return peer;
   }
@@ -57,17 +61,9 @@ class ZigPeer {
   }
 
   async #line(): Promise<string> {
-    for (;;) {
-      const end = this.#said.indexOf("\n");
-      if (end >= 0) {
-        const line = this.#said.slice(0, end);
-        this.#said = this.#said.slice(end + 1);
-        return line;
-      }
-      const { value, done } = await this.#lines.read();
-      if (done) throw new Error(`The Zig process ended: ${(await this.#process.status).code}`);
-      this.#said += value;
-    }
+    const { value, done } = await this.#lines.next();
+    if (!done) return value;
+    throw new Error(`The Zig process ended: ${await this.#ended}`);
   }
 
   /** How its part ended. */
@@ -81,13 +77,8 @@ class ZigPeer {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      this.kill();
-    } catch {
-      // It has ended.
-    }
-    await this.#lines.cancel();
-    await this.#process.status;
+    this.kill(); // nothing, where it has ended
+    await this.#ended;
   }
 }
 
@@ -229,10 +220,10 @@ for (const spin of [50, 0]) {
   });
 }
 
-test("interop: a Deno process that is killed is found by the Zig process", async () => {
+test("interop: a process of this library that is killed is found by the Zig process", async () => {
   using place = new Place();
   await using zig = await ZigPeer.start("create", place.path, "hold", 0);
-  await using deno = await Peer.start({ path: place.path, creates: false, mode: "idle" });
-  deno.kill();
+  await using peer = await Peer.start({ path: place.path, creates: false, mode: "idle" });
+  peer.kill();
   assertEquals((await zig.answer()).code, REASON_VALUES["peer.lost"]);
 });
