@@ -1,5 +1,6 @@
 /**
- * Makes `dist/npm/`, the npm package, ready for `npm pack`, and prints its sizes.
+ * Makes `dist/npm/`, the npm package, ready for `npm pack`, and prints its sizes; and beside it the
+ * packages of the addons for Node, `dist/npm-linux-x64/` for one.
  *
  * All scripts are minified: what runs from `node_modules` is read anew by every thread. Debuggers
  * show the sources by the maps of the modules.
@@ -7,11 +8,13 @@
  * @module
  */
 import { globalPath, SCRIPTS } from "./build_entries.ts";
-import { makePackage, writePackage } from "./build_package.ts";
+import { makePackage, writePackage, writePlatforms } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
+import { run } from "./run.ts";
 import { IMPORTS, measureImport, type Size, sizeOf } from "./build_sizes.ts";
 
 const OUT = "dist/npm";
+const ZIG_TIMEOUT_MS = 10 * 60_000;
 
 function sizeRow(name: string, { minified, gzip }: Size): string {
   const number = (value: number) => value.toLocaleString("en").padStart(10);
@@ -27,6 +30,11 @@ async function main(args: string[], root: string): Promise<number> {
   try {
     const files = await makePackage(root);
     await writePackage(`${root}/${OUT}`, files);
+    const zig = ["zig", "build", "node-addon"];
+    const options = { cwd: root, timeoutMs: ZIG_TIMEOUT_MS, echo: false };
+    const { code, output } = await run(zig, options);
+    if (code !== 0) throw new Error(`${zig.join(" ")} failed:\n${output}`);
+    const folders = await writePlatforms(root, `${root}/${OUT}`);
     console.log("what a bundler makes of an import, in bytes             minified      gzip");
     for (const each of IMPORTS) {
       const { names, specifier } = each;
@@ -38,6 +46,10 @@ async function main(args: string[], root: string): Promise<number> {
       console.log(sizeRow(`${path}, whole`, await sizeOf(text)));
     }
     console.log(`${files.length} files in ${OUT}/`);
+    for (const folder of folders) {
+      const { size } = await Deno.stat(`${folder}/millrace.node`);
+      console.log(`the addon, ${size} bytes, in ${folder.slice(root.length + 1)}/`);
+    }
     return 0;
   } finally {
     await stopBundler();

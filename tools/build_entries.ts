@@ -8,7 +8,7 @@
 /** The name of the npm package. */
 export const PACKAGE_NAME = "millrace";
 
-/** The pages of the guide that come with it: all but that of `./host`, which is Deno's alone. */
+/** The pages of the guide that come with it: those whose programs run wherever it does. */
 export const PAGES: readonly string[] = [
   "README.md",
   "guide/calls.md",
@@ -26,30 +26,51 @@ export interface Entry {
   source: string;
   /**
    * The global that its script sets, to all that the module exports. What works on objects of
-   * another entry is loaded with that, as a module, and has no script.
+   * another entry is loaded with that, as a module, and has no script; nor has what runs where
+   * there are modules only.
    */
   globalName?: string;
   /**
-   * Whether it holds all that it needs, but for the classes of errors, which are those of the
-   * package itself. So whoever imports the others reads no further file on its behalf.
+   * For an entry that few import: which modules it takes from that of the package itself, by their
+   * paths below `impl-ts/src/`. The others that it needs it has of its own, so that whoever imports
+   * the package reads no further file on its behalf.
    */
-  isAlone?: true;
+  taken?: RegExp;
 }
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
   { subpath: ".", name: "millrace", source: "impl-ts/src/mod.ts", globalName: "Millrace" },
-  { subpath: "./call", name: "call", source: "impl-ts/src/call.ts", isAlone: true },
+  // Errors are known by their classes.
+  { subpath: "./call", name: "call", source: "impl-ts/src/call.ts", taken: /^error\.ts$/ },
   {
     subpath: "./sab-message-port",
     name: "sab-message-port",
     source: "impl-ts/src/compat/sab_message_port.ts",
     globalName: "SABMessagePortLib",
   },
+  {
+    subpath: "./host",
+    name: "host",
+    source: "impl-ts/src/host/mod.ts",
+    // Its ports are the same; constants it has of its own.
+    taken: /^(?!layout\.ts$)[^/]+$/,
+  },
 ];
 
 /** Those that are scripts as well. */
 export const SCRIPTS: readonly Entry[] = ENTRIES.filter(({ globalName }) => globalName);
+
+/** The platforms that have an addon for Node, each in a package of its own. */
+export const PLATFORMS: readonly { os: string; cpu: string }[] = [
+  { os: "linux", cpu: "x64" },
+  { os: "linux", cpu: "arm64" },
+];
+
+/** The name of such a package. */
+export function platformPackage({ os, cpu }: { os: string; cpu: string }): string {
+  return `${PACKAGE_NAME}-${os}-${cpu}`;
+}
 
 /** What an importer of the module writes. */
 export function specifierOf({ subpath }: Entry): string {

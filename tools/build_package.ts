@@ -11,6 +11,8 @@ import {
   modulePath,
   PACKAGE_NAME,
   PAGES,
+  platformPackage,
+  PLATFORMS,
   SCRIPTS,
   specifierOf,
   typesPath,
@@ -82,7 +84,43 @@ export function manifest(
     engines: { node: ">=20" },
     sideEffects: Object.values(globals),
     exports: { ...modules, ...globals, "./package.json": "./package.json" },
+    // npm takes the one that fits, and none where none does.
+    optionalDependencies: Object.fromEntries(
+      PLATFORMS.map((platform) => [platformPackage(platform), version]),
+    ),
   };
+}
+
+/**
+ * Writes the packages of the addons, each into `OUT-OS-CPU`. Behind `zig build node-addon`.
+ * Returns the folders.
+ */
+export async function writePlatforms(root: string, out: string): Promise<string[]> {
+  const { version } = JSON.parse(await Deno.readTextFile(`${root}/impl-ts/deno.json`));
+  return await Promise.all(PLATFORMS.map(async (platform) => {
+    const { os, cpu } = platform;
+    const folder = `${out}-${os}-${cpu}`;
+    const name = platformPackage(platform);
+    const description = `The addon of ${PACKAGE_NAME} by which Node exchanges messages between ` +
+      `processes, for ${os} on ${cpu}`;
+    const content = {
+      name,
+      version,
+      description,
+      license: "MIT",
+      main: "millrace.node",
+      os: [os],
+      cpu: [cpu],
+    };
+    await writePackage(folder, [
+      { path: "package.json", text: JSON.stringify(content, null, 2) + "\n" },
+      { path: "README.md", text: `# ${name}\n\n${description}. Install \`${PACKAGE_NAME}\`.\n` },
+      { path: "LICENSE", text: await Deno.readTextFile(`${root}/LICENSE`) },
+    ]);
+    const addon = `${root}/zig-out/node/${os}-${cpu}/millrace.node`;
+    await Deno.copyFile(addon, `${folder}/millrace.node`);
+    return folder;
+  }));
 }
 
 /**
@@ -93,7 +131,7 @@ export function manifest(
 export function readme(text: string): string {
   return text
     .replace(
-      new RegExp(`((?:from|import) "|\`)${SOURCE_NAME}(?=["/])(?!/host\\b)`, "g"),
+      new RegExp(`((?:from|import) "|\`)${SOURCE_NAME}(?=["/])(?!/stream\\b)`, "g"),
       `$1${PACKAGE_NAME}`,
     )
     .replace(

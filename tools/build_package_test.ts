@@ -7,14 +7,18 @@ const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
 const ENTRIES: Entry[] = [
   { subpath: ".", name: "a", source: "impl-ts/src/mod.ts", globalName: "A" },
   { subpath: "./b-c", name: "b-c", source: "impl-ts/src/compat/b_c.ts", globalName: "BC" },
+  { subpath: "./d", name: "d", source: "impl-ts/src/d/mod.ts" },
 ];
 
-Deno.test("manifest: every entry has types, a module and a script", () => {
-  const { exports, sideEffects, version } = manifest("1.2.3", ENTRIES);
+Deno.test("manifest: every entry has types and a module, and those with a global a script", () => {
+  const { exports, optionalDependencies, sideEffects, version } = manifest("1.2.3", ENTRIES);
   assertEquals(version, "1.2.3");
+  const addons = { "millrace-linux-x64": "1.2.3", "millrace-linux-arm64": "1.2.3" };
+  assertEquals(optionalDependencies, addons);
   assertEquals(exports, {
     ".": { types: "./types/mod.d.ts", default: "./a.js" },
     "./b-c": { types: "./types/compat/b_c.d.ts", default: "./b-c.js" },
+    "./d": { types: "./types/d/mod.d.ts", default: "./d.js" },
     "./global": "./a.global.js",
     "./b-c/global": "./b-c.global.js",
     "./package.json": "./package.json",
@@ -35,8 +39,8 @@ Deno.test("readme: the name of the package, and no links out of it", () => {
     readme("the [specification](../spec/README.md), a [x](y)"),
     "the specification, a x",
   );
-  const host = 'import "@millrace/millrace/host"; // `@millrace/millrace/host`';
-  assertEquals(readme(host), host);
+  const stream = 'import "@millrace/millrace/stream"; // `@millrace/millrace/stream`';
+  assertEquals(readme(stream), stream);
   const kept = "see [MDN](https://example.org/a) and [below](#below)";
   assertEquals(readme(kept), kept);
   const pages = "[a](guide/ports.md#x), [b](../README.md)";

@@ -14,25 +14,57 @@ export const SOURCE_NAME = "@millrace/millrace";
 const SOURCES = "impl-ts/src";
 
 /**
+ * What the sources use of Deno, so far as their declarations need it: Deno's own check has seen the
+ * rest, and the compiler for npm knows no Deno.
+ */
+const DENO = `
+declare namespace Deno {
+  type ForeignLibraryInterface = Record<string, unknown>;
+  interface DynamicLibrary<S> {
+    symbols: { [K in keyof S]: (...given: any[]) => any };
+  }
+  const build: { os: string; arch: string };
+  const pid: number;
+  const permissions: { requestSync(what: object): { state: string } };
+  const errors: { NotCapable: new (message: string) => Error };
+  function dlopen<S>(name: string, symbols: S): DynamicLibrary<S>;
+  class UnsafePointerView {
+    constructor(pointer: object);
+    getInt32(): number;
+    static getArrayBuffer(pointer: object, size: number): ArrayBuffer;
+  }
+  class UnsafePointer {
+    static create(address: bigint): object | null;
+  }
+}
+interface ImportMeta {
+  url: string;
+}
+`;
+const DENO_PATH = "/deno.d.ts";
+
+/**
  * The declarations of everything that the entries reach, a file for each source, below `types/`.
  *
  * @throws {Error} with the compiler's words if the sources do not compile.
  */
 export function declarations(root: string, entries: readonly Entry[]): PackageFile[] {
   const files: PackageFile[] = [];
+  const options: ts.CompilerOptions = {
+    ...CHECKS,
+    lib: ["lib.esnext.d.ts", "lib.dom.d.ts"],
+    allowImportingTsExtensions: true,
+    declaration: true,
+    emitDeclarationOnly: true,
+    module: ts.ModuleKind.ESNext,
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
+    rootDir: `${root}/${SOURCES}`,
+    outDir: "/types",
+  };
   const program = ts.createProgram({
-    rootNames: entries.map(({ source }) => `${root}/${source}`),
-    options: {
-      ...CHECKS,
-      lib: ["lib.esnext.d.ts", "lib.dom.d.ts"],
-      allowImportingTsExtensions: true,
-      declaration: true,
-      emitDeclarationOnly: true,
-      module: ts.ModuleKind.ESNext,
-      moduleResolution: ts.ModuleResolutionKind.Bundler,
-      rootDir: `${root}/${SOURCES}`,
-      outDir: "/types",
-    },
+    rootNames: [DENO_PATH, ...entries.map(({ source }) => `${root}/${source}`)],
+    options,
+    host: hostWithDeno(options),
   });
   const problems = [...ts.getPreEmitDiagnostics(program)];
   const { diagnostics } = program.emit(undefined, (path, text) => {
@@ -41,6 +73,20 @@ export function declarations(root: string, entries: readonly Entry[]): PackageFi
   const told = describe([...problems, ...diagnostics]);
   if (told.length > 0) throw new Error(`Cannot write declarations:\n${told.join("\n")}`);
   return files.sort((a, b) => a.path < b.path ? -1 : 1);
+}
+
+/** The compiler's own, which finds the declarations of Deno too. */
+function hostWithDeno(options: ts.CompilerOptions): ts.CompilerHost {
+  const host = ts.createCompilerHost(options);
+  const isDeno = (path: string) => path === DENO_PATH;
+  return {
+    ...host,
+    fileExists: (path) => isDeno(path) || host.fileExists(path),
+    getSourceFile: (path, ...more) =>
+      isDeno(path)
+        ? ts.createSourceFile(path, DENO, ts.ScriptTarget.ESNext)
+        : host.getSourceFile(path, ...more),
+  };
 }
 
 /**

@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { type Memory, MillraceError, Port, type ReasonCode } from "millrace";
+import { type Memory, MillraceError, Port, portGeometry, type ReasonCode } from "millrace";
+import { SegmentFile, SystemError } from "millrace/host";
 import { SABMessagePort, type SABMessagePortInit } from "millrace/sab-message-port";
 
 /** What a worker is asked. */
@@ -30,4 +31,16 @@ export async function relay(init: SABMessagePortInit, note: string): Promise<voi
   const other: SABMessagePort = SABMessagePort.from(init);
   await other.postMessage({ note });
   other.close();
+}
+
+/** So is what processes have: its ports are the same. */
+export function meet(path: string): string | undefined {
+  try {
+    using file = SegmentFile.create(path, portGeometry(), { endpoint: 0, timeout: 100 });
+    using port: Port<string, Question> = file.port<string, Question>();
+    return port.read({ timeout: 1000 });
+  } catch (error) {
+    if (error instanceof SystemError) return error.code;
+    throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { makePackage, writePackage } from "../../tools/build_package.ts";
+import { makePackage, writePackage, writePlatforms } from "../../tools/build_package.ts";
 import { stopBundler } from "../../tools/build_scripts.ts";
 import { checkProgram } from "../../tools/build_types.ts";
 import { findProgram } from "../../tools/programs.ts";
@@ -13,6 +13,7 @@ const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 const NODE_MAJOR_MIN = 20;
 const TIMEOUT_MS = 60_000;
 const PINNED = `${ROOT}/.tools/bin/node`;
+const PLATFORM = `linux-${Deno.build.arch === "x86_64" ? "x64" : "arm64"}`;
 const GUIDE = await readPrograms(`${ROOT}/impl-ts`, PAGES);
 
 /** An empty folder, into which the package is put. */
@@ -56,9 +57,15 @@ Deno.test("the declarations refuse a program that mixes up what it writes", asyn
 const ignore = majorOf(PINNED) === 0 && !requiresAll();
 
 Deno.test("npm packs the package, and installs the tarball", { ignore }, async () => {
-  await npm(shop, "pack", "./unpacked");
+  await runIn(ROOT, ["zig", "build", "node-addon"]);
+  await writePlatforms(ROOT, `${shop}/unpacked`);
+  for (const each of ["unpacked", `unpacked-${PLATFORM}`]) await npm(shop, "pack", `./${each}`);
   const { version } = JSON.parse(await Deno.readTextFile(`${shop}/unpacked/package.json`));
-  const dependencies = { millrace: `file:../millrace-${version}.tgz` };
+  const dependencies = {
+    millrace: `file:../millrace-${version}.tgz`,
+    // A registry has it, and npm would find it there by itself.
+    [`millrace-${PLATFORM}`]: `file:../millrace-${PLATFORM}-${version}.tgz`,
+  };
   await Deno.mkdir(`${shop}/empty`);
   const manifest = JSON.stringify({ type: "module", dependencies });
   await Deno.writeTextFile(`${shop}/empty/package.json`, manifest);
@@ -70,6 +77,32 @@ Deno.test("npm packs the package, and installs the tarball", { ignore }, async (
   await writePrograms(`${shop}/empty/node`, programs.map(forNode));
   // Deno 2.9 installs no tarballs, and takes what npm has installed.
   await writePrograms(`${shop}/empty/deno`, programs);
+});
+
+Deno.test("the pinned Node takes a segment in a file from the tarballs", { ignore }, async () => {
+  const path = `${shop}/segment`;
+  await Deno.writeTextFile(
+    `${shop}/empty/host.mjs`,
+    `
+    import { Port, portGeometry, SegmentError } from "millrace";
+    import { SegmentFile } from "millrace/host";
+    try {
+      SegmentFile.open(process.argv[2], { endpoint: 1 });
+    } catch (error) {
+      console.log(error instanceof SegmentError, error.code);
+    }
+    const here = SegmentFile.create(process.argv[2], portGeometry(), { endpoint: 0 });
+    const there = SegmentFile.open(process.argv[2], { endpoint: 1 });
+    const [a, b] = [here.port(), there.port()];
+    a.write("hello");
+    console.log(await b.readAsync(), a instanceof Port);
+    here.close();
+    there.close();
+  `,
+  );
+  const options = { cwd: `${shop}/empty`, timeoutMs: TIMEOUT_MS, echo: false };
+  const { output, code } = await run([PINNED, "host.mjs", path], options);
+  assertEquals([output, code], ["true segment.missing\nhello true\n", 0]);
 });
 
 for (const program of GUIDE) {

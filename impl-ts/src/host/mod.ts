@@ -1,6 +1,7 @@
 /**
- * Segments in files: for Deno processes that exchange messages with one another and with native
- * ones. Needs Linux on x86-64 or aarch64 and `--allow-ffi`; nothing else of Millrace does.
+ * Segments in files: for processes of Deno and Node that exchange messages with one another and
+ * with native ones, on Linux on x86-64 or aarch64. Deno needs `--allow-ffi`, which nothing else of
+ * Millrace does, and Node the package of an addon, which comes with that of Millrace.
  *
  * @example
  * ```ts

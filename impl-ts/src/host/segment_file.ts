@@ -59,8 +59,8 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 
 /**
  * One endpoint of a segment in a file, by which processes exchange messages, written in whatever
- * language. Needs Linux on x86-64 or aarch64, and the permissions `--allow-ffi`, and
- * `--allow-read` and `--allow-write` for the path.
+ * language. Needs Linux on x86-64 or aarch64; in Deno the permissions `--allow-ffi`, and
+ * `--allow-read` and `--allow-write` for the path, and in Node the addon's package.
  *
  * All of its methods belong to one thread; other threads, of this process too, open the file once
  * more. A peer whose process dies, however it goes, is found by every call that waits, within two
@@ -69,7 +69,8 @@ const DEFAULT_TIMEOUT_MS = 5_000;
  *
  * Asynchronous waits take a thread of Deno's pool for each endpoint, for eight of them at most in
  * each thread, and 50 µs to begin; further endpoints, and `onmessage` after `unref`, look every 4
- * ms instead. Where latency counts, block in a worker.
+ * ms instead. In Node one thread waits for all endpoints of a thread, up to 127, on Linux 5.16 or
+ * later; before, all of them look. Where latency counts, block in a worker.
  *
  * @example
  * ```ts
