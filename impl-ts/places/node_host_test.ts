@@ -6,6 +6,7 @@
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { bundleText, stopBundler } from "../../tools/build_scripts.ts";
+import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
 
@@ -18,10 +19,10 @@ const AVAILABLE = Deno.build.os === "linux" && (requiresAll() || await runs(PINN
 const TESTS = [
   "futex_test",
   "segment_file_left_test",
-  "segment_file_process_test",
   "segment_file_sealed_test",
   "segment_file_test",
 ];
+const PROCESSES = ["segment_file_process_test", "host_peer_fixture"];
 const DENO_PEER = [
   Deno.execPath(),
   "run",
@@ -47,7 +48,7 @@ if (AVAILABLE) {
       `${ROOT}/zig-out/node/linux-${ARCH}/millrace.node`,
       `${addon}/millrace.node`,
     );
-    for (const name of [...TESTS, "host_peer_fixture"]) await compile(name, `${HOST}/${name}.ts`);
+    for (const name of [...TESTS, ...PROCESSES]) await compile(name, `${HOST}/${name}.ts`);
     await compile("file_test", `${ROOT}/conformance/interop/file_test.ts`);
     await compile("node_host_life", `${import.meta.dirname}/node_host_life.ts`);
     await stopBundler();
@@ -107,9 +108,24 @@ add("a process of Node meets one of Zig", async () => {
   assertStringIncludes(await passes([PINNED, "file_test.mjs"], nodePeer()), "fail 0");
 });
 
-add("the addon refuses wrong arguments, and ends with its environment", async () => {
-  assertEquals(await passes([PINNED, "--expose-gc", "node_host_life.mjs"]), "played\n");
-});
+// Each version of Node ends its environments in an order of its own.
+const OTHER = await findProgram(["node"], `${ROOT}/.tools/bin`);
+const OTHERS = OTHER !== undefined && await runs(OTHER, /^v(20\.1[6-9]|20\.[2-9]|2[2-9])/)
+  ? [OTHER]
+  : [];
+
+for (const program of [PINNED, ...OTHERS]) {
+  const label = program === PINNED ? "the pinned Node" : "the system's Node";
+  add(`${label}: the addon refuses wrong arguments, and ends with its environment`, async () => {
+    assertEquals(await passes([program, "--expose-gc", "node_host_life.mjs"]), "played\n");
+    assertEquals(await passes([program, "node_host_life.mjs", "untold"]), "played\n");
+  });
+  add(`${label} meets another of its kind`, async () => {
+    const peer = [program, `${folder}/host_peer_fixture.mjs`];
+    const output = await passes([program, "segment_file_process_test.mjs"], peer);
+    assertStringIncludes(output, "fail 0");
+  });
+}
 
 add("without the addon, Node gets an error with a code and another way", async () => {
   const bare = await Deno.makeTempDir({ prefix: "millrace-bare-" });
@@ -124,9 +140,11 @@ add("without the addon, Node gets an error with a code and another way", async (
   assertStringIncludes(output, "code: 'ENOSYS'");
 });
 
-async function runs(program: string): Promise<boolean> {
+/** Whether a program is there, in such a version. */
+async function runs(program: string, version: RegExp = /^v/): Promise<boolean> {
   try {
-    return (await new Deno.Command(program, { args: ["--version"] }).output()).success;
+    const { stdout } = await new Deno.Command(program, { args: ["--version"] }).output();
+    return version.test(new TextDecoder().decode(stdout));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;
     throw error;

@@ -137,14 +137,15 @@ pub const Sleepers = struct {
         _ = linux.futex_3arg(&sleepers.changes.raw, wake, 1);
     }
 
-    /// Of the environment's thread: a sleep is over. Without an environment, at its end.
+    /// Of the environment's thread: a sleep is over. Without an environment at its end, for what
+    /// was still to be told: `end` has let go of that, and `destroy` may have come before.
     fn tell(env: ?napi.Env, _: ?napi.Value, _: ?*anyopaque, given: ?*anyopaque) callconv(.c) void {
+        const here = env orelse return;
         const sleep: *Sleep = @ptrCast(@alignCast(given.?));
         if (sleep.state.load(.acquire) != .over) return;
         const sleepers = sleep.sleepers;
         sleep.state.store(.free, .release);
         sleep.mapping.letGo();
-        const here = env orelse return;
         if (sleep.keeps) {
             sleepers.keeper_count -= 1;
             if (sleepers.keeper_count == 0) {

@@ -200,14 +200,15 @@ test("a process whose port is unref'd ends, though the port waits", async () => 
 });
 
 test("more endpoints sleep asynchronously than threads do it: the rest poll", async () => {
-  using stack = new DisposableStack();
   const ends = Array.from({ length: 10 }, () => {
-    const { path } = stack.use(new Place());
-    const here = stack.use(SegmentFile.create(path, GEOMETRY, A)).port<number>();
-    return { here, there: stack.use(SegmentFile.open(path, B)).port<number>() };
+    const place = new Place();
+    const files = [SegmentFile.create(place.path, GEOMETRY, A), SegmentFile.open(place.path, B)];
+    const [here, there] = files.map((file) => file.port<number>()) as [Port<number>, Port<number>];
+    return { here, there, used: [...files, place] };
   });
   const reads = ends.map(({ here }) => here.readAsync(WAIT));
   await new Promise((resolve) => setTimeout(resolve, 5)); // asleep, or polling
   ends.forEach(({ there }, index) => there.write(index));
   assertEquals(await Promise.all(reads), ends.map((_, index) => index));
+  for (const { used } of ends) used.forEach((each) => each[Symbol.dispose]());
 });
