@@ -151,6 +151,9 @@ export function message(payload: Partial<MessageCase>): MessageCase {
   return { kind: DATA, codec: 0, tag: 0, ...payload };
 }
 
+/** What `text("hi", 5)` is read as. */
+export const HI: MessageCase = message({ codec: 1, tag: 5, text: "hi" });
+
 export function report(code: string): Item {
   return { report: code };
 }

@@ -17,6 +17,7 @@ import {
   END,
   field,
   frame,
+  HI,
   message,
   preface,
   read,
@@ -30,7 +31,6 @@ import {
   upTo,
 } from "./builder.ts";
 
-const HI = message({ codec: 1, tag: 5, text: "hi" });
 /** Where the frame behind "hi" begins. */
 const SECOND = BEHIND + 32;
 

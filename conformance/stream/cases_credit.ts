@@ -17,6 +17,7 @@ import {
   END,
   fail,
   field,
+  HI,
   message,
   preface,
   read,
@@ -29,7 +30,6 @@ import {
   upTo,
 } from "./builder.ts";
 
-const HI = message({ codec: 1, tag: 5, text: "hi" });
 /** A frame that takes half of a small window. */
 const HALF = bytes(112);
 const HALF_READ = message({ count: 112 });
