@@ -192,6 +192,35 @@ pub const Clock = struct {
     }
 };
 
+/// How long an action on a port may take: mostly not at all.
+pub fn drawTimeout(random: Random) millrace.Timeout {
+    return switch (random.uintLessThan(u32, 4)) {
+        0, 1 => .none,
+        2 => .us(50),
+        else => .us(500),
+    };
+}
+
+/// Counts what came of an action on a port, which must have kept its time.
+pub fn settle(
+    histogram: *Histogram,
+    victim: *const millrace.Port,
+    clock: Clock,
+    result: anyerror!bool,
+) !Act {
+    try clock.stop();
+    const good = result catch |err| {
+        try histogram.add(err, victim.reason());
+        return switch (err) {
+            error.PipeClosed => .final,
+            error.Corrupt, error.PipeFailed, error.PeerFailed, error.PeerClosed => .final,
+            else => .good,
+        };
+    };
+    if (good) histogram.good += 1;
+    return .good;
+}
+
 /// Stores a word as a peer does that has no respect for whose word it is.
 pub fn store(memory: []align(4) u8, offset: usize, value: u32) void {
     assert(offset % 4 == 0);

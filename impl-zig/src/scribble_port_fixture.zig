@@ -50,25 +50,11 @@ pub const World = struct {
     }
 
     pub fn act(world: *World, random: Random, histogram: *Histogram) !Act {
-        const timeout: millrace.Timeout = switch (random.uintLessThan(u32, 4)) {
-            0, 1 => .none,
-            2 => .us(50),
-            else => .us(500),
-        };
+        const timeout = scribble_fixture.drawTimeout(random);
         const clock: Clock = .start(timeout);
         const hand: Hand = .{ .port = &world.victim, .storage = &world.victim_storage };
-        const good = hand.act(random, timeout) catch |err| {
-            try clock.stop();
-            try histogram.add(err, world.victim.reason());
-            return switch (err) {
-                error.PipeClosed => .final,
-                error.Corrupt, error.PipeFailed, error.PeerFailed, error.PeerClosed => .final,
-                else => .good,
-            };
-        };
-        try clock.stop();
-        if (good) histogram.good += 1;
-        return .good;
+        const result = hand.act(random, timeout);
+        return scribble_fixture.settle(histogram, &world.victim, clock, result);
     }
 
     pub fn scribble(world: *World, random: Random) void {
