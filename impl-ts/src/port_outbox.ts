@@ -418,14 +418,15 @@ export class Outbox implements Posts, Duty {
 
   /** The oldest message that may be dropped: nothing of it is in the ring, and no call needs it. */
   #oldest(): Run {
-    let oldest = this.#outlet.sent < 0 && isDroppable(this.#run) ? this.#run : undefined;
+    if (this.#outlet.sent < 0 && isDroppable(this.#run)) return this.#run!;
+    let run: Run | undefined;
     for (const group of this.#groups) {
-      let run = peek(group);
+      run = peek(group);
       while (run !== undefined && !isDroppable(run)) run = run.next;
-      oldest ??= run;
+      if (run !== undefined) break;
     }
     // There is one: it is asked for where there are too many.
-    return oldest!;
+    return run!;
   }
 }
 

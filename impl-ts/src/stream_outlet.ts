@@ -70,7 +70,7 @@ export class StreamOutlet extends Lane {
   take(pieces: Uint8Array[]): void {
     this.load();
     this.#waits = false;
-    for (let size = 0; this.own !== this.other && size < PIECE_SIZE && !this.#waits;) {
+    for (let size = 0; this.own !== this.other && size < PIECE_SIZE;) {
       const at = this.own & (this.capacity - 1);
       const kind = (this.words[(at + layout.FRAME_KIND_OFFSET) >> 2]! >>> KIND_SHIFT) & 0xff;
       const payload = this.words[(at + layout.FRAME_SIZE_OFFSET) >> 2]!;
