@@ -38,6 +38,13 @@ export function packKind(kind: number, flags: number, codec: number): number {
   return (kind << KIND_SHIFT) | (flags << FLAGS_SHIFT) | (codec << CODEC_SHIFT);
 }
 
+/** Whether a message, or a part of one, of that codec may have these flags. [frame.check] */
+export function areMessageFlags(flags: number, codec: number): boolean {
+  const others = flags & ~EXTENDED;
+  if (codec === layout.CODEC_JSON_BATCH) return others === WHOLE;
+  return others <= WHOLE || flags === (LAST | CANCEL);
+}
+
 /** Writes a header, every field of it. [frame.header] */
 export function writeHeader(
   words: Int32Array,
@@ -183,9 +190,7 @@ export class FrameReader {
     const { kind, flags } = this;
     if (kind === FRAME_KIND_PAD || kind === FRAME_KIND_END) return flags === 0;
     if (isExtension(kind)) return true;
-    const others = flags & ~EXTENDED;
-    if (this.codec === layout.CODEC_JSON_BATCH) return others === WHOLE;
-    return others <= WHOLE || flags === (LAST | CANCEL);
+    return areMessageFlags(flags, this.codec);
   }
 
   #checkMessage(words: Int32Array, index: number): number {

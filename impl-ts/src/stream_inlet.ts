@@ -6,7 +6,7 @@
  */
 
 import { assert } from "./error.ts";
-import { extentOf, packKind } from "./frame.ts";
+import { areMessageFlags, extentOf, packKind, writeHeader } from "./frame.ts";
 import * as layout from "./layout.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
@@ -19,8 +19,7 @@ const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
 const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
 const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
 const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
-const WHOLE = layout.FRAME_FLAG_FIRST | layout.FRAME_FLAG_LAST;
-const CANCEL = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
+const PAD = /* @__PURE__ */ packKind(layout.FRAME_KIND_PAD, 0, 0);
 
 /** What an inlet makes of the frames that are not for the port. */
 export interface StreamControl {
@@ -188,7 +187,7 @@ export class StreamInlet extends Lane {
     if (!isEmpty && !isMessage && !isSkipped) return layout.REASON_FRAME_KIND;
     if (!isSkipped && word >>> RESERVED_SHIFT !== 0) return layout.REASON_FRAME_RESERVED;
     if (isEmpty && flags !== 0) return layout.REASON_FRAME_FLAGS;
-    if (isMessage && !areFlags(flags, (word >>> CODEC_SHIFT) & 0xff)) {
+    if (isMessage && !areMessageFlags(flags, (word >>> CODEC_SHIFT) & 0xff)) {
       return layout.REASON_FRAME_FLAGS;
     }
     if (isEmpty && size !== 0) return layout.REASON_FRAME_SIZE;
@@ -210,9 +209,7 @@ export class StreamInlet extends Lane {
       const place = this.own & (this.capacity - 1);
       const toEnd = this.capacity - place;
       if (extent > toEnd) {
-        this.words[place >> 2] = toEnd - HEADER_SIZE;
-        this.words[(place >> 2) + 1] = packKind(layout.FRAME_KIND_PAD, 0, 0);
-        this.words[(place >> 2) + 2] = this.words[(place >> 2) + 3] = 0;
+        writeHeader(this.words, place >> 2, toEnd - HEADER_SIZE, PAD, 0);
         this.own = (this.own + toEnd) | 0;
       }
       this.load();
@@ -251,11 +248,4 @@ export class StreamInlet extends Lane {
     this.#isOver = true;
     this.#control.fault(reason);
   }
-}
-
-/** Whether a message of this codec may have these flags. */
-function areFlags(flags: number, codec: number): boolean {
-  const others = flags & ~layout.FRAME_FLAG_EXTENDED;
-  if (codec === layout.CODEC_JSON_BATCH) return others === WHOLE;
-  return others <= WHOLE || flags === CANCEL;
 }
