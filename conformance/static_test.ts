@@ -5,6 +5,7 @@ import { assert, assertEquals } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
 import { type Case, isInvalid, type Payload, type Role } from "./reference/case.ts";
 import { makeFiles } from "./reference/make_cases.ts";
+import { formOfCbor } from "./reference/cbor.ts";
 import { readValues } from "./reference/values.ts";
 import { toBytes } from "./static/difference.ts";
 import { declined, runCase, type Testee } from "./static/driver.ts";
@@ -85,8 +86,9 @@ Deno.test("cases: what a writer is to write is what its codec says", () => {
 function assertEncoded(payload: Payload, role: Role, id: string): void {
   if (role === "mailbox_writer") return assert(Array.isArray(payload.json), id);
   const { codec = 0 } = payload;
-  assert(codec <= 4 || codec >= 128, `${id}: only a relay writes codec ${codec}`);
+  assert(codec <= 5 || codec >= 128, `${id}: only a relay writes codec ${codec}`);
   if (codec === 4) return void readValues(toBytes(payload));
+  if (codec === 5) return void formOfCbor(toBytes(payload));
   if (codec === 0 || codec >= 128) return;
   const text = new TextDecoder("utf-8", { fatal: true }).decode(toBytes(payload));
   const value: unknown = codec === 1 ? text : JSON.parse(text);

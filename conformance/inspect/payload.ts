@@ -5,6 +5,7 @@
  */
 
 import { toHex } from "../reference/bytes.ts";
+import { formOfCbor } from "../reference/cbor.ts";
 import { valueOf } from "../reference/layout.ts";
 import { readValues } from "../reference/values.ts";
 import type { Payload } from "./inspection.ts";
@@ -19,6 +20,7 @@ const TEXT = valueOf("codec", "text");
 const JSON_TEXT = valueOf("codec", "json");
 const BATCH = valueOf("codec", "json_batch");
 const VALUES = valueOf("codec", "values");
+const CBOR = valueOf("codec", "cbor");
 
 /** A short look at bytes that stand at an offset. */
 export function toPayload(bytes: Uint8Array, offset: number, size: number, codec: number): Payload {
@@ -50,6 +52,14 @@ export function undecodable(
   codec: number,
 ): { code: string; fact: string } | undefined {
   if (codec === VALUES) return unreadable(payload);
+  if (codec === CBOR) {
+    try {
+      formOfCbor(payload);
+      return undefined;
+    } catch (error) {
+      return { code: "message.codec", fact: `it is no CBOR: ${(error as Error).message}` };
+    }
+  }
   if (codec > BATCH) {
     if (codec >= 128) return undefined; // The application knows, and nobody else.
     return { code: "message.codec", fact: `no version of the layout has codec ${codec} yet` };

@@ -25,8 +25,8 @@ export interface Calling {
 }
 
 /**
- * A message, with its payload in one of five forms; `json` and `values` are compared as values. In
- * an expectation without any of them, any payload will do.
+ * A message, with its payload in one of six forms; `json`, `values` and `cbor` are compared as
+ * values. In an expectation without any of them, any payload will do.
  */
 export interface MessageCase {
   kind: number;
@@ -39,6 +39,8 @@ export interface MessageCase {
   json?: unknown;
   /** A list, in codec `values`. */
   values?: Value[];
+  /** In an expectation: the payload, or any other that means the same, in codec `cbor`. */
+  cbor?: string;
 }
 
 /** One thing that a read gives. */
@@ -183,6 +185,7 @@ export type Optional =
   | "bytes"
   | "elements"
   | "unknown_codec"
+  | "cbor"
   | "application_codec"
   | "batches"
   | "lending"

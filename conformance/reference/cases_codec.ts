@@ -5,6 +5,7 @@ import { reading, reads } from "./builder.ts";
 import { pattern, text, utf8, whole, writersPipe, writing } from "./builder.ts";
 import { fromHex, toHex } from "./bytes.ts";
 import type { Item } from "./case.ts";
+import { addCbor } from "./cases_codec_cbor.ts";
 import { valueOf } from "./layout.ts";
 
 const TEXT = valueOf("codec", "text");
@@ -22,6 +23,7 @@ export function codecCases(): Cases {
   addUnknown(cases);
   addUnknownParts(cases);
   addWrites(cases);
+  addCbor(cases);
   return cases;
 }
 

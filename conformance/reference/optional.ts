@@ -50,6 +50,9 @@ const BY_ID: Record<string, Optional> = {
   "wait/rung_reader_publish": "finishing",
 };
 
+/** The clauses of codec `cbor`. */
+const CBOR = /^codec\.(?:bad_)?cbor/;
+
 /** A case as it is run. */
 interface Whole {
   setting: Setting;
@@ -127,6 +130,7 @@ function optionalIn(entry: Case, cases: Map<string, Case>): Optional[] {
   const isDecoded = kind === "decode" || setting.role === "mailbox_reader";
   const whole = { setting, operations, results, isDecoded };
   const names = RULES.filter(([, holds]) => holds(whole)).map(([name]) => name);
+  if (kind === "decode" && entry.clauses.some((id) => CBOR.test(id))) names.push("cbor");
   const own = BY_ID[entry.id];
   return own === undefined ? names : [...names, own];
 }

@@ -7,6 +7,7 @@
 
 import { fromHex, number, toHex } from "./bytes.ts";
 import type { Value } from "./case.ts";
+import { formOfCbor } from "./cbor.ts";
 import { put } from "./encode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "./layout.ts";
 
@@ -14,6 +15,7 @@ const HEADER = sizeOf("values_header");
 const ENTRY = sizeOf("value_entry");
 const TEXT = valueOf("codec", "text");
 const JSON_TEXT = valueOf("codec", "json");
+const CBOR = valueOf("codec", "cbor");
 /** What a list must not hold. */
 const NEVER = [valueOf("codec", "json_batch"), valueOf("codec", "values")];
 
@@ -94,14 +96,23 @@ export function readValues(list: Uint8Array): Value[] {
 }
 
 function decode({ codec, bytes }: Encoded): Value {
-  const isKnown = codec <= JSON_TEXT || codec >= limitOf("codec_application_min");
+  const isKnown = codec <= JSON_TEXT || codec === CBOR || codec >= limitOf("codec_application_min");
   if (!isKnown) {
     throw new RangeError(`a list of values: no version of the layout has codec ${codec}`);
   }
+  if (codec === CBOR) requireCbor(bytes);
   if (codec === JSON_TEXT && bytes.length === 0) return {};
   if (codec !== TEXT && codec !== JSON_TEXT) return { hex: toHex(bytes), codec };
   const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   return codec === TEXT ? { text } : { json: JSON.parse(text) };
+}
+
+function requireCbor(bytes: Uint8Array): void {
+  try {
+    formOfCbor(bytes);
+  } catch (error) {
+    throw new RangeError(`a list of values: a value is no CBOR: ${(error as Error).message}`);
+  }
 }
 
 function expect(good: boolean, fact: string): asserts good {

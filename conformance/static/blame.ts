@@ -20,7 +20,7 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
   "message.kind": ["pipe.unknown_kind"],
   "message.cancelled": ["pipe.cancelled"],
   "message.truncated": ["pipe.truncated"],
-  "message.codec": ["codec.unknown"],
+  "message.codec": ["codec.unknown", "codec.bad_cbor"],
   "message.text": ["codec.bad_text"],
   "message.json": ["codec.bad_json", "mailbox.bad_payload"],
   "pipe.ended": ["pipe.end", "pipe.end_again", "pipe.first_answer"],

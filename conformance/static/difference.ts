@@ -6,6 +6,7 @@
  */
 
 import { fromHex, toHex } from "../reference/bytes.ts";
+import { formOfCbor } from "../reference/cbor.ts";
 import type { Drained, Expected, Item, MessageCase, Payload, Value } from "../reference/case.ts";
 import type { Result, Settled, Wanted } from "../reference/case.ts";
 import { buildValues, formOf, readValues } from "../reference/values.ts";
@@ -22,6 +23,8 @@ export interface Problem {
 /** Who has read what is compared: the testee, or the kit, what the testee has written. */
 export type By = "testee" | "kit";
 
+/** What a value of CBOR that was read may be about. */
+const CBOR_CLAUSES = ["codec.cbor_shared", "codec.bad_cbor"];
 /** Bytes of a payload that are shown of each side. */
 const SHOWN = 16;
 /** Characters of a JSON text that are shown, from shortly before the first difference. */
@@ -150,6 +153,11 @@ function compareMessage(got: MessageCase, must: MessageCase): Problem[] {
     if (fact !== undefined) problems.push(problem(`, ${fact}`, ["call.message", "call.values"]));
     return problems;
   }
+  if (must.cbor !== undefined) {
+    const fact = differentCbor(got, must.cbor);
+    if (fact !== undefined) problems.push(problem(`, ${fact}`, CBOR_CLAUSES));
+    return problems;
+  }
   if (got.json !== undefined || must.json !== undefined) {
     // JSON values are compared as values, their keys in order.
     const [is, wanted] = [got, must].map((each) => JSON.stringify(each.json) ?? "no JSON");
@@ -162,8 +170,8 @@ function compareMessage(got: MessageCase, must: MessageCase): Problem[] {
   return problems;
 }
 
-function hasPayload({ hex, count, text, json, values }: MessageCase): boolean {
-  return [hex, count, text, json, values].some((form) => form !== undefined);
+function hasPayload({ hex, count, text, json, values, cbor }: MessageCase): boolean {
+  return [hex, count, text, json, values, cbor].some((form) => form !== undefined);
 }
 
 /** Says in what a list that was written differs from the values that it must hold. */
@@ -180,6 +188,17 @@ function differentValues(got: MessageCase, must: readonly Value[]): string | und
   return is === wanted ? undefined : `values: ${differentText(is, wanted)}`;
 }
 
+/** Says in what CBOR that was read, and encoded anew, differs from what it must mean. */
+function differentCbor({ hex = "" }: MessageCase, must: string): string | undefined {
+  const wanted = formOfCbor(fromHex(must));
+  try {
+    const is = formOfCbor(fromHex(hex));
+    return is === wanted ? undefined : `value: ${differentText(is, wanted)}`;
+  } catch (error) {
+    return `value: expected ${wanted}, got no CBOR: ${(error as Error).message}`;
+  }
+}
+
 function isAny(value: Value | undefined): value is { any: true } {
   return value !== undefined && "any" in value;
 }
@@ -190,6 +209,8 @@ function shownItem(item: Item | undefined): string {
   const { kind, codec, tag } = item;
   const payload = item.values !== undefined
     ? `values ${item.values.map(formOf).join(", ").slice(0, TEXT_SHOWN)}`
+    : item.cbor !== undefined
+    ? `CBOR ${formOfCbor(fromHex(item.cbor)).slice(0, TEXT_SHOWN)}`
     : item.json !== undefined
     ? JSON.stringify(item.json).slice(0, TEXT_SHOWN)
     : hasPayload(item)

@@ -352,6 +352,8 @@ export const CODEC_JSON = 2;
 export const CODEC_JSON_BATCH = 3;
 /** A list of values, each with a codec of its own: the chapter call. */
 export const CODEC_VALUES = 4;
+/** One data item of RFC 8949 (CBOR). */
+export const CODEC_CBOR = 5;
 
 // `stream_kind`: Frames that a stream has beside those of `frame_kind`, but for pads.
 
@@ -449,6 +451,8 @@ export const MAILBOX_SIZE_MIN = 33;
 export const MAILBOX_PART_COUNT_MAX = 2_147_483_647;
 /** First codec number that belongs to the application. */
 export const CODEC_APPLICATION_MIN = 128;
+/** Most arrays, maps and tags around an item of CBOR. */
+export const CBOR_DEPTH_MAX = 1024;
 /** Alignment of every value of a list, from the beginning of the list. */
 export const VALUES_ALIGN = 8;
 /** Most values of a list: the name of a method and 255 arguments. */

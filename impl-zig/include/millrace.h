@@ -226,7 +226,9 @@ enum {
   /* A JSON array of one or more messages, in order, in one frame. */
   MILLRACE_CODEC_JSON_BATCH = 3,
   /* A list of values, each with a codec of its own: the chapter call. */
-  MILLRACE_CODEC_VALUES = 4
+  MILLRACE_CODEC_VALUES = 4,
+  /* One data item of RFC 8949 (CBOR). */
+  MILLRACE_CODEC_CBOR = 5
 };
 /* /generated */
 

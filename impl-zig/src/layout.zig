@@ -337,6 +337,8 @@ pub const codec_json = 2;
 pub const codec_json_batch = 3;
 /// A list of values, each with a codec of its own: the chapter call.
 pub const codec_values = 4;
+/// One data item of RFC 8949 (CBOR).
+pub const codec_cbor = 5;
 
 // `stream_kind`: Frames that a stream has beside those of `frame_kind`, but for pads.
 
@@ -434,6 +436,8 @@ pub const mailbox_size_min = 33;
 pub const mailbox_part_count_max = 2_147_483_647;
 /// First codec number that belongs to the application.
 pub const codec_application_min = 128;
+/// Most arrays, maps and tags around an item of CBOR.
+pub const cbor_depth_max = 1024;
 /// Alignment of every value of a list, from the beginning of the list.
 pub const values_align = 8;
 /// Most values of a list: the name of a method and 255 arguments.
@@ -675,6 +679,8 @@ pub const Codec = enum(u32) {
     json_batch = 3,
     /// A list of values, each with a codec of its own: the chapter call.
     values = 4,
+    /// One data item of RFC 8949 (CBOR).
+    cbor = 5,
     _,
 };
 

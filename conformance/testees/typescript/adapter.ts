@@ -42,7 +42,7 @@ const hello: Hello = {
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
-  lacks: ["endpoint"],
+  lacks: ["endpoint", "cbor"],
   offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub"],
 };
 

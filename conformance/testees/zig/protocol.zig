@@ -222,6 +222,7 @@ pub const Hello = struct {
     lacks: []const []const u8 = &.{
         "alignment",
         "unknown_codec",
+        "cbor",
         "surrogates",
     },
     offers: []const []const u8 = &.{ "read_many", "ways", "inbox", "lossy" },

@@ -1,0 +1,246 @@
+/** The cases of codec `cbor` in `spec/codec.md`. @module */
+
+import { type Cases, message, payload, pipe, reading, reads, text } from "./builder.ts";
+import { whole, writersPipe, writing } from "./builder.ts";
+import { fromHex, toHex } from "./bytes.ts";
+import { formOfCbor } from "./cbor.ts";
+import { limitOf, valueOf } from "./layout.ts";
+
+const CBOR = valueOf("codec", "cbor");
+/** Behind every message under test: what is lost must cost that message alone. */
+const NEXT = text("next");
+const DEPTH_MAX = limitOf("cbor_depth_max");
+
+/** Name, what it shows, a payload; behind some, a clause that it shows beside those of all. */
+type Good = [string, string, string, string?];
+
+const GOOD: Good[] = [
+  ["integers", "Integers, of every length.", "87 00 17 18 18 19 0100 1a 00010000 20 3a ffffffff"],
+  [
+    "integers_long",
+    "Integers in more bytes than they need.",
+    "83 18 00 19 0001 3b 0000000000000000",
+  ],
+  [
+    "floats",
+    "Floats of two, four and eight bytes.",
+    "84 f9 3c00 f9 0001 fa 47c35000 fb 3ff199999999999a",
+  ],
+  ["floats_odd", "What is no finite number, and -0.", "84 f9 7e00 f9 fc00 fa 7f800000 f9 8000"],
+  ["texts", "Texts, one of them in parts.", "83 60 63 e282ac 7f 61 61 62 c3bc ff"],
+  ["bytes", "Byte strings, one of them in parts.", "83 40 43 0102ff 5f 41 01 42 0203 ff"],
+  ["words", "`false`, `true`, `null` and `undefined`.", "84 f4 f5 f6 f7"],
+  ["indefinite", "An array and a map of indefinite length.", "9f 01 bf 61 61 9f ff 61 62 02 ff ff"],
+  ["map_keys", "A map that has other keys than texts.", "a3 01 61 61 f4 61 62 61 6b 61 63"],
+  ["itself", "The tag that says that this is CBOR.", "d9d9f7 82 01 02"],
+  [
+    "dates",
+    "Dates, as a text and as numbers.",
+    "83 c0 74 323031332d30332d32315432303a30343a30305a c1 1a514b67b0 c1 fb 41d452d9ec200000",
+  ],
+  ["date_none", "A date that is none.", "c1 f9 7e00"],
+  [
+    "big",
+    "Integers of any size, below 0 too.",
+    "83 c2 49 010000000000000000 c3 49 010000000000000000 c2 40",
+  ],
+  [
+    "class",
+    "An error with its cause, and a buffer.",
+    "82 d8 1b 83 69 547970654572726f72 62 6e6f a1 65 6361757365 01 d8 1b 82 6b " +
+    "4172726179427566666572 42 0102",
+  ],
+  [
+    "typed",
+    "Arrays of numbers of one type, in both orders of bytes.",
+    "86 d8 40 42 01ff d8 41 44 0001 0002 d8 45 44 0100 0200 d8 55 44 0000803f d8 52 " +
+    "48 3ff8000000000000 d8 48 42 80 7f",
+  ],
+  [
+    "typed_large",
+    "Elements of eight bytes.",
+    "82 d8 47 48 ffffffffffffffff d8 4b 48 8000000000000000",
+  ],
+  ["set", "A set.", "d9 0102 83 01 62 6162 f6"],
+  ["map", "A map with keys of several types.", "d9 0103 a2 01 61 61 61 31 61 62"],
+  ["regular_expression", "A regular expression with flags.", "d9 524a 82 63 612b62 62 6769"],
+  ["shared", "Two places for one value.", "83 d8 1c 81 01 d8 1d 00 81 01", "codec.cbor_shared"],
+  [
+    "shared_two",
+    "Two values, numbered as they begin.",
+    "84 d8 1c 81 d8 1c a1 61 61 01 d8 1d 01 d8 1d 00 d8 1d 01",
+    "codec.cbor_shared",
+  ],
+  [
+    "shared_itself",
+    "Values that contain themselves.",
+    "d8 1c 83 d8 1d 00 d8 1c d9 0102 81 d8 1d 01 d8 1c d9 0103 a1 f4 d8 1d 02",
+    "codec.cbor_shared",
+  ],
+];
+
+/** The valid payload from which it differs, which is as long, or longer where nothing follows. */
+type Bad = [string, string, string, string, string?];
+
+const BAD: Bad[] = [
+  ["reserved", "integers", "A head that nobody may write.", "87 1c"],
+  ["cut", "integers", "An array that wants more than there is.", "98 18"],
+  ["length", "integers", "An array that wants four thousand million items.", "9a ffffffff"],
+  ["length_long", "integers", "A byte string that wants 2^63 bytes.", "5b 8000000000000000"],
+  ["behind", "integers", "A second item behind the first.", "86"],
+  ["break", "integers", "A break in an array of known length.", "87 ff"],
+  ["indefinite_integer", "integers", "An integer of indefinite length.", "87 1f"],
+  ["map_length", "map_keys", "A map that wants more than there is.", "bb 0fffffffffffffff"],
+  ["map_odd", "indefinite", "A key without a value.", "9f 01 bf 61 61 ff"],
+  ["never_ends", "indefinite", "An array without its end.", "9f 01 bf 61 61 9f ff 61 62 02 ff 00"],
+  ["not_utf8", "texts", "A text that is not well-formed UTF-8.", "83 60 63 e282 ff"],
+  [
+    "cut_character",
+    "texts",
+    "A character that is cut by the end of a part.",
+    "83 60 63 e282ac 7f 61 c3 62 bc61 ff",
+  ],
+  ["text_part", "texts", "Bytes as a part of a text.", "83 60 63 e282ac 7f 41"],
+  ["part_in_part", "bytes", "Parts within a part.", "83 40 43 0102ff 5f 5f"],
+  ["simple", "words", "A simple value without a meaning.", "84 f3"],
+  ["simple_form", "words", "A simple value in a form that it has not.", "83 f8 14"],
+  ["tag", "itself", "A tag that nobody knows.", "d9d9f6", "codec.cbor_tags"],
+  [
+    "date",
+    "dates",
+    "A date that is none, as a text.",
+    "83 c0 74 333031332d31332d32315432303a30343a30305a",
+    "codec.cbor_tags",
+  ],
+  ["date_text", "date_none", "A text in place of a number of seconds.", "c1 62", "codec.cbor_tags"],
+  ["big_text", "big", "A large integer in a text.", "83 c2 69 30", "codec.cbor_tags"],
+  ["class_bytes", "class", "A class that is named by bytes.", "82 d8 1b 83 49", "codec.cbor_tags"],
+  [
+    "typed_cut",
+    "typed",
+    "Half of an element.",
+    "87 d8 40 42 01ff d8 41 43 000100 02",
+    "codec.cbor_tags",
+  ],
+  ["typed_text", "typed", "A text in place of bytes.", "86 d8 40 62 6161", "codec.cbor_tags"],
+  ["set_map", "set", "A set of a map.", "d9 0102 a1 01 43 6162f6", "codec.cbor_tags"],
+  ["map_array", "map", "A map of an array.", "d9 0103 84", "codec.cbor_tags"],
+  [
+    "regular_bytes",
+    "regular_expression",
+    "A pattern that is no text.",
+    "d9 524a 82 43",
+    "codec.cbor_tags",
+  ],
+  [
+    "shared_none",
+    "shared",
+    "A number that nothing has.",
+    "83 d8 1c 81 01 d8 1d 01",
+    "codec.cbor_shared",
+  ],
+  [
+    "shared_early",
+    "shared",
+    "A reference before what it refers to.",
+    "84 d8 1d 00 d8 1c 01 00",
+    "codec.cbor_shared",
+  ],
+  [
+    "shared_text",
+    "shared",
+    "A number that is a text.",
+    "83 d8 1c 81 01 d8 1d 60",
+    "codec.cbor_tags",
+  ],
+];
+
+/** A message and the one behind it, to be read as values. */
+function decoding(content: Uint8Array) {
+  const frames = [whole(content, { codec: CBOR, tag: 3 }), whole("next")];
+  const plan = pipe({ capacity: 8192, frames });
+  return { plan, setting: reading(plan, { kind: "decode" }) };
+}
+
+/** Adds all of them. */
+export function addCbor(cases: Cases): void {
+  const all = new Map(GOOD.map(([name, about, hex, clause]) => {
+    const clauses = `codec.bad_cbor codec.cbor codec.cbor_tags ${clause ?? ""}`.trim();
+    return [name, addGood(cases, name, about, fromHex(hex), clauses)];
+  }));
+  for (const [name, base, about, hex, clause = "codec.cbor"] of BAD) {
+    addBad(cases, name, about, base, all.get(base)!, fromHex(hex), clause);
+  }
+  const deep = nested(DEPTH_MAX - 1, 0x82, 1, 2);
+  const base = addGood(cases, "deep", "As deep as it may be.", deep, "codec.bad_cbor codec.cbor");
+  const deeper = nested(DEPTH_MAX - 1, 0x81, 0x81, 2);
+  addBad(cases, "too_deep", "Deeper by one array.", "deep", base, deeper, "codec.cbor");
+  addMoved(cases);
+}
+
+/** Adds a case that is read, and gives the payload and where its frame stands. */
+function addGood(cases: Cases, name: string, about: string, content: Uint8Array, clauses: string) {
+  formOfCbor(content); // the strict reader takes it
+  const { plan, setting } = decoding(content);
+  const item = message({ codec: CBOR, tag: 3, cbor: toHex(content) });
+  cases.valid(`cbor_${name}`, about, clauses, setting, reads([item, NEXT]));
+  return { content, at: plan.at[0]! };
+}
+
+/** Adds one that differs in its first bytes, and is dropped. */
+function addBad(
+  cases: Cases,
+  name: string,
+  about: string,
+  base: string,
+  { content, at }: { content: Uint8Array; at: number },
+  bytes: Uint8Array,
+  clause: string,
+): void {
+  const changed = content.slice();
+  changed.set(bytes);
+  if (refusal(changed) === undefined) throw new Error(`cbor_${name}: the strict reader takes it`);
+  const clauses = `codec.bad_cbor ${clause}`;
+  const report = reads([{ report: "message.codec" }, NEXT]);
+  cases.invalid(`cbor_${name}`, about, clauses, `codec/cbor_${base}`, payload(at, bytes), report);
+}
+
+function refusal(content: Uint8Array): string | undefined {
+  try {
+    formOfCbor(content);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** So many arrays of one element, and what is in the innermost. */
+function nested(count: number, ...rest: number[]): Uint8Array {
+  return Uint8Array.from([...new Array<number>(count).fill(0x81), ...rest]);
+}
+
+function addMoved(cases: Cases): void {
+  const hex = "d8 1c a2 61 74 c1 f9 3e 00 61 6d d8 1d 00";
+  const { setting } = decoding(fromHex(hex));
+  cases.valid(
+    "cbor_moved",
+    "To an endpoint that only moves bytes, it is a message like any other.",
+    "codec.cbor",
+    { ...setting, kind: "read" },
+    reads([message({ codec: CBOR, tag: 3, hex }), NEXT]),
+  );
+  const plan = writersPipe();
+  cases.valid(
+    "cbor_example",
+    "The example of the chapter: a map that contains itself, and a date.",
+    "codec.cbor codec.cbor_tags",
+    writing(plan, { operations: [{ write: { codec: CBOR, hex } }] }),
+    {
+      results: ["ok"],
+      bytes: [
+        { offset: plan.data, hex: "0e 00 00 00  01 03 05 00  00 00 00 00" },
+        { offset: plan.data + 16, hex },
+      ],
+    },
+  );
+}
