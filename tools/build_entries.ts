@@ -44,6 +44,12 @@ export const ENTRIES: readonly Entry[] = [
   // Errors are known by their classes.
   { subpath: "./call", name: "call", source: "impl-ts/src/call.ts", taken: /^error\.ts$/ },
   {
+    subpath: "./cbor",
+    name: "cbor",
+    source: "impl-ts/src/cbor.ts",
+    taken: /^codec(_json)?\.ts$/,
+  },
+  {
     subpath: "./sab-message-port",
     name: "sab-message-port",
     source: "impl-ts/src/compat/sab_message_port.ts",

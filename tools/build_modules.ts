@@ -45,6 +45,8 @@ async function bundle(
     format: "esm",
     minify: true,
     plugins: [plugin, await keepClassNames(root)],
+    // What is installed beside the package is imported from there.
+    packages: "external",
     sourcemap: "linked",
     splitting: entries.length > 1,
     chunkNames: "shared",
@@ -96,6 +98,7 @@ async function modulesOf(root: string, source: string, taken: RegExp): Promise<s
     entryPoints: [source],
     outdir: `${root}/out`,
     format: "esm",
+    packages: "external",
     metafile: true,
     plugins: [{
       name: "without-taken",

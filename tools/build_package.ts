@@ -34,9 +34,13 @@ export async function makePackage(root: string): Promise<PackageFile[]> {
 /** All of it but the declarations, which take most of the time, and which nothing runs. */
 export async function makeUntyped(root: string): Promise<PackageFile[]> {
   const read = (path: string) => Deno.readTextFile(`${root}/${path}`);
-  const { version } = JSON.parse(await read("impl-ts/deno.json"));
+  const { version, imports } = JSON.parse(await read("impl-ts/deno.json"));
   return [
-    { path: "package.json", text: JSON.stringify(manifest(version), null, 2) + "\n" },
+    {
+      path: "package.json",
+      text: JSON.stringify({ ...manifest(version), dependencies: librariesOf(imports) }, null, 2) +
+        "\n",
+    },
     ...await Promise.all(PAGES.map(async (path) => ({
       path,
       text: readme(await read(`impl-ts/${path}`)),
@@ -57,6 +61,12 @@ export async function writePackage(folder: string, files: PackageFile[]): Promis
     await Deno.mkdir(place.slice(0, place.lastIndexOf("/")), { recursive: true });
     await Deno.writeTextFile(place, text);
   }
+}
+
+/** The packages from the registry that imports name, each with the versions that will do. */
+export function librariesOf(imports: Record<string, string>): Record<string, string> {
+  const found = Object.values(imports).map((target) => /^npm:([^@]+)@([^/]+)/.exec(target) ?? []);
+  return Object.fromEntries(found.flatMap(([, name, range]) => name ? [[name, range!]] : []));
 }
 
 /** The content of package.json. There is no `files`: everything in the folder is the package. */

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Entry } from "./build_entries.ts";
-import { makePackage, manifest, readme } from "./build_package.ts";
+import { librariesOf, makePackage, manifest, readme } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
@@ -24,6 +24,29 @@ Deno.test("manifest: every entry has types and a module, and those with a global
     "./package.json": "./package.json",
   });
   assertEquals(sideEffects, ["./a.global.js", "./b-c.global.js"]);
+});
+
+Deno.test("manifest: what has no global has no script", () => {
+  const { globalName: _, ...entry } = ENTRIES[1]!;
+  const { exports, sideEffects } = manifest("1.2.3", [ENTRIES[0]!, entry]);
+  assertEquals((exports as Record<string, unknown>)["./b-c/global"], undefined);
+  assertEquals(sideEffects, ["./a.global.js"]);
+});
+
+Deno.test("librariesOf: the packages that are not our own", () => {
+  const imports = { a: "./src/a.ts", "b/c": "npm:b@^1.2.3/c", "b/d": "npm:b@^1.2.3/d" };
+  assertEquals(librariesOf(imports), { b: "^1.2.3" });
+});
+
+Deno.test("makePackage: one entry imports one library, the others nothing", async () => {
+  const files = await makePackage(ROOT).finally(stopBundler);
+  const statement = /\b(?:from|import)\s*\(?\s*"([\w@][\w@/-]*)"/g;
+  const imports = files.filter(({ path }) => path.endsWith(".js")).map(({ path, text }) => [
+    path,
+    [...text.matchAll(statement)].map(([, target]) => target!).sort(),
+  ]);
+  const own = imports.filter(([, targets]) => targets!.length > 0);
+  assertEquals(own, [["cbor.js", ["cbor-x/decode", "cbor-x/encode"]]]);
 });
 
 Deno.test("readme: the name of the package, and no links out of it", () => {

@@ -6,6 +6,7 @@
  */
 import ts from "typescript";
 import { type Entry, PACKAGE_NAME } from "./build_entries.ts";
+import { folderOf } from "./build_libraries.ts";
 import type { PackageFile } from "./build_package.ts";
 
 /** The name of the package on the registry for Deno, which the examples in the sources import. */
@@ -60,6 +61,9 @@ export function declarations(root: string, entries: readonly Entry[]): PackageFi
     moduleResolution: ts.ModuleResolutionKind.Bundler,
     rootDir: `${root}/${SOURCES}`,
     outDir: "/types",
+    // The library's own declarations speak of Node's types, and leave some modules out.
+    paths: { "cbor-x/*": [`${folderOf("cbor-x", root)}/index.d.ts`] },
+    skipLibCheck: true,
   };
   const program = ts.createProgram({
     rootNames: [DENO_PATH, ...entries.map(({ source }) => `${root}/${source}`)],

@@ -129,6 +129,12 @@ Deno.test("importProblems: an implementation imports nothing from outside", () =
       `impl-ts/src/ring.ts:1: imports ${target}, which lies outside of impl-ts/src/`,
     ]);
   }
+  // One library, of one noun, by its own name.
+  assertEquals(ts("cbor_carry.ts", 'import { Tag } from "cbor-x/decode";'), []);
+  for (const target of ["cbor-xy", "npm:cbor-x", "ajv"]) {
+    assertEquals(ts("cbor.ts", `import { a } from "${target}";`).length, 1);
+  }
+  assertEquals(ts("codec.ts", 'import { Tag } from "cbor-x/decode";').length, 1);
   assertEquals(ts("ring_test.ts", 'import { a } from "@std/assert";'), []);
   assertEquals(ts("ring.ts", 'import { a } from "./ring_test.ts";').length, 1);
   assertEquals(ts("fixture.ts", 'import { a } from "@std/assert";'), []);

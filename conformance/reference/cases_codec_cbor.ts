@@ -72,9 +72,15 @@ const GOOD: Good[] = [
     "codec.cbor_shared",
   ],
   [
+    "shared_class",
+    "Two places for one error.",
+    "82 d8 1c d8 1b 82 65 4572726f72 62 6e6f d8 1d 00",
+    "codec.cbor_shared",
+  ],
+  [
     "shared_itself",
-    "Values that contain themselves.",
-    "d8 1c 83 d8 1d 00 d8 1c d9 0102 81 d8 1d 01 d8 1c d9 0103 a1 f4 d8 1d 02",
+    "An array and an object that contain themselves, and each other.",
+    "d8 1c 82 d8 1d 00 d8 1c a2 61 61 d8 1d 01 61 62 d8 1d 00",
     "codec.cbor_shared",
   ],
 ];

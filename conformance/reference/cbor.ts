@@ -160,47 +160,47 @@ class Reader {
       expect(isOwn, "tag 28 is around another one, or around a tag 29");
       return Object.assign(node, inner, { isShared: true });
     }
-    const inner = this.item(depth);
-    const { name, items = [], isMap, bytes, text, number: count } = inner;
-    const isArray = name === "array" && !isMap;
     const must = (good: boolean) => expect(good, `tag ${tag} is around something else`);
     const element = ELEMENTS.get(tag);
-    if (element !== undefined || tag === 64) {
-      must(bytes !== undefined);
+    const isTyped = element !== undefined || tag === 64;
+    const majors = isTyped ? [2] : AROUND[tag];
+    must(majors === undefined || majors.includes(this.#bytes[this.at]! >> 5));
+    const inner = this.item(depth);
+    const { items = [], bytes, text, number: count } = inner;
+    if (isTyped) {
       return element === undefined ? inner : { name: listOf(bytes!, element) };
     }
     switch (tag) {
       case 0:
-        must(text !== undefined && RFC3339.test(text) && !isNaN(Date.parse(text)));
+        must(RFC3339.test(text!) && !isNaN(Date.parse(text!)));
         return { name: `date ${Date.parse(text!)}` };
       case 1:
         must(count !== undefined);
         return { name: `date ${new Date(Math.round(count! * 1000)).getTime()}` };
       case 2:
       case 3: {
-        must(bytes !== undefined);
         const sum = bytes!.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
         return number(tag === 2 ? sum : -1n - sum);
       }
       case 27:
-        must(isArray && items[0]?.text !== undefined);
-        return { name: "class", items: items.flatMap(withoutStack) };
+        must(items[0]?.text !== undefined);
+        return { name: "class", items: items.flatMap(looked) };
       case 29: {
-        must(count !== undefined && count >= 0 && !name.includes("."));
         const target = this.#shared[count!];
         expect(target !== undefined, "no tag 28 has this number");
         return { name: "", target };
       }
       case 258:
-        must(isArray);
         return { name: "set", items, isUnordered: true };
       case 259:
-        must(isMap === true);
         return { ...inner, name: KEYED };
       case 21066:
-        must(text !== undefined || isArray && items.length >= 1 && items.length <= 2);
+        must(text !== undefined || items.length >= 1 && items.length <= 2);
         must(items.every((each) => each.text !== undefined));
-        return { name: "regular expression", items: text === undefined ? items : [inner] };
+        return {
+          name: "regular expression",
+          items: [items[0] ?? inner, items[1] ?? { name: '""', text: "" }],
+        };
       case 55799:
         return inner;
     }
@@ -208,13 +208,27 @@ class Reader {
   }
 }
 
+/** The types of what a tag is around. */
+const AROUND: Record<number, number[]> = {
+  0: [3],
+  1: [0, 1, 7],
+  2: [2],
+  3: [2],
+  27: [4],
+  29: [0],
+  258: [4],
+  259: [5],
+  21066: [3, 4],
+};
+
 const RFC3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
-/** The options of an error without its stack, which is another one in each thread. */
-function withoutStack(node: Node): Node[] {
+/** The options of an error that its constructor looks at; the stack is another in each thread. */
+function looked(node: Node): Node[] {
   if (!node.isMap) return [node];
-  const at = node.items!.findIndex(({ text }, index) => index % 2 === 0 && text === "stack");
-  const items = at < 0 ? node.items! : node.items!.toSpliced(at, 2);
+  const items = node.items!.flatMap((key, i, all) =>
+    i % 2 || key.text !== "cause" ? [] : [key, all[i + 1]!]
+  );
   return items.length === 0 ? [] : [{ ...node, items }];
 }
 
@@ -275,8 +289,17 @@ function print(node: Node, labels: Map<Node, number>, marked: Set<Node>): string
     mark = `#${labels.size - 1}=`;
   }
   const all = items.map((each) => print(each, labels, marked));
-  const entries = isMap ? all.flatMap((key, i) => i % 2 ? [] : [`${key}: ${all[i + 1]}`]) : all;
-  return `${mark}${name}(${(isUnordered ? entries.toSorted() : entries).join(", ")})`;
+  if (!isUnordered) return `${mark}${name}(${all.join(", ")})`;
+  // Of equal keys, scalars or one value in two places, the last counts. So for elements of a set.
+  const entries = new Map<string | Node, { key: string; value: string }>();
+  for (let i = 0; i < all.length; i += isMap ? 2 : 1) {
+    const own = items[i]!.target ?? items[i]!;
+    const key = all[i] === "-0" ? "0" : all[i]!;
+    const id = own.items === undefined ? key : own;
+    entries.set(id, { key: entries.get(id)?.key ?? key, value: isMap ? `: ${all[i + 1]}` : "" });
+  }
+  const lines = [...entries.values()].map(({ key, value }) => key + value);
+  return `${mark}${name}(${lines.toSorted().join(", ")})`;
 }
 
 function expect(good: boolean, fact: string): asserts good {

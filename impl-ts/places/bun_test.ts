@@ -5,6 +5,7 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
+import { copyLibrary } from "../../tools/build_libraries.ts";
 import { makeUntyped, writePackage } from "../../tools/build_package.ts";
 import { stopBundler } from "../../tools/build_scripts.ts";
 import { findBun } from "../../tools/bun.ts";
@@ -26,6 +27,7 @@ if (program === undefined) {
     folder = await Deno.makeTempDir({ prefix: "millrace-bun-" });
     const place = `${folder}/node_modules/millrace`;
     await writePackage(place, await makeUntyped(ROOT));
+    await copyLibrary("cbor-x", ROOT, folder);
     await writeScenarios(folder, "bun");
     await writePrograms(folder, await readPrograms(place, PAGES));
     await stopBundler();

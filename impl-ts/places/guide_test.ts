@@ -5,6 +5,7 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
+import { copyLibrary } from "../../tools/build_libraries.ts";
 import { run } from "../../tools/run.ts";
 import { HOST_PAGE, PAGES, programsOf, readPrograms } from "./guide.ts";
 import { runProgram, writePrograms } from "./guide.ts";
@@ -25,11 +26,14 @@ Deno.test.beforeAll(async () => {
   const { version } = JSON.parse(await Deno.readTextFile(`${PACKAGE}/deno.json`));
   const config = {
     links: ["../package"],
+    nodeModulesDir: "manual",
     imports: { [NAME]: `jsr:${NAME}@${version}` },
     compilerOptions: { lib: ["deno.ns", "esnext", "dom", "dom.iterable", "dom.asynciterable"] },
   };
   await writePrograms(`${folder}/project`, PROGRAMS);
   await Deno.writeTextFile(`${folder}/project/deno.json`, JSON.stringify(config));
+  // The registry is not asked for the library, which lies there as installed.
+  await copyLibrary("cbor-x", `${PACKAGE}/..`, `${folder}/project`);
 });
 
 Deno.test.afterAll(() => Deno.remove(folder, { recursive: true }));

@@ -5,7 +5,7 @@
  */
 
 import { MessageError } from "./error.ts";
-import { CODEC_APPLICATION_MIN, CODEC_JSON, CODEC_JSON_BATCH } from "./layout.ts";
+import { CODEC_APPLICATION_MIN, CODEC_CBOR, CODEC_JSON, CODEC_JSON_BATCH } from "./layout.ts";
 import { CODEC_TEXT } from "./layout.ts";
 
 /**
@@ -56,7 +56,10 @@ export type CodecName = "json" | "text" | "bytes";
  * ```
  */
 export interface Codec<In = unknown, Out = In> {
-  /** The number that its messages carry, from 128 to 255. Both sides must mean the same by it. */
+  /**
+   * The number that its messages carry, from 128 to 255, or 5, which is that of CBOR. Both sides
+   * must mean the same by it. And 2 is that of the function `json`.
+   */
   readonly code: number;
   /**
    * Returns the payload, which is copied before this is called again: the codec may use the same
@@ -70,6 +73,13 @@ export interface Codec<In = unknown, Out = In> {
    * with that as its `cause`, and the next read goes on.
    */
   decode(payload: Uint8Array): In;
+  /**
+   * Looks at each value of `json` before it is written, alone or with others, and throws for one
+   * that must not be.
+   *
+   * @internal
+   */
+  vet?(value: Out): void;
 }
 
 /** Any codec of an application. */
@@ -78,12 +88,14 @@ export type AnyCodec = Codec<unknown, never>;
 /** Throws for what is no codec. */
 export function requireCodec(codec: CodecName | AnyCodec): void {
   if (codec === "json" || codec === "text" || codec === "bytes") return;
-  const { code, encode, decode } = (codec ?? EMPTY) as Partial<AnyCodec>;
+  const { code, encode, decode, vet } = (codec ?? EMPTY) as Partial<AnyCodec>;
   if (typeof encode !== "function" || typeof decode !== "function") {
     throw new TypeError(
       `codec must be "json", "text", "bytes", or have code, encode and decode: ${String(codec)}`,
     );
   }
+  // By `json`; and by `cbor`, or by another library.
+  if (code === CODEC_CBOR || code === CODEC_JSON && vet !== undefined) return;
   if (Number.isInteger(code) && code! >= CODEC_APPLICATION_MIN && code! <= CODEC_MAX) return;
   throw new RangeError(`codec.code must be from ${CODEC_APPLICATION_MIN} to ${CODEC_MAX}: ${code}`);
 }
@@ -404,7 +416,7 @@ function hasText(value: unknown): boolean {
 }
 
 /** Copies bytes into fresh private memory. `slice` would not: that of Node's `Buffer` is a view. */
-export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array {
+export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array<ArrayBuffer> {
   const copy = new Uint8Array(size);
   copy.set(bytes.subarray(at, at + size));
   return copy;

@@ -81,7 +81,9 @@ export class Pack {
     const run: unknown[] = [];
     outlet.bits |= ENCODING; // a value may have a `toJSON`
     try {
-      while (index < end && isBatchable(values[index])) run.push(values[index++]);
+      for (; index < end && isBatchable(values[index]); run.push(values[index++])) {
+        outlet.vet?.(values[index] as never);
+      }
       if (run.length > 1) encodeBatch(run, outlet);
       return run.length;
     } catch {

@@ -17,7 +17,7 @@ import { ClosedError, type CorruptError, raise } from "./error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
 import { ASIDE, ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
-import { CODEC_BYTES } from "./layout.ts";
+import { CODEC_BYTES, CODEC_JSON } from "./layout.ts";
 import type { Link } from "./pipe.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
@@ -63,6 +63,8 @@ export interface Posts {
 export class Outlet extends Lane implements Payload {
   readonly link: Link;
   readonly codec: CodecName | AnyCodec;
+  /** Looks at each value of JSON first. */
+  readonly vet: ((value: never) => void) | undefined;
   /** Largest payload of one frame. */
   readonly largest: number;
   /** Whether bytes are written as they are. */
@@ -111,8 +113,10 @@ export class Outlet extends Lane implements Payload {
   constructor(link: Link, channel: Channel, codec: CodecName | AnyCodec = "json") {
     super(link.endpoint, channel, true);
     this.link = link;
-    this.codec = codec;
-    this.#isRaw = codec === "json" || codec === "bytes";
+    const { code, vet } = codec as Partial<AnyCodec>;
+    this.codec = code === CODEC_JSON ? "json" : codec;
+    this.vet = vet;
+    this.#isRaw = this.codec === "json" || codec === "bytes";
     this.largest = (this.capacity >> 1) - HEADER_SIZE;
     this.#asking = this.stored;
     link.outgoing = this;
@@ -154,6 +158,7 @@ export class Outlet extends Lane implements Payload {
     if (value instanceof Uint8Array && this.#isRaw) return takeBytes(value, CODEC_BYTES, payload);
     this.bits |= ENCODING; // the application's own code may run, and must not write meanwhile
     try {
+      this.vet?.(value as never);
       encode(value, codec, payload);
     } finally {
       this.bits &= ~ENCODING;

@@ -71,6 +71,8 @@ export interface PostOptions {
 }
 
 const DEFAULT_QUEUE_LIMIT = 1024;
+const NO_TRANSFER =
+  "Cannot post message: nothing is transferred, values are copied; write a Uint8Array as it is";
 
 /**
  * Values that go out as one message, and the promise of all of them, which is settled once. An
@@ -156,6 +158,10 @@ export class Outbox implements Posts, Duty {
    */
   post(value: unknown, options: PostOptions | undefined): Promise<void> {
     const outlet = this.#outlet;
+    // As callers of a `MessagePort` write it.
+    if (options && (Array.isArray(options) || "transfer" in options)) {
+      throw new TypeError(NO_TRANSFER);
+    }
     const signal = options?.signal;
     outlet.requireFree();
     const payload = this.#encode(value);
@@ -328,6 +334,7 @@ export class Outbox implements Posts, Duty {
   #encode(value: unknown): string | Payload {
     const outlet = this.#outlet;
     if (outlet.codec === "json" && !(value instanceof Uint8Array)) {
+      outlet.vet?.(value as never);
       const text = JSON.stringify(value);
       if (text !== undefined) {
         this.#gathered += text.length;

@@ -21,6 +21,7 @@ import {
   vacatePeer,
   Writer,
 } from "../../../impl-ts/src/mod.ts";
+import { cbor } from "../../../impl-ts/src/cbor.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";
@@ -29,6 +30,7 @@ import { Calls } from "./calls.ts";
 import { runMailbox, runPipe } from "./tasks.ts";
 
 const TEXT = 1;
+const CBOR = 5;
 /** Where a message goes whose size nobody has limited. */
 const SIZE_MAX = 1 << 20;
 
@@ -42,7 +44,7 @@ const hello: Hello = {
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
-  lacks: ["endpoint", "cbor"],
+  lacks: ["endpoint"],
   offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub"],
 };
 
@@ -61,7 +63,7 @@ export function open(
     if (opening.sole_owner) Segment.format(memory, geometry);
     else Segment.create(memory, geometry, { timeout: 0 });
   }
-  const options = { maxMessageSize: limit, calls, spin, mechanism };
+  const options = { maxMessageSize: limit, calls, spin, mechanism, codecs: [cbor] };
   switch (role) {
     case "port": {
       const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
@@ -257,6 +259,7 @@ function readValue(
   const item = (value: unknown): MessageCase | undefined => {
     if (value === undefined) return undefined;
     const { kind, codec, tag } = reader;
+    if (codec === CBOR) return { kind, codec, tag, hex: packHex(cbor.encode(value)) };
     if (value instanceof Uint8Array) return { kind, codec, tag, hex: packHex(value) };
     if (codec === TEXT) return { kind, codec, tag, text: value as string };
     return { kind, codec, tag, json: value };

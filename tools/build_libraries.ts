@@ -1,0 +1,27 @@
+/**
+ * Where the libraries are that the npm package asks its installer for.
+ *
+ * @module
+ */
+import { createRequire } from "node:module";
+
+/** The folder of a library among what Deno has fetched, in the version that `deno.lock` says. */
+export function folderOf(library: string, root: string): string {
+  const path = createRequire(`${root}/impl-ts/src/mod.ts`).resolve(library);
+  const folder = new RegExp(`^.*/${library}/[^/]+(?=/)`).exec(path)?.[0];
+  if (folder === undefined) throw new Error(`Cannot find the package ${library}: it is at ${path}`);
+  return folder;
+}
+
+/** Copies a library to where Node looks for it. */
+export async function copyLibrary(library: string, root: string, folder: string): Promise<void> {
+  await copyFolder(folderOf(library, root), `${folder}/node_modules/${library}`);
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    if (isDirectory) await copyFolder(`${from}/${name}`, `${to}/${name}`);
+    else await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
+  }
+}
