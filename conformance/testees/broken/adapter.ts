@@ -33,7 +33,7 @@ export const small: Adapter = {
     roles: ["segment", "reader", "writer", "port"],
     carriers: ["bytes", "shared"],
     waits: ["block"],
-    lacks: ["cbor"],
+    lacks: [],
     offers: ["inbox"],
   },
   open,
