@@ -275,6 +275,7 @@ function addStrays(cases: Cases): void {
       "A throw is the last message.",
       field(at + 16, "frame_header", "kind", kindOf("throw")),
     ],
+    ["cancel_more", "Both marks.", field(at, "frame_header", "tag", 7 + CANCELS + MORE)],
   ];
   for (const [name, about, change] of changes) {
     cases.invalid(name, about, "call.stray call.message", from, change, answers([], ["call.form"]));

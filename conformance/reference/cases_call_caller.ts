@@ -330,6 +330,20 @@ function addItems(cases: Cases): void {
       ],
     },
   );
+  const spoilt = frame("return", 1 + MORE, { json: 12 });
+  spoilt.payload[16] = 0x78;
+  cases.valid(
+    "item_json",
+    "An item that is no JSON ends the call.",
+    "call.bad_answer call.give_up",
+    calling([call, TAKE, sends([spoilt]), READ, { outcome: 0 }, TAKE]),
+    {
+      results: [
+        ...["ok", drained([ASKED]), "ok", read(), { outcome: "message.json" }] as Wanted[],
+        drained([wrote("call", 1 + CANCELS)]),
+      ],
+    },
+  );
   const many = (count: number) =>
     calling([call, TAKE, sends(items(count)), READ, { outcome: 0 }, TAKE]);
   cases.valid(

@@ -2,6 +2,7 @@
 
 import { assertEquals } from "@std/assert";
 import { remote } from "./call.ts";
+import { CallLayer } from "./call_layer.ts";
 import { CALL, CANCEL, MORE, outcome, RETURN, THROW, turns, withRaw } from "./call_fixture.ts";
 import { codeOf } from "./fixture.ts";
 
@@ -17,10 +18,14 @@ Deno.test("[call.id] ids count up, and pass over those that are under way", asyn
   const far = remote<Far>(port);
   const first = far.ask();
   const second = far.ask(2);
-  assertEquals(raw.take(), [[CALL, 1, "ask", undefined].slice(0, 3), [CALL, 2, "ask", 2]]);
+  assertEquals(raw.take(), [[CALL, 1, "ask"], [CALL, 2, "ask", 2]]);
+  CallLayer.of(port).caller.nextId = 1; // as behind the last id
+  const third = far.ask(3);
+  assertEquals(raw.take(), [[CALL, 3, "ask", 3]]);
   raw.send(RETURN, 2, "two");
   raw.send(RETURN, 1, "one");
-  assertEquals(await Promise.all([first, second]), ["one", "two"]);
+  raw.send(RETURN, 3, "three");
+  assertEquals(await Promise.all([first, second, third]), ["one", "two", "three"]);
 });
 
 Deno.test("[call.under_way] the 1,025th call fails, until one was answered", async () => {
