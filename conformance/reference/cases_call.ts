@@ -2,12 +2,12 @@
 
 import { Cases, field, payload } from "./builder.ts";
 import { answers, calls, CANCELS, cut, FIRST_AT, frame, MORE, port } from "./builder_call.ts";
-import { refuses, returns, serving, wrote } from "./builder_call.ts";
+import { refuses, returns, serving, VALUES, wrote } from "./builder_call.ts";
 import type { Change, Value } from "./case.ts";
 import { addCallerCases } from "./cases_call_caller.ts";
 import { fromChapter, mustHold } from "./chapter.ts";
 import { CANCEL, type FramePlan, kindOf, LAST } from "./encode.ts";
-import { limitOf } from "./layout.ts";
+import { fieldOf, limitOf } from "./layout.ts";
 import { entryAt } from "./values.ts";
 
 /** All cases of this noun. */
@@ -139,6 +139,14 @@ function addList(cases: Cases): void {
     answers([refuses(1, "message.values")]),
   );
   cases.invalid(
+    "entry_values_late",
+    "No value is a list, whatever is wrong with those before it.",
+    list,
+    from,
+    payload(FIRST_AT, listBehindText()),
+    answers([refuses(1, "message.values")]),
+  );
+  cases.invalid(
     "sum",
     "Another argument.",
     "call.values_check call.values",
@@ -167,6 +175,14 @@ function addList(cases: Cases): void {
       answers([], ["call.answer"]),
     );
   }
+}
+
+/** The list of `add(1, 2)`, whose name is no UTF-8, and whose last value says that it is a list. */
+function listBehindText(): Uint8Array {
+  const bytes = (ADD.payload as Uint8Array).slice();
+  bytes[32] = 0xff;
+  bytes[entryAt(2) + fieldOf("value_entry", "codec").offset] = VALUES;
+  return bytes;
 }
 
 /** The list of `add(1, 2)`, whose second value ends 8 bytes before it begins. */
@@ -275,6 +291,7 @@ function addStrays(cases: Cases): void {
       "A throw is the last message.",
       field(at + 16, "frame_header", "kind", kindOf("throw")),
     ],
+    ["cancel_notice", "No id.", field(at, "frame_header", "tag", CANCELS)],
     ["cancel_more", "Both marks.", field(at, "frame_header", "tag", 7 + CANCELS + MORE)],
   ];
   for (const [name, about, change] of changes) {

@@ -115,6 +115,13 @@ function addResults(cases: Cases): void {
     settles({ outcome: "call.form" }),
   );
   cases.valid(
+    "returned_throw_long",
+    "The name of an error has 255 bytes at most.",
+    bad,
+    answered(cut(frame("throw", 1, { text: "x".repeat(256) }, { text: "" }), 160)),
+    settles({ outcome: "call.form" }),
+  );
+  cases.valid(
     "returned_nothing",
     "An absent result.",
     "call.match call.message",

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { CLOSED, endFrame } from "../../reference/builder.ts";
+import { CLOSED, drained, endFrame } from "../../reference/builder.ts";
 import { calls, frame, MORE, refuses, returns } from "../../reference/builder_call.ts";
 import type { Item } from "../../reference/case.ts";
 import { failed } from "../../reference/encode.ts";
@@ -74,6 +74,13 @@ export const CALLEE_SCRIPTS: Script[] = [
     "A message in parts, in rings of any fill: no answer stands between its parts.",
     "call.whole_first call.answer",
     wholeFirst,
+  ),
+  callScript(
+    "call_told_between",
+    "A call is given up while a message is half written: its answer stands behind that.",
+    "call.whole_first call.cancelled call.answer",
+    toldBetween,
+    { mayDecline: ["later"] },
   ),
   callScript(
     "call_answers_taken_in",
@@ -192,7 +199,11 @@ async function takenInOrder(arena: Arena): Promise<void> {
   });
 }
 
-async function wholeFirst(arena: Arena): Promise<void> {
+/** Plays with rings of which more and more is in use, in a size that holds few frames. */
+async function withFills(
+  arena: Arena,
+  play: (stage: CallStage, rest: () => Promise<Item[]>) => Promise<void>,
+): Promise<void> {
   for (let used = 0; used <= 384; used += 64) {
     await CallStage.with(arena, { outward: 1024 }, async (stage) => {
       stage.step = `${used} bytes in use: `;
@@ -200,16 +211,41 @@ async function wholeFirst(arena: Arena): Promise<void> {
         const got = await stage.session.write({ hex: "00".repeat(16) }, false);
         stage.port.expect(got, "ok", "write");
       }
-      await stage.send(calls(1, "add", ...ADD));
-      await stage.waitsForRoom(2_000);
-      const first = await stage.port.take(OUT, "[call.whole_first]");
-      const isPart = first.items.length === used / 32;
-      stage.demand(isPart, "[call.whole_first] an answer came before a message was whole");
-      await stage.drains("a read");
-      const items = [{ report: "message.cancelled" }, returns(1, SUM)];
-      await stage.takes("[call.whole_first] what came behind its parts", ...items);
+      // Takes what is there behind those.
+      await play(stage, async () => {
+        const { items } = await stage.port.take(OUT, "[call.whole_first]");
+        return items.slice(used / 32);
+      });
     });
   }
+}
+
+async function wholeFirst(arena: Arena): Promise<void> {
+  await withFills(arena, async (stage, rest) => {
+    await stage.send(calls(1, "add", ...ADD));
+    await stage.waitsForRoom(2_000);
+    const isPart = (await rest()).length === 0;
+    stage.demand(isPart, "[call.whole_first] an answer came before a message was whole");
+    await stage.drains("a read");
+    const items = [{ report: "message.cancelled" }, returns(1, SUM)];
+    await stage.takes("[call.whole_first] what came behind its parts", ...items);
+  });
+}
+
+async function toldBetween(arena: Arena): Promise<void> {
+  await withFills(arena, async (stage, rest) => {
+    await stage.send(calls(1, "hold"));
+    await stage.drains("a call that is held");
+    await stage.send(write.cancel(1));
+    await stage.waitsForRoom(2_000);
+    const items = await rest();
+    await stage.drains("a read");
+    items.push(...(await stage.port.take(OUT, "[call.whole_first]")).items);
+    const must: Item[] = [{ report: "message.cancelled" }, refuses(1, "call.cancelled")];
+    // Who has read the cancel before the first part answers before it.
+    if (items[0] !== undefined && !("report" in items[0])) must.reverse();
+    stage.port.expect(drained(items), drained(must), "[call.whole_first] what was written");
+  });
 }
 
 /** Two calls of the testee, whose answers come while it waits for room. */

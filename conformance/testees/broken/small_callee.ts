@@ -6,12 +6,12 @@
 
 import { has } from "./faults.ts";
 import { CALL, CANCEL, GRANT, ID, MORE, RETURN, THROW, VALUES, WINDOW } from "./small_caller.ts";
-import { UNDER_WAY_MAX, type Wire } from "./small_caller.ts";
+import { NAME_MAX, TEXT_MAX, UNDER_WAY_MAX, type Wire } from "./small_caller.ts";
 import { PortError } from "./small_memory.ts";
 import type { Message } from "./small_reader.ts";
 import { isText, type Plain, readValues, writeValues } from "./small_values.ts";
 
-const [NAME_MAX, TEXT_MAX, DEPTH_MAX] = [255, 4096, 128];
+const DEPTH_MAX = 128;
 
 /** What a method gives that answers later. */
 export const LATER: unique symbol = Symbol("later");

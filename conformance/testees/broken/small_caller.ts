@@ -10,6 +10,9 @@ import { PortError } from "./small_memory.ts";
 import { isText, type Plain, readValues, writeValues } from "./small_values.ts";
 import type { Message } from "./small_reader.ts";
 
+/** Most bytes of a name, and of the text of an error. */
+export const [NAME_MAX, TEXT_MAX] = [255, 4096] as const;
+
 export const [CALL, RETURN, THROW] = [3, 4, 5] as const;
 export const VALUES = 4;
 /** The marks of a tag, and the id beside them. */
@@ -193,11 +196,18 @@ function judge({ kind, codec, payload, dropped }: Message): Plain[] | PortError 
     const values = readValues(payload);
     const isGood = kind === RETURN
       ? values.length <= 1
-      : isText(payload) && [2, 3].includes(values.length) && typeof values[1] === "string";
+      : isText(payload) && [2, 3].includes(values.length) && hasSizes(values);
     return isGood || has("forms_ignored") ? values : new PortError("call.form");
   } catch (error) {
     return error as PortError;
   }
+}
+
+/** Whether name and text of an error are texts that are neither too short nor too long. */
+function hasSizes([name, text]: Plain[]): boolean {
+  const size = (value: Plain) => new TextEncoder().encode(value as string).length;
+  return typeof text === "string" && size(name) >= 1 && size(name) <= NAME_MAX &&
+    size(text) <= TEXT_MAX;
 }
 
 /** [call.thrown] */
