@@ -55,6 +55,7 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "generationOf",
     "holdLife",
     "hubGeometry",
+    "json",
     "pollingMechanism",
     "portGeometry",
     "portMemory",

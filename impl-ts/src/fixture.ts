@@ -36,8 +36,11 @@ export async function runExamples(
   files: string[],
   permissions: string[] = ["-A"],
 ): Promise<number> {
-  const config = await Deno.makeTempFile({ suffix: ".json" });
+  const folder = await Deno.makeTempDir({ prefix: "millrace-examples-" });
+  const config = `${folder}/deno.json`;
   await Deno.writeTextFile(config, await examplesConfig());
+  // It says the versions of the libraries, which are there already.
+  await Deno.copyFile(new URL("../../deno.lock", import.meta.url), `${folder}/deno.lock`);
   const command = new Deno.Command(Deno.execPath(), {
     args: ["test", "--doc", "--config", config, ...permissions, ...files],
     cwd: directory,
@@ -47,7 +50,7 @@ export async function runExamples(
     stderr: "piped",
   });
   const { code, stdout, stderr } = await command.output();
-  await Deno.remove(config);
+  await Deno.remove(folder, { recursive: true });
   const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
   assert(code === 0, text);
   let count = 0;
@@ -70,7 +73,10 @@ export async function runExamples(
  */
 async function examplesConfig(): Promise<string> {
   const root = new URL("../", import.meta.url);
-  const { name, exports } = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
+  const { name, exports, imports } = JSON.parse(
+    await Deno.readTextFile(new URL("deno.json", root)),
+  );
+  const libraries = Object.entries<string>(imports).filter(([, path]) => path.startsWith("npm:"));
   const entries = Object.entries<string>(exports).map(([subpath, path]) => [
     name + subpath.slice(1),
     new URL(path, root).href,
@@ -80,7 +86,10 @@ async function examplesConfig(): Promise<string> {
     exactOptionalPropertyTypes: true,
     noUncheckedIndexedAccess: true,
   };
-  return JSON.stringify({ imports: Object.fromEntries(entries), compilerOptions });
+  return JSON.stringify({
+    imports: Object.fromEntries([...entries, ...libraries]),
+    compilerOptions,
+  });
 }
 
 /** Where the examples of a file stand: the lines between the fences, the last one left out. */
