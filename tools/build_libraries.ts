@@ -13,6 +13,12 @@ export function folderOf(library: string, root: string): string {
   return folder;
 }
 
+/** The ES module `cbor-x/encode` for a bundler; undefined for what no entry stands on. */
+export function moduleOf(specifier: string, root: string): string | undefined {
+  const [library, name] = specifier.split("/");
+  return library === "cbor-x" ? `${folderOf(library, root)}/${name}.js` : undefined;
+}
+
 /** Copies a library to where Node looks for it. */
 export async function copyLibrary(library: string, root: string, folder: string): Promise<void> {
   await copyFolder(folderOf(library, root), `${folder}/node_modules/${library}`);

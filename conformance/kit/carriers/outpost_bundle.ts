@@ -7,6 +7,7 @@
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import type { PluginBuild } from "esbuild";
+import { moduleOf } from "../../../tools/build_libraries.ts";
 import { bundleText } from "../../../tools/build_scripts.ts";
 
 const HERE = import.meta.dirname!;
@@ -31,10 +32,7 @@ function resolvePackages(build: PluginBuild): void {
     if (kind === "entry-point" || path.startsWith("node:")) return undefined;
     const isOurs = importer.startsWith(ROOT) && !CACHE.test(importer);
     // The import map speaks for our files, and a package for its own.
-    return {
-      path: isOurs
-        ? fileURLToPath(import.meta.resolve(path))
-        : createRequire(importer).resolve(path),
-    };
+    if (!isOurs) return { path: createRequire(importer).resolve(path) };
+    return { path: moduleOf(path, ROOT) ?? fileURLToPath(import.meta.resolve(path)) };
   });
 }
