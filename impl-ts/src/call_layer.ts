@@ -245,7 +245,7 @@ export class CallLayer implements CallTaker {
         if (isDone()) return;
         if (isPast(deadline)) return this.caller.giveUp(call, timedOut());
         if (waits === 0 && this.#glance()) continue;
-        if (endpoint.waitBriefly(what) || endpoint.wait(what, undefined, deadline, waits)) continue;
+        if (endpoint.waitBriefly(what) || endpoint.wait(what, deadline, waits)) continue;
         if (isDone()) return;
       }
     } catch (error) {

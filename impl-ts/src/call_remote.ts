@@ -11,7 +11,7 @@ import type { Remote } from "./call_types.ts";
 import { MillraceError, TimeoutError } from "./error.ts";
 import { deadlineOfCall, requireWait, type WaitOptions } from "./pipe.ts";
 import type { Port } from "./port.ts";
-import { LONGEST_TIMER_MS } from "./wait.ts";
+import { LONGEST_TIMER_MS } from "./wait_task.ts";
 
 /**
  * The object that the peer of a port serves, by its type: any method can be called, and whether it

@@ -13,6 +13,7 @@ import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "./layout.ts";
 import { Selection } from "./select.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { closeEndpoint, failEndpoint } from "./wait_state.ts";
+import { Rung } from "./wait_watch.ts";
 
 /** The hub's endpoint; client `i` has endpoint `i + 1`. */
 const HUB = 0;
@@ -131,6 +132,7 @@ export class Hub<In = unknown, Out = In> {
     const pairs = findPairs(segment);
     this.segment = segment;
     this.#endpoint = Endpoint.attach(segment, HUB, options);
+    this.#endpoint.watch.rung = new Rung(segment, HUB);
     this.ports = pairs.map(([outgoing, incoming]) => {
       const link = new HubLink(this.#endpoint, outgoing.reader, this.#ties);
       return new Port<In, Out>(link, outgoing, incoming, options);

@@ -13,8 +13,9 @@ import type { ReasonCode } from "./layout.ts";
 import { isPast, isShared, type Memory, now, sleepBlind, toRegion } from "./segment.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
 import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
-import { Sleeper } from "./wait_sleeper.ts";
-import { requireSpin, type Sight, Spinner } from "./wait_spinner.ts";
+import { requireTime, type Sight, Spinner } from "./wait_spinner.ts";
+import { giveWay, until } from "./wait_task.ts";
+import { makeSleeper, POLL_ASYNC_MS, type Sleeper } from "./wait_watch.ts";
 
 const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
 const STATUS = layout.MAILBOX_STATUS_WORD;
@@ -34,6 +35,8 @@ export class MailboxSide implements Sight {
   readonly #spin: number | undefined;
   #spinner: Spinner | undefined;
   readonly #sleeper: Sleeper;
+  /** Ends the asynchronous wait under way; `true` says that not its own time did. */
+  #wake: ((isRung: boolean) => void) | undefined;
   #parks = 0;
   #lateWakes = 0;
   #closed = false;
@@ -57,9 +60,10 @@ export class MailboxSide implements Sight {
     this.#mine = verb === "read" ? MAILBOX_SIGNAL_MAY_READ : MAILBOX_SIGNAL_MAY_WRITE;
     this.#theirs = verb === "read" ? MAILBOX_SIGNAL_MAY_WRITE : MAILBOX_SIGNAL_MAY_READ;
     this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });
-    requireSpin(options.spin);
+    requireTime("spin", options.spin);
     this.#spin = options.spin;
-    this.#sleeper = new Sleeper(this.#mechanism, this.words, SIGNAL);
+    const woken = (isOver: boolean) => this.#wake?.(!isOver);
+    this.#sleeper = makeSleeper(this.#mechanism, this.words, SIGNAL, woken);
   }
 
   /** Whether the mailbox is closed, by either side, or broken. Two loads. */
@@ -126,7 +130,7 @@ export class MailboxSide implements Sight {
     if (this.#closed) return;
     this.#closed = true;
     this.#shut();
-    this.#sleeper.rouse();
+    this.rouse();
   }
 
   /** Whether `signal` is no longer the peer's turn. */
@@ -181,8 +185,10 @@ export class MailboxSide implements Sight {
     if (!(left > 0)) return false;
     const ms = Math.min(left, layout.WAIT_SLICE_MS);
     this.#parks++;
-    const isOver = await new Promise((wake) => this.#sleeper.sleep(this.#theirs, ms, signal, wake));
-    const isSlice = isOver === true && ms === layout.WAIT_SLICE_MS;
+    const isListening = this.#sleeper.listen(this.#theirs, layout.WAIT_SLICE_MS, true);
+    const most = isListening ? ms : Math.min(ms, POLL_ASYNC_MS);
+    const isRung = await until(most, signal, (end) => this.#wake = end);
+    const isSlice = isRung !== true && most === layout.WAIT_SLICE_MS;
     if (isSlice && (this.look() || this.lookAround())) this.#lateWakes++;
     signal?.throwIfAborted();
     return true;
@@ -190,18 +196,18 @@ export class MailboxSide implements Sight {
 
   /** Ends what `waitAsync` waits for. */
   rouse(): void {
-    this.#sleeper.rouse();
+    this.#wake?.(true);
   }
 
   /** Lets the event loop turn if it has not for a while. */
   giveWay(): Promise<void> | undefined {
-    return this.#sleeper.giveWay();
+    return giveWay();
   }
 
   /** Returns false where its time was up and the peer could have woken it before. */
   #sleep(ms: number): boolean | void {
     this.#parks++;
-    if (this.#sleeper.asleep) {
+    if (this.#sleeper.isAsleep) {
       // [mailbox.one_waiter] A second sleeper on the word would miss the only wake of the original.
       // Only a turn of the event loop can tell whether the first, a promise, still sleeps.
       sleepBlind(Math.min(ms, layout.WAIT_POLL_MS));

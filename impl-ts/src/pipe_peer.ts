@@ -20,7 +20,7 @@ import { stateOf } from "./wait_state.ts";
 export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
   const arrival = begin(link, options);
   if (arrival.look() || options.timeout === 0) return arrival.look();
-  link.endpoint.wait(arrival, undefined, deadlineOfCall(options));
+  link.endpoint.wait(arrival, deadlineOfCall(options));
   requireOwn(link);
   return arrival.look();
 }
@@ -43,6 +43,7 @@ function begin(link: Link, options: WaitOptions): Waitable {
   return {
     peer: link.peer,
     look: () => stateOf(link.endpoint.state(link.peer)) !== ENDPOINT_STATE_VACANT,
+    lookAround: () => link.endpoint.hasChanged(link.peer),
     arm: () => {},
     stayArmed: () => {},
     disarm: () => {},

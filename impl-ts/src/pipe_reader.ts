@@ -317,7 +317,7 @@ export class Reader<T = unknown> {
       if (waits > 0 && isPast(deadline ??= deadlineOf(timeout))) break;
       if (
         !endpoint.waitBriefly(inlet) &&
-        !endpoint.wait(inlet, undefined, deadline ??= deadlineOf(timeout), waits)
+        !endpoint.wait(inlet, deadline ??= deadlineOf(timeout), waits)
       ) break;
       taken = this.#try(mode, target);
     }

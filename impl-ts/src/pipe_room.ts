@@ -10,8 +10,7 @@ import { BUSY } from "./gate.ts";
 import { deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import type { Outlet } from "./pipe_outlet.ts";
 import { isPast } from "./segment.ts";
-import type { Waitable } from "./wait.ts";
-import { Several } from "./wait_several.ts";
+import { Several, type Waitable } from "./wait.ts";
 
 /**
  * What a blocking call does first: throws the answer that it has without a look at the ring, and
@@ -60,8 +59,8 @@ export function sendAll(
 export function waitRoom(outlet: Outlet, deadline: number, waits: number): void {
   outlet.bits |= BUSY;
   try {
-    const other = prepare(outlet, deadline);
-    if (!outlet.endpoint.wait(outlet, other, deadline, waits)) throw timedOut();
+    const what = orArrival(outlet, prepare(outlet, deadline));
+    if (!outlet.endpoint.wait(what, deadline, waits)) throw timedOut();
   } finally {
     outlet.bits &= ~BUSY;
   }
@@ -75,14 +74,14 @@ export async function waitRoomAsync(
   signal: AbortSignal | undefined,
   room: Waitable = outlet,
 ): Promise<void> {
-  const what = orArrival(outlet, room, prepare(outlet, deadline));
+  const what = orArrival(room, prepare(outlet, deadline));
   if (!await outlet.endpoint.waitAsync(what, deadline, signal)) throw timedOut();
   outlet.check(true);
 }
 
 /** What to wait for to place more, in a call that waits for something else. [port.posted] */
 export function roomOf(outlet: Outlet): Waitable {
-  return orArrival(outlet, outlet, outlet.idle?.fill());
+  return orArrival(outlet, outlet.idle?.fill());
 }
 
 /** The error of a write whose time is up. */
@@ -90,8 +89,8 @@ export function timedOut(): TimeoutError {
   return new TimeoutError("Cannot write: the ring stayed full until the deadline");
 }
 
-function orArrival(outlet: Outlet, room: Waitable, other: Waitable | undefined): Waitable {
-  return other === undefined ? room : new Several(outlet.endpoint, [room, other]);
+function orArrival(room: Waitable, other: Waitable | undefined): Waitable {
+  return other === undefined ? room : new Several([room, other]);
 }
 
 /** Publishes what is held back, and takes what arrives; returns what else to wait for. */

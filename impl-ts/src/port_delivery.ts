@@ -14,6 +14,7 @@ import { AWAY, DRY, LATE, MORE, Rota, type Served, type Standing } from "./port_
 import { requireInteger } from "./segment_geometry.ts";
 import type { Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
+import { loopSpinnerOf } from "./wait_spinner.ts";
 import { nextTask, unref } from "./wait_task.ts";
 import type { Waiter } from "./wait_watch.ts";
 
@@ -104,7 +105,14 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
     this.#clock = options.clock ?? (() => performance.now());
     this.#end = {
-      what: { peer: inlet.peer, look: () => inlet.look(), arm() {}, stayArmed() {}, disarm() {} },
+      what: {
+        peer: inlet.peer,
+        look: () => inlet.look(),
+        lookAround: () => inlet.lookAround(),
+        arm() {},
+        stayArmed() {},
+        disarm() {},
+      },
       wake: () => rotaOf().add(this),
     };
   }
@@ -242,12 +250,12 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   sleep(): boolean {
     if (!this.#isTaking || !this.#isFree()) return false;
     if (!this.endpoint.watch.add(this)) return false;
-    this.#asleep = this.#hasAsked && this.endpoint.learns ? performance.now() : 0;
+    this.#asleep = this.#hasAsked && loopSpinnerOf(this.endpoint).learns ? performance.now() : 0;
     return true;
   }
 
   wake(): void {
-    if (this.#asleep > 0) this.endpoint.slept(performance.now() - this.#asleep);
+    if (this.#asleep > 0) loopSpinnerOf(this.endpoint).slept(performance.now() - this.#asleep);
     rotaOf().add(this);
   }
 

@@ -12,8 +12,7 @@ import { type DeliveryOptions, requireDeliveryOptions } from "./port_delivery.ts
 import { type PostingOptions, requirePostingOptions } from "./port_outbox.ts";
 import { type AttachOptions, type Memory, type Segment, sharedMemory } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
-import { requireNap } from "./wait_naps.ts";
-import { requireSpin } from "./wait_spinner.ts";
+import { requireTime } from "./wait_spinner.ts";
 
 /**
  * Which end of a port: `a` is endpoint 0, `b` is endpoint 1.
@@ -158,8 +157,8 @@ export function requirePortOptions(options: PortOptions): void {
   if (side !== undefined && side !== "a" && side !== "b") {
     throw new TypeError(`side must be "a" or "b": ${side}`);
   }
-  requireSpin(spin);
-  requireNap(nap);
+  requireTime("spin", spin);
+  requireTime("nap", nap);
   requireWriterOptions(options);
   requireReaderOptions(options);
   requirePostingOptions(options);

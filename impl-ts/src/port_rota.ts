@@ -5,10 +5,9 @@
  * @module
  */
 
-import type { Waitable } from "./wait.ts";
+import { Several, type Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
-import { Several } from "./wait_several.ts";
-import type { Sight } from "./wait_spinner.ts";
+import { loopSpinnerOf, type Sight } from "./wait_spinner.ts";
 import { nextTask } from "./wait_task.ts";
 
 /** How it stands with a port that was served. */
@@ -96,8 +95,7 @@ export class Rota implements Sight {
 
   /** Whether a state has changed for that one. */
   lookAround(): boolean {
-    const { what, endpoint } = this.#dry[this.#looked]!;
-    return endpoint.hasChanged(what.peer);
+    return this.#dry[this.#looked]!.what.lookAround();
   }
 
   async #run(): Promise<void> {
@@ -172,22 +170,21 @@ export class Rota implements Sight {
     const dry = this.#dry;
     let asking: Endpoint | undefined;
     let before: Endpoint | undefined;
-    let owed: Waitable | undefined;
     let isOne = true;
     for (let index = 0; index < dry.length; index++) {
       const one = dry[index]!;
       const { endpoint } = one;
-      if (endpoint !== before) owed = endpoint.prepare(); // what the listeners have posted goes out
+      if (endpoint !== before) endpoint.prepare(one.what); // what listeners have posted goes out
       if (before !== undefined && endpoint !== before) isOne = false;
       before = endpoint;
       if (one.noteAsked()) asking ??= endpoint;
     }
     if (asking === undefined) return false;
-    if (asking.spin(this)) return true;
+    if (loopSpinnerOf(asking).spin(this)) return true;
     // It naps on one bell, and so for the ports of one endpoint alone.
     if (!isOne) return false;
     const { what } = dry[0]!;
-    const all = dry.length > 1 ? new Several(asking, dry.map((one) => one.what)) : what;
-    return asking.nap(all, owed);
+    const all = dry.length > 1 ? new Several(dry.map((one) => one.what)) : what;
+    return loopSpinnerOf(asking).nap(all);
   }
 }

@@ -113,7 +113,9 @@ Deno.test("[wait.spin_record] Rota: what has come before a wait was not waited f
   const { inlet } = Port.create().reader;
   const order: string[] = [];
   let comes = 2;
-  const what = { peer: 1, arm() {}, stayArmed() {}, disarm() {}, look: () => comes-- > 0 };
+  const look = () => comes-- > 0;
+  const lookAround = () => false;
+  const what = { peer: 1, look, lookAround, arm() {}, stayArmed() {}, disarm() {} };
   new Rota().add({
     endpoint: inlet.endpoint,
     what,

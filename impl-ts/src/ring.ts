@@ -14,7 +14,7 @@ import { reasonName } from "./layout.ts";
 import type { Channel } from "./segment_geometry.ts";
 import type { Holder, Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
-import { failEndpoint } from "./wait_state.ts";
+import { markFailed } from "./wait_state.ts";
 
 // Constants of this module are part of the machine code; V8 looks imported ones up each time.
 const TAIL = layout.RING_TAIL_WORD;
@@ -121,7 +121,7 @@ export abstract class Lane implements Waitable, Holder {
    */
   protected fail(reason: number, what: string): CorruptError {
     const code = reasonName(reason)!;
-    failEndpoint(this.endpoint.segment, this.peer, code, this.endpoint.mechanism);
+    markFailed(this.endpoint.segment, this.peer, reason, this.endpoint.mechanism);
     this.bits |= STOPPED;
     const verb = this.#isOut ? "write" : "read";
     return this.fault = new CorruptError(code, `Cannot ${verb}: the peer wrote ${what}`);
@@ -157,6 +157,10 @@ export abstract class Lane implements Waitable, Holder {
   }
 
   abstract look(): boolean;
+
+  lookAround(): boolean {
+    return this.endpoint.hasChanged(this.peer);
+  }
 
   arm(): void {
     this.#arms++;

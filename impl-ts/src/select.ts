@@ -10,7 +10,7 @@ import { poll } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import { isPast, requireTimeout } from "./segment.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
-import { Several } from "./wait_several.ts";
+import { Several } from "./wait.ts";
 
 /**
  * What can be waited for together with others: a reader, or a port.
@@ -110,7 +110,7 @@ export class Selection {
     }
     this.#groups = [...parts].map(([endpoint, inlets]) => ({
       endpoint,
-      what: new Several(endpoint, inlets),
+      what: new Several(inlets),
     }));
   }
 
@@ -131,7 +131,7 @@ export class Selection {
       if (found >= 0) return found;
       for (const { endpoint } of this.#groups) endpoint.settle();
       if (isPast(deadline)) return -1;
-      group!.endpoint.wait(group!.what, undefined, deadline, waits);
+      group!.endpoint.wait(group!.what, deadline, waits);
     }
   }
 

@@ -20,7 +20,7 @@ import { LocalMechanism } from "./stream_mechanism.ts";
 import { controlFrame, outgoingCapacity, StreamOutlet } from "./stream_outlet.ts";
 import { isStreamSize, type Preface, PrefaceReader, writePreface } from "./stream_preface.ts";
 import { Endpoint } from "./wait_endpoint.ts";
-import { changeState, isFinal, stateOf } from "./wait_state.ts";
+import { markFailed, stateOf } from "./wait_state.ts";
 
 /**
  * How a side of a stream works.
@@ -125,7 +125,7 @@ export class StreamLink<In = unknown, Out = In> {
 
   /** Whether it ends, or will as soon as what was written is gone. */
   get isEnding(): boolean {
-    const isGone = this.#joint !== undefined && isFinal(this.#joint.endpoint.stateOf(PORT));
+    const isGone = this.#joint !== undefined && this.#joint.endpoint.isGone(PORT);
     return this.#hasEnded || this.#isClosing || this.#last !== undefined || isGone;
   }
 
@@ -206,7 +206,7 @@ export class StreamLink<In = unknown, Out = In> {
       // [stream.fail] The port has found a fault in a frame that it read.
       this.#last ??= controlFrame(layout.STREAM_KIND_FAIL, own >>> layout.REASON_SHIFT);
       inlet.stop();
-    } else if (isFinal(endpoint.stateOf(PORT)) && !this.#isClosing) {
+    } else if (endpoint.isGone(PORT) && !this.#isClosing) {
       this.#isClosing = true;
       inlet.drop();
     }
@@ -264,9 +264,7 @@ export class StreamLink<In = unknown, Out = In> {
   #mark(index: number, reason: number): void {
     if (this.#joint === undefined) return;
     const { port, endpoint } = this.#joint;
-    const failed = layout.ENDPOINT_STATE_FAILED | (reason << layout.REASON_SHIFT);
-    const change = (word: number) => isFinal(stateOf(word)) ? undefined : failed;
-    changeState(port.segment, index, change, endpoint.mechanism);
+    markFailed(port.segment, index, reason, endpoint.mechanism);
   }
 
   #lost(reason: number): MillraceError {

@@ -5,10 +5,11 @@
  * @module
  */
 
-import { ForbiddenError } from "./error.ts";
 import { TAKEN } from "./gate.ts";
 import { WAIT_POLL_MS, WAKE_MECHANISM_AGENT } from "./layout.ts";
 import { sleepBlind } from "./segment.ts";
+import type { Sight } from "./wait_spinner.ts";
+import { remove, until } from "./wait_task.ts";
 
 /**
  * One way to sleep on a word and to wake its sleepers.
@@ -66,14 +67,12 @@ export interface Mechanism {
   isAlive?(endpoint: number): boolean;
 }
 
-/** What a wait waits for: a side of a ring, or something that comes by it. */
-export interface Waitable {
-  /** Index of the endpoint at the other end. */
+/** What a wait waits for, and what ends it: a side of a ring, or something that comes by it. */
+export interface Waitable extends Sight {
+  /** Index of the endpoint at the other end; of several, the first. */
   readonly peer: number;
   /** What it is made of, where it is several. */
   readonly parts?: readonly Waitable[];
-  /** Whether the peer's cursor has moved. Cheap; the caller then loads and checks it. */
-  look(): boolean;
   /** Stores the `wants` word. */
   arm(): void;
   /** Stores it again where it is no longer what `arm` would store. [wait.stay_armed] */
@@ -82,15 +81,46 @@ export interface Waitable {
   disarm(): void;
 }
 
+/** Waits for whichever of several comes first; they are woken by the bell of one endpoint. */
+export class Several implements Waitable {
+  readonly peer: number;
+  readonly parts: readonly Waitable[];
+
+  /** Joins what can be waited for by one endpoint; one at least. */
+  constructor(parts: readonly Waitable[]) {
+    this.peer = parts[0]!.peer;
+    this.parts = parts;
+  }
+
+  look(): boolean {
+    return this.parts.some((part) => part.look());
+  }
+
+  lookAround(): boolean {
+    return this.parts.some((part) => part.lookAround());
+  }
+
+  arm(): void {
+    for (const part of this.parts) part.arm();
+  }
+
+  stayArmed(): void {
+    for (const part of this.parts) part.stayArmed();
+  }
+
+  disarm(): void {
+    for (const part of this.parts) part.disarm();
+  }
+}
+
+/** Whether what is waited for may be there, or a state ends the wait. */
+export function found(what: Sight): boolean {
+  return what.look() || what.lookAround();
+}
+
 /** Waits for what another one waits for, and looks in a way of its own whether it is there. */
 export function withLook(what: Waitable, look: () => boolean): Waitable {
-  return {
-    peer: what.peer,
-    look,
-    arm: () => what.arm(),
-    stayArmed: () => what.stayArmed(),
-    disarm: () => what.disarm(),
-  };
+  return Object.assign(new Several([what]), { look });
 }
 
 /** What may hold something back that a peer waits for: a side of a ring. */
@@ -105,47 +135,13 @@ export interface Duty {
   attend(): Waitable | undefined;
 }
 
-/** Agents of one cluster: `Atomics.wait`, `Atomics.waitAsync` and `Atomics.notify`. */
-function makeAgent(): Mechanism {
-  return {
-    rings: WAKE_MECHANISM_AGENT,
-    sleeps: WAKE_MECHANISM_AGENT,
-    get blocks() {
-      return mayBlock();
-    },
-    sleep: (words, index, expected, ms) => Atomics.wait(words, index, expected, ms) !== "timed-out",
-    sleepAsync(words, index, expected, ms) {
-      if (typeof Atomics.waitAsync !== "function") return undefined;
-      const result = Atomics.waitAsync(words, index, expected, ms);
-      return result.async ? result.value : Promise.resolve();
-    },
-    // All of them: a timed-out `waitAsync` cannot be taken back and would eat a single wake.
-    notify: (words, index) => void Atomics.notify(words, index),
-  };
-}
-
-/** Memory whose sleepers nobody can wake from here: looks again every few milliseconds. */
-function makePolling(): Mechanism {
-  return {
-    rings: 0,
-    sleeps: 0,
-    get blocks() {
-      return mayBlock();
-    },
-    sleep: (_words, _index, _expected, ms) => sleepBlind(Math.min(ms, WAIT_POLL_MS)),
-    sleepAsync: () => undefined,
-    notify: () => {},
-  };
-}
-
 /** Whether this thread may block; a browser's main thread and some worklets may not. Tried once. */
 export function mayBlock(): boolean {
   if (allowed !== undefined) return allowed;
   try {
     sleepBlind(0);
     allowed = true;
-  } catch (error) {
-    if (!(error instanceof ForbiddenError)) throw error;
+  } catch {
     allowed = false;
   }
   return allowed;
@@ -167,7 +163,20 @@ let polling: Mechanism | undefined;
  * ```
  */
 export function agentMechanism(): Mechanism {
-  return agent ??= makeAgent();
+  return agent ??= {
+    rings: WAKE_MECHANISM_AGENT,
+    sleeps: WAKE_MECHANISM_AGENT,
+    get blocks() {
+      return mayBlock();
+    },
+    sleep: (words, index, expected, ms) => Atomics.wait(words, index, expected, ms) !== "timed-out",
+    sleepAsync(words, index, expected, ms) {
+      const result = Atomics.waitAsync?.(words, index, expected, ms);
+      return result && Promise.resolve(result.value);
+    },
+    // All of them: a timed-out `waitAsync` cannot be taken back and would eat a single wake.
+    notify: (words, index) => void Atomics.notify(words, index),
+  };
 }
 
 /**
@@ -183,7 +192,16 @@ export function agentMechanism(): Mechanism {
  * ```
  */
 export function pollingMechanism(): Mechanism {
-  return polling ??= makePolling();
+  return polling ??= {
+    rings: 0,
+    sleeps: 0,
+    get blocks() {
+      return mayBlock();
+    },
+    sleep: (_words, _index, _expected, ms) => sleepBlind(Math.min(ms, WAIT_POLL_MS)),
+    sleepAsync: () => undefined,
+    notify: () => {},
+  };
 }
 
 /** The mechanism that suits the memory of a segment or a mailbox. */
@@ -247,31 +265,19 @@ export class Turns {
       taken?.();
       return true;
     }
-    let mine = false;
-    await new Promise<void>((resolve) => {
-      const stop = () => {
-        const index = this.#queue.indexOf(start);
-        if (index >= 0) this.#queue.splice(index, 1);
-        settle();
-      };
-      const start = () => {
-        mine = true;
+    const queue = this.#queue;
+    let start = () => {};
+    const begin = (end: (isMine: boolean) => void) => {
+      start = () => {
         taken?.();
-        settle();
+        end(true);
       };
-      const ms = Math.max(0, deadline - performance.now()); // Node warns of a negative one
-      // Without a deadline no timer is needed: whoever has the turn keeps the event loop alive.
-      const timer = ms < LONGEST_TIMER_MS ? setTimeout(stop, ms) : undefined;
-      const settle = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", stop);
-        resolve();
-      };
-      signal?.addEventListener("abort", stop);
-      this.#queue.push(start);
-    });
-    if (!mine) signal?.throwIfAborted();
-    return mine;
+      queue.push(start);
+    };
+    const left = deadline - performance.now();
+    const isMine = await until(left, signal, begin, () => remove(queue, start));
+    if (!isMine) signal?.throwIfAborted();
+    return isMine === true;
   }
 
   /** Gives the turn to the next in line. */
@@ -280,6 +286,3 @@ export class Turns {
     else this.#queue.shift()!();
   }
 }
-
-/** Longer ones a timer takes for none. */
-export const LONGEST_TIMER_MS = 0x7fffffff;

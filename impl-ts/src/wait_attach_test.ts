@@ -267,9 +267,10 @@ Deno.test("[wait.spin_record] who waits for a peer that is vacant spends no spin
   const segment = pipeSegment();
   const endpoint = Endpoint.attach(segment, 1, { spin: 5 });
   endpoint.spinner.hit(); // a fresh one would not spin either
-  const what = { peer: 0, look: () => false, arm() {}, stayArmed() {}, disarm() {} };
+  const no = () => false;
+  const what = { peer: 0, look: no, lookAround: no, arm() {}, stayArmed() {}, disarm() {} };
   const wait = (times: number) => {
-    for (let i = 0; i < times; i++) endpoint.wait(what, undefined, performance.now() + 0.1);
+    for (let i = 0; i < times; i++) endpoint.wait(what, performance.now() + 0.1);
     return endpoint.spinner.glances > 0;
   };
   assertEquals(wait(10), true);

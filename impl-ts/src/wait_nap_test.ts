@@ -6,7 +6,7 @@ import { Hub } from "./hub.ts";
 import { RING_READER_WANTS_WORD, WAIT_SLICE_ATTACHED_MS } from "./layout.ts";
 import { Port } from "./port.ts";
 import type { Mechanism } from "./wait.ts";
-import { Naps } from "./wait_naps.ts";
+import { coming, TestLoop } from "./wait_fixture.ts";
 import { nextTask } from "./wait_task.ts";
 
 /** A mechanism whose sleeps do something else, and the sleeps of each kind. */
@@ -90,20 +90,22 @@ Deno.test("on one processor, it naps once two answers have come soon, unless it 
 
 Deno.test("[wait.spin_record] naps that find nothing become rare", async () => {
   await withClock(async () => assertEquals((await converse(60, 4, "late")).naps.length, 2));
-  const naps = new Naps(4, true);
+  const loop = new TestLoop(0, 4);
   // Waits, and naps among them.
   const tries = (count: number, finds: boolean, ms: number) => {
-    let tried = 0;
-    for (let n = 0; n < count; n++) {
-      if (!naps.isDue) {
-        naps.answered(ms);
-        continue;
+    const before = loop.naps.length;
+    const { now } = performance;
+    try {
+      for (let n = 0; n < count; n++) {
+        const napped = loop.naps.length;
+        performance.now = () => loop.naps.length > napped ? ms : 0;
+        loop.loopSpinner.nap(coming(() => finds));
+        if (loop.naps.length === napped) loop.loopSpinner.slept(ms);
       }
-      tried++;
-      if (finds) naps.found(ms);
-      else naps.missed();
+    } finally {
+      performance.now = now;
     }
-    return tried;
+    return loop.naps.length - before;
   };
   assertEquals(tries(50, true, 4), 50);
   assertEquals(tries(1, false, 0), 1);
@@ -142,15 +144,19 @@ Deno.test("a nap that a ring for another port of the endpoint ends is not one in
 
 Deno.test("a nap without an option follows answers within a millisecond", () =>
   withProcessors(1, () => {
-    const naps = new Naps(undefined, true);
-    const due = [];
-    for (const ms of [0.5, 1.5, 0.5, 1, 0.1, 1.1, 0.1]) {
-      due.push(naps.isDue);
-      naps.answered(ms);
+    /** The naps behind each of several sleeps of so many milliseconds. */
+    const napsOf = (nap: number | undefined, blocks: boolean, sleeps: number[]) =>
+      sleeps.map((_, last) => {
+        const loop = new TestLoop(0, nap, blocks);
+        for (const ms of sleeps.slice(0, last)) loop.loopSpinner.slept(ms);
+        loop.loopSpinner.nap(coming(() => true));
+        return loop.naps[0] ?? 0;
+      });
+    const sleeps = [0.5, 1.5, 0.5, 1, 0.1, 1.1, 0.1];
+    assertEquals(napsOf(undefined, true, sleeps), [0, 0, 0, 0, 4, 4, 0]);
+    for (const [nap, blocks] of [[undefined, false], [4, false], [0, true]] as const) {
+      assertEquals(napsOf(nap, blocks, [0, 0, 0, 0]), [0, 0, 0, 0]);
     }
-    assertEquals(due, [false, false, false, false, true, true, false]);
-    assertEquals(naps.ms, 4);
-    assertEquals([new Naps(undefined, false).ms, new Naps(0, true).ms], [0, 0]);
   }));
 
 Deno.test("[wait.spin_record] a loop spins long behind short naps, as behind short sleeps", () =>

@@ -2,7 +2,8 @@
 
 import { assertEquals } from "@std/assert";
 import { withProcessors } from "./fixture.ts";
-import { LoopSpinner, Spinner } from "./wait_spinner.ts";
+import { TestLoop } from "./wait_fixture.ts";
+import { Spinner } from "./wait_spinner.ts";
 
 /** Looks of one wait for what never comes, by each who could spin. */
 function looksOf(spin?: number): number[] {
@@ -17,14 +18,15 @@ function looksOf(spin?: number): number[] {
     return looks;
   };
   const spinner = new Spinner(spin, true);
-  const loop = new LoopSpinner(spin);
+  const loop = new TestLoop(spin, 0);
+  loop.rang = false;
   // A fresh one would sleep in its first waits.
   spinner.spin({ look: () => true, lookAround: () => false }, Infinity);
   return [
     count(() => spinner.spin(sight, Infinity)),
     count(() => spinner.dips && spinner.dip(sight)),
     spinner.glances,
-    count(() => loop.spin(sight, false)),
+    count(() => loop.loopSpinner.spin(sight)),
   ];
 }
 

@@ -1,19 +1,19 @@
 /**
- * How an endpoint looks again and again before it sleeps, and learns whether that pays. See
- * `spec/wait.md`.
+ * How an endpoint looks again and again before it sleeps, or naps in place of a turn of its event
+ * loop, and learns whether that pays. See `spec/wait.md`, and the model `nap` in `spec/models`.
  *
  * @module
  */
 
 import { WAIT_NO_BLOCK_LOOKS, WAIT_SPIN_US } from "./layout.ts";
 import { now } from "./segment.ts";
-import { pause, processorCount } from "./wait.ts";
+import { found, type Mechanism, pause, processorCount, type Waitable } from "./wait.ts";
 
 /** What a spin looks at. */
 export interface Sight {
   /** Whether what the caller waits for may be there. Cheap. */
   look(): boolean;
-  /** Whether something else ends the wait. Called as seldom as the clock is read. */
+  /** Whether a state ends the wait. Called as seldom as the clock is read. */
   lookAround(): boolean;
 }
 
@@ -34,7 +34,7 @@ const LOOKS_LATER = 128;
 /** Milliseconds that the first looks take no longer than where they are compiled. */
 const LOOKS_MS = 0.01;
 /**
- * Looks of a glance, some 5 µs, and how many of them take a microsecond of the budget. They do
+ * Looks of a glance, some 5 µs, and how many of them take a millisecond of the budget. They do
  * without the pause that gives the processor to a sibling: it costs three looks (29 against 9 ns,
  * V8 14). A peer that is awake answers bytes within a microsecond or two, and JSON of 118 bytes
  * within four; what comes behind the glance is seen late, through looks at the states and the
@@ -43,7 +43,7 @@ const LOOKS_MS = 0.01;
  * (Deno 2.9, Node 24).
  */
 const GLANCES = 512;
-const GLANCES_A_US = 100;
+const GLANCES_A_MS = 100_000;
 /**
  * Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
  * sleeps at once before it tries again. [wait.spin_record]
@@ -86,10 +86,11 @@ const SHORT = 20;
 const SLEPT_MIN = 16;
 
 /**
- * Microseconds that an event loop spins, at most. A worker that spins answers 118 bytes of JSON
- * within 10, where a sleep and its wake by the loop take 50 to 100 (measured: Deno 2.9, Node 24).
+ * Milliseconds that an event loop spins, at most. A worker that spins answers 118 bytes of JSON
+ * within 10 µs, where a sleep and its wake by the loop take 50 to 100 (measured: Deno 2.9, Node
+ * 24).
  */
-const LOOP_SPIN_US = 20;
+const LOOP_SPIN_MS = 0.02;
 /**
  * Milliseconds of a long spin of an event loop, at most: until a peer answers that has to be woken
  * first. It is tried behind sleeps up to twice as long, in which both had to be woken.
@@ -98,7 +99,29 @@ const LOOP_LONG_MS = 0.4;
 /** One wait of so many may be a long spin, unless an answer then comes within the usual time. */
 const LONG_WAITS = 8;
 
-/** The spinning of one endpoint, and its record. */
+/**
+ * Milliseconds of a nap on one processor, where no option says how long. There, the answerer cannot
+ * run before this thread sleeps, and a nap costs less than a turn of the loop with its wake: of two
+ * event loops that answer one another, 12 µs a round trip in place of 19 in Deno and 35 in Node.
+ * With less than a tick of the system's clock, a timer is set for each nap, which made 15 µs 26
+ * (measured without any library: Deno 2.9, Node 24).
+ */
+const ALONE_MS = 4;
+/** There, answers within so long let it nap for the next ones: nothing else happens meanwhile. */
+const ALONE_SOON_MS = 1;
+/** So many of them in a row. */
+const RUN = 2;
+/**
+ * Naps in vain that nothing has to make up for, and how many answers that came soon make up for one
+ * more: each has spared some 30 µs, where that nap took 4 ms from whatever else the loop has to do.
+ * Twice as many for each further one, until a nap finds something: an answerer that needs this very
+ * loop, as an end on the same thread does, never answers in a nap, and soon behind it.
+ */
+const FREE = 2;
+const WORTH = 128;
+const WORTH_MAX = 1 << 20;
+
+/** The spinning of the blocking calls of one endpoint, and its record. */
 export class Spinner {
   /** Whether this thread may block. */
   readonly blocks: boolean;
@@ -108,7 +131,6 @@ export class Spinner {
    * many processors there are.
    */
   #known: number | undefined;
-  #glances = 0;
   /** The record: misses in a row, and waits without a spin since the last one. */
   #misses: number;
   #skips = 0;
@@ -132,18 +154,17 @@ export class Spinner {
 
   get #budget(): number {
     if (this.#known === undefined) {
-      const us = this.#us ?? defaultSpin();
-      this.#known = us / 1000;
+      this.#known = budgetOf(this.#us);
       this.#long = PATIENCE * this.#known;
-      const most = this.blocks ? GLANCES : NO_BLOCK_LOOKS;
-      this.#glances = Math.min(most, Math.ceil(us * GLANCES_A_US));
     }
     return this.#known;
   }
 
   /** How often a call that found nothing may look before it turns to its deadline; 0 for never. */
   get glances(): number {
-    return this.#misses >= MISSES_MAX || this.#budget === 0 ? 0 : this.#glances;
+    if (this.#misses >= MISSES_MAX) return 0;
+    const most = this.blocks ? GLANCES : NO_BLOCK_LOOKS;
+    return Math.min(most, Math.ceil(this.#budget * GLANCES_A_MS));
   }
 
   /** A glance has found something. */
@@ -161,9 +182,9 @@ export class Spinner {
    * such glance makes a number or two, and most waits within a stream do not last so long.
    */
   dip(sight: Sight): boolean {
-    const found = looks(sight, LOOKS);
-    if (found) this.#misses = 0;
-    return found;
+    const isThere = looks(sight, LOOKS);
+    if (isThere) this.#misses = 0;
+    return isThere;
   }
 
   /**
@@ -189,9 +210,11 @@ export class Spinner {
    */
   spin(sight: Sight, deadline: number, waits = 0): boolean {
     const budget = this.#budget;
-    if (!this.blocks && waits >= NO_BLOCK_WAITS) return false;
-    if (budget === 0 || (!this.blocks && waits > 0)) return sight.look() || sight.lookAround();
-    if (!this.blocks) return looks(sight, NO_BLOCK_LOOKS) || sight.lookAround();
+    if (!this.blocks || budget === 0) {
+      if (waits >= NO_BLOCK_WAITS) return false;
+      const count = budget === 0 || waits > 0 ? 1 : NO_BLOCK_LOOKS;
+      return looks(sight, count) || sight.lookAround();
+    }
     this.#skips = this.#slept = 0;
     const spent = spinFor(this.#misses === 0 ? budget : this.#long, sight, deadline);
     const found = spent >= 0;
@@ -222,10 +245,28 @@ export class Spinner {
   }
 }
 
+/** What an event loop spins and naps for: an endpoint. */
+export interface Loop {
+  /** Microseconds and milliseconds, of the options. */
+  readonly spin: number | undefined;
+  readonly nap: number | undefined;
+  readonly mechanism: Pick<Mechanism, "blocks">;
+  readonly watch: { readonly isRung: boolean };
+  loopSpinner: LoopSpinner | undefined;
+  noteRings(): boolean;
+  prepare(what: Waitable): Waitable;
+  doze(what: Waitable, ms: number): boolean;
+}
+
+/** That of an endpoint, made when its loop waits for an answer first. */
+export function loopSpinnerOf(endpoint: Loop): LoopSpinner {
+  return endpoint.loopSpinner ??= new LoopSpinner(endpoint);
+}
+
 /**
- * The spinning of an event loop, for answers that come sooner than the loop turns: less than a
- * blocking call spins, since everything else waits meanwhile. It is in no synchronous call, so
- * that a thread that must not block may do it too. [wait.no_block]
+ * How an event loop waits for answers that come sooner than it turns: it spins, for less than a
+ * blocking call does, since everything else waits meanwhile. It is in no synchronous call, so that
+ * a thread that must not block may do it too. [wait.no_block] Or it naps: see the option `nap`.
  *
  * Two loops that sleep would never find one another awake, since each gives up before the other,
  * which has to be woken, has answered. So one wait of several lasts as long as that may take; the
@@ -233,9 +274,10 @@ export class Spinner {
  * 10 to 25 µs, where two sleeps and wakes took 200 to 500 (measured: Deno 2.9, Node 24).
  */
 export class LoopSpinner {
-  readonly #us: number | undefined;
-  /** Milliseconds of a spin, found out when one is due first: see `Spinner`. */
+  readonly #endpoint: Loop;
+  /** Milliseconds of a spin, and of a nap at most, found out when one is due: see `Spinner`. */
   #known: number | undefined;
+  #nap: number | undefined;
   /**
    * Misses in a row, long spins included. A fresh loop sees how long its sleeps last before it
    * spins, unless its peer is awake.
@@ -246,23 +288,41 @@ export class LoopSpinner {
   /** Milliseconds of a long spin, 0 for none, and waits since the last one. */
   #long = 0;
   #waits = 0;
+  readonly #soon: number;
+  /** Answers in a row that came soon, as far as that matters. */
+  #run: number;
+  /** Answers that still have to come soon to make up for the naps in vain. */
+  #debt = 0;
+  /** How many more the next one in vain takes. */
+  #worth = WORTH;
 
-  /** `spin` is in microseconds. */
-  constructor(spin: number | undefined) {
-    this.#us = spin;
+  /**
+   * Makes that of an endpoint. With an option, naps begin at once, where this thread may block;
+   * without, there are none with two processors or more.
+   */
+  constructor(endpoint: Loop) {
+    const { nap } = endpoint;
+    this.#endpoint = endpoint;
+    this.#nap = nap;
+    this.#soon = nap ?? ALONE_SOON_MS;
+    this.#run = nap === undefined ? 0 : RUN;
   }
 
   get #budget(): number {
-    return this.#known ??= Math.min(this.#us ?? defaultSpin(), LOOP_SPIN_US) / 1000;
+    return this.#known ??= Math.min(budgetOf(this.#endpoint.spin), LOOP_SPIN_MS);
   }
 
-  /** Whether it is of use to tell how long a sleep has lasted. */
+  /** Whether it is of use to tell how long the event loop slept for an answer. */
   get learns(): boolean {
-    return this.#known !== 0;
+    return this.#known !== 0 || this.#nap !== 0;
   }
 
-  /** Looks until there is something to do. `rang` says whether the peer had to be rung. */
-  spin(sight: Sight, rang: boolean): boolean {
+  /**
+   * Looks for answers for a short while, as far as that has paid before. `sight` may show more than
+   * the endpoint has.
+   */
+  spin(sight: Sight): boolean {
+    const rang = this.#endpoint.noteRings(); // whether the peer has to be woken first
     const mayBeLong = ++this.#waits >= LONG_WAITS && this.#long > 0;
     const isAwake = this.#rang && !rang; // the peer, once more
     this.#rang = rang;
@@ -270,7 +330,7 @@ export class LoopSpinner {
     const isDue = isAwake || this.#misses < MISSES_MAX;
     const budget = mayBeLong || isDue ? this.#budget : 0;
     const isLong = mayBeLong && this.#long > budget;
-    if (budget === 0 || !(isLong || isDue)) return sight.look() || sight.lookAround();
+    if (budget === 0 || !(isLong || isDue)) return found(sight);
     const spent = spinFor(isLong ? this.#long : budget, sight, Infinity);
     const isSoon = spent >= 0 && spent < budget;
     this.#misses = isSoon ? 0 : this.#misses + 1;
@@ -278,20 +338,54 @@ export class LoopSpinner {
     return spent >= 0;
   }
 
-  /** Behind a spin in vain, or none: how long the sleep lasted. */
+  /** Whether the next answer is to be expected so soon that a nap is worth its while. */
+  get #isNapDue(): boolean {
+    if (this.#run < RUN || this.#debt > (FREE - 1) * WORTH) return false;
+    return this.#endpoint.mechanism.blocks &&
+      (this.#nap ??= processorCount() > 1 ? 0 : ALONE_MS) > 0;
+  }
+
+  /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
+  nap(what: Waitable): boolean {
+    const endpoint = this.#endpoint;
+    if (!this.#isNapDue) return false;
+    const start = performance.now();
+    if (!endpoint.doze(endpoint.prepare(what), this.#nap!)) return true;
+    if (found(what)) {
+      this.#worth = WORTH;
+      // As behind a sleep: two that only nap would not find one another awake either.
+      this.slept(performance.now() - start);
+      return true;
+    }
+    // A ring for another port of this endpoint, which sleeps on the loop, ended it too early to say
+    // anything.
+    if (endpoint.watch.isRung) return false;
+    this.#run = 0;
+    this.#debt += this.#worth;
+    if (this.#worth < WORTH_MAX) this.#worth *= 2;
+    return false;
+  }
+
+  /** An answer has come behind a sleep of so many milliseconds. */
   slept(ms: number): void {
     this.#long = ms <= 2 * LOOP_LONG_MS ? Math.min(ms, LOOP_LONG_MS) : 0;
+    if (ms > this.#soon) this.#run = 0;
+    else {
+      if (this.#run < RUN) this.#run++;
+      if (this.#debt > 0) this.#debt--;
+    }
   }
 }
 
-function defaultSpin(): number {
-  return processorCount() > 1 ? WAIT_SPIN_US : 0;
+/** Milliseconds of a spin, of which an option may have said how many microseconds. */
+function budgetOf(us: number | undefined): number {
+  return (us ?? (processorCount() > 1 ? WAIT_SPIN_US : 0)) / 1000;
 }
 
-/** Throws for a budget that is none. */
-export function requireSpin(spin: number | undefined): void {
-  if (spin === undefined || spin >= 0) return;
-  throw new RangeError(`spin must be microseconds, 0 or more: ${spin}`);
+/** Throws for a time to spin or to nap that is none. */
+export function requireTime(name: "spin" | "nap", time: number | undefined): void {
+  if (time === undefined || time >= 0) return;
+  throw new RangeError(`${name} must be 0 or more: ${time}`);
 }
 
 /** Looks so many times, until there is something. */

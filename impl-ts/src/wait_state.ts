@@ -16,8 +16,6 @@ const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
 const STATE_WORD = layout.ENDPOINT_STATE_WORD;
 const VACANT = layout.ENDPOINT_STATE_VACANT;
 const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
-const CLOSED = layout.ENDPOINT_STATE_CLOSED;
-const FAILED = layout.ENDPOINT_STATE_FAILED;
 
 /**
  * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with
@@ -43,10 +41,9 @@ export function closeEndpoint(
   generation?: number,
 ): boolean {
   requireInteger("index", index, 0, segment.endpointCount - 1);
-  const isOwners = ownerTest(generation);
   const change = (word: number) =>
-    stateOf(word) === ATTACHED && isOwners(word) ? withState(word, CLOSED) : undefined;
-  return changeState(segment, index, change, mechanism);
+    stateOf(word) === ATTACHED ? withState(word, layout.ENDPOINT_STATE_CLOSED) : undefined;
+  return changeState(segment, index, change, mechanism, generation);
 }
 
 /**
@@ -79,10 +76,20 @@ export function failEndpoint(
   requireInteger("index", index, 0, segment.endpointCount - 1);
   const value = Object.hasOwn(REASON_VALUES, reason) ? REASON_VALUES[reason] : undefined;
   if (value === undefined) throw new TypeError(`reason must be a reason code: ${reason}`);
-  const failed = FAILED | (value << layout.REASON_SHIFT); // [segment.state_reason]
-  const isOwners = ownerTest(generation);
-  const change = (word: number) => stateOf(word) <= ATTACHED && isOwners(word) ? failed : undefined;
-  return changeState(segment, index, change, mechanism);
+  return markFailed(segment, index, value, mechanism, generation);
+}
+
+/** `failEndpoint` by the value of a reason, of one that there is. [segment.state_reason] */
+export function markFailed(
+  segment: Segment,
+  index: number,
+  reason: number,
+  mechanism?: Mechanism,
+  generation?: number,
+): boolean {
+  const failed = layout.ENDPOINT_STATE_FAILED | (reason << layout.REASON_SHIFT);
+  const change = (word: number) => isFinal(stateOf(word)) ? undefined : failed;
+  return changeState(segment, index, change, mechanism, generation);
 }
 
 /**
@@ -133,21 +140,25 @@ export function vacantWord(generation: number): number {
 
 /**
  * Changes a state to what `change` makes of the word; undefined where the table has no change from
- * that. False: the change was dropped. [segment.state_change]
+ * that. False: the change was dropped. It concerns the owner of that generation, or who has the
+ * endpoint at the first attempt. [segment.state_change] [segment.state_owner]
  */
 export function changeState(
   segment: Segment,
   index: number,
   change: (word: number) => number | undefined,
   mechanism: Mechanism = defaultMechanism(segment),
+  generation?: number,
 ): boolean {
   const words = segment.records;
   const at = index * RECORD_WORDS + STATE_WORD;
+  let owner = generation === undefined ? undefined : vacantWord(generation);
   let changed = false;
   for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
     const seen = Atomics.load(words, at);
     const to = change(seen);
-    if (to === undefined) break;
+    const bits = withState(seen, VACANT);
+    if (to === undefined || (owner ??= bits) !== bits) break;
     // From the exact value: a final state is never overwritten.
     changed = Atomics.compareExchange(words, at, seen, to) === seen;
   }
@@ -174,13 +185,4 @@ export function ring(words: Int32Array, index: number, who: number, mechanism: M
   const bell = record + layout.ENDPOINT_BELL_WORD;
   Atomics.add(words, bell, 1);
   mechanism.notify(words, bell);
-}
-
-/**
- * Makes the test whether a word is that of one owner, in each attempt: that of the generation, or
- * the one that has the endpoint at the first. [segment.state_owner]
- */
-function ownerTest(generation: number | undefined): (word: number) => boolean {
-  let bits = generation === undefined ? undefined : vacantWord(generation);
-  return (word) => (bits ??= withState(word, VACANT)) === withState(word, VACANT);
 }

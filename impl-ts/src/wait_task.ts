@@ -1,6 +1,6 @@
 /**
- * Turns of the event loop, and timers that do not keep a process alive. What a runtime has of its
- * own is found by looking for it.
+ * Turns of the event loop, what ends a promise, and timers that do not keep a process alive. What a
+ * runtime has of its own is found by looking for it.
  *
  * @module
  */
@@ -71,19 +71,72 @@ function looseTask(callback: () => void): void {
   else unref((globalThis as Runtime).setImmediate!(callback));
 }
 
-/**
- * Calls back every so many milliseconds, until what it returns is called. `keep` says whether the
- * process lives so long.
- */
-export function repeat(callback: () => void, ms: number, keep: boolean): () => void {
-  if (Deno !== undefined) return repeatBySleeps(callback, ms, keep);
-  const timer = setInterval(callback, ms);
-  if (!keep) unref(timer);
-  return () => clearInterval(timer);
+/** An event loop that is kept busy by what arrives at once turns after so long. */
+const GIVE_WAY_MS = 8;
+/** When the event loop of this thread turned last, as far as is known; -1 just after a turn. */
+let turned = -1;
+
+/** Notes that the event loop has turned. */
+export function noteTurn(): void {
+  turned = -1;
 }
 
-/** Without a timer: by sleeps on a word of its own, and a port that keeps the process alive. */
-function repeatBySleeps(callback: () => void, ms: number, keep: boolean): () => void {
+/** Lets the event loop turn if it has not for a while: a flood must not starve it. */
+export function giveWay(): Promise<void> | undefined {
+  const now = performance.now();
+  if (turned < 0) turned = now;
+  return now - turned < GIVE_WAY_MS ? undefined : nextTask(true).then(noteTurn);
+}
+
+/** Longer ones a timer takes for none. */
+export const LONGEST_TIMER_MS = 0x7fffffff;
+
+/**
+ * Waits until somebody calls `end`, which `begin` is given, and resolves with its value; or with
+ * undefined after so many milliseconds, or when the signal aborts, which it does not report. Then
+ * `quit` is called first.
+ */
+export function until(
+  ms: number,
+  signal: AbortSignal | undefined,
+  begin: (end: (value?: boolean) => void) => void,
+  quit?: () => void,
+): Promise<boolean | undefined> {
+  return new Promise((resolve) => {
+    const end = (value?: boolean) => {
+      if (timer !== undefined) clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+      resolve(value);
+    };
+    const stop = () => {
+      quit?.();
+      end();
+    };
+    begin(end);
+    // Without an end of time no timer is needed. Node warns of a negative one.
+    const most = Math.min(Math.max(0, ms), LONGEST_TIMER_MS);
+    const timer = ms < Infinity ? setTimeout(stop, most) : undefined;
+    signal?.addEventListener("abort", stop);
+  });
+}
+
+/** Takes something out of a list. Returns whether it was there. */
+export function remove<T>(list: T[], one: T): boolean {
+  const index = list.indexOf(one);
+  return index >= 0 && list.splice(index, 1).length > 0;
+}
+
+/**
+ * Calls back every so many milliseconds, until what it returns is called. It keeps no process
+ * alive.
+ */
+export function repeat(callback: () => void, ms: number): () => void {
+  if (Deno === undefined) {
+    const timer = setInterval(callback, ms);
+    unref(timer);
+    return () => clearInterval(timer);
+  }
+  // Without a timer: by sleeps on a word of its own.
   const word = new Int32Array(new SharedArrayBuffer(4));
   let isOver = false;
   const sleep = () => {
@@ -96,18 +149,16 @@ function repeatBySleeps(callback: () => void, ms: number, keep: boolean): () => 
     });
   };
   sleep();
-  if (keep) countKept(1);
   return () => {
     isOver = true;
     Atomics.notify(word, 0);
-    if (keep) countKept(-1);
   };
 }
 
-/** A port as Deno has it. */
+/** A port as Deno and Node have it. */
 interface Keeper extends MessagePort {
-  ref(): void;
-  unref(): void;
+  ref?(): void;
+  unref?(): void;
 }
 
 /** Keeps the process alive for all: a channel takes 15 to 35 µs to make (measured: Deno 2.9). */
@@ -115,13 +166,13 @@ let keeper: Keeper | undefined;
 let keptCount = 0;
 
 /** So many more, or less, want the process to live. */
-function countKept(change: number): void {
+export function keepAlive(change: 1 | -1): void {
   keptCount += change;
   if (keeper === undefined) {
     keeper = new MessageChannel().port1 as Keeper;
     // A handler would start it too, and takes 0.2 ms more in a thread that has just started.
     keeper.start();
   }
-  if (keptCount > 0) keeper.ref();
-  else keeper.unref();
+  if (keptCount > 0) keeper.ref?.();
+  else keeper.unref?.();
 }

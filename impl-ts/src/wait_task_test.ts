@@ -52,8 +52,8 @@ Deno.test("unref takes whatever a runtime calls a timer", () => {
 Deno.test("repeat: what is ended as its time is up is over", async () => {
   let calls = 0;
   let end = () => {};
-  const endFirst = repeat(() => end(), 5, true);
-  end = repeat(() => calls++, 5, false);
+  const endFirst = repeat(() => end(), 5);
+  end = repeat(() => calls++, 5);
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 15); // the time of both is up
   await new Promise((resolve) => setTimeout(resolve, 30));
   endFirst();

@@ -5,7 +5,8 @@ import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
 import { agentMechanism, mayBlock, type Mechanism, pollingMechanism } from "./wait.ts";
 import { processorCount, Turns } from "./wait.ts";
-import { LoopSpinner, Spinner } from "./wait_spinner.ts";
+import { TestLoop } from "./wait_fixture.ts";
+import { Spinner } from "./wait_spinner.ts";
 
 /** Sights of spins that find nothing, and something at once. */
 const NOTHING = { look: () => false, lookAround: () => false };
@@ -293,14 +294,14 @@ Deno.test("the processors are counted when a spin is due, and not before", () =>
       assertEquals([spinner.glances, spinner.dips, spinner.skip()], [0, false, true]);
       spinner.slept(0.1, true);
     }
-    const loop = new LoopSpinner(undefined);
+    const loop = new TestLoop(undefined, undefined).loopSpinner;
     for (let waits = 0; waits < 7; waits++) {
-      assertEquals([loop.spin(NOTHING, true), loop.learns], [false, true]);
+      assertEquals([loop.spin(NOTHING), loop.learns], [false, true]);
       loop.slept(0.3);
     }
     assertEquals(counts, 0);
     assertEquals([spinner.skip(), counts], [false, 1]);
-    loop.spin(NOTHING, true);
+    loop.spin(NOTHING);
     assertEquals(counts, 2);
   } finally {
     delete (navigator as { hardwareConcurrency?: number }).hardwareConcurrency;
@@ -409,10 +410,10 @@ Deno.test("[wait.spin_record] a loop spins long in one wait of eight, behind sho
   withClock((clock) => {
     const never = { look: () => false, lookAround: () => false };
     const waits = (sleepMs: number, count: number, spin = 50) => {
-      const spinner = new LoopSpinner(spin);
+      const spinner = new TestLoop(spin, 0).loopSpinner;
       return Array.from({ length: count }, () => {
         const before = clock.ms;
-        assertEquals(spinner.spin(never, true), false);
+        assertEquals(spinner.spin(never), false);
         const spent = clock.ms - before;
         spinner.slept(sleepMs);
         return Math.round(spent * 100) / 100;
@@ -427,13 +428,14 @@ Deno.test("[wait.spin_record] a loop spins long in one wait of eight, behind sho
 
 Deno.test("[wait.spin_record] a loop spins again for a peer that is awake once more", () =>
   withClock(() => {
-    const spinner = new LoopSpinner(20);
+    const loop = new TestLoop(20, 0);
     let found = false;
     let looks = 0;
     const sight = { look: () => looks++ > 1 && found, lookAround: () => false };
     const spins = (rang: boolean) => {
       looks = 0;
-      return [spinner.spin(sight, rang), looks > 1];
+      loop.rang = rang;
+      return [loop.loopSpinner.spin(sight), looks > 1];
     };
     for (let i = 0; i < 8; i++) spins(true);
     assertEquals(spins(true), [false, false]);

@@ -5,13 +5,51 @@
  * @module
  */
 
-import { ENDPOINT_STATE_VACANT } from "./layout.ts";
-import { LONGEST_TIMER_MS, type Waitable } from "./wait.ts";
-import type { Endpoint } from "./wait_endpoint.ts";
-import { Rung } from "./wait_rung.ts";
-import { isFinal } from "./wait_state.ts";
-import { Sleeper, type Wake } from "./wait_sleeper.ts";
-import { repeat } from "./wait_task.ts";
+import { ENDPOINT_RECORD_SIZE, ENDPOINT_RUNG_WORD, WAIT_POLL_MS } from "./layout.ts";
+import { now, type Segment } from "./segment.ts";
+import { found, type Mechanism, type Waitable } from "./wait.ts";
+import { DEAF, type Endpoint, SHORT } from "./wait_endpoint.ts";
+import { giveWay, keepAlive, noteTurn, remove, repeat, until } from "./wait_task.ts";
+
+/** A peer that cannot ring, or a runtime without `waitAsync`, is looked at this often. */
+export const POLL_ASYNC_MS: number = WAIT_POLL_MS - 1;
+
+/** The asynchronous sleeps of one thread on one word: one at a time. [wait.async_one] */
+export interface Sleeper {
+  /** Whether a sleep is outstanding, also one whose caller has gone. */
+  readonly isAsleep: boolean;
+  /**
+   * Sees to it that a sleep is outstanding while the word holds `expected`; false where there are
+   * no such sleeps. One that waits for an older value of a bell is about to be woken; on the signal
+   * of a mailbox a side sleeps with one value only.
+   */
+  listen(expected: number, ms: number, keep: boolean): boolean;
+}
+
+/** Makes one; `woken` is called behind each sleep, and told whether its own time has ended it. */
+export function makeSleeper(
+  mechanism: Mechanism,
+  words: Int32Array,
+  index: number,
+  woken: (isOver: boolean) => void,
+): Sleeper {
+  // Made once: a stream has a sleep for each message.
+  const over = (how: unknown) => {
+    sleeper.isAsleep = false;
+    noteTurn();
+    woken(how === "timed-out");
+  };
+  const sleeper = {
+    isAsleep: false,
+    listen(expected: number, ms: number, keep: boolean) {
+      if (sleeper.isAsleep) return true;
+      const sleep = mechanism.sleepAsync(words, index, expected, ms, keep);
+      sleep?.then(over, over);
+      return sleeper.isAsleep = sleep !== undefined;
+    },
+  };
+  return sleeper;
+}
 
 /** Up to so many waits are looked at each time: to find out which of them rang costs as much. */
 const FEW = 4;
@@ -33,49 +71,28 @@ export interface Waiter {
 export class Watch {
   readonly #endpoint: Endpoint;
   readonly #sleeper: Sleeper;
-  /** Who rang, for many that wait. */
-  #rung: Rung | undefined;
-  /** When all that wait were looked at last. */
-  #lookedAt = -Infinity;
+  /** Who rang; for an endpoint with many peers, whose owner sets it. */
+  rung: Rung | undefined;
   /** All of them are armed. */
   readonly #waiters: Waiter[] = [];
   /** Those who wait for what rings nobody. */
-  #resting: Waiter[] = [];
+  readonly #resting: Waiter[] = [];
   /** The bell, before anything was armed, or found to be armed still. [wait.bell_first] */
   #bell = 0;
-  #isListening = false;
-  #isPausing = false;
-  /** Whether a peer of a waiter cannot ring this endpoint, and whether one is vacant. */
-  #isDeaf = false;
-  #isShort = false;
-  /** Attached peers that are known to be able to: they say so once. */
-  readonly #ringers = new Set<number>();
-  /** Who may wait, of them those who keep the process alive, and those who stay. */
-  #userCount = 0;
+  /** What the peers of those that wait demand of all sleeps. */
+  #demands = 0;
+  /** Those who keep the process alive, and those who stay. */
   #keeperCount = 0;
   #dwellerCount = 0;
+  /** The timer of the slices: 0 ms where there is none. */
   #stopTimer: (() => void) | undefined;
   #timerMs = 0;
-  #timerKeeps = false;
-  // Made once: a stream has a sleep for each message.
-  readonly #woken: Wake = (isOver) => {
-    this.#isListening = false;
-    this.#wake(isOver === true ? SLICE : RUNG);
-  };
-  readonly #paused = (): void => {
-    this.#isPausing = false;
-    this.#wake(ASKED);
-  };
 
   /** Makes the watch of an endpoint, whose bell is the word with that index. */
   constructor(endpoint: Endpoint, words: Int32Array, bell: number) {
     this.#endpoint = endpoint;
-    this.#sleeper = new Sleeper(endpoint.mechanism, words, bell);
-  }
-
-  /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
-  giveWay(): Promise<void> | undefined {
-    return this.#sleeper.giveWay();
+    const woken = (isOver: boolean) => this.look(isOver ? SLICE : RUNG);
+    this.#sleeper = makeSleeper(endpoint.mechanism, words, bell, woken);
   }
 
   /** Whether the bell has moved since all that wait were looked at. */
@@ -90,44 +107,41 @@ export class Watch {
    */
   dwell(peer: number, keep: boolean): void {
     this.#dwellerCount++;
-    this.#enter(keep);
-    if (this.#endpoint.isVacant(peer)) this.#isShort = true;
+    this.#keep(1, keep);
+    this.#demands |= this.#endpoint.demands({ peer });
     this.#setTimer();
   }
 
   /** Ends what `dwell` has begun with the same `keep`. */
   depart(keep: boolean): void {
+    const endpoint = this.#endpoint;
     this.#dwellerCount--;
-    this.#leave(keep);
-    if (this.#dwellerCount > 0 || !this.#sleeper.asleep || this.#endpoint.hasEnded()) return;
-    this.#endpoint.ring(this.#endpoint.index);
+    this.#keep(-1, keep);
+    if (this.#dwellerCount > 0 || !this.#sleeper.isAsleep || endpoint.hasEnded()) return;
+    endpoint.ring(endpoint.index);
   }
 
-  /** Begins a wait. False: something is there already, and it has not begun. */
+  /** Begins a wait, of who dwells here. False: something is there already, and it has not begun. */
   add(waiter: Waiter): boolean {
     const endpoint = this.#endpoint;
+    const waiters = this.#waiters;
     const { what } = waiter;
     endpoint.settle();
-    if (!this.#isAsleep()) this.#bell = endpoint.bell();
-    if (this.#waiters.length === 0) this.#isDeaf = this.#isShort = false;
+    const isFirst = waiters.length === 0;
+    if (isFirst) {
+      this.#bell = endpoint.bell();
+      this.#demands = 0;
+    }
     what.arm();
     // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
-    const { peer } = what;
-    const state = endpoint.stateOf(peer);
-    if (what.look() || isFinal(state) || endpoint.hasEnded()) {
+    if (found(what)) {
       what.disarm();
       return false;
     }
-    this.#waiters.push(waiter);
-    const isDeaf = this.#isDeaf;
-    this.#note(peer, state);
-    try {
-      if (!this.#isAsleep() || this.#isDeaf !== isDeaf) this.#sleep();
-      else this.#setTimer();
-    } catch (error) {
-      this.remove(waiter);
-      throw error;
-    }
+    waiters.push(waiter);
+    this.#demands |= endpoint.demands(what);
+    if (isFirst) endpoint.parks++;
+    this.#sleep();
     return true;
   }
 
@@ -142,183 +156,159 @@ export class Watch {
 
   /** Gives a wait up. Returns whether it was one. */
   remove(waiter: Waiter): boolean {
-    if (take(this.#resting, waiter)) return true;
-    if (!take(this.#waiters, waiter)) return false;
+    if (remove(this.#resting, waiter)) return true;
+    if (!remove(this.#waiters, waiter)) return false;
     waiter.what.disarm();
     return true;
   }
 
   /**
-   * Waits, so many milliseconds at most, or until the signal aborts, which it does not report.
-   * Undefined where something is there already.
+   * Waits until a cursor or a state may have changed; false at the deadline. Throws the reason of
+   * an aborted signal.
    */
-  wait(what: Waitable, ms: number, signal: AbortSignal | undefined): Promise<void> | undefined {
-    let resolve!: () => void;
-    const over = new Promise<void>((settle) => resolve = settle);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const stop = () => {
-      if (this.remove(waiter)) waiter.wake();
-    };
-    const waiter: Waiter = {
-      what,
-      wake: () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", stop);
-        this.#leave(true);
-        resolve();
-      },
-    };
-    this.#enter(true);
-    let isWaiting = false;
+  async wait(
+    what: Waitable,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    signal?.throwIfAborted();
+    const left = deadline < Infinity ? deadline - now() : deadline;
+    if (!(left > 0)) return found(what);
+    const waiter = { what, wake() {} };
+    this.#keep(1, true);
     try {
-      isWaiting = this.add(waiter);
+      if (this.add(waiter)) await until(left, signal, (end) => waiter.wake = end);
+      else await giveWay();
     } finally {
-      if (!isWaiting) this.#leave(true);
+      this.remove(waiter);
+      this.#keep(-1, true);
     }
-    if (!isWaiting) return undefined;
-    if (ms < Infinity) timer = setTimeout(stop, Math.min(ms, LONGEST_TIMER_MS));
-    signal?.addEventListener("abort", stop);
-    return over;
-  }
-
-  /** Another call of this thread has changed something: looks whom it wakes. */
-  look(): void {
-    this.#lookAll(ASKED);
-  }
-
-  #lookAll(why: Why): void {
-    const resting = this.#resting;
-    this.#resting = [];
-    for (const waiter of resting) waiter.wake();
-    this.#look(why);
-  }
-
-  /**
-   * Whether a bell that rang may be answered, where many wait, by a look at those who rang it:
-   * nobody waits who cannot ring, and all were looked at within a slice. [wait.rung_take]
-   */
-  #mayLookAtSome(): boolean {
-    return !this.#isDeaf && performance.now() - this.#lookedAt < this.#timerMs;
+    signal?.throwIfAborted();
+    return true;
   }
 
   /**
    * Looks at all that wait, or at those alone whose peers have rung, and wakes the ones for whom
    * something has come. The others stay armed: to disarm and arm them took most of the time of a
-   * hub with many clients. [wait.stay_armed]
+   * hub with many clients. [wait.stay_armed] Others ask for it that have changed something.
    */
-  #look(why: Why): void {
-    if (this.#waiters.length === 0) return;
+  look(why: Why = ASKED): void {
     const endpoint = this.#endpoint;
-    const isMany = this.#waiters.length > FEW;
-    const isSome = isMany && why === RUNG && this.#mayLookAtSome();
+    const waiters = this.#waiters;
+    if (why !== ASKED) endpoint.mechanism.checkPeers?.(); // [wait.liveness]
+    if (why !== RUNG) { for (const waiter of this.#resting.splice(0)) waiter.wake(); }
+    if (waiters.length === 0) return;
     const before = this.#bell;
     this.#bell = endpoint.bell();
-    const isOver = endpoint.hasEnded();
-    if (!isSome) this.#isDeaf = this.#isShort = false;
-    const rung = isMany ? this.#rung ??= new Rung(endpoint.segment, endpoint.index) : undefined;
-    if (rung !== undefined) {
-      rung.take();
-      if (!isSome) this.#lookedAt = performance.now();
-    }
-    const waiters = this.#waiters;
+    // A bell that rang may be answered, where many wait, by a look at those who rang it: nobody
+    // waits who cannot ring, and all were looked at within a slice. [wait.rung_take]
+    const polls = (this.#demands & DEAF) !== 0;
+    const mayBeSome = why === RUNG && !polls && !endpoint.hasEnded();
+    const rung = waiters.length > FEW ? this.rung : undefined;
+    const isSome = rung !== undefined && rung.take(mayBeSome ? this.#timerMs : 0);
+    if (!isSome) this.#demands = 0;
     const woken: Waiter[] = [];
     let left = 0;
     for (const waiter of waiters) {
       const { what } = waiter;
-      if (isSome && !isOver && !rung!.names(what)) {
-        waiters[left++] = waiter;
-        continue;
+      let isFound = false;
+      if (!isSome || rung.names(what)) {
+        what.stayArmed();
+        isFound = found(what);
+        if (!isFound) this.#demands |= endpoint.demands(what);
       }
-      what.stayArmed();
-      const { peer } = what;
-      const state = endpoint.stateOf(peer);
-      if (isOver || what.look() || isFinal(state)) woken.push(waiter);
-      else {
-        waiters[left++] = waiter;
-        this.#note(peer, state);
-      }
+      if (isFound) woken.push(waiter);
+      else waiters[left++] = waiter;
     }
     waiters.length = left;
     // A ring that this loop has not come to is not late.
-    if (why === SLICE && woken.length > 0 && this.#bell === before) endpoint.countLateWake();
+    const isLate = why === SLICE && !polls && this.#bell === before;
+    if (isLate && woken.length > 0) endpoint.lateWakes++;
     for (const waiter of woken) {
       waiter.what.disarm();
       waiter.wake();
     }
-    if (left > 0) this.#sleep();
+    if (left === 0) return;
+    endpoint.parks++;
+    this.#sleep();
   }
 
-  /** Behind a sleep. [wait.liveness] */
-  #wake(why: Why): void {
-    this.#endpoint.mechanism.checkPeers?.();
-    this.#look(why);
+  /** Notes who keeps the process alive; alone, a sleep would not. */
+  #keep(change: 1 | -1, keep: boolean): void {
+    if (!keep) return;
+    this.#keeperCount += change;
+    keepAlive(change);
   }
 
-  #enter(keep: boolean): void {
-    this.#userCount++;
-    if (keep) this.#keeperCount++;
-  }
-
-  #leave(keep: boolean): void {
-    this.#userCount--;
-    if (keep) this.#keeperCount--;
-    if (this.#userCount > 0) return this.#setTimer();
-    this.#stopTimer?.();
-    this.#stopTimer = undefined;
-    this.#sleeper.rouse(); // ends a pause
-  }
-
-  #isAsleep(): boolean {
-    return this.#isListening || this.#isPausing;
-  }
-
-  /** What the peer of a waiter demands of all sleeps. */
-  #note(peer: number, state: number): void {
-    if (state === ENDPOINT_STATE_VACANT) {
-      this.#isShort = true;
-      this.#ringers.delete(peer);
-    } else if (!this.#ringers.has(peer)) {
-      if (this.#endpoint.wakeable(peer)) this.#ringers.add(peer);
-      else this.#isDeaf = true;
-    }
-  }
-
-  /** Goes to sleep, or on sleeping. */
+  /** Goes to sleep, or on sleeping; or polls, where a peer or this runtime wakes nobody so. */
   #sleep(): void {
-    const endpoint = this.#endpoint;
-    endpoint.countPark();
+    const ms = this.#dwellerCount > 0 ? Infinity : this.#endpoint.sliceMs(this.#demands);
+    const isDeaf = (this.#demands & DEAF) !== 0 ||
+      !this.#sleeper.listen(this.#bell, ms, this.#keeperCount > 0);
+    if (isDeaf) this.#demands |= DEAF;
     this.#setTimer();
-    const keep = this.#keeperCount > 0;
-    if (!this.#isDeaf) {
-      if (this.#isListening) return;
-      const ms = this.#dwellerCount > 0 ? Infinity : this.#timerMs;
-      this.#isListening = this.#sleeper.listen(this.#bell, ms, keep, this.#woken);
-      if (this.#isListening) return;
-    }
-    if (this.#isPausing) return;
-    this.#isPausing = true;
-    this.#sleeper.pause(keep).then(this.#paused); // [wait.poll]
   }
 
-  /** One timer for all. Alone, a sleep would not keep the process alive. [wait.slice] */
+  /** One timer for all. [wait.slice] */
   #setTimer(): void {
-    const ms = this.#endpoint.sliceMs(this.#isShort || this.#resting.length > 0);
-    const keeps = this.#keeperCount > 0;
-    if (this.#stopTimer !== undefined && ms === this.#timerMs && keeps === this.#timerKeeps) return;
+    const demands = this.#demands;
+    const slice = this.#endpoint.sliceMs(this.#resting.length > 0 ? SHORT : demands);
+    const ms = (demands & DEAF) === 0 ? slice : POLL_ASYNC_MS; // [wait.poll]
+    if (ms === this.#timerMs) return;
     this.#stopTimer?.();
-    this.#stopTimer = repeat(() => this.#tick(), ms, keeps);
+    this.#stopTimer = repeat(() => this.#tick(), ms);
     this.#timerMs = ms;
-    this.#timerKeeps = keeps;
   }
 
   #tick(): void {
-    this.#endpoint.mechanism.checkPeers?.(); // [wait.liveness]
-    this.#lookAll(this.#isListening ? SLICE : ASKED);
+    if (this.#waiters.length + this.#resting.length + this.#dwellerCount > 0) this.look(SLICE);
+    else {
+      this.#stopTimer!();
+      this.#timerMs = 0;
+    }
   }
 }
 
-function take(waiters: Waiter[], waiter: Waiter): boolean {
-  const index = waiters.indexOf(waiter);
-  if (index >= 0) waiters.splice(index, 1);
-  return index >= 0;
+/**
+ * Who has rung an endpoint, so that one with many peers looks at those alone. See `spec/wait.md`,
+ * "Which ring rang".
+ */
+export class Rung {
+  readonly #words: Int32Array;
+  readonly #first: number;
+  /** The bits that were taken out of the record. */
+  readonly #bits: Int32Array;
+  /** When all that wait were looked at last. */
+  #lookedAt = -Infinity;
+
+  /** For the record of one endpoint; bits of such as the segment does not have mean nobody. */
+  constructor({ records, endpointCount }: Segment, index: number) {
+    this.#words = records;
+    this.#first = index * (ENDPOINT_RECORD_SIZE >> 2) + ENDPOINT_RUNG_WORD;
+    this.#bits = new Int32Array(Math.ceil(endpointCount / 32));
+  }
+
+  /**
+   * Takes the bits, behind a load of the bell. Returns whether all were looked at within so many
+   * milliseconds; else they are to be looked at now. [wait.rung_take]
+   */
+  take(ms: number): boolean {
+    const words = this.#words;
+    const bits = this.#bits;
+    for (let index = 0; index < bits.length; index++) {
+      const at = this.#first + index;
+      // Most are 0, which a load finds out for less.
+      bits[index] = Atomics.load(words, at) === 0 ? 0 : Atomics.exchange(words, at, 0);
+    }
+    const time = performance.now();
+    if (time - this.#lookedAt < ms) return true;
+    this.#lookedAt = time;
+    return false;
+  }
+
+  /** Whether what is waited for may have come, or its peer's state have changed. */
+  names({ peer, parts }: Waitable): boolean {
+    if (parts !== undefined) return parts.some((part) => this.names(part));
+    return (this.#bits[peer >> 5]! & (1 << (peer & 31))) !== 0;
+  }
 }

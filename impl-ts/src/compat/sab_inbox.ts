@@ -7,7 +7,8 @@
 import { CorruptError } from "../error.ts";
 import { deadlineOf } from "../pipe.ts";
 import { isPast } from "../segment.ts";
-import { LONGEST_TIMER_MS, Turns } from "../wait.ts";
+import { Turns } from "../wait.ts";
+import { LONGEST_TIMER_MS } from "../wait_task.ts";
 import { type Bounds, enforceLimit, type Taken } from "./sab_queue.ts";
 import { isClosing, type ReaderWire } from "./sab_wire.ts";
 

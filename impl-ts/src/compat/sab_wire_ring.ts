@@ -14,7 +14,7 @@ import { Outlet } from "../pipe_outlet.ts";
 import type { Segment } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
 import { Endpoint } from "../wait_endpoint.ts";
-import type { Sight } from "../wait_spinner.ts";
+import { loopSpinnerOf } from "../wait_spinner.ts";
 import { stateOf } from "../wait_state.ts";
 import type { Waiter } from "../wait_watch.ts";
 import type { Fault, ReaderWire, Wire, WriterWire } from "./sab_wire.ts";
@@ -183,7 +183,7 @@ export class RingWriterWire extends RingEnd implements WriterWire {
 }
 
 /** The reading end. */
-export class RingReaderWire extends RingEnd implements ReaderWire, Sight {
+export class RingReaderWire extends RingEnd implements ReaderWire {
   readonly lane: Inlet;
   /** The way out of the same port, by which it asks; undefined for a pipe. */
   outgoing: Outlet | undefined;
@@ -233,7 +233,7 @@ export class RingReaderWire extends RingEnd implements ReaderWire, Sight {
       outgoing.expectAnswer();
       if (lane.glance(endpoint.spinner.glances)) return true;
     }
-    return endpoint.waitBriefly(lane) || endpoint.wait(lane, undefined, deadline, waits);
+    return endpoint.waitBriefly(lane) || endpoint.wait(lane, deadline, waits);
   }
 
   awaitAnswer(): boolean {
@@ -242,26 +242,18 @@ export class RingReaderWire extends RingEnd implements ReaderWire, Sight {
     if (!this.#hasAsked) return false;
     outgoing!.expectAnswer();
     // Of the two endpoints of a port, this one knows whether the peer had to be woken.
-    return outgoing!.endpoint.spin(this);
+    return loopSpinnerOf(outgoing!.endpoint).spin(this.lane);
   }
 
   override listen(wake: () => void): boolean {
     const asking = this.#hasAsked ? this.outgoing!.endpoint : undefined;
     this.#hasAsked = false;
-    if (asking === undefined || !asking.learns) return super.listen(wake);
+    if (asking === undefined || !loopSpinnerOf(asking).learns) return super.listen(wake);
     const start = performance.now();
     return super.listen(() => {
-      asking.slept(performance.now() - start);
+      loopSpinnerOf(asking).slept(performance.now() - start);
       wake();
     });
-  }
-
-  look(): boolean {
-    return this.lane.look();
-  }
-
-  lookAround(): boolean {
-    return this.link.endpoint.hasChanged(this.link.peer);
   }
 }
 

@@ -18,7 +18,7 @@ import { type Plan, samePlan } from "../segment_geometry.ts";
 import type { Mechanism } from "../wait.ts";
 import { Endpoint, type EndpointOptions } from "../wait_endpoint.ts";
 import { failEndpoint, stateOf } from "../wait_state.ts";
-import { requireSpin } from "../wait_spinner.ts";
+import { requireTime } from "../wait_spinner.ts";
 import { FutexMechanism } from "./futex.ts";
 import { hostCalls } from "./calls.ts";
 import * as files from "./files.ts";
@@ -397,7 +397,7 @@ interface Join {
 }
 
 function requireOrder({ endpoint, spin, timeout }: SegmentFileOptions): Order {
-  requireSpin(spin);
+  requireTime("spin", spin);
   const deadline = performance.now() + requireTimeout(timeout, DEFAULT_TIMEOUT_MS);
   if (!Number.isInteger(endpoint) || endpoint < 0) {
     throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
