@@ -32,4 +32,6 @@ export type {
   Pieces,
   Remote,
   RemoteWays,
+  StreamRemote,
+  StreamWays,
 } from "./call_types.ts";

@@ -7,9 +7,10 @@
 import type { OwnCall } from "./call_caller.ts";
 import { CallError } from "./call_error.ts";
 import { CallLayer } from "./call_layer.ts";
-import type { Remote } from "./call_types.ts";
+import type { Remote, StreamRemote } from "./call_types.ts";
 import { MillraceError, TimeoutError } from "./error.ts";
 import { deadlineOfCall, requireWait, type WaitOptions } from "./pipe.ts";
+import type { StreamPort } from "./port_over_stream.ts";
 import type { Port } from "./port.ts";
 import { LONGEST_TIMER_MS } from "./wait_task.ts";
 
@@ -44,9 +45,17 @@ import { LONGEST_TIMER_MS } from "./wait_task.ts";
  * // In a thread that may block: far.sync.reverse(bytes)
  * ```
  */
-// deno-lint-ignore no-explicit-any
-export function remote<Api extends object>(port: Port<any, any>): Remote<Api> {
-  return makeRemote<Api>(CallLayer.of(port as Port<unknown>), undefined);
+export function remote<Api extends object>(
+  // deno-lint-ignore no-explicit-any -- A port that reads nothing but calls is none of any.
+  port: Port<any, any> | Port<never, any>,
+): Remote<Api>;
+/** The same over a stream, where nothing blocks. */
+export function remote<Api extends object>(
+  // deno-lint-ignore no-explicit-any
+  port: StreamPort<any, any> | StreamPort<never, any>,
+): StreamRemote<Api>;
+export function remote<Api extends object>(port: object): Remote<Api> {
+  return makeRemote<Api>(CallLayer.of(port as Port), undefined);
 }
 
 /** What is called with a name and values. */

@@ -7,6 +7,7 @@
 import type { Method } from "./call_callee.ts";
 import { CallLayer } from "./call_layer.ts";
 import type { Port } from "./port.ts";
+import type { StreamPort } from "./port_over_stream.ts";
 
 /**
  * Ends the serving of an object.
@@ -59,10 +60,13 @@ export interface Serving extends Disposable {
  * console.log(await far.text.upper("hello")); // HELLO
  * ```
  */
-// deno-lint-ignore no-explicit-any
-export function serve(port: Port<any, any>, api: object): Serving {
-  const { callee } = CallLayer.of(port as Port<unknown>);
-  const layer = CallLayer.of(port as Port<unknown>);
+export function serve(
+  // deno-lint-ignore no-explicit-any -- A port that reads nothing but calls is none of any.
+  port: StreamPort<any, any> | StreamPort<never, any>,
+  api: object,
+): Serving {
+  const layer = CallLayer.of(port as Port);
+  const { callee } = layer;
   if (callee.methods !== undefined) throw new TypeError("Cannot serve: this port serves already");
   const methods = callee.methods = methodsOf(api);
   layer.isServing = true;

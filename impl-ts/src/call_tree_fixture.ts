@@ -4,7 +4,7 @@
  * that a run without any call says what it must be.
  */
 
-import { callContext, CallError, remote, serve } from "./call.ts";
+import { callContext, CallError, type Remote, remote, serve } from "./call.ts";
 import type { Port } from "./mod.ts";
 
 /** What both sides serve. */
@@ -128,7 +128,7 @@ export function serveTrees(port: Port<unknown>): { notes: number } {
   return counts;
 }
 
-type Far = ReturnType<typeof remote<Trees>>;
+type Far = Remote<Trees>;
 
 function childNow(far: Far, child: Child, depth: number): number {
   const { way, seed } = child;

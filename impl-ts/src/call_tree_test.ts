@@ -1,7 +1,7 @@
 /** Random trees of calls across two threads give what a run without calls gives. */
 
 import { assertEquals } from "@std/assert";
-import { remote } from "./call.ts";
+import { type Remote, remote } from "./call.ts";
 import { grow, serveTrees, thrownAs, type Trees } from "./call_tree_fixture.ts";
 import { Port } from "./mod.ts";
 
@@ -13,7 +13,7 @@ const WAIT = { timeout: 60_000 };
 /** Plays trees by one way and compares them with local ones. */
 async function play(
   capacity: number,
-  callOne: (far: ReturnType<typeof remote<Trees>>, seed: number) => number | Promise<number>,
+  callOne: (far: Remote<Trees>, seed: number) => number | Promise<number>,
 ): Promise<void> {
   const port = Port.create<unknown>({ capacity });
   const url = new URL("./call_tree_worker_fixture.ts", import.meta.url);

@@ -234,3 +234,46 @@ export interface RemoteWays<Api> {
 export type Remote<Api> =
   & Asynchronous<Omit<Api, keyof RemoteWays<Api> | "then">>
   & RemoteWays<Api>;
+
+/**
+ * The other ways to call the methods of an object over a stream: those of `RemoteWays` that do not
+ * block.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { remote, type StreamWays } from "@millrace/millrace/call";
+ *
+ * const api = { log(text: string): void {} };
+ * using here = Port.create();
+ * const { notify }: StreamWays<typeof api> = remote<typeof api>(here);
+ * await notify.log("read when somebody serves the other end");
+ * ```
+ */
+export interface StreamWays<Api> extends Pick<RemoteWays<Api>, "iterate" | "notify"> {
+  /** The same object, whose calls have a deadline, a signal that gives them up, or both. */
+  with(options: WaitOptions): StreamRemote<Api>;
+}
+
+/**
+ * An object that the peer of a stream serves: a `Remote` without `sync`, since no thread can block
+ * for a socket. Every `Remote` is one too.
+ *
+ * @typeParam Api The object that is served; `typeof api` says what it is.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { remote, serve, type StreamRemote } from "@millrace/millrace/call";
+ *
+ * const api = { add: (a: number, b: number) => a + b };
+ * const three = (far: StreamRemote<typeof api>) => far.add(1, 2); // over whatever there is
+ * using here = Port.create();
+ * using there = Port.attach(here.memory); // usually in another thread
+ * serve(there, api);
+ * console.log(await three(remote<typeof api>(here))); // 3
+ * ```
+ */
+export type StreamRemote<Api> =
+  & Asynchronous<Omit<Api, keyof RemoteWays<Api> | "then">>
+  & StreamWays<Api>;

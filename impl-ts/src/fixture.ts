@@ -71,7 +71,7 @@ export async function runExamples(
  * A project that has the package. Not that of the sources: what Deno puts around an example imports
  * every name of the file, and would fail at `noUnusedLocals`.
  */
-async function examplesConfig(): Promise<string> {
+export async function examplesConfig(): Promise<string> {
   const root = new URL("../", import.meta.url);
   const { name, exports, imports } = JSON.parse(
     await Deno.readTextFile(new URL("deno.json", root)),

@@ -8,6 +8,7 @@ import { deadlineOf, type WaitOptions } from "./pipe.ts";
 import type { Reader } from "./pipe_reader.ts";
 import { poll } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
+import type { StreamPort } from "./port_over_stream.ts";
 import { isPast, requireTimeout } from "./segment.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { Several } from "./wait.ts";
@@ -64,7 +65,7 @@ export function select<P extends Selectable>(
 }
 
 /**
- * `select` without blocking, and over any ports and readers of this thread.
+ * `select` without blocking, and over any ports and readers of this thread, over streams too.
  *
  * @throws {TypeError} if there are none, or if a frame of one is lent.
  *
@@ -79,13 +80,14 @@ export function select<P extends Selectable>(
  * for (const each of ports) each.close();
  * ```
  */
-export async function selectAsync<P extends Selectable>(
+// deno-lint-ignore no-explicit-any -- What it reads makes no difference.
+export async function selectAsync<P extends Selectable | StreamPort<any, any>>(
   ports: readonly P[],
   options: WaitOptions = {},
 ): Promise<P | undefined> {
   // A copy: the caller may change the array meanwhile.
   const copy = [...ports];
-  return copy[await new Selection(copy).selectAsync(options)];
+  return copy[await new Selection(copy as Selectable[]).selectAsync(options)];
 }
 
 /** When a reader was chosen last, counted in choices. */

@@ -25,9 +25,11 @@ import { STREAM_LINGER_MS } from "./layout.ts";
 import type { Port } from "./port.ts";
 import { requireTimeout } from "./segment.ts";
 import { StreamLink, type StreamOptions } from "./stream_link.ts";
+import type { StreamPort } from "./port_over_stream.ts";
 import { type ByteTransport, type Transport, transportOf } from "./stream_transport.ts";
 
 export type { StreamOptions } from "./stream_link.ts";
+export type { StreamPort } from "./port_over_stream.ts";
 export type { ByteConnection, ByteStreams, ByteTransport } from "./stream_transport.ts";
 
 /**
@@ -56,9 +58,8 @@ export interface OpenStreamOptions<In = unknown, Out = never> extends StreamOpti
  * Opens one side of a stream, and waits until the other side has said what it takes. Both sides
  * call it; neither is first.
  *
- * The port is like any other, but for what takes a thread that blocks: `write` and `read` throw a
- * `ForbiddenError` where they would have to wait, and `handoff` a `TypeError`. Its `memory` is
- * nobody else's. When it is closed, what was written still goes out, for two seconds at most.
+ * The port is like any other, but for what blocks a thread or lends memory, which its type does not
+ * have. When it is closed, what was written still goes out, for two seconds at most.
  *
  * @example
  * ```ts
@@ -82,7 +83,7 @@ export interface OpenStreamOptions<In = unknown, Out = never> extends StreamOpti
 export async function openStream<In = unknown, Out = In>(
   transport: ByteTransport,
   options: OpenStreamOptions<In, Out> = {},
-): Promise<Port<In, Out>> {
+): Promise<StreamPort<In, Out>> {
   const { timeout, signal, ...rest } = options;
   const ms = requireTimeout(timeout, Infinity);
   signal?.throwIfAborted();

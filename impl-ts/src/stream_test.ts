@@ -1,8 +1,10 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { pattern, random } from "./fixture.ts";
 import { ForbiddenError, PeerClosedError, PeerFailedError, TimeoutError } from "./error.ts";
 import { STREAM_KIND_CLOSE, STREAM_KIND_CREDIT, STREAM_START } from "./layout.ts";
-import type { Port } from "./port.ts";
+import { remote, serve } from "./call.ts";
+import type { StreamPort } from "./port_over_stream.ts";
+import { selectAsync } from "./select.ts";
 import { type ByteStreams, openStream } from "./stream.ts";
 import type { ByteTransport, OpenStreamOptions } from "./stream.ts";
 import { controlFrame } from "./stream_outlet.ts";
@@ -59,7 +61,7 @@ async function webSocket(): Promise<[WebSocket, WebSocket]> {
 }
 
 // deno-lint-ignore no-explicit-any -- What a test sends it knows best.
-type AnyPort = Port<any>;
+type AnyPort = StreamPort<any>;
 
 async function open(
   [here, there]: readonly [ByteTransport, ByteTransport],
@@ -191,15 +193,28 @@ Deno.test("openStream: a peer that says nothing, and a signal", async () => {
   await other.writable.close();
 });
 
-Deno.test("openStream: a thread cannot block", async () => {
+Deno.test("openStream: what blocks or lends does not type-check, and is refused", async () => {
   const [a, b] = await open(duplex());
-  try {
-    a.read();
-    assert(false);
-  } catch (error) {
-    assert(error instanceof ForbiddenError);
-  }
+  const served = serve(b, { add: (x: number, y: number) => x + y });
+  const far = remote<{ add(x: number, y: number): number }>(a);
+  const absent = [
+    // @ts-expect-error A thread cannot block for what it has to receive itself.
+    () => a.read(),
+    // @ts-expect-error The same.
+    () => far.sync.add(1, 2),
+    // @ts-expect-error The same, with a deadline.
+    () => far.with({ timeout: 1000 }).sync.add(1, 2),
+  ];
+  for (const call of absent) assertThrows(call, ForbiddenError);
+  // @ts-expect-error The memory is nobody else's.
+  assertThrows(() => a.handoff(), TypeError);
+  // @ts-expect-error What arrives is a copy: there is nothing to lend.
+  assertEquals(typeof a.peek, "function");
   assertEquals(a.tryRead(), undefined);
+  assertEquals(await far.add(1, 2), 3);
+  b.postMessage("what can wait for several");
+  assertEquals(await selectAsync([b, a], { timeout: 5000 }), a);
+  served.stop();
   a.close();
   b.close();
 });

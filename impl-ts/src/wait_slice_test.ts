@@ -50,7 +50,7 @@ for (const { peer, watches, slice } of CASES) {
     });
   }
 
-  for (const verb of [select, selectAsync]) {
+  for (const verb of [select<Port<number>>, selectAsync<Port<number>>]) {
     Deno.test(`[wait.slice] a ${verb.name} ${what} sleeps ${slice} ms at most`, async () => {
       const sleeps: number[] = [];
       const mechanism = noting((ms) => {

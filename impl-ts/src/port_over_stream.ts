@@ -1,0 +1,66 @@
+/**
+ * What a port over a stream offers. See `spec/stream.md`.
+ *
+ * @module
+ */
+
+import type { Port } from "./port.ts";
+
+/**
+ * A port over a stream: all of a `Port` but what blocks its thread, which no thread of JavaScript
+ * can for a socket, and what takes memory that both sides have, which is there to lend and to hand
+ * over.
+ *
+ * Every `Port` is one too, so that a function which takes a `StreamPort` works over both.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { openStream, type StreamPort } from "@millrace/millrace/stream";
+ *
+ * const ask = async (port: StreamPort<string>) => {
+ *   port.postMessage("hello");
+ *   // @ts-expect-error: nobody can block for a socket; `readAsync` waits
+ *   port.read;
+ *   return await port.readAsync();
+ * };
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * there.write("from a thread");
+ * console.log(await ask(here)); // from a thread
+ *
+ * const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+ * using echo = await openStream<string>({ readable, writable }); // usually a socket
+ * console.log(await ask(echo)); // hello
+ * ```
+ */
+export type StreamPort<In = unknown, Out = In> = Omit<
+  Port<In, Out>,
+  // These wait for room or for a message. Their twins `try…` and `…Async` are there.
+  | "read"
+  | "readInto"
+  | "readMany"
+  | "readMessage"
+  | "write"
+  | "writeMany"
+  | "writeMessage"
+  // These lend what lies in memory of both sides.
+  | "abandon"
+  | "claim"
+  | "finish"
+  | "peek"
+  | "publish"
+  | "release"
+  | "tryClaim"
+  | "tryPeek"
+  // These are about that memory, and who is there.
+  | "handoff"
+  | "memory"
+  | "peerIndex"
+  | "segment"
+  | "waitForPeer"
+  | "waitForPeerAsync"
+  // These have all of it.
+  | "reader"
+  | "writer"
+>;
