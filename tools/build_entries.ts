@@ -11,9 +11,12 @@ export const PACKAGE_NAME = "millrace";
 /** The pages of the guide that come with it: those whose programs run wherever it does. */
 export const PAGES: readonly string[] = [
   "README.md",
+  "guide/asking.md",
   "guide/calls.md",
+  "guide/coming_from.md",
   "guide/places.md",
   "guide/ports.md",
+  "guide/values.md",
 ];
 
 /** One thing that can be imported, as a module or as a script that sets a global. */

@@ -13,7 +13,8 @@ import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { findFirefox } from "../../tools/firefox.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
 import * as synth from "../examples/synth/main.ts";
-import { type Program, programsOf } from "./guide.ts";
+import { PAGES, type Program, programsOf } from "./guide.ts";
+import { answerQuestions, bundleProgram, type Service, startService } from "./guide_service.ts";
 import { type Pages, servePages } from "./pages.ts";
 import { type Form, scenariosFor } from "./scenarios.ts";
 
@@ -21,7 +22,7 @@ const FORMS: Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 /** Programs of the guide that a page can run as they are: both its threads have an event loop. */
-const GUIDE = ["quick_start_1", "events_1"];
+const GUIDE = ["quick_start_1", "events_1", "ask_the_page_to_fetch_1"];
 
 /** A browser that the machine may have. */
 interface Kind {
@@ -59,13 +60,17 @@ declare const outcome: Promise<string>;
 
 let pages: Pages;
 let example: Deno.HttpServer<Deno.NetAddr>;
+let service: Service;
 let programs: Program[];
 const opened = new Map<Kind, Page>();
 
 Deno.test.beforeAll(async () => {
   if (KINDS.every(({ executablePath }) => executablePath === undefined)) return;
   const files = await makeUntyped(ROOT);
-  programs = programsOf(files.find(({ path }) => path === "README.md")!.text);
+  service = await startService("over_a_websocket", "not_isolated_client");
+  const guide = files.filter(({ path }) => PAGES.includes(path));
+  const client = await bundleProgram(service.client);
+  programs = [...guide.flatMap(({ text }) => programsOf(text)), client];
   pages = servePages(files, programs);
   example = synth.serve();
   await Promise.all(KINDS.map(async (kind) => {
@@ -82,6 +87,7 @@ Deno.test.afterAll(async () => {
   for (const page of opened.values()) await page.browser().close();
   await pages.close();
   await example.shutdown();
+  await service[Symbol.asyncDispose]();
   await stopBundler();
 });
 
@@ -99,6 +105,21 @@ for (const kind of KINDS) {
       assertEquals(await play(page, pages.guideUrlOf(program)), program.output);
     });
   }
+  addTest(kind, "has a worker that asks the user, and blocks until the answer", async (page) => {
+    const program = programs.find(({ name }) => name === "ask_the_user_1")!;
+    let count = 0;
+    const answer = async () => void (count = await answerQuestions(page, 42));
+    assertEquals(await play(page, pages.guideUrlOf(program), answer), program.output);
+    assertEquals(count, 7);
+  });
+  addTest(kind, "runs the client of any transport in a page without isolation", async (page) => {
+    const { client } = service;
+    assertEquals(await play(page, pages.guideUrlOf(client)), client.output);
+    assertEquals(await page.evaluate("[crossOriginIsolated, typeof SharedArrayBuffer]"), [
+      false,
+      "undefined",
+    ]);
+  });
   addTest(kind, "plays the synthesiser of the examples, and counts under-runs", async (page) => {
     await synth.start(page, `http://127.0.0.1:${example.addr.port}/`);
     await page.waitForFunction("counts().blocks > 0");
@@ -148,14 +169,19 @@ async function openPage(browser: Browser, { place }: Kind): Promise<Page> {
   return page;
 }
 
-/** Loads a page and returns what it says at its end, or what stopped it. */
-async function play(page: Page, url: string): Promise<string> {
+/** Loads a page and returns what it says at its end, or what stopped it; `use` is its user. */
+async function play(
+  page: Page,
+  url: string,
+  use: () => Promise<void> = () => Promise.resolve(),
+): Promise<string> {
   const thrown = Promise.withResolvers<string>();
   const stop = (error: unknown) => thrown.resolve(`The page failed: ${(error as Error).stack}`);
   page.on("pageerror", stop);
   try {
     await page.goto(url);
-    return await Promise.race([thrown.promise, page.evaluate(async () => await outcome)]);
+    const ended = Promise.all([page.evaluate(async () => await outcome), use()]);
+    return await Promise.race([thrown.promise, ended.then(([said]) => said)]);
   } finally {
     page.off("pageerror", stop);
   }

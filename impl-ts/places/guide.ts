@@ -5,6 +5,9 @@
  * of the program of its section; any other one is a program of its own. What a program must print
  * stands in the comments behind its calls of `console.log`: `// 1, then 2` are two lines.
  *
+ * A block of differences, whose first line names a file of the first program of its page, makes a
+ * variant of that program, which prints the same.
+ *
  * @module
  */
 import { run } from "../../tools/run.ts";
@@ -21,13 +24,24 @@ export interface Program {
   output: string;
 }
 
-/** The page about what only Deno has, and that only on Linux. */
-export const HOST_PAGE = "guide/processes.md";
+/** The pages about what only Deno has, and that only on Linux. */
+export const HOST_PAGES: readonly string[] = ["guide/processes.md", "guide/transports.md"];
+
+/** The page whose program starts another one, which has to be compiled. */
+export const NATIVE_PAGE = "guide/native.md";
 
 const TIMEOUT_MS = 30_000;
 
-/** The programs of some pages in a folder. */
+/** The programs of some pages in a folder that run without a page of a browser. */
 export async function readPrograms(folder: string, pages: readonly string[]): Promise<Program[]> {
+  return (await readAllPrograms(folder, pages)).filter((program) => !needsPage(program));
+}
+
+/** The same, with the others. */
+export async function readAllPrograms(
+  folder: string,
+  pages: readonly string[],
+): Promise<Program[]> {
   const texts = await Promise.all(pages.map((page) => Deno.readTextFile(`${folder}/${page}`)));
   return texts.flatMap(programsOf);
 }
@@ -36,9 +50,14 @@ export async function readPrograms(folder: string, pages: readonly string[]): Pr
 export function programsOf(text: string): Program[] {
   const programs: Program[] = [];
   let heading = "";
-  for (const [, title, block] of text.matchAll(/^#+ (.*)$|^```ts\n([^]*?)^```$/gm)) {
+  const parts = /^#+ (.*)$|^```diff\n([^]*?)^```$|^```ts\n([^]*?)^```$/gm;
+  for (const [, title, differences, block] of text.matchAll(parts)) {
+    if (title !== undefined) {
+      heading = title.toLowerCase().replaceAll(/\W+/g, "_");
+      continue;
+    }
     if (block === undefined) {
-      heading = title!.toLowerCase().replaceAll(/\W+/g, "_");
+      addVariant(programs, heading, differences!);
       continue;
     }
     const name = /^\/\/ (\w+\.ts)\n/.exec(block)?.[1] ?? "main.ts";
@@ -53,6 +72,46 @@ export function programsOf(text: string): Program[] {
     program.output += outputOf(block);
   }
   return programs;
+}
+
+/** Changes a file of the variant that has the name of its section, made of the first program. */
+function addVariant(programs: Program[], heading: string, differences: string): void {
+  const [file = "", ...lines] = differences.replace(/^\/\/ /, "").trimEnd().split("\n");
+  const name = `${heading}_1`;
+  let variant = programs.find((each) => each.name === name);
+  if (variant === undefined) {
+    const [first] = programs;
+    variant = { ...first!, name, files: { ...first!.files } };
+    programs.push(variant);
+  }
+  variant.files[file] = change(variant.files[file]!, lines);
+}
+
+/** Puts the lines with a plus into the place of the line with a minus above them. */
+function change(text: string, differences: string[]): string {
+  const lines = text.split("\n");
+  let at = 0;
+  for (const line of differences) {
+    if (line.startsWith("-")) {
+      at = lines.indexOf(line.slice(1));
+      if (at < 0) throw new Error(`Cannot change a program: it has no line ${line.slice(1)}`);
+      lines.splice(at, 1);
+    } else {
+      lines.splice(at++, 0, line.slice(1));
+    }
+  }
+  return lines.join("\n");
+}
+
+/** A number of a port at which nobody listens, for programs that say 8000. */
+export function freePort(): string {
+  using listener = Deno.listen({ hostname: "localhost", port: 0 });
+  return String((listener.addr as Deno.NetAddr).port);
+}
+
+/** Whether a program is for a page alone: it uses a document, and not in a comment. */
+export function needsPage({ files }: Program): boolean {
+  return /^[^/\n]*\bdocument\./m.test(files["main.ts"]!);
 }
 
 /** What a text says that it prints. */

@@ -4,17 +4,26 @@
  *
  * @module
  */
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { copyLibrary } from "../../tools/build_libraries.ts";
 import { run } from "../../tools/run.ts";
-import { HOST_PAGE, PAGES, programsOf, readPrograms } from "./guide.ts";
-import { runProgram, writePrograms } from "./guide.ts";
+import {
+  freePort,
+  HOST_PAGES,
+  NATIVE_PAGE,
+  needsPage,
+  PAGES,
+  type Program,
+  programsOf,
+} from "./guide.ts";
+import { readAllPrograms, runProgram, writePrograms } from "./guide.ts";
 
 const PACKAGE = await Deno.realPath(`${import.meta.dirname}/..`);
 const NAME = "@millrace/millrace";
-const EVERYWHERE = await readPrograms(PACKAGE, PAGES);
-const HOST = await readPrograms(PACKAGE, [HOST_PAGE]);
-const PROGRAMS = [...EVERYWHERE, ...HOST];
+const EVERYWHERE = await readAllPrograms(PACKAGE, PAGES);
+const HOST = (await readAllPrograms(PACKAGE, HOST_PAGES)).map(onFreePort);
+const NATIVE = await readAllPrograms(PACKAGE, [NATIVE_PAGE]);
+const PROGRAMS = [...EVERYWHERE, ...HOST, ...NATIVE];
 const TIMEOUT_MS = 120_000;
 
 /** An empty folder, with a project that has the package. */
@@ -55,6 +64,16 @@ Deno.test("programsOf finds files, programs and what they print", () => {
   ]);
 });
 
+Deno.test("programsOf makes variants of the first program, of its lines only", () => {
+  const text = "# A\n\n```ts\n// main.ts\none;\ntwo;\nthree;\n```\n\n## B\n\n";
+  const variant = "```diff\n// main.ts\n-two;\n+2;\n+2.5;\n```\n";
+  const [first, second] = programsOf(text + variant);
+  assertEquals(first!.files["main.ts"], "// main.ts\none;\ntwo;\nthree;\n");
+  assertEquals(second!.name, "b_1");
+  assertEquals(second!.files["main.ts"], "// main.ts\none;\n2;\n2.5;\nthree;\n");
+  assertThrows(() => programsOf(text + variant.replace("-two", "-too")), Error, "no line too;");
+});
+
 Deno.test("the guide's programs are those that are expected, and each prints something", () => {
   const names = PROGRAMS.map(({ name }) => name);
   const expected = [
@@ -65,9 +84,19 @@ Deno.test("the guide's programs are those that are expected, and each prints som
     // The two programs of the original's own documentation.
     "coming_from_sab_message_port_1",
     "coming_from_sab_message_port_2",
+    "ask_the_page_to_fetch_1",
+    "make_fetch_synchronous_1",
+    "coming_from_comlink_1",
+    "coming_from_coincident_1",
+    "coming_from_synckit_1",
+    // One program over three transports.
+    "one_program_any_transport_1",
+    "over_a_unix_socket_1",
+    "over_a_websocket_1",
   ];
   assertEquals(expected.filter((name) => !names.includes(name)), []);
   assertEquals(PROGRAMS.filter(({ output }) => output === ""), []);
+  assertEquals(PROGRAMS.filter(needsPage).map(({ name }) => name), ["ask_the_user_1"]);
 });
 
 Deno.test("what the guide says of Millrace in its comparison, tests show", async () => {
@@ -90,7 +119,7 @@ Deno.test("the guide's programs compile", async () => {
   assertEquals(code, 0, output);
 });
 
-for (const program of PROGRAMS) {
+for (const program of [...EVERYWHERE, ...HOST].filter((each) => !needsPage(each))) {
   const ignore = HOST.includes(program) && Deno.build.os !== "linux";
   Deno.test(
     `Deno runs the guide's ${program.name} with the published files`,
@@ -101,6 +130,16 @@ for (const program of PROGRAMS) {
       assertEquals(outcome, [program.output, 0, false]);
     },
   );
+}
+
+/** The program, listening where nobody else does in place of at 8000. */
+function onFreePort(program: Program): Program {
+  const port = freePort();
+  const files = Object.entries(program.files).map(([path, text]) => [
+    path,
+    text.replaceAll("8000", port),
+  ]);
+  return { ...program, files: Object.fromEntries(files) };
 }
 
 /** Copies what `deno publish` would send. */

@@ -9,6 +9,7 @@ import { requiresAll } from "../../tools/test_counts.ts";
 import { addScenarios, writeScenarios } from "./commands.ts";
 import { forNode, PAGES, type Program, readPrograms, runProgram } from "./guide.ts";
 import { writePrograms } from "./guide.ts";
+import { bundleProgram, startService } from "./guide_service.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 const NODE_MAJOR_MIN = 20;
@@ -121,6 +122,35 @@ for (const program of GUIDE) {
     await assertRuns("deno", program, [Deno.execPath(), "run", "-A", "--no-check"]);
   });
 }
+
+Deno.test("the pinned Node makes fetch synchronous over HTTP too", { ignore }, async () => {
+  await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ url }) => {
+    return new Response(new URL(url).pathname.slice(1));
+  });
+  const program = forNode(GUIDE.find(({ name }) => name === "make_fetch_synchronous_1")!);
+  const [main = "", worker = ""] = ["main.ts", "worker.ts"].map((file) =>
+    program.files[file]!.replaceAll("@millrace/", "")
+      .replace("data:,", `http://127.0.0.1:${server.addr.port}/`)
+  );
+  const there = { ...program, name: "http", files: { "main.ts": main, "worker.ts": worker } };
+  await writePrograms(`${shop}/empty`, [there]);
+  const outcome = await runProgram(`${shop}/empty`, there, [PINNED]);
+  assertEquals(outcome, [program.output, 0, false]);
+});
+
+Deno.test("the pinned Node runs the client of any transport", { ignore }, async () => {
+  const way = "Duplex.toWeb(connect(place))";
+  const page = await Deno.readTextFile(`${ROOT}/impl-ts/guide/transports.md`);
+  assertStringIncludes(page, `openStream<string>(${way})`);
+  const imports = 'import { connect } from "node:net";\nimport { Duplex } from "node:stream";\n';
+  const denos = 'await Deno.connect({ transport: "unix", path: place })';
+  const change = (text: string) => imports + text.replace(denos, way);
+  await using service = await startService("over_a_unix_socket", "client", change);
+  const client = await bundleProgram(service.client);
+  await writePrograms(`${shop}/empty`, [client]);
+  const outcome = await runProgram(`${shop}/empty`, client, [PINNED]);
+  assertEquals(outcome, [client.output, 0, false]);
+});
 
 Deno.test(
   "a port without a hold lets Node end, and is served while it lives",

@@ -14,8 +14,8 @@ import type { Program } from "./guide.ts";
 import { compileForBrowser, compileProgram, type Form } from "./scenarios.ts";
 import { globalUrls, type Part } from "./scenarios.ts";
 
-/** The scenario whose page comes without. */
-const NOT_ISOLATED = "not_isolated";
+/** The scenario, and the programs of the guide, whose pages come without. */
+const NOT_ISOLATED = /^\/(?:guide\/)?not_isolated/;
 const PATH = /^\/(\w+)\/(?:(main|worker|processor)\.)?(module|script)\.(html|js)$/;
 const GUIDE_PATH = /^\/guide\/(\w+)\/(\w+)\.(html|ts)$/;
 
@@ -37,7 +37,7 @@ export function servePages(files: PackageFile[], programs: Program[] = []): Page
       const answer = await answerTo(pathname, files, programs);
       const headers = new Headers({ "content-type": answer.type });
       for (const [name, value] of Object.entries(ISOLATION)) {
-        if (!pathname.startsWith(`/${NOT_ISOLATED}/`)) headers.set(name, value);
+        if (!NOT_ISOLATED.test(pathname)) headers.set(name, value);
       }
       return new Response(answer.text, { status: answer.status, headers });
     },
