@@ -7,6 +7,7 @@
 import { CallError } from "./call_error.ts";
 import { cutText, ValueList } from "./call_values.ts";
 import type { CallWire } from "./call_wire.ts";
+import type { Payload } from "./codec.ts";
 import { MessageError, type MillraceError, type ReasonCode } from "./error.ts";
 import * as layout from "./layout.ts";
 
@@ -15,7 +16,8 @@ const KNOWN = /* @__PURE__ */ new Set(Object.keys(layout.REASON_VALUES));
 
 /** One call that was made. */
 export class OwnCall {
-  readonly id: number;
+  /** 0 until it is written. */
+  id = 0;
   /** Whether its result is taken in pieces. */
   readonly takesItems: boolean;
   /** Whether it has ended for whoever made it: with a value, or an error. [call.once] */
@@ -33,9 +35,8 @@ export class OwnCall {
   /** Takes it back, while it is not in the ring. */
   takeBack: (() => void) | undefined;
 
-  /** Makes a call that is under way. */
-  constructor(id: number, takesItems: boolean) {
-    this.id = id;
+  /** Makes a call that is not written. */
+  constructor(takesItems: boolean) {
     this.takesItems = takesItems;
   }
 
@@ -61,12 +62,19 @@ export class Caller {
   readonly #wire: CallWire;
   /** By id, also those that were given up and not answered. */
   readonly #calls = new Map<number, OwnCall>();
+  /** Those that wait for a place, in the order in which they were made, and their payloads. */
+  readonly #kept = new Map<OwnCall, Payload>();
+  /** Whether it is seen to that they are written. */
+  #isGoingOn = false;
+  /** Has something done where a message may be written. */
+  readonly #defer: (job: () => void) => void;
   /** The id of the next call, if it is free. [call.id] */
   nextId = 1;
 
   /** Makes the caller of one port. */
-  constructor(wire: CallWire) {
+  constructor(wire: CallWire, defer: (job: () => void) => void) {
     this.#wire = wire;
+    this.#defer = defer;
   }
 
   /** Whether as many calls are under way as may be. [call.under_way] */
@@ -75,28 +83,60 @@ export class Caller {
   }
 
   /**
-   * Makes a call, which is written or accepted for writing.
+   * Makes a call, which is written or accepted for writing; or, while too many are under way, kept
+   * as it is now until fewer are, behind those that are kept already.
    *
-   * @throws {CallError} `call.limit` while too many are under way.
+   * @throws {CallError} `call.limit` while too many are under way, if it must not be kept.
    */
-  call(name: string, values: readonly unknown[], takesItems: boolean): OwnCall {
+  call(name: string, values: readonly unknown[], takesItems: boolean, mayKeep: boolean): OwnCall {
     const wire = this.#wire;
     wire.outlet.check();
-    if (this.isFull) {
+    if (this.isFull && !mayKeep) {
       const most = layout.CALL_UNDER_WAY_MAX;
       throw new CallError("call.limit", `Cannot call ${name}: ${most} calls are under way`);
     }
     wire.encode([requireName(name), ...values]);
-    const call = new OwnCall(this.#takeId(), takesItems);
+    const call = new OwnCall(takesItems);
+    if (mayKeep && (this.isFull || this.#kept.size > 0)) this.#kept.set(call, wire.keep());
+    else this.#write(call);
+    return call;
+  }
+
+  /** Writes the call whose payload the wire has. */
+  #write(call: OwnCall): void {
+    call.id = this.#takeId();
     this.#calls.set(call.id, call);
     const settle = (reason?: unknown) => {
       call.takeBack = undefined;
       if (reason === undefined) return;
-      this.#calls.delete(call.id); // it has never been made
+      this.#free(call.id); // it has never been made
       call.fail(reason);
     };
-    call.takeBack = wire.send(layout.FRAME_KIND_CALL, call.id, settle);
-    return call;
+    call.takeBack = this.#wire.send(layout.FRAME_KIND_CALL, call.id, settle);
+  }
+
+  /** A call is under way no more, and its place another one's. */
+  #free(id: number): void {
+    this.#calls.delete(id);
+    if (this.#kept.size === 0 || this.#isGoingOn) return;
+    this.#isGoingOn = true;
+    this.#defer(() => this.#goOn());
+  }
+
+  /** Writes those that were kept, as many as there are places. */
+  #goOn(): void {
+    this.#isGoingOn = false;
+    for (const [call, payload] of this.#kept) {
+      if (this.isFull) return;
+      this.#kept.delete(call);
+      try {
+        this.#wire.outlet.check();
+        this.#wire.restore(payload);
+        this.#write(call);
+      } catch (error) {
+        call.fail(error);
+      }
+    }
   }
 
   /** Writes a notice, or accepts it; `settle` is called as for a message that is posted. */
@@ -112,10 +152,10 @@ export class Caller {
     call.items.length = 0;
     const { takeBack } = call;
     call.fail(error);
-    if (this.#calls.get(call.id) !== call) return;
+    if (this.#kept.delete(call) || this.#calls.get(call.id) !== call) return;
     if (takeBack === undefined) return this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
     // Nothing of it, or a part, is in the ring: it has never been made.
-    this.#calls.delete(call.id);
+    this.#free(call.id);
     takeBack();
   }
 
@@ -173,8 +213,10 @@ export class Caller {
 
   /** Ends all of them. [call.lost] */
   finish(error: MillraceError): void {
-    const calls = [...this.#calls.values()];
+    const calls = [...this.#calls.values(), ...this.#kept.keys()];
     this.#calls.clear();
+    this.#kept.clear();
+    this.#isGoingOn = false;
     for (const call of calls) {
       call.fail(error);
       call.takeBack?.();
@@ -201,7 +243,7 @@ export class Caller {
   }
 
   #forget({ id }: OwnCall): void {
-    this.#calls.delete(id);
+    this.#free(id);
     this.#wire.forget(id, ID_MASK);
   }
 

@@ -28,20 +28,6 @@ Deno.test("[call.id] ids count up, and pass over those that are under way", asyn
   assertEquals(await Promise.all([first, second, third]), ["one", "two", "three"]);
 });
 
-Deno.test("[call.under_way] the 1,025th call fails, until one was answered", async () => {
-  const [port, raw] = withRaw({ capacity: 1 << 20 });
-  const far = remote<Far>(port);
-  const calls = Array.from({ length: 1024 }, () => far.ask());
-  assertEquals(await codeOf(far.ask()), "call.limit");
-  raw.send(RETURN, 7, "seven");
-  assertEquals(await calls[6], "seven");
-  const next = far.ask();
-  assertEquals(raw.take().at(-1)!.slice(0, 2), [CALL, 1025]);
-  port.close();
-  assertEquals(await codeOf(next), "pipe.closed");
-  await Promise.allSettled(calls);
-});
-
 Deno.test("[call.give_up] [call.late] a late answer goes unseen", async () => {
   const [port, raw] = withRaw();
   using _port = port;

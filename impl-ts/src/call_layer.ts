@@ -56,7 +56,7 @@ export class CallLayer implements CallTaker {
     this.#inlet = inlet;
     this.#inbox = outlet.idle as Inbox;
     this.#wire = new CallWire(inlet, outlet, () => port.outbox);
-    this.caller = new Caller(this.#wire);
+    this.caller = new Caller(this.#wire, (job) => this.#deferAnywhere(job));
     this.callee = new Callee(this.#wire, (job) => this.#defer(job));
     this.callee.left = () => this.#noteLeft();
     this.what = withLook(inlet, () => this.#hasMore());
@@ -294,6 +294,12 @@ export class CallLayer implements CallTaker {
       if (this.isDue) rouse(this.#inlet);
     };
     this.#timer = setTimeout(look, WAIT_POLL_MS);
+  }
+
+  /** The same from where nobody looks for what is to be done, such as the end of a deadline. */
+  #deferAnywhere(job: () => void): void {
+    this.#defer(job);
+    rouse(this.#inlet);
   }
 
   /** Whether there is something to do for one who waits on behalf of calls. */

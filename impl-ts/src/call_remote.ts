@@ -5,6 +5,7 @@
  */
 
 import type { OwnCall } from "./call_caller.ts";
+import { callContext } from "./call_context.ts";
 import { CallError } from "./call_error.ts";
 import { CallLayer } from "./call_layer.ts";
 import type { Remote, StreamRemote } from "./call_types.ts";
@@ -21,6 +22,10 @@ import { LONGEST_TIMER_MS } from "./wait_task.ts";
  * at the deadline of `with`, and with the reason of its signal.
  *
  * Strings, bytes and JSON cross, and `undefined`: a `Uint8Array` comes as one.
+ *
+ * While 1,024 calls are not answered, further ones wait for their turn, in order, with the values
+ * that they had; those that block, and those that a method makes before it first awaits something,
+ * fail with `call.limit`: the answer may wait for that method.
  *
  * @example
  * ```ts
@@ -101,7 +106,7 @@ function callLater(
 ): Promise<unknown> {
   // What is thrown here rejects it.
   return new Promise((resolve, reject) => {
-    const call = begin(layer, name, values, options, false);
+    const call = begin(layer, name, values, options, false, false);
     const conclude = () => call.hasFailed ? reject(call.error) : resolve(call.value);
     if (call.isOver) return conclude();
     const release = attend(layer, call, options);
@@ -120,7 +125,7 @@ function callNow(
 ): unknown {
   const deadline = deadlineOfCall(options);
   layer.requireBlocking();
-  const call = begin(layer, name, values, undefined, false);
+  const call = begin(layer, name, values, undefined, false, true);
   layer.block(call, () => call.isOver, deadline);
   return valueOf(call);
 }
@@ -131,7 +136,7 @@ async function* iterateLater(
   values: unknown[],
   options: WaitOptions | undefined,
 ): AsyncGenerator<unknown, unknown, void> {
-  const call = begin(layer, name, values, options, true);
+  const call = begin(layer, name, values, options, true, false);
   const release = attend(layer, call, options);
   try {
     for (;;) {
@@ -153,7 +158,7 @@ function* iterateNow(
 ): Generator<unknown, unknown, void> {
   const deadline = deadlineOfCall(options);
   layer.requireBlocking();
-  const call = begin(layer, name, values, undefined, true);
+  const call = begin(layer, name, values, undefined, true, true);
   try {
     for (;;) {
       layer.block(call, () => call.items.length > 0 || call.isOver, deadline);
@@ -188,10 +193,13 @@ function begin(
   values: unknown[],
   options: WaitOptions | undefined,
   takesItems: boolean,
+  blocks: boolean,
 ): OwnCall {
   requireWait(options);
   layer.requireOpen();
-  return layer.caller.call(name, values, takesItems);
+  // [call.under_way] What a method needs in order to answer must not wait for answers.
+  const mayKeep = !blocks && callContext() === undefined;
+  return layer.caller.call(name, values, takesItems, mayKeep);
 }
 
 /** Keeps the process alive for a call, and gives it up in time. Returns what ends that. */

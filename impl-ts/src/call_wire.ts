@@ -5,7 +5,7 @@
  * @module
  */
 
-import { makePayload, type Payload } from "./codec.ts";
+import { detach, makePayload, type Payload } from "./codec.ts";
 import { encodeTexts, encodeValues, type Piece } from "./call_values.ts";
 import { BUSY, ENCODING, LENT, OWED, TAKEN } from "./gate.ts";
 import { WAIT_POLL_MS } from "./layout.ts";
@@ -51,6 +51,19 @@ export class CallWire implements Duty {
   /** Encodes a list of texts, and a value behind them if it can be carried and is there. */
   encodeTexts(texts: readonly string[], data: Piece | undefined): void {
     encodeTexts(texts, data, this.#payload);
+  }
+
+  /** A copy of the payload that was encoded last. */
+  keep(): Payload {
+    const payload = { ...this.#payload };
+    payload.isKept = false; // nor are the caller's bytes, which may change at once
+    detach(payload);
+    return payload;
+  }
+
+  /** Takes a payload that was kept, as if it had just been encoded. */
+  restore({ source, size, code, isKept }: Payload): void {
+    Object.assign(this.#payload, { source, size, code, isKept });
   }
 
   /** Does something in which code of the application's may run, which must not write meanwhile. */

@@ -55,7 +55,7 @@ export class Calls implements Calling {
   call(name: string, values: Value[], items: boolean): void {
     const index = this.#calls.push(undefined) - 1;
     this.#layer.requireOpen();
-    this.#calls[index] = this.#layer.caller.call(name, values.map(valueIn), items);
+    this.#calls[index] = this.#layer.caller.call(name, values.map(valueIn), items, true);
   }
 
   async ask(name: string, values: Value[], timeout: number, wait?: Wait): Promise<Settled> {
