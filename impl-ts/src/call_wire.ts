@@ -45,7 +45,14 @@ export class CallWire implements Duty {
 
   /** Encodes a list of values. @throws {TypeError} for one that cannot be carried. */
   encode(values: readonly unknown[]): void {
-    this.#encoding(() => encodeValues(values, this.outlet.codec, this.#payload));
+    const { outlet } = this;
+    // Code of the application's may run in it, which must not write meanwhile.
+    outlet.bits |= ENCODING;
+    try {
+      encodeValues(values, outlet.codec, this.#payload);
+    } finally {
+      outlet.bits &= ~ENCODING;
+    }
   }
 
   /** Encodes a list of texts, and a value behind them if it can be carried and is there. */
@@ -64,17 +71,6 @@ export class CallWire implements Duty {
   /** Takes a payload that was kept, as if it had just been encoded. */
   restore({ source, size, code, isKept }: Payload): void {
     Object.assign(this.#payload, { source, size, code, isKept });
-  }
-
-  /** Does something in which code of the application's may run, which must not write meanwhile. */
-  #encoding(work: () => void): void {
-    const { outlet } = this;
-    outlet.bits |= ENCODING;
-    try {
-      work();
-    } finally {
-      outlet.bits &= ~ENCODING;
-    }
   }
 
   /**
