@@ -1,6 +1,7 @@
 /**
  * The driver of echoes between a process in Deno, which measures, and one in Zig or in C, which
- * answers, over a segment in a file. The programs that answer are built by
+ * answers, over a segment in a file; and of calls between Deno and Deno or Zig, see
+ * `deno_calls.ts`. The programs that answer are built by
  * `zig build bench-native lib` and named by the environment: `MILLRACE_BENCH_ZIG` is the native
  * driver, `MILLRACE_BENCH_C` the example `impl-zig/examples/echo.c`.
  *
@@ -10,6 +11,7 @@ import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { type Port, portGeometry } from "../../impl-ts/src/mod.ts";
 import type { Answer, Hello, Request, Result, Scenario } from "../contract.ts";
 import { readLines } from "../runner/lines.ts";
+import { CALL_PEERS, playProcesses } from "./deno_calls.ts";
 
 /** That of the example in C. */
 const CAPACITY = 65_536;
@@ -20,7 +22,8 @@ const SPIN_US = 60_000_000;
 const LAP_NS = 5_000;
 /** Warming up takes so many times as long when this driver plays something for the first time. */
 const FIRST = 20;
-const PEERS = ["millrace-deno-zig", "millrace-deno-c"];
+const ECHOES = ["millrace-deno-zig", "millrace-deno-c"];
+const PEERS = [...ECHOES, ...CALL_PEERS];
 
 let made = 0;
 const played = new Set<string>();
@@ -36,6 +39,10 @@ function commandOf(peer: string, path: string, spin: number): string[] | string 
 
 async function perform({ peer, scenario }: Request): Promise<{ result: Result } | string> {
   if (scenario.ends !== "processes") return "the ends of this driver are processes";
+  if (CALL_PEERS.includes(peer)) {
+    if (scenario.name !== "calls") return "only calls";
+    return { result: await playProcesses(peer, scenario) };
+  }
   if (scenario.name !== "echo") return "this driver does not play that scenario";
   if (scenario.format !== "bytes") return "to the other process all messages are bytes";
   if (scenario.size > 4096) return "the other process reads at most 4096 bytes";

@@ -8,6 +8,7 @@ const memcpy = @import("memcpy.zig");
 const protocol = @import("protocol.zig");
 const runs = @import("runs.zig");
 const serve = @import("serve.zig");
+const serve_calls = @import("serve_calls.zig");
 const Histogram = @import("histogram.zig").Histogram;
 
 const peers = .{
@@ -38,6 +39,9 @@ pub fn main(init: std.process.Init) !void {
     _ = arguments.skip();
     if (arguments.next()) |word| {
         if (std.mem.eql(u8, word, "serve")) return serve.main(&arguments);
+        if (std.mem.eql(u8, word, "calls")) {
+            return serve_calls.main(init.gpa, init.io, &arguments);
+        }
         std.debug.print("Cannot run the driver: unknown argument {s}\n", .{word});
         std.process.exit(2);
     }
@@ -76,7 +80,8 @@ fn perform(
     request: *const protocol.Request,
 ) !protocol.Answer {
     const scenario = &request.scenario;
-    if (!std.mem.eql(u8, scenario.format, "bytes")) {
+    // Of calls, these peers move as many bytes.
+    if (!std.mem.eql(u8, scenario.format, "bytes") and !scenario.is("calls")) {
         return .{ .decline = "to a native peer all messages are bytes" };
     }
     if (!scenario.inProcesses() and !std.mem.eql(u8, scenario.ends, "threads")) {

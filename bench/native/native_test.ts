@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { run } from "../../tools/run.ts";
 import type { Answer, Hello, Request, Result, Scenario } from "../contract.ts";
 import { readLines } from "../runner/lines.ts";
+import { CALL_PEERS, playProcesses } from "./deno_calls.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PROGRAM = `${ROOT}zig-out/bin/millrace-bench-native`;
@@ -137,6 +138,36 @@ test("a spinning run never sleeps, and a parked one on one core does", async () 
     assert((parked.result.sleeps ?? 0) >= parked.result.count / 2, JSON.stringify(parked));
   }
   await pinned.end();
+});
+
+test("both sides of calls between processes play, over whatever carries them", async () => {
+  Deno.env.set("MILLRACE_BENCH_ZIG", PROGRAM);
+  const calls: Scenario = { ...ECHO, name: "calls", format: "json", ends: "processes", count: 10 };
+  const plays: [string, Partial<Scenario>][] = [
+    ["millrace-call-deno", { direction: "nested" }],
+    ["millrace-call-zig", { direction: "nested", wait: "park" }],
+    ["millrace-call-zig", { direction: "up" }],
+    ["unix-socket-call", { direction: "up", wait: "park" }],
+    ["fifo-call", { direction: "down", fresh: true, wait: "own", parts: ["1", "2-10"] }],
+  ];
+  assertEquals(new Set(plays.map(([peer]) => peer)), new Set(CALL_PEERS));
+  for (const [peer, play] of plays) {
+    const result = await playProcesses(peer, { ...calls, ...play });
+    assert(result.count >= 10 && result.elapsed_ns > 0, `${peer}: ${JSON.stringify(result)}`);
+    assertEquals(Object.keys(result.parts ?? {}), play.parts ?? []);
+  }
+});
+
+test("a call back inside of each is two trips of a peer that only moves bytes", async () => {
+  const driver = new Driver([PROGRAM]);
+  await driver.line();
+  const calls: Scenario = { ...ECHO, name: "calls", format: "json", wait: "park" };
+  for (const [direction, trips] of [["down", 1], ["nested", 2]] as const) {
+    const answer = await driver.ask("fifo", { ...calls, direction });
+    assert("result" in answer, JSON.stringify(answer));
+    assertEquals(answer.result.bytes, answer.result.count * calls.size * trips);
+  }
+  await driver.end();
 });
 
 test("what cannot be is said and not measured", async () => {

@@ -22,8 +22,9 @@ fn KernelPeer(comptime kind: Kind) type {
         pub const moves_payload = true;
 
         pub fn declines(plan: *const Plan) ?[]const u8 {
-            if (plan.scenario.wait == .spin) return "the kernel puts whoever waits to sleep";
-            return null;
+            // Calls are compared to it, whatever the others may do.
+            if (plan.scenario.wait == .park or plan.scenario.is("calls")) return null;
+            return "the kernel puts whoever waits to sleep";
         }
 
         pub const Link = struct {

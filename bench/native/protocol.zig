@@ -32,11 +32,19 @@ pub const Scenario = struct {
     /// Messages that may be under way.
     window: u32 = 4_096,
 
+    /// `calls`: which way they go; `nested` is one back inside of each, and so two trips.
+    direction: []const u8 = "down",
+
     pub const Wait = enum { spin, park };
     pub const Pin = enum { free, @"one-core" };
 
     pub fn is(scenario: *const Scenario, name: []const u8) bool {
         return std.mem.eql(u8, scenario.name, name);
+    }
+
+    /// Trips there and back that belong to one turn.
+    pub fn trips(scenario: *const Scenario) u32 {
+        return if (std.mem.eql(u8, scenario.direction, "nested")) 2 else 1;
     }
 
     pub fn inProcesses(scenario: *const Scenario) bool {

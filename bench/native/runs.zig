@@ -62,6 +62,7 @@ pub fn run(comptime Peer: type, plan: *Plan, outcome: *Outcome) !?[]const u8 {
     if (Peer.declines(plan)) |why| return why;
     const scenarios = .{
         .{ "echo", Echo },
+        .{ "calls", Echo },
         .{ "stream", Stream },
         .{ "large", Stream },
         .{ "burst", Burst },
@@ -153,10 +154,10 @@ fn Echo(comptime Peer: type) type {
             const size = plan.scenario.size;
             var number: u64 = 0;
             const warm: Watch = .begin(plan.scenario.warmup_ms);
-            while (now() < warm.until_ns) : (number += 1) try once(end, size, number);
+            while (now() < warm.until_ns) : (number += 1) try turn(end, plan, number);
             plan.board.tell(.measure);
             // The other hears it with the next message.
-            try once(end, size, number);
+            try turn(end, plan, number);
             const first = number + 1;
             number = first;
             outcome.clear();
@@ -166,7 +167,7 @@ fn Echo(comptime Peer: type) type {
             const turns = turnsOf(warm, first);
             var at_ns = watch.begin_ns;
             while (at_ns < watch.until_ns) : (number += turns) {
-                for (0..turns) |turn| try once(end, size, number + turn);
+                for (0..turns) |index| try turn(end, plan, number + index);
                 const then_ns = now();
                 outcome.latency.recordMany((then_ns - at_ns) / turns, turns);
                 at_ns = then_ns;
@@ -174,7 +175,7 @@ fn Echo(comptime Peer: type) type {
             outcome.usage = before.since();
             outcome.count = number - first;
             outcome.elapsed_ns = at_ns - watch.begin_ns;
-            outcome.bytes = outcome.count * size;
+            outcome.bytes = outcome.count * size * plan.scenario.trips();
             plan.board.tell(.stop);
             const place = try end.place(size);
             try end.commit(place);
@@ -185,6 +186,10 @@ fn Echo(comptime Peer: type) type {
         fn turnsOf(warm: Watch, count: u64) u64 {
             const turn_ns = @max(1, (now() - warm.begin_ns) / @max(1, count));
             return std.math.clamp(2_000 / turn_ns, 1, 64);
+        }
+
+        inline fn turn(end: *Peer.End, plan: *const Plan, number: u64) !void {
+            for (0..plan.scenario.trips()) |_| try once(end, plan.scenario.size, number);
         }
 
         inline fn once(end: *Peer.End, size: u32, number: u64) !void {

@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 import { ENTRIES } from "../../tools/build_entries.ts";
+import { folderOf } from "../../tools/build_libraries.ts";
 import { bundleModules } from "../../tools/build_modules.ts";
 
 const SCRIPT = fileURLToPath(new URL("../script/", import.meta.url));
@@ -17,6 +18,9 @@ const PACKAGES = /[/\\]npm[/\\]/;
 const PACKAGE = /^.*\/npm\/[^/]+\/(@[^/]+\/)?[^/]+\/[^/]+(?=\/)/;
 /** Packages that start files of their own, and so cannot be bundled. */
 const FOR_NODE = ["synckit", "thread-stream"];
+
+/** What libraries look for and do without: `deno.lock` leaves these out. */
+const NATIVE_PARTS = ["cbor-extract", "msgpackr-extract"];
 
 /** What Node runs: the driver, its worker, and the workers that libraries start themselves. */
 const NODE_ENTRIES = {
@@ -134,7 +138,9 @@ export async function bundlePage(entry: string): Promise<string> {
 function resolvePackages(build: esbuild.PluginBuild): void {
   build.onResolve({ filter: /^[^./]/ }, ({ path, importer, kind }) => {
     if (kind === "entry-point" || path.startsWith("node:")) return undefined;
-    if (FOR_NODE.includes(path)) return { path, external: true };
+    if (FOR_NODE.includes(path) || NATIVE_PARTS.includes(path)) return { path, external: true };
+    // As Node has it for both of its entries; the map of imports that names them is another one's.
+    if (path.startsWith("cbor-x/")) return { path: `${folderOf("cbor-x", ROOT)}/index.js` };
     if (importer.startsWith(ROOT) && !PACKAGES.test(importer)) {
       return { path: fileURLToPath(packageUrl(path)) };
     }
@@ -145,7 +151,7 @@ function resolvePackages(build: esbuild.PluginBuild): void {
 
 /** Leaves out what works in Node alone: its peers decline in a page, and call nothing of it. */
 function leaveOut(build: esbuild.PluginBuild): void {
-  build.onResolve({ filter: /^(node:.*|synckit|thread-stream)$/ }, ({ path }) => {
+  build.onResolve({ filter: /^(node:.*|msgpackr|synckit|thread-stream)$/ }, ({ path }) => {
     return { path, namespace: "absent" };
   });
   build.onLoad({ filter: /./, namespace: "absent" }, () => ({ contents: "module.exports = {};" }));

@@ -127,6 +127,8 @@ const FORMATS: Readonly<Record<string, Scenario["format"]>> = {
   json: "json",
   data: "json",
   text: "text",
+  number: "json",
+  value: "json",
   module: "text",
 };
 const SCRIPT_PLACES: readonly PlaceName[] = ["deno", "node", "chromium"];
@@ -137,7 +139,7 @@ const NAMES = [
   "burst",
   "large",
   "load",
-  "call",
+  "calls",
   "dropbox",
   "idle",
   "memory",
@@ -145,6 +147,7 @@ const NAMES = [
   "cold",
   "arrays",
   "codec",
+  "values",
   "size",
 ];
 
@@ -208,7 +211,7 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
             name,
             payload: p,
             format: FORMATS[kind] as Scenario["format"],
-            size: Number(size),
+            size: Number(size) || 0,
             ends: e,
             pin,
             ...r === undefined ? {} : { rate: r },

@@ -1,15 +1,67 @@
-/** The worker of the peer `coincident`: it asks, and the main thread answers. @module */
+/** The worker of the peer `coincident`: it asks the main thread, or is asked by it. @module */
 import coincident from "coincident/worker";
 import { CallingEnd } from "./calling_end.ts";
-import type { Order } from "./peer.ts";
+import { Control } from "./control.ts";
+import type { CallEnd, Order, Report } from "./peer.ts";
+import { playCalls } from "./play_calls.ts";
 import { playOf } from "./plays.ts";
 
 const { proxy } = await (coincident as () => Promise<{
-  proxy: Record<string, (...values: never[]) => unknown>;
+  proxy: Record<string, (...values: unknown[]) => unknown>;
 }>)();
 
-proxy.play = (order: Order) => {
-  const end = new CallingEnd(order.scenario, proxy.answer as (value: unknown) => unknown);
-  return playOf(order.scenario)(end, order, undefined as never);
+proxy.play = async (order) => {
+  const { scenario, control: memory } = order as Order;
+  if (scenario.name !== "calls") {
+    const end = new CallingEnd(scenario, proxy.answer as (value: unknown) => unknown);
+    return await playOf(scenario)(end, order as Order, undefined as never);
+  }
+  const control = new Control(memory);
+  const end = new WorkerEnd();
+  control.addReady();
+  // What is called before the main thread offers it is an error there.
+  await control.waitUntilReady(2);
+  const report: Report = await playCalls(end, order as Order);
+  control.addDone();
+  return report;
 };
 proxy.ready!();
+
+/** The end that blocks. */
+class WorkerEnd implements CallEnd {
+  readonly kind = "calls";
+  readonly blocks = true;
+  readonly #left: Promise<void>;
+  #answer = (number: number) => number + 1;
+
+  /** Offers all at once: the main thread may call before it is served. */
+  constructor() {
+    this.#left = new Promise((resolve) => {
+      const ask = (number: number) => this.#answer(number);
+      const nest = (number: number) => this.ask(number) + 1;
+      Object.assign(proxy, { ask, nest, leave: () => resolve() });
+    });
+  }
+
+  serve(answer: (number: number) => number): void {
+    this.#answer = answer;
+  }
+
+  ask(number: number): number {
+    return proxy.ask!(number) as number;
+  }
+
+  nest(number: number): number {
+    return proxy.nest!(number) as number;
+  }
+
+  rest(): Promise<void> {
+    return this.#left;
+  }
+
+  leave(): void {
+    proxy.leave!();
+  }
+
+  close(): void {}
+}

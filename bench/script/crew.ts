@@ -6,7 +6,7 @@
  */
 import type { Request, Result, Scenario } from "../contract.ts";
 import { Control, controlMemory } from "./control.ts";
-import type { Order, Peer, Report, Role } from "./peer.ts";
+import { isAlone, type Order, type Peer, type Report, type Role } from "./peer.ts";
 import type { Place, Player } from "./place.ts";
 import { playRole } from "./role.ts";
 
@@ -42,7 +42,7 @@ export class Crew {
       await new Control(control).waitUntilHere(1);
       return await playRole(order, this.#place);
     };
-    const b = peer.alone || scenario.ends === "worker" ? undefined : start("b");
+    const b = isAlone(peer, scenario) || scenario.ends === "worker" ? undefined : start("b");
     const [reportA, reportB = {}] = await Promise.all([start("a"), b]);
     this.#hasPlayed = true;
     return merge(reportA, reportB);

@@ -7,6 +7,7 @@
  * @module
  */
 import type { Scenario } from "../contract.ts";
+import { sampleOf } from "./payload_value.ts";
 
 const LINE = 64;
 const ID = 1_234_000;
@@ -104,6 +105,20 @@ function digitAt(text: string, index: number): number {
   return text.charCodeAt(index) - LETTER_0;
 }
 
+function sampleValues(payload: string): Values {
+  const { value, isWhole } = sampleOf(payload);
+  return {
+    with(number) {
+      value.id = ID + (number & 255);
+      return value;
+    },
+    numberOf(value) {
+      if (!isWhole(value as never)) throw new Error("A value is not what was sent");
+      return numberOf(value);
+    },
+  };
+}
+
 /** The values of a scenario. */
 export function valuesOf({ payload, format, size }: Scenario): Values {
   if (payload.startsWith("data-")) {
@@ -120,6 +135,10 @@ export function valuesOf({ payload, format, size }: Scenario): Values {
         return 16 * digitAt(text, size - 2) + digitAt(text, size - 1);
       },
     };
+  }
+  if (payload.startsWith("value-")) return sampleValues(payload);
+  if (payload.startsWith("number-")) {
+    return { with: (value) => ID + (value & 255), numberOf: (id) => numberOf({ id }) };
   }
   if (format === "json") {
     const move = makeMove(size);

@@ -48,6 +48,25 @@ export interface EventEnd {
 /** One end of a peer. */
 export type End = BlockingEnd | EventEnd;
 
+/** One end of a library that calls functions of the other end, and offers its own. */
+export interface CallEnd {
+  readonly kind: "calls";
+  /** Whether a call returns its result, and not a promise of it. */
+  readonly blocks: boolean;
+  /** Offers this function, and one that calls that of the other end for what it returns. */
+  serve(answer: (number: number) => number): void;
+  /** Calls the function of the other end. */
+  ask(number: number): number | Promise<number>;
+  /** Calls that which calls back. */
+  nest(number: number): number | Promise<number>;
+  /** Serves until the other end has said that it calls no more. */
+  rest(): void | Promise<void>;
+  /** Says so. */
+  leave(): void | Promise<unknown>;
+  sleeps?(): number;
+  close(): void | Promise<void>;
+}
+
 /** What the thread of an end gets, and what of it is transferred. */
 export interface Gear {
   readonly value: unknown;
@@ -82,13 +101,18 @@ export interface Peer {
   /** Makes what the two threads get. On the main thread. */
   prepare(scenario: Scenario, place: Place): Promise<Record<Role, Gear>> | Record<Role, Gear>;
   /** Makes an end, on the thread to which it belongs. */
-  open(order: Order, place: Place): Promise<End> | End;
+  open(order: Order, place: Place): Promise<End | CallEnd> | End | CallEnd;
   /** Plays a role in a way of its own, where there is one, on the thread to which it belongs. */
   play?(order: Order, place: Place): Promise<Report> | undefined;
   /** Starts a thread that can be started only in the peer's own way. On the main thread. */
   startPlayer?(place: Place): Promise<Player>;
   /** The other end belongs to the peer: only role `a` is played. */
-  readonly alone?: boolean;
+  readonly alone?: boolean | ((scenario: Scenario) => boolean);
+}
+
+/** Whether only role `a` is played. */
+export function isAlone({ alone = false }: Peer, scenario: Scenario): boolean {
+  return typeof alone === "boolean" ? alone : alone(scenario);
 }
 
 /** How an end of this role works in this scenario, for peers that can do either. */

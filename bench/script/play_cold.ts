@@ -59,7 +59,7 @@ async function sendBurst(end: End, size: number, order: Order, control: Control)
 }
 
 /** Waits until both ends are there, and the other one waits. */
-async function settle(control: Control): Promise<void> {
+export async function settle(control: Control): Promise<void> {
   await control.waitUntilReady(2);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
 }
@@ -70,7 +70,7 @@ function epochNow(): number {
 }
 
 /** Notes the time of each turn, up to the last of the parts. */
-class Bands implements Turns {
+export class Bands implements Turns {
   readonly #parts: readonly { name: string; from: number; to: number }[];
   /** The end of each turn; before the first, the beginning. */
   readonly #times: Float64Array;

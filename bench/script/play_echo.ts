@@ -100,14 +100,14 @@ function echo(end: EventEnd, control: Control): Promise<Report> {
  * What the answering end counts: messages, and sleeps, from when the warm-up of `a` was over, or
  * from the first message where `a` does not say when that is.
  */
-class Answered {
+export class Answered {
   #count = 0;
   #before = 0;
   #begun = false;
-  readonly #end: End;
+  readonly #end: Pick<End, "sleeps">;
   readonly #control: Control;
 
-  constructor(end: End, control: Control) {
+  constructor(end: Pick<End, "sleeps">, control: Control) {
     this.#end = end;
     this.#control = control;
   }

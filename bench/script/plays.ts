@@ -5,7 +5,7 @@
  */
 import type { Scenario } from "../contract.ts";
 import type { PlayRole } from "./peer.ts";
-import { playCall } from "./play_call.ts";
+import { playCallMessages } from "./play_calls.ts";
 import { playCold, playColdStream } from "./play_cold.ts";
 import { playDropbox } from "./play_dropbox.ts";
 import { playEcho } from "./play_echo.ts";
@@ -27,8 +27,10 @@ export function playOf({ name, fresh }: Scenario): PlayRole {
       return fresh ? playColdStream : playStream;
     case "load":
       return playLoad;
-    case "call":
-      return playCall;
+    case "values":
+      return playEcho;
+    case "calls":
+      return playCallMessages;
     case "dropbox":
       return playDropbox;
     case "idle":

@@ -4,9 +4,10 @@
  * @module
  */
 import { Control } from "./control.ts";
-import type { Order, Peer, Report } from "./peer.ts";
+import { isAlone, type Order, type Peer, type Report } from "./peer.ts";
 import { loadPeer } from "./peers.ts";
 import type { Place } from "./place.ts";
+import { playCalls } from "./play_calls.ts";
 import { playOf } from "./plays.ts";
 
 /** How long the two threads of a run play ping-pong before it and behind it. */
@@ -31,8 +32,9 @@ export async function playRole(order: Order, place: Place): Promise<Report> {
 }
 
 /** Whether there are two threads of ours that run at once, and that may be warm. */
-function isPinged({ scenario: { name, pin, fresh = false, ends } }: Order, peer: Peer): boolean {
-  const isPair = !peer.alone && ends !== "worker";
+function isPinged({ scenario }: Order, peer: Peer): boolean {
+  const { name, pin, fresh = false, ends } = scenario;
+  const isPair = peer.startPlayer === undefined && !isAlone(peer, scenario) && ends !== "worker";
   return pin === "free" && isPair && !fresh && name !== "idle" && name !== "memory";
 }
 
@@ -60,10 +62,14 @@ async function playEnd(
   if (role === "a" && scenario.ends !== "workers") await control.waitUntilReady(1);
   const end = await peer.open(order, place);
   control.addReady();
+  // The end that the library has itself: who waits for both is not to wait for it.
+  if (isAlone(peer, scenario)) control.addReady();
   try {
-    const report = await playOf(scenario)(end, order, place);
+    const report = end.kind === "calls"
+      ? await playCalls(end, order)
+      : await playOf(scenario)(end, order, place);
     control.addDone();
-    if (!peer.alone) await control.waitUntilBothDone();
+    if (!isAlone(peer, scenario)) await control.waitUntilBothDone();
     return report;
   } finally {
     await end.close();

@@ -1,42 +1,94 @@
 /**
- * `coincident`: a worker that calls functions of the main thread, and blocks meanwhile.
+ * `coincident`: a worker that calls functions of the main thread, and blocks meanwhile; or is
+ * called by it, by promises.
  *
  * @module
  */
 import coincident from "coincident/main";
-import type { Order, Peer, Report } from "../peer.ts";
+import { Control } from "../control.ts";
+import type { CallEnd, Order, Peer, Report } from "../peer.ts";
 import type { Player } from "../place.ts";
 
 /** What is used of a worker of the library. */
 type Caller = Worker & { proxy: Record<string, (value: unknown) => unknown> };
 
+/** The worker that was started last, where the main thread has an end of its own. */
+let started: Promise<Caller> | undefined;
+
 const peer: Peer = {
   decline({ name, ends, wait, pin, direction }, place) {
     if (place.name === "node") return "needs the workers of the web";
-    if (name !== "echo" && name !== "call") return "only calls";
-    if (direction !== undefined && direction !== "down") return "measured with calls one way";
-    if (ends !== "workers") return "only a worker can block, and only for the main thread";
+    if (name === "calls" && direction !== undefined) {
+      if (ends !== "main-worker") return "between a worker and the main thread";
+    } else {
+      if (name !== "echo") return "only calls";
+      if (ends !== "workers") return "only a worker can block, and only for the main thread";
+    }
     return wait === "spin" && pin === "one-core" ? "does not spin" : undefined;
   },
   prepare: () => ({ a: { value: undefined }, b: { value: undefined } }),
-  open() {
-    throw new Error("Cannot open: the worker belongs to the library");
+  async open() {
+    while (started === undefined) await new Promise((resolve) => setTimeout(resolve, 1));
+    return new MainEnd(await started);
   },
   async startPlayer(place): Promise<Player> {
     const { Worker } = coincident() as unknown as { Worker: new (url: string) => Caller };
     const worker = new Worker(place.moduleUrl("coincident_worker"));
     worker.proxy.answer = (value) => value;
     // What is called before the worker has set it is an error there.
-    await new Promise<void>((resolve) => worker.proxy.ready = () => resolve());
+    started = new Promise<void>((resolve) => worker.proxy.ready = () => resolve())
+      .then(() => worker);
+    await started;
     return {
       async play(order: Order) {
+        // The main thread waits for it where it plays as well.
+        new Control(order.control).addHere();
         const report = await worker.proxy.play!(order) as Report;
         return { ...report, notes: [...report.notes ?? [], "a worker and the main thread"] };
       },
-      close: () => worker.terminate(),
+      close() {
+        started = undefined;
+        worker.terminate();
+      },
     };
   },
-  alone: true,
+  alone: ({ name }) => name !== "calls",
 };
 
 export default peer;
+
+/** The end of the main thread, which gets promises. */
+class MainEnd implements CallEnd {
+  readonly kind = "calls";
+  readonly blocks = false;
+  readonly #proxy: Caller["proxy"];
+  #left!: Promise<void>;
+
+  constructor({ proxy }: Caller) {
+    this.#proxy = proxy;
+  }
+
+  serve(ask: (number: number) => number): void {
+    this.#left = new Promise((resolve) => {
+      Object.assign(this.#proxy, { ask, leave: () => resolve() });
+    });
+  }
+
+  ask(number: number): Promise<number> {
+    return this.#proxy.ask!(number) as Promise<number>;
+  }
+
+  nest(number: number): Promise<number> {
+    return this.#proxy.nest!(number) as Promise<number>;
+  }
+
+  rest(): Promise<void> {
+    return this.#left;
+  }
+
+  leave(): Promise<unknown> {
+    return this.#proxy.leave!(undefined) as Promise<unknown>;
+  }
+
+  close(): void {}
+}

@@ -1,26 +1,80 @@
 /** `comlink`: calls of the other thread's functions, over a `MessagePort`. @module */
 import * as comlink from "comlink";
 import type { Scenario } from "../../contract.ts";
-import { declineForEvents, type End, type EventEnd, type Order, type Peer } from "../peer.ts";
+import {
+  type CallEnd,
+  declineForEvents,
+  type End,
+  type EventEnd,
+  type Order,
+  type Peer,
+} from "../peer.ts";
 import { type Values, valuesOf } from "../payload.ts";
 import { prepareChannel } from "./messageport.ts";
 
 const peer: Peer = {
   decline(scenario) {
-    const { name, direction } = scenario;
+    const { name } = scenario;
     if (name === "idle" || name === "memory" || name === "load") return "only calls";
-    if (direction !== undefined && direction !== "down") return "measured with calls one way";
     if (scenario.burst !== undefined) return "confirms each message";
     return declineForEvents(scenario);
   },
   prepare: prepareChannel,
-  open({ gear, role, scenario }: Order): End {
+  open({ gear, role, scenario }: Order): End | CallEnd {
     const port = gear as MessagePort;
+    if (scenario.name === "calls") return new CallingEnds(port);
     return role === "a" ? new Caller(port, scenario) : new Callee(port, scenario);
   },
 };
 
 export default peer;
+
+/** What both ends expose, on the port on which each calls the other. */
+interface Api {
+  ask(number: number): number;
+  nest(number: number): Promise<number>;
+  leave(): void;
+}
+
+class CallingEnds implements CallEnd {
+  readonly kind = "calls";
+  readonly blocks = false;
+  readonly #port: MessagePort;
+  readonly #far: comlink.Remote<Api>;
+  readonly #left: Promise<void>;
+  #leave = () => {};
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+    this.#far = comlink.wrap<Api>(port);
+    this.#left = new Promise((resolve) => this.#leave = resolve);
+  }
+
+  serve(ask: (number: number) => number): void {
+    const nest = async (number: number) => await this.#far.ask(number) + 1;
+    comlink.expose({ ask, nest, leave: () => this.#leave() }, this.#port);
+  }
+
+  ask(number: number): Promise<number> {
+    return this.#far.ask(number);
+  }
+
+  nest(number: number): Promise<number> {
+    return this.#far.nest(number);
+  }
+
+  rest(): Promise<void> {
+    return this.#left;
+  }
+
+  leave(): Promise<void> {
+    return this.#far.leave();
+  }
+
+  close(): void {
+    this.#port.close();
+  }
+}
 
 class Caller implements EventEnd {
   readonly kind = "events";

@@ -10,7 +10,7 @@ export const LINE = 32;
 
 const peer: Peer = {
   decline({ name, ends, wait, pin, size }) {
-    if (name !== "echo" && name !== "call") return "no message, only a word there and back";
+    if (name !== "echo" && name !== "calls") return "no message, only a word there and back";
     if (wait !== "spin" || pin !== "free") return "spins";
     if (ends !== "workers") return "both ends block";
     return size > 128 ? "no payload" : undefined;

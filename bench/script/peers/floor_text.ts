@@ -33,7 +33,7 @@ export function textPeer({ looks, nap = 0 }: BareWait): Peer {
     decline({ format, name, ends, pin, fresh = false }, place) {
       if (format !== "json") return "JSON only";
       const isOfStarting = name === "cold" || name === "burst" && fresh;
-      if (!isOfStarting && name !== "codec") return "is of threads that start";
+      if (!isOfStarting && name !== "codec" && name !== "calls") return "is of threads that start";
       if (!looks && nap === 0 && pin === "one-core") return "is floor-text there";
       if (nap > 0 && (ends === "workers" || pin === "free")) return "naps on one processor";
       return nap > 0 && place.name === "chromium" ? "a page must not block" : undefined;

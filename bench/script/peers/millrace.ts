@@ -1,9 +1,10 @@
 /** Our port, from TypeScript to TypeScript: the verbs that everybody uses. @module */
-import { Port, type PortCreateOptions, portMemory } from "../../../impl-ts/src/mod.ts";
+import { type Codec, Port, type PortCreateOptions, portMemory } from "../../../impl-ts/src/mod.ts";
 import type { Scenario } from "../../contract.ts";
 import { type BlockingEnd, type End, type EventEnd, kindOf } from "../peer.ts";
 import { type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
+import { sampleOf } from "../payload_value.ts";
 
 const WAIT = { timeout: PATIENCE_MS };
 const CAPACITY = 256 * 1024;
@@ -24,11 +25,13 @@ export function openPort<Value>(
   { gear, role, scenario }: Order,
   capacity?: number,
   nap?: number,
+  codec?: Codec,
 ): Port<Value> {
   const memory = gear as SharedArrayBuffer;
   return Port.create({
     ...portOptions(scenario, capacity),
     nap,
+    ...codec === undefined ? {} : { codec },
     memory,
     side: role,
   } as PortCreateOptions<Value, Value>);
@@ -57,7 +60,10 @@ export abstract class PortEnd<Value> {
 }
 
 const peer: Peer = {
-  decline: () => undefined,
+  decline({ name, payload }) {
+    const isLost = name === "values" && !sampleOf(payload).isPlain;
+    return isLost ? "JSON cannot carry it" : undefined;
+  },
   prepare({ ...scenario }) {
     const memory = portMemory(portOptions(scenario));
     return { a: { value: memory }, b: { value: memory } };
@@ -115,8 +121,8 @@ class PortBytes extends PortEnd<Uint8Array> implements BlockingEnd {
   }
 }
 
-/** Values in JSON. */
-class PortJson extends PortEnd<unknown> implements BlockingEnd {
+/** Values, in JSON or by another codec. */
+export class PortJson extends PortEnd<unknown> implements BlockingEnd {
   readonly #values: Values;
 
   constructor(port: Port, scenario: Scenario) {

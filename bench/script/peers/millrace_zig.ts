@@ -71,7 +71,7 @@ export default peer;
 const modules: Record<string, Promise<WebAssembly.Module>> = {};
 
 function echoes({ name }: Scenario): boolean {
-  return name === "echo" || name === "call";
+  return name === "echo" || name === "calls";
 }
 
 async function attach(

@@ -6,7 +6,7 @@ import type { Order, Peer } from "../peer.ts";
 const peer: Peer = {
   decline({ name, ends, wait, pin, direction }, place) {
     if (place.name === "chromium") return "needs the workers of Node";
-    if (name !== "echo" && name !== "call") return "only calls";
+    if (name !== "echo" && name !== "calls") return "only calls";
     if (direction !== undefined && direction !== "down") return "measured with calls one way";
     if (ends !== "workers") return "the caller blocks";
     return wait === "spin" && pin === "one-core" ? "does not spin" : undefined;
