@@ -28,47 +28,62 @@ export interface Entry {
   /** The module that it is, from the root of the repository. */
   source: string;
   /**
-   * The global that its script sets, to all that the module exports. What works on objects of
-   * another entry is loaded with that, as a module, and has no script; nor has what runs where
-   * there are modules only.
+   * The global that a script sets to all that the module exports, together with the other entries
+   * of this global. An entry without it has no script: what runs where there are modules only, and
+   * what would make the script of the others long for few.
    */
   globalName?: string;
   /**
-   * For an entry that few import: which modules it takes from that of the package itself, by their
-   * paths below `impl-ts/src/`. The others that it needs it has of its own, so that whoever imports
-   * the package reads no further file on its behalf.
+   * For an entry that few import: which modules it takes from entries before it, by the name of
+   * the entry, and by their paths below `impl-ts/src/`. The others that it needs it has of its own,
+   * so that whoever imports the package reads no further file on its behalf.
    */
-  taken?: RegExp;
+  taken?: Readonly<Record<string, RegExp>>;
 }
+
+/** What the package itself consists of. Constants every entry has of its own. */
+const CORE = /^(?:error|gate|segment|wait|frame|ring|codec|pipe|port)(?:_\w+)?\.ts$/;
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
   { subpath: ".", name: "millrace", source: "impl-ts/src/mod.ts", globalName: "Millrace" },
+  small("select", { globalName: "Millrace" }),
+  // What was chosen last is known to select alone.
+  small("hub", { globalName: "Millrace", taken: { millrace: CORE, select: /^select_set\.ts$/ } }),
+  small("supervise", { globalName: "Millrace" }),
+  small("mailbox", { globalName: "Millrace" }),
+  small("stream"),
   // Errors are known by their classes.
-  { subpath: "./call", name: "call", source: "impl-ts/src/call.ts", taken: /^error\.ts$/ },
-  {
-    subpath: "./cbor",
-    name: "cbor",
-    source: "impl-ts/src/cbor.ts",
-    taken: /^codec(_json)?\.ts$/,
-  },
+  small("call", { taken: { millrace: /^error\.ts$/ } }),
+  small("cbor"),
   {
     subpath: "./sab-message-port",
     name: "sab-message-port",
     source: "impl-ts/src/compat/sab_message_port.ts",
     globalName: "SABMessagePortLib",
   },
-  {
-    subpath: "./host",
-    name: "host",
-    source: "impl-ts/src/host/mod.ts",
-    // Its ports are the same; constants it has of its own.
-    taken: /^(?!layout\.ts$)[^/]+$/,
-  },
+  small("host", { source: "impl-ts/src/host/mod.ts" }),
 ];
 
-/** Those that are scripts as well. */
-export const SCRIPTS: readonly Entry[] = ENTRIES.filter(({ globalName }) => globalName);
+/** An entry that takes the core from the package itself. */
+function small(name: string, options: Partial<Entry> = {}): Entry {
+  const source = `impl-ts/src/${name}.ts`;
+  return { subpath: `./${name}`, name, source, taken: { millrace: CORE }, ...options };
+}
+
+/** Those by whose names there are scripts. */
+export const SCRIPTS: readonly Entry[] = scriptsOf(ENTRIES);
+
+/** The first entry of each global. */
+export function scriptsOf(entries: readonly Entry[]): Entry[] {
+  const names = new Set<string | undefined>([undefined]);
+  return entries.filter(({ globalName }) => !names.has(globalName) && names.add(globalName));
+}
+
+/** The entries that a script sets its global to. */
+export function entriesOf(globalName: string): Entry[] {
+  return ENTRIES.filter((entry) => entry.globalName === globalName);
+}
 
 /** The platforms that have an addon for Node, each in a package of its own. */
 export const PLATFORMS: readonly { os: string; cpu: string }[] = [

@@ -4,7 +4,7 @@
  * @module
  */
 import * as esbuild from "esbuild";
-import { ENTRIES, type Entry, globalPath, modulePath } from "./build_entries.ts";
+import { ENTRIES, entriesOf, type Entry, globalPath, modulePath } from "./build_entries.ts";
 import type { PackageFile } from "./build_package.ts";
 import { bundleText, OPTIONS } from "./build_scripts.ts";
 
@@ -21,12 +21,11 @@ export async function bundleModules(
   root: string,
   entries: readonly Entry[],
 ): Promise<PackageFile[]> {
-  const [main] = entries as [Entry];
-  const late = entries.filter(({ taken }) => taken);
-  const values = await readTaken(root, main, late);
+  const values = await readTaken(root, entries);
+  const early = entries.filter(({ taken }) => taken === undefined);
   const groups = await Promise.all([
-    bundle(root, entries.filter(({ taken }) => !taken), giveTaken(root, main, values)),
-    ...late.map((entry) => bundle(root, [entry], take(root, entry, main, values))),
+    bundle(root, early, values),
+    ...entries.filter(({ taken }) => taken).map((entry) => bundle(root, [entry], values)),
   ]);
   return groups.flat();
 }
@@ -35,7 +34,7 @@ export async function bundleModules(
 async function bundle(
   root: string,
   entries: readonly Entry[],
-  plugin: esbuild.Plugin,
+  values: readonly Taken[],
 ): Promise<PackageFile[]> {
   const { outputFiles } = await esbuild.build({
     ...OPTIONS,
@@ -44,7 +43,7 @@ async function bundle(
     outdir: `${root}/out`,
     format: "esm",
     minify: true,
-    plugins: [plugin, await keepClassNames(root)],
+    plugins: [give(root, entries, values), take(root, entries, values), await keepClassNames(root)],
     // What is installed beside the package is imported from there.
     packages: "external",
     sourcemap: "linked",
@@ -54,48 +53,66 @@ async function bundle(
   return outputFiles.map(({ path, text }) => ({ path: path.slice(`${root}/out/`.length), text }));
 }
 
-/** A value that the module of the package gives to entries that are made behind it. */
+/** A value that an entry gives to those that are made behind it. */
 interface Taken {
+  giver: Entry;
+  taker: Entry;
   /** The module that has it, below the sources. */
   module: string;
   /** Its name there. */
   name: string;
-  /** Its name as the package exports it: its own, or one that no declaration has. */
+  /** Its name as the entry exports it: its own, or one that no declaration has. */
   outer: string;
+  /** Several modules may have it. */
+  value: unknown;
 }
 
 /** Finds what the modules of entries import from those that they take. */
-async function readTaken(
-  root: string,
-  main: Entry,
-  entries: readonly Entry[],
-): Promise<Taken[]> {
-  const shown = await import(`${root}/${main.source}`);
+async function readTaken(root: string, entries: readonly Entry[]): Promise<Taken[]> {
   const found = new Map<string, Taken>();
-  for (const { source, taken } of entries) {
-    for (const path of await modulesOf(root, source, taken!)) {
-      const text = await Deno.readTextFile(`${root}/${path}`);
-      for (const [, names, target] of text.matchAll(/^import \{([^}]*)\} from "([^"]+)";$/gm)) {
-        const module = moduleAt(root, target!, `${root}/${path}`);
-        if (!taken!.test(module)) continue;
-        const all = await import(`${root}/${SOURCES}/${module}`);
-        for (const name of names!.split(",").map((each) => each.trim())) {
-          if (name === "" || name.startsWith("type ")) continue;
-          const outer = name in shown && shown[name] === all[name] ? name : `$${name}`;
-          found.set(`${module} ${name}`, { module, name, outer });
-        }
-      }
+  for (const taker of entries.filter(({ taken }) => taken)) {
+    for await (const { module, name } of importsOf(root, taker)) {
+      const giver = entries.find((entry) => entry.name === giverOf(taker, module));
+      if (giver === undefined) continue;
+      const shown = await import(`${root}/${giver.source}`);
+      const { [name]: value } = await import(`${root}/${SOURCES}/${module}`);
+      const outer = name in shown && shown[name] === value ? name : `$${name}`;
+      const isOther = (each: Taken) =>
+        each.giver === giver && each.outer === outer && each.value !== value;
+      if ([...found.values()].some(isOther)) throw new Error(`Two values are called ${name}`);
+      found.set(`${taker.name} ${module} ${name}`, { giver, taker, module, name, outer, value });
     }
   }
   return [...found.values()];
 }
 
+/** The values that the modules of an entry import from others, by the modules' paths and names. */
+async function* importsOf(
+  root: string,
+  entry: Entry,
+): AsyncGenerator<{ module: string; name: string }> {
+  for (const path of await modulesOf(root, entry)) {
+    const text = await Deno.readTextFile(`${root}/${path}`);
+    for (const [, names, target] of text.matchAll(/^import \{([^}]*)\} from "([^"]+)";$/gm)) {
+      const module = moduleAt(root, target!, `${root}/${path}`);
+      for (const name of names!.split(",").map((each) => each.trim())) {
+        if (name !== "" && !name.startsWith("type ")) yield { module, name };
+      }
+    }
+  }
+}
+
+/** The name of the entry from which another one takes a module. */
+function giverOf({ taken = {} }: Entry, module: string): string | undefined {
+  return Object.entries(taken).find(([, pattern]) => pattern.test(module))?.[0];
+}
+
 /** The modules that an entry has of its own, from the root of the repository. */
-async function modulesOf(root: string, source: string, taken: RegExp): Promise<string[]> {
+async function modulesOf(root: string, entry: Entry): Promise<string[]> {
   const { metafile } = await esbuild.build({
     ...OPTIONS,
     absWorkingDir: root,
-    entryPoints: [source],
+    entryPoints: [entry.source],
     outdir: `${root}/out`,
     format: "esm",
     packages: "external",
@@ -104,9 +121,8 @@ async function modulesOf(root: string, source: string, taken: RegExp): Promise<s
       name: "without-taken",
       setup(build) {
         build.onResolve({ filter: /^\.\.?\// }, ({ path, resolveDir }) => {
-          return taken.test(moduleAt(root, path, `${resolveDir}/`))
-            ? { path, external: true }
-            : undefined;
+          const giver = giverOf(entry, moduleAt(root, path, `${resolveDir}/`));
+          return giver === undefined ? undefined : { path, external: true };
         });
       },
     }],
@@ -119,23 +135,32 @@ function moduleAt(root: string, path: string, from: string): string {
   return new URL(path, `file://${from}`).pathname.slice(`${root}/${SOURCES}/`.length);
 }
 
-/** Adds to the module of the package what others take from there. */
-function giveTaken(root: string, { source }: Entry, values: readonly Taken[]): esbuild.Plugin {
-  const lines = values.filter(({ name, outer }) => name !== outer).map(({ module, name, outer }) =>
-    `export { ${name} as ${outer} } from "${root}/${SOURCES}/${module}";`
-  );
+/** Adds to entries what others take from there. */
+function give(
+  root: string,
+  entries: readonly Entry[],
+  values: readonly Taken[],
+): esbuild.Plugin {
   const namespace = "giver";
   return {
     name: namespace,
     setup(build) {
       build.onResolve({ filter: /./ }, ({ path, kind }) => {
-        if (kind !== "entry-point" || !path.endsWith(source)) return undefined;
-        return { path: `${root}/${source}`, namespace };
+        const entry = entries.find(({ source }) => path.endsWith(source));
+        if (kind !== "entry-point" || entry === undefined) return undefined;
+        return { path: `${root}/${entry.source}`, namespace, pluginData: entry };
       });
-      build.onLoad({ filter: /./, namespace }, ({ path }) => ({
-        contents: [`export * from "${path}";`, ...lines].join("\n"),
-        resolveDir: root,
-      }));
+      build.onLoad({ filter: /./, namespace }, ({ path, pluginData }) => {
+        const own = values.filter(({ giver, name, outer }) =>
+          giver === pluginData && name !== outer
+        );
+        const lines = new Map(own.map(({ module, name, outer }) => [
+          outer,
+          `export { ${name} as ${outer} } from "${root}/${SOURCES}/${module}";`,
+        ]));
+        const contents = [`export * from "${path}";`, ...lines.values()].join("\n");
+        return { contents, resolveDir: root };
+      });
     },
   };
 }
@@ -143,35 +168,41 @@ function giveTaken(root: string, { source }: Entry, values: readonly Taken[]): e
 /** Takes it from there. */
 function take(
   root: string,
-  { taken }: Entry,
-  main: Entry,
+  [entry]: readonly Entry[],
   values: readonly Taken[],
 ): esbuild.Plugin {
-  const specifier = `./${modulePath(main)}`;
   const namespace = "taker";
   return {
     name: namespace,
     setup(build) {
       build.onResolve({ filter: /^\.\.?\//, namespace: "file" }, ({ path, resolveDir }) => {
         const module = moduleAt(root, path, `${resolveDir}/`);
-        return taken!.test(module) ? { path: module, namespace, sideEffects: false } : undefined;
+        const giver = giverOf(entry!, module);
+        return giver === undefined ? undefined : { path: module, namespace, sideEffects: false };
       });
-      build.onResolve({ filter: /./, namespace }, () => ({ path: specifier, external: true }));
+      build.onResolve({ filter: /./, namespace }, ({ path }) => ({ path, external: true }));
       build.onLoad({ filter: /./, namespace }, ({ path }) => {
-        const own = values.filter(({ module }) => module === path);
+        const own = values.filter(({ taker, module }) => taker === entry && module === path);
         const names = own.map(({ name, outer }) => `${outer} as ${name}`);
-        return { contents: `export { ${names} } from "${specifier}";` };
+        return { contents: `export { ${names} } from "./${modulePath(own[0]!.giver)}";` };
       });
     },
   };
 }
 
-/** An entry as one script that assigns its global: for classic workers, and pages without tools. */
+/**
+ * The entries of a global as one script that assigns it: for classic workers, and pages without
+ * tools.
+ */
 export async function bundleGlobal(root: string, entry: Entry): Promise<PackageFile> {
+  const globalName = entry.globalName!;
+  const parts = entriesOf(globalName);
+  const lines = parts.map(({ source }, index) => `import * as part${index} from "./${source}";`);
+  const all = parts.map((_, index) => `...part${index}`);
   const text = await bundleText({
     absWorkingDir: root,
     stdin: {
-      contents: `import * as all from "./${entry.source}"; globalThis.${entry.globalName} = all;`,
+      contents: [...lines, `globalThis.${globalName} = { ${all} };`].join("\n"),
       resolveDir: root,
     },
     format: "iife",

@@ -1,9 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
-import { ENTRIES, modulePath } from "./build_entries.ts";
-import { bundleModules } from "./build_modules.ts";
+import { ENTRIES, entriesOf, modulePath, SCRIPTS } from "./build_entries.ts";
+import { bundleGlobal, bundleModules } from "./build_modules.ts";
 import { stopBundler } from "./build_scripts.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
+
+const HERE = ENTRIES.filter(({ name }) => name !== "cbor");
+const built = bundleModules(ROOT, ENTRIES);
 
 type Module = Record<string, unknown>;
 type Class = { name: string; prototype: object };
@@ -16,24 +19,57 @@ function classesOf(module: Module): [string, Class][] {
 }
 
 Deno.test("the package's classes have the names under which they are exported", async () => {
-  for (const module of await modules()) {
-    const classes = classesOf(module);
-    assert(classes.length > 0);
-    for (const [name, { name: own }] of classes) assertEquals([name, own], [name, name]);
+  const classes = (await modules()).flatMap(classesOf);
+  assert(classes.length > 20);
+  for (const [name, { name: own }] of classes) assertEquals([name, own], [name, name]);
+});
+
+Deno.test("an entry exports what its module does, and more under no such names", async () => {
+  for (const [index, module] of (await modules()).entries()) {
+    const { name, source } = HERE[index]!;
+    const shown = Object.keys(module).filter((each) => !each.startsWith("$"));
+    assertEquals([name, shown], [name, Object.keys(await import(`${ROOT}/${source}`)).sort()]);
   }
 });
 
-/** The entries that export classes, as the package has them. */
+Deno.test("an entry that takes the core has nothing of it but constants", async () => {
+  const files = await built;
+  const sourcesOf = (path: string): string[] =>
+    JSON.parse(files.find((file) => file.path === `${path}.map`)!.text).sources;
+  const core = ["millrace.js", "shared.js"].flatMap(sourcesOf);
+  assert(core.length > 20);
+  let count = 0;
+  for (const entry of ENTRIES.filter(({ taken }) => taken?.["millrace"]?.test("port.ts"))) {
+    const twice = sourcesOf(modulePath(entry)).filter((source) => core.includes(source));
+    const kept = twice.filter((source) => !source.endsWith("/src/layout.ts"));
+    assertEquals([entry.name, kept], [entry.name, []]);
+    count++;
+  }
+  assert(count > 5);
+});
+
+Deno.test("what a script sets its global to is all of its entries", async () => {
+  for (const entry of SCRIPTS) {
+    const { text } = await bundleGlobal(ROOT, entry);
+    const scope: Record<string, object> = {};
+    new Function("globalThis", text)(scope);
+    const names = await Promise.all(
+      entriesOf(entry.globalName!).map(({ source }) => import(`${ROOT}/${source}`)),
+    );
+    assertEquals(Object.keys(scope), [entry.globalName]);
+    const wanted = names.flatMap((module) => Object.keys(module)).sort();
+    assertEquals(Object.keys(scope[entry.globalName!]!).sort(), wanted);
+  }
+});
+
+Deno.test.afterAll(stopBundler);
+
+/** The entries, as the package has them, but for what stands on a library, which is not here. */
 async function modules(): Promise<Module[]> {
   const folder = await Deno.makeTempDir({ prefix: "millrace-names-" });
   try {
-    for (const { path, text } of await bundleModules(ROOT, ENTRIES)) {
-      await Deno.writeTextFile(`${folder}/${path}`, text);
-    }
-    await stopBundler();
-    // What stands on a library finds it only where the package is installed.
-    const entries = ENTRIES.filter(({ name }) => name !== "cbor");
-    return await Promise.all(entries.map((entry) => import(`${folder}/${modulePath(entry)}`)));
+    for (const { path, text } of await built) await Deno.writeTextFile(`${folder}/${path}`, text);
+    return await Promise.all(HERE.map((entry) => import(`${folder}/${modulePath(entry)}`)));
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -14,6 +14,7 @@ import {
   platformPackage,
   PLATFORMS,
   SCRIPTS,
+  scriptsOf,
   specifierOf,
   typesPath,
 } from "./build_entries.ts";
@@ -81,7 +82,8 @@ export function manifest(
     // The first condition that matches wins, so the types come first.
     const targets = { types: `./${typesPath(entry)}`, default: `./${modulePath(entry)}` };
     modules[subpathOf(specifierOf(entry))] = targets;
-    if (entry.globalName === undefined) continue;
+  }
+  for (const entry of scriptsOf(entries)) {
     globals[subpathOf(globalSpecifierOf(entry))] = `./${globalPath(entry)}`;
   }
   return {
@@ -135,13 +137,12 @@ export async function writePlatforms(root: string, out: string): Promise<string[
 
 /**
  * A page of the implementation's guide, without links out of the package. Its imports have the name
- * of the npm package; where it speaks of the other registry, or of the entry that only that has,
- * the name there stays.
+ * of the npm package; where it speaks of the other registry, the name there stays.
  */
 export function readme(text: string): string {
   return text
     .replace(
-      new RegExp(`((?:from|import) "|\`)${SOURCE_NAME}(?=["/])(?!/stream\\b)`, "g"),
+      new RegExp(`((?:from|import) "|\`)${SOURCE_NAME}(?=["/])`, "g"),
       `$1${PACKAGE_NAME}`,
     )
     .replace(

@@ -16,9 +16,8 @@ import * as synth from "../examples/synth/main.ts";
 import { PAGES, type Program, programsOf } from "./guide.ts";
 import { answerQuestions, bundleProgram, type Service, startService } from "./guide_service.ts";
 import { type Pages, servePages } from "./pages.ts";
-import { type Form, scenariosFor } from "./scenarios.ts";
+import { formsOf, scenariosFor } from "./scenarios.ts";
 
-const FORMS: Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 /** Programs of the guide that a page can run as they are: both its threads have an event loop. */
@@ -93,7 +92,7 @@ Deno.test.afterAll(async () => {
 
 for (const kind of KINDS) {
   for (const name of scenariosFor(kind.place)) {
-    for (const form of FORMS) {
+    for (const form of formsOf(name)) {
       addTest(kind, `plays ${name}, as a ${form}`, async (page) => {
         assertEquals(await play(page, pages.urlOf(name, form)), "played");
       });

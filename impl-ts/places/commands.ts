@@ -5,15 +5,14 @@
  */
 import { assertEquals } from "@std/assert";
 import { run } from "../../tools/run.ts";
-import { compileForNode, type Form, nodePath, partsOf, scenariosFor } from "./scenarios.ts";
+import { compileForNode, formsOf, nodePath, partsOf, scenariosFor } from "./scenarios.ts";
 
-const FORMS: readonly Form[] = ["module", "script"];
 const TIMEOUT_MS = 60_000;
 
 /** Compiles all scenarios of a place into a folder, in which the package is installed. */
 export async function writeScenarios(folder: string, place: "node" | "bun"): Promise<void> {
   for (const name of scenariosFor(place)) {
-    for (const form of FORMS) {
+    for (const form of formsOf(name)) {
       for (const part of partsOf(name)) {
         const text = await compileForNode(name, part, form);
         await Deno.writeTextFile(`${folder}/${nodePath(name, part, form)}`, text);
@@ -30,7 +29,7 @@ export function addScenarios(
   folder: () => string,
 ): void {
   for (const name of scenariosFor(place)) {
-    for (const form of FORMS) {
+    for (const form of formsOf(name)) {
       Deno.test(`${label} plays ${name}, as a ${form}`, async () => {
         const command = [program, nodePath(name, "main", form)];
         const options = { cwd: folder(), timeoutMs: TIMEOUT_MS, echo: false };

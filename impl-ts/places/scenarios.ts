@@ -48,6 +48,16 @@ export function partsOf(scenario: string): Part[] {
   return (["main", "worker", "processor"] as const).filter((part) => names.includes(`${part}.ts`));
 }
 
+/** The forms in which a scenario can be played: as scripts, if all that it imports has a global. */
+export function formsOf(scenario: string): Form[] {
+  const texts = partsOf(scenario).map((part) =>
+    Deno.readTextFileSync(`${HERE}/${scenario}/${part}.ts`)
+  );
+  const lacking = ENTRIES.filter(({ globalName }) => globalName === undefined).map(specifierOf);
+  const isModule = lacking.some((each) => texts.some((text) => text.includes(`"${each}"`)));
+  return isModule ? ["module"] : ["module", "script"];
+}
+
 /** A part of a scenario as one file for a browser; what is shared lies at `/npm/`. */
 export function compileForBrowser(name: string, part: Part, form: Form): Promise<string> {
   const parts = {

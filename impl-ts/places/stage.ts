@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { MillraceError, type ReasonCode, type WorkerLike } from "millrace";
+import { MillraceError, type ReasonCode } from "millrace";
+import type { WorkerLike } from "millrace/supervise";
 
 /** What a scenario's `main.ts` gets: the place it plays in. */
 export interface Stage {

@@ -10,7 +10,7 @@ import { Port, type PortOptions, requirePortOptions } from "./port.ts";
 import { type AttachOptions, type Memory, Segment } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger } from "./segment_geometry.ts";
 import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "./layout.ts";
-import { Selection } from "./select.ts";
+import { Selection } from "./select_set.ts";
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { Rung } from "./wait_watch.ts";
@@ -24,7 +24,7 @@ const DEFAULT_CAPACITY = 64 * 1024;
  *
  * @example
  * ```ts
- * import { Hub, type HubOptions, portMemory } from "@millrace/millrace";
+ * import { Hub, type HubOptions } from "@millrace/millrace/hub";
  *
  * // A port is a hub with one client.
  * const options: HubOptions<string, string> = { codec: "text", queueLimit: 16 };
@@ -42,7 +42,7 @@ export interface HubOptions<In = unknown, Out = never> extends PortOptions<In, O
  *
  * @example
  * ```ts
- * import { Hub, type HubCreateOptions } from "@millrace/millrace";
+ * import { Hub, type HubCreateOptions } from "@millrace/millrace/hub";
  *
  * // Short orders to the clients, long answers from them.
  * const options: HubCreateOptions<string, number> = { capacity: [1024, 65_536] };
@@ -68,7 +68,8 @@ export interface HubCreateOptions<In = unknown, Out = never>
  *
  * @example
  * ```ts
- * import { hubGeometry, segmentSize } from "@millrace/millrace";
+ * import { segmentSize } from "@millrace/millrace";
+ * import { hubGeometry } from "@millrace/millrace/hub";
  *
  * segmentSize(hubGeometry(2, { capacity: 1024 })); // 6912
  * ```
@@ -95,7 +96,8 @@ export function hubGeometry(count: number, options: HubCreateOptions = {}): Geom
  *
  * @example
  * ```ts
- * import { Hub, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { Hub } from "@millrace/millrace/hub";
  *
  * using hub = Hub.create<string, string>(2);
  * // Usually in two workers, to which `port.handoff()` was posted:

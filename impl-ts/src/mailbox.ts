@@ -29,7 +29,7 @@ const STREAK = 64;
  *
  * @example
  * ```ts
- * import { MailboxReader, MailboxWriter } from "@millrace/millrace";
+ * import { MailboxReader, MailboxWriter } from "@millrace/millrace/mailbox";
  *
  * const memory = new SharedArrayBuffer(32 + 1024);
  * using writer = MailboxWriter.attach<string>(memory); // usually in another thread
@@ -216,7 +216,7 @@ export class MailboxWriter<T = unknown> {
  *
  * @example
  * ```ts
- * import { MailboxReader, MailboxWriter } from "@millrace/millrace";
+ * import { MailboxReader, MailboxWriter } from "@millrace/millrace/mailbox";
  *
  * const memory = new SharedArrayBuffer(32 + 1024);
  * using reader = MailboxReader.attach<{ n: number }>(memory);

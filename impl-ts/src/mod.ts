@@ -42,7 +42,6 @@ export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe.
 export type { ClaimOptions, MessageInit } from "./pipe_writer.ts";
 export { Writer } from "./pipe_writer.ts";
 export { Reader } from "./pipe_reader.ts";
-export { MailboxReader, MailboxWriter } from "./mailbox.ts";
 export type { VacatingEnd } from "./pipe_vacate.ts";
 export { vacatePeer } from "./pipe_vacate.ts";
 export type { PortEventMap, PortListener, PortListenerOptions } from "./port_events.ts";
@@ -52,9 +51,3 @@ export type { PostingOptions, PostOptions } from "./port_outbox.ts";
 export type { PortHandoff } from "./port_handoff.ts";
 export type { PortAttachOptions, PortCreateOptions, PortOptions, Side } from "./port.ts";
 export { Port, portGeometry, portMemory } from "./port.ts";
-export type { Selectable } from "./select.ts";
-export { select, selectAsync } from "./select.ts";
-export type { HubCreateOptions, HubOptions } from "./hub.ts";
-export { Hub, hubGeometry } from "./hub.ts";
-export type { Supervised, SuperviseOptions, WorkerEnd, WorkerLike } from "./supervise.ts";
-export { holdLife, supervise, Supervision } from "./supervise.ts";

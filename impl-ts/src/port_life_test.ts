@@ -4,7 +4,8 @@ import { assertEquals } from "@std/assert";
 async function run(program: string): Promise<string> {
   const mod = new URL("./mod.ts", import.meta.url).href;
   const source = `
-    import { Port, Segment, supervise } from ${JSON.stringify(mod)};
+    import { Port, Segment } from ${JSON.stringify(mod)};
+    import { supervise } from ${JSON.stringify(new URL("./supervise.ts", mod).href)};
     const port = Port.create(), peer = Port.attach(port.memory);
     const say = (word) => console.log(word);
     globalThis.addEventListener("unload", () => say("ended"));

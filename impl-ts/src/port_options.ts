@@ -61,7 +61,8 @@ export interface PortOptions<In = unknown, Out = never>
  *
  * @example
  * ```ts
- * import { Hub, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { Hub } from "@millrace/millrace/hub";
  *
  * using hub = Hub.create<string>(3);
  * using third = Port.attach<string>(hub.memory, { endpoint: 3 }); // usually in another thread

@@ -17,7 +17,8 @@ import { unref } from "./wait_task.ts";
  *
  * @example
  * ```ts
- * import { Port, supervise, type WorkerLike } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { supervise, type WorkerLike } from "@millrace/millrace/supervise";
  *
  * // Anything that can be ended, a child process for one.
  * const job: WorkerLike = { terminate: () => console.log("ended") }; // ended
@@ -45,7 +46,8 @@ export interface WorkerLike {
  *
  * @example
  * ```ts
- * import { Port, supervise, type Supervised } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { supervise, type Supervised } from "@millrace/millrace/supervise";
  *
  * // Both ends of this port are in other threads; this one has only its memory.
  * using port = Port.create<string>();
@@ -63,7 +65,8 @@ export type Supervised =
  *
  * @example
  * ```ts
- * import { Port, supervise } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { supervise } from "@millrace/millrace/supervise";
  *
  * const source = new Blob(["self.onmessage = () => self.close()"], { type: "text/javascript" });
  * const worker = new Worker(URL.createObjectURL(source), { type: "module" });
@@ -88,7 +91,8 @@ export interface SuperviseOptions {
  *
  * @example
  * ```ts
- * import { Port, supervise, type WorkerEnd } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { supervise, type WorkerEnd } from "@millrace/millrace/supervise";
  *
  * const tell = ({ signal, marked }: WorkerEnd) => `${signal}, marked: ${marked}`;
  * using port = Port.create();
@@ -121,7 +125,8 @@ interface Place {
  *
  * @example
  * ```ts
- * import { Port, supervise, type Supervision } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { supervise, type Supervision } from "@millrace/millrace/supervise";
  *
  * const source = new Blob(["throw new Error('oh')"], { type: "text/javascript" });
  * const worker = new Worker(URL.createObjectURL(source), { type: "module" });
@@ -148,9 +153,9 @@ export class Supervision {
    *
    * @internal
    */
-  constructor(worker: WorkerLike, places: readonly Place[], lock: string | undefined) {
+  constructor(worker: WorkerLike, endpoints: readonly Supervised[], lock: string | undefined) {
     this.#worker = worker;
-    this.#places = places;
+    this.#places = endpoints.map(placeOf);
     this.failed = new Promise((resolve) => this.#settle = resolve);
     this.#listen();
     if (lock !== undefined) this.#watch(lock);
@@ -262,7 +267,8 @@ export class Supervision {
  *
  * @example
  * ```ts
- * import { PeerFailedError, Port, supervise } from "@millrace/millrace";
+ * import { PeerFailedError, Port } from "@millrace/millrace";
+ * import { supervise } from "@millrace/millrace/supervise";
  *
  * const port = Port.create();
  * const source = new Blob(["self.onmessage = () => {}"], { type: "text/javascript" });
@@ -285,13 +291,14 @@ export function supervise(
 ): Supervision {
   const list = "segment" in endpoints ? [endpoints] : endpoints;
   if (list.length === 0) throw new TypeError("Cannot supervise: there are no endpoints to mark");
-  const places = list.map((each) => {
-    const { segment } = each;
-    const index = "index" in each ? each.index : each.peerIndex;
-    requireInteger("index", index, 0, segment.endpointCount - 1);
-    return { segment, index, generation: generationOf(segment, index) };
-  });
-  return new Supervision(worker, places, options.lock);
+  return new Supervision(worker, list, options.lock);
+}
+
+function placeOf(each: Supervised): Place {
+  const { segment } = each;
+  const index = "index" in each ? each.index : each.peerIndex;
+  requireInteger("index", index, 0, segment.endpointCount - 1);
+  return { segment, index, generation: generationOf(segment, index) };
 }
 
 /**
@@ -303,7 +310,7 @@ export function supervise(
  *
  * @example
  * ```ts
- * import { holdLife } from "@millrace/millrace";
+ * import { holdLife } from "@millrace/millrace/supervise";
  *
  * // Thread that makes the worker:
  * //   const lock = crypto.randomUUID();

@@ -7,9 +7,6 @@
 import {
   ClosedError,
   type Geometry,
-  Hub,
-  MailboxReader,
-  MailboxWriter,
   type Mechanism,
   type Message,
   MillraceError,
@@ -22,6 +19,8 @@ import {
   Writer,
 } from "../../../impl-ts/src/mod.ts";
 import { cbor } from "../../../impl-ts/src/cbor.ts";
+import { Hub } from "../../../impl-ts/src/hub.ts";
+import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";

@@ -7,7 +7,8 @@
 import * as files from "../../../impl-ts/src/host/files.ts";
 import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
 import { SegmentFile } from "../../../impl-ts/src/host/mod.ts";
-import { type Geometry, MailboxReader, MailboxWriter } from "../../../impl-ts/src/mod.ts";
+import type { Geometry } from "../../../impl-ts/src/mod.ts";
+import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
 import type { Opening } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
 import { callsOf, type Ends, mailboxReader, mailboxWriter, PipeSession } from "./adapter.ts";

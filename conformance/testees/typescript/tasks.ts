@@ -4,12 +4,8 @@
  * @module
  */
 
-import {
-  type MailboxReader,
-  type MailboxWriter,
-  type Message,
-  MessageError,
-} from "../../../impl-ts/src/mod.ts";
+import { type Message, MessageError } from "../../../impl-ts/src/mod.ts";
+import type { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
 import type { Stats } from "../../../impl-ts/src/mod.ts";
 import { fill, Workload } from "../../kit/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";

@@ -1,5 +1,7 @@
 /** One thread waits for several workers at once, each of which has a port of its own. */
-import { Hub, Port, selectAsync } from "millrace";
+import { Port } from "millrace";
+import { Hub } from "millrace/hub";
+import { selectAsync } from "millrace/select";
 import { assertEquals, assertFails, type Stage, WAIT } from "../stage.ts";
 
 const WORKER_COUNT = 2;

@@ -1,5 +1,6 @@
 /** A worker blocks for two others at once: it has the hub, and they have its clients' ends. */
-import { hubGeometry, type Memory, segmentSize } from "millrace";
+import { type Memory, segmentSize } from "millrace";
+import { hubGeometry } from "millrace/hub";
 import { assertEquals, type Stage } from "../stage.ts";
 
 /** Which part a worker has: the hub, or the client with this number. */

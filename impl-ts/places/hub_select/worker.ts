@@ -1,4 +1,5 @@
-import { Hub, hubGeometry, Port, Segment } from "millrace";
+import { Port, Segment } from "millrace";
+import { Hub, hubGeometry } from "millrace/hub";
 import { assertEquals, WAIT } from "../stage.ts";
 import type { Task } from "./main.ts";
 

@@ -1,5 +1,6 @@
 /** A worker that is terminated, or throws what nobody catches: whoever waits for it hears of it. */
-import { PeerFailedError, Port, supervise } from "millrace";
+import { PeerFailedError, Port } from "millrace";
+import { supervise } from "millrace/supervise";
 import { assertEquals, assertFails, type Stage, WAIT, within } from "../stage.ts";
 import type { Task } from "./worker.ts";
 

@@ -2,7 +2,8 @@
  * A worker that holds its life is ended from outside by a bare `terminate`, which says nothing to
  * anybody: the lock that it lets go, or Node's `exit` event, tells.
  */
-import { Port, supervise } from "millrace";
+import { Port } from "millrace";
+import { supervise } from "millrace/supervise";
 import { assertEquals, assertFails, type Stage, WAIT, within } from "../stage.ts";
 import type { Life } from "./worker.ts";
 

@@ -1,4 +1,5 @@
-import { holdLife, type Memory, Port } from "millrace";
+import { type Memory, Port } from "millrace";
+import { holdLife } from "millrace/supervise";
 import { WAIT } from "../stage.ts";
 
 /** What the worker gets: the memory of its port, and the name of its life. */
