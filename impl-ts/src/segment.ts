@@ -6,17 +6,8 @@
 
 import { assert, ForbiddenError, SegmentError } from "./error.ts";
 import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
-import { recordOffset, samePlan, writePlan } from "./segment_geometry.ts";
-import {
-  ENDPOINT_RECORD_SIZE,
-  SEGMENT_ALIGN,
-  SEGMENT_READY_BLANK,
-  SEGMENT_READY_FORMATTING,
-  SEGMENT_READY_READY,
-  SEGMENT_READY_WORD,
-  SEGMENT_SIZE_MIN,
-  WAIT_POLL_MS,
-} from "./layout.ts";
+import { samePlan, writePlan } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
 
 /**
  * A piece of memory: a typed array, a `DataView`, or just the three numbers.
@@ -102,6 +93,7 @@ export interface AttachAsyncOptions extends AttachOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 5_000;
+const READY = layout.SEGMENT_READY_WORD;
 
 /**
  * A segment that is formatted and checked, with a private copy of its geometry.
@@ -135,16 +127,20 @@ export class Segment {
    * @internal
    */
   readonly records: Int32Array;
-  readonly #region: Region;
+  /** All of the memory. */
+  readonly #words: Int32Array;
 
-  private constructor(memory: Memory, region: Region, plan: Plan) {
+  private constructor(memory: Memory, words: Int32Array, plan: Plan) {
     this.memory = memory;
     this.size = plan.size;
     this.endpointCount = plan.endpointCount;
     this.channels = plan.channels;
-    this.shared = isShared(region.buffer);
-    this.#region = region;
-    this.records = this.words(recordOffset(0), this.endpointCount * ENDPOINT_RECORD_SIZE);
+    this.shared = isShared(words.buffer);
+    this.#words = words;
+    this.records = this.words(
+      layout.ENDPOINT_TABLE_OFFSET,
+      plan.endpointCount * layout.ENDPOINT_RECORD_SIZE,
+    );
   }
 
   /**
@@ -158,8 +154,7 @@ export class Segment {
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
     requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS); // before anything is touched
     const plan = place(geometry);
-    const made = Segment.#format(memory, plan, SEGMENT_READY_BLANK);
-    return made ?? expectPlan(Segment.attach(memory, options), plan);
+    return Segment.#format(memory, plan) ?? expectPlan(Segment.attach(memory, options), plan);
   }
 
   /** `create` without blocking. */
@@ -171,7 +166,7 @@ export class Segment {
     requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
     options.signal?.throwIfAborted();
     const plan = place(geometry);
-    const made = Segment.#format(memory, plan, SEGMENT_READY_BLANK);
+    const made = Segment.#format(memory, plan);
     return made ?? expectPlan(await Segment.attachAsync(memory, options), plan);
   }
 
@@ -182,7 +177,7 @@ export class Segment {
    * @throws {SegmentError} `segment.size`, if the memory is too small or not aligned.
    */
   static format(memory: Memory, geometry: Geometry): Segment {
-    return Segment.#format(memory, place(geometry))!;
+    return Segment.#format(memory, place(geometry), true)!;
   }
 
   /**
@@ -192,7 +187,7 @@ export class Segment {
    */
   static allocate(geometry: Geometry): Segment {
     const plan = place(geometry);
-    return Segment.#format(sharedMemory(plan.size), plan)!;
+    return Segment.#format(sharedMemory(plan.size), plan, true)!;
   }
 
   /**
@@ -204,16 +199,13 @@ export class Segment {
    */
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
     const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
-    const region = toSegmentRegion(memory);
-    const words = new Int32Array(region.buffer, region.byteOffset, SEGMENT_SIZE_MIN >> 2);
-    let deadline = -1;
-    while (!isReady(words)) {
-      const time = now();
-      if (deadline < 0) deadline = time + timeout;
-      if (time >= deadline) throw unready();
-      sleepReady(words, Math.min(deadline - time, WAIT_POLL_MS));
+    const words = wordsOf(memory);
+    let deadline: number | undefined;
+    for (let ready; (ready = readyOf(words)) !== layout.SEGMENT_READY_READY;) {
+      const pause = pauseUntil(deadline ??= now() + timeout);
+      sleepOn(isShared(words.buffer) ? words : undefined, READY, ready, pause);
     }
-    return Segment.#read(memory, region);
+    return new Segment(memory, words, readPlan(words));
   }
 
   /** `attach` without blocking. */
@@ -221,17 +213,16 @@ export class Segment {
     const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
     const { signal } = options;
     signal?.throwIfAborted();
-    const region = toSegmentRegion(memory);
-    const words = new Int32Array(region.buffer, region.byteOffset, SEGMENT_SIZE_MIN >> 2);
-    const deadline = performance.now() + timeout;
+    const words = wordsOf(memory);
+    let deadline: number | undefined;
     // A timer and not `Atomics.waitAsync`: attaching is rare, and a timer also keeps the event
     // loop alive and works on memory that is not shared.
-    while (!isReady(words)) {
-      if (performance.now() >= deadline) throw unready();
+    while (readyOf(words) !== layout.SEGMENT_READY_READY) {
+      pauseUntil(deadline ??= now() + timeout);
       await new Promise((resolve) => setTimeout(resolve, 1));
       signal?.throwIfAborted();
     }
-    return Segment.#read(memory, region);
+    return new Segment(memory, words, readPlan(words));
   }
 
   /**
@@ -239,43 +230,36 @@ export class Segment {
    * Control words are touched through `Atomics` only. [segment.atomic]
    */
   words(offset: number, size: number): Int32Array {
-    assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
-    return new Int32Array(this.#region.buffer, this.#region.byteOffset + offset, size / 4);
+    return new Int32Array(this.#words.buffer, this.#placeOf(offset, size), size / 4);
   }
 
   /** A view of bytes from `offset` on; for the implementation and tools. */
   bytes(offset: number, size: number): Uint8Array {
+    return new Uint8Array(this.#words.buffer, this.#placeOf(offset, size), size);
+  }
+
+  /** Where bytes of the segment stand in its buffer. */
+  #placeOf(offset: number, size: number): number {
     assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
-    return new Uint8Array(this.#region.buffer, this.#region.byteOffset + offset, size);
+    return this.#words.byteOffset + offset;
   }
 
   /**
-   * Formats memory, where its `ready` is what is asked for, if anything is: undefined where it is
-   * not. What was just written needs no check. [segment.claim]
+   * Formats memory that is blank, or that has no other owner: undefined where it is neither. What
+   * was just written needs no check. [segment.claim]
    */
-  static #format(memory: Memory, plan: Plan, from?: number): Segment | undefined {
-    const region = toSegmentRegion(memory);
-    const { buffer, byteOffset, byteLength } = region;
+  static #format(memory: Memory, plan: Plan, isOwner = false): Segment | undefined {
     // [segment.claim_checked] Both sides refuse what cannot be, and touch nothing.
-    if (byteLength < plan.size) throw tooSmall(byteLength, plan.size);
-    const words = new Int32Array(buffer, byteOffset, plan.size >>> 2);
-    if (from === undefined) Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_FORMATTING);
-    else {
-      const to = SEGMENT_READY_FORMATTING;
-      if (Atomics.compareExchange(words, SEGMENT_READY_WORD, from, to) !== from) return undefined;
-    }
-    writePlan(plan, words, new Uint8Array(buffer, byteOffset, plan.size));
+    const words = wordsOf(memory, plan.size);
+    const blank = layout.SEGMENT_READY_BLANK;
+    const mine = layout.SEGMENT_READY_FORMATTING;
+    if (isOwner) Atomics.store(words, READY, blank);
+    if (Atomics.compareExchange(words, READY, blank, mine) !== blank) return undefined;
+    writePlan(plan, words);
     // [segment.publish] Last: whoever loads 2 must see everything else.
-    Atomics.store(words, SEGMENT_READY_WORD, SEGMENT_READY_READY);
-    Atomics.notify(words, SEGMENT_READY_WORD);
-    return new Segment(memory, region, plan);
-  }
-
-  static #read(memory: Memory, region: Region): Segment {
-    const { buffer, byteOffset, byteLength } = region;
-    const words = new Int32Array(buffer, byteOffset, byteLength >>> 2);
-    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
-    return new Segment(memory, region, readPlan(words, bytes, byteLength));
+    Atomics.store(words, READY, layout.SEGMENT_READY_READY);
+    Atomics.notify(words, READY);
+    return new Segment(memory, words, plan);
   }
 }
 
@@ -326,88 +310,67 @@ export function isPast(deadline: number): boolean {
  * @throws {ForbiddenError} on a thread that must not block.
  */
 export function sleepBlind(ms: number): void {
-  // A page that is not isolated has no shared memory, and must not block either.
-  if (typeof SharedArrayBuffer === "undefined") {
-    throw new ForbiddenError("Cannot block: this thread must not");
-  }
+  sleepOn(undefined, 0, 0, ms);
+}
+
+/** Sleeps while a word has this value; where there are no words, for all of the time. */
+function sleepOn(words: Int32Array | undefined, index: number, value: number, ms: number): void {
   try {
-    Atomics.wait(alarm ??= new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-  } catch (cause) {
-    if (!(cause instanceof TypeError)) throw cause;
-    throw new ForbiddenError("Cannot block: this thread must not");
+    const alarm = words ?? (silent ??= new Int32Array(new SharedArrayBuffer(4)));
+    Atomics.wait(alarm, index, value, ms);
+  } catch {
+    // A page that is not isolated has no shared memory, and must not block either.
+    throw new ForbiddenError("Cannot block: this thread must not; use the asynchronous call");
   }
 }
 
-let alarm: Int32Array | undefined;
-
-let isLittleEndian: boolean | undefined;
+/** A word that nobody changes. */
+let silent: Int32Array | undefined;
 
 /** Any piece of memory as the three numbers. @throws {TypeError} if it is none. */
 export function toRegion(memory: Memory): Region {
-  isLittleEndian ??= new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-  if (!isLittleEndian) {
+  if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
     throw new TypeError("Cannot use memory: this processor is not little-endian");
   }
-  let region = memory as Region;
-  if (!("byteOffset" in memory)) {
-    const buffer = "buffer" in memory ? memory.buffer : memory;
-    region = { buffer, byteOffset: 0, byteLength: buffer.byteLength };
-  }
-  const { byteOffset, byteLength } = region;
-  if (!Number.isInteger(byteOffset) || !Number.isInteger(byteLength)) {
-    throw new TypeError("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
-  }
-  return region;
+  const given: Partial<Region> = memory;
+  const buffer = given.buffer ?? memory as ArrayBufferLike;
+  const byteOffset = given.byteOffset ?? 0;
+  const byteLength = given.byteLength ?? buffer.byteLength;
+  if (byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
+  throw new TypeError("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
 }
 
-function toSegmentRegion(memory: Memory): Region {
-  const region = toRegion(memory);
-  const { byteOffset, byteLength } = region;
-  if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength < SEGMENT_SIZE_MIN) {
+/** The words of memory in which a segment of this size has room. */
+function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32Array {
+  const { buffer, byteOffset, byteLength } = toRegion(memory);
+  if (byteOffset % layout.SEGMENT_ALIGN !== 0 || byteLength < size) {
+    const what = `it takes ${size} bytes at a multiple of 128`;
     throw new SegmentError(
       "segment.size",
-      `Cannot use segment: ${byteLength} bytes of memory at ${byteOffset}`,
+      `Cannot use segment: ${what}, the memory has ${byteLength} at ${byteOffset}`,
     );
   }
-  return region;
-}
-
-function tooSmall(has: number, takes: number): SegmentError {
-  return new SegmentError(
-    "segment.size",
-    `Cannot format segment: it takes ${takes} bytes, the memory has ${has}`,
-  );
+  return new Int32Array(buffer, byteOffset, byteLength >>> 2);
 }
 
 function expectPlan(segment: Segment, plan: Plan): Segment {
-  const { size, endpointCount, channels } = segment;
-  if (samePlan(plan, { size, endpointCount, channels })) return segment;
+  if (samePlan(plan, segment)) return segment;
   throw new SegmentError("segment.geometry", "Cannot create segment: it has another geometry");
 }
 
-function isReady(words: Int32Array): boolean {
-  // [segment.await] No other byte is read before this load returned 2.
-  const ready = Atomics.load(words, SEGMENT_READY_WORD);
-  if (ready === SEGMENT_READY_READY) return true;
-  if (ready === SEGMENT_READY_BLANK || ready === SEGMENT_READY_FORMATTING) return false;
+/** How far the formatting is. [segment.await] No other byte is read before this returned 2. */
+function readyOf(words: Int32Array): number {
+  const ready = Atomics.load(words, READY);
+  if (ready >>> 0 <= layout.SEGMENT_READY_READY) return ready;
   throw new SegmentError(
     "segment.magic",
     `Cannot attach segment: its ready word is ${ready >>> 0}`,
   );
 }
 
-function sleepReady(words: Int32Array, ms: number): void {
-  if (!isShared(words.buffer)) return sleepBlind(ms);
-  const seen = Atomics.load(words, SEGMENT_READY_WORD);
-  if (seen === SEGMENT_READY_READY) return;
-  try {
-    Atomics.wait(words, SEGMENT_READY_WORD, seen, ms);
-  } catch (cause) {
-    if (!(cause instanceof TypeError)) throw cause;
-    throw new ForbiddenError("Cannot attach segment: this thread must not block; use attachAsync");
-  }
-}
-
-function unready(): SegmentError {
-  return new SegmentError("segment.unready", "Cannot attach segment: nobody has formatted it");
+/** Milliseconds to sleep, for who waits for the formatting. */
+function pauseUntil(deadline: number): number {
+  const left = deadline - now();
+  if (left > 0) return Math.min(left, layout.WAIT_POLL_MS);
+  throw new SegmentError("segment.unready", "Cannot attach segment: nobody has formatted it");
 }

@@ -121,79 +121,78 @@ export function segmentSize(geometry: Geometry): number {
   return place(geometry).size;
 }
 
-/** Computes where everything of a geometry stands. [segment.place] */
+/**
+ * Computes where everything of a geometry stands. [segment.place]
+ *
+ * A fresh thread runs this, `writePlan` and `readPlan` once, and spends its time on compiling them:
+ * so there are few of them, loops by index, and what is said of a fault stands elsewhere.
+ *
+ * @throws as `segmentSize` does.
+ */
 export function place(geometry: Geometry): Plan {
-  const { endpoints, channels } = geometry;
-  requireInteger("endpoints", endpoints, 1, layout.ENDPOINT_COUNT_MAX);
-  requireInteger("channels.length", channels.length, 0, layout.CHANNEL_COUNT_MAX);
-  let offset = tablesEnd(endpoints, channels.length);
-  const placed: Channel[] = [];
-  for (const channel of channels) {
-    const { writer, reader, capacity, label = 0, start = 0 } = channel;
-    requireInteger("writer", writer, 0, endpoints - 1);
-    requireInteger("reader", reader, 0, endpoints - 1);
-    if (writer === reader) throw new RangeError(`Cannot place channel: both ends are ${writer}`);
-    requireCapacity(capacity);
-    requireInteger("label", label, 0, 0xffffffff);
-    requireInteger("start", start, 0, 0xffffffff);
-    if (start % layout.FRAME_ALIGN !== 0) {
-      throw new RangeError(`Cannot place channel: start ${start} is not a multiple of 16`);
-    }
-    const controlOffset = roundUp(offset);
-    const dataOffset = controlOffset + layout.RING_CONTROL_SIZE;
-    offset = dataOffset + roundUp(capacity);
-    placed.push({
+  const { endpoints: endpointCount, channels: given } = geometry;
+  const channels: Channel[] = [];
+  if (!areCounts(endpointCount, given.length)) {
+    mistake(`segment of ${endpointCount} endpoints (1 to 256), ${given.length} channels (to 1024)`);
+  }
+  // Rounded up once: all areas of rings have whole multiples of 128. Not by a mask, as offsets go
+  // beyond 2^31.
+  let size = Math.ceil(tablesEnd(endpointCount, given.length) / layout.SEGMENT_ALIGN) *
+    layout.SEGMENT_ALIGN;
+  for (let index = 0; index < given.length; index++) {
+    const ring = given[index]!;
+    const dataOffset = size + layout.RING_CONTROL_SIZE;
+    // In the order of the descriptor's words, as `writePlan` copies them.
+    const channel = {
       kind: layout.CHANNEL_KIND_RING,
-      writer,
-      reader,
-      controlOffset,
+      writer: ring.writer,
+      reader: ring.reader,
+      controlOffset: size,
       controlSize: layout.RING_CONTROL_SIZE,
       dataOffset,
-      dataSize: capacity,
-      label,
-      start,
-    });
+      dataSize: ring.capacity,
+      label: ring.label ?? 0,
+      start: ring.start ?? 0,
+    };
+    if (!isRing(channel, endpointCount)) {
+      mistake(
+        `channel ${JSON.stringify(channel)}: its ends must be two of ${endpointCount} endpoints, ` +
+          "its capacity a power of two from 256 to 2^30, and its start a multiple of 16",
+      );
+    }
+    channels.push(channel);
+    size = dataOffset + ring.capacity;
   }
-  const size = roundUp(offset);
   if (size > layout.SEGMENT_SIZE_MAX) {
     throw new SegmentError("segment.size", `Cannot place segment: ${size} bytes are too many`);
   }
-  return { size, endpointCount: endpoints, channels: placed };
+  return { size, endpointCount, channels };
 }
 
 /**
- * Writes the header but `ready`, the records, the descriptors and the control words. Blank says
- * only that `ready` is 0: whatever else stands there is zeroed. The byte areas need no zeroes, as
- * nothing in them counts before a cursor covers it. [segment.write]
+ * Writes the header but `ready`, the records, the descriptors and the control words of a plan that
+ * `place` has made. Blank says only that `ready` is 0: whatever else stands there is zeroed. The
+ * byte areas need no zeroes, as nothing in them counts before a cursor covers it. [segment.write]
  */
-export function writePlan(plan: Plan, words: Int32Array, bytes: Uint8Array): void {
-  bytes.fill(0, 0, layout.SEGMENT_READY_OFFSET);
-  bytes.fill(0, layout.SEGMENT_READY_OFFSET + 4, plan.channels[0]?.controlOffset ?? plan.size);
-  for (let i = 0; i < layout.SEGMENT_MAGIC_SIZE; i++) bytes[i] = MAGIC.charCodeAt(i);
+export function writePlan({ size, endpointCount, channels }: Plan, words: Int32Array): void {
+  words.fill(0, layout.SEGMENT_READY_WORD + 1, (channels[0]?.controlOffset ?? size) >>> 2);
+  words[0] = MAGIC_LOW;
+  words[1] = MAGIC_HIGH;
   words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2] = layout.VERSION_MAJOR |
     (layout.VERSION_MINOR << 16);
-  words[layout.SEGMENT_SIZE_OFFSET >> 2] = plan.size;
-  words[layout.SEGMENT_ENDPOINT_COUNT_OFFSET >> 2] = plan.endpointCount;
-  words[layout.SEGMENT_CHANNEL_COUNT_OFFSET >> 2] = plan.channels.length;
-  let at = recordOffset(plan.endpointCount);
-  for (const channel of plan.channels) {
-    const { controlOffset, start } = channel;
-    bytes.fill(0, controlOffset, controlOffset + channel.controlSize);
-    // Member by member: a loop over their names takes a fresh thread four times as long.
-    words[(at + layout.CHANNEL_KIND_OFFSET) >>> 2] = channel.kind;
-    words[(at + layout.CHANNEL_WRITER_OFFSET) >>> 2] = channel.writer;
-    words[(at + layout.CHANNEL_READER_OFFSET) >>> 2] = channel.reader;
-    words[(at + layout.CHANNEL_CONTROL_OFFSET_OFFSET) >>> 2] = controlOffset;
-    words[(at + layout.CHANNEL_CONTROL_SIZE_OFFSET) >>> 2] = channel.controlSize;
-    words[(at + layout.CHANNEL_DATA_OFFSET_OFFSET) >>> 2] = channel.dataOffset;
-    words[(at + layout.CHANNEL_DATA_SIZE_OFFSET) >>> 2] = channel.dataSize;
-    words[(at + layout.CHANNEL_LABEL_OFFSET) >>> 2] = channel.label;
-    words[(at + layout.CHANNEL_START_OFFSET) >>> 2] = start;
+  words[layout.SEGMENT_SIZE_OFFSET >> 2] = size;
+  words[layout.SEGMENT_ENDPOINT_COUNT_OFFSET >> 2] = endpointCount;
+  words[layout.SEGMENT_CHANNEL_COUNT_OFFSET >> 2] = channels.length;
+  let at = recordOffset(endpointCount) >> 2;
+  for (let index = 0; index < channels.length; index++) {
+    const channel = channels[index]!;
+    words.set(Object.values(channel), at);
+    at += layout.CHANNEL_DESCRIPTOR_SIZE >> 2;
+    const control = channel.controlOffset >>> 2;
+    words.fill(0, control, control + (channel.controlSize >>> 2));
     // [ring.start]
-    const control = controlOffset >>> 2;
-    Atomics.store(words, control + layout.RING_TAIL_WORD, start);
-    Atomics.store(words, control + layout.RING_HEAD_WORD, start);
-    at += layout.CHANNEL_DESCRIPTOR_SIZE;
+    words[control + layout.RING_TAIL_WORD] = channel.start;
+    words[control + layout.RING_HEAD_WORD] = channel.start;
   }
 }
 
@@ -204,35 +203,43 @@ export function writePlan(plan: Plan, words: Int32Array, bytes: Uint8Array): voi
  *
  * @throws {SegmentError} with the code of the first check that fails.
  */
-export function readPlan(words: Int32Array, bytes: Uint8Array, memorySize: number): Plan {
-  for (let i = 0; i < layout.SEGMENT_MAGIC_SIZE; i++) {
-    if (bytes[i] !== MAGIC.charCodeAt(i)) refuse("segment.magic", "the magic is missing");
+export function readPlan(words: Int32Array): Plan {
+  const load = (offset: number) => words[offset >>> 2]! >>> 0;
+  const version = load(layout.SEGMENT_VERSION_MAJOR_OFFSET) & 0xffff;
+  const required = load(layout.SEGMENT_REQUIRED_FEATURES_OFFSET);
+  const size = load(layout.SEGMENT_SIZE_OFFSET);
+  const endpointCount = load(layout.SEGMENT_ENDPOINT_COUNT_OFFSET);
+  const channelCount = load(layout.SEGMENT_CHANNEL_COUNT_OFFSET);
+  const first = tablesEnd(endpointCount, channelCount);
+  if (words[0] !== MAGIC_LOW || words[1] !== MAGIC_HIGH) refuse("magic", `${words.slice(0, 2)}`);
+  if (version !== layout.VERSION_MAJOR) refuse("version", version);
+  if (required !== 0) refuse("feature", required);
+  if (size % layout.SEGMENT_ALIGN !== 0 || size > words.byteLength) {
+    refuse("size", `${size} bytes, the memory has ${words.byteLength}`);
   }
-  const major = words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2]! & 0xffff;
-  if (major !== layout.VERSION_MAJOR) refuse("segment.version", `it has version ${major}`);
-  const required = load(words, layout.SEGMENT_REQUIRED_FEATURES_OFFSET);
-  if (required !== 0) refuse("segment.feature", `it requires features 0x${required.toString(16)}`);
-  const size = load(words, layout.SEGMENT_SIZE_OFFSET);
-  if (size % layout.SEGMENT_ALIGN !== 0 || size > memorySize) {
-    refuse("segment.size", `it states ${size} bytes, the memory has ${memorySize}`);
-  }
-  const endpointCount = load(words, layout.SEGMENT_ENDPOINT_COUNT_OFFSET);
-  const channelCount = load(words, layout.SEGMENT_CHANNEL_COUNT_OFFSET);
-  if (
-    endpointCount < 1 || endpointCount > layout.ENDPOINT_COUNT_MAX ||
-    channelCount > layout.CHANNEL_COUNT_MAX || tablesEnd(endpointCount, channelCount) > size
-  ) {
-    refuse("segment.table", `${endpointCount} endpoints, ${channelCount} channels, ${size} bytes`);
+  if (!areCounts(endpointCount, channelCount) || first > size) {
+    refuse("table", `${endpointCount} endpoints, ${channelCount} channels`);
   }
   const channels: Channel[] = [];
   const areas: number[] = [];
-  const first = tablesEnd(endpointCount, channelCount);
-  let at = recordOffset(endpointCount);
-  for (; channels.length < channelCount; at += layout.CHANNEL_DESCRIPTOR_SIZE) {
-    const channel = readChannel(words, at);
-    addArea(areas, channel.controlOffset, channel.controlSize, first, size);
-    addArea(areas, channel.dataOffset, channel.dataSize, first, size);
-    checkRing(channel, endpointCount); // others may be anything [segment.unknown_kind]
+  for (let at = recordOffset(endpointCount); at < first; at += layout.CHANNEL_DESCRIPTOR_SIZE) {
+    const channel = {
+      kind: load(at + layout.CHANNEL_KIND_OFFSET),
+      writer: load(at + layout.CHANNEL_WRITER_OFFSET),
+      reader: load(at + layout.CHANNEL_READER_OFFSET),
+      controlOffset: load(at + layout.CHANNEL_CONTROL_OFFSET_OFFSET),
+      controlSize: load(at + layout.CHANNEL_CONTROL_SIZE_OFFSET),
+      dataOffset: load(at + layout.CHANNEL_DATA_OFFSET_OFFSET),
+      dataSize: load(at + layout.CHANNEL_DATA_SIZE_OFFSET),
+      label: load(at + layout.CHANNEL_LABEL_OFFSET),
+      start: load(at + layout.CHANNEL_START_OFFSET),
+    };
+    if (
+      !takes(areas, channel.controlOffset, channel.controlSize, first, size) ||
+      !takes(areas, channel.dataOffset, channel.dataSize, first, size) ||
+      // Others may be anything. [segment.unknown_kind]
+      channel.kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount)
+    ) refuse("channel", JSON.stringify(channel));
     channels.push(channel);
   }
   return { size, endpointCount, channels };
@@ -256,21 +263,19 @@ export function peersOf({ endpointCount, channels }: Plan, index: number): numbe
 
 /** Whether two plans agree in everything that a geometry chooses. [segment.same_geometry] */
 export function samePlan(a: Plan, b: Plan): boolean {
-  return a.endpointCount === b.endpointCount && a.channels.length === b.channels.length &&
-    a.channels.every((channel, index) => {
-      const other = b.channels[index]!;
-      // Where the areas stand follows from their sizes, or is the business of who made it.
-      return channel.kind === other.kind && channel.writer === other.writer &&
-        channel.reader === other.reader && channel.controlSize === other.controlSize &&
-        channel.dataSize === other.dataSize && channel.label === other.label &&
-        channel.start === other.start;
-    });
+  return shapeOf(a) === shapeOf(b);
+}
+
+/** All but the places: those follow from the sizes, or are the business of who made the segment. */
+function shapeOf({ endpointCount, channels }: Plan): string {
+  const others = { controlOffset: 0, dataOffset: 0 };
+  return JSON.stringify([endpointCount, channels.map((channel) => ({ ...channel, ...others }))]);
 }
 
 /** Throws unless the value is a capacity that a ring may have. */
 export function requireCapacity(value: number): void {
-  requireInteger("capacity", value, layout.RING_CAPACITY_MIN, layout.RING_CAPACITY_MAX);
-  if (!isPowerOfTwo(value)) throw new RangeError(`capacity must be a power of two: ${value}`);
+  if (isCapacity(value)) return;
+  throw new RangeError(`capacity must be a power of two from 256 to 2^30: ${value}`);
 }
 
 /** Throws unless the value is an integer within the bounds, both included. */
@@ -285,71 +290,62 @@ export function requireInteger(
   }
 }
 
-const MAGIC = "MILLRACE";
+// `MILLRACE`, as words.
+const MAGIC_LOW = 0x4c4c494d;
+const MAGIC_HIGH = 0x45434152;
 
 function tablesEnd(endpointCount: number, channelCount: number): number {
   return recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE;
 }
 
-function roundUp(offset: number): number {
-  // Division and not a mask: offsets go beyond 2^31.
-  return Math.ceil(offset / layout.SEGMENT_ALIGN) * layout.SEGMENT_ALIGN;
+function areCounts(endpointCount: number, channelCount: number): boolean {
+  return isIndex(endpointCount - 1, layout.ENDPOINT_COUNT_MAX) &&
+    channelCount <= layout.CHANNEL_COUNT_MAX;
 }
 
-function isPowerOfTwo(value: number): boolean {
-  return value > 0 && (value & (value - 1)) === 0;
+/** Whether it is an integer from 0, below a limit. */
+function isIndex(value: number, limit: number): boolean {
+  return value >= 0 && value < limit && Math.floor(value) === value;
 }
 
-function load(words: Int32Array, offset: number): number {
-  return words[offset >>> 2]! >>> 0;
+/** Whether it is a power of two within the limits; a number with a fraction is none. */
+function isCapacity(value: number): boolean {
+  return value >= layout.RING_CAPACITY_MIN && value <= layout.RING_CAPACITY_MAX &&
+    (value & -value) === value;
 }
 
-function readChannel(words: Int32Array, at: number): Channel {
-  return {
-    kind: load(words, at + layout.CHANNEL_KIND_OFFSET),
-    writer: load(words, at + layout.CHANNEL_WRITER_OFFSET),
-    reader: load(words, at + layout.CHANNEL_READER_OFFSET),
-    controlOffset: load(words, at + layout.CHANNEL_CONTROL_OFFSET_OFFSET),
-    controlSize: load(words, at + layout.CHANNEL_CONTROL_SIZE_OFFSET),
-    dataOffset: load(words, at + layout.CHANNEL_DATA_OFFSET_OFFSET),
-    dataSize: load(words, at + layout.CHANNEL_DATA_SIZE_OFFSET),
-    label: load(words, at + layout.CHANNEL_LABEL_OFFSET),
-    start: load(words, at + layout.CHANNEL_START_OFFSET),
-  };
-}
-
-function refuse(code: SegmentError["code"], what: string): never {
-  throw new SegmentError(code, `Cannot attach segment: ${what}`);
+/** Whether the members of a ring are what they may be, but for where it stands. */
+function isRing(ring: Channel, endpointCount: number): boolean {
+  return isIndex(ring.writer, endpointCount) && isIndex(ring.reader, endpointCount) &&
+    ring.writer !== ring.reader && ring.controlSize >= layout.RING_CONTROL_SIZE &&
+    isCapacity(ring.dataSize) && isIndex(ring.label, 2 ** 32) &&
+    isIndex(ring.start / layout.FRAME_ALIGN, 2 ** 32 / layout.FRAME_ALIGN);
 }
 
 /**
- * Checks an area, and puts it among those before: pairs of where one begins and ends, in order. It
- * comes last where a creator has placed them as `place` does.
+ * Takes an area for a channel, if it lies between the bounds, and beside those that are taken:
+ * pairs of where one begins and ends, in order. It comes last where a creator has placed them as
+ * `place` does.
  */
-function addArea(areas: number[], offset: number, size: number, first: number, most: number): void {
-  const end = offset + size; // Doubles hold the sum of two u32 exactly: it cannot overflow.
-  if (offset % layout.SEGMENT_ALIGN !== 0 || offset < first || end > most) {
-    refuse("segment.channel", `an area of ${size} bytes at ${offset}`);
-  }
-  if (size === 0) return;
+function takes(areas: number[], begin: number, size: number, least: number, most: number): boolean {
+  const end = begin + size; // Doubles hold the sum of two u32 exactly: it cannot overflow.
+  if (begin % layout.SEGMENT_ALIGN !== 0 || begin < least || end > most) return false;
+  if (size === 0) return true;
   let at = areas.length;
-  while (at > 0 && areas[at - 2]! > offset) at -= 2;
-  if ((at > 0 && areas[at - 1]! > offset) || (at < areas.length && areas[at]! < end)) {
-    refuse("segment.channel", `areas overlap at ${offset}`);
-  }
-  areas.splice(at, 0, offset, end);
+  while (areas[at - 2]! > begin) at -= 2;
+  if (areas[at - 1]! > begin || areas[at]! < end) return false;
+  areas.splice(at, 0, begin, end);
+  return true;
 }
 
-function checkRing(channel: Channel, endpointCount: number): void {
-  const { kind, writer, reader, controlSize, dataSize, start } = channel;
-  if (kind !== layout.CHANNEL_KIND_RING) return;
-  if (writer >= endpointCount || reader >= endpointCount || writer === reader) {
-    refuse("segment.channel", `a ring from endpoint ${writer} to ${reader}`);
-  }
-  const valid = controlSize >= layout.RING_CONTROL_SIZE && isPowerOfTwo(dataSize) &&
-    dataSize >= layout.RING_CAPACITY_MIN && dataSize <= layout.RING_CAPACITY_MAX &&
-    start % layout.FRAME_ALIGN === 0;
-  if (!valid) {
-    refuse("segment.channel", `a ring of ${controlSize} and ${dataSize} bytes from ${start}`);
-  }
+function mistake(what: string): never {
+  throw new RangeError(`Cannot place ${what}`);
+}
+
+/** What a check of a header is about, as the codes of the specification name it. */
+type Checked = "magic" | "version" | "feature" | "size" | "table" | "channel";
+
+function refuse(checked: Checked, found: string | number): never {
+  const text = `Cannot attach segment: its ${checked} is wrong: ${found}`;
+  throw new SegmentError(`segment.${checked}`, text);
 }
