@@ -16,6 +16,9 @@ const SOURCES = "impl-ts/src";
  * are minified, since a fresh thread spends most of its start on reading them; and so an entry that
  * few import is made behind the others, on what the package itself exports, instead of cutting that
  * into more modules (measured in Node 24: from 4.6 to 6.4 ms).
+ *
+ * The names of properties stay as they are. What their types tell to be neither public nor of the
+ * platform, which the sources describe by types of their own, makes `{ Port }` 0.3 % smaller.
  */
 export async function bundleModules(
   root: string,

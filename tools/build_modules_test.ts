@@ -1,12 +1,24 @@
 import { assert, assertEquals } from "@std/assert";
 import { ENTRIES, entriesOf, modulePath, SCRIPTS } from "./build_entries.ts";
 import { bundleGlobal, bundleModules } from "./build_modules.ts";
+import type { PackageFile } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
 
 const HERE = ENTRIES.filter(({ name }) => name !== "cbor");
 const built = bundleModules(ROOT, ENTRIES);
+
+/** The sources that a script was made from, by its map. */
+function sourcesOf(files: PackageFile[], path: string): string[] {
+  return JSON.parse(files.find((file) => file.path === `${path}.map`)!.text).sources;
+}
+
+/** Those of the package itself. */
+function coreOf(files: PackageFile[]): string[] {
+  return ["millrace.js", "shared.js"].flatMap((path) => sourcesOf(files, path))
+    .filter((source) => source.endsWith(".ts") && !source.startsWith("giver:")).sort();
+}
 
 type Module = Record<string, unknown>;
 type Class = { name: string; prototype: object };
@@ -32,15 +44,18 @@ Deno.test("an entry exports what its module does, and more under no such names",
   }
 });
 
+Deno.test("the package's own module has nothing that only others need", async () => {
+  const alone = await bundleModules(ROOT, ENTRIES.filter(({ taken }) => taken === undefined));
+  assertEquals(coreOf(await built), coreOf(alone));
+});
+
 Deno.test("an entry that takes the core has nothing of it but constants", async () => {
   const files = await built;
-  const sourcesOf = (path: string): string[] =>
-    JSON.parse(files.find((file) => file.path === `${path}.map`)!.text).sources;
-  const core = ["millrace.js", "shared.js"].flatMap(sourcesOf);
+  const core = coreOf(files);
   assert(core.length > 20);
   let count = 0;
   for (const entry of ENTRIES.filter(({ taken }) => taken?.["millrace"]?.test("port.ts"))) {
-    const twice = sourcesOf(modulePath(entry)).filter((source) => core.includes(source));
+    const twice = sourcesOf(files, modulePath(entry)).filter((source) => core.includes(source));
     const kept = twice.filter((source) => !source.endsWith("/src/layout.ts"));
     assertEquals([entry.name, kept], [entry.name, []]);
     count++;
