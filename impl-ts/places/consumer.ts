@@ -10,7 +10,7 @@ import { Hub } from "millrace/hub";
 import { MailboxReader } from "millrace/mailbox";
 import { SABMessagePort, type SABMessagePortInit } from "millrace/sab-message-port";
 import { selectAsync } from "millrace/select";
-import { type ByteStreams, openStream } from "millrace/stream";
+import { type ByteStreams, openStream, type StreamPort } from "millrace/stream";
 import { supervise, type WorkerLike } from "millrace/supervise";
 
 /** What a worker is asked. */
@@ -54,8 +54,8 @@ export function meet(path: string): string | undefined {
 export async function gather(worker: WorkerLike, streams: ByteStreams): Promise<string[]> {
   using hub = Hub.create<string>(1);
   using supervision = supervise(worker, hub.ports[0]!);
-  const far: Port<string> = await openStream<string>(streams, { timeout: 100 });
-  const near: Port<string> | undefined = await selectAsync([far, ...hub.ports]);
+  const far: StreamPort<string> = await openStream<string>(streams, { timeout: 100 });
+  const near: StreamPort<string> | undefined = await selectAsync([far, ...hub.ports]);
   using mailbox = MailboxReader.attach<string>(new SharedArrayBuffer(64));
   const texts = [near?.tryRead(), mailbox.tryRead(), (await supervision.failed).signal];
   return texts.filter((text) => text !== undefined);

@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "@std/assert";
-import { Hub, json, Port, Segment, Writer } from "./mod.ts";
+import { json, Port, Segment, Writer } from "./mod.ts";
+import { Hub } from "./hub.ts";
 
 class Point {
   x = 1;
