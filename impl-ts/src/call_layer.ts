@@ -67,7 +67,7 @@ export class CallLayer implements CallTaker {
     const { inlet } = port.reader;
     if (inlet.taker instanceof CallLayer) return inlet.taker;
     const layer = new CallLayer(port);
-    port.delivery.serveCalls(() => inlet.taker = layer);
+    port.delivery.change(() => inlet.taker = layer);
     return layer;
   }
 
@@ -94,12 +94,12 @@ export class CallLayer implements CallTaker {
 
   /** Whether an event loop takes calls by itself, and not only where the port is read. */
   set isAttending(on: boolean) {
-    this.#port.delivery.serveCalls(() => this.#isAttending = on);
+    this.#port.delivery.change(() => this.#isAttending = on);
   }
 
   /** Whether the process lives for what calls, as it does for a listener. */
   set isServing(on: boolean) {
-    this.#port.delivery.serveCalls(() => this.#isServing = on);
+    this.#port.delivery.change(() => this.#isServing = on);
   }
 
   /** Throws where no call can be made, and whatever the port was asked would fail. [call.lost] */
@@ -214,7 +214,7 @@ export class CallLayer implements CallTaker {
     const lost = error ?? new CallError("call.ended", text);
     clearTimeout(this.#linger as number);
     this.#linger = undefined;
-    this.#port.delivery.serveCalls(() => {
+    this.#port.delivery.change(() => {
       this.#lost = lost;
       this.#isPending = false;
     });
@@ -229,7 +229,7 @@ export class CallLayer implements CallTaker {
     const { endpoint, peer } = this.#inlet;
     this.finish(goneError(endpoint.state(peer)));
     this.caller.nextId = 1;
-    this.#port.delivery.serveCalls(() => this.#lost = undefined);
+    this.#port.delivery.change(() => this.#lost = undefined);
   }
 
   /**
@@ -265,7 +265,7 @@ export class CallLayer implements CallTaker {
   hold(): void {
     this.#pendingCount++;
     if (this.#isPending || this.#lost !== undefined) return;
-    this.#port.delivery.serveCalls(() => this.#isPending = true);
+    this.#port.delivery.change(() => this.#isPending = true);
   }
 
   /** One less. */
@@ -275,7 +275,7 @@ export class CallLayer implements CallTaker {
     this.#linger = setTimeout(() => {
       this.#linger = undefined;
       if (this.#pendingCount > 0) return;
-      this.#port.delivery.serveCalls(() => this.#isPending = false);
+      this.#port.delivery.change(() => this.#isPending = false);
     }, LINGER_MS);
   }
 
@@ -351,7 +351,7 @@ export class CallLayer implements CallTaker {
   /** Behind the last answer to a peer that has ended its stream, nothing is looked for any more. */
   #noteLeft(): void {
     if (this.#lost === undefined || this.isActive) return;
-    this.#port.delivery.serveCalls(() => {});
+    this.#port.delivery.change(() => {});
   }
 }
 

@@ -59,7 +59,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   readonly #writer: Writer<Out>;
   readonly #reader: Reader<In>;
   readonly #options: PortOptions;
-  /** Its events, and what it has posted: made when they are first needed. */
+  // Made when they are first needed.
   #delivery: Delivery<In> | undefined;
   #outbox: Outbox | undefined;
   #readable: ReadableStream<In> | undefined;
@@ -72,7 +72,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    */
   constructor(link: Link, outgoing: Channel, incoming: Channel, options: PortOptions) {
     const { inboxCount = DEFAULT_INBOX_COUNT, inboxSize = DEFAULT_INBOX_SIZE } = options;
-    super(() => this.#events);
+    super(() => this.delivery);
     const reader = new Reader<In>(link, incoming, options);
     this.#options = { ...options }; // the caller may change its own later
     this.segment = link.endpoint.segment;
@@ -81,10 +81,6 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     this.#writer = new Writer<Out>(link, outgoing, options);
     this.#writer.outlet.idle = new Inbox(reader.inlet, inboxCount, inboxSize);
     link.port = this;
-  }
-
-  get #events(): Delivery<In> {
-    return this.#delivery ??= new Delivery<In>(this.#reader, this.#options, this);
   }
 
   /**
@@ -212,7 +208,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * delivered first, so that somebody has to read it. Alone it does not keep the process alive.
    */
   get closed(): Promise<MillraceError | undefined> {
-    return this.#events.closed;
+    return this.delivery.closed;
   }
 
   /** What this endpoint has counted. */
@@ -319,7 +315,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * @internal
    */
   get delivery(): Delivery<In> {
-    return this.#events;
+    return this.#delivery ??= new Delivery<In>(this.#reader, this.#options, this);
   }
 
   /** See `Writer.write`. While it waits for room, it takes what arrives into the inbox. */
@@ -473,12 +469,12 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * one that nobody listens to does not. Reads and writes that wait always do.
    */
   ref(): void {
-    this.#events.keep(true);
+    this.delivery.keep(true);
   }
 
   /** Lets the process end while the port is listened to. */
   unref(): void {
-    this.#events.keep(false);
+    this.delivery.keep(false);
   }
 
   /**
@@ -501,7 +497,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   close(): void {
     this.#outbox?.flushLast();
     this.#reader.close();
-    this.#events.finish();
+    this.#delivery?.finish();
   }
 
   /** The same as `close`. */

@@ -10,7 +10,8 @@ import type { Reader } from "./pipe_reader.ts";
 import { takeOutcome } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import { ArrivalEvent, type EventSource, PortCloseEvent } from "./port_events.ts";
-import { AWAY, DRY, LATE, MORE, Rota, type Served, type Standing } from "./port_rota.ts";
+import { AWAY, DRY, LATE, MORE, serve, type Served, serveInNewTurn } from "./port_rota.ts";
+import type { Standing } from "./port_rota.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import type { Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
@@ -50,14 +51,6 @@ export interface DeliveryOptions {
 const DEFAULT_TURN_COUNT = 256;
 const DEFAULT_TURN_TIME = 4;
 
-/** Deliveries of this thread take turns. */
-let threadRota: Rota | undefined;
-
-/** What serves the deliveries of this thread, made for the first of them. */
-function rotaOf(): Rota {
-  return threadRota ??= new Rota();
-}
-
 /** Throws for what a delivery cannot work with. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
   const { turnCount = DEFAULT_TURN_COUNT, turnTime = DEFAULT_TURN_TIME } = options;
@@ -68,21 +61,18 @@ export function requireDeliveryOptions(options: DeliveryOptions): void {
 
 /** The events of one port. */
 export class Delivery<In> implements EventSource, Served, Waiter {
-  readonly #target: EventTarget;
   readonly endpoint: Endpoint;
+  readonly turnCount: number;
+  readonly turnTime: number;
+  /** What it waits for, or would. */
+  what: Waitable;
+  readonly #target: EventTarget;
   readonly #reader: Reader<In>;
   readonly #inlet: Inlet;
-  readonly #turnCount: number;
-  readonly #turnTime: number;
-  readonly #clock: () => number;
   #isListening = false;
   #isWatching = false;
   #isRunning = false;
   #keep = true;
-  /** What it waits for while nobody listens to messages: it asks for nothing. */
-  readonly #end: Waiter;
-  /** Ends a pause. */
-  #timer: unknown;
   /** Whether its listeners have sent something that may be answered; when it then fell asleep. */
   #hasAsked = false;
   #asleep = 0;
@@ -91,30 +81,14 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #closed: Promise<MillraceError | undefined> | undefined;
   #settle: (() => void) | undefined;
 
-  /** Makes the delivery of a reader to a target. `clock` is for tests. */
-  constructor(
-    reader: Reader<In>,
-    options: DeliveryOptions & { readonly clock?: () => number },
-    target: EventTarget,
-  ) {
+  /** Makes the delivery of a reader to a target. */
+  constructor(reader: Reader<In>, options: DeliveryOptions, target: EventTarget) {
     this.#target = target;
     this.#reader = reader;
-    const inlet = this.#inlet = reader.inlet;
+    const inlet = this.what = this.#inlet = reader.inlet;
     this.endpoint = inlet.endpoint;
-    this.#turnCount = options.turnCount ?? DEFAULT_TURN_COUNT;
-    this.#turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
-    this.#clock = options.clock ?? (() => performance.now());
-    this.#end = {
-      what: {
-        peer: inlet.peer,
-        look: () => inlet.look(),
-        lookAround: () => inlet.lookAround(),
-        arm() {},
-        stayArmed() {},
-        disarm() {},
-      },
-      wake: () => rotaOf().add(this),
-    };
+    this.turnCount = options.turnCount ?? DEFAULT_TURN_COUNT;
+    this.turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
   }
 
   /** Settles when nothing more will come, with the error if there is one. */
@@ -132,35 +106,29 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     return this.#keep && (this.#isListening || this.#inlet.taker?.keeps === true);
   }
 
-  /** What it waits for. */
-  get what(): Waitable {
-    const inlet = this.#inlet;
-    return this.#isListening ? inlet : inlet.taker?.what ?? inlet;
-  }
-
-  /** Whether it looks for calls where nobody listens to messages. */
-  get #isServing(): boolean {
-    return this.#inlet.taker?.isActive === true;
-  }
-
-  /** Does what changes how much its calls want of it. */
-  serveCalls(change: () => void): void {
-    this.#change(change);
-  }
-
-  listen(on: boolean): void {
-    ArrivalEvent.prepare();
-    this.#change(() => this.#isListening = on);
-  }
-
-  watch(on: boolean): void {
-    this.#isWatching = on;
-    this.#rouse();
+  listen(type: string, on: boolean): void {
+    this.change(() => {
+      if (type === "message") this.#isListening = on;
+      if (type === "close") this.#isWatching = on;
+    });
   }
 
   /** Whether the process lives while messages are delivered. */
   keep(on: boolean): void {
-    this.#change(() => this.#keep = on);
+    this.change(() => this.#keep = on);
+  }
+
+  /** Does what changes how much anybody wants of it, and finds out how things stand then. */
+  change(change: () => void): void {
+    const { watch } = this.endpoint;
+    const before = this.keeps;
+    change();
+    const { keeps } = this;
+    if (this.#isRunning && keeps !== before) {
+      watch.dwell(this.#inlet.peer, keeps);
+      watch.depart(before);
+    }
+    this.#rouse();
   }
 
   /** Nothing more will come: tells everybody, once. */
@@ -183,61 +151,42 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#rouse();
   }
 
-  /** Whether anybody wants to know of anything. */
-  #isWanted(): boolean {
-    return !this.#isOver &&
-      (this.#isListening || this.#isWatching || this.#closed !== undefined || this.#isServing);
-  }
-
   /** Whether it takes messages out of the ring. */
   get #isTaking(): boolean {
-    return !this.#isOver && (this.#isListening || this.#isServing);
+    return !this.#isOver && (this.#isListening || this.#inlet.taker?.isActive === true);
   }
 
-  /** Whether events may take messages: no asynchronous read is served first, nothing is lent. */
-  #isFree(): boolean {
-    return !this.#reader.isBusy && !this.#inlet.isLending;
-  }
-
-  #change(change: () => void): void {
-    const { watch } = this.endpoint;
-    const before = this.keeps;
-    change();
-    if (this.#isRunning && this.keeps !== before) {
-      watch.dwell(this.what.peer, this.keeps);
-      watch.depart(before);
-    }
-    this.#rouse();
+  /** Whether anybody wants to know of anything. */
+  get #isWanted(): boolean {
+    return this.#isTaking || (!this.#isOver && (this.#isWatching || this.#closed !== undefined));
   }
 
   /** Sees to it that it is served, and finds out how things stand now. */
   #rouse(): void {
+    const { endpoint } = this;
     if (this.#isRunning) {
-      const { watch } = this.endpoint;
-      if (watch.remove(this) || watch.remove(this.#end) || this.#endPause()) rotaOf().add(this);
-    } else if (this.#isWanted()) {
+      if (endpoint.watch.remove(this)) serve(this);
+    } else if (this.#isWanted) {
       this.#isRunning = true;
-      this.endpoint.watch.dwell(this.what.peer, this.keeps);
+      endpoint.watch.dwell(this.#inlet.peer, this.keeps);
       // First of all the job that began to listen comes to its end, as with a MessagePort. Where
       // nothing has come yet, that is so anyway: what wakes this is a task.
       if (!this.#inlet.hasMore && this.sleep()) return;
-      nextTask(true, this.keeps).then(() => {
-        rotaOf().renew();
-        rotaOf().add(this);
-      });
+      nextTask(true, this.keeps).then(() => serveInNewTurn(this));
     }
   }
 
-  #stop(): Standing {
-    this.#isRunning = false;
-    this.endpoint.watch.depart(this.keeps);
-    return AWAY;
-  }
-
-  serve(rota: Rota, most: number): Standing {
-    if (this.#inlet.link.closed) this.finish();
-    if (this.#isTaking) return this.#deliver(rota, most);
-    return this.#isWanted() ? this.#lookOut() : this.#stop();
+  serve(): Standing {
+    const inlet = this.#inlet;
+    if (inlet.link.closed) this.finish();
+    if (!this.#isTaking) return this.#lookOut();
+    if (this.#reader.isBusy || inlet.isLending) return this.#stepAside();
+    this.#aim();
+    const event = this.#take();
+    if (event === undefined) return DRY;
+    if (event !== null) this.#target.dispatchEvent(event);
+    // Only a look without a message finds the end, and what a state says.
+    return inlet.hasMore || !this.#isTaking ? MORE : DRY;
   }
 
   noteAsked(): boolean {
@@ -248,52 +197,40 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   }
 
   sleep(): boolean {
-    if (!this.#isTaking || !this.#isFree()) return false;
-    if (!this.endpoint.watch.add(this)) return false;
-    this.#asleep = this.#hasAsked && loopSpinnerOf(this.endpoint).learns ? performance.now() : 0;
+    const { endpoint } = this;
+    if (!this.#isTaking || this.#reader.isBusy || this.#inlet.isLending) return false;
+    this.#aim();
+    if (!endpoint.watch.add(this)) return false;
+    this.#asleep = this.#hasAsked && loopSpinnerOf(endpoint).learns ? performance.now() : 0;
     return true;
   }
 
   wake(): void {
     if (this.#asleep > 0) loopSpinnerOf(this.endpoint).slept(performance.now() - this.#asleep);
-    rotaOf().add(this);
+    this.#asleep = 0;
+    serve(this);
   }
 
-  /** Delivers what is there. */
-  #deliver(rota: Rota, most: number): Standing {
-    let count = 0;
-    // The first look in any case: only that finds the end, and what a state says.
-    for (let more = true; more; more = this.#inlet.hasMore) {
-      if (!this.#isTaking) break;
-      if (!this.#isFree()) return this.#stepAside();
-      if (count >= most) return MORE;
-      if (!rota.allows(this.#turnCount, this.#turnTime, this.#clock)) {
-        return count > 0 ? MORE : LATE;
-      }
-      const event = this.#isListening ? this.#take() : this.#pump();
-      if (event === undefined) break;
-      count++;
-      rota.count++;
-      event?.dispatchAt(this.#target);
-    }
-    return DRY;
+  #aim(): void {
+    const inlet = this.#inlet;
+    this.what = this.#isListening ? inlet : inlet.taker?.what ?? inlet;
   }
 
-  /** Takes one message for calls: null where that makes no event. */
-  #pump(): ArrivalEvent | null | undefined {
-    const found = this.#inlet.taker!.pump();
-    if (!(found instanceof MessageError)) return found ? null : undefined;
-    ArrivalEvent.prepare();
-    return new ArrivalEvent("messageerror", found);
-  }
-
-  #take(): ArrivalEvent | undefined {
+  /** The event of the next message; null where that was one of a call, undefined for no message. */
+  #take(): ArrivalEvent | null | undefined {
     try {
+      if (!this.#isListening) {
+        const found = this.#inlet.taker!.pump();
+        if (found instanceof MessageError) throw found;
+        return found ? null : undefined;
+      }
       const data = this.#reader.tryRead();
-      if (data !== undefined) return new ArrivalEvent("message", data);
+      if (data !== undefined) return new ArrivalEvent("message", data, this.#target);
       if (this.#reader.ended) this.finish();
     } catch (error) {
-      if (error instanceof MessageError) return new ArrivalEvent("messageerror", error);
+      if (error instanceof MessageError) {
+        return new ArrivalEvent("messageerror", error, this.#target);
+      }
       if (!(error instanceof MillraceError)) throw error;
       this.finish(error);
     }
@@ -302,39 +239,34 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Leaves what comes to others, for as long as they have to be served first. */
   #stepAside(): Standing {
-    if (this.#reader.isBusy) this.#reader.served().then(() => rotaOf().add(this));
-    // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
-    else this.#pause();
+    const again = () => serve(this);
+    if (this.#reader.isBusy) this.#reader.served().then(again);
+    else {
+      // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
+      const timer = setTimeout(again, WAIT_POLL_MS);
+      if (!this.#keep) unref(timer);
+    }
     return AWAY;
   }
 
-  /** Waits until a state may have ended the pipe. */
+  /** While nobody takes messages: waits until a state may have ended the pipe, or is over. */
   #lookOut(): Standing {
     const inlet = this.#inlet;
     const { watch } = this.endpoint;
-    const outcome = takeOutcome(inlet);
-    if (outcome !== undefined) {
-      this.finish(outcome.error);
-      return this.#stop();
+    const outcome = this.#isWanted ? takeOutcome(inlet) : undefined;
+    if (outcome !== undefined) this.finish(outcome.error);
+    if (!this.#isWanted) {
+      this.#isRunning = false;
+      watch.depart(this.keeps);
+    } else if (inlet.hasMore || inlet.isLending || inlet.link.isFinal()) {
+      watch.rest(this); // what is left, somebody else has to read; nothing rings when that is done
+    } else {
+      // It asks for no message.
+      const look = () => inlet.look();
+      const lookAround = () => inlet.lookAround();
+      this.what = { peer: inlet.peer, look, lookAround, arm() {}, stayArmed() {}, disarm() {} };
+      if (!watch.add(this)) return LATE;
     }
-    // What is left, somebody else has to read; nothing rings when that is done.
-    if (inlet.hasMore || inlet.isLending || inlet.link.isFinal()) watch.rest(this.#end);
-    else if (!watch.add(this.#end)) return LATE;
     return AWAY;
-  }
-
-  #pause(): void {
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      rotaOf().add(this);
-    }, WAIT_POLL_MS);
-    if (!this.#keep) unref(this.#timer);
-  }
-
-  #endPause(): boolean {
-    if (this.#timer === undefined) return false;
-    clearTimeout(this.#timer as number);
-    this.#timer = undefined;
-    return true;
   }
 }

@@ -53,6 +53,49 @@ Deno.test("events are the platform's, with the port as their target", async () =
   assertEquals(seen, [true, true, true, "x", members, true, "x", true, "close"]);
 });
 
+Deno.test("an event that somebody else dispatches reaches the same listeners", () => {
+  const [a] = ports();
+  const seen: unknown[] = [];
+  a.onmessage = ({ data }) => seen.push(["handler", data]);
+  a.addEventListener("message", (event) => {
+    seen.push(event.target === a, event.currentTarget === a, event instanceof MessageEvent);
+    event.stopImmediatePropagation();
+    event.preventDefault();
+  }, { once: true });
+  a.addEventListener("message", () => seen.push("last"));
+  a.addEventListener("other", ({ type, target }) => seen.push([type, target === a]));
+  const message = () => new MessageEvent("message", { data: 1, cancelable: true });
+  seen.push(a.dispatchEvent(message()), a.dispatchEvent(message()));
+  seen.push(a.dispatchEvent(new Event("other")));
+  const first = [["handler", 1], true, true, true];
+  assertEquals(seen, [...first, ["handler", 1], "last", false, true, ["other", true], true]);
+  a.close();
+});
+
+Deno.test("listeners: what comes or goes during an event, and what stops it", async () => {
+  const [a, b] = ports();
+  const seen: unknown[] = [];
+  const gone = () => seen.push("gone");
+  const late = () => seen.push("late");
+  a.addEventListener("message", (event) => {
+    a.removeEventListener("message", gone);
+    a.addEventListener("message", late);
+    seen.push(event.data, event.composedPath()[0] === a, event.target === a);
+  });
+  a.addEventListener("message", gone);
+  b.write(1);
+  await until(() => seen.length === 3);
+  assertEquals(seen.splice(0), [1, true, true]);
+  a.removeEventListener("message", late);
+  a.addEventListener("message", (event) => event.stopImmediatePropagation());
+  a.addEventListener("message", late);
+  b.write(2);
+  await until(() => seen.length === 3);
+  await nextTask(true);
+  assertEquals(seen, [2, true, true]);
+  a.close();
+});
+
 Deno.test("delivery that stops loses nothing, whichever way it stops", async () => {
   for (const way of ["handler", "listener", "once", "signal"] as const) {
     const [a, b] = ports();
@@ -185,6 +228,21 @@ Deno.test("nothing is delivered while a frame is lent", async () => {
   a.close();
 });
 
+/** A clock that stands as good as still in place of the real one, while something is done. */
+async function clocked(work: (clock: { now: number }) => Promise<void>, look = () => {}) {
+  const real = performance.now;
+  const clock = { now: 0 };
+  performance.now = () => {
+    look();
+    return clock.now + real.call(performance) / 1000;
+  };
+  try {
+    await work(clock);
+  } finally {
+    performance.now = real;
+  }
+}
+
 Deno.test("a turn delivers so many messages, or for so long, and yields by a task", async () => {
   for (
     const { turnCount, turnTime, tick, expected } of [
@@ -194,21 +252,22 @@ Deno.test("a turn delivers so many messages, or for so long, and yields by a tas
     ]
   ) {
     const { writer, reader } = pipe<number>({ capacity: 4096 });
-    let now = 0;
     const target = new EventTarget();
-    const delivery = new Delivery(reader, { turnCount, turnTime, clock: () => now }, target);
+    const delivery = new Delivery(reader, { turnCount, turnTime }, target);
     const turns: number[] = [];
-    let turn = 0;
-    let task = -1;
-    target.addEventListener("message", () => {
-      if (task !== turn) turns.push(0);
-      task = turn;
-      turns[turns.length - 1]!++;
-      now += tick;
+    await clocked(async (clock) => {
+      let turn = 0;
+      let task = -1;
+      target.addEventListener("message", () => {
+        if (task !== turn) turns.push(0);
+        task = turn;
+        turns[turns.length - 1]!++;
+        clock.now += tick;
+      });
+      for (let i = 0; i < 10; i++) writer.write(i);
+      delivery.listen("message", true);
+      for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own
     });
-    for (let i = 0; i < 10; i++) writer.write(i);
-    delivery.listen(true);
-    for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own
     assertEquals(turns, expected);
     reader.close();
     delivery.finish();
@@ -229,35 +288,28 @@ Deno.test("the rest of a batch, and of the inbox, comes in the same turn", async
 });
 
 Deno.test("what a spin finds counts for the turn, behind the listener's promises", async () => {
-  let now = 0;
-  const options = { spin: 20, turnTime: 7, clock: () => now };
-  const here = Port.create<number>(options);
+  const here = Port.create<number>({ spin: 20, turnTime: 7 });
   const there = Port.attach<number>(here.memory);
   const turns: number[] = [];
   const early: number[] = [];
   let [turn, task, settled, next] = [0, -1, -1, 1];
   there.write(0); // before anybody listens: the first turn begins with a task of the delivery's
-  here.onmessage = ({ data }) => {
-    if (settled !== data - 1) early.push(data);
-    Promise.resolve().then(() => settled = data);
-    if (task !== turn) turns.push(0);
-    task = turn;
-    turns[turns.length - 1]!++;
-    now += 2;
-    here.postMessage(0);
-    next = data + 1;
-  };
-  const real = performance.now;
-  performance.now = () => {
+  await clocked(async (clock) => {
+    here.onmessage = ({ data }) => {
+      if (settled !== data - 1) early.push(data);
+      Promise.resolve().then(() => settled = data);
+      if (task !== turn) turns.push(0);
+      task = turn;
+      turns[turns.length - 1]!++;
+      clock.now += 2;
+      here.postMessage(0);
+      next = data + 1;
+    };
+    for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own
+  }, () => {
     // The loop of `here` looks at the clock while it spins.
     if (there.reader.tryRead() === 0 && next < 10) there.write(next);
-    return real.call(performance);
-  };
-  try {
-    for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own
-  } finally {
-    performance.now = real;
-  }
+  });
   assertEquals([turns, early], [[4, 4, 2], []]);
   here.close();
 });

@@ -4,7 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { Hub } from "./hub.ts";
 import { Port, type PortCreateOptions } from "./port.ts";
 import { ports, until } from "./port_fixture.ts";
-import { AWAY, DRY, LATE, MORE, Rota, type Standing } from "./port_rota.ts";
+import { AWAY, DRY, LATE, MORE, serve, type Served, type Standing } from "./port_rota.ts";
 import { nextTask } from "./wait_task.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -83,47 +83,46 @@ Deno.test("where a turn has time for one message, each port has its turn", async
   assertEquals(order.slice(24, 56), [...round, ...round, ...round, ...round]);
 });
 
-Deno.test("Rota: who had nothing of a turn comes before what has come since", async () => {
-  const rota = new Rota();
-  const order: string[] = [];
+/** What is served in place of a port's delivery. */
+function served(name: string, order: string[], ...standings: Standing[]): Served {
   const { inlet } = Port.create().reader;
-  const add = (name: string, ...standings: Standing[]) =>
-    rota.add({
-      endpoint: inlet.endpoint,
-      what: inlet,
-      keeps: true,
-      noteAsked: () => false,
-      serve() {
-        order.push(name);
-        return standings.shift() ?? AWAY;
-      },
-      sleep: () => true,
-    });
-  add("late", LATE);
-  add("more", MORE, LATE);
+  return {
+    endpoint: inlet.endpoint,
+    what: inlet,
+    keeps: true,
+    turnCount: 100,
+    turnTime: Infinity,
+    noteAsked: () => false,
+    serve() {
+      order.push(name);
+      return standings.shift() ?? AWAY;
+    },
+    sleep: () => true,
+  };
+}
+
+Deno.test("serve: who had nothing of a turn comes before what has come since", async () => {
+  const order: string[] = [];
+  await nextTask(true);
+  serve(served("late", order, LATE));
+  serve(served("more", order, MORE, LATE));
   for (let tick = 0; tick < 10; tick++) await undefined;
-  assertEquals(order, ["late", "more", "more"]);
-  add("new"); // while the event loop turns
+  assertEquals(order, ["late"]);
+  serve(served("new", order)); // while the event loop turns
+  await nextTask(true);
   await nextTask(true);
   for (let tick = 0; tick < 10; tick++) await undefined;
-  assertEquals(order.slice(3), ["late", "more", "new"]);
+  assertEquals(order.slice(1), ["late", "more", "more", "more", "new"]);
 });
 
-Deno.test("[wait.spin_record] Rota: what has come before a wait was not waited for", async () => {
-  const { inlet } = Port.create().reader;
+Deno.test("[wait.spin_record] serve: what has come before a wait was not waited for", async () => {
   const order: string[] = [];
   let comes = 2;
   const look = () => comes-- > 0;
   const lookAround = () => false;
   const what = { peer: 1, look, lookAround, arm() {}, stayArmed() {}, disarm() {} };
-  new Rota().add({
-    endpoint: inlet.endpoint,
-    what,
-    keeps: true,
-    noteAsked: () => order.push("asked") < 0,
-    serve: () => (order.push("served"), DRY),
-    sleep: () => true,
-  });
+  const noteAsked = () => order.push("asked") < 0;
+  serve({ ...served("served", order, DRY, DRY, DRY), what, noteAsked });
   for (let tick = 0; tick < 10; tick++) await undefined;
   assertEquals(order, ["served", "served", "served", "asked"]);
 });
