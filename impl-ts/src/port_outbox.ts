@@ -85,25 +85,19 @@ interface Run {
   count: number;
   /** How many UTF-16 units more it may have, commas among them. */
   room: number;
+  /** What `onOverflow` is told. */
   readonly value: unknown;
   readonly kind: number;
   readonly tag: number;
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
+  readonly promise: Promise<void> | undefined;
+  /** Is told that it is in the ring, or why it will not come there. */
+  readonly settle: (reason?: unknown) => void;
   /** Lets go of the signal. */
   release: (() => void) | undefined;
-  /** The one behind it in its group. */
+  /** The turn in which it is written: the outlet's count behind the request for that. */
+  turn: number;
+  /** The one behind it. */
   next: Run | undefined;
-}
-
-/** Runs that are written in one turn. */
-interface Group {
-  /** The first one that the encoder has not taken and that may not be settled, if there is one. */
-  first: Run | undefined;
-  last: Run;
-  /** The outlet's count behind the request for the turn. */
-  readonly asked: number;
 }
 
 /** Throws for what an outbox cannot work with. */
@@ -117,18 +111,15 @@ export function requirePostingOptions(options: PostingOptions): void {
 /** The messages posted on one port. */
 export class Outbox implements Posts, Duty {
   readonly #outlet: Outlet;
-  readonly #limit: number;
-  readonly #overflow: PostingOptions["overflow"];
-  readonly #onOverflow: PostingOptions["onOverflow"];
-  /** In the order of their turns. */
-  readonly #groups: Group[] = [];
-  /** The one that has the turn: the first, if any. */
-  #active: Group | undefined;
-  /**
-   * What the encoder holds: taken out of the active group, in the ring in part at most. Settled, it
-   * was taken back, and the encoder has to go on with the next one.
-   */
-  #run: Run | undefined;
+  readonly #options: PostingOptions;
+  /** In their order: the first one that may not be settled, and the last one. */
+  #first: Run | undefined;
+  #last: Run | undefined;
+  /** Whether the encoder holds the first, of which a part may be in the ring. */
+  #isBegun = false;
+  /** The turn that this has, and the last one that it asked for and has not given back; or -1. */
+  #turn = -1;
+  #asked = -1;
   /** Posts that are not settled. */
   #count = 0;
   /** UTF-16 units of texts, and bytes, that were posted since room was last looked for. */
@@ -142,12 +133,9 @@ export class Outbox implements Posts, Duty {
   /** Makes an outbox that is empty. */
   constructor(outlet: Outlet, options: PostingOptions) {
     this.#outlet = outlet;
-    this.#limit = options.queueLimit ?? DEFAULT_QUEUE_LIMIT;
-    this.#overflow = options.overflow;
-    this.#onOverflow = options.onOverflow;
+    this.#options = options;
     outlet.posts = this;
-    const look = () => outlet.look() || isSettled(this.#run) || this.#active === undefined;
-    this.#room = withLook(outlet, look);
+    this.#room = withLook(outlet, () => outlet.look() || !this.#isBegun);
   }
 
   /**
@@ -173,14 +161,13 @@ export class Outbox implements Posts, Duty {
       return handled(Promise.reject(error));
     }
     this.#count++;
-    const group = this.#groups.at(-1);
-    const mayJoin = group?.asked === outlet.asked && signal === undefined;
-    let run = mayJoin ? join(group.last, payload) : undefined;
-    if (run === undefined) this.#add(run = this.#makeRun(payload, value, signal));
+    this.#gathered += typeof payload === "string" ? payload.length : payload.size;
+    const mayJoin = this.#asked === outlet.asked && signal === undefined;
+    const run = mayJoin && join(this.#last!, payload) || this.#makeRun(payload, value, signal);
     // So that the peer reads while more is posted, and of many texts few are alive: in a thread
     // that has just started, every collection of garbage takes as long as hundreds of posts.
     if (this.#gathered > outlet.capacity >> 2) this.flushLast();
-    return run.promise;
+    return run.promise!;
   }
 
   /**
@@ -196,32 +183,33 @@ export class Outbox implements Posts, Duty {
   ): (reason?: unknown) => void {
     const payload = { source, size, code, isKept };
     detach(payload);
-    const what = { payload, count: 0, room: 0, value: undefined, kind, tag, promise: SETTLED };
-    const resolve = () => settle();
-    const run: Run = { ...what, resolve, reject: settle, release: undefined, next: undefined };
-    this.#add(run);
+    const run = this.#add({
+      payload,
+      count: 0,
+      room: 0,
+      value: undefined,
+      kind,
+      tag,
+      promise: undefined,
+      settle,
+      release: undefined,
+      turn: 0,
+      next: undefined,
+    });
     return (reason) => this.#takeBack(run, reason);
   }
 
   /** Whether it has the turn: what is accepted then goes out without the event loop. */
   get isActive(): boolean {
-    return this.#active !== undefined;
-  }
-
-  #add(run: Run): void {
-    const group = this.#groups.at(-1);
-    // Behind an asynchronous write that was called meanwhile, it needs a turn of its own.
-    if (group === undefined || group.asked !== this.#outlet.asked) return this.#send(run);
-    group.last = group.last.next = run;
-    group.first ??= run;
+    return this.#turn >= 0;
   }
 
   flush(wait?: () => void): void {
     if (this.#isFlushing) return;
     this.#isFlushing = true;
     try {
-      for (let group; (group = this.#active) !== undefined; this.#finish()) {
-        while (!this.#advance(group)) {
+      for (; this.#turn >= 0; this.#finish()) {
+        while (!this.#advance()) {
           if (wait === undefined) return;
           wait();
         }
@@ -235,7 +223,7 @@ export class Outbox implements Posts, Duty {
   attend(): Waitable | undefined {
     // Where a flush is under way, that is what waits.
     if (this.#isFlushing || !this.flushLast()) return undefined;
-    return this.#active === undefined ? undefined : roomOf(this.#outlet);
+    return this.#turn < 0 ? undefined : roomOf(this.#outlet);
   }
 
   /** Before a close, or a wait for something else: writes what there is room for. */
@@ -248,81 +236,90 @@ export class Outbox implements Posts, Duty {
     }
   }
 
-  /** Has a run, and what is posted behind it meanwhile, written when its turn comes. */
-  #send(run: Run): void {
+  /** Puts a run behind the others, and has it written when its turn comes. */
+  #add(run: Run): Run {
+    // Behind an asynchronous write that was called meanwhile, it needs a turn of its own.
+    if (this.#asked !== this.#outlet.asked) this.#askForTurn();
+    run.turn = this.#asked;
+    if (this.#first === undefined) this.#first = run;
+    else this.#last!.next = run;
+    return this.#last = run;
+  }
+
+  #askForTurn(): void {
     const { link, turns } = this.#outlet;
-    const group: Group = { first: run, last: run, asked: ++this.#outlet.asked };
-    this.#groups.push(group);
+    const turn = this.#asked = ++this.#outlet.asked;
     // Mostly, a call that waits, or the wait for the next event, has written them.
-    const write = () => void (this.#active === group && this.#write(group));
+    const write = () => void (this.#turn === turn && this.#write());
     if (turns.tryTake()) {
-      this.#activate(group);
+      this.#begin(turn);
       // The rest of the job may post more, which becomes visible at once.
       (link.giveWay() ?? Promise.resolve()).then(write);
     } else {
       // At once, so that a verb that is called next finds the posts, and writes them.
-      turns.take(Infinity, undefined, () => this.#activate(group)).then(write);
+      turns.take(Infinity, undefined, () => this.#begin(turn)).then(write);
     }
   }
 
-  /** It has the turn. */
-  #activate(group: Group): void {
-    this.#active = group;
+  #begin(turn: number): void {
+    this.#turn = turn;
     this.#outlet.endpoint.owe(this);
   }
 
-  /** Writes the group that has the turn, in the background where there is no room. */
-  async #write(group: Group): Promise<void> {
+  #finish(): void {
+    const { endpoint, turns } = this.#outlet;
+    if (this.#asked === this.#turn) this.#asked = -1;
+    this.#turn = -1;
+    endpoint.discharge(this);
+    turns.give();
+    if (this.#sleepCount > 0) endpoint.watch.look(); // for room that is not needed any more
+  }
+
+  /** Writes what has the turn, in the background where there is no room. */
+  async #write(): Promise<void> {
+    const turn = this.#turn;
     try {
-      while (this.#active === group && !this.#advance(group)) {
+      while (this.#turn === turn && !this.#advance()) {
         this.#sleepCount++;
         await waitRoomAsync(this.#outlet, Infinity, undefined, this.#room)
           .finally(() => this.#sleepCount--);
       }
     } catch (reason) {
-      if (this.#active !== group) return;
+      if (this.#turn !== turn) return;
       this.#outlet.lostCount++;
-      this.#settle(this.#run, { reason });
-      for (let run; (run = peek(group)) !== undefined;) this.#settle(run, { reason });
-      this.#run = undefined;
+      this.#isBegun = false;
+      for (let run = this.#first; run?.turn === turn; run = run.next) this.#settle(run, reason);
     }
     // Unless a blocking call, or an end, has done it.
-    if (this.#active === group) this.#finish();
+    if (this.#turn === turn) this.#finish();
   }
 
-  #finish(): void {
-    const { endpoint } = this.#outlet;
-    this.#groups.shift();
-    this.#active = undefined;
-    endpoint.discharge(this);
-    this.#outlet.turns.give();
-    if (this.#sleepCount > 0) endpoint.watch.look(); // for room that is not needed any more
-  }
-
-  /** Places and publishes what there is room for; true when nothing is left. */
-  #advance(group: Group): boolean {
+  /** Places and publishes what there is room for; true when nothing of the turn is left. */
+  #advance(): boolean {
     const outlet = this.#outlet;
     this.#gathered = 0;
     outlet.check(true);
     let run: Run | undefined;
-    while ((run = this.#start(group)) !== undefined && outlet.advance()) {
+    while ((run = this.#start()) !== undefined && outlet.advance()) {
+      this.#isBegun = false;
       this.#settle(run); // published before anybody can look
-      this.#run = undefined;
     }
     if (run !== undefined) detach(outlet);
     outlet.store();
     return run === undefined;
   }
 
-  /** Returns the run that is under way, or else begins the next one of the group. */
-  #start(group: Group): Run | undefined {
-    if (!isSettled(this.#run)) return this.#run;
+  /** Returns the run that is under way, or else begins the next one of the turn. */
+  #start(): Run | undefined {
+    let run = this.#first;
+    while (run !== undefined && run.payload === undefined) run = run.next;
+    this.#first = run;
+    if (run === undefined || run.turn !== this.#turn) return undefined;
+    if (this.#isBegun) return run;
+    this.#isBegun = true;
     const outlet = this.#outlet;
-    const run = this.#run = peek(group);
-    if (run === undefined) return undefined;
-    group.first = run.next;
-    run.room = 0;
     const payload = run.payload!;
+    run.room = 0;
     if (typeof payload !== "string") outlet.restore(payload);
     else if (run.count === 1) encodeText(payload, CODEC_JSON, outlet);
     else encodeText(`[${payload}]`, CODEC_JSON_BATCH, outlet); // [codec.batch]
@@ -336,44 +333,39 @@ export class Outbox implements Posts, Duty {
     if (outlet.codec === "json" && !(value instanceof Uint8Array)) {
       outlet.vet?.(value as never);
       const text = JSON.stringify(value);
-      if (text !== undefined) {
-        this.#gathered += text.length;
-        return text;
-      }
+      if (text !== undefined) return text;
     }
     const payload = makePayload();
     outlet.encode(value, payload);
     payload.isKept = false; // nor are the caller's bytes, which may change at once
     detach(payload);
-    this.#gathered += payload.size;
     return payload;
   }
 
-  #makeRun(payload: Run["payload"], value: unknown, signal: AbortSignal | undefined): Run {
-    let resolve!: () => void;
-    let reject!: (reason: unknown) => void;
-    const promise = new Promise<void>((fulfil, refuse) => {
-      resolve = fulfil;
-      reject = refuse;
+  #makeRun(payload: string | Payload, value: unknown, signal: AbortSignal | undefined): Run {
+    const { overflow, onOverflow } = this.#options;
+    let settle!: (reason?: unknown) => void;
+    const promise = new Promise<void>((resolve, reject) => {
+      settle = (reason) => reason === undefined ? resolve() : reject(reason);
     });
     // What may be taken back stays alone.
     const isOpen = typeof payload === "string" && signal === undefined &&
-      this.#overflow !== "drop-oldest";
+      overflow !== "drop-oldest";
     // [frame.batch_whole] One UTF-16 unit takes at most three bytes; there are two brackets.
     const most = Math.min(RUN_SIZE, this.#outlet.largest / 3) - 2;
-    const run: Run = {
+    const run = this.#add({
       payload,
       count: 1,
       room: isOpen ? most - payload.length : 0,
-      value: this.#onOverflow && value,
+      value: onOverflow && value,
       kind: FRAME_KIND_DATA,
       tag: 0,
       promise,
-      resolve,
-      reject,
+      settle,
       release: undefined,
+      turn: 0,
       next: undefined,
-    };
+    });
     if (signal !== undefined) {
       const abort = () => this.#takeBack(run, signal.reason);
       signal.addEventListener("abort", abort);
@@ -383,71 +375,53 @@ export class Outbox implements Posts, Duty {
   }
 
   /** Settles the promise, once, and lets go of what the run holds. */
-  #settle(run: Run | undefined, error?: { readonly reason: unknown }): void {
-    if (run?.payload === undefined) return;
+  #settle(run: Run, reason?: unknown): void {
+    if (run.payload === undefined) return;
     run.payload = undefined;
     run.room = 0;
     this.#count -= run.count;
     run.release?.();
-    if (error === undefined) return run.resolve();
-    handled(run.promise);
-    run.reject(error.reason);
+    if (reason !== undefined && run.promise !== undefined) handled(run.promise);
+    run.settle(reason);
   }
 
   /** Settles a run that is not in the ring. */
   #takeBack(run: Run, reason: unknown): void {
-    this.#settle(run, { reason });
-    // What comes behind it may have room.
-    if (run === this.#run) this.#outlet.endpoint.watch.look();
+    const wasBegun = this.#isBegun && run === this.#first;
+    if (wasBegun) this.#isBegun = false;
+    this.#settle(run, reason);
+    if (wasBegun) this.#outlet.endpoint.watch.look(); // what comes behind it may have room
   }
 
   /** Sees to it that one more can be posted, as `overflow` says. */
   #makeRoom(): void {
-    const overflow = this.#overflow ?? "wait";
-    if (overflow === "wait" || !this.#isFull()) return;
+    const { overflow = "wait", onOverflow, queueLimit = DEFAULT_QUEUE_LIMIT } = this.#options;
+    if (overflow === "wait" || this.#waitingCount < queueLimit) return;
     this.flush();
-    if (!this.#isFull()) return;
+    if (this.#waitingCount < queueLimit) return;
     if (overflow === "reject") {
-      throw new OverflowError(`Cannot post: ${this.#limit} messages wait for room`);
+      throw new OverflowError(`Cannot post: ${queueLimit} messages wait for room`);
     }
-    const oldest = this.#oldest();
+    // Nothing of it is in the ring, and no call needs it. There is one, where there are too many.
+    let oldest = this.#first!;
+    while (oldest.payload === undefined || oldest.count === 0 || this.#isInRing(oldest)) {
+      oldest = oldest.next!;
+    }
     this.#takeBack(oldest, new OverflowError("Cannot send: dropped for a newer message"));
-    const told = this.#onOverflow;
     // An audio worklet has no `queueMicrotask`.
-    if (told !== undefined) Promise.resolve().then(() => told(oldest.value as never));
+    if (onOverflow) Promise.resolve().then(() => onOverflow(oldest.value as never));
   }
 
-  #isFull(): boolean {
-    const { sent } = this.#outlet;
-    const begun = sent < 0 || isSettled(this.#run) ? 0 : this.#run!.count;
-    return this.#count - begun >= this.#limit;
+  /** Posts of which nothing is in the ring. */
+  get #waitingCount(): number {
+    const first = this.#first;
+    return this.#count - (first !== undefined && this.#isInRing(first) ? first.count : 0);
   }
 
-  /** The oldest message that may be dropped: nothing of it is in the ring, and no call needs it. */
-  #oldest(): Run {
-    if (this.#outlet.sent < 0 && isDroppable(this.#run)) return this.#run!;
-    let run: Run | undefined;
-    for (const group of this.#groups) {
-      run = peek(group);
-      while (run !== undefined && !isDroppable(run)) run = run.next;
-      if (run !== undefined) break;
-    }
-    // There is one: it is asked for where there are too many.
-    return run!;
+  /** Whether a part of a run is in the ring. */
+  #isInRing(run: Run): boolean {
+    return this.#isBegun && run === this.#first && this.#outlet.sent >= 0;
   }
-}
-
-/** The promise of what nobody waits for by one. */
-const SETTLED: Promise<void> = /* @__PURE__ */ Promise.resolve();
-
-/** Whether there is no such run any more. */
-function isSettled(run: Run | undefined): boolean {
-  return run?.payload === undefined;
-}
-
-/** Whether it may be dropped for a newer one. */
-function isDroppable(run: Run | undefined): boolean {
-  return !isSettled(run) && run!.count > 0;
 }
 
 /** Has a text go out with a run, if that takes more; returns the run then. */
@@ -456,12 +430,6 @@ function join(run: Run, payload: Run["payload"]): Run | undefined {
   run.payload += `,${payload}`;
   run.room = ++run.count < RUN_COUNT ? run.room - payload.length - 1 : 0;
   return run;
-}
-
-/** The first run of a group that is not settled. */
-function peek(group: Group): Run | undefined {
-  while (group.first !== undefined && isSettled(group.first)) group.first = group.first.next;
-  return group.first;
 }
 
 /** A promise whose rejection nobody has to handle: the close event says it too. */
