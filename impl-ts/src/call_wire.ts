@@ -12,7 +12,7 @@ import { WAIT_POLL_MS } from "./layout.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import type { Outlet } from "./pipe_outlet.ts";
 import { roomOf, waitRoomAsync } from "./pipe_room.ts";
-import type { Outbox } from "./port_outbox.ts";
+import { type Outbox, Run } from "./port_outbox.ts";
 import type { Duty, Waitable } from "./wait.ts";
 
 /** The way out for the calls of one port. */
@@ -93,11 +93,21 @@ export class CallWire implements Duty {
         return undefined;
       }
     }
-    const takeBack = this.#outbox().accept(kind, tag, payload, (reason) => {
+    const { source, size, code, isKept } = payload;
+    const copy = { source, size, code, isKept };
+    detach(copy);
+    const outbox = this.#outbox();
+    const run = new Run(copy);
+    const takeBack = (reason?: unknown) => outbox.takeBack(run, reason);
+    run.count = 0;
+    run.kind = kind;
+    run.tag = tag;
+    run.settle = (reason) => {
       this.#accepted.delete(takeBack);
       settle(reason);
-    });
+    };
     this.#accepted.add(takeBack);
+    outbox.add(run);
     return takeBack;
   }
 

@@ -48,12 +48,9 @@ export interface DeliveryOptions {
   readonly turnTime?: number | undefined;
 }
 
-const DEFAULT_TURN_COUNT = 256;
-const DEFAULT_TURN_TIME = 4;
-
 /** Throws for what a delivery cannot work with. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
-  const { turnCount = DEFAULT_TURN_COUNT, turnTime = DEFAULT_TURN_TIME } = options;
+  const { turnCount = 1, turnTime = 0 } = options;
   requireInteger("turnCount", turnCount, 1);
   if (turnTime >= 0) return;
   throw new RangeError(`turnTime must be 0 or more: ${turnTime}`);
@@ -62,8 +59,7 @@ export function requireDeliveryOptions(options: DeliveryOptions): void {
 /** The events of one port. */
 export class Delivery<In> implements EventSource, Served, Waiter {
   readonly endpoint: Endpoint;
-  readonly turnCount: number;
-  readonly turnTime: number;
+  readonly limits: DeliveryOptions;
   /** What it waits for, or would. */
   what: Waitable;
   readonly #target: EventTarget;
@@ -87,8 +83,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#reader = reader;
     const inlet = this.what = this.#inlet = reader.inlet;
     this.endpoint = inlet.endpoint;
-    this.turnCount = options.turnCount ?? DEFAULT_TURN_COUNT;
-    this.turnTime = options.turnTime ?? DEFAULT_TURN_TIME;
+    this.limits = options;
   }
 
   /** Settles when nothing more will come, with the error if there is one. */

@@ -35,11 +35,9 @@ export function makeHandoff<Extra extends object>(
 ): PortHandoff & Extra {
   if (!segment.shared) throw new TypeError("Cannot hand port over: its memory is not shared");
   const handoff: PortHandoff = { millrace: "port", memory: segment.memory, endpoint };
-  for (const name of Object.keys(handoff)) {
-    if (extra === undefined || !Object.hasOwn(extra, name)) continue;
-    throw new TypeError(`Cannot hand port over: ${name} is a property of every handoff`);
-  }
-  return { ...extra as Extra, ...handoff };
+  const taken = Object.keys(handoff).find((name) => Object.hasOwn(extra ?? {}, name));
+  if (taken === undefined) return { ...extra as Extra, ...handoff };
+  throw new TypeError(`Cannot hand port over: ${taken} is a property of every handoff`);
 }
 
 /** Whether a value is a handoff, as far as can be seen without attaching. */

@@ -9,7 +9,7 @@ import { SegmentError } from "./error.ts";
 import { findRing, type ReaderOptions, requireReaderOptions } from "./pipe.ts";
 import { requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { type DeliveryOptions, requireDeliveryOptions } from "./port_delivery.ts";
-import { type PostingOptions, requirePostingOptions } from "./port_outbox.ts";
+import { type PostingOptions, requireName, requirePostingOptions } from "./port_outbox.ts";
 import { type AttachOptions, type Memory, type Segment, sharedMemory } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger, segmentSize } from "./segment_geometry.ts";
 import { requireTime } from "./wait_spinner.ts";
@@ -152,12 +152,10 @@ export function endpointOf({ side, endpoint }: PortAttachOptions): number {
 
 /** Throws for what a port cannot work with. */
 export function requirePortOptions(options: PortOptions): void {
-  const { side, spin, nap, inboxCount = 0, inboxSize = 0 } = options;
+  const { side = "a", spin, nap, inboxCount = 0, inboxSize = 0 } = options;
   requireInteger("inboxCount", inboxCount, 0);
   requireInteger("inboxSize", inboxSize, 0);
-  if (side !== undefined && side !== "a" && side !== "b") {
-    throw new TypeError(`side must be "a" or "b": ${side}`);
-  }
+  requireName("side", side, ["a", "b"]);
   requireTime("spin", spin);
   requireTime("nap", nap);
   requireWriterOptions(options);

@@ -78,34 +78,44 @@ const NO_TRANSFER =
  * Values that go out as one message, and the promise of all of them, which is settled once. An
  * object and a promise for each value took a fifth of a burst (measured: Deno 2.9, Node 24).
  */
-interface Run {
+export class Run {
   /** JSON texts with a comma between any two, or a payload; undefined when it is settled. */
   payload: string | Payload | undefined;
-  /** 0 for a message of a call, which is never dropped and counts for nothing. */
-  count: number;
+  /** How many; 0 for a message of a call, which is never dropped and counts for nothing. */
+  count = 1;
   /** How many UTF-16 units more it may have, commas among them. */
-  room: number;
+  room = 0;
   /** What `onOverflow` is told. */
-  readonly value: unknown;
-  readonly kind: number;
-  readonly tag: number;
-  readonly promise: Promise<void> | undefined;
+  value: unknown;
+  kind: number = FRAME_KIND_DATA;
+  tag = 0;
+  promise: Promise<void> | undefined;
   /** Is told that it is in the ring, or why it will not come there. */
-  readonly settle: (reason?: unknown) => void;
+  settle!: (reason?: unknown) => void;
   /** Lets go of the signal. */
   release: (() => void) | undefined;
   /** The turn in which it is written: the outlet's count behind the request for that. */
-  turn: number;
+  turn = 0;
   /** The one behind it. */
   next: Run | undefined;
+
+  /** Makes a run of one message. */
+  constructor(payload: string | Payload) {
+    this.payload = payload;
+  }
 }
 
 /** Throws for what an outbox cannot work with. */
 export function requirePostingOptions(options: PostingOptions): void {
   const { queueLimit = DEFAULT_QUEUE_LIMIT, overflow = "wait" } = options;
   requireInteger("queueLimit", queueLimit, 1);
-  if (overflow === "wait" || overflow === "reject" || overflow === "drop-oldest") return;
-  throw new TypeError(`overflow must be "wait", "reject" or "drop-oldest": ${overflow}`);
+  requireName("overflow", overflow, ["wait", "reject", "drop-oldest"]);
+}
+
+/** Throws for a name that is none of those that there are. */
+export function requireName(what: string, name: string, names: readonly string[]): void {
+  if (names.includes(name)) return;
+  throw new TypeError(`${what} must be one of ${names.join(", ")}: ${name}`);
 }
 
 /** The messages posted on one port. */
@@ -163,40 +173,11 @@ export class Outbox implements Posts, Duty {
     this.#count++;
     this.#gathered += typeof payload === "string" ? payload.length : payload.size;
     const mayJoin = this.#asked === outlet.asked && signal === undefined;
-    const run = mayJoin && join(this.#last!, payload) || this.#makeRun(payload, value, signal);
+    const run = mayJoin && join(this.#last!, payload) || this.#begin(payload, value, signal);
     // So that the peer reads while more is posted, and of many texts few are alive: in a thread
     // that has just started, every collection of garbage takes as long as hundreds of posts.
     if (this.#gathered > outlet.capacity >> 2) this.flushLast();
     return run.promise!;
-  }
-
-  /**
-   * Accepts a message of a call, with its payload, which is copied; in order with what is posted.
-   * `settle` is called when it is in the ring, or with the reason why it will not come there.
-   * Returns what takes it back while it is not there, for a reason or without one.
-   */
-  accept(
-    kind: number,
-    tag: number,
-    { source, size, code, isKept }: Payload,
-    settle: (reason?: unknown) => void,
-  ): (reason?: unknown) => void {
-    const payload = { source, size, code, isKept };
-    detach(payload);
-    const run = this.#add({
-      payload,
-      count: 0,
-      room: 0,
-      value: undefined,
-      kind,
-      tag,
-      promise: undefined,
-      settle,
-      release: undefined,
-      turn: 0,
-      next: undefined,
-    });
-    return (reason) => this.#takeBack(run, reason);
   }
 
   /** Whether it has the turn: what is accepted then goes out without the event loop. */
@@ -237,13 +218,13 @@ export class Outbox implements Posts, Duty {
   }
 
   /** Puts a run behind the others, and has it written when its turn comes. */
-  #add(run: Run): Run {
+  add(run: Run): void {
     // Behind an asynchronous write that was called meanwhile, it needs a turn of its own.
     if (this.#asked !== this.#outlet.asked) this.#askForTurn();
     run.turn = this.#asked;
     if (this.#first === undefined) this.#first = run;
     else this.#last!.next = run;
-    return this.#last = run;
+    this.#last = run;
   }
 
   #askForTurn(): void {
@@ -252,16 +233,16 @@ export class Outbox implements Posts, Duty {
     // Mostly, a call that waits, or the wait for the next event, has written them.
     const write = () => void (this.#turn === turn && this.#write());
     if (turns.tryTake()) {
-      this.#begin(turn);
+      this.#takeTurn(turn);
       // The rest of the job may post more, which becomes visible at once.
       (link.giveWay() ?? Promise.resolve()).then(write);
     } else {
       // At once, so that a verb that is called next finds the posts, and writes them.
-      turns.take(Infinity, undefined, () => this.#begin(turn)).then(write);
+      turns.take(Infinity, undefined, () => this.#takeTurn(turn)).then(write);
     }
   }
 
-  #begin(turn: number): void {
+  #takeTurn(turn: number): void {
     this.#turn = turn;
     this.#outlet.endpoint.owe(this);
   }
@@ -342,35 +323,24 @@ export class Outbox implements Posts, Duty {
     return payload;
   }
 
-  #makeRun(payload: string | Payload, value: unknown, signal: AbortSignal | undefined): Run {
+  /** Makes a run of one post, and puts it behind the others. */
+  #begin(payload: string | Payload, value: unknown, signal: AbortSignal | undefined): Run {
     const { overflow, onOverflow } = this.#options;
-    let settle!: (reason?: unknown) => void;
-    const promise = new Promise<void>((resolve, reject) => {
-      settle = (reason) => reason === undefined ? resolve() : reject(reason);
+    const run = new Run(payload);
+    run.promise = new Promise<void>((resolve, reject) => {
+      run.settle = (reason) => reason === undefined ? resolve() : reject(reason);
     });
-    // What may be taken back stays alone.
-    const isOpen = typeof payload === "string" && signal === undefined &&
-      overflow !== "drop-oldest";
-    // [frame.batch_whole] One UTF-16 unit takes at most three bytes; there are two brackets.
-    const most = Math.min(RUN_SIZE, this.#outlet.largest / 3) - 2;
-    const run = this.#add({
-      payload,
-      count: 1,
-      room: isOpen ? most - payload.length : 0,
-      value: onOverflow && value,
-      kind: FRAME_KIND_DATA,
-      tag: 0,
-      promise,
-      settle,
-      release: undefined,
-      turn: 0,
-      next: undefined,
-    });
+    if (onOverflow) run.value = value;
     if (signal !== undefined) {
-      const abort = () => this.#takeBack(run, signal.reason);
+      const abort = () => this.takeBack(run, signal.reason);
       signal.addEventListener("abort", abort);
       run.release = () => signal.removeEventListener("abort", abort);
+    } else if (typeof payload === "string" && overflow !== "drop-oldest") {
+      // What may be taken back stays alone. [frame.batch_whole] One UTF-16 unit takes at most three
+      // bytes; there are two brackets.
+      run.room = Math.min(RUN_SIZE, this.#outlet.largest / 3) - 2 - payload.length;
     }
+    this.add(run);
     return run;
   }
 
@@ -386,7 +356,7 @@ export class Outbox implements Posts, Duty {
   }
 
   /** Settles a run that is not in the ring. */
-  #takeBack(run: Run, reason: unknown): void {
+  takeBack(run: Run, reason: unknown): void {
     const wasBegun = this.#isBegun && run === this.#first;
     if (wasBegun) this.#isBegun = false;
     this.#settle(run, reason);
@@ -407,7 +377,7 @@ export class Outbox implements Posts, Duty {
     while (oldest.payload === undefined || oldest.count === 0 || this.#isInRing(oldest)) {
       oldest = oldest.next!;
     }
-    this.#takeBack(oldest, new OverflowError("Cannot send: dropped for a newer message"));
+    this.takeBack(oldest, new OverflowError("Cannot send: dropped for a newer message"));
     // An audio worklet has no `queueMicrotask`.
     if (onOverflow) Promise.resolve().then(() => onOverflow(oldest.value as never));
   }

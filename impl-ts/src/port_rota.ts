@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { DeliveryOptions } from "./port_delivery.ts";
 import { Several, type Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { loopSpinnerOf, type Sight } from "./wait_spinner.ts";
@@ -29,9 +30,8 @@ export interface Served {
   readonly what: Waitable;
   /** Whether the process lives until it is served. */
   readonly keeps: boolean;
-  /** Its limits of one turn: messages, and milliseconds. */
-  readonly turnCount: number;
-  readonly turnTime: number;
+  /** Its limits of one turn. */
+  readonly limits: DeliveryOptions;
   /** Notes what its listeners have sent. Returns whether any is new: an answer may come soon. */
   noteAsked(): boolean;
   /** Delivers one message. */
@@ -40,6 +40,8 @@ export interface Served {
   sleep(): boolean;
 }
 
+const DEFAULT_TURN_COUNT = 256;
+const DEFAULT_TURN_TIME = 4;
 /** Messages that a port delivers before others that wait have their turn. */
 const ROUND = 16;
 
@@ -104,7 +106,8 @@ function serveSome(one: Served): Standing {
 }
 
 /** Whether another message of that one belongs to this turn. */
-function allows({ turnCount, turnTime }: Served): boolean {
+function allows({ limits }: Served): boolean {
+  const { turnCount = DEFAULT_TURN_COUNT, turnTime = DEFAULT_TURN_TIME } = limits;
   if (count >= turnCount) return false;
   const now = performance.now();
   if (began < 0) began = now;

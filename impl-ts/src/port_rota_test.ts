@@ -90,8 +90,7 @@ function served(name: string, order: string[], ...standings: Standing[]): Served
     endpoint: inlet.endpoint,
     what: inlet,
     keeps: true,
-    turnCount: 100,
-    turnTime: Infinity,
+    limits: { turnCount: 100, turnTime: Infinity },
     noteAsked: () => false,
     serve() {
       order.push(name);
