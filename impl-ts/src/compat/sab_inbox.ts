@@ -8,7 +8,6 @@ import { CorruptError } from "../error.ts";
 import { deadlineOf } from "../pipe.ts";
 import { isPast } from "../segment.ts";
 import { Turns } from "../wait.ts";
-import { LONGEST_TIMER_MS } from "../wait_task.ts";
 import { type Bounds, enforceLimit, type Taken } from "./sab_queue.ts";
 import { isClosing, type ReaderWire } from "./sab_wire.ts";
 
@@ -33,12 +32,10 @@ export type MessageHandler<T> = (event: { data: T }) => void;
 
 /** What the inbox needs of its pipe. */
 export interface InboxOwner {
-  /** Throws if the pipe is disposed. */
-  requireOpen(): void;
   /** Makes an error of the wire one for the caller. */
-  report(error: unknown): unknown;
+  _report(error: unknown): unknown;
   /** Writes what the port still owes; true when nothing is left to be written. */
-  write(): boolean;
+  _write(): boolean;
 }
 
 /** How long a blocking read waits before it tries again to write what its port still owes. */
@@ -53,19 +50,17 @@ let deliveryCount = 0;
 export class Inbox<T> {
   /** Whether messages are being delivered to the handler. */
   delivering = false;
-  readonly #wire: ReaderWire;
+  readonly wire: ReaderWire;
   readonly #bounds: Bounds<T>;
   readonly #owner: InboxOwner;
   /** The rest of the burst that was taken last, newest first. */
   #queue: T[] = [];
   readonly #turns: Turns = new Turns();
-  /** Makes whoever sleeps look at the queue and the handler again. */
-  #nudge: (() => void) | undefined;
   #handler: MessageHandler<T> | null = null;
   #streak = 0;
 
   constructor(wire: ReaderWire, bounds: Bounds<T>, owner: InboxOwner) {
-    this.#wire = wire;
+    this.wire = wire;
     this.#bounds = bounds;
     this.#owner = owner;
   }
@@ -77,21 +72,21 @@ export class Inbox<T> {
 
   set handler(handler: MessageHandler<T> | null) {
     this.#handler = handler;
-    if (handler === null) this.#nudge?.();
+    if (handler === null) this.wire.nudge();
     else if (!this.delivering) this.#deliver();
   }
 
   /** Takes up to `most` messages; blocks until there is one, or the time is up. */
   read<N extends number>(timeout: number, blocking: boolean, most: N): Taken<T, N> {
-    this.#owner.write();
-    if (this.#queue.length === 0) this.#fill(timeout, blocking);
+    this.#owner._write();
+    if (this.#queue.length === 0 && !this.#fill() && blocking) this.#block(timeout);
     return this.#take(most);
   }
 
   /** The next message, left where it is. */
   peek(): T | null {
-    this.#owner.write();
-    if (this.#queue.length === 0) this.#fill(0, false);
+    this.#owner._write();
+    if (this.#queue.length === 0) this.#fill();
     return this.#queue.at(-1) ?? null;
   }
 
@@ -103,8 +98,8 @@ export class Inbox<T> {
       return this.#take(most);
     }
     try {
-      if (++this.#streak % STREAK === 0) await this.#wire.giveWay();
-      if (this.#queue.length === 0 && !this.#tryFill()) await this.#fillAsync(deadline);
+      if (++this.#streak % STREAK === 0) await this.wire.giveWay();
+      if (this.#queue.length === 0 && !this.#fill()) await this.#wait(deadline);
       return this.#take(most);
     } finally {
       this.#turns.give();
@@ -121,70 +116,51 @@ export class Inbox<T> {
     enforceLimit(this.#queue, "newest first", this.#bounds);
   }
 
-  /** Takes a burst into the queue, and waits for it as the caller of `read` says. */
-  #fill(timeout: number, blocking: boolean): void {
-    if (this.#tryFill() || !blocking) return;
-    const deadline = deadlineOf(Math.max(0, timeout));
-    for (let waits = 0; !isPast(deadline); waits++) {
-      if (this.#wait(deadline, waits) && this.#tryFill()) return;
-    }
-  }
-
-  /** Takes a burst into the queue, if there is one. */
-  #tryFill(): boolean {
+  /** Takes a burst into the queue, if there is one; `isMore` says that there are messages. */
+  #fill(isMore = false): boolean {
     let burst: unknown[] | undefined;
     try {
-      burst = this.#wire.tryTake();
+      burst = this.wire.tryTake();
     } catch (error) {
-      throw this.#owner.report(error);
+      if (isMore && isClosing(error)) return false; // the next call finds it again
+      throw this.#owner._report(error);
     }
-    if (burst !== undefined) this.#keep(burst);
-    return burst !== undefined;
+    if (burst === undefined) return false;
+    // The messages of a burst, oldest first, are newer than all in the queue.
+    const newer = (burst as T[]).reverse();
+    this.#queue = this.#queue.length === 0 ? newer : newer.concat(this.#queue);
+    this.wire.nudge(); // an asynchronous read may wait for what a blocking one leaves over
+    if (this.#bounds.limit !== null) this.enforce();
+    return true;
   }
 
-  /** Blocks until there may be a burst, while the port owes something for a moment only. */
-  #wait(deadline: number, waits: number): boolean {
-    const isDone = this.#owner.write();
-    try {
+  /** Blocks until there is a burst in the queue, or the time is up. */
+  #block(timeout: number): void {
+    const deadline = deadlineOf(Math.max(0, timeout));
+    for (let waits = 0, found = false; !found && !isPast(deadline); waits++) {
+      const isDone = this.#owner._write();
       const most = isDone ? deadline : Math.min(deadline, performance.now() + OWING_MS);
-      return this.#wire.wait(most, waits);
-    } catch (error) {
-      throw this.#owner.report(error);
+      try {
+        found = this.wire.wait(most, waits);
+      } catch (error) {
+        throw this.#owner._report(error);
+      }
+      found &&= this.#fill();
     }
   }
 
   /** Waits for a burst until the deadline, or until somebody else has filled the queue. */
-  async #fillAsync(deadline: number): Promise<void> {
-    this.#wire.stay(true);
+  async #wait(deadline: number): Promise<void> {
+    this.wire.stay(true);
     try {
-      while (this.#queue.length === 0 && !this.#tryFill()) {
+      while (this.#queue.length === 0 && !this.#fill()) {
         const left = deadline - performance.now();
         if (!(left > 0)) return;
-        await this.#sleep(left);
+        await this.wire.sleep(left);
       }
     } finally {
-      this.#wire.stay(false);
+      this.wire.stay(false);
     }
-  }
-
-  /** Sleeps until there may be a burst, for so many milliseconds at most, or until it is nudged. */
-  #sleep(ms: number): Promise<void> | undefined {
-    const wire = this.#wire;
-    return new Promise((resolve) => {
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const wake = () => {
-        if (this.#nudge === nudge) this.#nudge = undefined;
-        if (timer !== undefined) clearTimeout(timer);
-        resolve();
-      };
-      const nudge = () => {
-        wire.unlisten();
-        wake();
-      };
-      if (!wire.listen(wake)) return resolve(wire.giveWay());
-      this.#nudge = nudge;
-      if (ms <= LONGEST_TIMER_MS) timer = setTimeout(nudge, ms);
-    });
   }
 
   /** Takes messages out of the queue, and more bursts into it if it has not enough for that. */
@@ -194,7 +170,7 @@ export class Inbox<T> {
     }
     // With a limit, what is still in the pipe must not push out what was not asked for yet.
     while (this.#queue.length > 0 && this.#queue.length < most && this.#bounds.limit === null) {
-      if (!this.#fillMore()) break;
+      if (!this.#fill(true)) break;
     }
     const queue = this.#queue;
     if (queue.length > most) return (most > 0 ? queue.splice(-most) : []) as Taken<T, N>;
@@ -202,37 +178,19 @@ export class Inbox<T> {
     return queue as Taken<T, N>;
   }
 
-  #fillMore(): boolean {
-    try {
-      const burst = this.#wire.tryTake();
-      if (burst !== undefined) this.#keep(burst);
-      return burst !== undefined;
-    } catch (error) {
-      if (!isClosing(error)) throw error; // What is in the queue stays there.
-      return false; // The next call finds it again.
-    }
-  }
-
-  /** The messages of a burst, oldest first, are newer than all in the queue. */
-  #keep(burst: unknown[]): void {
-    const newer = (burst as T[]).reverse();
-    this.#queue = this.#queue.length === 0 ? newer : newer.concat(this.#queue);
-    this.#nudge?.(); // an asynchronous read may wait for what a blocking one leaves over
-    if (this.#bounds.limit !== null) this.enforce();
-  }
-
   async #deliver(): Promise<void> {
+    const { wire } = this;
     this.delivering = true;
     deliveryCount++;
-    this.#wire.stay(true);
+    wire.stay(true);
     try {
       while (this.#handler !== null) {
         this.#dispatch();
         // The promises of the handler come first, and what they post.
-        await (++this.#streak % STREAK === 0 ? this.#wire.giveWay() : undefined);
+        await (++this.#streak % STREAK === 0 ? wire.giveWay() : undefined);
         if (!this.#turns.tryTake()) await this.#turns.take(Infinity, undefined);
         try {
-          await this.#fillToDeliver();
+          if (!this.#fillToDeliver()) await wire.sleep(Infinity);
         } finally {
           this.#turns.give();
         }
@@ -240,28 +198,26 @@ export class Inbox<T> {
     } catch {
       // Disposed or broken: there is nothing more to deliver.
     } finally {
-      this.#wire.stay(false);
+      wire.stay(false);
       deliveryCount--;
       this.delivering = false;
     }
   }
 
-  /** Takes the next burst, and sleeps until there is one. Undefined where it did not have to. */
-  #fillToDeliver(): Promise<void> | undefined {
-    while (this.#handler !== null && this.#queue.length === 0) {
-      try {
-        if (this.#tryFill()) break;
-      } catch (error) {
-        this.#owner.requireOpen();
-        if (error instanceof CorruptError) throw error;
-        // A message that was lost, or a handler of the overflow that threw: the next may be good.
-        return undefined;
-      }
+  /** Takes the next burst, unless there is something to deliver. False: there is none. */
+  #fillToDeliver(): boolean {
+    const { wire } = this;
+    try {
       // What was posted is soon answered where the peer is awake; not yet in the first rounds.
       const mayLook = this.#streak > STREAK && deliveryCount === 1;
-      if (!mayLook || !this.#wire.awaitAnswer()) return this.#sleep(Infinity);
+      while (this.#handler !== null && this.#queue.length === 0 && !this.#fill()) {
+        if (!mayLook || !wire.awaitAnswer?.()) return false;
+      }
+    } catch (error) {
+      if (wire.disposed || error instanceof CorruptError) throw error;
+      // A message that was lost, or a handler of the overflow that threw: the next may be good.
     }
-    return undefined;
+    return true;
   }
 
   #dispatch(): void {

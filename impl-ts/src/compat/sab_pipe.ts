@@ -10,10 +10,9 @@ import { isShared } from "../segment.ts";
 import { Inbox, type MessageHandler } from "./sab_inbox.ts";
 import { Outbox } from "./sab_outbox.ts";
 import { type Bounds, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";
-import { disposedError, isClosing, openSegment, ringCapacity, type Section } from "./sab_wire.ts";
-import type { ReaderWire, WireName, WriterWire } from "./sab_wire.ts";
+import { disposedError, isClosing, openSegment, ringCapacity, type WireName } from "./sab_wire.ts";
 import { MailboxReaderWire, MailboxWriterWire } from "./sab_wire_mailbox.ts";
-import { GoneWire, isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_wire_ring.ts";
+import { isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_wire_ring.ts";
 
 /**
  * What this layer adds to the parameters of the original.
@@ -116,12 +115,11 @@ export class SABPipe<T = any> {
   i32: Int32Array | null;
   /** The section as bytes; `null` once the pipe is found disposed. */
   u8: Uint8Array | null;
-  readonly #wire: WriterWire | ReaderWire;
   readonly #outbox: Outbox<T> | undefined;
   readonly #inbox: Inbox<T> | undefined;
   readonly #bounds: Bounds<T>;
-  /** The writer of the same port. */
-  #outgoing: SABPipe | undefined;
+  /** That of the writer of the same port. */
+  #outgoing: Outbox<unknown> | undefined;
 
   /**
    * Makes an end of a pipe, on fresh shared memory of a size in bytes, or on memory that is there.
@@ -156,15 +154,18 @@ export class SABPipe<T = any> {
     const section = { buffer, byteOffset, byteLength };
     const capacity = requireWire(options.wire) === "ring" ? ringCapacity(section) : 0;
     this.wire = capacity === 0 ? "mailbox" : "ring";
-    const report = (error: unknown) => this.#report(error);
-    if (role === "w") {
-      const wire = this.#wire = openWriter(section, capacity);
-      this.#outbox = new Outbox<T>(wire, this.#bounds, report);
+    const segment = capacity === 0 ? undefined : openSegment(section, capacity);
+    if (segment !== undefined && isRingEndGone(segment, role)) {
+      this._sab = this.i32 = this.u8 = null; // destroyed before, by whoever had it: for ever
+    } else if (role === "w") {
+      const wire = segment ? new RingWriterWire(segment) : new MailboxWriterWire(section);
+      this.#outbox = new Outbox<T>(wire, this.#bounds, this);
     } else {
-      const wire = this.#wire = openReader(section, capacity, options.maxMessageSize);
-      const requireOpen = () => this.#requireOpen();
-      const write = () => this.#outgoing === undefined || this.#outgoing.#outbox!.write();
-      this.#inbox = new Inbox<T>(wire, this.#bounds, { requireOpen, report, write });
+      const { maxMessageSize = MAX_MESSAGE_SIZE_MAX } = options;
+      const wire = segment
+        ? new RingReaderWire(segment, maxMessageSize)
+        : new MailboxReaderWire(section, maxMessageSize);
+      this.#inbox = new Inbox<T>(wire, this.#bounds, this);
     }
   }
 
@@ -175,11 +176,20 @@ export class SABPipe<T = any> {
    * @internal
    */
   _join(writer: SABPipe): void {
-    this.#outgoing = writer;
-    const [incoming, outgoing] = [this.#wire, writer.#wire];
-    if (incoming instanceof RingReaderWire && outgoing instanceof RingWriterWire) {
-      incoming.outgoing = outgoing.lane;
-    }
+    this.#outgoing = writer.#outbox;
+    if (this.#inbox !== undefined) this.#inbox.wire.outgoing = writer.#outbox?.wire.lane;
+  }
+
+  /** @internal */
+  _write(): boolean {
+    return this.#outgoing === undefined || this.#outgoing.write();
+  }
+
+  /** @internal */
+  _report(error: unknown): unknown {
+    if (!isClosing(error)) return error;
+    this.destroy();
+    return disposedError(error);
   }
 
   /** Most messages in the queue of this end; `null` for any number. The oldest are discarded. */
@@ -208,7 +218,7 @@ export class SABPipe<T = any> {
 
   /** Whether either end was destroyed. */
   isDisposed(): boolean {
-    return this.i32 === null || this.#wire.disposed;
+    return this.i32 === null || (this.#outbox ?? this.#inbox)!.wire.disposed;
   }
 
   /**
@@ -218,7 +228,7 @@ export class SABPipe<T = any> {
   destroy(): void {
     if (this.i32 === null) return;
     this._sab = this.i32 = this.u8 = null;
-    this.#wire.close();
+    (this.#outbox ?? this.#inbox)!.wire.close();
     this.#outbox?.drop();
   }
 
@@ -235,11 +245,10 @@ export class SABPipe<T = any> {
    * @throws {Error} if this is the reader, or the pipe is disposed.
    */
   postMessage(message: T): Promise<void> {
-    const outbox = this.#outbox;
-    if (outbox === undefined) throw new Error("Cannot post: only the writer can write");
+    if (this.isReader) throw new Error("Cannot post: only the writer can write");
     // Once a burst: what the other side does meanwhile, the promise tells.
-    if (!outbox.isGathering) this.#requireOpen();
-    return outbox.post(message);
+    if (!this.#outbox?.isGathering) this.#requireOpen();
+    return this.#outbox!.post(message);
   }
 
   /**
@@ -285,11 +294,11 @@ export class SABPipe<T = any> {
   }
 
   set onmessage(handler: MessageHandler<T> | null) {
-    if (this.#inbox === undefined) throw new Error("Cannot set onmessage: only the reader can");
+    if (this.isWriter) throw new Error("Cannot set onmessage: only the reader can");
     if (handler !== null && handler !== undefined && typeof handler !== "function") {
       throw new TypeError("Cannot set onmessage: it must be a function or null");
     }
-    this.#inbox.handler = handler ?? null;
+    if (this.#inbox !== undefined) this.#inbox.handler = handler ?? null;
   }
 
   /** Whether messages are being delivered to `onmessage`. */
@@ -313,35 +322,11 @@ export class SABPipe<T = any> {
   }
 
   #requireReader(verb: string): Inbox<T> {
-    const inbox = this.#inbox;
-    if (inbox === undefined) throw new Error(`Cannot ${verb}: only the reader can`);
-    if (inbox.handler !== null) throw new Error(`Cannot ${verb} while onmessage is active`);
+    if (this.isWriter) throw new Error(`Cannot ${verb}: only the reader can`);
+    if (this.onmessage !== null) throw new Error(`Cannot ${verb} while onmessage is active`);
     this.#requireOpen();
-    return inbox;
+    return this.#inbox!;
   }
-
-  /** An error of the wire as the caller gets it. */
-  #report(error: unknown): unknown {
-    if (!isClosing(error)) return error;
-    this.destroy();
-    return disposedError(error);
-  }
-}
-
-function openWriter(section: Section, capacity: number): WriterWire {
-  if (capacity === 0) return new MailboxWriterWire(section);
-  const segment = openSegment(section, capacity);
-  return isRingEndGone(segment, "w") ? new GoneWire() : new RingWriterWire(segment);
-}
-
-function openReader(
-  section: Section,
-  capacity: number,
-  maxMessageSize: number = MAX_MESSAGE_SIZE_MAX,
-): ReaderWire {
-  if (capacity === 0) return new MailboxReaderWire(section, maxMessageSize);
-  const segment = openSegment(section, capacity);
-  return isRingEndGone(segment, "r") ? new GoneWire() : new RingReaderWire(segment, maxMessageSize);
 }
 
 /** Fresh shared memory of a size in bytes, or what the caller has. */

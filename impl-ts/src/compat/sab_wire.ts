@@ -8,6 +8,7 @@
 import { ClosedError, PeerClosedError, PeerFailedError } from "../error.ts";
 import { ForbiddenError, SegmentError } from "../error.ts";
 import { RING_CAPACITY_MAX, RING_CAPACITY_MIN, SEGMENT_ALIGN, WAIT_SLICE_MS } from "../layout.ts";
+import type { Outlet } from "../pipe_outlet.ts";
 import { Segment } from "../segment.ts";
 import { type Geometry, segmentSize } from "../segment_geometry.ts";
 
@@ -42,12 +43,12 @@ export interface Wire {
   /** Whether either side has closed it, or the writer has ended the stream. */
   readonly disposed: boolean;
   /**
-   * Has `wake` called, once, when there may be room or a burst, or the wire is closed; it may only
-   * settle promises. False: there may be already. One at a time.
+   * Waits, so many milliseconds at most, until there may be room or a burst, or the wire is closed,
+   * or it is nudged. One at a time.
    */
-  listen(wake: () => void): boolean;
-  /** Takes that back. */
-  unlisten(): void;
+  sleep(ms: number): Promise<unknown>;
+  /** Ends that wait. */
+  nudge(): void;
   /** Between the two, which may be nested, this end listens, and the event loop is kept alive. */
   stay(on: boolean): void;
   /** Lets the event loop turn if it has not for a while. */
@@ -60,6 +61,8 @@ export interface Wire {
 export interface WriterWire extends Wire {
   /** Whether a burst may begin. Throws if the wire is closed or broken. */
   readonly free: boolean;
+  /** The way into the ring, where it is one. */
+  readonly lane?: Outlet;
   /** Why some values of the burst are not written: they are no JSON. */
   readonly fault: Fault | undefined;
   /** Begins a burst. Its values stay as they are until it is written. */
@@ -70,6 +73,8 @@ export interface WriterWire extends Wire {
 
 /** The reading end of a wire. */
 export interface ReaderWire extends Wire {
+  /** The way out of the same port, by which it asks; undefined for a pipe, and on the mailbox. */
+  outgoing?: Outlet | undefined;
   /**
    * Takes one burst, oldest first, if there is one. Parts of a large message are kept for the next
    * call.
@@ -81,7 +86,7 @@ export interface ReaderWire extends Wire {
    */
   wait(deadline: number, waits: number): boolean;
   /** On an event loop, looks for an answer for a short while, if one is due. True: it is there. */
-  awaitAnswer(): boolean;
+  awaitAnswer?(): boolean;
 }
 
 /** What a value that could not be written has thrown. */

@@ -22,14 +22,11 @@ abstract class MailboxEnd implements Wire {
     return this.side.closed;
   }
 
-  listen(wake: () => void): boolean {
-    const { side } = this;
-    if (side.look() || side.lookAround()) return false;
-    side.waitAsync(Infinity, undefined).then(wake);
-    return true;
+  sleep(ms: number): Promise<unknown> {
+    return this.side.waitAsync(performance.now() + ms, undefined);
   }
 
-  unlisten(): void {
+  nudge(): void {
     this.side.rouse();
   }
 
@@ -99,10 +96,6 @@ export class MailboxReaderWire extends MailboxEnd implements ReaderWire {
 
   wait(deadline: number, waits: number): boolean {
     return this.side.wait(deadline, waits);
-  }
-
-  awaitAnswer(): boolean {
-    return false;
   }
 
   override close(): void {

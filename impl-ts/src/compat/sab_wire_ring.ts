@@ -6,17 +6,17 @@
  */
 
 import { detach, encodeBatch, encodeText } from "../codec.ts";
-import { ClosedError, PeerClosedError } from "../error.ts";
+import { PeerClosedError } from "../error.ts";
 import * as layout from "../layout.ts";
 import { Link, requireReaderOptions } from "../pipe.ts";
 import { Inlet, VALUE } from "../pipe_inlet.ts";
 import { Outlet } from "../pipe_outlet.ts";
 import type { Segment } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
+import { type Waitable, withLook } from "../wait.ts";
 import { Endpoint } from "../wait_endpoint.ts";
 import { loopSpinnerOf } from "../wait_spinner.ts";
 import { stateOf } from "../wait_state.ts";
-import type { Waiter } from "../wait_watch.ts";
 import type { Fault, ReaderWire, Wire, WriterWire } from "./sab_wire.ts";
 
 /** Whether this end of the ring was closed, or marked failed, by whoever had it: for ever. */
@@ -30,14 +30,14 @@ export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
 
 /** What both ends have: a lane, and how it is waited for. */
 abstract class RingEnd implements Wire {
+  abstract readonly lane: Outlet | Inlet;
   protected readonly link: Link;
-  #waiter: Waiter | undefined;
+  #what: Waitable | undefined;
+  #isAsleep = false;
 
-  constructor(link: Link) {
-    this.link = link;
+  constructor(segment: Segment, own: number, peer: number) {
+    this.link = new Link(Endpoint.attach(segment, own), peer);
   }
-
-  protected abstract get lane(): Outlet | Inlet;
 
   get disposed(): boolean {
     return !this.isLinked && this.link.isFinal();
@@ -48,13 +48,19 @@ abstract class RingEnd implements Wire {
     return !this.link.closed && this.link.endpoint.isLinked(this.link.peer);
   }
 
-  listen(wake: () => void): boolean {
-    this.#waiter = { what: this.lane, wake };
-    return this.link.endpoint.watch.add(this.#waiter);
+  async sleep(ms: number): Promise<void> {
+    const { lane } = this;
+    const { watch } = this.link.endpoint;
+    this.#what ??= withLook(lane, () => lane.look() || !this.#isAsleep);
+    this.#isAsleep = true;
+    await (watch.wait(this.#what, ms, undefined) ?? this.link.endpoint.giveWay());
+    this.#isAsleep = false;
   }
 
-  unlisten(): void {
-    if (this.#waiter !== undefined) this.link.endpoint.watch.remove(this.#waiter);
+  nudge(): void {
+    if (!this.#isAsleep) return;
+    this.#isAsleep = false;
+    this.link.endpoint.watch.look();
   }
 
   stay(on: boolean): void {
@@ -106,7 +112,7 @@ export class RingWriterWire extends RingEnd implements WriterWire {
   /** @throws {SegmentError} `segment.endpoint` if another writer is attached. */
   constructor(segment: Segment) {
     const channel = segment.channels[0]!;
-    super(new Link(Endpoint.attach(segment, channel.writer), channel.reader));
+    super(segment, channel.writer, channel.reader);
     this.lane = new BurstOutlet(this.link, channel);
   }
 
@@ -185,7 +191,6 @@ export class RingWriterWire extends RingEnd implements WriterWire {
 /** The reading end. */
 export class RingReaderWire extends RingEnd implements ReaderWire {
   readonly lane: Inlet;
-  /** The way out of the same port, by which it asks; undefined for a pipe. */
   outgoing: Outlet | undefined;
   /** Whether it has looked for an answer, and found none. */
   #hasAsked = false;
@@ -194,7 +199,7 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
   constructor(segment: Segment, maxMessageSize: number) {
     requireReaderOptions({ maxMessageSize }); // before the endpoint is taken
     const channel = segment.channels[0]!;
-    super(new Link(Endpoint.attach(segment, channel.reader), channel.writer));
+    super(segment, channel.reader, channel.writer);
     this.lane = new Inlet(this.link, channel, { maxMessageSize });
   }
 
@@ -245,51 +250,11 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
     return loopSpinnerOf(outgoing!.endpoint).spin(this.lane);
   }
 
-  override listen(wake: () => void): boolean {
+  override async sleep(ms: number): Promise<void> {
     const asking = this.#hasAsked ? this.outgoing!.endpoint : undefined;
     this.#hasAsked = false;
-    if (asking === undefined || !loopSpinnerOf(asking).learns) return super.listen(wake);
-    const start = performance.now();
-    return super.listen(() => {
-      loopSpinnerOf(asking).slept(performance.now() - start);
-      wake();
-    });
+    const start = asking && loopSpinnerOf(asking).learns ? performance.now() : 0;
+    await super.sleep(ms);
+    if (start > 0) loopSpinnerOf(asking!).slept(performance.now() - start);
   }
-}
-
-/** An end that was destroyed before, by whoever had it: for ever. */
-export class GoneWire implements WriterWire, ReaderWire {
-  readonly disposed = true;
-  readonly free = true;
-  readonly fault = undefined;
-
-  begin(): void {}
-
-  carryOn(): never {
-    throw new ClosedError("pipe.closed", "Cannot use pipe: this end was closed");
-  }
-
-  tryTake(): never {
-    return this.carryOn();
-  }
-
-  wait(): never {
-    return this.carryOn();
-  }
-
-  awaitAnswer(): boolean {
-    return false;
-  }
-
-  listen(): boolean {
-    return false;
-  }
-
-  giveWay(): undefined {}
-
-  unlisten(): void {}
-
-  stay(): void {}
-
-  close(): void {}
 }
