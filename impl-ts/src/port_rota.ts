@@ -59,12 +59,15 @@ const dry: Served[] = [];
 let looked = 0;
 let isRunning = false;
 
+/** What is done behind it is a microtask. */
+const settled = Promise.resolve();
+
 /** Serves a port, and others before it. */
 export function serve(one: Served): void {
   queue.push(one);
   if (isRunning) return;
   isRunning = true;
-  run();
+  settled.then(run); // not inside of the call that has found something
 }
 
 /** The same, where the event loop has turned. */
@@ -74,19 +77,20 @@ export function serveInNewTurn(one: Served): void {
   serve(one);
 }
 
-async function run(): Promise<void> {
-  await undefined; // not inside of the call that has found something
-  do {
-    for (let one; (one = queue.shift()) !== undefined;) {
-      const standing = serveSome(one);
-      if (standing === DRY) dry.push(one);
-      else if (standing === MORE) queue.push(one);
-      else if (standing === LATE) await turn(one);
-      // The promises of its listeners come first, and what they have posted.
-      if (standing !== LATE) await undefined;
+/** Serves one of them, and the next in a microtask, until nobody has anything. */
+function run(): void {
+  while (queue.length === 0) {
+    if (rest()) {
+      isRunning = false;
+      return;
     }
-  } while (!rest());
-  isRunning = false;
+  }
+  const one = queue.shift()!;
+  const standing = serveSome(one);
+  if (standing === LATE) return turn(one);
+  if (standing === DRY) dry.push(one);
+  if (standing === MORE) queue.push(one);
+  settled.then(run); // the promises of its listeners come first, and what they have posted
 }
 
 /** Has a port deliver until others come first, or the turn of the event loop is over. */
@@ -117,12 +121,15 @@ function allows({ limits }: Served): boolean {
 }
 
 /** Lets the event loop turn, behind which that one is the first. */
-async function turn(one: Served): Promise<void> {
+function turn(one: Served): void {
   queue.unshift(one);
-  await nextTask(queue.some(({ keeps }) => keeps), true); // their stay keeps the process
-  count = 0;
-  began = -1;
-  gather();
+  const keep = queue.some(({ keeps }) => keeps);
+  nextTask(keep, true).then(() => { // their stay keeps the process
+    count = 0;
+    began = -1;
+    gather();
+    run();
+  });
 }
 
 /**
