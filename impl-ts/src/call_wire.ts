@@ -102,7 +102,7 @@ export class CallWire implements Duty {
     run.count = 0;
     run.kind = kind;
     run.tag = tag;
-    run.settle = (reason) => {
+    run.resolve = run.reject = (reason?: unknown) => {
       this.#accepted.delete(takeBack);
       settle(reason);
     };

@@ -90,8 +90,9 @@ export class Run {
   kind: number = FRAME_KIND_DATA;
   tag = 0;
   promise: Promise<void> | undefined;
-  /** Is told that it is in the ring, or why it will not come there. */
-  settle!: (reason?: unknown) => void;
+  /** Are told that it is in the ring, or why it will not come there. */
+  resolve!: () => void;
+  reject!: (reason: unknown) => void;
   /** Lets go of the signal. */
   release: (() => void) | undefined;
   /** The turn in which it is written: the outlet's count behind the request for that. */
@@ -118,6 +119,9 @@ export function requireName(what: string, name: string, names: readonly string[]
   throw new TypeError(`${what} must be one of ${names.join(", ")}: ${name}`);
 }
 
+/** What is done behind it is a microtask. */
+const SETTLED: Promise<void> = /* @__PURE__ */ Promise.resolve();
+
 /** The messages posted on one port. */
 export class Outbox implements Posts, Duty {
   readonly #outlet: Outlet;
@@ -136,9 +140,14 @@ export class Outbox implements Posts, Duty {
   #gathered = 0;
   /** Whether a flush is under way, which may wait for room and so be asked for another. */
   #isFlushing = false;
-  /** Waits of the background for room, or until a message is taken back or all are written. */
-  #sleepCount = 0;
+  /** Whether the background waits for room, or until a message is taken back or all are written. */
+  #isWaiting = false;
   readonly #room: Waitable;
+  // Made once: a conversation takes a turn for each message.
+  readonly #writeRest = (): void => {
+    // Mostly, a call that waits, or this, has written all.
+    if (!this.flushLast() || this.#turn >= 0) this.#write();
+  };
 
   /** Makes an outbox that is empty. */
   constructor(outlet: Outlet, options: PostingOptions) {
@@ -229,16 +238,15 @@ export class Outbox implements Posts, Duty {
 
   #askForTurn(): void {
     const { link, turns } = this.#outlet;
-    const turn = this.#asked = ++this.#outlet.asked;
-    // Mostly, a call that waits, or the wait for the next event, has written them.
-    const write = () => void (this.#turn === turn && this.#write());
+    this.#asked = ++this.#outlet.asked;
     if (turns.tryTake()) {
-      this.#takeTurn(turn);
+      this.#takeTurn(this.#asked);
       // The rest of the job may post more, which becomes visible at once.
-      (link.giveWay() ?? Promise.resolve()).then(write);
+      (link.giveWay() ?? SETTLED).then(this.#writeRest);
     } else {
+      const turn = this.#asked;
       // At once, so that a verb that is called next finds the posts, and writes them.
-      turns.take(Infinity, undefined, () => this.#takeTurn(turn)).then(write);
+      turns.take(Infinity, undefined, () => this.#takeTurn(turn)).then(this.#writeRest);
     }
   }
 
@@ -253,26 +261,33 @@ export class Outbox implements Posts, Duty {
     this.#turn = -1;
     endpoint.discharge(this);
     turns.give();
-    if (this.#sleepCount > 0) endpoint.watch.look(); // for room that is not needed any more
+    if (this.#isWaiting) endpoint.watch.look(); // for room that is not needed any more
   }
 
   /** Writes what has the turn, in the background where there is no room. */
   async #write(): Promise<void> {
-    const turn = this.#turn;
-    try {
-      while (this.#turn === turn && !this.#advance()) {
-        this.#sleepCount++;
-        await waitRoomAsync(this.#outlet, Infinity, undefined, this.#room)
-          .finally(() => this.#sleepCount--);
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    while (this.#turn >= 0) {
+      try {
+        this.flush();
+        if (this.#turn < 0) break;
+        await waitRoomAsync(this.#outlet, Infinity, undefined, this.#room);
+      } catch (reason) {
+        if (this.#turn >= 0) this.#lose(reason); // unless a blocking call, or an end, has written it
       }
-    } catch (reason) {
-      if (this.#turn !== turn) return;
-      this.#outlet.lostCount++;
-      this.#isBegun = false;
-      for (let run = this.#first; run?.turn === turn; run = run.next) this.#settle(run, reason);
     }
-    // Unless a blocking call, or an end, has done it.
-    if (this.#turn === turn) this.#finish();
+    this.#isWaiting = false;
+  }
+
+  /** What has the turn will not come into the ring. */
+  #lose(reason: unknown): void {
+    this.#outlet.lostCount++;
+    this.#isBegun = false;
+    for (let run = this.#first; run?.turn === this.#turn; run = run.next) {
+      this.#settle(run, reason);
+    }
+    this.#finish();
   }
 
   /** Places and publishes what there is room for; true when nothing of the turn is left. */
@@ -328,7 +343,8 @@ export class Outbox implements Posts, Duty {
     const { overflow, onOverflow } = this.#options;
     const run = new Run(payload);
     run.promise = new Promise<void>((resolve, reject) => {
-      run.settle = (reason) => reason === undefined ? resolve() : reject(reason);
+      run.resolve = resolve;
+      run.reject = reject;
     });
     if (onOverflow) run.value = value;
     if (signal !== undefined) {
@@ -338,7 +354,7 @@ export class Outbox implements Posts, Duty {
     } else if (typeof payload === "string" && overflow !== "drop-oldest") {
       // What may be taken back stays alone. [frame.batch_whole] One UTF-16 unit takes at most three
       // bytes; there are two brackets.
-      run.room = Math.min(RUN_SIZE, this.#outlet.largest / 3) - 2 - payload.length;
+      run.room = Math.floor(Math.min(RUN_SIZE, this.#outlet.largest / 3)) - 2 - payload.length;
     }
     this.add(run);
     return run;
@@ -351,8 +367,9 @@ export class Outbox implements Posts, Duty {
     run.room = 0;
     this.#count -= run.count;
     run.release?.();
-    if (reason !== undefined && run.promise !== undefined) handled(run.promise);
-    run.settle(reason);
+    if (reason === undefined) return run.resolve();
+    if (run.promise !== undefined) handled(run.promise);
+    run.reject(reason);
   }
 
   /** Settles a run that is not in the ring. */
