@@ -9,7 +9,7 @@ import { deadlineOf } from "../pipe.ts";
 import { isPast } from "../segment.ts";
 import { Turns } from "../wait.ts";
 import { type Bounds, enforceLimit, type Taken } from "./sab_queue.ts";
-import { isClosing, type ReaderWire } from "./sab_wire.ts";
+import { isClosing, type ReaderWire, sleepOn } from "./sab_wire.ts";
 
 /**
  * A handler of messages.
@@ -43,6 +43,9 @@ const OWING_MS = 1;
 /** Bursts between two times that a delivery asks whether the event loop has to turn. */
 const STREAK = 8;
 
+/** What is done behind it is a microtask. */
+const settled = /* @__PURE__ */ Promise.resolve();
+
 /** Deliveries of this thread. */
 let deliveryCount = 0;
 
@@ -58,6 +61,30 @@ export class Inbox<T> {
   readonly #turns: Turns = new Turns();
   #handler: MessageHandler<T> | null = null;
   #streak = 0;
+  /** Whether the delivery has the turn: it sleeps, or looks for a burst. */
+  #hasTurn = false;
+  // Made once: a conversation has a burst for each message, and a function that has itself called
+  // in a microtask makes fewer objects for it than an asynchronous one.
+  readonly #again = (): void => void settled.then(this.#step);
+  readonly #step = (): void => {
+    const { wire } = this;
+    try {
+      if (this.#handler === null) return this.#deliver(false);
+      if (!this.#hasTurn && !this.#turns.tryTake()) {
+        const taken = () => this.#hasTurn = true;
+        this.#turns.take(Infinity, undefined, taken).then(this.#step);
+        return;
+      }
+      this.#hasTurn = true;
+      if (!this.#fillToDeliver() && wire.sleep(Infinity, this.#again)) return;
+      this.#giveTurn();
+      this.#dispatch();
+      // The promises of the handler come first, and what they post.
+      ((++this.#streak % STREAK === 0 && wire.giveWay()) || settled).then(this.#step);
+    } catch {
+      this.#deliver(false); // disposed or broken: there is nothing more to deliver
+    }
+  };
 
   constructor(wire: ReaderWire, bounds: Bounds<T>, owner: InboxOwner) {
     this.wire = wire;
@@ -73,7 +100,7 @@ export class Inbox<T> {
   set handler(handler: MessageHandler<T> | null) {
     this.#handler = handler;
     if (handler === null) this.wire.nudge();
-    else if (!this.delivering) this.#deliver();
+    else if (!this.delivering) this.#deliver(true);
   }
 
   /** Takes up to `most` messages; blocks until there is one, or the time is up. */
@@ -156,7 +183,7 @@ export class Inbox<T> {
       while (this.#queue.length === 0 && !this.#fill()) {
         const left = deadline - performance.now();
         if (!(left > 0)) return;
-        await this.wire.sleep(left);
+        await sleepOn(this.wire, left);
       }
     } finally {
       this.wire.stay(false);
@@ -178,30 +205,17 @@ export class Inbox<T> {
     return queue as Taken<T, N>;
   }
 
-  async #deliver(): Promise<void> {
-    const { wire } = this;
-    this.delivering = true;
-    deliveryCount++;
-    wire.stay(true);
-    try {
-      while (this.#handler !== null) {
-        this.#dispatch();
-        // The promises of the handler come first, and what they post.
-        await (++this.#streak % STREAK === 0 ? wire.giveWay() : undefined);
-        if (!this.#turns.tryTake()) await this.#turns.take(Infinity, undefined);
-        try {
-          if (!this.#fillToDeliver()) await wire.sleep(Infinity);
-        } finally {
-          this.#turns.give();
-        }
-      }
-    } catch {
-      // Disposed or broken: there is nothing more to deliver.
-    } finally {
-      wire.stay(false);
-      deliveryCount--;
-      this.delivering = false;
-    }
+  #deliver(on: boolean): void {
+    this.delivering = on;
+    deliveryCount += on ? 1 : -1;
+    this.wire.stay(on);
+    if (on) this.#step();
+    else this.#giveTurn();
+  }
+
+  #giveTurn(): void {
+    if (this.#hasTurn) this.#turns.give();
+    this.#hasTurn = false;
   }
 
   /** Takes the next burst, unless there is something to deliver. False: there is none. */
@@ -210,7 +224,7 @@ export class Inbox<T> {
     try {
       // What was posted is soon answered where the peer is awake; not yet in the first rounds.
       const mayLook = this.#streak > STREAK && deliveryCount === 1;
-      while (this.#handler !== null && this.#queue.length === 0 && !this.#fill()) {
+      while (this.#queue.length === 0 && !this.#fill()) {
         if (!mayLook || !wire.awaitAnswer?.()) return false;
       }
     } catch (error) {

@@ -6,15 +6,15 @@
 
 import type { InboxOwner } from "./sab_inbox.ts";
 import { type Bounds, enforceLimit } from "./sab_queue.ts";
-import { disposedError, type Fault, type WriterWire } from "./sab_wire.ts";
+import { disposedError, type Fault, sleepOn, type WriterWire } from "./sab_wire.ts";
 
 /** Messages that are written as one burst, and the promise for all of them. */
 interface Batch<T> {
   /** Oldest first. */
   readonly values: T[];
   readonly promise: Promise<void>;
-  /** Fulfils the promise, or rejects it for a reason. */
-  settle(fault?: Fault): void;
+  resolve(): void;
+  reject(error: unknown): void;
 }
 
 /** The bursts of one writer. */
@@ -28,6 +28,11 @@ export class Outbox<T> {
   /** Whether a flush is to come, or waits for room. */
   #isFlushing = false;
   #isWriting = false;
+  // Made once: a conversation has a burst for each message.
+  readonly #flush = (): void => {
+    if (this.write()) this.#isFlushing = false;
+    else this.#flushLater();
+  };
 
   constructor(wire: WriterWire, bounds: Bounds<T>, owner: Pick<InboxOwner, "_report">) {
     this.wire = wire;
@@ -44,7 +49,10 @@ export class Outbox<T> {
   post(message: T): Promise<void> {
     const batch = this.#posted ??= makeBatch<T>();
     batch.values.push(message);
-    if (!this.#isFlushing) this.#flush();
+    if (!this.#isFlushing) {
+      this.#isFlushing = true;
+      settled.then(this.#flush); // what is posted before the end of this job goes along
+    }
     if (this.#bounds.limit !== null) this.enforce();
     return batch.promise;
   }
@@ -74,7 +82,7 @@ export class Outbox<T> {
   drop(): void {
     const lost = [this.#leaving, this.#posted];
     this.#leaving = this.#posted = undefined;
-    for (const batch of lost) batch?.settle({ reason: disposedError() });
+    for (const batch of lost) settle(batch, { reason: disposedError() });
   }
 
   /** Writes one burst, or what there is room for; false if there is nothing to go on with. */
@@ -98,34 +106,38 @@ export class Outbox<T> {
     }
     if (this.#leaving === undefined) this.#posted = undefined;
     this.#leaving = undefined;
-    batch?.settle(fault);
+    settle(batch, fault);
     return true;
   }
 
-  /** Writes what is posted before the end of this job, and its microtasks so far, and then. */
-  async #flush(): Promise<void> {
+  /** Writes what is left when there is room. */
+  async #flushLater(): Promise<void> {
     const { wire } = this;
-    this.#isFlushing = true;
-    await undefined;
-    if (!this.write()) {
-      wire.stay(true);
-      // A wire that is closed or broken, which the next write reports, has room.
-      do await wire.sleep(Infinity).catch(() => {}); while (!this.write());
-      wire.stay(false);
-    }
+    wire.stay(true);
+    do await sleepOn(wire, Infinity); while (!this.write());
+    wire.stay(false);
     this.#isFlushing = false;
   }
 }
 
+/** What is done behind it is a microtask. */
+const settled = /* @__PURE__ */ Promise.resolve();
+
 function makeBatch<T>(): Batch<T> {
-  let settle!: Batch<T>["settle"];
-  const promise = new Promise<void>((resolve, reject) => {
-    settle = (fault) => {
-      if (fault === undefined) return resolve();
-      // Most callers do not look at the promise: its rejection must not end their program.
-      promise.catch(() => {});
-      reject(fault.reason);
-    };
+  // `Promise.withResolvers`, which Node 20 lacks.
+  let resolve!: () => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
   });
-  return { values: [], promise, settle };
+  return { values: [], promise, resolve, reject };
+}
+
+/** Fulfils the promise, or rejects it for a reason. */
+function settle<T>(batch: Batch<T> | undefined, fault: Fault | undefined): void {
+  if (fault === undefined) return batch?.resolve();
+  // Most callers do not look at the promise: its rejection must not end their program.
+  batch?.promise.catch(() => {});
+  batch?.reject(fault.reason);
 }

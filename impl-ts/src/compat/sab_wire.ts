@@ -43,11 +43,12 @@ export interface Wire {
   /** Whether either side has closed it, or the writer has ended the stream. */
   readonly disposed: boolean;
   /**
-   * Waits, so many milliseconds at most, until there may be room or a burst, or the wire is closed,
-   * or it is nudged. One at a time.
+   * Has `over` called, once: when there may be room or a burst, the wire is closed or nudged, or
+   * so many milliseconds are over. It may only begin a microtask. False: there may be already. One
+   * at a time.
    */
-  sleep(ms: number): Promise<unknown>;
-  /** Ends that wait. */
+  sleep(ms: number, over: () => void): boolean;
+  /** Ends that sleep. */
   nudge(): void;
   /** Between the two, which may be nested, this end listens, and the event loop is kept alive. */
   stay(on: boolean): void;
@@ -87,6 +88,13 @@ export interface ReaderWire extends Wire {
   wait(deadline: number, waits: number): boolean;
   /** On an event loop, looks for an answer for a short while, if one is due. True: it is there. */
   awaitAnswer?(): boolean;
+}
+
+/** Sleeps once, so many milliseconds at most. */
+export function sleepOn(wire: Wire, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (!wire.sleep(ms, resolve)) resolve(wire.giveWay());
+  });
 }
 
 /** What a value that could not be written has thrown. */

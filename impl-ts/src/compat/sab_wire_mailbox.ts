@@ -22,8 +22,11 @@ abstract class MailboxEnd implements Wire {
     return this.side.closed;
   }
 
-  sleep(ms: number): Promise<unknown> {
-    return this.side.waitAsync(performance.now() + ms, undefined);
+  sleep(ms: number, over: () => void): boolean {
+    const { side } = this;
+    if (side.look() || side.lookAround()) return false;
+    side.waitAsync(performance.now() + ms, undefined).then(over);
+    return true;
   }
 
   nudge(): void {

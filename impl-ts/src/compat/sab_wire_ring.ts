@@ -13,10 +13,12 @@ import { Inlet, VALUE } from "../pipe_inlet.ts";
 import { Outlet } from "../pipe_outlet.ts";
 import type { Segment } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
-import { type Waitable, withLook } from "../wait.ts";
+import type { Waitable } from "../wait.ts";
+import { LONGEST_TIMER_MS } from "../wait_task.ts";
 import { Endpoint } from "../wait_endpoint.ts";
 import { loopSpinnerOf } from "../wait_spinner.ts";
 import { stateOf } from "../wait_state.ts";
+import type { Waiter } from "../wait_watch.ts";
 import type { Fault, ReaderWire, Wire, WriterWire } from "./sab_wire.ts";
 
 /** Whether this end of the ring was closed, or marked failed, by whoever had it: for ever. */
@@ -29,11 +31,12 @@ export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
 }
 
 /** What both ends have: a lane, and how it is waited for. */
-abstract class RingEnd implements Wire {
+abstract class RingEnd implements Wire, Waiter {
   abstract readonly lane: Outlet | Inlet;
   protected readonly link: Link;
-  #what: Waitable | undefined;
-  #isAsleep = false;
+  /** Ends a sleep, and a sleep that has lasted as long as it may. */
+  #over: (() => void) | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(segment: Segment, own: number, peer: number) {
     this.link = new Link(Endpoint.attach(segment, own), peer);
@@ -48,19 +51,25 @@ abstract class RingEnd implements Wire {
     return !this.link.closed && this.link.endpoint.isLinked(this.link.peer);
   }
 
-  async sleep(ms: number): Promise<void> {
-    const { lane } = this;
-    const { watch } = this.link.endpoint;
-    this.#what ??= withLook(lane, () => lane.look() || !this.#isAsleep);
-    this.#isAsleep = true;
-    await (watch.wait(this.#what, ms, undefined) ?? this.link.endpoint.giveWay());
-    this.#isAsleep = false;
+  get what(): Waitable {
+    return this.lane;
+  }
+
+  sleep(ms: number, over: () => void): boolean {
+    if (!this.link.endpoint.watch.add(this)) return false;
+    if (ms < Infinity) this.#timer = setTimeout(() => this.nudge(), Math.min(ms, LONGEST_TIMER_MS));
+    this.#over = over;
+    return true;
+  }
+
+  wake(): void {
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#over!();
   }
 
   nudge(): void {
-    if (!this.#isAsleep) return;
-    this.#isAsleep = false;
-    this.link.endpoint.watch.look();
+    if (this.link.endpoint.watch.remove(this)) this.wake();
   }
 
   stay(on: boolean): void {
@@ -194,6 +203,8 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
   outgoing: Outlet | undefined;
   /** Whether it has looked for an answer, and found none. */
   #hasAsked = false;
+  /** When it then fell asleep. */
+  #asleep = 0;
 
   /** @throws {SegmentError} `segment.endpoint` if another reader is attached. */
   constructor(segment: Segment, maxMessageSize: number) {
@@ -250,11 +261,17 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
     return loopSpinnerOf(outgoing!.endpoint).spin(this.lane);
   }
 
-  override async sleep(ms: number): Promise<void> {
-    const asking = this.#hasAsked ? this.outgoing!.endpoint : undefined;
+  override sleep(ms: number, over: () => void): boolean {
+    const learns = this.#hasAsked && loopSpinnerOf(this.outgoing!.endpoint).learns;
+    this.#asleep = learns ? performance.now() : 0;
     this.#hasAsked = false;
-    const start = asking && loopSpinnerOf(asking).learns ? performance.now() : 0;
-    await super.sleep(ms);
-    if (start > 0) loopSpinnerOf(asking!).slept(performance.now() - start);
+    return super.sleep(ms, over);
+  }
+
+  override wake(): void {
+    if (this.#asleep > 0) {
+      loopSpinnerOf(this.outgoing!.endpoint).slept(performance.now() - this.#asleep);
+    }
+    super.wake();
   }
 }
