@@ -274,7 +274,8 @@ export class Outbox implements Posts, Duty {
         if (this.#turn < 0) break;
         await waitRoomAsync(this.#outlet, Infinity, undefined, this.#room);
       } catch (reason) {
-        if (this.#turn >= 0) this.#lose(reason); // unless a blocking call, or an end, has written it
+        // Unless a blocking call, or an end, has written it.
+        if (this.#turn >= 0) this.#lose(reason);
       }
     }
     this.#isWaiting = false;
