@@ -19,7 +19,7 @@ export const TAKEN = 16;
 export const OWED = 32;
 /** A final or invalid state of the peer was seen. */
 export const GONE = 64;
-/** The ring has begun anew, and who waits for room is to look. */
+/** Who waits for room is to look: the ring has begun anew, or another message is under way. */
 export const RENEWED = 128;
 /** Cancels or credit of calls wait for room: they come before the next message. */
 export const ASIDE = 256;

@@ -127,6 +127,7 @@ Deno.test("the last listener of several ends the delivery, and each counts once"
   const two = () => void seen.push("two");
   a.addEventListener("message", one);
   a.addEventListener("message", one, false);
+  a.addEventListener("message", one, null as unknown as undefined);
   a.addEventListener("message", two, { capture: true });
   a.addEventListener("message", null);
   a.addEventListener("message", two, { signal: AbortSignal.abort() });

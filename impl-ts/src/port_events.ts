@@ -324,7 +324,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     call: PortListener<Event>,
     options?: boolean | PortListenerOptions,
   ): void {
-    const { once = false, signal } = typeof options === "object" ? options : {};
+    const { once = false, signal }: PortListenerOptions = Object(options);
     const capture = isCapture(options);
     if (signal?.aborted || this.#find(type, key, capture) !== undefined) return;
     const remove = () => {
@@ -384,5 +384,5 @@ function report(error: unknown): void {
 }
 
 function isCapture(options: boolean | PortListenerOptions | undefined): boolean {
-  return typeof options === "object" ? options.capture === true : options === true;
+  return options === true || Object(options).capture === true;
 }

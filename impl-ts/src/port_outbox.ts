@@ -7,12 +7,13 @@
 
 import { detach, encodeText, makePayload, type Payload } from "./codec.ts";
 import { OverflowError } from "./error.ts";
+import { RENEWED } from "./gate.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { RUN_COUNT, RUN_SIZE } from "./pipe_many.ts";
 import type { Outlet, Posts } from "./pipe_outlet.ts";
 import { roomOf, waitRoomAsync } from "./pipe_room.ts";
 import { requireInteger } from "./segment_geometry.ts";
-import { type Duty, type Waitable, withLook } from "./wait.ts";
+import type { Duty, Waitable } from "./wait.ts";
 
 /**
  * How messages are posted.
@@ -142,7 +143,6 @@ export class Outbox implements Posts, Duty {
   #isFlushing = false;
   /** Whether the background waits for room, or until a message is taken back or all are written. */
   #isWaiting = false;
-  readonly #room: Waitable;
   // Made once: a conversation takes a turn for each message.
   readonly #writeRest = (): void => {
     // Mostly, a call that waits, or this, has written all.
@@ -154,7 +154,6 @@ export class Outbox implements Posts, Duty {
     this.#outlet = outlet;
     this.#options = options;
     outlet.posts = this;
-    this.#room = withLook(outlet, () => outlet.look() || !this.#isBegun);
   }
 
   /**
@@ -261,7 +260,7 @@ export class Outbox implements Posts, Duty {
     this.#turn = -1;
     endpoint.discharge(this);
     turns.give();
-    if (this.#isWaiting) endpoint.watch.look(); // for room that is not needed any more
+    if (this.#isWaiting) this.#rouse(); // for room that is not needed any more
   }
 
   /** Writes what has the turn, in the background where there is no room. */
@@ -272,7 +271,7 @@ export class Outbox implements Posts, Duty {
       try {
         this.flush();
         if (this.#turn < 0) break;
-        await waitRoomAsync(this.#outlet, Infinity, undefined, this.#room);
+        await waitRoomAsync(this.#outlet, Infinity, undefined);
       } catch (reason) {
         // Unless a blocking call, or an end, has written it.
         if (this.#turn >= 0) this.#lose(reason);
@@ -378,7 +377,13 @@ export class Outbox implements Posts, Duty {
     const wasBegun = this.#isBegun && run === this.#first;
     if (wasBegun) this.#isBegun = false;
     this.#settle(run, reason);
-    if (wasBegun) this.#outlet.endpoint.watch.look(); // what comes behind it may have room
+    if (wasBegun) this.#rouse(); // what comes behind it may have room
+  }
+
+  /** Has the background look again, whether or not there is room. */
+  #rouse(): void {
+    this.#outlet.bits |= RENEWED;
+    this.#outlet.endpoint.watch.look();
   }
 
   /** Sees to it that one more can be posted, as `overflow` says. */
