@@ -284,9 +284,10 @@ export class Outbox implements Posts, Duty {
   #lose(reason: unknown): void {
     this.#outlet.lostCount++;
     this.#isBegun = false;
-    for (let run = this.#first; run?.turn === this.#turn; run = run.next) {
-      this.#settle(run, reason);
-    }
+    let run = this.#first;
+    // Those of earlier turns are settled.
+    for (; run !== undefined && run.turn <= this.#turn; run = run.next) this.#settle(run, reason);
+    this.#first = run;
     this.#finish();
   }
 

@@ -243,6 +243,26 @@ Deno.test("a post ends as the port does: closed, failed, gone or ended", async (
   a.close();
 });
 
+Deno.test("posts of several turns all end with the port", async () => {
+  for (const end of [(a: Port) => a.close(), (_: Port, b: Port) => b.close()]) {
+    const [a, b] = ports({ capacity: 256 });
+    fill(a);
+    const sent = [a.postMessage(1), a.writeAsync(2), a.postMessage(3), a.writeAsync(4)].map(fate);
+    await nextTask(true); // the first waits in the background
+    sent.push(fate(a.postMessage(5)), fate(a.postMessage(pattern(9))));
+    end(a, b);
+    const codes = await Promise.all(sent.map((fate) => Promise.race([fate, late(300)])));
+    assertEquals(new Set(codes).size, 1, `${codes}`);
+    assert(codes[0]!.endsWith(".closed"), codes[0]);
+    a.close();
+  }
+});
+
+/** What comes of a promise that does not settle within a time. */
+function late(ms: number): Promise<string> {
+  return new Promise((resolve) => setTimeout(resolve, ms, "never"));
+}
+
 Deno.test("a signal takes a post back, until it is in the ring", async () => {
   const [a, b] = ports({ capacity: 256 });
   assertEquals(await fate(a.postMessage(0, { signal: AbortSignal.abort("early") })), "early");
