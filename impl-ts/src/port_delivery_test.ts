@@ -366,6 +366,14 @@ Deno.test("close says why: the peer closes, fails, breaks the ring, or we close"
   }
 });
 
+Deno.test("a port that was closed says so to who begins to listen", async () => {
+  const [a] = ports();
+  a.close();
+  const seen: unknown[] = [];
+  a.onclose = ({ error }) => seen.push(error);
+  assertEquals([await held(a.closed), seen], [undefined, [undefined]]);
+});
+
 Deno.test("nobody looks out for the end once nobody listens to close", async () => {
   const a = Port.create(); // while nobody has come, slices are short
   const parks = async () => {
