@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { pattern, random } from "./fixture.ts";
 import { ForbiddenError, PeerClosedError, PeerFailedError, TimeoutError } from "./error.ts";
 import { STREAM_KIND_CLOSE, STREAM_KIND_CREDIT, STREAM_START } from "./layout.ts";
@@ -6,7 +6,7 @@ import { remote, serve } from "./call.ts";
 import type { StreamPort } from "./port_over_stream.ts";
 import { selectAsync } from "./select.ts";
 import { type ByteStreams, openStream } from "./stream.ts";
-import type { ByteTransport, OpenStreamOptions } from "./stream.ts";
+import type { ByteConnection, ByteTransport, OpenStreamOptions } from "./stream.ts";
 import { controlFrame } from "./stream_outlet.ts";
 import { writePreface } from "./stream_preface.ts";
 
@@ -180,6 +180,21 @@ Deno.test("openStream: behind a close it takes in what still comes [stream.linge
   assertEquals(last, [...controlFrame(STREAM_KIND_CLOSE, 0)]);
   assertEquals(total, 32 + count * (16 + size) + 16);
   there.close();
+});
+
+Deno.test("openStream: a connection sends at once what it gets", async () => {
+  const [here, there] = await tcp();
+  let isAsked = false;
+  const connection: ByteConnection = {
+    read: (into) => here.read(into),
+    write: (bytes) => (assert(isAsked), here.write(bytes)),
+    closeWrite: () => here.closeWrite(),
+    close: () => here.close(),
+    setNoDelay: () => void (isAsked = true),
+  };
+  const [a, b] = await open([connection, there]);
+  a.close();
+  b.close();
 });
 
 Deno.test("openStream: a peer that says nothing, and a signal", async () => {
