@@ -6,6 +6,8 @@ import { CALL_PLANS } from "./kit/live_calls.ts";
 import { LIVE_PLANS, MAILBOX_PLANS } from "./kit/live_cases.ts";
 import { FILES } from "./kit/scripts/files_mod.ts";
 import { MAILBOXES, SCRIPTS, WATCHED, WATCHED_MAILBOXES } from "./kit/scripts/mod.ts";
+import { STREAM_PLANS } from "./kit/streams/live_cases.ts";
+import { STREAMS } from "./kit/streams/scripts.ts";
 import { reasonNames } from "./reference/layout.ts";
 import type { Case } from "./reference/case.ts";
 import { cover, type Exception, loadClauses, loadExceptions } from "./static/coverage.ts";
@@ -35,8 +37,8 @@ function streamCases(): Case[] {
 
 /** All that the kit plays, beside the static cases. */
 const played = [
-  ...[...SCRIPTS, ...MAILBOXES, ...WATCHED, ...WATCHED_MAILBOXES, ...FILES],
-  ...[...LIVE_PLANS, ...CALL_PLANS, ...MAILBOX_PLANS],
+  ...[...SCRIPTS, ...MAILBOXES, ...WATCHED, ...WATCHED_MAILBOXES, ...FILES, ...STREAMS],
+  ...[...LIVE_PLANS, ...CALL_PLANS, ...MAILBOX_PLANS, ...STREAM_PLANS],
 ];
 
 Deno.test("coverage: no two cases have one id", () => {

@@ -21,8 +21,9 @@ export interface Program {
   worker?: URL;
   /** What the worker is posted before anything else, such as the module that it runs. */
   first?: () => Promise<object>;
-  /** It is known to have no carrier `file`. */
+  /** It is known to have no carrier `file`, or none `stream`. */
   mapsNoFile?: boolean;
+  hasNoStreams?: boolean;
   /** Builds it, before it is first started. */
   prepare?: () => Promise<void>;
   /** How other carriers start it; each knows its own. */

@@ -152,7 +152,8 @@ async function runPart(plan: LivePlan, index: number, end: End): Promise<Ran | u
   }
 }
 
-function taskOf(plan: LivePlan, part: Part, role: Task["role"]): Task {
+/** The task of a part that moves messages. */
+export function taskOf(plan: LivePlan, part: Part, role: Task["role"]): Task {
   const { wait, then, count, delay_us, delay_every } = part;
   const isSource = role === "write" || role === "drive";
   return {
@@ -167,7 +168,8 @@ function taskOf(plan: LivePlan, part: Part, role: Task["role"]): Task {
   };
 }
 
-function treeTaskOf({ capacity }: LivePlan, part: Part): TreeTask {
+/** The task of a part that makes trees of calls. */
+export function treeTaskOf({ capacity }: LivePlan, part: Part): TreeTask {
   const { wait, then, count, trees } = part;
   return { role: "tree", capacity, count: count!, wait, then, ...trees!, record: true };
 }

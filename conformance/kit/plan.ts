@@ -13,6 +13,9 @@ import type { Group } from "./runner.ts";
 import { nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
 import { FILES } from "./scripts/files_mod.ts";
 import { MAILBOXES, mailboxesOn, SCRIPTS, watchedOn } from "./scripts/mod.ts";
+import { liveStreams } from "./streams/live_cases.ts";
+import { STREAMS } from "./streams/scripts.ts";
+import { streamCases } from "./streams/static.ts";
 import { stressCases } from "./stress.ts";
 import type { KitCase } from "./verdict.ts";
 
@@ -58,9 +61,14 @@ function lone(level: Level, wish: Wish): Group[] {
     if (isWanted(ALONE, wish)) {
       groups.push(makeGroup(level, ALONE, [program], [...first, ...some], wish));
     }
-    if (level === "static") continue;
     const watched = isMailbox ? mailboxesOn : watchedOn;
     for (const carrier of CARRIERS.filter((each) => isWanted(each, wish))) {
+      if (carrier.kind === "stream") {
+        const cases = isMailbox ? [] : level === "static" ? streamCases() : STREAMS;
+        if (cases.length > 0) groups.push(makeGroup(level, carrier, [program], cases, wish));
+        continue;
+      }
+      if (level === "static") continue;
       const more = !isMailbox && carrier.kind === "file" ? FILES : [];
       groups.push(makeGroup(level, carrier, [program], [...watched(carrier), ...more], wish));
     }
@@ -73,7 +81,10 @@ function pairs(level: Level, wish: Wish): Group[] {
   const groups: Group[] = [];
   for (const carrier of CARRIERS.filter((each) => isWanted(each, wish))) {
     const { death } = carrier;
-    const cases = level === "stress"
+    if (carrier.kind === "stream" && level !== "live") continue;
+    const cases = carrier.kind === "stream"
+      ? liveStreams(death)
+      : level === "stress"
       ? stressCases(wish.seed, wish.seconds, death)
       : level === "mailbox"
       ? liveMailboxes(death)

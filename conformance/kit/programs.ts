@@ -12,6 +12,7 @@ import { chromium } from "./carriers/chromium.ts";
 import { deno } from "./carriers/deno.ts";
 import { file } from "./carriers/file.ts";
 import { node } from "./carriers/node.ts";
+import { stream } from "./carriers/stream.ts";
 import { wasmtime, type Way } from "./carriers/wasmtime.ts";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -23,7 +24,7 @@ const BUILD_MS = 10 * 60_000;
 export const ALONE: Carrier = bytes;
 
 /** Where two testees meet, in the order of the report. */
-export const CARRIERS: readonly Carrier[] = [deno, node, chromium, wasmtime, file];
+export const CARRIERS: readonly Carrier[] = [deno, node, chromium, wasmtime, file, stream];
 
 /** Ends what carriers have started and share; for the kit's own end. */
 export async function endCarriers(): Promise<void> {
@@ -44,6 +45,7 @@ export function ownPrograms(): Program[] {
     {
       name: "zig",
       command: quote(built("testee")),
+      hasNoStreams: true,
       prepare: () => build("testee"),
     },
     {
@@ -57,11 +59,13 @@ export function ownPrograms(): Program[] {
       name: "zig-wasi",
       command: denoRun("zig/wasi.ts", built("testee_wasi.wasm")),
       mapsNoFile: true,
+      hasNoStreams: true,
       prepare: () => build("testee-wasi"),
     },
     {
       name: "c-abi",
       command: `python3 ${quote(fileURLToPath(new URL("c_abi/testee.py", TESTEES)))}`,
+      hasNoStreams: true,
       prepare: () => build("lib"),
     },
     { name: "typescript-page", ways: { page: true } },
@@ -77,7 +81,12 @@ function examplePrograms(): Program[] {
   } catch {
     return [];
   }
-  return [{ name: "python", command: `python3 ${quote(path)}`, mapsNoFile: true }];
+  return [{
+    name: "python",
+    command: `python3 ${quote(path)}`,
+    mapsNoFile: true,
+    hasNoStreams: true,
+  }];
 }
 
 function built(name: string): string {

@@ -13,9 +13,11 @@ import type { Value } from "../reference/case.ts";
 export const PROTOCOL = 1;
 
 export type Level = "static" | "scripted" | "live" | "stress" | "mailbox";
-export type CarrierKind = "bytes" | "file" | "shared" | "mapped";
+export type CarrierKind = "bytes" | "file" | "shared" | "mapped" | "stream";
 export type Wait = "block" | "poll" | "event";
 export type OpenRole = Role | "hub";
+/** What carries the bytes of a stream. */
+export type TransportKind = "unix" | "tcp" | "fifo";
 
 /** What a testee says of itself. */
 export interface Hello {
@@ -32,6 +34,8 @@ export interface Hello {
   lacks: Optional[];
   /** What it knows of the parts of the protocol that are left to it; none where left out. */
   offers?: Offer[];
+  /** With carrier `stream`: over what, and how its streams wait, in the usual way first. */
+  streams?: { transports: TransportKind[]; waits: Wait[] };
 }
 
 /** Parts of the protocol that a testee may leave out; `protocol/README.md` says what they are. */
@@ -49,7 +53,15 @@ export type Offer =
 export type Place =
   | { carrier: "bytes"; memory: { size: number; bytes: Run[] }; memory_offset?: number }
   | { carrier: "file" | "mapped"; path: string }
-  | { carrier: "shared"; name: string };
+  | { carrier: "shared"; name: string }
+  | { carrier: "stream" } & Transport;
+
+/** How the testee comes to the bytes of a stream; the kit is at the other end. */
+export type Transport =
+  | { transport: "unix"; path: string }
+  | { transport: "tcp"; tcp_port: number }
+  /** Reads from `path`, and writes to `path_out`. */
+  | { transport: "fifo"; path: string; path_out: string };
 
 /** How to open it. */
 export interface Opening {
@@ -63,8 +75,14 @@ export interface Opening {
   calls?: boolean;
   values?: boolean;
   spin_us?: number;
-  /** With carrier `file`: how long to wait for others that open or replace the same file. */
+  /**
+   * With carrier `file`: how long to wait for others that open or replace the same file; with
+   * carrier `stream`: for the peer's preface.
+   */
   timeout_ms?: number;
+  /** With carrier `stream`: what its preface states. */
+  largest?: number;
+  window?: number;
   inbox?: number;
   /** Whether it serves the kit's methods; and the id of its first call. */
   serves?: boolean;

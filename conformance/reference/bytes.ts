@@ -18,18 +18,31 @@ export interface Image {
 
 const LINE = 16;
 
+/** Two digits for each byte, and the byte for each of them. */
+const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+const VALUES = Object.fromEntries(DIGITS.map((digits, byte) => [digits, byte]));
+
 /** Turns hexadecimal, with any spaces between the bytes, into bytes. */
 export function fromHex(hex: string): Uint8Array {
   const digits = hex.replaceAll(" ", "");
-  if (!/^(?:[0-9a-f]{2})*$/.test(digits)) throw new Error(`not hexadecimal: ${hex}`);
-  return Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+  const bytes = new Uint8Array(digits.length / 2);
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = VALUES[digits.slice(2 * index, 2 * index + 2)];
+    if (byte === undefined) throw new Error(`not hexadecimal: ${hex}`);
+    bytes[index] = byte;
+  }
+  if (digits.length % 2 !== 0) throw new Error(`not hexadecimal: ${hex}`);
+  return bytes;
 }
 
 /** Turns bytes into hexadecimal, a space between two, two behind every eighth. */
 export function toHex(bytes: Uint8Array): string {
-  return [...bytes].map((byte, index) =>
-    (index === 0 ? "" : index % 8 === 0 ? "  " : " ") + byte.toString(16).padStart(2, "0")
-  ).join("");
+  let text = "";
+  for (let index = 0; index < bytes.length; index++) {
+    if (index > 0) text += index % 8 === 0 ? "  " : " ";
+    text += DIGITS[bytes[index]!]!;
+  }
+  return text;
 }
 
 /** The lines that hold anything, each without the zeros at its end. */

@@ -85,7 +85,8 @@ export function arriving({ operations }: Setting): number {
   );
 }
 
-function differences(got: StreamResult, must: StreamResult): string[] {
+/** In what a result differs from the one that must come. */
+export function differences(got: StreamResult, must: StreamResult): string[] {
   if (!isTaken(must)) {
     if (isTaken(got)) return ["the transport was given something"];
     return compare(got, must as Wanted).map(({ text }) => text);

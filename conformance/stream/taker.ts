@@ -34,12 +34,15 @@ class Walk {
   bytes: Uint8Array = new Uint8Array(0);
 
   add(more: Uint8Array): void {
-    this.bytes = Uint8Array.of(...this.bytes, ...more);
+    const all = new Uint8Array(this.bytes.length + more.length);
+    all.set(this.bytes);
+    all.set(more, this.bytes.length);
+    this.bytes = all;
   }
 
   take(count: number): Uint8Array {
-    const taken = this.bytes.slice(0, count);
-    this.bytes = this.bytes.slice(count);
+    const taken = this.bytes.subarray(0, count);
+    this.bytes = this.bytes.subarray(count);
     return taken;
   }
 
@@ -68,8 +71,18 @@ export class StreamPeer {
   #isOver = false;
   #hasEnded = false;
   #first: Frame | undefined;
-  #parts: number[] = [];
+  #parts = new Walk();
   #total: number | undefined;
+
+  /** Bytes of frames that the endpoint has got and that it has not told to be given back. */
+  get ahead(): number {
+    return from(this.#told, this.#position);
+  }
+
+  /** Bytes of frames that the endpoint has sent and that count. */
+  get taken(): number {
+    return from(START, this.#sentPosition);
+  }
 
   /** Notes what the endpoint gets. What is not well made ends that. */
   sends(bytes: Uint8Array): void {
@@ -90,18 +103,24 @@ export class StreamPeer {
     }
   }
 
-  /** Reads what the endpoint has sent. Throws where it broke a rule. */
-  take(bytes: Uint8Array, ends: boolean): Taken {
+  /**
+   * Reads what the endpoint has sent. Throws where it broke a rule. What is `partial` is not all of
+   * it: a transport has cut it, or has taken it in several pieces.
+   */
+  take(bytes: Uint8Array, ends: boolean, partial = false): Taken {
     this.#in.add(bytes);
     const sent: Sent[] = [];
     let credit: number | undefined;
     if (!this.#hasPreface && this.#in.bytes.length > 0) {
+      if (partial && this.#in.bytes.length < PREFACE) return { sent };
       sent.push({ preface: this.#preface(this.#in.take(PREFACE)) });
     }
     for (let frame; (frame = this.#in.header()) !== undefined;) {
       expect(!this.#isOver, "stream.close", "a frame stands behind the last one");
+      if (partial && extentOf(frame.size) > this.#in.bytes.length) break;
       if (frame.kind === CREDIT) {
-        expect(credit === undefined, "stream.one_credit", "two credits at once");
+        const isOne = partial || credit === undefined;
+        expect(isOne, "stream.one_credit", "two credits at once");
         credit = this.#credit(frame);
         this.#in.take(HEADER);
         continue;
@@ -109,8 +128,10 @@ export class StreamPeer {
       const item = this.#frame(frame);
       if (item !== undefined) sent.push(item);
     }
-    expect(this.#in.bytes.length === 0, "stream.frames", "a frame is sent in part");
-    expect(!this.#isOver || ends, "stream.close", "the byte stream goes on behind the last frame");
+    const isWhole = partial || this.#in.bytes.length === 0;
+    expect(isWhole, "stream.frames", "a frame is sent in part");
+    const isOver = partial || !this.#isOver || ends;
+    expect(isOver, "stream.close", "the byte stream goes on behind the last frame");
     return { sent, ...credit !== undefined && { credit }, ...ends && { ends } };
   }
 
@@ -190,7 +211,8 @@ export class StreamPeer {
       this.#first = frame;
       const isKnown = payload.slice(0, 8).some((byte) => byte !== 0xff);
       this.#total = isKnown ? get(payload, 0, "message_preamble", "total") : undefined;
-      this.#parts = [...payload.slice(sizeOf("message_preamble"))];
+      this.#parts = new Walk();
+      this.#parts.add(payload.slice(sizeOf("message_preamble")));
       return undefined;
     }
     const isSame = first!.kind === kind && first!.codec === codec && first!.tag === tag;
@@ -198,11 +220,11 @@ export class StreamPeer {
     if ((flags & LAST) !== 0) this.#first = undefined;
     if (flags === LAST + CANCEL) return { report: "message.cancelled" };
     expect(payload.length > 0, "frame.part", "a part is empty");
-    this.#parts.push(...payload);
+    this.#parts.add(payload);
     if (flags !== LAST) return undefined;
-    const isSum = this.#total === undefined || this.#total === this.#parts.length;
+    const isSum = this.#total === undefined || this.#total === this.#parts.bytes.length;
     expect(isSum, "frame.preamble", "`total` is not the sum");
-    return { kind, codec, tag, hex: toHex(Uint8Array.from(this.#parts)) };
+    return { kind, codec, tag, hex: toHex(this.#parts.bytes) };
   }
 }
 

@@ -7,6 +7,7 @@
 
 import type { Command, Done, Failed, Hello, Opening, Outgoing } from "../kit/protocol.ts";
 import type { Place, Ran, Reply, Taken, TakenMany, Task, TreeTask, Wait } from "../kit/protocol.ts";
+import type { Transport } from "../kit/protocol.ts";
 import { fromHex } from "../reference/bytes.ts";
 import type { Settled, Value } from "../reference/case.ts";
 
@@ -62,6 +63,8 @@ export interface Adapter {
   openFile?(path: string, opening: Opening): Session | undefined;
   /** The bytes of a file as memory, which others see. */
   mapFile?(path: string): Uint8Array;
+  /** Opens a side of a stream, where there are such. */
+  openStream?(transport: Transport, opening: Opening): Promise<Session>;
   /** What an error says, `refused` for a mistake of the caller; nothing where it is neither. */
   failureOf(error: unknown): Failed | "refused" | undefined;
 }
@@ -116,7 +119,7 @@ export class Server {
       case "start":
         return { result: this.#adapter.hello };
       case "open":
-        return this.#open(command);
+        return await this.#open(command);
       case "drop":
         this.#handles.get(command.handle)?.session?.close();
         this.#handles.delete(command.handle);
@@ -136,8 +139,14 @@ export class Server {
     }
   }
 
-  #open(command: Extract<Command, { command: "open" }>): Reply {
+  async #open(command: Extract<Command, { command: "open" }>): Promise<Reply> {
     const { handle, carrier } = command;
+    if (carrier === "stream") {
+      if (this.#adapter.openStream === undefined) return { decline: "no streams" };
+      const session = await this.#adapter.openStream(command, command);
+      this.#handles.set(handle, { memory: undefined, session });
+      return { result: OK };
+    }
     if (carrier === "file") {
       if (this.#adapter.openFile === undefined) return { decline: "no files" };
       const session = this.#adapter.openFile(command.path, command);

@@ -293,7 +293,8 @@ function itemOf(message: Message | undefined): MessageCase | undefined {
   return { kind, codec, tag, hex: packHex(payload) };
 }
 
-function failureOf(error: unknown): Failed | "refused" | undefined {
+/** What an error says. */
+export function failureOf(error: unknown): Failed | "refused" | undefined {
   // What the caller must not ask for. A TypeError of the engine is a fault of the testee.
   const isRefused = error instanceof RangeError ||
     error instanceof TypeError && /^Cannot [\w ]+: /.test(error.message);

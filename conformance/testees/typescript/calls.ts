@@ -40,10 +40,11 @@ export class Calls implements Calling {
   #held = 0;
   #told = 0;
   /** How the methods wait that call back. */
-  #wait: Wait = "block";
+  #wait: Wait;
 
-  constructor(port: Port<unknown>, { methods = true, first_id }: Opening) {
+  constructor(port: Port<unknown>, { methods = true, first_id }: Opening, wait: Wait = "block") {
     this.#port = port;
+    this.#wait = wait;
     this.#layer = CallLayer.of(port);
     this.#layer.isAttending = false;
     if (first_id !== undefined) this.#layer.caller.nextId = first_id;
@@ -58,14 +59,22 @@ export class Calls implements Calling {
     this.#calls[index] = this.#layer.caller.call(name, values.map(valueIn), items, true);
   }
 
-  async ask(name: string, values: Value[], timeout: number, wait?: Wait): Promise<Settled> {
+  async ask(
+    name: string,
+    values: Value[],
+    timeout: number,
+    wait: Wait = this.#wait,
+  ): Promise<Settled> {
     this.#calls.push(undefined);
     const far = this.#far.with({ timeout });
     const list = values.map(valueIn);
+    this.#layer.isAttending = wait === "event";
     try {
       return returned(wait === "event" ? await far[name]!(...list) : far.sync[name]!(...list));
     } catch (error) {
       return failed(error);
+    } finally {
+      this.#layer.isAttending = false;
     }
   }
 

@@ -1,0 +1,135 @@
+/**
+ * Where a testee finds the bytes of its stream, and the kit's end of them: a Unix socket, a TCP
+ * connection, or a pair of FIFOs. The kit listens and the testee connects.
+ *
+ * @module
+ */
+
+import type { Transport, TransportKind } from "../protocol.ts";
+
+/** The kit's end of two byte streams. Nothing is kept here and nothing is checked. */
+export interface Wire {
+  /** The next bytes; nothing at their end, however it came. */
+  read(): Promise<Uint8Array | undefined>;
+  /** Writes all of it; says whether that could be done. */
+  write(bytes: Uint8Array): Promise<boolean>;
+  /** Ends what the testee reads, and goes on reading. */
+  end(): Promise<void>;
+  /** Takes nothing any more that the testee writes, where a transport can be so. */
+  deaf?(): void;
+  /** Gives up both ways at once. */
+  kill(): void;
+}
+
+/** A place to which one testee connects once. */
+export interface Dock {
+  readonly transport: Transport;
+  /** The kit's end, as soon as the testee has connected. */
+  readonly wire: Promise<Wire>;
+  /** Gives the place up; the kit's end stays. */
+  close(): void;
+}
+
+const READ_SIZE = 64 * 1024;
+
+let docks = 0;
+
+/** Makes a place of this kind; its files are in a folder of the kit. */
+export async function openDock(kind: TransportKind, folder: string): Promise<Dock> {
+  const path = `${folder}/stream${++docks}`;
+  if (kind === "fifo") return await fifoDock(path);
+  const listener: Deno.Listener = kind === "unix"
+    ? Deno.listen({ transport: "unix", path })
+    : Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const wire = listener.accept().then((connection) => {
+    if (kind === "tcp") (connection as Deno.TcpConn).setNoDelay();
+    return new SocketWire(connection);
+  });
+  wire.catch(() => {}); // nobody has connected
+  const transport: Transport = kind === "unix"
+    ? { transport: kind, path }
+    : { transport: kind, tcp_port: (listener.addr as Deno.NetAddr).port };
+  return { transport, wire, close: () => listener.close() };
+}
+
+async function writeAll(
+  to: { write(bytes: Uint8Array): Promise<number> },
+  bytes: Uint8Array,
+): Promise<boolean> {
+  try {
+    for (let at = 0; at < bytes.length;) at += await to.write(bytes.subarray(at));
+    return true;
+  } catch {
+    return false; // the testee has gone; what it has done before, the reading end says
+  }
+}
+
+class SocketWire implements Wire {
+  readonly #connection: Deno.Conn;
+
+  constructor(connection: Deno.Conn) {
+    this.#connection = connection;
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    const bytes = new Uint8Array(READ_SIZE);
+    const size = await this.#connection.read(bytes).catch(() => null);
+    return size === null ? undefined : bytes.subarray(0, size);
+  }
+
+  async write(bytes: Uint8Array): Promise<boolean> {
+    return await writeAll(this.#connection, bytes);
+  }
+
+  async end(): Promise<void> {
+    await this.#connection.closeWrite().catch(() => {});
+  }
+
+  kill(): void {
+    try {
+      this.#connection.close();
+    } catch {
+      // It is closed already.
+    }
+  }
+}
+
+/** Two FIFOs. Whoever opens one end waits for the other end, unless somebody has both. */
+async function fifoDock(path: string): Promise<Dock> {
+  const [there, back] = [`${path}in`, `${path}out`];
+  const { success } = await new Deno.Command("mkfifo", { args: ["-m", "600", there, back] })
+    .output();
+  if (!success) throw new Error(`cannot make FIFOs at ${path}`);
+  const holders = [there, back].map((each) => Deno.openSync(each, { read: true, write: true }));
+  const writes = Deno.openSync(there, { write: true });
+  const reads = Deno.openSync(back);
+  // As long as the kit holds the testee's ends, it does not see that the testee closes them.
+  let isHeld = true;
+  const letGo = () => {
+    if (isHeld) holders.forEach((each) => each.close());
+    isHeld = false;
+  };
+  const wire: Wire = {
+    async read() {
+      const bytes = new Uint8Array(READ_SIZE);
+      const size = await reads.read(bytes).catch(() => null);
+      letGo(); // who has written has opened both ends
+      return size === null ? undefined : bytes.subarray(0, size);
+    },
+    write: (bytes) => writeAll(writes, bytes),
+    end: () => Promise.resolve(writes.close()),
+    deaf: () => reads.close(),
+    kill() {
+      letGo();
+      for (const file of [reads, writes]) {
+        try {
+          file.close();
+        } catch {
+          // It is closed already.
+        }
+      }
+    },
+  };
+  const transport: Transport = { transport: "fifo", path: there, path_out: back };
+  return { transport, wire: Promise.resolve(wire), close: letGo };
+}

@@ -1,0 +1,308 @@
+/**
+ * Runs two testees that meet over a stream, with the kit between them, and judges what each of
+ * them reports.
+ *
+ * @module
+ */
+
+import type { Problem } from "../../static/difference.ts";
+import { answerOf } from "../../static/remote.ts";
+import { StreamPeer } from "../../stream/taker.ts";
+import { preface } from "../../stream/builder.ts";
+import { fromHex } from "../../reference/bytes.ts";
+import type { Sizes } from "../../stream/case.ts";
+import type { Arena } from "../arena.ts";
+import { type Connection, patience } from "../connection.ts";
+import { digest, judgePart, type LivePlan, type Part } from "../live_plan.ts";
+import { taskOf, treeTaskOf } from "../live_level.ts";
+import type { Hello, Ran, TransportKind, Wait } from "../protocol.ts";
+import { lacksNoun, lacksOption } from "../static_level.ts";
+import { Trouble } from "../trouble.ts";
+import { failed, type KitCase, PASS, Wrong } from "../verdict.ts";
+import { openDock, type Wire } from "./dock.ts";
+import { type Damage, Relay, type RelayPlan } from "./relay.ts";
+import { isAll, lacksTransport, places } from "./script.ts";
+import { LONG_MS, sleep, within } from "./stage.ts";
+import { lacksStreams } from "./static.ts";
+
+/** A live run over a stream; `wait` of its parts is what each testee prefers. */
+export interface StreamPlan extends Omit<LivePlan, "on" | "spin" | "capacity"> {
+  on: "port" | "call";
+  transport: TransportKind;
+  /** What both sides state. */
+  sizes: Sizes;
+  /** That of the workload; twice the largest frame where it is left out. */
+  capacity?: number;
+  relay?: RelayPlan;
+  /** The damage of a sweep, done at one byte after the other, each in a run of its own. */
+  damages?: Damage["kind"];
+  /** By which calls both wait, where it is not those that they prefer. */
+  wait?: Wait;
+}
+
+const TIMEOUT_MS = 10_000;
+/** The same where nothing comes any more, and nobody says so. */
+const STOPPED_MS = 120;
+/** Runs of a sweep, where it is not one for every byte. */
+const SOME = 8;
+/** Largest message of a workload, in capacities. */
+const SIZE_MAX = 3;
+
+/** Makes a case of the kit. */
+export function streamLiveCase(plan: StreamPlan, death: string): KitCase<Arena> {
+  const { id, about, clauses } = plan;
+  return {
+    id,
+    about,
+    clauses,
+    declinedBy: (hello) => whyNot(plan, hello),
+    run: async (arena) => {
+      const problems = plan.damages === undefined
+        ? await runOnce(plan, arena, death)
+        : await runSweep(plan, plan.damages, arena);
+      return problems.length === 0 ? PASS : failed(clauses, problems);
+    },
+  };
+}
+
+function whyNot({ on, transport, wait }: StreamPlan, hello: Hello): string | undefined {
+  if (!hello.levels.includes("live")) return "does not run live";
+  return lacksStreams(hello) ?? lacksTransport(hello, transport) ??
+    (on === "call" ? lacksNoun(hello, "call") ?? lacksOption(hello, ["later"]) : undefined) ??
+    (wait === undefined || hello.streams!.waits.includes(wait)
+      ? undefined
+      : `does not wait by ${wait} in streams`);
+}
+
+/** The two ends of a stream, opened, and the kit between them. */
+interface Joint {
+  connections: Connection[];
+  handles: number[];
+  /** What came of opening them. */
+  opened: Awaited<ReturnType<typeof answerOf>>[];
+  relay: Relay;
+}
+
+/** Two testees open a stream; the relay begins at once. */
+async function join(
+  plan: StreamPlan,
+  arena: Arena,
+  relayed: RelayPlan,
+  openMs: number,
+): Promise<Joint> {
+  const connections = [await arena.connect(0), await arena.connect(1)];
+  const handles = connections.map((each) => each.newHandle());
+  const docks = [await dockOf(plan, arena), await dockOf(plan, arena)];
+  const opening = connections.map((connection, index) =>
+    connection.send({
+      command: "open",
+      handle: handles[index]!,
+      carrier: "stream",
+      ...docks[index]!.transport,
+      kind: "attach",
+      role: "port",
+      ...plan.sizes,
+      limit: SIZE_MAX * capacityOf(plan) + 64,
+      calls: plan.on === "call",
+      values: plan.on === "call",
+      ...(plan.on === "call" && { serves: true }),
+      timeout_ms: openMs,
+    }, patience.replyMs + openMs).then(answerOf)
+  );
+  opening.forEach((each) => each.catch(() => {}));
+  const wires: Wire[] = [];
+  for (const [index, dock] of docks.entries()) {
+    const wire = await within(dock.wire, LONG_MS);
+    if (wire === undefined) throw new Wrong(`testee ${index + 1} does not connect`);
+    wires.push(wire);
+  }
+  const relay = new Relay(wires[0]!, wires[1]!, relayed);
+  const opened = await Promise.all(opening);
+  docks.forEach((dock) => dock.close());
+  return { connections, handles, opened, relay };
+}
+
+function dockOf({ transport }: StreamPlan, arena: Arena) {
+  return openDock(transport, arena.folder!);
+}
+
+function capacityOf({ sizes, capacity = 2 * sizes.largest }: StreamPlan): number {
+  return capacity;
+}
+
+/** The plan of these two testees: each waits as it prefers. */
+function settled(plan: StreamPlan, connections: Connection[]): LivePlan {
+  const [first, second] = connections.map(({ hello }) => plan.wait ?? hello.streams!.waits[0]!);
+  return {
+    ...plan,
+    spin: 0,
+    capacity: capacityOf(plan),
+    first: { ...plan.first, wait: first! },
+    second: { ...plan.second, wait: second! },
+  };
+}
+
+async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<Problem[]> {
+  const joint = await join(plan, arena, plan.relay ?? {}, LONG_MS);
+  const { connections, handles, opened, relay } = joint;
+  try {
+    for (const [index, answer] of opened.entries()) {
+      if (answer === "ok") continue;
+      throw new Wrong(`testee ${index + 1} cannot open its end: ${JSON.stringify(answer)}`);
+    }
+    const live = settled(plan, connections);
+    const running = [0, 1].map((index) => runPart(live, index, joint, TIMEOUT_MS));
+    for (const part of running) part.catch(() => {});
+    if (plan.kills !== undefined) await killOne(plan.kills, arena, relay);
+    const rans = await Promise.all(running);
+    const problems = rans.flatMap((ran, index) => {
+      if (index === plan.kills) return [];
+      return judgePart(live, index === 0 ? live.first : live.second, ran!, death);
+    });
+    for (const [index, connection] of connections.entries()) {
+      if (index === plan.kills) continue;
+      await connection.must({ command: "drop", handle: handles[index]! });
+    }
+    return problems;
+  } finally {
+    await relay.close();
+  }
+}
+
+async function runPart(
+  plan: LivePlan,
+  index: number,
+  { connections, handles }: Pick<Joint, "connections" | "handles">,
+  timeout_ms: number,
+): Promise<Ran | undefined> {
+  const part = index === 0 ? plan.first : plan.second;
+  const task = part.role === "tree" ? treeTaskOf(plan, part) : taskOf(plan, part, part.role);
+  const handle = handles[index]!;
+  try {
+    const command = { command: "run", handle, task, timeout_ms } as const;
+    const reply = await connections[index]!.send(command, 60_000);
+    if ("result" in reply) return reply.result as Ran;
+    const why = "error" in reply ? reply.error.code : `declined: ${reply.decline}`;
+    throw new Wrong(`testee ${index + 1} does not run: ${why}`);
+  } catch (error) {
+    if (index === plan.kills && error instanceof Trouble) return undefined;
+    throw error;
+  }
+}
+
+/** Waits until messages flow, and ends one of the two in the middle of its task. */
+async function killOne(index: number, arena: Arena, relay: Relay): Promise<void> {
+  const deadline = performance.now() + TIMEOUT_MS;
+  while (relay.handed < 4_000 && performance.now() < deadline) await sleep(2);
+  await arena.kill(index);
+}
+
+/** Ends of a task that something was done to. */
+const ENDS = /^(?:done|ended|wait\.timeout|(?:peer|pipe|frame|stream|message)\.\w+)$/;
+
+/** Runs again and again, each time with the damage at another byte. */
+async function runSweep(
+  plan: StreamPlan,
+  kind: Damage["kind"],
+  arena: Arena,
+): Promise<Problem[]> {
+  const size = await sizeOf(plan, arena);
+  const problems: Problem[] = [];
+  for (const at of places(size, isAll() ? size : SOME, plan.seed)) {
+    const found = await runDamaged(plan, { kind, at }, arena);
+    problems.push(
+      ...found.map((text) => ({ text: `${kind} at byte ${at}: ${text}`, clauses: [] })),
+    );
+    if (problems.length > 0) break;
+  }
+  return problems;
+}
+
+/** How many bytes the first testee sends where nothing is done to them. */
+async function sizeOf(plan: StreamPlan, arena: Arena): Promise<number> {
+  return (await runBounded(plan, { kind: "end", at: Infinity }, arena)).size;
+}
+
+/** What came of a run that something was done to. */
+interface Damaged {
+  rans: (Ran | undefined)[];
+  opened: Joint["opened"];
+  live: LivePlan;
+  /** Bytes that the first testee has sent; whole messages before the damage. */
+  size: number;
+  whole: number;
+}
+
+async function runBounded(plan: StreamPlan, damage: Damage, arena: Arena): Promise<Damaged> {
+  const boundMs = damage.kind === "stop" ? STOPPED_MS : LONG_MS;
+  const joint = await join(plan, arena, { damage }, boundMs);
+  const { connections, handles, opened, relay } = joint;
+  try {
+    const live = settled(plan, connections);
+    const open = [0, 1].filter((index) => opened[index] === "ok");
+    const rans: Damaged["rans"] = [undefined, undefined];
+    await Promise.all(open.map(async (index) => {
+      rans[index] = await runPart(live, index, joint, boundMs);
+    }));
+    await Promise.all(
+      open.map((index) => connections[index]!.must({ command: "drop", handle: handles[index]! })),
+    );
+    const all = joined(relay.seen);
+    return { rans, opened, live, size: all.length, whole: wholeIn(plan, all, damage.at) };
+  } finally {
+    await relay.close();
+  }
+}
+
+/** How many messages the first testee has sent whole before some byte. */
+function wholeIn({ sizes }: StreamPlan, bytes: Uint8Array, at: number): number {
+  const peer = new StreamPeer();
+  peer.sends(fromHex(preface({ ...sizes, window: 1 << 20 }))); // its credits do not matter here
+  const { sent } = peer.take(bytes.subarray(0, at), false, true);
+  return sent.filter((each) => "kind" in each).length;
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}
+
+async function runDamaged(plan: StreamPlan, damage: Damage, arena: Arena): Promise<string[]> {
+  const { rans, opened, live, whole } = await runBounded(plan, damage, arena);
+  const facts: string[] = [];
+  for (const [index, answer] of opened.entries()) {
+    const code = typeof answer === "string" ? answer : answer.code;
+    if (code !== "ok" && !ENDS.test(code)) facts.push(`testee ${index + 1} opens: ${code}`);
+    const end = rans[index]?.end;
+    if (end !== undefined && !ENDS.test(end)) facts.push(`testee ${index + 1} ends: ${end}`);
+  }
+  facts.push(...readerFacts(live, live.second, rans[1], whole, damage.kind));
+  return facts;
+}
+
+/** The reader must have what was whole before the damage, and, where nothing else came, no more. */
+function readerFacts(
+  live: LivePlan,
+  part: Part,
+  ran: Ran | undefined,
+  whole: number,
+  kind: Damage["kind"],
+): string[] {
+  const { record = [], count = 0 } = ran ?? {};
+  const must = digest(live, part, whole, true).record!;
+  const facts: string[] = [];
+  const wrong = must.findIndex((entry, index) => `${entry}` !== `${record[index]}`);
+  if (wrong >= 0) {
+    facts.push(`[stream.whole] message ${wrong} of ${whole} that came whole is not delivered`);
+  }
+  const isMore = kind !== "change" && kind !== "insert" && count > whole;
+  if (isMore) facts.push(`[stream.whole] ${count} messages, of which ${whole} came whole`);
+  const ends = ran === undefined || ran.end !== "done";
+  if (!ends) facts.push("[stream.lost] it is done, although not all has come");
+  return facts;
+}

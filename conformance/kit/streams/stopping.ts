@@ -1,0 +1,290 @@
+/**
+ * Scripts of streams: how a side stops, and what it still does then.
+ *
+ * @module
+ */
+
+import { credit, END, frame, HI, message, text } from "../../stream/builder.ts";
+import { CLOSED, SMALL, stated } from "../../stream/builder.ts";
+import { fromHex, toHex } from "../../reference/bytes.ts";
+import { frame as callFrame } from "../../reference/builder_call.ts";
+import { extentOf, FIRST, kindOf, LAST, withPreamble } from "../../reference/encode.ts";
+import { buildFrame } from "../../reference/encode.ts";
+import type { Item, MessageCase } from "../../reference/case.ts";
+import type { Sent } from "../../stream/case.ts";
+import { limitOf } from "../../reference/layout.ts";
+import type { Arena } from "../arena.ts";
+import type { Hello } from "../protocol.ts";
+import { lacksNoun } from "../static_level.ts";
+import { numbered, type StreamScript, streamScript } from "./script.ts";
+import { LONG_MS, sleep, StreamStage, within } from "./stage.ts";
+
+const LINGER_MS = limitOf("stream_linger_ms");
+/** What a machine that does other things may add. */
+const SOON_MS = 1_500;
+
+export const STOPPING_SCRIPTS: StreamScript[] = [
+  streamScript(
+    "transports",
+    "Over everything that it can connect by: there, back, the end, and a close.",
+    "stream.frames stream.close stream.hang_up",
+    transports,
+  ),
+  streamScript(
+    "close_drains",
+    "What was written before a close goes out, as credit comes, and then the close.",
+    "stream.close stream.credit_kept",
+    closeDrains,
+  ),
+  streamScript(
+    "lingers",
+    "Who has closed takes in what still comes, and its peer reads all of it: no reset.",
+    "stream.linger stream.close",
+    lingers,
+    { transport: "tcp" },
+  ),
+  streamScript(
+    "linger_ends",
+    "A peer that goes on for ever: who has closed gives the transport up in time.",
+    "stream.linger",
+    lingerEnds,
+  ),
+  streamScript(
+    "hang_up",
+    "A peer that closes in the middle of a message: nothing more is written.",
+    "stream.hang_up stream.closed",
+    hangUp,
+  ),
+  streamScript(
+    "read_fault",
+    "A fault that shows when a frame is read: its own code, and a fail.",
+    "stream.check stream.fail",
+    readFault,
+  ),
+  streamScript(
+    "broken",
+    "A transport that takes nothing any more: what has arrived says why.",
+    "stream.broken stream.closed",
+    (arena) => broken(arena, true),
+    { transport: "fifo" },
+  ),
+  streamScript(
+    "broken_silent",
+    "A transport that takes nothing any more, and nothing comes: the peer is lost, in time.",
+    "stream.broken",
+    (arena) => broken(arena, false),
+    { transport: "fifo" },
+  ),
+  streamScript(
+    "dropped",
+    "Who lets go of a port has closed it; a close behind a close says nothing more.",
+    "stream.close stream.control",
+    dropped,
+  ),
+  streamScript(
+    "call_served",
+    "A call that arrives is answered over the stream.",
+    "stream.frames call.answer",
+    callServed,
+    { declinedBy: (hello: Hello) => lacksNoun(hello, "call") },
+  ),
+  streamScript(
+    "call_lost",
+    "A call whose answer cannot come any more fails.",
+    "call.lost stream.lost",
+    callLost,
+    { declinedBy: (hello: Hello) => lacksNoun(hello, "call") },
+  ),
+];
+
+async function transports(arena: Arena): Promise<void> {
+  const { streams } = (await arena.connect(0)).hello;
+  for (const transport of streams!.transports) {
+    await StreamStage.with(arena, { transport }, async (stage) => {
+      stage.step = `${transport}: `;
+      await stage.ready();
+      await stage.sends(text("hi", 5), END);
+      await stage.reads("[stream.frames] read", [HI], "ended");
+      await stage.writes("[stream.frames] write", { codec: 1, tag: 5, text: "hi" });
+      stage.expect(await stage.session.close(), "ok", "close");
+      const sent = [stated(), { ...HI, hex: "68 69" }, { close: true } as const];
+      await stage.takes("[stream.close] behind a message", sent, { ends: true });
+    });
+    await StreamStage.with(arena, { transport }, async (stage) => {
+      stage.step = `${transport}: `;
+      await stage.ready();
+      await stage.sends(text("hi", 5), CLOSED);
+      await stage.reads("[stream.closed] read", [HI], "peer.closed");
+      await stage.takes("[stream.hang_up] behind a close", [stated()], { ends: true });
+    });
+  }
+}
+
+async function closeDrains(arena: Arena): Promise<void> {
+  await StreamStage.with(arena, {}, async (stage) => {
+    await stage.ready();
+    const written: MessageCase[] = [];
+    for (let index = 0; index < 40; index++) {
+      const payload = numbered(index, 50);
+      if (await stage.session.write(payload, false) !== "ok") break;
+      written.push(payload);
+    }
+    stage.demand(written.length > 2, "[stream.credit_kept] its credit is not used");
+    const closing = stage.session.close();
+    const sent: Sent[] = [];
+    let given = 0;
+    const isOver = () => sent.some((each) => "close" in each);
+    for (let left = 100; left > 0 && !isOver(); left--) {
+      const taken = await stage.collects((each) => each.length > 0, 20);
+      sent.push(...taken.sent.filter((each) => !("preface" in each)));
+      if (stage.taken > given) await stage.sends(credit(given = stage.taken));
+    }
+    stage.expect(await closing, "ok", "close");
+    stage.demand(isOver(), "[stream.close] no close, although there is credit");
+    const items = sent.filter((each): each is Item => "kind" in each || "report" in each);
+    stage.expect({ items }, { items: written }, "[stream.close] what was written before");
+    await stage.takes("[stream.close] behind the close", [], { ends: true });
+  });
+}
+
+async function lingers(arena: Arena): Promise<void> {
+  const own = { largest: 4096, window: 1 << 16 };
+  await StreamStage.with(arena, { own, peer: own, transport: "tcp" }, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated(own)]);
+    stage.pause();
+    const written = Array.from({ length: 12 }, (_, index) => numbered(index, 4_000));
+    for (const payload of written) await stage.writes("[stream.close] write", payload);
+    stage.expect(await stage.session.close(), "ok", "close");
+    // Bytes that nobody reads, or that come behind a close of the socket, are answered by a reset.
+    for (let index = 0; index < 10; index++) {
+      await stage.sends(text("still here"));
+      await sleep(4);
+    }
+    stage.resume();
+    const what = "[stream.linger] [stream.close] all of it";
+    await stage.takes(what, [...written, { close: true }], { ends: true });
+  });
+}
+
+async function lingerEnds(arena: Arena): Promise<void> {
+  await StreamStage.with(arena, {}, async (stage) => {
+    await stage.ready();
+    const begun = performance.now();
+    stage.expect(await stage.session.close(), "ok", "close");
+    await stage.takes("[stream.close] a close", [stated(), { close: true }], { ends: true });
+    const hasEnded = await stage.goneWithin(LINGER_MS + SOON_MS);
+    const took = performance.now() - begun;
+    stage.demand(hasEnded, `[stream.linger] the transport is there behind ${took.toFixed()} ms`);
+    stage.demand(took > LINGER_MS / 2, `[stream.linger] given up behind ${took.toFixed()} ms`);
+  });
+}
+
+async function hangUp(arena: Arena): Promise<void> {
+  await StreamStage.with(arena, {}, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated()]);
+    const writing = stage.posts(message({ count: 5_000 }), 2 * LONG_MS);
+    stage.demand(!await stage.hasReturned(20), "[stream.credit_kept] the write is over");
+    await stage.sends(credit(128), CLOSED, credit(240));
+    const isOver = await stage.hasReturned(SOON_MS);
+    stage.demand(isOver, "[stream.closed] the write goes on waiting");
+    stage.expect(await writing, "peer.closed", "[stream.closed] the write");
+    await stage.takes("[stream.hang_up] behind a close", [], { ends: true });
+    const fact = `[stream.hang_up] ${stage.taken} bytes, with a window of ${SMALL.window} and 128`;
+    stage.demand(stage.taken <= SMALL.window + 128, fact);
+  });
+}
+
+async function readFault(arena: Arena): Promise<void> {
+  const data = kindOf("data");
+  const first = withPreamble(10, Uint8Array.of(1, 2, 3));
+  const rest = [1, 2].map((part) =>
+    frame({ kind: data, flags: part === 2 ? LAST : 0, payload: Uint8Array.of(part) })
+  );
+  await StreamStage.with(arena, {}, async (stage) => {
+    await stage.ready();
+    await stage.sends(text("hi", 5), frame({ kind: data, flags: FIRST, payload: first }), ...rest);
+    await stage.reads("[stream.check] a sum that is not the total", [HI], "frame.total");
+    const sent = [stated(), { fail: "frame.total" }];
+    await stage.takes("[stream.fail] a fault of a message", sent, { ends: true });
+  });
+}
+
+async function broken(arena: Arena, closes: boolean): Promise<void> {
+  await StreamStage.with(arena, { transport: "fifo" }, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated()]);
+    stage.wire.deaf!();
+    const begun = performance.now();
+    // The first one or two may still be taken.
+    let code: unknown = "ok";
+    for (let left = 4; left > 0 && code === "ok"; left--) {
+      code = await stage.session.write(message({ count: 3 }), false);
+      await sleep(5);
+    }
+    if (closes) {
+      await stage.sends(text("hi", 5), CLOSED);
+      await stage.reads("[stream.broken] [stream.closed] read", [HI], "peer.closed");
+      return;
+    }
+    const got = await stage.read(LINGER_MS + SOON_MS);
+    const must = { items: [], end: "peer.failed", reason: "peer.lost" };
+    const is = "item" in got ? { items: [got.item] } : { items: [], ...got };
+    stage.expect(is, must, "[stream.broken] read");
+    const took = performance.now() - begun;
+    const fact = `[stream.broken] ${took.toFixed()} ms for a transport that takes nothing`;
+    stage.demand(took < LINGER_MS + SOON_MS, fact);
+  });
+}
+
+async function dropped(arena: Arena): Promise<void> {
+  await StreamStage.with(arena, {}, async (stage) => {
+    await stage.ready();
+    stage.expect(await stage.session.close(), "ok", "close");
+    stage.expect(await stage.session.close(), "ok", "[stream.close] a close behind a close");
+    const what = "[stream.close] [stream.control] two closes";
+    await stage.takes(what, [stated(), { close: true }], { ends: true });
+  });
+  await StreamStage.with(arena, {}, async (stage) => {
+    await stage.ready();
+    await stage.drop();
+    const what = "[stream.close] who lets go";
+    await stage.takes(what, [stated(), { close: true }], { ends: true });
+  });
+}
+
+const SERVING = { calls: true, values: true, serves: true } as const;
+const LARGE = { largest: 4096, window: 16_384 };
+
+async function callServed(arena: Arena): Promise<void> {
+  const order = { ...SERVING, own: LARGE, peer: LARGE };
+  await StreamStage.with(arena, order, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated(LARGE)]);
+    const call = callFrame("call", 1, { text: "add" }, { json: 1 }, { json: 2 });
+    await stage.sends(toHex(buildFrame(call)));
+    await stage.reads("read", [], "nothing");
+    const { sent } = await stage.collects((each) => each.length > 0);
+    const [answer] = sent as MessageCase[];
+    const isAnswer = answer?.kind === kindOf("return") && answer.tag === 1;
+    stage.demand(isAnswer, `[call.answer] sent ${JSON.stringify(sent).slice(0, 200)}`);
+    const bytes = extentOf(fromHex(answer!.hex!).length);
+    await stage.sends(credit(bytes));
+  });
+}
+
+async function callLost(arena: Arena): Promise<void> {
+  const order = { ...SERVING, own: LARGE, peer: LARGE };
+  await StreamStage.with(arena, order, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated(LARGE)]);
+    const asking = stage.session.ask({ name: "far", values: [] }, 2 * LONG_MS);
+    const { sent } = await stage.collects((each) => each.length > 0);
+    stage.demand(sent.length > 0, "[stream.frames] the call is not sent");
+    await stage.wire.end();
+    const got = await within(asking, SOON_MS);
+    stage.demand(got !== undefined, "[call.lost] [stream.lost] the call goes on waiting");
+    stage.expect(got!, { outcome: "peer.failed" }, "[call.lost] the call");
+  });
+}

@@ -1,0 +1,75 @@
+/**
+ * Streams over sockets and FIFOs. No thread of JavaScript can wait for those, so all of it is
+ * asynchronous.
+ *
+ * @module
+ */
+
+import { type ByteTransport, openStream } from "../../../impl-ts/src/stream.ts";
+import type { Port } from "../../../impl-ts/src/mod.ts";
+import type { Hello, Opening, Transport } from "../../kit/protocol.ts";
+import type { Session } from "../server.ts";
+import { PipeSession } from "./adapter.ts";
+import { Calls } from "./calls.ts";
+
+/** What the testee says of its streams. */
+export const streams: NonNullable<Hello["streams"]> = {
+  transports: ["unix", "tcp", "fifo"],
+  waits: ["event", "poll"],
+};
+
+/** Opens a side, and waits for the peer's preface. */
+export async function open(transport: Transport, opening: Opening): Promise<Session> {
+  const { largest, window, limit, calls, serves, inbox, timeout_ms: timeout } = opening;
+  const opened = await openStream<unknown, Uint8Array>(await connect(transport), {
+    largest,
+    window,
+    maxMessageSize: limit,
+    calls,
+    codec: "bytes",
+    inboxSize: inbox,
+    timeout,
+  });
+  // What a stream does not have is not in its type, and not asked for: the rest is that of a port.
+  const port = opened as unknown as Port<unknown, Uint8Array>;
+  const own = serves ? new Calls(port as Port<unknown>, opening, "event") : undefined;
+  const session = new PipeSession(opening, port, own);
+  return {
+    read: (ms, wait = "event") => session.read(ms, wait),
+    write: (message, ms, wait = ms === undefined ? "poll" : "event") =>
+      session.write(message, ms, wait),
+    end: () => session.end(),
+    run: (task, ms) => session.run(task, ms),
+    calls: session.calls,
+    close: () => session.close(),
+  };
+}
+
+async function connect(transport: Transport): Promise<ByteTransport> {
+  switch (transport.transport) {
+    case "unix":
+      return await Deno.connect({ transport: "unix", path: transport.path });
+    case "tcp":
+      return await Deno.connect({ hostname: "127.0.0.1", port: transport.tcp_port });
+    case "fifo": {
+      const [reads, writes] = await Promise.all([
+        Deno.open(transport.path),
+        Deno.open(transport.path_out, { write: true }),
+      ]);
+      return {
+        read: (into) => reads.read(into),
+        write: (bytes) => writes.write(bytes),
+        closeWrite: () => Promise.resolve(writes.close()),
+        close() {
+          for (const file of [reads, writes]) {
+            try {
+              file.close();
+            } catch {
+              // Its direction has ended before.
+            }
+          }
+        },
+      };
+    }
+  }
+}
