@@ -16,7 +16,7 @@ import { CARRIERS, endCarriers, ownPrograms, quote } from "./kit/programs.ts";
 import type { Level } from "./kit/protocol.ts";
 import { Collector, readKnown } from "./kit/report.ts";
 import { type Group, Runner } from "./kit/runner.ts";
-import { selfTest } from "./kit/self_check.ts";
+import { selfTest } from "./kit/self_test.ts";
 import { outliveTrouble } from "./kit/trouble.ts";
 import type { Verdict } from "./kit/verdict.ts";
 

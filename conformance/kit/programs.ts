@@ -45,7 +45,6 @@ export function ownPrograms(): Program[] {
     {
       name: "zig",
       command: quote(built("testee")),
-      hasNoStreams: true,
       prepare: () => build("testee"),
     },
     {

@@ -85,7 +85,8 @@ async function hurried<T>(isHeld: boolean, play: () => Promise<T>): Promise<T> {
   }
 }
 
-async function control(
+/** Runs cases; what has failed is all that matters of it. */
+export async function control(
   window: string,
   cases: readonly KitCase<Arena>[],
   arena: Arena,
@@ -102,7 +103,7 @@ async function control(
 }
 
 /** Runs the cases that cite the clause of a fault until one fails. */
-async function firstFailure(
+export async function firstFailure(
   cases: readonly KitCase<Arena>[],
   { clause }: Fault,
   arena: Arena,
@@ -152,27 +153,4 @@ function localArena(fault: string | undefined): Arena {
 function workerArena(setup: { fault?: string; window?: string }): Promise<Arena> {
   const worker = new URL("../testees/broken/worker.ts", import.meta.url);
   return deno.open([{ name: "small", worker, first: () => Promise.resolve({ setup }) }]);
-}
-
-/** `--self-test`: prints what has caught what, and returns the exit code. */
-export async function selfTest(write: (text: string) => void): Promise<number> {
-  let isGood = true;
-  for await (const { window, passed, failed } of checkGood()) {
-    const held = window === "none" ? "without a fault" : `without a fault, held up at ${window}`;
-    write(`${held}: ${passed} passed, ${failed.length} failed\n`);
-    for (const fact of failed) write(`  ${fact}\n`);
-    isGood &&= failed.length === 0;
-  }
-  let count = 0;
-  for await (const { fault, caught } of catchFaults()) {
-    const isNamed = caught?.broken.includes(fault.clause) ?? false;
-    const named = isNamed ? "" : `, which names [${caught?.broken.join("] [")}]`;
-    const found = caught === undefined ? "NOT CAUGHT" : caught.id + named;
-    write(`${fault.name.padEnd(18)} ${`[${fault.clause}]`.padEnd(24)} ${found}\n`);
-    write(`${"".padEnd(18)} ${fault.about}\n`);
-    if (isNamed) count++;
-    isGood &&= isNamed;
-  }
-  write(`\n${count} of ${FAULTS.length} faults caught\n`);
-  return isGood ? 0 : 1;
 }

@@ -14,12 +14,11 @@ import type { Arena } from "../arena.ts";
 import { Random } from "../workload.ts";
 import { places, readBefore, sizeOfPart, type StreamScript, streamScript } from "./script.ts";
 import { TRACK } from "./script.ts";
-import { LONG_MS, sleep, StreamStage, within } from "./stage.ts";
+import { during, sleep, within } from "./bounds.ts";
+import { patience, StreamStage } from "./stage.ts";
 
 /** How often a sweep plays, where it does not play everywhere. */
 const SOME = 12;
-/** Time for what must not take a whole call. */
-const SOON_MS = 1_500;
 const ROOMY = { largest: 128, window: 8192 };
 const PREFACE_SIZE = 32;
 
@@ -120,15 +119,15 @@ async function prefaceSilent(arena: Arena): Promise<void> {
   const waitMs = 60;
   await StreamStage.with(arena, { peer: undefined, timeout_ms: waitMs }, async (stage) => {
     const begun = performance.now();
-    const opened = await within(stage.opened, LONG_MS);
+    const opened = await within(stage.opened, patience.longMs);
     stage.demand(opened !== undefined, "[wait.deadline] open does not come back");
     if (opened === "ok") {
-      const got = await stage.session.read(waitMs);
+      const got = await during("[wait.deadline] read", stage.session.read(waitMs));
       stage.expect("end" in got ? got.end : "ok", "nothing", "[stream.preface] read");
     } else stage.expect(opened!, "wait.timeout", "[wait.deadline] open");
     const took = performance.now() - begun;
     const fact = `[wait.deadline] ${waitMs} ms took ${took.toFixed()} ms`;
-    stage.demand(took >= waitMs / 2 && took < waitMs + SOON_MS, fact);
+    stage.demand(took >= waitMs / 2 && took < waitMs + patience.soonMs, fact);
   });
 }
 
@@ -164,7 +163,7 @@ async function cutInTwo(arena: Arena): Promise<void> {
     await stage.ready();
     for (let at = 1; at < size; at++) {
       stage.step = `cut at byte ${at}: `;
-      const reading = stage.session.read(LONG_MS);
+      const reading = stage.session.read(patience.longMs);
       const all = fromHex(plain);
       await stage.sends(toHex(all.slice(0, at)));
       await sleep(1);
@@ -229,13 +228,13 @@ async function garbage(arena: Arena): Promise<void> {
 /** Reads to the end: these messages first, and by then an end that is documented. */
 async function readsOnly(stage: StreamStage, items: Item[], ends: RegExp): Promise<void> {
   for (const [index, item] of items.entries()) {
-    const got = await stage.read(LONG_MS);
+    const got = await stage.read(patience.longMs);
     const must = { items: [item] };
     const what = `[stream.fault] message ${index}`;
     stage.expect("item" in got ? { items: [got.item] } : { items: [], ...got }, must, what);
   }
   for (let left = 64; left > 0; left--) {
-    const got = await stage.read(LONG_MS);
+    const got = await stage.read(patience.longMs);
     if ("item" in got) continue; // noise that happens to be a message, or a report
     stage.demand(got.end !== "nothing", "[stream.fault] a read goes on waiting");
     stage.demand(ends.test(got.end), `[stream.check] it ends with ${got.end}`);
@@ -296,10 +295,10 @@ async function stopped(arena: Arena): Promise<void> {
       await stage.ready();
       await stage.sends(toHex(all.slice(0, at)));
       const begun = performance.now();
-      const got = await stage.session.read(waitMs);
+      const got = await during("[wait.deadline] read", stage.session.read(waitMs));
       const took = performance.now() - begun;
       stage.expect("end" in got ? got.end : "a message", "nothing", "[stream.whole] read");
-      const isInTime = took >= waitMs - 2 && took < waitMs + SOON_MS;
+      const isInTime = took >= waitMs - 2 && took < waitMs + patience.soonMs;
       const fact = `[wait.deadline] a read of ${waitMs} ms took ${took.toFixed()} ms`;
       stage.demand(isInTime, fact);
       await stage.sends(toHex(all.slice(at)), END);

@@ -17,13 +17,12 @@ import type { Sizes } from "../../stream/case.ts";
 import type { Arena } from "../arena.ts";
 import { Random } from "../workload.ts";
 import { numbered, type StreamScript, streamScript } from "./script.ts";
-import { LONG_MS, StreamStage, within } from "./stage.ts";
+import { during, within } from "./bounds.ts";
+import { patience, StreamStage } from "./stage.ts";
 
-/** Time for what must not take a whole call. */
-const SOON_MS = 1_500;
 /** More than a socket takes that nobody reads, and a window that takes all of it. */
-const FLOOD_SIZE = 700_000;
-const WIDE = { largest: 65_536, window: 1 << 20 };
+const FLOOD_SIZE = 450_000;
+const WIDE = { largest: 65_536, window: 1 << 19 };
 
 export const CREDIT_SCRIPTS: StreamScript[] = [
   streamScript(
@@ -31,6 +30,12 @@ export const CREDIT_SCRIPTS: StreamScript[] = [
     "A writer goes as far as its credit, and on when it gets more.",
     "stream.credit_kept stream.credit_check stream.frames",
     creditKept,
+  ),
+  streamScript(
+    "end_free",
+    "`end` and a close take no credit: they go out behind a window that is used up.",
+    "stream.credit_kept stream.close",
+    endFree,
   ),
   streamScript(
     "largest",
@@ -115,9 +120,22 @@ async function creditKept(arena: Arena): Promise<void> {
       while (!await stage.hasReturned(5)) await give();
       stage.expect(await writing, "ok", "[stream.credit_kept] a write");
     }
-    const deadline = performance.now() + LONG_MS;
+    const deadline = performance.now() + patience.longMs;
     while (got < all.length && performance.now() < deadline) await give();
     stage.demand(got === all.length, `[stream.credit_check] ${got} of ${all.length} messages`);
+  });
+}
+
+async function endFree(arena: Arena): Promise<void> {
+  await StreamStage.with(arena, {}, async (stage) => {
+    await stage.ready();
+    const half = message({ count: 112 });
+    await stage.writes("[stream.credit_kept] the first half of the window", half);
+    await stage.writes("[stream.credit_kept] the other half", half);
+    stage.expect(await stage.session.end(), "ok", "[stream.credit_kept] end");
+    const sent = [stated(), half, half, { end: true } as const];
+    await stage.takes("[stream.credit_kept] `end` without credit", sent);
+    await stage.closes("[stream.close] a close without credit", [{ close: true }]);
   });
 }
 
@@ -133,7 +151,7 @@ function same(stage: StreamStage, what: string, got: MessageCase, must: MessageC
 async function largest(arena: Arena): Promise<void> {
   const peers: Sizes[] = [{ largest: 128, window: 128 }, { largest: 144, window: 1024 }, WIDE];
   for (const peer of peers) {
-    await StreamStage.with(arena, { peer }, async (stage) => {
+    await StreamStage.with(arena, { own: WIDE, peer }, async (stage) => {
       stage.step = `largest ${peer.largest}, window ${peer.window}: `;
       await stage.ready();
       const most = peer.largest - 16;
@@ -165,11 +183,11 @@ async function creditTold(arena: Arena): Promise<void> {
       for (let index = 0; index < 30; index++) {
         const payload = numbered(index, random.next() % (own.largest - 15));
         const size = sizeOf(payload);
-        const reading = stage.session.read(LONG_MS);
+        const reading = stage.session.read(patience.longMs);
         const isFree = () => stage.ahead + extentOf(size) <= own.window;
         const clause = "[stream.credit_told] a reader that waits";
         const fact = `${clause} leaves its writer ${own.window - stage.ahead} bytes of credit`;
-        stage.demand(await stage.comesTo(isFree, SOON_MS), fact);
+        stage.demand(await stage.comesTo(isFree, patience.soonMs), fact);
         await stage.sends(
           frame({ kind: kindOf("data"), flags: FIRST + LAST, payload: of(payload) }),
         );
@@ -199,7 +217,7 @@ async function creditUntold(arena: Arena): Promise<void> {
     const items = [1, 2].map((tag) => message({ tag, count: 112 }));
     await stage.reads("[stream.given_back] read", items, "nothing");
     const told = "[stream.given_back] [stream.credit_told] behind two frames";
-    stage.demand(await stage.comesTo(() => stage.ahead <= 128, SOON_MS), told);
+    stage.demand(await stage.comesTo(() => stage.ahead <= 128, patience.soonMs), told);
   });
 }
 
@@ -209,7 +227,7 @@ async function creditMultipart(arena: Arena): Promise<void> {
     await stage.ready();
     const all = numbered(3, size);
     const payload = of(all);
-    const reading = stage.session.read(2 * LONG_MS);
+    const reading = stage.session.read(2 * patience.longMs);
     for (let from = 0; from < size; from += part) {
       const piece = payload.slice(from, from + part - (from === 0 ? 16 : 0));
       if (from === 0) from -= 16;
@@ -219,7 +237,7 @@ async function creditMultipart(arena: Arena): Promise<void> {
       const hex = frame({ kind: kindOf("data"), flags, payload: content });
       const fact = `[stream.credit_told] byte ${from}: no credit for the next part`;
       const isFree = () => stage.ahead + 128 <= SMALL.window;
-      stage.demand(await stage.comesTo(isFree, SOON_MS), fact);
+      stage.demand(await stage.comesTo(isFree, patience.soonMs), fact);
       await stage.sends(hex);
     }
     same(stage, "[stream.whole] read", itemOf(stage, await reading), all);
@@ -258,20 +276,21 @@ async function writeDeadline(arena: Arena): Promise<void> {
   await StreamStage.with(arena, {}, async (stage) => {
     await stage.ready();
     const begun = performance.now();
-    const got = await stage.posts(numbered(1, size), waitMs);
+    const writing = during("[wait.deadline] a write", stage.posts(numbered(1, size), waitMs));
+    const got = await writing;
     const took = performance.now() - begun;
     stage.expect(got, "wait.timeout", "[wait.deadline] a write without credit");
-    const isInTime = took >= waitMs - 2 && took < waitMs + SOON_MS;
+    const isInTime = took >= waitMs - 2 && took < waitMs + patience.soonMs;
     stage.demand(isInTime, `[wait.deadline] a write of ${waitMs} ms took ${took.toFixed()} ms`);
-    const writing = stage.posts(message({ count: 3 }));
+    const next = stage.posts(message({ count: 3 }));
     let given = 0;
     const sent: unknown[] = [];
     for (let left = 400; left > 0 && sent.length < 2; left--) {
-      const taken = await stage.collects((each) => each.length > 0, 10);
+      const taken = await stage.collects((each) => each.length > 0, 10, "[pipe.owed]");
       sent.push(...taken.sent.filter((each) => !("preface" in each)));
       if (stage.taken > given) await stage.sends(credit(given = stage.taken));
     }
-    stage.expect(await writing, "ok", "[pipe.owed] the next write");
+    stage.expect(await next, "ok", "[pipe.owed] the next write");
     const must = [report("message.cancelled"), message({ hex: toHex(count(3)) })];
     const fact = `[pipe.owed] [stream.credit_kept] sent ${JSON.stringify(sent)}`;
     stage.demand(JSON.stringify(sent) === JSON.stringify(must), fact);
@@ -283,10 +302,11 @@ async function takesIn(arena: Arena): Promise<void> {
     await stage.ready();
     stage.pause();
     const writing = stage.posts(message({ count: FLOOD_SIZE }));
+    if (!await stage.isWaiting(60)) return;
     const size = WIDE.largest - 16;
     const flood = bytes(size).repeat(Math.floor(WIDE.window / extentOf(size)));
     const flooding = stage.sends(flood).then(() => true);
-    const isTaken = await within(flooding, LONG_MS);
+    const isTaken = await within(flooding, patience.longMs);
     stage.demand(isTaken === true, "[stream.takes_in] it takes nothing in while it writes");
     stage.resume();
     stage.expect(await writing, "ok", "[stream.takes_in] the write");
@@ -310,10 +330,10 @@ async function takesClose(arena: Arena): Promise<void> {
         await stage.ready();
         if (peer === WIDE) stage.pause();
         const size = peer === WIDE ? FLOOD_SIZE : 5_000;
-        const writing = stage.posts(message({ count: size }), 2 * LONG_MS);
-        stage.demand(!await stage.hasReturned(40), "[stream.credit_kept] the write is over");
+        const writing = stage.posts(message({ count: size }), 2 * patience.longMs);
+        if (!await stage.isWaiting(40)) return;
         await stage.sends(hex);
-        const isOver = await stage.hasReturned(SOON_MS);
+        const isOver = await stage.hasReturned(patience.soonMs);
         stage.demand(isOver, `[stream.takes_in] ${clause} the write goes on waiting`);
         const must = beside === undefined ? code : { code, reason: beside };
         stage.expect(await writing, must, clause);
@@ -325,11 +345,11 @@ async function takesClose(arena: Arena): Promise<void> {
 async function unhindered(arena: Arena): Promise<void> {
   await StreamStage.with(arena, {}, async (stage) => {
     await stage.ready();
-    const writing = stage.posts(message({ count: 5_000 }), 2 * LONG_MS);
-    stage.demand(!await stage.hasReturned(20), "[stream.credit_kept] the write is over");
+    const writing = stage.posts(message({ count: 5_000 }), 2 * patience.longMs);
+    if (!await stage.isWaiting(20)) return;
     await stage.sends(frame({ kind: 99 }));
     const lost = { code: "peer.failed", reason: "frame.kind" };
-    const isOver = await stage.hasReturned(SOON_MS);
+    const isOver = await stage.hasReturned(patience.soonMs);
     stage.demand(isOver, "[stream.takes_in] the write goes on waiting");
     stage.expect(await writing, lost, "[stream.fault] the write");
     const what = "[stream.unhindered] [stream.fail] in the middle of a message";
@@ -348,7 +368,7 @@ async function between(arena: Arena): Promise<void> {
     await stage.sends(give, one, give, give, other, give, END, give);
     await stage.reads("[stream.between] read", [message({ count: 120 })], "ended");
     const told = "[stream.between] [stream.credit_told] a credit behind the peer's `end`";
-    stage.demand(await stage.comesTo(() => stage.ahead <= 128, SOON_MS), told);
+    stage.demand(await stage.comesTo(() => stage.ahead <= 128, patience.soonMs), told);
     stage.expect(await stage.session.end(), "ok", "end");
     await stage.takes("[stream.between] `end`", [stated(), { end: true }]);
     await stage.sends(CLOSED);

@@ -102,32 +102,40 @@ async function fifoDock(path: string): Promise<Dock> {
   if (!success) throw new Error(`cannot make FIFOs at ${path}`);
   const holders = [there, back].map((each) => Deno.openSync(each, { read: true, write: true }));
   const writes = Deno.openSync(there, { write: true });
-  const reads = Deno.openSync(back);
+  // A thread that waits for a FIFO keeps it open, whoever closes it. A process can be ended.
+  const cat = new Deno.Command("cat", { args: [back], stdin: "null", stdout: "piped" }).spawn();
+  const reads = cat.stdout.getReader();
   // As long as the kit holds the testee's ends, it does not see that the testee closes them.
   let isHeld = true;
   const letGo = () => {
     if (isHeld) holders.forEach((each) => each.close());
     isHeld = false;
   };
+  let isOver = false;
+  const deaf = () => {
+    if (!isOver) cat.kill("SIGKILL");
+    isOver = true;
+  };
+  cat.status.then(() => isOver = true);
+  let isEnded = false;
   const wire: Wire = {
     async read() {
-      const bytes = new Uint8Array(READ_SIZE);
-      const size = await reads.read(bytes).catch(() => null);
+      const { value } = await reads.read();
       letGo(); // who has written has opened both ends
-      return size === null ? undefined : bytes.subarray(0, size);
+      return value;
     },
     write: (bytes) => writeAll(writes, bytes),
-    end: () => Promise.resolve(writes.close()),
-    deaf: () => reads.close(),
+    end() {
+      if (!isEnded) writes.close();
+      isEnded = true;
+      return Promise.resolve();
+    },
+    deaf,
     kill() {
       letGo();
-      for (const file of [reads, writes]) {
-        try {
-          file.close();
-        } catch {
-          // It is closed already.
-        }
-      }
+      deaf();
+      if (!isEnded) writes.close();
+      isEnded = true;
     },
   };
   const transport: Transport = { transport: "fifo", path: there, path_out: back };

@@ -22,7 +22,8 @@ import { failed, type KitCase, PASS, Wrong } from "../verdict.ts";
 import { openDock, type Wire } from "./dock.ts";
 import { type Damage, Relay, type RelayPlan } from "./relay.ts";
 import { isAll, lacksTransport, places } from "./script.ts";
-import { LONG_MS, sleep, within } from "./stage.ts";
+import { sleep, within } from "./bounds.ts";
+import { patience as ofSteps } from "./stage.ts";
 import { lacksStreams } from "./static.ts";
 
 /** A live run over a stream; `wait` of its parts is what each testee prefers. */
@@ -112,7 +113,7 @@ async function join(
   opening.forEach((each) => each.catch(() => {}));
   const wires: Wire[] = [];
   for (const [index, dock] of docks.entries()) {
-    const wire = await within(dock.wire, LONG_MS);
+    const wire = await within(dock.wire, ofSteps.longMs);
     if (wire === undefined) throw new Wrong(`testee ${index + 1} does not connect`);
     wires.push(wire);
   }
@@ -143,7 +144,7 @@ function settled(plan: StreamPlan, connections: Connection[]): LivePlan {
 }
 
 async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<Problem[]> {
-  const joint = await join(plan, arena, plan.relay ?? {}, LONG_MS);
+  const joint = await join(plan, arena, plan.relay ?? {}, ofSteps.longMs);
   const { connections, handles, opened, relay } = joint;
   try {
     for (const [index, answer] of opened.entries()) {
@@ -159,10 +160,11 @@ async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<P
       if (index === plan.kills) return [];
       return judgePart(live, index === 0 ? live.first : live.second, ran!, death);
     });
-    for (const [index, connection] of connections.entries()) {
-      if (index === plan.kills) continue;
+    // Together: who has closed may wait for the other one to do so, too.
+    await Promise.all(connections.map(async (connection, index) => {
+      if (index === plan.kills) return;
       await connection.must({ command: "drop", handle: handles[index]! });
-    }
+    }));
     return problems;
   } finally {
     await relay.close();
@@ -234,7 +236,7 @@ interface Damaged {
 }
 
 async function runBounded(plan: StreamPlan, damage: Damage, arena: Arena): Promise<Damaged> {
-  const boundMs = damage.kind === "stop" ? STOPPED_MS : LONG_MS;
+  const boundMs = damage.kind === "stop" ? STOPPED_MS : ofSteps.longMs;
   const joint = await join(plan, arena, { damage }, boundMs);
   const { connections, handles, opened, relay } = joint;
   try {
@@ -244,6 +246,7 @@ async function runBounded(plan: StreamPlan, damage: Damage, arena: Arena): Promi
     await Promise.all(open.map(async (index) => {
       rans[index] = await runPart(live, index, joint, boundMs);
     }));
+    await relay.close(); // nobody is to linger for a peer that cannot be heard
     await Promise.all(
       open.map((index) => connections[index]!.must({ command: "drop", handle: handles[index]! })),
     );

@@ -7,7 +7,7 @@
 
 import { Random } from "../workload.ts";
 import type { Wire } from "./dock.ts";
-import { sleep } from "./stage.ts";
+import { sleep } from "./bounds.ts";
 
 /** What becomes of the bytes of the first testee from this one on. */
 export interface Damage {
@@ -35,8 +35,9 @@ const INSERTED = 23;
 export class Relay {
   /** All that the first testee has sent, before any damage. */
   readonly seen: Uint8Array[] = [];
+  /** Both ways have ended, or are given up. */
+  readonly done: Promise<unknown>;
   readonly #wires: readonly [Wire, Wire];
-  readonly #done: Promise<unknown>;
   #size = 0;
   /** Bytes that have been handed on, both ways. */
   handed = 0;
@@ -46,7 +47,7 @@ export class Relay {
     this.#wires = [first, second];
     const { pieces } = plan;
     const cut = (seed: number) => pieces === undefined ? undefined : new Random(seed);
-    this.#done = Promise.all([
+    this.done = Promise.all([
       this.#pump(first, second, cut(pieces ?? 1), plan.damage),
       this.#pump(second, first, cut((pieces ?? 1) + 1), undefined),
     ]);
@@ -56,7 +57,7 @@ export class Relay {
   async close(): Promise<void> {
     this.#isOver = true;
     for (const wire of this.#wires) wire.kill();
-    await this.#done;
+    await this.done;
   }
 
   async #pump(
@@ -78,22 +79,22 @@ export class Relay {
       }
       if (rest !== undefined) await this.#hand(rest, to, random);
     }
-    if (damage === undefined || this.#size <= damage.at) await to.end();
+    const isStopped = damage !== undefined && !isPassing(damage) && this.#size > damage.at;
+    if (!isStopped) await to.end();
   }
 
   /** Does it, or has done it; returns what is still to be handed on. */
   async #damage(
-    { kind, at: place }: Damage,
+    damage: Damage,
     bytes: Uint8Array,
     at: number,
     to: Wire,
     isDone: boolean,
   ): Promise<Uint8Array | undefined> {
-    const isPassing = kind === "change" || kind === "insert";
-    if (isDone) return isPassing ? bytes : undefined;
+    if (isDone) return isPassing(damage) ? bytes : undefined;
     await this.#hand(bytes.subarray(0, at), to, undefined);
-    const random = new Random(place + 1);
-    switch (kind) {
+    const random = new Random(damage.at + 1);
+    switch (damage.kind) {
       case "end":
         return void await to.end();
       case "break":
@@ -127,4 +128,9 @@ export class Relay {
       if (random.next() % 16 === 0) await sleep(random.next() % 3);
     }
   }
+}
+
+/** Whether bytes are handed on behind it. */
+function isPassing({ kind }: Damage): boolean {
+  return kind === "change" || kind === "insert";
 }

@@ -15,19 +15,21 @@ import type { Sent, Sizes, Taken } from "../../stream/case.ts";
 import { differences } from "../../stream/driver.ts";
 import { StreamPeer } from "../../stream/taker.ts";
 import type { Arena } from "../arena.ts";
-import { type Connection, patience } from "../connection.ts";
+import { type Connection, patience as ofReplies } from "../connection.ts";
 import type { Opening, TransportKind } from "../protocol.ts";
 import { strictly, throwProblems } from "../scripts/stage.ts";
-import { Trouble } from "../trouble.ts";
 import { Wrong } from "../verdict.ts";
 import { openDock, type Wire } from "./dock.ts";
+import { sleep, within } from "./bounds.ts";
 
 /** Far longer than anything takes that comes at all, also on a machine that does other things. */
-export const LONG_MS = 3_000;
+export const patience: { longMs: number; soonMs: number } = { longMs: 3_000, soonMs: 1_500 };
 /** How long the kit waits for what must not come. */
 export const QUIET_MS = 15;
 /** After which a testee that takes nothing in between its calls is given one. */
-const NUDGE_MS = 20;
+const NUDGE_MS = 10;
+/** Ends of reads that only gave a turn; nobody asks for more of them. */
+const STASH_MAX = 64;
 
 /** How a testee's side is opened. */
 export interface StageOrder extends Partial<Opening> {
@@ -117,7 +119,7 @@ export class StreamStage {
       limit: 4096,
       calls: false,
       values: false,
-      timeout_ms: LONG_MS,
+      timeout_ms: patience.longMs,
       ...more,
     } as const;
     const opened = connection.send({
@@ -126,10 +128,10 @@ export class StreamStage {
       carrier: "stream",
       ...dock.transport,
       ...opening,
-    }, patience.replyMs + opening.timeout_ms).then(answerOf);
+    }, ofReplies.replyMs + opening.timeout_ms).then(answerOf);
     opened.catch(() => {}); // a script may fail before it comes to that
     try {
-      const wire = await within(dock.wire, LONG_MS);
+      const wire = await within(dock.wire, patience.longMs);
       if (wire === undefined) throw new Wrong(`it does not connect by ${kind}`);
       return new StreamStage(connection, handle, wire, opened);
     } finally {
@@ -150,6 +152,16 @@ export class StreamStage {
     await this.wire.write(bytes);
   }
 
+  /** The same, in pieces of so many bytes, between which the testee may read. */
+  async sendsPieces(size: number, ...hexes: string[]): Promise<void> {
+    const bytes = fromHex(hexes.join(""));
+    this.#peer.sends(bytes);
+    for (let at = 0; at < bytes.length; at += size) {
+      await this.wire.write(bytes.subarray(at, at + size));
+      await sleep(1);
+    }
+  }
+
   /** Bytes that the kit has sent and the testee has not told to be given back. */
   get ahead(): number {
     return this.#peer.ahead;
@@ -160,21 +172,11 @@ export class StreamStage {
     return this.#peer.taken;
   }
 
-  /** Whether something comes to hold of what the testee sends, with turns for it. */
+  /** Whether something comes to hold by what the testee sends. */
   async comesTo(holds: () => boolean, ms: number): Promise<boolean> {
     await this.#until(holds, ms);
     await this.judge("what was sent");
     return holds();
-  }
-
-  /** The same, in pieces of so many bytes, between which the testee may read. */
-  async sendsPieces(size: number, ...hexes: string[]): Promise<void> {
-    const bytes = fromHex(hexes.join(""));
-    this.#peer.sends(bytes);
-    for (let at = 0; at < bytes.length; at += size) {
-      await this.wire.write(bytes.subarray(at, at + size));
-      await sleep(1);
-    }
   }
 
   /** Goes on taking in what the testee sends; it is judged as it comes. */
@@ -237,9 +239,13 @@ export class StreamStage {
   }
 
   /** Takes what was sent up to now, whatever it is. */
-  async collects(isEnough: (taken: Sent[]) => boolean, ms: number = LONG_MS): Promise<Taken> {
+  async collects(
+    isEnough: (taken: Sent[]) => boolean,
+    ms = patience.longMs,
+    what = "what was sent",
+  ): Promise<Taken> {
     await this.#until(() => isEnough(this.#sent), ms);
-    await this.judge("what was sent");
+    await this.judge(what);
     return this.#taken();
   }
 
@@ -252,14 +258,13 @@ export class StreamStage {
 
   /** Waits for something, and lets a testee have a turn that takes nothing in by itself. */
   async #untilNudged(isThere: () => boolean): Promise<void> {
-    const deadline = performance.now() + LONG_MS;
-    await this.#until(isThere, NUDGE_MS);
-    while (!isThere() && performance.now() < deadline) {
-      if (this.#isOpen && !this.#isCalling && !this.#isDropped) {
-        this.#stash.push(await this.session.read(NUDGE_MS));
-      } else await this.#until(isThere, NUDGE_MS);
-      if (this.#stash.length > 64) this.#stash.splice(0, 32);
-    }
+    const deadline = performance.now() + patience.longMs;
+    do {
+      await this.#until(isThere, NUDGE_MS);
+      const isFree = this.#isOpen && !this.#isCalling && !this.#isDropped;
+      if (!isThere() && isFree) this.#stash.push(await this.session.read(1));
+      if (this.#stash.length > STASH_MAX) this.#stash.splice(0, STASH_MAX / 2);
+    } while (!isThere() && this.#broken === undefined && performance.now() < deadline);
   }
 
   async #until(isThere: () => boolean, ms: number): Promise<void> {
@@ -289,12 +294,12 @@ export class StreamStage {
     const got: Item[] = [];
     let last: Read | undefined;
     while (got.length < items.length) {
-      last = await this.read(LONG_MS);
+      last = await this.read(patience.longMs);
       if ("end" in last) break;
       got.push(last.item);
       last = undefined;
     }
-    const ms = end === "nothing" ? QUIET_MS : LONG_MS;
+    const ms = end === "nothing" ? QUIET_MS : patience.longMs;
     for (let left = end === "nothing" ? 1 : 2; left > 0; left--) {
       last = last !== undefined && "end" in last ? last : await this.read(ms);
       if ("item" in last) got.push(last.item);
@@ -317,17 +322,48 @@ export class StreamStage {
     if (!holds) throw new Wrong(`${this.step}${fact}`);
   }
 
-  /** The testee writes without waiting. */
+  /**
+   * The testee writes without waiting. What must be accepted is tried again where there is no room:
+   * a side that waits for nothing when it is opened may not have seen what its peer has stated.
+   */
   async writes(what: string, payload: Payload, must: Came = "ok"): Promise<void> {
-    this.expect(await this.session.write(payload, false), must, what);
+    const deadline = performance.now() + patience.longMs;
+    let got = await this.session.write(payload, false);
+    while (got === "full" && must === "ok" && performance.now() < deadline) {
+      await sleep(2);
+      got = await this.session.write(payload, false);
+    }
+    this.expect(got, must, what);
   }
 
   /** The testee begins to write and waits for credit, while the script goes on. */
-  posts(payload: Payload, timeoutMs: number = LONG_MS): Promise<Answer> {
+  posts(payload: Payload, timeoutMs = patience.longMs): Promise<Answer> {
     this.#isCalling = true;
     const call = this.session.write(payload, true, timeoutMs);
     this.#call = call;
     return call.finally(() => this.#isCalling = false);
+  }
+
+  /**
+   * The testee closes: this goes out, and the end of its byte stream. Then the kit ends as well:
+   * who has no thread to linger in may wait for that in the call.
+   */
+  async closes(what: string, sent: Sent[]): Promise<void> {
+    const closing = this.session.close();
+    closing.catch(() => {});
+    this.#isCalling = true;
+    await this.takes(what, sent, { ends: true });
+    await this.wire.end();
+    this.expect(await closing, "ok", "close");
+    this.#isCalling = false;
+  }
+
+  /**
+   * Whether the last call still waits, after a while; where it has come back with `ok`, it was
+   * accepted into a queue, and shows nothing.
+   */
+  async isWaiting(ms: number): Promise<boolean> {
+    return !await this.hasReturned(ms) || await this.#call !== "ok";
   }
 
   /** Whether the last call has come back, after a while. */
@@ -348,8 +384,8 @@ export class StreamStage {
 
   /** The testee lets go of the port. */
   async drop(): Promise<void> {
-    await this.#connection.must({ command: "drop", handle: this.#handle });
     this.#isDropped = true;
+    await this.#connection.must({ command: "drop", handle: this.#handle });
   }
 
   /** Lets go of everything; what is still wrong then is thrown. */
@@ -358,28 +394,5 @@ export class StreamStage {
     this.wire.kill();
     await this.#call?.catch(() => {});
     if (await this.opened === "ok" && !this.#isDropped) await this.drop();
-  }
-}
-
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-/** What a promise gives, or nothing where that takes too long. */
-export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
-  return await Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-/** Has a testee break down in public: it was to do this. */
-export async function during<T>(what: string, call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof Trouble) error.during ??= what;
-    throw error;
   }
 }

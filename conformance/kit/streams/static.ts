@@ -15,7 +15,8 @@ import type { Arena } from "../arena.ts";
 import type { Hello } from "../protocol.ts";
 import { lacksCarrier, lacksNoun } from "../static_level.ts";
 import { type KitCase, PASS, type Result } from "../verdict.ts";
-import { LONG_MS, StreamStage, within } from "./stage.ts";
+import { within } from "./bounds.ts";
+import { patience, StreamStage } from "./stage.ts";
 
 /** For what a testee may do before its peer has said anything, or need not do at all. */
 const OPEN_MS = 50;
@@ -84,7 +85,9 @@ async function perform(
   else if ("cut" in operation) await stage.wire.end();
   else if ("take" in operation) {
     const { sent, ...more } = must[index] as Taken;
-    await stage.takes(what, sent, more);
+    const previous = setting.operations[index - 1] ?? {};
+    if ("close" in previous) await stage.closes(what, sent);
+    else await stage.takes(what, sent, more);
   } else return await call(stage, setting, index, must[index] as Came);
   return undefined;
 }
@@ -100,7 +103,7 @@ async function call(
   const before = setting.operations.slice(0, index);
   const isDecided = arriving({ ...setting, operations: before }) >= sizeOf("stream_preface") ||
     before.some((each) => "cut" in each);
-  const opened = await within(stage.opened, isDecided ? LONG_MS : OPEN_MS);
+  const opened = await within(stage.opened, isDecided ? patience.longMs : OPEN_MS);
   if (opened === undefined) {
     return "read" in operation ? undefined : "it opens no stream before its peer has";
   }
@@ -112,14 +115,12 @@ async function call(
   } else if ("post" in operation) stage.posts(operation.post).catch(() => {});
   else if (opened !== "ok") stage.expect(opened, must, what);
   else if ("write" in operation) await stage.writes(what, operation.write, must);
-  else {
-    const got = "end" in operation ? await stage.session.end() : await stage.session.close();
-    stage.expect(got, must, what);
-  }
+  else if ("end" in operation) stage.expect(await stage.session.end(), must, what);
+  // A close belongs to what is taken behind it.
   return undefined;
 }
 
 async function one(stage: StreamStage): Promise<Drained> {
-  const got = await stage.read(LONG_MS);
+  const got = await stage.read(patience.longMs);
   return "item" in got ? { items: [got.item] } : { items: [], ...got };
 }

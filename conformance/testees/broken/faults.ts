@@ -6,6 +6,7 @@
  */
 
 import { CALL_FAULTS } from "./faults_call.ts";
+import { STREAM_FAULTS } from "./faults_stream.ts";
 import { pause } from "./small_memory.ts";
 
 /** Where the port may be held up for a while. */
@@ -19,7 +20,7 @@ export interface Fault {
   window?: Window;
 }
 
-/** All faults. Each is one deviation, in one place of the port. */
+/** All faults of the port. Each is one deviation, in one place of it. */
 export const FAULTS: readonly Fault[] = [
   fault("version_ignored", "attaches to another major version", "segment.check"),
   fault("feature_ignored", "attaches in spite of a feature that it does not know", "segment.check"),
@@ -138,15 +139,22 @@ export const FAULTS: readonly Fault[] = [
   fault("payload_back", "gives a frame back before it has copied it", "ring.release", "fetch"),
 ];
 
+/** Those of the side of a stream. */
+export const FAULTS_OF_STREAMS: readonly Fault[] = STREAM_FAULTS.map(([name, about, clause]) =>
+  fault(name, about, clause)
+);
+
 let current: Fault | undefined;
 let held: Window | undefined;
 
 /** Milliseconds for which a window is held open: some times what the kit needs to act in it. */
 const HELD_MS = 10;
 
+const ALL = [...FAULTS, ...FAULTS_OF_STREAMS];
+
 /** Makes the port faulty, or only slow. */
 export function breakPort(name: string | undefined, window: string | undefined): void {
-  current = name === undefined ? undefined : FAULTS.find((each) => each.name === name);
+  current = name === undefined ? undefined : ALL.find((each) => each.name === name);
   if (name !== undefined && current === undefined) throw new Error(`there is no fault ${name}`);
   held = (window as Window | undefined) ?? current?.window;
 }
