@@ -30,7 +30,8 @@ import { type ByteTransport, type Transport, transportOf } from "./stream_transp
 
 export type { StreamOptions } from "./stream_link.ts";
 export type { StreamPort } from "./port_over_stream.ts";
-export type { ByteConnection, ByteStreams, ByteTransport } from "./stream_transport.ts";
+export type { ByteConnection, ByteFiles, ByteStreams } from "./stream_transport.ts";
+export type { ByteTransport } from "./stream_transport.ts";
 
 /**
  * How a side of a stream works, and how long it waits for the other side.

@@ -6,7 +6,7 @@ import { remote, serve } from "./call.ts";
 import type { StreamPort } from "./port_over_stream.ts";
 import { selectAsync } from "./select.ts";
 import { type ByteStreams, openStream } from "./stream.ts";
-import type { ByteConnection, ByteTransport, OpenStreamOptions } from "./stream.ts";
+import type { ByteConnection, ByteFiles, ByteTransport, OpenStreamOptions } from "./stream.ts";
 import { controlFrame } from "./stream_outlet.ts";
 import { writePreface } from "./stream_preface.ts";
 
@@ -48,6 +48,26 @@ async function unix(): Promise<[Deno.Conn, Deno.Conn]> {
   }
 }
 
+/** Two named pipes, and both ends of each. */
+async function fifos(): Promise<[ByteFiles, ByteFiles]> {
+  const folder = await Deno.makeTempDir({ prefix: "millrace-stream-" });
+  try {
+    const [there, back] = [`${folder}/there`, `${folder}/back`];
+    await new Deno.Command("mkfifo", { args: [there, back] }).output();
+    const writes = { write: true };
+    // Whoever opens one end waits for the other one.
+    const [a, b, c, d] = await Promise.all([
+      Deno.open(back),
+      Deno.open(there, writes),
+      Deno.open(there),
+      Deno.open(back, writes),
+    ]);
+    return [{ reader: a, writer: b }, { reader: c, writer: d }];
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
 async function webSocket(): Promise<[WebSocket, WebSocket]> {
   const accepted = Promise.withResolvers<WebSocket>();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
@@ -75,6 +95,7 @@ const transports: Record<string, () => Promise<[ByteTransport, ByteTransport]>> 
   "two Web Streams": () => Promise.resolve(duplex()),
   "a TCP connection": tcp,
   "a Unix socket": unix,
+  "two FIFOs": fifos,
   "a WebSocket": webSocket,
 };
 

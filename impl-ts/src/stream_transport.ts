@@ -75,6 +75,37 @@ export interface ByteConnection {
 }
 
 /**
+ * Two files, one to read and one to write, such as `Deno.FsFile`: a pair of named pipes. (What is
+ * written to the Web Stream of such a file arrives when that is closed: measured, Deno 2.9. Node
+ * has none of these; there, `Readable.toWeb` and `Writable.toWeb` of two `net.Socket` do.)
+ *
+ * @example
+ * ```ts
+ * import { type ByteFiles, openStream } from "@millrace/millrace/stream";
+ *
+ * const folder = await Deno.makeTempDir();
+ * const [there, back] = [`${folder}/there`, `${folder}/back`];
+ * await new Deno.Command("mkfifo", { args: [there, back] }).output();
+ * async function open(from: string, to: string): Promise<ByteFiles> {
+ *   const files = await Promise.all([Deno.open(from), Deno.open(to, { write: true })]);
+ *   return { reader: files[0], writer: files[1] };
+ * }
+ * const [one, other] = await Promise.all([open(back, there), open(there, back)]);
+ * const [a, b] = await Promise.all([openStream<string>(one), openStream<string>(other)]);
+ * a.postMessage("through a pipe");
+ * console.log(await b.readAsync()); // "through a pipe"
+ * a.close();
+ * b.close();
+ * ```
+ */
+export interface ByteFiles {
+  /** What the peer writes. */
+  readonly reader: Pick<ByteConnection, "read" | "close">;
+  /** What the peer reads. */
+  readonly writer: Pick<ByteConnection, "write" | "close">;
+}
+
+/**
  * What can carry a stream.
  *
  * @example
@@ -96,7 +127,7 @@ export interface ByteConnection {
  * await server.shutdown();
  * ```
  */
-export type ByteTransport = ByteStreams | ByteConnection | WebSocket;
+export type ByteTransport = ByteStreams | ByteConnection | ByteFiles | WebSocket;
 
 /** Bytes that are read at once. */
 const READ_SIZE = 64 * 1024;
@@ -105,9 +136,12 @@ const READ_SIZE = 64 * 1024;
 export function transportOf(given: ByteTransport): Transport {
   // A connection of Deno has both; closing its `writable` would close the whole connection.
   if ("closeWrite" in given) return overConnection(given);
+  if ("reader" in given) return overConnection(connectionOf(given));
   if ("readable" in given && "writable" in given) return overStreams(given);
   if ("send" in given) return overWebSocket(given);
-  throw new TypeError("Cannot open stream: neither two streams, nor a connection, nor a WebSocket");
+  throw new TypeError(
+    "Cannot open stream: neither streams, nor files, nor a connection or WebSocket",
+  );
 }
 
 function overStreams({ readable, writable }: ByteStreams): Transport {
@@ -147,6 +181,25 @@ function overConnection(connection: ByteConnection): Transport {
       } catch {
         // It is closed already.
       }
+    },
+  };
+}
+
+/** Two files as one connection: each direction ends when its file is closed. */
+function connectionOf({ reader, writer }: ByteFiles): ByteConnection {
+  let isEnded = false;
+  const end = () => {
+    if (isEnded) return;
+    isEnded = true;
+    writer.close();
+  };
+  return {
+    read: (into) => reader.read(into),
+    write: (bytes) => writer.write(bytes),
+    closeWrite: () => Promise.resolve(end()),
+    close() {
+      end();
+      reader.close();
     },
   };
 }

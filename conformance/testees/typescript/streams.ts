@@ -52,24 +52,10 @@ async function connect(transport: Transport): Promise<ByteTransport> {
     case "tcp":
       return await Deno.connect({ hostname: "127.0.0.1", port: transport.tcp_port });
     case "fifo": {
-      const [reads, writes] = await Promise.all([
-        Deno.open(transport.path),
-        Deno.open(transport.path_out, { write: true }),
-      ]);
-      return {
-        read: (into) => reads.read(into),
-        write: (bytes) => writes.write(bytes),
-        closeWrite: () => Promise.resolve(writes.close()),
-        close() {
-          for (const file of [reads, writes]) {
-            try {
-              file.close();
-            } catch {
-              // Its direction has ended before.
-            }
-          }
-        },
-      };
+      const { path, path_out } = transport;
+      const files = [Deno.open(path), Deno.open(path_out, { write: true })] as const;
+      const [reader, writer] = await Promise.all(files);
+      return { reader, writer };
     }
   }
 }
