@@ -21,8 +21,10 @@ import { during, within } from "./bounds.ts";
 import { patience, StreamStage } from "./stage.ts";
 
 /** More than a socket takes that nobody reads, and a window that takes all of it. */
-const FLOOD_SIZE = 450_000;
-const WIDE = { largest: 65_536, window: 1 << 19 };
+const FLOOD_SIZE = 650_000;
+const WIDE = { largest: 65_536, window: 1 << 20 };
+/** More than a socket takes, too, and no more of it than that needs. */
+const TAKEN = { largest: 65_536, window: 1 << 19 };
 
 export const CREDIT_SCRIPTS: StreamScript[] = [
   streamScript(
@@ -298,13 +300,13 @@ async function writeDeadline(arena: Arena): Promise<void> {
 }
 
 async function takesIn(arena: Arena): Promise<void> {
-  await StreamStage.with(arena, { own: WIDE, peer: WIDE, limit: 2 << 20 }, async (stage) => {
+  await StreamStage.with(arena, { own: TAKEN, peer: WIDE, limit: 2 << 20 }, async (stage) => {
     await stage.ready();
     stage.pause();
     const writing = stage.posts(message({ count: FLOOD_SIZE }));
     if (!await stage.isWaiting(60)) return;
-    const size = WIDE.largest - 16;
-    const flood = bytes(size).repeat(Math.floor(WIDE.window / extentOf(size)));
+    const size = TAKEN.largest - 16;
+    const flood = bytes(size).repeat(Math.floor(TAKEN.window / extentOf(size)));
     const flooding = stage.sends(flood).then(() => true);
     const isTaken = await within(flooding, patience.longMs);
     stage.demand(isTaken === true, "[stream.takes_in] it takes nothing in while it writes");
@@ -336,7 +338,9 @@ async function takesClose(arena: Arena): Promise<void> {
         const isOver = await stage.hasReturned(patience.soonMs);
         stage.demand(isOver, `[stream.takes_in] ${clause} the write goes on waiting`);
         const must = beside === undefined ? code : { code, reason: beside };
-        stage.expect(await writing, must, clause);
+        const got = await writing;
+        // A transport and a queue that have taken all of it meanwhile show nothing.
+        if (peer === SMALL || got !== "ok") stage.expect(got, must, clause);
       });
     }
   }
