@@ -18,7 +18,7 @@ import { during, sleep, within } from "./bounds.ts";
 import { patience, StreamStage } from "./stage.ts";
 
 /** How often a sweep plays, where it does not play everywhere. */
-const SOME = 12;
+const SOME = 8;
 const ROOMY = { largest: 128, window: 8192 };
 const PREFACE_SIZE = 32;
 

@@ -34,17 +34,17 @@ export const STREAM_PLANS: StreamPlan[] = [
     plan(`echo_${transport}`, `There and back, over ${transport}.`, BOTH_WAYS, {
       transport,
       sizes: transport === "tcp" ? USUAL : SMALL,
-      count: 80,
+      count: 50,
       first: drives,
       second: echoes,
     })
   ),
   plan("slow_reader", "A reader that is often away: the writer waits for credit.", WRITTEN, {
-    count: 150,
+    count: 100,
     second: { ...reads, ...slowly },
   }),
   plan("slow_writer", "A writer that is often away: the reader waits for more.", WRITTEN, {
-    count: 150,
+    count: 100,
     first: { ...writes, ...slowly },
   }),
   plan("multipart", "Messages of up to three times 4 KiB, through the smallest window.", WRITTEN, {
@@ -88,13 +88,13 @@ export const STREAM_PLANS: StreamPlan[] = [
   }),
   ...sweeps(),
   trees("calls", "Trees of calls from both sides, beside plain messages.", USUAL, "unix", {
-    count: 8,
+    count: 4,
     depth: 4,
     width: 3,
     plain: true,
   }),
   trees("calls_small", "Trees of calls through the smallest window.", SMALL, "tcp", {
-    count: 4,
+    count: 3,
     depth: 3,
     width: 3,
   }),
