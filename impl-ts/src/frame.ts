@@ -85,9 +85,10 @@ export class FrameReader {
   dropped = false;
   /** Whether it has done so at the first frame, so that the sum is not checked. */
   unsummed = false;
-  #kindCodec = 0;
-  #tag = 0;
-  #total = 0;
+  /** Kind and codec, tag and total of the message in progress. */
+  begun = 0;
+  begunTag = 0;
+  #begunTotal = 0;
 
   /** Whether it is the first frame of several. */
   get isFirst(): boolean {
@@ -104,20 +105,6 @@ export class FrameReader {
     return this.total === TOTAL_UNKNOWN;
   }
 
-  /** Kind and tag of the message in progress. */
-  get pendingKind(): number {
-    return this.#kindCodec & 0xff;
-  }
-
-  get pendingTag(): number {
-    return this.#tag >>> 0;
-  }
-
-  /** Whether the frame carries a message or a piece of one. */
-  get #isMessage(): boolean {
-    return this.kind !== FRAME_KIND_END && this.kind <= FRAME_KIND_THROW;
-  }
-
   /**
    * Loads the header at word `index` once and makes all checks in the order of the table; returns
    * 0, or the number of the reason of the first that fails. Sizes in bytes, multiples of 16;
@@ -126,10 +113,10 @@ export class FrameReader {
   check(words: Int32Array, index: number, available: number, toEnd: number, half: number): number {
     const size = words[index]! >>> 0;
     const word = words[index + 1]!;
-    const kind = (word >>> KIND_SHIFT) & 0xff;
-    this.size = size;
+    this.size = this.total = size;
     this.lead = 0;
-    this.kind = kind;
+    this.extent = extentOf(size);
+    this.kind = (word >>> KIND_SHIFT) & 0xff;
     this.flags = (word >>> FLAGS_SHIFT) & 0xff;
     this.codec = (word >>> CODEC_SHIFT) & 0xff;
     this.tag = words[index + 2]!;
@@ -139,10 +126,7 @@ export class FrameReader {
     }
     // Of the usual frame only the size is left to be checked. This function is so short for the
     // sake of speed: what V8 would make part of its callers with it, it otherwise calls.
-    this.total = size;
-    this.extent = extentOf(size);
-    const most = room < half ? room : half;
-    return size > most - layout.FRAME_HEADER_SIZE ? layout.REASON_FRAME_SIZE : 0;
+    return size > (room < half ? room : half) - HEADER_SIZE ? layout.REASON_FRAME_SIZE : 0;
   }
 
   #checkOther(
@@ -153,82 +137,70 @@ export class FrameReader {
     toEnd: number,
     half: number,
   ): number {
-    const { size, kind } = this;
-    if (kind < FRAME_KIND_DATA || (kind > FRAME_KIND_PAD && !isExtension(kind))) {
+    const { size, kind, flags } = this;
+    const isPad = kind === FRAME_KIND_PAD;
+    const isBare = isPad || kind === FRAME_KIND_END;
+    const isExtension = kind >= layout.FRAME_KIND_EXTENSION_MIN;
+    if (kind < FRAME_KIND_DATA || (kind > FRAME_KIND_PAD && !isExtension)) {
       return layout.REASON_FRAME_KIND;
     }
-    if (word >>> RESERVED_SHIFT !== 0 && !isExtension(kind)) return layout.REASON_FRAME_RESERVED;
-    if (!this.#flagsValid()) return layout.REASON_FRAME_FLAGS;
+    if (!isExtension) {
+      if (word >>> RESERVED_SHIFT !== 0) return layout.REASON_FRAME_RESERVED;
+      const isValid = isBare ? flags === 0 : areMessageFlags(flags, this.codec);
+      if (!isValid) return layout.REASON_FRAME_FLAGS;
+    }
     // The extent of `size` is at most a multiple of 16 exactly when 16 + size is: compared
     // without rounding up, the sum cannot overflow.
-    const most = kind === FRAME_KIND_PAD || room < half ? room : half;
-    if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
-    this.extent = extentOf(size);
-    if (kind === FRAME_KIND_PAD) return this.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
-    if (kind === FRAME_KIND_END) return size === 0 ? 0 : layout.REASON_FRAME_SIZE;
-    if (isExtension(kind)) return 0;
-    return this.#checkMessage(words, index);
+    const most = isPad || room < half ? room : half;
+    if (size > most - HEADER_SIZE) return layout.REASON_FRAME_SIZE;
+    if (isPad) return this.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
+    if (isBare) return size === 0 ? 0 : layout.REASON_FRAME_SIZE;
+    return isExtension ? 0 : this.#checkMessage(words, index + (HEADER_SIZE >> 2));
   }
 
   /** Takes the frame into the account of the message in progress. */
   accept(): void {
-    if (!this.#isMessage) return;
-    if (this.isFirst) {
-      this.inProgress = true;
-      this.dropped = this.unsummed = false;
-      this.#kindCodec = this.kind | (this.codec << 8);
-      this.#tag = this.tag;
-      this.#total = this.total;
-      this.received = this.size;
-    } else {
-      this.received += this.size;
-      this.inProgress = !this.isLast;
-    }
-  }
-
-  #flagsValid(): boolean {
     const { kind, flags } = this;
-    if (kind === FRAME_KIND_PAD || kind === FRAME_KIND_END) return flags === 0;
-    if (isExtension(kind)) return true;
-    return areMessageFlags(flags, this.codec);
+    if (kind === FRAME_KIND_END || kind > FRAME_KIND_THROW) return;
+    if (flags === FIRST) {
+      this.dropped = this.unsummed = false;
+      this.begun = packKind(kind, 0, this.codec);
+      this.begunTag = this.tag;
+      this.#begunTotal = this.total;
+      this.received = 0;
+    }
+    this.received += this.size;
+    this.inProgress = (flags & LAST) === 0;
   }
 
-  #checkMessage(words: Int32Array, index: number): number {
-    const at = index + (layout.FRAME_HEADER_SIZE >> 2);
-    if ((this.flags & EXTENDED) !== 0 && !this.#skipExtension(words, at)) {
-      return layout.REASON_FRAME_EXTENSION;
+  /** Checks a frame of a message, whose payload begins at word `at`. */
+  #checkMessage(words: Int32Array, at: number): number {
+    if ((this.flags & EXTENDED) !== 0) { // [frame.skip_extension]
+      if (this.size < layout.HEADER_EXTENSION_SIZE) return layout.REASON_FRAME_EXTENSION;
+      const lead = words[at + (layout.EXTENSION_SIZE_OFFSET >> 2)]! >>> 0;
+      const isAligned = lead % layout.HEADER_EXTENSION_ALIGN === 0;
+      if (!isAligned || lead < layout.HEADER_EXTENSION_SIZE || lead > this.size) {
+        return layout.REASON_FRAME_EXTENSION;
+      }
+      this.flags &= ~EXTENDED;
+      this.#skip(lead);
     }
-    const { size, flags, isFirst } = this;
-    if (flags === WHOLE) {
-      this.total = size;
-      return this.inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
-    }
-    const cancel = (flags & CANCEL) !== 0;
+    const { size, flags, inProgress, isFirst, isLast } = this;
+    this.total = size;
+    if (flags === WHOLE) return inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
+    const isCancel = flags > WHOLE;
     const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
-    if (cancel ? size !== 0 : size < least) return layout.REASON_FRAME_SIZE;
-    if (isFirst === this.inProgress) return layout.REASON_FRAME_SEQUENCE;
+    if (isCancel ? size !== 0 : size < least) return layout.REASON_FRAME_SIZE;
+    if (isFirst === inProgress) return layout.REASON_FRAME_SEQUENCE;
     if (isFirst) return this.#checkPreamble(words, at + (this.lead >> 2));
-    this.total = this.#total;
-    if ((this.kind | (this.codec << 8)) !== this.#kindCodec || this.tag !== this.#tag) {
+    const total = this.total = this.#begunTotal;
+    if (packKind(this.kind, 0, this.codec) !== this.begun || this.tag !== this.begunTag) {
       return layout.REASON_FRAME_SEQUENCE;
     }
-    if (cancel || this.unsummed) return 0; // [frame.check_total]
+    if (isCancel || this.unsummed) return 0; // [frame.check_total]
     const sum = this.received + size;
-    return (this.isLast && !this.isUnknown ? sum === this.total : sum <= this.total)
-      ? 0
-      : layout.REASON_FRAME_TOTAL;
-  }
-
-  /** Skips the header extension at word `at`. False: it is none. [frame.skip_extension] */
-  #skipExtension(words: Int32Array, at: number): boolean {
-    if (this.size < layout.HEADER_EXTENSION_SIZE) return false;
-    const size = words[at + (layout.EXTENSION_SIZE_OFFSET >> 2)]! >>> 0;
-    const isAligned = size % layout.HEADER_EXTENSION_ALIGN === 0;
-    if (!isAligned || size < layout.HEADER_EXTENSION_SIZE || size > this.size) return false;
-    this.flags &= ~EXTENDED;
-    this.lead = size;
-    this.size -= size;
-    return true;
+    const isRight = isLast && !this.isUnknown ? sum === total : sum <= total;
+    return isRight ? 0 : layout.REASON_FRAME_TOTAL;
   }
 
   /** Skips the preamble at word `at`, and takes its total. [frame.preamble] */
@@ -240,12 +212,13 @@ export class FrameReader {
     // One above 2^53 loses its last bits; it is above every limit all the same.
     this.total = (low & high) === -1 ? TOTAL_UNKNOWN : (low >>> 0) + (high >>> 0) * 2 ** 32;
     if (words[reserved] !== 0 || words[reserved + 1] !== 0) return layout.REASON_FRAME_RESERVED;
-    this.lead += layout.MESSAGE_PREAMBLE_SIZE;
-    this.size -= layout.MESSAGE_PREAMBLE_SIZE;
+    this.#skip(layout.MESSAGE_PREAMBLE_SIZE);
     return this.size <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
   }
-}
 
-function isExtension(kind: number): boolean {
-  return kind >= layout.FRAME_KIND_EXTENSION_MIN;
+  /** Leaves so many bytes at the beginning of the payload out. */
+  #skip(size: number): void {
+    this.lead += size;
+    this.size -= size;
+  }
 }

@@ -386,7 +386,8 @@ export class Inlet extends Lane {
     const isWhole = !frame.inProgress || frame.dropped;
     const cut = "Cannot read message: the stream ended inside it";
     const error = isWhole ? undefined : new MessageError("message.truncated", cut);
-    const isTold = error !== undefined && taker?.cut(frame.pendingKind, frame.pendingTag, error);
+    const isTold = error !== undefined &&
+      taker?.cut(frame.begun & 0xff, frame.begunTag >>> 0, error);
     taker?.finish(undefined);
     if (error === undefined || isTold) return OVER;
     throw error;

@@ -110,7 +110,7 @@ export abstract class Lane implements Waitable, Holder {
     const most = this.#isOut ? this.stored - other : this.capacity - ((other - this.own) | 0);
     const step = (seen - other) | 0;
     const isValid = (seen & MISALIGNED) === 0 && step >= 0 && step <= (most | 0);
-    if (!isValid) throw this.#cursorFault(seen);
+    if (!isValid) throw this.fail(layout.REASON_RING_CURSOR, `cursor ${seen >>> 0}`);
     this.other = seen;
     return step !== 0;
   }
@@ -179,14 +179,5 @@ export abstract class Lane implements Waitable, Holder {
 
   #wish(wants: number): void {
     if ((this.bits & STOPPED) === 0) Atomics.store(this.control, this.#wants, wants);
-  }
-
-  // Apart, for what throws it is short for the sake of speed.
-  #cursorFault(seen: number): CorruptError {
-    const what = this.#isOut ? "head" : "tail";
-    return this.fail(
-      layout.REASON_RING_CURSOR,
-      `${what} ${seen >>> 0}, and not ${this.other >>> 0}`,
-    );
   }
 }
