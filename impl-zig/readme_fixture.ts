@@ -5,8 +5,9 @@ import { fileURLToPath } from "node:url";
 import { run } from "../tools/run.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const pages = ["README.md", "calls.md"].map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}`));
-/** The guide, with its page on calls. */
+const pages = ["README.md", "calls.md", "streams.md"]
+  .map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}`));
+/** The guide, with its pages on calls and streams. */
 export const README = (await Promise.all(pages)).join("\n");
 
 /** The blocks of code that have a comment, with it, in order. */

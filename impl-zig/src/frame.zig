@@ -243,6 +243,17 @@ fn extensionSize(header: Header, place: Place) error{FrameExtension}!u32 {
     return size;
 }
 
+/// Whether the flags are ones that a message may have.
+///
+/// Asserts that the kind is that of a message.
+pub fn flagsValid(header: Header) bool {
+    _ = classOf(header) catch |err| {
+        assert(err == error.FrameFlags);
+        return false;
+    };
+    return true;
+}
+
 /// The first four rows of the table: kind, reserved byte and flags.
 fn classOf(header: Header) Error!Class {
     switch (header.kind) {

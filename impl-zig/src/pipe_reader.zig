@@ -288,7 +288,11 @@ pub const Reader = struct {
     /// [pipe.drain].
     pub inline fn beforeWait(reader: *Reader, patience: *Patience) ReadError!Next {
         const endpoint = reader.ring.endpoint;
-        if (reader.ended_seen) return .over; // [pipe.end_once]
+        if (reader.ended_seen) { // [pipe.end_once]
+            // Who reads nothing any more still has to know what becomes of the peer.
+            if (endpoint.linked()) |link| link.pump();
+            return .over;
+        }
         if (patience.last) {
             if (patience.own) |err| return reader.gone(err);
             const peer = &reader.ring.peer;

@@ -26,7 +26,8 @@ test "a message of every size comes back whole through every capacity" {
             var send: @import("pipe.zig").Send = .init(&halves, envelope, .forever);
             var got: ?millrace.Message = null;
             var pump: Pump = .{ .pair = &pair, .storage = &storage, .got = &got };
-            try pair.writer.writeWith(&send, .forever, &pump);
+            var deadline: millrace.host.Deadline = .init(.forever);
+            try pair.writer.writeWith(&send, &deadline, &pump);
             while (got == null) got = try pair.reader.tryRead(&storage);
             try testing.expectEqualSlices(u8, part, got.?.payload);
             try testing.expectEqual(envelope.tag, got.?.tag);

@@ -123,7 +123,8 @@ test "vacate: a fault, an end, parts, an owed cancel and claims are the last own
     };
     _ = try duo.ports[0].tryWrite(large[0..100], .{});
     var waiter: Twice = .{};
-    const given_up = duo.ports[0].writer.writeWith(&send, .forever, &waiter);
+    var deadline: millrace.host.Deadline = .init(.forever);
+    const given_up = duo.ports[0].writer.writeWith(&send, &deadline, &waiter);
     try testing.expectError(error.Timeout, given_up);
     try duo.expectRead(1, large[0..100]);
     try duo.expectRead(1, null);

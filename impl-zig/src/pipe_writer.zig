@@ -68,7 +68,14 @@ pub const Writer = struct {
     /// The largest message that `tryWrite` takes: it has room in an empty ring in any position.
     /// At worst 16 bytes are padded, the reserve is 16, the preamble is 16, and the five frames are
     /// three quarters of the capacity and two rests.
+    ///
+    /// Over a stream it is what fits half the ring, whatever the peer takes: a message above the
+    /// largest frame of the peer goes into the ring in frames of at least 128 bytes, of which 112
+    /// are payload, and out of it as there is credit.
     pub fn trySizeMax(writer: *const Writer) u32 {
+        if (writer.ring.endpoint.linked() != null) {
+            return writer.ring.capacity / 2 - layout.frame_header_size;
+        }
         return @max(writer.ring.sizeMax(), writer.ring.capacity - 128);
     }
 
@@ -88,7 +95,8 @@ pub const Writer = struct {
     ) WriteError!void {
         if (try writer.writeNow(payload, envelope)) return;
         var send: Send = .init(&.{payload}, envelope, timeout);
-        return writer.writeWith(&send, timeout, writer);
+        var deadline: Deadline = .init(timeout);
+        return writer.writeWith(&send, &deadline, writer);
     }
 
     /// Writes a message, or returns false when there is no room for all of it now.
@@ -112,7 +120,8 @@ pub const Writer = struct {
     ) WriteError!void {
         writer.ring.loaded = false;
         var send: Send = .init(parts, envelope, timeout);
-        return writer.writeWith(&send, timeout, writer);
+        var deadline: Deadline = .init(timeout);
+        return writer.writeWith(&send, &deadline, writer);
     }
 
     /// Writes many messages and makes them visible with as few stores as the room allows.
@@ -241,15 +250,14 @@ pub const Writer = struct {
     pub fn writeWith(
         writer: *Writer,
         send: *Send,
-        timeout: Timeout,
+        deadline: *Deadline,
         waiter: anytype,
     ) WriteError!void {
-        assert(writer.fits(send.total, send.envelope, timeout));
-        var deadline: Deadline = .init(timeout);
+        assert(writer.fits(send.total, send.envelope, deadline.timeout));
         while (true) {
             try writer.check();
             const size = (try writer.placeSend(send)) orelse break;
-            writer.awaitRoom(size, &deadline, waiter) catch |err| {
+            writer.awaitRoom(size, deadline, waiter) catch |err| {
                 if (send.sent_any) writer.owed = send.envelope;
                 return err;
             };
@@ -329,7 +337,7 @@ pub const Writer = struct {
     }
 
     /// Refuses to write when this end or its reader is gone [pipe.first_answer] [pipe.peer_gone].
-    fn check(writer: *Writer) callconv(hot) WriteError!void {
+    pub fn check(writer: *Writer) callconv(hot) WriteError!void {
         const endpoint = writer.ring.endpoint;
         const is_open = !writer.ended and !writer.stopped() and
             endpoint.isAttached() and writer.ring.peer.isAttached();
@@ -380,16 +388,19 @@ pub const Writer = struct {
     fn placeSendUnchecked(writer: *Writer, send: *Send) ring_file.Error!?u32 {
         const ring = &writer.ring;
         if (!try writer.placeOwed()) return 0;
-        if (send.total <= ring.sizeMax()) {
+        // What a link's peer takes may have become known behind the first frame.
+        if (!send.sent_any and send.total <= ring.sizeMax()) {
             const size: u32 = @intCast(send.total);
             const bytes = try ring.claim(size) orelse return size;
             send.copy(bytes);
             writer.finishFrame(send.envelope, size, flag_first | flag_last); // [frame.whole]
             return null;
         }
-        if (send.at_once and !try ring.room(writer.extentsOf(send.total))) {
+        if (send.at_once and !try writer.roomForMany(send.total)) {
             return ring.sizeMax(); // more is needed, but nobody waits for it
         }
+        ring.granted = send.at_once;
+        defer ring.granted = false;
         while (true) {
             const preamble_size: u32 = if (send.sent_any) 0 else layout.message_preamble_size;
             const size = chunkSize(ring, ring.tail, preamble_size + send.left());
@@ -412,20 +423,23 @@ pub const Writer = struct {
         }
     }
 
-    /// Returns the bytes that the frames of a message of many will take, pads included.
-    fn extentsOf(writer: *const Writer, total: u64) u32 {
+    /// Whether there is room for all frames of a message of many.
+    fn roomForMany(writer: *Writer, total: u64) ring_file.Error!bool {
         const ring = &writer.ring;
         assert(total <= ring.capacity);
         var position = ring.tail;
+        var pads: u32 = 0;
         var left = total + layout.message_preamble_size;
         while (left > 0) {
             const size = chunkSize(ring, position, left);
             const extent = frame.extentOf(size);
             const to_end = ring.capacity - (position & (ring.capacity - 1));
-            position +%= if (extent > to_end) to_end + extent else extent;
+            const pad = if (extent > to_end) to_end else 0;
+            position +%= pad + extent;
+            pads += pad;
             left -= size;
         }
-        return position -% ring.tail;
+        return ring.roomForMany(pads, position -% ring.tail - pads);
     }
 
     /// Places and publishes the cancel of a message that was given up, if one is owed. Returns
@@ -465,7 +479,7 @@ pub const Writer = struct {
 /// so that no pad is needed unless only a header would fit there.
 fn chunkSize(ring: *const RingWriter, position: u32, left: u64) u32 {
     const to_end = ring.capacity - (position & (ring.capacity - 1));
-    const quarter = ring.capacity / 4;
+    const quarter = @min(ring.capacity / 4, ring.sizeMax() + layout.frame_header_size);
     // Header and preamble, or header and one byte: less is no chunk [frame.part].
     const least = 2 * layout.frame_header_size;
     const extent = if (to_end < least) quarter else @min(quarter, to_end);

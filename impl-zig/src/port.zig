@@ -19,6 +19,7 @@ const Deadline = host_file.Deadline;
 const Endpoint = wait.Endpoint;
 const Envelope = pipe.Envelope;
 const Lent = pipe.Lent;
+const Link = @import("wait_link.zig").Link;
 const Memory = segment_file.Memory;
 const Message = pipe.Message;
 const PipeError = pipe.PipeError;
@@ -161,9 +162,14 @@ pub const Port = struct {
         envelope: Envelope,
         timeout: Timeout,
     ) WriteError!void {
-        if (try port.writer.writeNow(payload, envelope)) return;
-        var send: pipe.Send = .init(&.{payload}, envelope, timeout);
-        return port.writer.writeWith(&send, timeout, port);
+        const done = try port.writer.writeNow(payload, envelope);
+        if (done and port.endpoint.linked() == null) return;
+        var deadline: Deadline = .init(timeout);
+        if (!done) {
+            var send: pipe.Send = .init(&.{payload}, envelope, timeout);
+            try port.writer.writeWith(&send, &deadline, port);
+        }
+        return port.settle(&deadline);
     }
 
     /// As `Writer.tryWrite`.
@@ -180,7 +186,9 @@ pub const Port = struct {
     ) WriteError!void {
         port.writer.ring.loaded = false;
         var send: pipe.Send = .init(parts, envelope, timeout);
-        return port.writer.writeWith(&send, timeout, port);
+        var deadline: Deadline = .init(timeout);
+        try port.writer.writeWith(&send, &deadline, port);
+        return port.settle(&deadline);
     }
 
     /// As `Writer.writeMany`; while it waits, it takes what arrives into the inbox.
@@ -191,7 +199,9 @@ pub const Port = struct {
         timeout: Timeout,
     ) WriteError!usize {
         var deadline: Deadline = .init(timeout);
-        return port.writer.writeManyWith(payloads, envelope, &deadline, port);
+        const count = try port.writer.writeManyWith(payloads, envelope, &deadline, port);
+        try port.settle(&deadline);
+        return count;
     }
 
     /// As `Writer.claim`; while it waits, it takes what arrives into the inbox.
@@ -260,6 +270,7 @@ pub const Port = struct {
     /// directions then begin anew, as `millrace.vacate` says, and what stands in the inbox is read
     /// first [pipe.vacated]. Returns false, and changes nothing, where that is not allowed.
     pub fn vacate(port: *Port) bool {
+        if (port.endpoint.linked() != null) return false; // who comes back opens a new stream
         if (!pipe.vacate(&.{&port.reader}, &.{&port.writer})) return false;
         port.inbox.beginAnew();
         return true;
@@ -409,6 +420,24 @@ pub const Port = struct {
         port.inbox.filling = port.reader.partial();
         port.inbox.put(message orelse return false);
         return true;
+    }
+
+    /// Over a stream, goes on until the transport has what was written, or the deadline has passed,
+    /// so that it does not lie here while the thread does other things. Fails where it never goes
+    /// out, because the peer is gone.
+    inline fn settle(port: *Port, deadline: *Deadline) WriteError!void {
+        if (port.endpoint.linked()) |link| try port.settleFor(link, deadline);
+    }
+
+    fn settleFor(port: *Port, link: *Link, deadline: *Deadline) WriteError!void {
+        if (!port.endpoint.blocking) return;
+        while (!link.notes.load(.monotonic).given) {
+            try port.writer.check();
+            const left_ns = deadline.left(port.endpoint.host);
+            if (left_ns == 0) return;
+            link.sleep(left_ns);
+            link.pump();
+        }
     }
 
     /// [port.publish_both] The reader itself gives back what was released.

@@ -12,6 +12,7 @@ const wait = @import("wait.zig");
 const frame = @import("frame.zig");
 const assert = std.debug.assert;
 const Endpoint = wait.Endpoint;
+const Link = @import("wait_link.zig").Link;
 const Peer = wait.Peer;
 const Segment = segment_file.Segment;
 
@@ -121,6 +122,15 @@ pub const RingWriter = struct {
     claimed: u32 = 0,
     /// How often the endpoint had waited when this ring was last published.
     waits: u32 = 0,
+    /// How much may be used at once: nothing where a link has to be asked first.
+    limit: u32,
+    /// Bytes of pads before `tail`, as far as they were counted; and the last pad, which is not,
+    /// and which a smaller frame may have replaced. Only where there is a link.
+    padded: u32 = 0,
+    pad_place: u32 = 0,
+    pad_size: u32 = 0,
+    /// Whether the frames of one message may go beyond the credit of a stream.
+    granted: bool = false,
 
     /// Asserts that the channel is a ring of this segment that `endpoint` writes.
     pub fn init(endpoint: *Endpoint, segment: *const Segment, channel_index: u32) RingWriter {
@@ -136,15 +146,20 @@ pub const RingWriter = struct {
             .control = control,
             .area = @alignCast(segment.base + channel.data_offset),
             .capacity = channel.data_size,
+            .limit = channel.data_size - layout.ring_reserve,
             .tail = begin,
             .published = begin,
             .head = begin,
         };
     }
 
-    /// The largest payload of one frame: with its header, half the capacity.
+    /// The largest payload of one frame: with its header, half the capacity, or what the peer of a
+    /// link takes.
     pub fn sizeMax(ring: *const RingWriter) u32 {
-        return ring.capacity / 2 - layout.frame_header_size;
+        const half = ring.capacity / 2;
+        const link = if (ring.limit > 0) null else ring.endpoint.linked();
+        const most = if (link) |there| @min(half, there.largest.load(.monotonic)) else half;
+        return most - layout.frame_header_size;
     }
 
     /// Returns the bytes from `tail` to the end of the byte area.
@@ -162,7 +177,7 @@ pub const RingWriter = struct {
         const to_end = ring.toEnd();
         // [ring.pad] A frame is contiguous; what is left before the end is filled.
         const pad = if (extent > to_end) to_end else 0;
-        if (!try ring.room(pad + extent)) return null;
+        if (!try ring.room(pad, extent)) return null;
         if (pad > 0) ring.placePad(pad);
         ring.place = ring.tail +% pad;
         ring.claimed = extent;
@@ -239,19 +254,67 @@ pub const RingWriter = struct {
         ring.publish();
     }
 
-    /// Whether so many bytes are free behind `tail`, and 16 more [ring.room]. Loads the reader's
-    /// cursor where that is needed and not done yet.
-    pub fn room(ring: *RingWriter, bytes: u32) callconv(hot) Error!bool {
-        const limit = ring.capacity - layout.ring_reserve;
-        if (ring.tail -% ring.head + bytes <= limit) return true;
+    /// Whether so many bytes of pads and frames are free behind `tail`, and 16 more [ring.room].
+    /// Loads the reader's cursor where that is needed and not done yet.
+    pub fn room(ring: *RingWriter, pads: u32, extents: u32) callconv(hot) Error!bool {
+        if (ring.tail -% ring.head + pads + extents <= ring.limit) return true;
+        return ring.roomElse(pads, extents);
+    }
+
+    fn roomElse(ring: *RingWriter, pads: u32, extents: u32) callconv(hot) Error!bool {
+        if (ring.endpoint.linked()) |link| return ring.roomFor(link, pads, extents);
         if (ring.loaded) return false;
         try ring.refresh();
-        return ring.tail -% ring.head + bytes <= limit;
+        return ring.tail -% ring.head + pads + extents <= ring.limit;
+    }
+
+    noinline fn roomFor(ring: *RingWriter, link: *Link, pads: u32, extents: u32) Error!bool {
+        ring.countPad();
+        if (ring.fits(link, pads, extents)) return true;
+        if (ring.loaded) return false;
+        try ring.refresh();
+        return ring.fits(link, pads, extents);
+    }
+
+    /// The same for all frames of one message, each but the last as large as `chunkSize` of the
+    /// writer makes it.
+    pub fn roomForMany(ring: *RingWriter, pads: u32, extents: u32) Error!bool {
+        const link = ring.endpoint.linked() orelse return ring.room(pads, extents);
+        if (!ring.loaded) try ring.refresh();
+        ring.granted = true;
+        defer ring.granted = false;
+        return ring.fits(link, pads, extents) and link.allowsMany(ring.placed(), extents);
+    }
+
+    fn fits(ring: *const RingWriter, link: *const Link, pads: u32, extents: u32) bool {
+        const limit = ring.capacity - layout.ring_reserve;
+        if (ring.tail -% ring.head + pads + extents > limit) return false;
+        return ring.granted or link.allows(ring.placed(), extents);
+    }
+
+    /// How many bytes of frames stand before `tail`, counted from where the ring began.
+    pub fn placed(ring: *const RingWriter) u32 {
+        return ring.tail -% ring.padded -% ring.uncounted();
+    }
+
+    fn countPad(ring: *RingWriter) void {
+        if (ring.tail == ring.pad_place) return;
+        ring.padded +%= ring.uncounted();
+        ring.pad_size = 0;
+    }
+
+    /// The bytes of the last pad, where it stands before `tail`. What it was placed for may have
+    /// been abandoned, and another frame stand there.
+    fn uncounted(ring: *const RingWriter) u32 {
+        if (ring.pad_size == 0 or ring.tail == ring.pad_place) return 0;
+        const header: frame.Header = .load(ring.headerAt(ring.pad_place));
+        return if (header.kind == layout.frame_kind_pad) ring.pad_size else 0;
     }
 
     /// Loads the reader's cursor, once, and checks it [ring.cursor].
     pub fn refresh(ring: *RingWriter) Error!void {
         ring.loaded = true;
+        if (ring.endpoint.linked()) |link| link.pump();
         const head = @atomicLoad(u32, &ring.control.head, .acquire);
         const used = ring.published -% head;
         if (head % layout.frame_align != 0) return error.RingCursor;
@@ -287,6 +350,8 @@ pub const RingWriter = struct {
             .kind = layout.frame_kind_pad,
         };
         header.store(ring.headerAt(ring.tail));
+        ring.pad_place = ring.tail;
+        ring.pad_size = extent;
     }
 
     inline fn headerAt(
@@ -358,7 +423,11 @@ pub const RingReader = struct {
     /// Loads the writer's cursor, once, and checks it [ring.cursor].
     pub fn refresh(ring: *RingReader) callconv(hot) Error!void {
         // [ring.acquire] The bytes that it covers are read after this.
-        const tail = @atomicLoad(u32, &ring.control.tail, .acquire);
+        var tail = @atomicLoad(u32, &ring.control.tail, .acquire);
+        if (tail == ring.tail) if (ring.endpoint.linked()) |link| {
+            link.pump();
+            tail = @atomicLoad(u32, &ring.control.tail, .acquire);
+        };
         const available = tail -% ring.head;
         if (tail % layout.frame_align != 0) return error.RingCursor;
         if (available > ring.capacity) return error.RingCursor;
@@ -462,7 +531,11 @@ pub const Wait = struct {
         }
         if (condition.writer) |ring| {
             const used = ring.published -% @atomicLoad(u32, &ring.control.head, order);
-            if (used <= ring.published -% ring.headFor(condition.size)) return true;
+            const allowed = if (ring.endpoint.linked()) |link|
+                link.allows(ring.placed(), frame.extentOf(condition.size))
+            else
+                true;
+            if (allowed and used <= ring.published -% ring.headFor(condition.size)) return true;
             // A cursor that went back is a fault, which the next use will find.
             if (used > ring.published -% ring.head) return true;
         }

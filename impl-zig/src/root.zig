@@ -55,6 +55,10 @@ pub const Port = @import("port.zig").Port;
 pub const Rings = @import("port.zig").Rings;
 pub const Select = @import("select.zig").Select;
 
+pub const Stream = @import("stream.zig").Stream;
+pub const StreamDescriptors = @import("stream_descriptors.zig").StreamDescriptors;
+pub const Transport = @import("stream_transport.zig").Transport;
+
 pub const Calls = @import("call.zig").Calls;
 pub const Call = @import("call_own.zig").Call;
 pub const CallError = @import("call_error.zig").CallError;
@@ -80,6 +84,7 @@ test {
     _ = @import("pipe.zig");
     _ = @import("port.zig");
     _ = @import("select.zig");
+    _ = @import("stream.zig");
     _ = @import("call.zig");
     if (@import("test_options").emulator == null) _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");

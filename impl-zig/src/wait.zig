@@ -9,9 +9,11 @@ const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
 const segment_record = @import("segment_record.zig");
+const wait_link = @import("wait_link.zig");
 const wait_spin = @import("wait_spin.zig");
 const assert = std.debug.assert;
 const Deadline = host_file.Deadline;
+const Link = wait_link.Link;
 const EndpointSet = segment_zig.EndpointSet;
 const Host = host_file.Host;
 const Owner = segment_zig.Owner;
@@ -74,6 +76,8 @@ pub const Endpoint = struct {
     /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of a call
     /// of this endpoint; null where nobody said [pipe.failed_reason].
     behind: ?layout.Reason = null,
+    /// What moves the frames where the peer shares no memory with this endpoint.
+    link: wait_link.Pointer = wait_link.nobody,
 
     /// How an endpoint sleeps.
     pub const Options = struct {
@@ -119,6 +123,12 @@ pub const Endpoint = struct {
         if (endpoint.closed.swap(true, .seq_cst)) return;
         segment_record.closeOwn(endpoint.record, endpoint.attached);
         endpoint.ringAll(endpoint.index, &endpoint.peers);
+        if (endpoint.linked()) |link| link.pump();
+    }
+
+    /// What moves its frames over a stream; null where its peers share its memory.
+    pub inline fn linked(endpoint: *const Endpoint) ?*Link {
+        return if (wait_link.supported) endpoint.link else null;
     }
 
     /// Marks the peers failed whose process is gone, with `peer.lost` [segment.file_dead]; the next
@@ -229,6 +239,7 @@ pub const Endpoint = struct {
         // [wait.exchange] One request rings once, whoever else looks at the word.
         if (@atomicRmw(u32, wants, .Xchg, 0, .seq_cst) == 0) return;
         endpoint.stats.wakes +%= 1;
+        if (endpoint.linked()) |link| return link.hear(wants);
         segment_record.ring(peer, endpoint.index, endpoint.host);
     }
 
@@ -250,6 +261,7 @@ pub const Endpoint = struct {
     pub fn wait(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
         if (deadline.timeout == .none) return .timeout;
         endpoint.waits +%= 1;
+        if (endpoint.linked()) |link| return endpoint.waitFor(link, condition, deadline);
         const manner: wait_spin.Manner = .{
             .host = endpoint.host,
             .spin_ns = endpoint.spin_ns,
@@ -258,6 +270,24 @@ pub const Endpoint = struct {
         if (endpoint.spins.spin(manner, condition, deadline)) return .found;
         if (!endpoint.blocking) return .forbidden;
         return endpoint.park(condition, deadline);
+    }
+
+    /// As `wait`, where nobody rings.
+    fn waitFor(
+        endpoint: *Endpoint,
+        link: *Link,
+        condition: anytype,
+        deadline: *Deadline,
+    ) Outcome {
+        while (true) {
+            if (condition.look(.seq_cst)) return .found;
+            const left_ns = deadline.left(endpoint.host);
+            if (left_ns == 0) return .timeout;
+            if (!endpoint.blocking) return .forbidden;
+            endpoint.stats.parks +%= 1;
+            link.sleep(left_ns);
+            link.pump();
+        }
     }
 
     fn park(endpoint: *Endpoint, condition: anytype, deadline: *Deadline) Outcome {
@@ -353,6 +383,7 @@ pub const Peer = struct {
     pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
         segment_record.changeState(peer.record, .{ .failed = why }, null);
         endpoint.ringAll(peer.index, &peer.peers);
+        if (endpoint.linked()) |link| link.pump();
     }
 
     /// For how many nanoseconds this peer allows a sleep by that mechanism [wait.slice]: for none

@@ -1,0 +1,215 @@
+//! Sockets and pipes of the system as the transport of a stream [spec/stream.md].
+//!
+//! Invariant: neither descriptor blocks, and writing to a peer that is gone ends nobody by a
+//! signal.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const stream_transport = @import("stream_transport.zig");
+const assert = std.debug.assert;
+const posix = std.posix;
+const system = posix.system;
+const Transport = stream_transport.Transport;
+
+/// Linux, with or without a C library, and the systems of Apple.
+pub const is_supported = switch (builtin.os.tag) {
+    .linux, .macos, .ios => true,
+    else => false,
+};
+const is_linux = builtin.os.tag == .linux;
+
+/// A connected socket, or what is read and what is written: two FIFOs, or the standard input and
+/// output of a process.
+///
+/// The stream owns them from `init` on, and closes them. They become such that they do not block,
+/// which other processes see that have the same ones open.
+pub const StreamDescriptors = struct {
+    /// Whether this system has them: Linux, with or without a C library, and Apple's.
+    pub const supported = is_supported;
+
+    input: posix.fd_t,
+    /// Null where it was ended.
+    output: ?posix.fd_t,
+    kind: Kind,
+
+    const Kind = enum {
+        /// One for both directions, each of which can be ended.
+        socket,
+        /// Two, or one that cannot be ended but by being closed.
+        files,
+    };
+
+    /// A socket of a byte stream that is connected: Unix or TCP.
+    pub fn socket(descriptor: posix.fd_t) error{Unexpected}!StreamDescriptors {
+        try setNonblocking(descriptor);
+        // A message that waits for the answer to the one before it is late. A Unix socket has no
+        // such option, and needs none.
+        const yes: c_int = 1;
+        _ = system.setsockopt(descriptor, tcp, no_delay, @ptrCast(&yes), @sizeOf(c_int));
+        if (!is_linux) {
+            _ = system.setsockopt(descriptor, posix.SOL.SOCKET, no_signal, @ptrCast(&yes), 4);
+        }
+        return .{ .input = descriptor, .output = descriptor, .kind = .socket };
+    }
+
+    /// What is read, and what is written. They may be one, which then cannot be ended alone.
+    pub fn files(input: posix.fd_t, output: posix.fd_t) error{Unexpected}!StreamDescriptors {
+        try setNonblocking(input);
+        if (input != output) try setNonblocking(output);
+        return .{ .input = input, .output = output, .kind = .files };
+    }
+
+    /// What it is: a socket where both are one that is a socket.
+    pub fn any(input: posix.fd_t, output: posix.fd_t) error{Unexpected}!StreamDescriptors {
+        if (input == output) {
+            var kind: c_int = 0;
+            var size: posix.socklen_t = @sizeOf(c_int);
+            const result =
+                system.getsockopt(input, posix.SOL.SOCKET, posix.SO.TYPE, @ptrCast(&kind), &size);
+            if (posix.errno(result) == .SUCCESS) return .socket(input);
+        }
+        return .files(input, output);
+    }
+
+    /// The transport. It refers to the descriptors, which have to stay where they are.
+    pub fn transport(descriptors: *StreamDescriptors) Transport {
+        return .{ .context = descriptors, .functions = &.{
+            .write = write,
+            .read = read,
+            .end = end,
+            .wait = wait,
+            .close = close,
+        } };
+    }
+
+    fn of(context: *anyopaque) *StreamDescriptors {
+        return @ptrCast(@alignCast(context));
+    }
+
+    fn write(context: *anyopaque, pieces: []const []const u8) error{Broken}!usize {
+        const descriptors = of(context);
+        const output = descriptors.output orelse return error.Broken;
+        var list: [Transport.piece_count_max]posix.iovec_const = undefined;
+        for (pieces, list[0..pieces.len]) |piece, *entry| {
+            entry.* = .{ .base = piece.ptr, .len = piece.len };
+        }
+        while (true) {
+            const result = switch (descriptors.kind) {
+                .socket => send(output, list[0..pieces.len]),
+                .files => writeUnsignalled(output, list[0..pieces.len]),
+            };
+            switch (posix.errno(result)) {
+                .SUCCESS => return @intCast(result),
+                .AGAIN => return 0,
+                .INTR => {},
+                else => return error.Broken,
+            }
+        }
+    }
+
+    fn read(context: *anyopaque, target: []u8) error{Broken}!?usize {
+        const descriptors = of(context);
+        while (true) {
+            const result = system.read(descriptors.input, target.ptr, target.len);
+            switch (posix.errno(result)) {
+                .SUCCESS => {
+                    const size: usize = @intCast(result);
+                    return if (size == 0) null else size;
+                },
+                .AGAIN => return 0,
+                .INTR => {},
+                else => return error.Broken,
+            }
+        }
+    }
+
+    fn end(context: *anyopaque) void {
+        const descriptors = of(context);
+        const output = descriptors.output orelse return;
+        switch (descriptors.kind) {
+            .socket => _ = system.shutdown(output, system.SHUT.WR),
+            .files => {
+                if (output == descriptors.input) return;
+                _ = system.close(output);
+            },
+        }
+        descriptors.output = null;
+    }
+
+    fn wait(context: *anyopaque, wish: Transport.Wish, limit_ns: u64) void {
+        const descriptors = of(context);
+        var list: [2]posix.pollfd = undefined;
+        var count: usize = 0;
+        if (wish.read) {
+            list[count] = .{ .fd = descriptors.input, .events = posix.POLL.IN, .revents = 0 };
+            count += 1;
+        }
+        if (wish.write) if (descriptors.output) |output| {
+            list[count] = .{ .fd = output, .events = posix.POLL.OUT, .revents = 0 };
+            count += 1;
+        };
+        // Rounded up: a wait that is cut to 0 ms would spin.
+        const ms = std.math.divCeil(u64, limit_ns, 1_000_000) catch unreachable;
+        _ = system.poll(&list, @intCast(count), @intCast(@min(ms, 60_000)));
+    }
+
+    fn close(context: *anyopaque) void {
+        const descriptors = of(context);
+        if (descriptors.kind == .files) end(context);
+        _ = system.close(descriptors.input);
+    }
+};
+
+const tcp = 6;
+const no_delay = 1;
+/// SO_NOSIGPIPE of Apple's systems.
+const no_signal = 0x1022;
+
+fn setNonblocking(descriptor: posix.fd_t) error{Unexpected}!void {
+    const flags = system.fcntl(descriptor, posix.F.GETFL, @as(usize, 0));
+    if (posix.errno(flags) != .SUCCESS) return error.Unexpected;
+    const nonblocking: usize = @as(u32, @bitCast(posix.O{ .NONBLOCK = true }));
+    const all = @as(usize, @intCast(flags)) | nonblocking;
+    const result = system.fcntl(descriptor, posix.F.SETFL, all);
+    if (posix.errno(result) != .SUCCESS) return error.Unexpected;
+}
+
+const Result = @TypeOf(system.read(0, undefined, 0));
+
+fn send(output: posix.fd_t, list: []const posix.iovec_const) Result {
+    if (!is_linux) return system.writev(output, list.ptr, @intCast(list.len));
+    const message: posix.msghdr_const = .{
+        .name = null,
+        .namelen = 0,
+        .iov = list.ptr,
+        .iovlen = @intCast(list.len),
+        .control = null,
+        .controllen = 0,
+        .flags = 0,
+    };
+    return system.sendmsg(output, &message, std.os.linux.MSG.NOSIGNAL);
+}
+
+/// A pipe whose reader is gone raises SIGPIPE, for the thread that writes: it is held back, and
+/// taken, unless it was there before.
+fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Result {
+    if (!is_linux) return system.writev(output, list.ptr, @intCast(list.len));
+    const linux = std.os.linux;
+    var only = linux.sigemptyset();
+    linux.sigaddset(&only, .PIPE);
+    var before: linux.sigset_t = undefined;
+    _ = linux.sigprocmask(linux.SIG.BLOCK, &only, &before);
+    defer _ = linux.sigprocmask(linux.SIG.SETMASK, &before, null);
+    const result = linux.writev(output, list.ptr, list.len);
+    if (linux.errno(result) == .PIPE) {
+        const now: linux.timespec = .{ .sec = 0, .nsec = 0 };
+        _ = linux.syscall4(
+            .rt_sigtimedwait,
+            @intFromPtr(&only),
+            0,
+            @intFromPtr(&now),
+            @sizeOf(linux.sigset_t),
+        );
+    }
+    return result;
+}

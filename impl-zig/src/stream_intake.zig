@@ -1,0 +1,247 @@
+//! What arrives on a stream: its preface and its frames, checked, and put into the ring that the
+//! port reads [spec/stream.md].
+//!
+//! Invariant: however the bytes are cut, a frame is used when its last byte has come, and a fault
+//! of a header is found when the header has [stream.pieces] [stream.whole].
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const frame = @import("frame.zig");
+const ring_file = @import("ring.zig");
+const stream_outlet = @import("stream_outlet.zig");
+const assert = std.debug.assert;
+const Bytes = ring_file.Bytes;
+const Header = frame.Header;
+const Preface = stream_outlet.Preface;
+const Reason = layout.Reason;
+const RingWriter = ring_file.RingWriter;
+const Sizes = stream_outlet.Sizes;
+
+const header_size = layout.frame_header_size;
+const magic_size = layout.stream_magic_size;
+
+/// What comes of bytes that have arrived, beside messages.
+pub const Event = union(enum) {
+    /// Nothing more.
+    none,
+    /// The preface of the peer.
+    preface: Sizes,
+    /// A frame of kind `credit`, and its tag.
+    credit: u32,
+    close,
+    /// A frame of kind `fail`, and its tag.
+    fail: u32,
+    fault: Reason,
+};
+
+pub const Intake = struct {
+    /// The ring that the port reads.
+    ring: RingWriter,
+    own: Sizes,
+    state: State = .preface,
+    /// The preface, or the header, of which a part has come.
+    begun: [layout.stream_preface_size]u8 align(@alignOf(Preface)) = undefined,
+    begun_size: u32 = 0,
+    /// Of a frame whose header has come.
+    header: Header = undefined,
+    /// Its bytes behind the header, and how many of them have come.
+    body_size: u32 = 0,
+    body_come: u32 = 0,
+    /// Where they go; null where they are dropped.
+    body: ?Bytes = null,
+    /// The position behind all frames that have come, or have begun to.
+    position: u32 = layout.stream_start,
+    end_come: bool = false,
+    /// Up to where the port has given the ring back, as far as frames were counted.
+    counted: u32,
+    /// The position up to which it has.
+    given: u32 = layout.stream_start,
+    /// Bytes of frames behind `end`, which nobody reads.
+    passed: u32 = 0,
+    /// Whether messages are dropped, because this side has closed.
+    dropping: bool = false,
+
+    const State = enum { preface, header, body };
+
+    pub fn init(ring: RingWriter, own: Sizes) Intake {
+        return .{ .ring = ring, .own = own, .counted = ring.head };
+    }
+
+    /// Takes bytes from the front of `bytes`, up to the first that something comes of. `told` is
+    /// the position that the peer was told last.
+    pub fn take(intake: *Intake, bytes: *[]const u8, told: u32) Event {
+        while (bytes.len > 0) {
+            const event = switch (intake.state) {
+                .preface => intake.takePreface(bytes),
+                .header => intake.takeHeader(bytes, told),
+                .body => intake.takeBody(bytes),
+            };
+            if (event != .none) return event;
+        }
+        return .none;
+    }
+
+    /// Shows the port what has come.
+    pub fn publish(intake: *Intake) void {
+        intake.ring.flush();
+    }
+
+    /// Drops what comes from now on, but for what is told.
+    pub fn drop(intake: *Intake) void {
+        if (intake.dropping) return;
+        intake.dropping = true;
+        if (intake.body != null) intake.ring.abandon();
+        intake.body = null;
+    }
+
+    /// Counts what the port has given back. To be called before anything is written into the ring:
+    /// the headers still stand there.
+    pub fn count(intake: *Intake) void {
+        const ring = &intake.ring;
+        // The port's own cursor, in private memory: nothing about it is hostile.
+        ring.refresh() catch unreachable;
+        while (intake.counted != ring.head) {
+            const offset = intake.counted & (ring.capacity - 1);
+            const header: Header = .load(@alignCast(ring.area[offset..][0..header_size]));
+            const extent = frame.extentOf(header.size);
+            intake.counted +%= extent;
+            switch (header.kind) {
+                layout.frame_kind_pad, layout.frame_kind_end => {},
+                else => intake.given +%= extent,
+            }
+        }
+        if (ring.head != ring.tail) return;
+        intake.given +%= intake.passed;
+        intake.passed = 0;
+    }
+
+    /// Has the port say when it gives more back: what is due then is told at once.
+    pub fn arm(intake: *Intake) void {
+        const position = intake.ring.head +% layout.frame_align;
+        const wants = &intake.ring.control.writer_wants;
+        @atomicStore(u32, wants, position | layout.wants_armed, .seq_cst);
+    }
+
+    /// Moves bytes into `begun` until it holds so many. Returns whether it does.
+    fn fill(intake: *Intake, bytes: *[]const u8, size: u32) bool {
+        const taken = @min(size - intake.begun_size, bytes.len);
+        @memcpy(intake.begun[intake.begun_size..][0..taken], bytes.*[0..taken]);
+        intake.begun_size += @intCast(taken);
+        bytes.* = bytes.*[taken..];
+        return intake.begun_size == size;
+    }
+
+    /// [stream.preface_check]
+    fn takePreface(intake: *Intake, bytes: *[]const u8) Event {
+        if (intake.begun_size < magic_size) {
+            if (!intake.fill(bytes, magic_size)) return .none;
+            const is_stream = std.mem.eql(u8, intake.begun[0..magic_size], Preface.magic_bytes);
+            if (!is_stream) return .{ .fault = .stream_magic };
+        }
+        if (!intake.fill(bytes, layout.stream_preface_size)) return .none;
+        const preface: *const Preface = @ptrCast(&intake.begun);
+        if (preface.version_major != layout.version_major) return .{ .fault = .stream_version };
+        if (preface.required_features != 0) return .{ .fault = .stream_feature };
+        const sizes: Sizes = .{ .largest = preface.largest, .window = preface.window };
+        if (!sizes.valid()) return .{ .fault = .stream_preface };
+        intake.begun_size = 0;
+        intake.state = .header;
+        return .{ .preface = sizes };
+    }
+
+    fn takeHeader(intake: *Intake, bytes: *[]const u8, told: u32) Event {
+        if (!intake.fill(bytes, header_size)) return .none;
+        intake.begun_size = 0;
+        const bytes_of_it: [header_size]u8 align(layout.frame_align) =
+            intake.begun[0..header_size].*;
+        const header: Header = .load(&bytes_of_it);
+        if (intake.check(header, told)) |reason| return .{ .fault = reason };
+        switch (header.kind) {
+            layout.stream_kind_credit => return .{ .credit = header.tag },
+            layout.stream_kind_close => return .close,
+            layout.stream_kind_fail => return .{ .fail = header.tag },
+            layout.frame_kind_end => {
+                intake.end_come = true;
+                if (!intake.dropping) intake.ring.end();
+                return .none;
+            },
+            else => {},
+        }
+        const extent = frame.extentOf(header.size);
+        intake.position +%= extent;
+        intake.header = header;
+        intake.body_size = extent - header_size;
+        intake.body_come = 0;
+        intake.body = null;
+        if (intake.end_come) {
+            intake.passed += extent;
+        } else if (!intake.dropping) {
+            intake.count();
+            // `StreamLink.capacityFor`: there is room for the window, and the reserve for `end`.
+            intake.body = (intake.ring.claim(header.size) catch unreachable).?;
+        }
+        intake.state = .body;
+        return if (intake.body_size == 0) intake.finishBody() else .none;
+    }
+
+    /// The rows of the table that need the header alone [stream.check].
+    fn check(intake: *const Intake, header: Header, told: u32) ?Reason {
+        const is_extension = header.kind >= layout.frame_kind_extension_min;
+        const is_empty = switch (header.kind) {
+            layout.frame_kind_data,
+            layout.frame_kind_call,
+            layout.frame_kind_return,
+            layout.frame_kind_throw,
+            => false,
+            layout.frame_kind_end,
+            layout.stream_kind_credit,
+            layout.stream_kind_close,
+            layout.stream_kind_fail,
+            => true,
+            else => if (is_extension) false else return .frame_kind,
+        };
+        const is_message = !is_extension and !is_empty;
+        if (!is_extension and header.reserved != 0) return .frame_reserved;
+        if (is_empty and header.flags != 0) return .frame_flags;
+        if (is_message and !frame.flagsValid(header)) return .frame_flags;
+        if (is_empty and header.size != 0) return .frame_size;
+        // 64 bits wide, so that the peer's size cannot overflow it.
+        const extent = header_size +
+            std.mem.alignForward(u64, header.size, layout.frame_align);
+        if (extent > intake.own.largest) return .frame_size;
+        const is_end = header.kind == layout.frame_kind_end;
+        if ((is_message or is_end) and intake.end_come) return .frame_sequence;
+        if (is_empty) return null;
+        const left = intake.own.window - (intake.position -% told);
+        return if (extent > left) .stream_credit else null;
+    }
+
+    fn takeBody(intake: *Intake, bytes: *[]const u8) Event {
+        const taken = @min(intake.body_size - intake.body_come, bytes.len);
+        if (intake.body) |body| {
+            // The fill lies behind the payload, in the extent that was claimed.
+            const all: [*]u8 = body.ptr;
+            @memcpy(all[intake.body_come..][0..taken], bytes.*[0..taken]);
+        }
+        intake.body_come += @intCast(taken);
+        bytes.* = bytes.*[taken..];
+        return if (intake.body_come == intake.body_size) intake.finishBody() else .none;
+    }
+
+    fn finishBody(intake: *Intake) Event {
+        intake.state = .header;
+        const body = intake.body orelse return .none;
+        intake.body = null;
+        const header = intake.header;
+        if (header.kind < layout.frame_kind_extension_min) {
+            const all: [*]u8 = body.ptr;
+            for (all[header.size..intake.body_size]) |byte| {
+                if (byte == 0) continue;
+                intake.ring.abandon();
+                return .{ .fault = .frame_reserved };
+            }
+        }
+        intake.ring.finish(header);
+        return .none;
+    }
+};
