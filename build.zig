@@ -90,7 +90,7 @@ const Library = struct {
     optimize: std.builtin.OptimizeMode,
 };
 
-/// The library for C, and its header (see `impl-zig/include/millrace.h`). Returns the static one.
+/// The library for C, and its headers (see `impl-zig/include/millrace.h`). Returns the static one.
 fn addLibraries(b: *std.Build, options: Library) *std.Build.Step.Compile {
     const step = b.step("lib", "Build libmillrace for C in zig-out/lib and zig-out/include");
     const static = addLibrary(b, options, .static);
@@ -102,8 +102,10 @@ fn addLibraries(b: *std.Build, options: Library) *std.Build.Step.Compile {
         .implib_dir = if (is_windows) .{ .override = .{ .custom = "lib/dll" } } else .default,
     });
     step.dependOn(&install.step);
-    const header = b.addInstallHeaderFile(b.path("impl-zig/include/millrace.h"), "millrace.h");
-    step.dependOn(&header.step);
+    for ([_][]const u8{ "millrace.h", "millrace_stream.h" }) |name| {
+        const path = b.path(b.fmt("impl-zig/include/{s}", .{name}));
+        step.dependOn(&b.addInstallHeaderFile(path, name).step);
+    }
     return static;
 }
 

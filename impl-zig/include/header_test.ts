@@ -1,4 +1,4 @@
-// Holds `millrace.h` and the library together: what one declares the other exports, with the same
+// Holds the headers and the library together: what one declares the other exports, with the same
 // names, types and numbers; and compilers of C and C++ take it without a warning.
 
 import { assert, assertEquals } from "@std/assert";
@@ -7,11 +7,13 @@ import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const HEADER = await Deno.readTextFile(`${ROOT}impl-zig/include/millrace.h`);
+const HEADER = (await Promise.all(
+  ["", "_stream"].map((name) => Deno.readTextFile(`${ROOT}impl-zig/include/millrace${name}.h`)),
+)).join("\n");
 const CODE = HEADER.replace(/\/\*[\s\S]*?\*\//g, "");
 const ZIG = (await Promise.all(
-  ["c_abi", "c_abi_segment", "c_abi_port", "c_abi_call", "c_abi_mailbox", "c_abi_arguments"].map(
-    (name) => Deno.readTextFile(`${ROOT}impl-zig/src/${name}.zig`),
+  ["", "_segment", "_port", "_call", "_mailbox", "_stream", "_arguments"].map(
+    (name) => Deno.readTextFile(`${ROOT}impl-zig/src/c_abi${name}.zig`),
   ),
 )).join("\n");
 
@@ -79,6 +81,7 @@ Deno.test("millrace.h: its structures are those of the library, field by field",
     stats: "Stats",
     value: "ListValue",
     failure: "Failure",
+    stream_sizes: "Sizes",
   };
   const found = [...CODE.matchAll(/^typedef struct millrace_(\w+) \{([^}]*)\}/gm)];
   assertEquals(found.map(([, name]) => name).sort(), Object.keys(structures).sort());
@@ -99,8 +102,8 @@ Deno.test("millrace.h: its statuses are those of the library", () => {
   assertEquals(zig.length, 11);
 });
 
-Deno.test("README and calls.md: name every call of the header", async () => {
-  const pages = ["README.md", "calls.md"].map((name) =>
+Deno.test("README and its pages: name every call of the header", async () => {
+  const pages = ["README.md", "calls.md", "streams.md"].map((name) =>
     Deno.readTextFile(`${ROOT}impl-zig/${name}`)
   );
   const readme = (await Promise.all(pages)).join("\n");
@@ -114,7 +117,7 @@ async function compile(compiler: string[], suffix: string, standard: string): Pr
   const folder = await Deno.makeTempDir({ prefix: "millrace-header-" });
   try {
     const source = `${folder}/header.${suffix}`;
-    await Deno.writeTextFile(source, "#include <millrace.h>\n#include <millrace.h>\n");
+    await Deno.writeTextFile(source, "#include <millrace_stream.h>\n#include <millrace.h>\n");
     const strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", `-std=${standard}`];
     const include = `-I${ROOT}impl-zig/include`;
     const command = [...compiler, ...strict, include, "-c", source, "-o", `${folder}/header.o`];

@@ -13,7 +13,8 @@
  *   millrace_port_attach(port, segment, 0);
  *   millrace_port_write(port, "hello", 5, MILLRACE_CODEC_TEXT, 0, 1000);
  *
- * examples/echo.c is a whole program, and examples/echo.py the same in Python.
+ * examples/echo.c is a whole program, and examples/echo.py the same in Python. millrace_stream.h
+ * has ports over sockets and pipes.
  *
  * Status. Calls return an int32_t:
  *    1  MILLRACE_DONE: done, or here is a message;
@@ -66,7 +67,8 @@ enum {
   MILLRACE_NOTHING = 0,
   MILLRACE_END = 2,
   MILLRACE_INVALID = -256,
-  /* This system has no segments in files: it is not Linux in 64 bits. */
+  /* This system has no segments in files: it is not Linux in 64 bits. Or no streams: it is neither
+     Linux nor one of Apple's. */
   MILLRACE_UNSUPPORTED = -257,
   /* A file was to be made, and a directory of its path is missing. */
   MILLRACE_NOT_FOUND = -258,

@@ -13,6 +13,7 @@ comptime {
     _ = @import("c_abi_port.zig");
     _ = @import("c_abi_mailbox.zig");
     _ = @import("c_abi_call.zig");
+    _ = @import("c_abi_stream.zig");
 }
 
 /// Traps. Only mistakes of the library's own end there, never a caller's or a peer's.
@@ -36,7 +37,7 @@ pub export fn millrace_status_text(status: i32) [*:0]const u8 {
         arguments.nothing => "Nothing yet, or the time was over before the call could be done.",
         arguments.end => "The stream has ended.",
         arguments.invalid => "An argument is wrong, or the call does not fit what was done before.",
-        arguments.unsupported => "This system has no segments in files.",
+        arguments.unsupported => "This system has no segments in files, or no streams.",
         arguments.not_found => "A directory of the path is missing.",
         arguments.access_denied => "The system denied access to the file.",
         arguments.name_too_long => "The path is too long.",

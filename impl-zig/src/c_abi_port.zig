@@ -73,7 +73,8 @@ const Body = struct {
     /// Where only one direction is there, the other and the inbox are undefined.
     port: Port,
     role: Role,
-    segment: *c_abi_segment.Object,
+    /// Through which it was attached; null where it is over a stream.
+    segment: ?*c_abi_segment.Object,
 
     fn writerThere(body: *Body) ?*Writer {
         return if (@backingInt(body.role) & Role.writes != 0) &body.port.writer else null;
@@ -182,6 +183,18 @@ fn begin(
     _ = segment.body.port_count.fetchAdd(1, .monotonic);
     object.seal();
     return arguments.done;
+}
+
+/// Makes an object of a port over a stream, which the stream's object then leaves.
+pub fn beginOver(object: *Object) void {
+    object.body.role = .both;
+    object.body.segment = null;
+    object.seal();
+}
+
+/// Whether it is read and written through its calls alone.
+pub fn isCalled(object: *const Object) bool {
+    return object.body.role == .called;
 }
 
 pub export fn millrace_port_set_inbox(port: ?*anyopaque, storage: ?*anyopaque, size: usize) Status {
@@ -462,10 +475,11 @@ pub export fn millrace_port_close(port: ?*anyopaque) Status {
 pub export fn millrace_port_leave(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     if (object.body.role == .called) return arguments.invalid;
+    const segment = object.body.segment orelse return arguments.invalid;
     object.forget();
     object.body.port.endpoint.close();
     // Behind the last use of the memory.
-    const before = object.body.segment.body.port_count.fetchSub(1, .release);
+    const before = segment.body.port_count.fetchSub(1, .release);
     assert(before > 0);
     return arguments.done;
 }
