@@ -5,11 +5,12 @@
 
 const std = @import("std");
 const millrace = @import("millrace");
+const streams = @import("streams.zig");
 const Stringify = std.json.Stringify;
 
 pub const version = 1;
 
-pub const Carrier = enum { bytes, file, shared, mapped };
+pub const Carrier = enum { bytes, file, shared, mapped, stream };
 pub const Kind = enum { attach, create };
 pub const Role = enum { segment, reader, writer, port, mailbox_reader, mailbox_writer };
 pub const Wait = enum { block, poll, event };
@@ -53,6 +54,11 @@ pub const Command = struct {
     memory_offset: usize = 0,
     path: []const u8 = "",
     name: []const u8 = "",
+    transport: streams.Transport = .unix,
+    tcp_port: u16 = 0,
+    path_out: []const u8 = "",
+    largest: u32 = 0,
+    window: u32 = 0,
     kind: Kind = .attach,
     geometry: Geometry = .{ .endpoints = 0, .channels = &.{} },
     sole_owner: bool = false,
@@ -205,6 +211,11 @@ pub const Reply = union(enum) {
 pub const Outcome = enum { ok, full, refused };
 pub const End = enum { nothing, ended };
 
+/// The chapters that this implementation has wherever it runs.
+pub const nouns = [_][]const u8{
+    "segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call",
+};
+
 /// What a testee says of itself. Lists of names as they stand in the protocol.
 pub const Hello = struct {
     protocol: u32 = version,
@@ -212,11 +223,10 @@ pub const Hello = struct {
     version: []const u8,
     language: []const u8 = "Zig",
     levels: []const []const u8,
-    nouns: []const []const u8 = &.{
-        "segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call",
-    },
+    nouns: []const []const u8 = &nouns,
     carriers: []const Carrier,
     waits: []const Wait = &.{ .block, .poll },
+    streams: ?streams.Hello = null,
     // Its types demand aligned memory; it moves bytes, and so knows every codec; and the parser of
     // the standard library, which judges JSON here, takes half of a surrogate pair for an error.
     lacks: []const []const u8 = &.{

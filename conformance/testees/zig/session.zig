@@ -7,6 +7,7 @@ const std = @import("std");
 const millrace = @import("millrace");
 const calling = @import("calling.zig");
 const protocol = @import("protocol.zig");
+const streams = @import("streams.zig");
 const value = @import("value.zig");
 const Allocator = std.mem.Allocator;
 const Item = protocol.Item;
@@ -32,7 +33,10 @@ pub const Session = struct {
     endpoint: millrace.Endpoint = undefined,
     own_reader: millrace.Reader = undefined,
     own_writer: millrace.Writer = undefined,
-    port: millrace.Port = undefined,
+    own_port: millrace.Port = undefined,
+    /// That, or the one of a stream.
+    port: *millrace.Port = undefined,
+    connection: ?*streams.Connection = null,
     /// Of a port that offers calls.
     calling: ?*calling.Calling = null,
     mailbox_reader: millrace.MailboxReader = undefined,
@@ -93,18 +97,13 @@ pub const Session = struct {
                     @max(4 * capacity, inbox_size_min),
                     inbox_size_max,
                 ));
+                session.port = &session.own_port;
                 try session.port.init(segment, index, .{
                     .endpoint = endpoint,
                     .inbox = session.inbox,
                     .calls = command.calls,
                 });
-                session.reader = &session.port.reader;
-                session.writer = &session.port.writer;
-                if (command.serves) session.calling = try .create(gpa, &session.port, .{
-                    .message_size = session.storage.len,
-                    .inbox_size = command.inbox orelse inbox_size_calls,
-                    .first_id = command.first_id,
-                }, command.methods);
+                return session.begin(command);
             },
             .reader => {
                 const index = command.endpoint orelse 1;
@@ -127,6 +126,32 @@ pub const Session = struct {
         session.opened = true;
     }
 
+    /// Begins with a port that was opened.
+    fn begin(session: *Session, command: *const protocol.Command) !void {
+        session.opened = true;
+        session.reader = &session.port.reader;
+        session.writer = &session.port.writer;
+        if (command.serves) session.calling = try .create(session.gpa, session.port, .{
+            .message_size = session.storage.len,
+            .inbox_size = command.inbox orelse inbox_size_calls,
+            .first_id = command.first_id,
+        }, command.methods);
+    }
+
+    /// Begins one side of a stream over a transport, and waits for nothing.
+    pub fn openStream(session: *Session, command: *const protocol.Command) !void {
+        try session.allocate(command.limit);
+        const inbox_size = command.inbox orelse inbox_size_min;
+        session.inbox = try session.gpa.alignedAlloc(u8, .@"16", inbox_size);
+        session.connection = try .open(session.gpa, command, .{
+            .endpoint = .{ .host = session.host, .spin_us = command.spin_us },
+            .inbox = session.inbox,
+            .calls = command.calls,
+        });
+        session.port = &session.connection.?.stream.port;
+        try session.begin(command);
+    }
+
     /// Takes one side of a mailbox, which is all of the memory.
     pub fn openMailbox(session: *Session, memory: []u8, command: *const protocol.Command) !void {
         const side: millrace.Endpoint.Options = .{
@@ -146,6 +171,7 @@ pub const Session = struct {
     pub fn deinit(session: *Session) void {
         if (session.opened) session.close();
         if (session.calling) |own| own.destroy();
+        if (session.connection) |connection| connection.destroy();
         session.gpa.free(session.channels);
         session.gpa.free(session.storage);
         session.gpa.free(session.inbox);
@@ -409,14 +435,20 @@ pub const Session = struct {
         switch (session.role) {
             .segment => {},
             .reader, .writer => session.endpoint.close(),
-            .port => if (session.calling) |own| own.calls.close() else session.port.close(),
+            .port => {
+                if (session.calling) |own| own.calls.close() else session.port.close();
+                // For 2 s at most; nobody else does it.
+                if (session.connection) |connection| connection.stream.deinit();
+            },
             .mailbox_reader => session.mailbox_reader.close(),
             .mailbox_writer => session.mailbox_writer.close(),
         }
     }
 
-    /// What was counted since it was opened. Nobody counts the wakes of a mailbox.
+    /// What was counted since it was opened. Nobody counts the wakes of a mailbox, and nobody
+    /// anything of a stream.
     pub fn counted(session: *const Session) protocol.Counted {
+        if (session.connection != null) return .{};
         return switch (session.role) {
             .mailbox_reader => countedSide(&session.mailbox_reader.side),
             .mailbox_writer => countedSide(&session.mailbox_writer.side),

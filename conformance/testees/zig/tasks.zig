@@ -62,9 +62,9 @@ pub fn run(
         .crc32 = runner.transcript.crc32(),
         .end = end,
         .reason = if (failure) |what| what.reason else null,
-        .parks = after.parks.? - before.parks.?,
+        .parks = if (after.parks) |parks| parks - before.parks.? else null,
         .wakes = if (after.wakes) |wakes| wakes - before.wakes.? else null,
-        .late_wakes = after.late_wakes.? - before.late_wakes.?,
+        .late_wakes = if (after.late_wakes) |wakes| wakes - before.late_wakes.? else null,
         .lost = if (task.lossy) runner.lost else null,
         .record = if (runner.transcript.record) |record| record.items else null,
     };

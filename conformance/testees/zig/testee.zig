@@ -7,6 +7,7 @@ const std = @import("std");
 const millrace = @import("millrace");
 const files = @import("files.zig");
 const protocol = @import("protocol.zig");
+const streams = @import("streams.zig");
 const tasks = @import("tasks.zig");
 const Allocator = std.mem.Allocator;
 const Command = protocol.Command;
@@ -94,6 +95,9 @@ pub const Testee = struct {
         if (command.carrier == .shared and shared == null) {
             return .{ .decline = "no memory of this name that a guest can reach" };
         }
+        if (command.carrier == .stream and !streams.supported) {
+            return .{ .decline = "no streams here" };
+        }
         const handle = try testee.gpa.create(Handle);
         handle.* = .{ .session = .init(testee.gpa, testee.place.host, command) };
         errdefer handle.destroy(testee.gpa);
@@ -105,7 +109,7 @@ pub const Testee = struct {
             .shared => handle.memory = shared.?,
             .mapped => handle.memory =
                 try handle.file.map(testee.arena.allocator(), command.path),
-            .file => {},
+            .file, .stream => {},
         }
         const reply = handle.open(testee.arena.allocator(), command) catch |err|
             (handle.refusal(err) orelse return err);
@@ -133,6 +137,10 @@ const Handle = struct {
 
     fn open(handle: *Handle, arena: Allocator, command: *const Command) !Reply {
         const session = &handle.session;
+        if (command.carrier == .stream) {
+            if (streams.supported) try session.openStream(command);
+            return .ok;
+        }
         const geometry: ?millrace.Geometry = if (command.kind == .create)
             try geometryOf(arena, command.geometry)
         else
