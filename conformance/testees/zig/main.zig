@@ -4,8 +4,17 @@
 const std = @import("std");
 const builtin = @import("builtin");
 const files = @import("files.zig");
+const protocol = @import("protocol.zig");
+const streams = @import("streams.zig");
 const Testee = @import("testee.zig").Testee;
 const version = @import("options").version;
+
+const carriers: []const protocol.Carrier = if (!files.supported)
+    &.{.bytes}
+else if (!streams.supported)
+    &.{ .bytes, .file, .mapped }
+else
+    &.{ .bytes, .file, .mapped, .stream };
 
 const is_wasi = builtin.os.tag == .wasi;
 
@@ -18,7 +27,9 @@ pub fn main(init: std.process.Init) !void {
             &.{ "static", "scripted", "mailbox" }
         else
             &.{ "static", "scripted", "live", "mailbox" },
-        .carriers = if (files.supported) &.{ .bytes, .file, .mapped } else &.{.bytes},
+        .nouns = if (streams.supported) &(protocol.nouns ++ .{"stream"}) else &protocol.nouns,
+        .carriers = carriers,
+        .streams = if (streams.supported) .{} else null,
     } });
     defer testee.deinit();
     var input_buffer: [64 * 1024]u8 = undefined;
