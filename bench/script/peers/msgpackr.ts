@@ -9,10 +9,12 @@ import { codecPeer } from "../codec_peer.ts";
 
 const CODE = 200;
 // Typed arrays and others by its extensions; without, an array of numbers comes back.
-const packr = new Packr({ structuredClone: true, moreTypes: true } as object);
+const OPTIONS: object = { structuredClone: true, moreTypes: true };
+/** Made late, since pages load this module without the library. */
+let packr: Packr | undefined;
 
 export default codecPeer({
   code: CODE,
-  encode: (value) => packr.pack(value),
-  decode: (bytes) => packr.unpack(bytes),
+  encode: (value) => (packr ??= new Packr(OPTIONS)).pack(value),
+  decode: (bytes) => (packr ??= new Packr(OPTIONS)).unpack(bytes),
 });
