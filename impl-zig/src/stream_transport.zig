@@ -12,6 +12,7 @@ pub const Transport = struct {
     context: *anyopaque,
     functions: *const Functions,
 
+    /// What whoever carries the bytes does; nothing of it waits, but for `wait`.
     pub const Functions = struct {
         /// Takes as many bytes as there is room for at once, of these pieces one behind the other,
         /// and returns how many; 0 where it takes none now.
@@ -37,22 +38,27 @@ pub const Transport = struct {
     /// The most pieces of one `write`.
     pub const piece_count_max = 3;
 
+    /// Calls `Functions.write`.
     pub fn write(transport: Transport, pieces: []const []const u8) error{Broken}!usize {
         return transport.functions.write(transport.context, pieces);
     }
 
+    /// Calls `Functions.read`.
     pub fn read(transport: Transport, target: []u8) error{Broken}!?usize {
         return transport.functions.read(transport.context, target);
     }
 
+    /// Calls `Functions.end`.
     pub fn end(transport: Transport) void {
         transport.functions.end(transport.context);
     }
 
+    /// Calls `Functions.wait`.
     pub fn wait(transport: Transport, wish: Wish, limit_ns: u64) void {
         transport.functions.wait(transport.context, wish, limit_ns);
     }
 
+    /// Calls `Functions.close`.
     pub fn close(transport: Transport) void {
         transport.functions.close(transport.context);
     }
