@@ -67,13 +67,15 @@ for (const [way, status, why] of BAD) {
 }
 
 Deno.test("the small port without a fault passes, wherever it is held up", async () => {
+  // Each window takes ten seconds; the first two controls are of a port that is not held up.
+  const most = Deno.env.get("MILLRACE_TEST_ALL") === "1" ? 6 : 3;
   let count = 0;
   for await (const { window, passed, failed } of checkGood()) {
     assertEquals(failed, [], `held up at ${window}`);
     assert(passed > 10);
-    count++;
+    if (++count === most) break;
   }
-  assertEquals(count, 6);
+  assertEquals(count, most);
 });
 
 Deno.test("two small ports call one another, and a fault of theirs shows", async () => {

@@ -216,7 +216,8 @@ for (const shell of shells) {
       assertEquals([drove.count, echoed.count], [300, 300]);
       // What has come back is what went out, whoever counts it.
       assertEquals([drove.size, drove.crc32], [echoed.size, echoed.crc32]);
-      if (wait === "block") assert(drove.parks! > 0 && echoed.parks! > 0, "nobody slept");
+      // One that is always behind finds something whenever it looks.
+      if (wait === "block") assert(drove.parks! + echoed.parks! > 0, "nobody slept");
       // And it is not what another seed stands for.
       const other = (await echo(meeting, wait, 300, 6))[0];
       assert(other.crc32 !== drove.crc32);
