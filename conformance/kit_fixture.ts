@@ -67,10 +67,10 @@ export async function schemaOf(path: string): Promise<ReturnType<typeof ajv.comp
 }
 
 /** Lets a test play in a folder of its own. */
-export async function inFolder(play: (folder: string) => Promise<void>): Promise<void> {
+export async function inFolder<T>(play: (folder: string) => Promise<T>): Promise<T> {
   const folder = await Deno.makeTempDir({ prefix: "millrace-kit-test-" });
   try {
-    await play(folder);
+    return await play(folder);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

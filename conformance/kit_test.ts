@@ -70,9 +70,8 @@ Deno.test("the whole matrix: every cell is run, or says why not, and nothing fai
 });
 
 /** Runs the kit in some places, where nothing may fail, and returns its report. */
-async function playAll(carriers: string[]): Promise<Report> {
-  const folder = await Deno.makeTempDir({ prefix: "millrace-kit-test-" });
-  try {
+function playAll(carriers: string[]): Promise<Report> {
+  return inFolder(async (folder) => {
     const [json, junit, md] = ["json", "xml", "md"].map((end) => `${folder}/report.${end}`);
     const args = ["--json", json!, "--junit", junit!, "--md", md!, "--save", `${folder}/kept`];
     for (const carrier of carriers) args.push("--carrier", carrier);
@@ -90,9 +89,7 @@ async function playAll(carriers: string[]): Promise<Report> {
     assertStringIncludes(await Deno.readTextFile(md!), "# Millrace conformance");
     console.log(output.slice(output.indexOf("\n\n")));
     return report;
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  });
 }
 
 Deno.test("a failed case prints clause, bytes and the command that runs it again", async () => {

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { concat } from "../reference/bytes.ts";
 import { CANCEL, EXTENDED, extentOf, FIRST, kindOf, LAST, WHOLE } from "../reference/encode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "../reference/layout.ts";
 import type { Findings } from "./findings.ts";
@@ -333,7 +334,7 @@ class Walker {
 
   #complete(head: Head, parts: Uint8Array[] | undefined): string | undefined {
     this.#messageCount += 1;
-    const found = parts && undecodable(join(parts), head.codec);
+    const found = parts && undecodable(concat(parts), head.codec);
     return found && this.#report(head, found.code, found.fact);
   }
 
@@ -401,15 +402,4 @@ function isMessageKind(kind: number): boolean {
 /** Whether a frame holds a part of a multipart message. */
 function isChunk({ kind, plain }: Head): boolean {
   return isMessageKind(kind) && (plain === 0 || plain === FIRST || plain === LAST);
-}
-
-function join(parts: Uint8Array[]): Uint8Array {
-  if (parts.length === 1) return parts[0]!;
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

@@ -18,7 +18,7 @@ import { buildSegment, failed as failedState } from "../reference/encode.ts";
 import { sizeOf, valueOf } from "../reference/layout.ts";
 
 /** Bounds each wait of a task, and so, with some grace, the task. */
-const TIMEOUT_MS = 10_000;
+export const TIMEOUT_MS = 10_000;
 /** Largest message of a workload, in capacities. */
 const SIZE_MAX = 3;
 
@@ -68,15 +68,12 @@ export async function runLive(plan: LivePlan, arena: Arena, death: string): Prom
     for (const [index, part] of [plan.first, plan.second].entries()) {
       ends.push(await openEnd(plan, part, index, arena, field));
     }
-    const running = ends.map((end, index) => runPart(plan, index, end));
+    const running = ends.map((end, index) => runPart(plan, index, end, TIMEOUT_MS));
     // One that fails before it is waited for is still told of then.
     for (const part of running) part.catch(() => {});
     if (plan.kills !== undefined) await killOne(plan, plan.kills, arena, field, death);
     const rans = await Promise.all(running);
-    const problems = rans.flatMap((ran, index) => {
-      if (index === plan.kills) return [];
-      return judgePart(plan, index === 0 ? plan.first : plan.second, ran!, death);
-    });
+    const problems = judgeParts(plan, rans, death);
     problems.push(...parksProblems(plan, rans), ...lateProblems(plan, rans));
     let left = new Left(snapshot(field));
     if (problems.length === 0) left.judgeRings(plan);
@@ -96,9 +93,27 @@ export async function runLive(plan: LivePlan, arena: Arena, death: string): Prom
   }
 }
 
-interface End {
+/** A testee, and what it has opened. */
+export interface End {
   connection: Connection;
   handle: number;
+}
+
+/** The largest message that a testee takes, for a workload of this capacity. */
+export function limitOf(capacity: number): number {
+  return SIZE_MAX * capacity + 64;
+}
+
+/** What is wrong with what each testee reports, but for the one that was killed. */
+export function judgeParts(
+  plan: LivePlan,
+  rans: readonly (Ran | undefined)[],
+  death: string,
+): Problem[] {
+  return rans.flatMap((ran, index) => {
+    if (index === plan.kills) return [];
+    return judgePart(plan, index === 0 ? plan.first : plan.second, ran!, death);
+  });
 }
 
 function geometryOf({ on, capacity, start = 0 }: LivePlan) {
@@ -124,7 +139,7 @@ async function openEnd(
     ...(creates && { geometry: geometryOf(plan) }),
     role: roleOf(plan, part.role),
     ...(plan.on !== "mailbox" && { endpoint: index }),
-    limit: SIZE_MAX * plan.capacity + 64,
+    limit: limitOf(plan.capacity),
     calls: plan.on === "call",
     values: plan.on === "call",
     ...(plan.on === "call" && { serves: true }),
@@ -135,12 +150,16 @@ async function openEnd(
   throw new Wrong(`testee ${index + 1} cannot open its end: ${why}`);
 }
 
-async function runPart(plan: LivePlan, index: number, end: End): Promise<Ran | undefined> {
+/** Has a testee do its part; undefined for one that was killed. */
+export async function runPart(
+  plan: LivePlan,
+  index: number,
+  { connection, handle }: End,
+  timeout_ms: number,
+): Promise<Ran | undefined> {
   const part = index === 0 ? plan.first : plan.second;
   const task = part.role === "tree" ? treeTaskOf(plan, part) : taskOf(plan, part, part.role);
-  const { connection, handle } = end;
   try {
-    const timeout_ms = TIMEOUT_MS;
     // A task of many waits may take longer than any one of them.
     const reply = await connection.send({ command: "run", handle, task, timeout_ms }, 60_000);
     if ("result" in reply) return reply.result as Ran;
@@ -153,7 +172,7 @@ async function runPart(plan: LivePlan, index: number, end: End): Promise<Ran | u
 }
 
 /** The task of a part that moves messages. */
-export function taskOf(plan: LivePlan, part: Part, role: Task["role"]): Task {
+function taskOf(plan: LivePlan, part: Part, role: Task["role"]): Task {
   const { wait, then, count, delay_us, delay_every } = part;
   const isSource = role === "write" || role === "drive";
   return {
@@ -169,7 +188,7 @@ export function taskOf(plan: LivePlan, part: Part, role: Task["role"]): Task {
 }
 
 /** The task of a part that makes trees of calls. */
-export function treeTaskOf({ capacity }: LivePlan, part: Part): TreeTask {
+function treeTaskOf({ capacity }: LivePlan, part: Part): TreeTask {
   const { wait, then, count, trees } = part;
   return { role: "tree", capacity, count: count!, wait, then, ...trees!, record: true };
 }

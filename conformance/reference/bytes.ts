@@ -65,6 +65,17 @@ export function fromImage({ size, bytes }: Image): Uint8Array {
   return memory;
 }
 
+/** All pieces, one behind the other. */
+export function concat(pieces: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}
+
 /** A number as little-endian bytes. */
 export function little(value: number, size: number): Uint8Array {
   return Uint8Array.from({ length: size }, (_, index) => Math.floor(value / 256 ** index) % 256);

@@ -9,15 +9,14 @@ import type { Problem } from "../../static/difference.ts";
 import { answerOf } from "../../static/remote.ts";
 import { StreamPeer } from "../../stream/taker.ts";
 import { preface } from "../../stream/builder.ts";
-import { fromHex } from "../../reference/bytes.ts";
+import { concat, fromHex } from "../../reference/bytes.ts";
 import type { Sizes } from "../../stream/case.ts";
 import type { Arena } from "../arena.ts";
-import { type Connection, patience } from "../connection.ts";
-import { digest, judgePart, type LivePlan, type Part } from "../live_plan.ts";
-import { taskOf, treeTaskOf } from "../live_level.ts";
+import { patience } from "../connection.ts";
+import { digest, type LivePlan, type Part } from "../live_plan.ts";
+import { type End, judgeParts, limitOf, runPart, TIMEOUT_MS } from "../live_level.ts";
 import type { Hello, Ran, TransportKind, Wait } from "../protocol.ts";
 import { lacksNoun, lacksOption } from "../static_level.ts";
-import { Trouble } from "../trouble.ts";
 import { failed, type KitCase, PASS, Wrong } from "../verdict.ts";
 import { openDock, type Wire } from "./dock.ts";
 import { type Damage, Relay, type RelayPlan } from "./relay.ts";
@@ -41,13 +40,10 @@ export interface StreamPlan extends Omit<LivePlan, "on" | "spin" | "capacity"> {
   wait?: Wait;
 }
 
-const TIMEOUT_MS = 10_000;
-/** The same where nothing comes any more, and nobody says so. */
+/** How long each wait may take where nothing comes any more, and nobody says so. */
 const STOPPED_MS = 120;
 /** Runs of a sweep, where it is not one for every byte. */
 const SOME = 8;
-/** Largest message of a workload, in capacities. */
-const SIZE_MAX = 3;
 
 /** Makes a case of the kit. */
 export function streamLiveCase(plan: StreamPlan, death: string): KitCase<Arena> {
@@ -77,8 +73,7 @@ function whyNot({ on, transport, wait }: StreamPlan, hello: Hello): string | und
 
 /** The two ends of a stream, opened, and the kit between them. */
 interface Joint {
-  connections: Connection[];
-  handles: number[];
+  ends: End[];
   /** What came of opening them. */
   opened: Awaited<ReturnType<typeof answerOf>>[];
   relay: Relay;
@@ -92,18 +87,21 @@ async function join(
   openMs: number,
 ): Promise<Joint> {
   const connections = [await arena.connect(0), await arena.connect(1)];
-  const handles = connections.map((each) => each.newHandle());
+  const ends = connections.map((connection): End => ({
+    connection,
+    handle: connection.newHandle(),
+  }));
   const docks = [await dockOf(plan, arena), await dockOf(plan, arena)];
-  const opening = connections.map((connection, index) =>
+  const opening = ends.map(({ connection, handle }, index) =>
     connection.send({
       command: "open",
-      handle: handles[index]!,
+      handle,
       carrier: "stream",
       ...docks[index]!.transport,
       kind: "attach",
       role: "port",
       ...plan.sizes,
-      limit: SIZE_MAX * capacityOf(plan) + 64,
+      limit: limitOf(capacityOf(plan)),
       calls: plan.on === "call",
       values: plan.on === "call",
       ...(plan.on === "call" && { serves: true }),
@@ -120,7 +118,7 @@ async function join(
   const relay = new Relay(wires[0]!, wires[1]!, relayed);
   const opened = await Promise.all(opening);
   docks.forEach((dock) => dock.close());
-  return { connections, handles, opened, relay };
+  return { ends, opened, relay };
 }
 
 function dockOf({ transport }: StreamPlan, arena: Arena) {
@@ -132,8 +130,10 @@ function capacityOf({ sizes, capacity = 2 * sizes.largest }: StreamPlan): number
 }
 
 /** The plan of these two testees: each waits as it prefers. */
-function settled(plan: StreamPlan, connections: Connection[]): LivePlan {
-  const [first, second] = connections.map(({ hello }) => plan.wait ?? hello.streams!.waits[0]!);
+function settled(plan: StreamPlan, ends: End[]): LivePlan {
+  const [first, second] = ends.map(({ connection }) =>
+    plan.wait ?? connection.hello.streams!.waits[0]!
+  );
   return {
     ...plan,
     spin: 0,
@@ -144,51 +144,25 @@ function settled(plan: StreamPlan, connections: Connection[]): LivePlan {
 }
 
 async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<Problem[]> {
-  const joint = await join(plan, arena, plan.relay ?? {}, ofSteps.longMs);
-  const { connections, handles, opened, relay } = joint;
+  const { ends, opened, relay } = await join(plan, arena, plan.relay ?? {}, ofSteps.longMs);
   try {
     for (const [index, answer] of opened.entries()) {
       if (answer === "ok") continue;
       throw new Wrong(`testee ${index + 1} cannot open its end: ${JSON.stringify(answer)}`);
     }
-    const live = settled(plan, connections);
-    const running = [0, 1].map((index) => runPart(live, index, joint, TIMEOUT_MS));
+    const live = settled(plan, ends);
+    const running = ends.map((end, index) => runPart(live, index, end, TIMEOUT_MS));
     for (const part of running) part.catch(() => {});
     if (plan.kills !== undefined) await killOne(plan.kills, arena, relay);
     const rans = await Promise.all(running);
-    const problems = rans.flatMap((ran, index) => {
-      if (index === plan.kills) return [];
-      return judgePart(live, index === 0 ? live.first : live.second, ran!, death);
-    });
+    const problems = judgeParts(live, rans, death);
     // Together: who has closed may wait for the other one to do so, too.
-    await Promise.all(connections.map(async (connection, index) => {
-      if (index === plan.kills) return;
-      await connection.must({ command: "drop", handle: handles[index]! });
+    await Promise.all(ends.map(async ({ connection, handle }, index) => {
+      if (index !== plan.kills) await connection.must({ command: "drop", handle });
     }));
     return problems;
   } finally {
     await relay.close();
-  }
-}
-
-async function runPart(
-  plan: LivePlan,
-  index: number,
-  { connections, handles }: Pick<Joint, "connections" | "handles">,
-  timeout_ms: number,
-): Promise<Ran | undefined> {
-  const part = index === 0 ? plan.first : plan.second;
-  const task = part.role === "tree" ? treeTaskOf(plan, part) : taskOf(plan, part, part.role);
-  const handle = handles[index]!;
-  try {
-    const command = { command: "run", handle, task, timeout_ms } as const;
-    const reply = await connections[index]!.send(command, 60_000);
-    if ("result" in reply) return reply.result as Ran;
-    const why = "error" in reply ? reply.error.code : `declined: ${reply.decline}`;
-    throw new Wrong(`testee ${index + 1} does not run: ${why}`);
-  } catch (error) {
-    if (index === plan.kills && error instanceof Trouble) return undefined;
-    throw error;
   }
 }
 
@@ -237,20 +211,20 @@ interface Damaged {
 
 async function runBounded(plan: StreamPlan, damage: Damage, arena: Arena): Promise<Damaged> {
   const boundMs = damage.kind === "stop" ? STOPPED_MS : ofSteps.longMs;
-  const joint = await join(plan, arena, { damage }, boundMs);
-  const { connections, handles, opened, relay } = joint;
+  const { ends, opened, relay } = await join(plan, arena, { damage }, boundMs);
   try {
-    const live = settled(plan, connections);
+    const live = settled(plan, ends);
     const open = [0, 1].filter((index) => opened[index] === "ok");
     const rans: Damaged["rans"] = [undefined, undefined];
     await Promise.all(open.map(async (index) => {
-      rans[index] = await runPart(live, index, joint, boundMs);
+      rans[index] = await runPart(live, index, ends[index]!, boundMs);
     }));
     await relay.close(); // nobody is to linger for a peer that cannot be heard
-    await Promise.all(
-      open.map((index) => connections[index]!.must({ command: "drop", handle: handles[index]! })),
-    );
-    const all = joined(relay.seen);
+    await Promise.all(open.map(async (index) => {
+      const { connection, handle } = ends[index]!;
+      await connection.must({ command: "drop", handle });
+    }));
+    const all = concat(relay.seen);
     return { rans, opened, live, size: all.length, whole: wholeIn(plan, all, damage.at) };
   } finally {
     await relay.close();
@@ -263,16 +237,6 @@ function wholeIn({ sizes }: StreamPlan, bytes: Uint8Array, at: number): number {
   peer.sends(fromHex(preface({ ...sizes, window: 1 << 20 }))); // its credits do not matter here
   const { sent } = peer.take(bytes.subarray(0, at), false, true);
   return sent.filter((each) => "kind" in each).length;
-}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
 }
 
 async function runDamaged(plan: StreamPlan, damage: Damage, arena: Arena): Promise<string[]> {

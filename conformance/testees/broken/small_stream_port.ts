@@ -5,7 +5,7 @@
  */
 
 import type { Outgoing, Taken } from "../../kit/protocol.ts";
-import { fromHex } from "../../reference/bytes.ts";
+import { concat, fromHex } from "../../reference/bytes.ts";
 import { packHex } from "../server.ts";
 import { has } from "./faults.ts";
 import { PortError } from "./small_memory.ts";
@@ -153,7 +153,7 @@ export class SmallStreamPort {
     }
     progress.parts.push(payload);
     if (has("parts_delivered")) return item(kind, codec, tag, payload);
-    return isLast ? item(kind, codec, tag, joined(progress.parts)) : undefined;
+    return isLast ? item(kind, codec, tag, concat(progress.parts)) : undefined;
   }
 
   #fail(code: string): never {
@@ -262,14 +262,4 @@ function frameOf(
 
 function item(kind: number, codec: number, tag: number, payload: Uint8Array): Taken {
   return { item: { kind, codec, tag, hex: packHex(payload) } };
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
