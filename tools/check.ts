@@ -55,7 +55,10 @@ async function main(args: string[], root: string): Promise<number> {
     const outcome = await run(command, { cwd: root, timeoutMs: TIMEOUT_MS, echo: false });
     const good = outcome.code === 0 && !outcome.timedOut;
     const word = good ? "ok" : outcome.timedOut ? "TIMED OUT" : "FAILED";
-    console.log(`${name.padEnd(18)} ${word.padEnd(6)} ${outcome.seconds.toFixed(1).padStart(6)} s`);
+    const { seconds, processorSeconds } = outcome;
+    const processors = processorSeconds === undefined ? "" : processorSeconds.toFixed(1) + " s";
+    const times = `${seconds.toFixed(1).padStart(6)} s ${processors.padStart(8)}`;
+    console.log(`${name.padEnd(18)} ${word.padEnd(6)} ${times}`);
     if (good) return;
     failed.push(name);
     console.log(outcome.output.trimEnd().replace(/^/gm, "    "));

@@ -15,6 +15,8 @@ export interface Outcome {
   /** The end of what it printed on both streams, without colours. */
   output: string;
   seconds: number;
+  /** What it and all that it started took of the processors; unknown where there is no /proc. */
+  processorSeconds: number | undefined;
 }
 
 /** Where and how to run. */
@@ -48,7 +50,7 @@ export async function run(command: string[], options: RunOptions): Promise<Outco
   } catch (error) {
     const output = `Cannot start ${program}: ${(error as Error).message}`;
     if (options.echo) console.error(output);
-    return { code: 127, timedOut: false, output, seconds: seconds() };
+    return { code: 127, timedOut: false, output, seconds: seconds(), processorSeconds: 0 };
   }
   groups.add(child.pid);
   let timedOut = false;
@@ -62,6 +64,7 @@ export async function run(command: string[], options: RunOptions): Promise<Outco
     pass(child.stderr, tail, options.echo ? Deno.stderr : undefined),
   ]);
   const status = await child.status;
+  const processorSeconds = newlyCollected();
   clearTimeout(timer);
   // Whatever the command left running goes too; it would keep the streams open.
   signalGroup(child.pid, "SIGKILL");
@@ -69,7 +72,30 @@ export async function run(command: string[], options: RunOptions): Promise<Outco
   await streams;
   // The caller would take an interrupted command for a failed one, and report it.
   if (ending) await new Promise(() => {});
-  return { code: status.code, timedOut, output: tail.text(), seconds: seconds() };
+  const output = tail.text();
+  return { code: status.code, timedOut, output, seconds: seconds(), processorSeconds };
+}
+
+/** Linux counts what children took in these, whatever its own clock's rate. */
+const TICKS_PER_SECOND = 100;
+let collected = 0;
+
+/**
+ * What the processors did for children since the last call, in seconds. A child, with all that it
+ * waited for itself, counts in whole when it has ended: so this is what the one took that just did.
+ */
+function newlyCollected(): number | undefined {
+  let stat: string;
+  try {
+    stat = Deno.readTextFileSync("/proc/self/stat");
+  } catch {
+    return undefined;
+  }
+  // Behind the name, which may hold anything: of those that were waited for, user and system time.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const before = collected;
+  collected = (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND;
+  return collected - before;
 }
 
 /**

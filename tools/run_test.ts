@@ -63,6 +63,20 @@ Deno.test("run: a command that does not exist is told, not thrown", async () => 
   assertStringIncludes(outcome.output, "Cannot start no-such-command");
 });
 
+Deno.test({
+  name: "run: tells what the processors did for a command and its children, and for no other",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    // A shell counts to a large number in its child; the next command does nothing.
+    const work = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    const busy = await run(["sh", "-c", `sh -c '${work}'; true`], OPTIONS);
+    const idle = await run(["sleep", "0.3"], OPTIONS);
+    assert(busy.processorSeconds! > 0.05, `${busy.processorSeconds}`);
+    assert(idle.processorSeconds! < 0.05, `${idle.processorSeconds}`);
+    assert(idle.seconds >= 0.3);
+  },
+});
+
 Deno.test("run: a timeout ends the whole group", async () => {
   const outcome = await run(["sh", "-c", `${LEAVE_ONE}; sleep 300`], {
     ...OPTIONS,

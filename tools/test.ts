@@ -16,7 +16,7 @@
  * @module
  */
 import { findProgram } from "./programs.ts";
-import { endOnSignals, run } from "./run.ts";
+import { endOnSignals, type Outcome, run } from "./run.ts";
 import { judge, judgeAbsent, requiresAll, summaryLine } from "./test_counts.ts";
 import type { TestRunner, Verdict } from "./test_counts.ts";
 
@@ -100,19 +100,27 @@ const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
 // One job, and behind everybody else: the tests beside it use both processors now and then.
 const COMPILE = ["nice", "-n", "19", "zig", "build", "programs", "-j1"];
 
-interface Row extends Verdict {
+type Times = Pick<Outcome, "seconds" | "processorSeconds">;
+
+interface Row extends Verdict, Times {
   name: string;
-  seconds: number;
+}
+
+function timesOf({ seconds, processorSeconds }: Times): string {
+  const processor = processorSeconds === undefined
+    ? ""
+    : ` (${processorSeconds.toFixed(1)} s of a processor)`;
+  return `${seconds.toFixed(1)} s${processor}`;
 }
 
 function format(rows: Row[]): string {
   const number = (value: number) => String(value).padStart(8);
   return [
-    "part           passed  failed skipped seconds",
-    ...rows.map(({ name, passed, failed, skipped, seconds, notes }) =>
+    "part           passed  failed skipped seconds processor",
+    ...rows.map(({ name, passed, failed, skipped, seconds, processorSeconds, notes }) =>
       [
         name.padEnd(13) + number(passed) + number(failed) + number(skipped) +
-        seconds.toFixed(1).padStart(8),
+        seconds.toFixed(1).padStart(8) + (processorSeconds?.toFixed(1) ?? "-").padStart(10),
         ...notes.map((note) => `  ${name}: ${note}`),
       ].join("\n")
     ),
@@ -126,14 +134,15 @@ async function runPart({ name, runner, command, needs }: Part, echo: boolean): P
   if (needs !== undefined && await findProgram([needs]) === undefined) {
     const verdict = judgeAbsent(needs, requiresAll());
     console.log(`== ${name}: ${verdict.notes[0]}`);
-    return { name, seconds: 0, ...verdict };
+    return { name, seconds: 0, processorSeconds: 0, ...verdict };
   }
   const outcome = await run(command, { cwd: ROOT, timeoutMs: timeoutMs(), echo });
   const verdict = judge(runner, outcome, requiresAll());
   if (!echo && verdict.failed > 0) console.log(`\n== ${name}: ${shown}\n${outcome.output}`);
   const beside = echo ? "" : `, by ${shown}`;
-  console.log(`== ${name}: ${summaryLine([verdict])}, ${outcome.seconds.toFixed(1)} s${beside}`);
-  return { name, seconds: outcome.seconds, ...verdict };
+  console.log(`== ${name}: ${summaryLine([verdict])}, ${timesOf(outcome)}${beside}`);
+  const { seconds, processorSeconds } = outcome;
+  return { name, seconds, processorSeconds, ...verdict };
 }
 
 /** Runs parts one behind the other; `echo` is asked before each. */
@@ -152,7 +161,8 @@ async function runAll(parts: Part[]): Promise<Row[]> {
   let isFirstOver = false;
   const beside = async () => {
     // What fails to compile fails again where it is used.
-    await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
+    const compiled = await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
+    console.log(`== compiling for them: ${timesOf(compiled)}`);
     return await runParts(second, () => isFirstOver);
   };
   const before = async () => {

@@ -31,7 +31,7 @@ const ZIG_COMPILE = "Build Summary: 2/5 steps succeeded (1 failed)\ntest transit
 const ZIG_LEAK = "Build Summary: 3/5 steps succeeded (1 failed); 1/1 tests passed\n";
 
 function outcome(output: string, code = 0, timedOut = false) {
-  return { output, code, timedOut, seconds: 2 };
+  return { output, code, timedOut, seconds: 2, processorSeconds: 1 };
 }
 
 Deno.test("denoCounts: reads the last closing line, and only a closing line", () => {
