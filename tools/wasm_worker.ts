@@ -1,6 +1,5 @@
 /**
- * Builds WebAssembly: what runs in workers of the demo and of the conformance tests, and the
- * modules that are the product.
+ * Builds WebAssembly by build.zig: the modules that are the product, and what runs in workers.
  *
  * @module
  */
@@ -12,17 +11,8 @@ const ROOT = new URL("../", import.meta.url);
 const TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Runs a step of build.zig and returns the module that it installs, `STEP_worker.wasm`. Zig's cache
- * makes it a matter of milliseconds from the second time on.
- *
- * @throws {Error} with the compiler's output if the build fails
- */
-export async function buildWasmWorker(step: string): Promise<WebAssembly.Module> {
-  return new WebAssembly.Module(await buildWasm(step, `${step}_worker`));
-}
-
-/**
- * Runs a step of build.zig and returns the bytes of a module that it installs, `NAME.wasm`.
+ * Runs a step of build.zig and returns the bytes of a module that it installs, `NAME.wasm`. Zig's
+ * cache makes it a matter of milliseconds from the second time on.
  *
  * @throws {Error} with the compiler's output if the build fails
  */

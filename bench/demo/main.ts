@@ -3,8 +3,8 @@
 
 import { portGeometry, segmentSize as sizeOf } from "../../impl-ts/src/mod.ts";
 import { endOnSignals } from "../../tools/run.ts";
-import { buildWasmWorker } from "../../tools/wasm_worker.ts";
 import { type Arguments, readArguments, USAGE, UsageError } from "./arguments.ts";
+import { compileWorker } from "./compile.ts";
 import { bytes, microseconds, ProgressBar, showStep, table } from "./display.ts";
 import {
   CAPACITY,
@@ -41,8 +41,8 @@ async function demo(args: readonly string[]): Promise<number> {
       return 0;
     }
     const source = openSource(wanted);
-    showStep("Building the Zig worker (the first time takes about a minute) ...");
-    const module = await buildWasmWorker("demo");
+    showStep("Compiling the Zig worker (about ten seconds, the first time) ...");
+    const module = new WebAssembly.Module(await Deno.readFile(await compileWorker()));
     return show(await stream(source, module, wanted.corrupt), source);
   } catch (error) {
     console.error(`demo: ${(error as Error).message}`);

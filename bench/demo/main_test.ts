@@ -1,6 +1,8 @@
 // The demo as its user meets it: exit codes, output, and how it ends.
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { buildWasm } from "../../tools/wasm_worker.ts";
+import { compileWorker } from "./compile.ts";
 
 const main = new URL("./main.ts", import.meta.url).href;
 const DEADLINE_MS = 180_000;
@@ -43,6 +45,11 @@ async function withFile(size: number, use: (path: string) => Promise<void>): Pro
 function digestOf(out: string, row: string): string {
   return out.match(new RegExp(`${row} +([0-9a-f]{64})`))?.[1] ?? "none";
 }
+
+Deno.test("demo: its worker is, byte for byte, the one that build.zig makes", async () => {
+  const built = await buildWasm("demo", "demo_worker");
+  assertEquals(await Deno.readFile(await compileWorker()), built);
+});
 
 Deno.test("demo: what comes back has the file's own digest", async () => {
   await withFile(1_500_000, async (path) => {
