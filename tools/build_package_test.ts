@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { ENTRIES as ALL, type Entry } from "./build_entries.ts";
-import { librariesOf, makePackage, manifest, readme } from "./build_package.ts";
+import { librariesOf, makePackage, makeUntyped, manifest, readme } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
@@ -40,8 +40,8 @@ Deno.test("librariesOf: the packages that are not our own", () => {
   assertEquals(librariesOf(imports), { b: "^1.2.3" });
 });
 
-Deno.test("makePackage: one entry imports one library, the others nothing", async () => {
-  const files = await makePackage(ROOT).finally(stopBundler);
+Deno.test("makeUntyped: one entry imports one library, the others nothing", async () => {
+  const files = await makeUntyped(ROOT).finally(stopBundler);
   const statement = /\b(?:from|import)\s*\(?\s*"([\w@][\w@/-]*)"/g;
   const imports = files.filter(({ path }) => path.endsWith(".js")).map(({ path, text }) => [
     path,
