@@ -28,7 +28,7 @@ const module = wasmtime?.compile(await buildWasm("wasm", "millrace"));
 /** Where the package of the toolchain or the system has it. */
 function findLibrary(): string | undefined {
   const name = Deno.build.os === "darwin" ? "libwasmtime.dylib" : "libwasmtime.so";
-  const pinned = fileURLToPath(new URL(`../.tools/toolchain/lib/${name}`, import.meta.url));
+  const pinned = fileURLToPath(new URL(`../.tools/hosts/lib/${name}`, import.meta.url));
   return [pinned, `/usr/local/lib/${name}`, `/usr/lib/${name}`].find((path) => {
     try {
       return Deno.statSync(path).isFile;

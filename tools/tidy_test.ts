@@ -12,11 +12,12 @@ Deno.test("tidy: the repository keeps the house rules", async () => {
 
 Deno.test("tidy: ./millrace runs the tasks of deno.json and no others", async () => {
   const script = await Deno.readTextFile(`${ROOT}/millrace`);
-  const accepted = /^ {2}([a-z |]+)\) ;;$/m.exec(script)?.[1]?.split(" | ");
+  const accepted = [...script.matchAll(/^ {2}([a-z |]+)\) .*;;$/gm)]
+    .flatMap((match) => match[1]!.split(" | "));
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
-  assertEquals(accepted, Object.keys(tasks));
+  assertEquals(accepted.sort(), Object.keys(tasks).sort());
   const told = [...script.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map((match) => match[1]);
-  assertEquals(told, accepted);
+  assertEquals(told, Object.keys(tasks));
 });
 
 Deno.test("tidy: what is to be run can be run", async () => {

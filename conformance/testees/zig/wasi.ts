@@ -21,7 +21,7 @@ const SYMBOLS = {
 /** The library of wasmtime: where the toolchain or the system has it, or nothing. */
 export function findWasmtime(): string | undefined {
   const name = Deno.build.os === "darwin" ? "libwasmtime.dylib" : "libwasmtime.so";
-  const pinned = new URL(`../../../.tools/toolchain/lib/${name}`, import.meta.url);
+  const pinned = new URL(`../../../.tools/hosts/lib/${name}`, import.meta.url);
   return [fileURLToPath(pinned), `/usr/local/lib/${name}`, `/usr/lib/${name}`].find((path) => {
     try {
       return Deno.statSync(path).isFile;

@@ -1,0 +1,102 @@
+// The script `millrace`, with tools that only say how they were called.
+
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { dirname } from "node:path";
+
+const ROOT = `${import.meta.dirname}/..`;
+const SETS = ["base", "hosts"];
+/** Says what it was asked for and where its caches are. */
+const DENO = `#!/bin/sh
+echo "deno $1 \${DENO_DIR#$PWD} \${ZIG_GLOBAL_CACHE_DIR#$PWD}"
+`;
+const PYTHON = `#!/bin/sh
+shift; echo "install $*"
+`;
+
+interface Called {
+  code: number;
+  lines: string[];
+}
+
+/** Calls the script in a checkout with these sets of tools installed. */
+async function call(
+  args: string[],
+  installed: string[] = SETS,
+  env: Record<string, string> = {},
+): Promise<Called> {
+  const folder = await Deno.makeTempDir({ prefix: "millrace-script-" });
+  const write = async (path: string, text: string) => {
+    await Deno.mkdir(dirname(`${folder}/${path}`), { recursive: true });
+    await Deno.writeTextFile(`${folder}/${path}`, text, { mode: 0o755 });
+  };
+  try {
+    await write("millrace", await Deno.readTextFile(`${ROOT}/millrace`));
+    await write("deno.lock", "packages\n");
+    await write("programs/python3", PYTHON);
+    await write(".tools/bin/deno", DENO);
+    await write(".tools/base/bin/python", PYTHON);
+    for (const set of SETS) {
+      await write(`tools/toolchain/requirements_${set}.txt`, `${set}\n`);
+      const pins = installed.includes(set) ? set : "of another version";
+      await write(`.tools/${set}/stamp`, `${pins}\n`);
+    }
+    const path = `${folder}/programs:${Deno.env.get("PATH")}`;
+    const { code, stdout, stderr } = await new Deno.Command(`${folder}/millrace`, {
+      args,
+      cwd: folder,
+      clearEnv: true,
+      env: { PATH: path, HOME: `${folder}/user`, ...env },
+    }).output();
+    const text = [stderr, stdout].map((part) => new TextDecoder().decode(part)).join("");
+    return { code, lines: text.trimEnd().replaceAll(folder, "").split("\n") };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const OWN = "/user/.cache/millrace/deno /user/.cache/millrace/zig";
+
+Deno.test("millrace: runs the task with caches that are the user's, or his choice", async () => {
+  assertEquals(await call(["demo"]), { code: 0, lines: [`deno task ${OWN}`] });
+  const other = await call(["demo"], SETS, { XDG_CACHE_HOME: "/dev/shm/millrace-script-test" });
+  const place = "/dev/shm/millrace-script-test";
+  await Deno.remove(place, { recursive: true });
+  assertEquals(other.lines, [`deno task ${place}/millrace/deno ${place}/millrace/zig`]);
+  const told = await call(["demo"], SETS, { DENO_DIR: "/d", ZIG_GLOBAL_CACHE_DIR: "/z" });
+  assertEquals(told.lines, ["deno task /d /z"]);
+});
+
+Deno.test("millrace: without a place for caches, they stay in the checkout", async () => {
+  for (const HOME of ["", "/dev/null/user"]) {
+    const { lines } = await call(["demo"], SETS, { HOME });
+    assertEquals(lines, ["deno task /.tools/cache/deno /.tools/cache/zig"]);
+  }
+});
+
+Deno.test("millrace: a task waits only for the tools that it needs", async () => {
+  for (const task of ["demo", "inspect", "check", "build", "generate"]) {
+    const { lines } = await call([task], ["base"]);
+    assertEquals(lines.filter((line) => line.startsWith("install")), [], task);
+  }
+  assert((await call(["test"], ["base"])).lines.includes("install base hosts"));
+  assertEquals((await call(["demo"], [])).lines[0], "install base");
+});
+
+Deno.test("millrace: packages are fetched at once, by the tasks that need any", async () => {
+  const { lines } = await call(["check"]);
+  assertEquals(lines, [
+    "millrace: fetching the npm packages of the tools and tests",
+    `deno install ${OWN}`,
+    `deno task ${OWN}`,
+  ]);
+});
+
+Deno.test("millrace: what a task says of itself needs no hosts", async () => {
+  assertEquals((await call(["test", "--help"], ["base"])).lines.at(-1), `deno task ${OWN}`);
+});
+
+Deno.test("millrace: a task that there is not is code 2, with the usage", async () => {
+  const { code, lines } = await call(["no-such-task"]);
+  assertEquals(code, 2);
+  assertStringIncludes(lines[0]!, "Usage: ./millrace <task>");
+});
