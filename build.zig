@@ -24,6 +24,7 @@ pub fn build(b: *std.Build) void {
         .b = b,
         .target = target,
         .optimize = optimize,
+        .strip = b.option(bool, "strip", repository.about_strip),
         .module = module,
         .library = library,
         .version = version,

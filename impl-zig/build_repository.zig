@@ -13,6 +13,8 @@ pub const Context = struct {
     target: Target,
     /// What -Doptimize says; null where it says nothing, and each program has a mode of its own.
     optimize: ?Mode,
+    /// What -Dstrip says; null where it says nothing.
+    strip: ?bool,
     module: *std.Build.Module,
     /// The static one, for C.
     library: *Step.Compile,
@@ -21,7 +23,17 @@ pub const Context = struct {
     fn import(context: Context) std.Build.Module.Import {
         return .{ .name = "millrace", .module = context.module };
     }
+
+    fn strips(context: Context, optimize: Mode) bool {
+        return context.strip orelse (optimize != .debug);
+    }
 };
+
+/// With debug information an optimized program takes two to three times as long to compile: it then
+/// holds, optimized as well, what reads such information to print the trace of a panic.
+pub const about_strip =
+    "Leave debug information out of the tests and of what they run, so that panics name no " ++
+    "lines. Default: in all of them that are optimized, but not in step fuzz";
 
 pub fn add(context: Context) void {
     const b = context.b;
@@ -55,12 +67,14 @@ fn addDemo(context: Context) void {
 
 fn addFilePeer(context: Context) void {
     const b = context.b;
+    const optimize = context.optimize orelse .safe;
     const file_peer = b.addExecutable(.{
         .name = "file_peer",
         .root_module = b.createModule(.{
             .root_source_file = b.path("conformance/interop/file_peer.zig"),
             .target = context.target,
-            .optimize = context.optimize orelse .safe,
+            .optimize = optimize,
+            .strip = context.strips(optimize),
             .imports = &.{context.import()},
         }),
     });
@@ -118,8 +132,8 @@ fn addTestees(context: Context, test_step: *Step) void {
                 .root_source_file = b.path("conformance/testees/zig/main.zig"),
                 .target = place,
                 .optimize = optimize,
-                // Compiled at every start where it is WebAssembly.
-                .strip = place.result.os.tag == .wasi,
+                // WebAssembly of any kind: it is compiled at every start.
+                .strip = place.result.os.tag == .wasi or context.strips(optimize),
                 .imports = imports,
             }),
         });
@@ -151,12 +165,14 @@ fn addTestees(context: Context, test_step: *Step) void {
 fn addBench(context: Context, test_step: *Step, programs: *Step) void {
     const b = context.b;
     const root = b.path("bench/native/main.zig");
+    const optimize = context.optimize orelse .fast;
     const bench = b.addExecutable(.{
         .name = "millrace-bench-native",
         .root_module = b.createModule(.{
             .root_source_file = root,
             .target = context.target,
-            .optimize = context.optimize orelse .fast,
+            .optimize = optimize,
+            .strip = context.strips(optimize),
             .imports = &.{context.import()},
         }),
     });
@@ -181,6 +197,8 @@ fn addBench(context: Context, test_step: *Step, programs: *Step) void {
 const Place = struct {
     target: Target,
     optimize: Mode,
+    /// Null where that goes by the mode.
+    strip: ?bool = null,
     link_libc: ?bool = null,
     sanitize_thread: ?bool = null,
     /// The program that runs what is compiled for another processor than this one's.
@@ -191,6 +209,7 @@ const Place = struct {
             .root_source_file = b.path(path),
             .target = place.target,
             .optimize = optimize,
+            .strip = place.strip orelse (optimize != .debug),
             .link_libc = place.link_libc,
             .sanitize_thread = place.sanitize_thread,
         });
@@ -210,6 +229,7 @@ fn addTests(context: Context, test_step: *Step, programs: *Step) *Step.Options {
     const native: Place = .{
         .target = context.target,
         .optimize = context.optimize orelse .debug,
+        .strip = context.strip,
     };
     const options = optionsOf(b, native, canary);
     for ([_]*Step.Compile{
@@ -220,7 +240,10 @@ fn addTests(context: Context, test_step: *Step, programs: *Step) *Step.Options {
         programs.dependOn(&tests.step);
         test_step.dependOn(runOf(b, tests));
     }
-    const targets = addFuzzTests(context, native, options, &.{".test.fuzz:"});
+    // The fuzzer shows what it has covered, by lines.
+    var watched = native;
+    watched.strip = context.strip orelse false;
+    const targets = addFuzzTests(context, watched, options, &.{".test.fuzz:"});
     b.step("fuzz", "Run the fuzz targets; with --fuzz=10K, under the fuzzer")
         .dependOn(&b.addRunArtifact(targets).step);
     addTestMusl(context, filters);
@@ -290,6 +313,7 @@ fn addTestMusl(context: Context, filters: []const []const u8) void {
     const place: Place = .{
         .target = b.resolveTargetQuery(.{ .os_tag = .linux, .abi = .musl }),
         .optimize = context.optimize orelse .debug,
+        .strip = context.strip,
         .link_libc = true,
     };
     const options = optionsOf(b, place, false);
@@ -314,6 +338,7 @@ fn addTestEmulated(
     const place: Place = .{
         .target = b.resolveTargetQuery(.{ .cpu_arch = arch, .os_tag = .linux, .abi = .musl }),
         .optimize = context.optimize orelse .debug,
+        .strip = context.strip,
         .emulator = emulator,
     };
     const options = optionsOf(b, place, false);
@@ -331,6 +356,7 @@ fn addTestRace(context: Context, options: *Step.Options) void {
     const place: Place = .{
         .target = context.target,
         .optimize = context.optimize orelse .debug,
+        .strip = context.strip,
         // Its runtime watches the threads of a C library.
         .link_libc = true,
         .sanitize_thread = true,
