@@ -10,11 +10,18 @@
 import { globalPath, SCRIPTS } from "./build_entries.ts";
 import { makePackage, writePackage, writePlatforms } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
+import { asksForHelp } from "./programs.ts";
 import { run } from "./run.ts";
 import { IMPORTS, measureImport, type Size, sizeOf } from "./build_sizes.ts";
 
 const OUT = "dist/npm";
 const ZIG_TIMEOUT_MS = 10 * 60_000;
+const USAGE = `Usage: ./millrace build
+
+Makes the npm package in dist/npm/, ready for npm pack, and beside it the packages of the addons for
+Node, dist/npm-linux-x64/ and dist/npm-linux-arm64/. Prints what a bundler makes of its imports.
+
+Exit code 0: they are there. 1: something failed. 2: wrong usage.`;
 
 function sizeRow(name: string, { minified, gzip }: Size): string {
   const number = (value: number) => value.toLocaleString("en").padStart(10);
@@ -23,13 +30,16 @@ function sizeRow(name: string, { minified, gzip }: Size): string {
 
 /** Builds, prints, and returns the exit code. */
 async function main(args: string[], root: string): Promise<number> {
-  if (args.length > 0) {
-    console.error("Usage: ./millrace build");
-    return 2;
+  const help = asksForHelp(args);
+  if (help || args.length > 0) {
+    (help ? console.log : console.error)(USAGE);
+    return help ? 0 : 2;
   }
   try {
+    console.error("Writing scripts and declarations ...");
     const files = await makePackage(root);
     await writePackage(`${root}/${OUT}`, files);
+    console.error("Compiling the addons (about a minute, the first time) ...");
     const zig = ["zig", "build", "node-addon"];
     const options = { cwd: root, timeoutMs: ZIG_TIMEOUT_MS, echo: false };
     const { code, output } = await run(zig, options);

@@ -8,6 +8,7 @@
  * @module
  */
 import { listFiles } from "./files.ts";
+import { asksForHelp } from "./programs.ts";
 import { endOnSignals, run } from "./run.ts";
 
 /** One thing to check, by one command. */
@@ -17,6 +18,22 @@ interface Step {
 }
 
 const TIMEOUT_MS = 10 * 60_000;
+const USAGE = `Usage: ./millrace check
+
+The gate before a commit. All steps run, and the output of those that failed is shown:
+
+  types               deno check, of everything
+  format, lint        deno fmt, zig fmt, deno lint
+  documentation       every public symbol has a doc comment
+  publishing          the types that the registry wants stated
+  generated files     are what ./millrace generate writes
+  clauses and links   citations of clauses and links of pages lead to what exists
+  cases of clauses    every clause is shown by a case, a test or a model
+  house rules         names, sizes, order of imports
+
+It changes no file: deno fmt and zig fmt format, ./millrace generate writes.
+
+Exit code 0: all passed. 1: some failed. 2: wrong usage. 130: interrupted.`;
 
 function steps(paths: string[], entries: string[]): Step[] {
   const deno = (...args: string[]) => [Deno.execPath(), ...args];
@@ -45,9 +62,10 @@ async function listEntries(root: string): Promise<string[]> {
 
 /** Runs all steps and returns the exit code. */
 async function main(args: string[], root: string): Promise<number> {
-  if (args.length > 0) {
-    console.error("Usage: ./millrace check");
-    return 2;
+  const help = asksForHelp(args);
+  if (help || args.length > 0) {
+    (help ? console.log : console.error)(USAGE);
+    return help ? 0 : 2;
   }
   endOnSignals();
   const failed: string[] = [];

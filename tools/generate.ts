@@ -15,6 +15,16 @@ import { emitReasonNames, emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
 import { fillTables } from "./emit_tables.ts";
 import { readLayout } from "./layout.ts";
+import { asksForHelp } from "./programs.ts";
+
+const USAGE = `Usage: ./millrace generate [--check]
+
+Writes what comes from spec/layout.json: the constants of both implementations, the header for C,
+and the tables in the chapters of spec/; and from the static cases, the corpus of the fuzz targets.
+
+  --check   writes nothing, and names the files that are not as they must be
+
+Exit code 0: all are. 1: with --check, some are not; or the layout has a fault. 2: wrong usage.`;
 
 const HEADER = "impl-zig/include/millrace.h";
 
@@ -82,9 +92,10 @@ async function write(root: string, stale: GeneratedFile[]): Promise<void> {
 
 /** Runs the tool and returns its exit code. */
 export async function main(args: string[], root: string): Promise<number> {
-  if (args.some((arg) => arg !== "--check") || args.length > 1) {
-    console.error("Usage: ./millrace generate [--check]");
-    return 2;
+  const help = asksForHelp(args);
+  if (help || args.some((arg) => arg !== "--check") || args.length > 1) {
+    (help ? console.log : console.error)(USAGE);
+    return help ? 0 : 2;
   }
   let files: GeneratedFile[];
   try {

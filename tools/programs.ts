@@ -1,4 +1,4 @@
-/** Finds programs that a machine may have. @module */
+/** What tools have in common that are programs, or look for some. @module */
 
 /** The first of these programs on the path, outside of a folder; `undefined` if there is none. */
 export async function findProgram(names: string[], outside?: string): Promise<string | undefined> {
@@ -10,4 +10,9 @@ export async function findProgram(names: string[], outside?: string): Promise<st
     }
   }
   return undefined;
+}
+
+/** Whether somebody wants to know what a program is good for. */
+export function asksForHelp(args: readonly string[]): boolean {
+  return args.some((arg) => arg === "-h" || arg === "--help");
 }

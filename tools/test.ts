@@ -15,7 +15,7 @@
  *
  * @module
  */
-import { findProgram } from "./programs.ts";
+import { asksForHelp, findProgram } from "./programs.ts";
 import { endOnSignals, type Outcome, run } from "./run.ts";
 import { judge, judgeAbsent, requiresAll, summaryLine } from "./test_counts.ts";
 import type { TestRunner, Verdict } from "./test_counts.ts";
@@ -87,6 +87,29 @@ const PARTS: Part[] = [
     takesWords: true,
   },
 ];
+
+const USAGE = `Usage: ./millrace test [--all] [part...]
+       ./millrace test mutants [--help] [word...]
+
+Runs all tests, or the parts that are named, and ends with the line "N passed, N failed".
+
+  typescript   the implementation in TypeScript, in Deno; its guide
+  node         the npm package and the scenarios, in the pinned Node and the system's
+  bun          the scenarios, in Bun
+  browser      the scenarios and examples, in Chromium and Firefox
+  spec         the tools of the repository, and the models, which Spin checks
+  bench        the demo, and every benchmark for a moment
+  kit          the conformance kit, and all of our ports by it
+  zig          the implementation in Zig, natively, as WebAssembly and from C
+
+  --all        what takes many minutes too: models and fuzzing at full length, Zig on other
+               processors and under ThreadSanitizer, mutants
+  mutants      plants faults in both implementations, and counts those that the kit catches
+
+A test that this machine cannot run is skipped; with CI=true that counts as failed. Two lanes run
+beside one another, and with empty caches Zig compiles for some minutes of the one.
+
+Exit code 0: all passed. 1: some failed. 2: wrong usage. 130: interrupted.`;
 
 function zigBuild(...steps: string[]): string[] {
   return ["zig", "build", ...steps, "--summary", "all"];
@@ -177,6 +200,10 @@ async function runAll(parts: Part[]): Promise<Row[]> {
 
 /** Runs the parts that are named, or all, and returns the exit code. */
 async function main(words: string[]): Promise<number> {
+  if (words[0] !== "mutants" && asksForHelp(words)) {
+    console.log(USAGE);
+    return 0;
+  }
   const alone = PARTS.find(({ name, takesWords }) => takesWords && name === words[0]);
   if (alone !== undefined) {
     endOnSignals();
@@ -189,7 +216,7 @@ async function main(words: string[]): Promise<number> {
   const unknown = names.filter((name) => !PARTS.some((part) => part.name === name));
   if (unknown.length > 0) {
     const known = [...new Set(PARTS.map((part) => part.name))].join(", ");
-    console.error(`Unknown part: ${unknown.join(", ")}. The parts are ${known}.`);
+    console.error(`Unknown part: ${unknown.join(", ")}. The parts are ${known}; see --help.`);
     return 2;
   }
   endOnSignals();
