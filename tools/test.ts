@@ -8,13 +8,14 @@
  * take many minutes run at their full length; Zig's run in more places than this one; and faults
  * are planted in both implementations, which `mutants`, as the first word, does alone.
  *
- * Types are not checked here but by `./millrace check`. Two lanes run side by side, each with one
- * part at a time: in the second Zig compiles, minutes long with cold caches, and then what needs it
- * is tested; Zig's own tests end the first, so that both take as long. What a part of the second
- * lane prints is held back until its end, and shown where it failed.
+ * Types are not checked here but by `./millrace check`. Parts run side by side, one more than there
+ * are processors, since each waits now and then; and while they do, Zig compiles what they ask for,
+ * minutes long with cold caches. Of those that run, the first shows what it prints; that of the
+ * others is held back until their end, and shown where they failed.
  *
  * @module
  */
+import { runBeside } from "./beside.ts";
 import { asksForHelp, findProgram } from "./programs.ts";
 import { endOnSignals, type Outcome, run } from "./run.ts";
 import { judge, judgeAbsent, requiresAll, summaryLine } from "./test_counts.ts";
@@ -25,8 +26,8 @@ interface Part {
   name: string;
   runner: TestRunner;
   command: string[];
-  /** Where it runs, beside parts of the other lane; alone behind both where it says nothing. */
-  lane?: "first" | "second";
+  /** It runs behind all others. */
+  isLast?: boolean;
   /** Only with `--all`. */
   isLong?: boolean;
   /** It is run alone where its name comes first, and what stands behind that is its own. */
@@ -42,48 +43,37 @@ const BUN = "impl-ts/places/bun_test.ts";
 const BROWSER = "impl-ts/places/browser_test.ts";
 /** All of our ports on all carriers: as long as everything else of the kit together. */
 const MATRIX = "conformance/kit_test.ts";
+/** In the order in which they begin: what takes longest first, so that none is left alone. */
 const PARTS: Part[] = [
+  { name: "kit", runner: "deno", command: [...DENO_TEST, MATRIX] },
   {
     name: "typescript",
     runner: "deno",
     command: [...DENO_TEST, `--ignore=${[...NODE, BUN, BROWSER]}`, "impl-ts"],
-    lane: "first",
   },
-  { name: "node", runner: "deno", command: [...DENO_TEST, ...NODE], lane: "first" },
-  { name: "bun", runner: "deno", command: [...DENO_TEST, BUN], lane: "first" },
-  { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER], lane: "first" },
-  { name: "spec", runner: "deno", command: [...DENO_TEST, "tools", "spec"], lane: "first" },
-  { name: "bench", runner: "deno", command: [...DENO_TEST, "bench"], lane: "first" },
-  {
-    name: "kit",
-    runner: "deno",
-    command: [...DENO_TEST, `--ignore=${MATRIX}`, "conformance"],
-    lane: "first",
-  },
-  { name: "zig", runner: "zig", command: zigBuild("test"), lane: "first" },
-  {
-    name: "zig",
-    runner: "zig",
-    command: zigBuild("test-musl", "test-race"),
-    lane: "second",
-    isLong: true,
-  },
+  { name: "spec", runner: "deno", command: [...DENO_TEST, "tools", "spec"] },
+  { name: "kit", runner: "deno", command: [...DENO_TEST, `--ignore=${MATRIX}`, "conformance"] },
+  { name: "bench", runner: "deno", command: [...DENO_TEST, "bench"] },
+  // The WebAssembly and the library that come from it, in JavaScript hosts, in wasmtime and in C.
+  { name: "zig", runner: "deno", command: [...DENO_TEST, "impl-zig"] },
+  { name: "node", runner: "deno", command: [...DENO_TEST, ...NODE] },
+  { name: "zig", runner: "zig", command: zigBuild("test") },
+  { name: "zig", runner: "zig", command: zigBuild("test-musl", "test-race"), isLong: true },
   ...["aarch64", "riscv64"].map((arch): Part => ({
     name: "zig",
     runner: "zig",
     command: zigBuild(`test-${arch}`),
-    lane: "second",
     isLong: true,
     ...(Deno.build.arch !== arch && { needs: `qemu-${arch}` }),
   })),
-  // The WebAssembly that comes from it, in JavaScript hosts and in wasmtime.
-  { name: "zig", runner: "deno", command: [...DENO_TEST, "impl-zig"], lane: "second" },
-  { name: "kit", runner: "deno", command: [...DENO_TEST, MATRIX], lane: "second" },
+  { name: "browser", runner: "deno", command: [...DENO_TEST, BROWSER] },
+  { name: "bun", runner: "deno", command: [...DENO_TEST, BUN] },
   {
     name: "mutants",
     runner: "mutants",
     command: [Deno.execPath(), "run", "-A", "--no-check", "conformance/mutants/main.ts"],
     isLong: true,
+    isLast: true,
     takesWords: true,
   },
 ];
@@ -106,8 +96,8 @@ Runs all tests, or the parts that are named, and ends with the line "N passed, N
                processors and under ThreadSanitizer, mutants
   mutants      plants faults in both implementations, and counts those that the kit catches
 
-A test that this machine cannot run is skipped; with CI=true that counts as failed. Two lanes run
-beside one another, and with empty caches Zig compiles for some minutes of the one.
+A test that this machine cannot run is skipped; with CI=true that counts as failed. Parts run side
+by side, and with empty caches Zig compiles beside them at first.
 
 Exit code 0: all passed. 1: some failed. 2: wrong usage. 130: interrupted.`;
 
@@ -120,8 +110,10 @@ const ALONE_MS = 12 * 60 * 60_000;
 // Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
 const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
 
-// One job, and behind everybody else: the tests beside it use both processors now and then.
-const COMPILE = ["nice", "-n", "19", "zig", "build", "programs", "-j1"];
+/** One more than there are processors: with more, what measures times would wait for its turn. */
+const BESIDE = Math.min(navigator.hardwareConcurrency + 1, 4);
+/** What the parts would compile when they come to it, one after the other. */
+const COMPILE = ["nice", "-n", "5", "zig", "build", "programs", "-j1"];
 
 type Times = Pick<Outcome, "seconds" | "processorSeconds">;
 
@@ -168,34 +160,27 @@ async function runPart({ name, runner, command, needs }: Part, echo: boolean): P
   return { name, seconds, processorSeconds, ...verdict };
 }
 
-/** Runs parts one behind the other; `echo` is asked before each. */
-async function runParts(parts: Part[], echo: () => boolean = () => true): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (const part of parts) rows.push(await runPart(part, echo()));
-  return rows;
-}
-
-/** Runs the parts: the two lanes side by side, and behind them the rest. */
+/** Runs the parts side by side, and behind them those that are to be last. Rows are in order. */
 async function runAll(parts: Part[]): Promise<Row[]> {
-  const first = parts.filter(({ lane }) => lane === "first");
-  const second = parts.filter(({ lane }) => lane === "second");
-  const rest = parts.filter(({ lane }) => lane === undefined);
-  if (first.length === 0 || first.length === parts.length) return await runParts(parts);
-  let isFirstOver = false;
-  const beside = async () => {
+  let isEchoing = false;
+  const job = (part: Part) => async (): Promise<Row> => {
+    const echo = !isEchoing;
+    isEchoing ||= echo;
+    const row = await runPart(part, echo);
+    if (echo) isEchoing = false;
+    return row;
+  };
+  const compile = async (): Promise<undefined> => {
     // What fails to compile fails again where it is used.
     const compiled = await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
-    console.log(`== compiling for them: ${timesOf(compiled)}`);
-    return await runParts(second, () => isFirstOver);
+    console.log(`== zig: compiling what the parts ask for: ${timesOf(compiled)}`);
   };
-  const before = async () => {
-    const rows = await runParts(first);
-    isFirstOver = true;
-    console.log("\n== waiting for what runs beside");
-    return rows;
-  };
-  const rows = (await Promise.all([before(), beside()])).flat();
-  return [...rows, ...await runParts(rest)];
+  const [first, ...rest] = parts.filter(({ isLast }) => !isLast).map(job);
+  const last = parts.filter(({ isLast }) => isLast).map(job);
+  // A part alone compiles what it needs, and no more.
+  const jobs = first === undefined ? [] : rest.length === 0 ? [first] : [first, compile, ...rest];
+  const rows = [...await runBeside<Row | undefined>(jobs, BESIDE), ...await runBeside(last, 1)];
+  return rows.filter((row) => row !== undefined);
 }
 
 /** Runs the parts that are named, or all, and returns the exit code. */
