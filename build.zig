@@ -89,6 +89,8 @@ fn addDocs(b: *std.Build, target: std.Build.ResolvedTarget) void {
 const Library = struct {
     target: std.Build.ResolvedTarget,
     optimize: std.builtin.OptimizeMode,
+    /// Null where that goes by the mode.
+    strip: ?bool = null,
 };
 
 /// The library for C, and its headers (see `impl-zig/include/millrace.h`). Returns the static one.
@@ -123,7 +125,7 @@ fn addLibrary(
             .root_source_file = b.path("impl-zig/src/c_abi.zig"),
             .target = options.target,
             .optimize = options.optimize,
-            .strip = options.optimize != .debug,
+            .strip = options.strip orelse (options.optimize != .debug),
             // So that programs and libraries of any kind can take the static one in.
             .pic = true,
             // On Linux it needs no certain one: whatever process takes it in has `getauxval`.
@@ -147,8 +149,14 @@ fn addCross(b: *std.Build) void {
         .{ .cpu_arch = .x86_64, .os_tag = .windows },
     }) |query| {
         const target = b.resolveTargetQuery(query);
+        const options: Library = .{
+            .target = target,
+            // It is of no use, and optimized would take three times as long.
+            .optimize = .debug,
+            .strip = true,
+        };
         // The dynamic one, because that is linked too.
-        const library = addLibrary(b, .{ .target = target, .optimize = .safe }, .dynamic);
+        const library = addLibrary(b, options, .dynamic);
         // Without it nothing asks for what is compiled.
         _ = library.getEmittedBin();
         step.dependOn(&library.step);
