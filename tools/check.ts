@@ -45,8 +45,8 @@ function steps(paths: string[], entries: string[]): Step[] {
     { name: "format Zig", command: ["zig", "fmt", "--check", ...zig] },
     { name: "lint", command: deno("lint") },
     { name: "documentation", command: deno("doc", "--lint", ...entries) },
-    // Refuses types that a user's compiler would have to work out.
-    { name: "publishing", command: deno("publish", "--dry-run", "--allow-dirty") },
+    // Refuses types that a user's compiler would have to work out; those that are wrong, the first.
+    { name: "publishing", command: deno("publish", "--dry-run", "--allow-dirty", "--no-check") },
     { name: "generated files", command: deno("run", "-A", "tools/generate.ts", "--check") },
     { name: "clauses and links", command: deno("run", "-A", "tools/clauses.ts") },
     { name: "cases of clauses", command: test("conformance/coverage_test.ts") },
