@@ -138,13 +138,27 @@ fn expectMessage(tag: u32, found_tag: u32, payload: []const u8) !void {
     if (!std.mem.eql(u8, expected[0..sizeOf(tag)], payload)) return error.PayloadDiffers;
 }
 
-pub fn main(init: std.process.Init) !void {
+// Without what prints a trace, which takes most of the time to compile.
+pub const panic = std.debug.simple_panic;
+
+pub fn main(init: std.process.Init.Minimal) u8 {
+    play(init.args) catch |err| {
+        const name = @errorName(err);
+        _ = linux.write(2, name.ptr, name.len);
+        return 1;
+    };
+    return 0;
+}
+
+fn play(given: std.process.Args) !void {
     if (!millrace.SegmentFile.supported) return error.Unsupported;
-    const arguments = try init.minimal.args.toSlice(init.arena.allocator());
-    const role = std.meta.stringToEnum(Role, arguments[1]) orelse return error.NoRole;
-    const stopped_step = try std.fmt.parseInt(u32, arguments[2], 10);
+    var arguments = given.iterate();
+    _ = arguments.skip();
+    const role = std.meta.stringToEnum(Role, arguments.next().?) orelse return error.NoRole;
+    const stopped_step = try std.fmt.parseInt(u32, arguments.next().?, 10);
+    const path = arguments.next().?;
     var end: End = undefined;
-    try end.file.open(arguments[3], 1, &end.storage, .{});
+    try end.file.open(path, 1, &end.storage, .{});
     for (0..stepCount(role)) |number| {
         if (number == stopped_step) stop();
         try end.step(role, @intCast(number));
