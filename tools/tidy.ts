@@ -12,7 +12,8 @@ import { importProblems } from "./imports.ts";
 /** Everything that may stand at the top: the tree of CONTRIBUTING.md and nothing that crept in. */
 const TOP_LEVEL = new Set(
   ("README.md CONTRIBUTING.md CHANGELOG.md LICENSE millrace deno.json deno.lock build.zig " +
-    "build.zig.zon .gitignore .ci spec impl-ts impl-zig conformance bench tools").split(" "),
+    "build.zig.zon .gitignore .gitattributes .ci spec impl-ts impl-zig conformance bench tools")
+    .split(" "),
 );
 const LINE_LENGTH_MAX = 100;
 const FILE_LINES_MAX = 600;

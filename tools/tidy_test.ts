@@ -20,6 +20,21 @@ Deno.test("tidy: ./millrace runs the tasks of deno.json and no others", async ()
   assertEquals(told, Object.keys(tasks));
 });
 
+Deno.test("tidy: .gitattributes marks what programs write, and nothing else", async () => {
+  const texts = await readTexts(ROOT, await listFiles(ROOT));
+  const written = texts.filter(({ path, text }) =>
+    /^(?:\/\/!?|#) Generated from /.test(text) ||
+    /^conformance\/(?:cases\/.*|inspect\/golden\/.*|stream\/cases\.json)$|\.lock$/.test(path)
+  );
+  const paths = texts.map(({ path }) => path);
+  const command = ["check-attr", "-z", "linguist-generated", "--", ...paths];
+  const { stdout } = await new Deno.Command("git", { args: command, cwd: ROOT }).output();
+  // For each file: its path, the attribute, and `set` or `unspecified`.
+  const said = new TextDecoder().decode(stdout).split("\0");
+  const marked = paths.filter((_, index) => said[3 * index + 2] === "set");
+  assertEquals(marked, written.map(({ path }) => path));
+});
+
 Deno.test("tidy: what is to be run can be run", async () => {
   for (const path of ["millrace", ".ci/run"]) {
     const { mode } = await Deno.stat(`${ROOT}/${path}`);
