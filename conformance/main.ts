@@ -183,7 +183,11 @@ async function run(order: Order, groups: Group[], collector: Collector): Promise
   const rerun = rerunOf(order);
   const progress = new Progress(Deno.stdout.isTerminal(), write);
   const building = performance.now();
+  const slow = setTimeout(() => {
+    console.error("compiling our testees, in a minute or two the first time ...");
+  }, 1_000);
   for (const { prepare } of order.programs) await prepare?.();
+  clearTimeout(slow);
   collector.spent("builds", (performance.now() - building) / 1000);
   Deno.addSignalListener("SIGINT", async () => {
     if (stopped) Deno.exit(130);

@@ -171,9 +171,10 @@ async function runAll(parts: Part[]): Promise<Row[]> {
     return row;
   };
   const compile = async (): Promise<undefined> => {
+    console.log("== zig: compiling what the parts ask for, beside them");
     // What fails to compile fails again where it is used.
     const compiled = await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
-    console.log(`== zig: compiling what the parts ask for: ${timesOf(compiled)}`);
+    console.log(`== zig: compiled what the parts ask for: ${timesOf(compiled)}`);
   };
   const [first, ...rest] = parts.filter(({ isLast }) => !isLast).map(job);
   const last = parts.filter(({ isLast }) => isLast).map(job);
