@@ -43,14 +43,17 @@ const BUN = "impl-ts/places/bun_test.ts";
 const BROWSER = "impl-ts/places/browser_test.ts";
 /** All of our ports on all carriers: as long as everything else of the kit together. */
 const MATRIX = "conformance/kit_test.ts";
-/** In the order in which they begin: what takes longest first, so that none is left alone. */
+/**
+ * In the order in which they begin: what takes longest first, so that none is left alone; before it
+ * one that prints much, since that is shown.
+ */
 const PARTS: Part[] = [
-  { name: "kit", runner: "deno", command: [...DENO_TEST, MATRIX] },
   {
     name: "typescript",
     runner: "deno",
     command: [...DENO_TEST, `--ignore=${[...NODE, BUN, BROWSER]}`, "impl-ts"],
   },
+  { name: "kit", runner: "deno", command: [...DENO_TEST, MATRIX] },
   { name: "spec", runner: "deno", command: [...DENO_TEST, "tools", "spec"] },
   { name: "kit", runner: "deno", command: [...DENO_TEST, `--ignore=${MATRIX}`, "conformance"] },
   { name: "bench", runner: "deno", command: [...DENO_TEST, "bench"] },
