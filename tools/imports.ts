@@ -18,7 +18,6 @@ const ORDER = [
   ["wait"],
   ["frame"],
   ["ring"],
-  ["property"],
   ["codec"],
   ["cbor"],
   ["pipe"],
@@ -29,7 +28,6 @@ const ORDER = [
   ["supervise"],
   ["stream"],
   ["call"],
-  ["meter"],
   ["mod", "root", "wasm", "c_abi", "compat/", "host/"],
 ];
 
@@ -69,6 +67,14 @@ export function importProblems({ path, text }: TextFile): string[] {
   });
 }
 
+/** Entries of the order of which there is no file. */
+export function absentNouns(paths: readonly string[]): string[] {
+  const names = paths.filter((path) => path.startsWith(TYPESCRIPT) || path.startsWith(ZIG))
+    .filter((path) => !isTest(path))
+    .map((path) => path.slice((path.startsWith(ZIG) ? ZIG : TYPESCRIPT).length));
+  return ORDER.flat().filter((entry) => !names.some((name) => belongsTo(entry, name)));
+}
+
 /** Whether a file belongs to the noun that stands on a library, and imports that. */
 function isLibraryOf(path: string, target: string): boolean {
   const library = LIBRARIES[/^[a-z]+/.exec(path)?.[0] ?? ""];
@@ -77,15 +83,15 @@ function isLibraryOf(path: string, target: string): boolean {
 
 /** The height of a file in the order, or `undefined` where it has none. */
 function level(path: string): number | undefined {
-  const name = path.replace(/\.\w+$/, "");
-  const found = ORDER.findIndex((row) =>
-    row.some((entry) =>
-      entry.endsWith("/")
-        ? name.startsWith(entry)
-        : name === entry || name.startsWith(`${entry}_`) && !name.includes("/")
-    )
-  );
+  const found = ORDER.findIndex((row) => row.some((entry) => belongsTo(entry, path)));
   return found < 0 ? undefined : found;
+}
+
+/** Whether an entry of the order stands for a file, by its path from the folder of the sources. */
+function belongsTo(entry: string, path: string): boolean {
+  const name = path.replace(/\.\w+$/, "");
+  if (entry.endsWith("/")) return name.startsWith(entry);
+  return name === entry || name.startsWith(`${entry}_`) && !name.includes("/");
 }
 
 function readImports(text: string, source: string): { target: string; line: number }[] {
