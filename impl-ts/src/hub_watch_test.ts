@@ -171,12 +171,18 @@ Deno.test("[wait.rung_take] a change of a state is found by the bit of who chang
   await pause(5);
   clients[1]!.write("now all are looked at once");
   await pause(5);
-  const isOther = (endpoint: number) => endpoint !== 0 && endpoint !== 41;
-  const count = await touches(hub, isOther, async () => {
-    clients[40]!.close();
-    await until(() => heard.length === 1);
-  });
-  assertEquals([heard, count], [[40], 0]);
+  const counts: number[] = [];
+  // Now and then all are looked at, by the clock; on a busy machine, during the first of these.
+  for (const index of [40, 30, 20]) {
+    const isOther = (endpoint: number) => endpoint !== 0 && endpoint !== index + 1;
+    const count = await touches(hub, isOther, async () => {
+      clients[index]!.close();
+      await until(() => heard.includes(index));
+    });
+    counts.push(count);
+  }
+  assertEquals(heard, [40, 30, 20]);
+  assert(counts.includes(0), `${counts}`);
   hub.close();
   await until(() => heard.length === COUNT);
 });
