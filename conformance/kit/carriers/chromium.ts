@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type BrowserContext, chromium as browser, type Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
 import { stopBundler } from "../../../tools/build_scripts.ts";
 import { CHROMIUM_ARGUMENTS, findChromium, ISOLATION } from "../../../tools/chromium.ts";
 import { requiresAll } from "../../../tools/test_counts.ts";
@@ -137,6 +137,8 @@ class ChromiumHost implements Host {
   async #start(executablePath: string): Promise<Running> {
     const profile = await Deno.makeTempDir({ prefix: "millrace-kit-chromium-" });
     const options = { executablePath, args: [...CHROMIUM_ARGUMENTS] };
+    // Loaded here, because it takes as long as all else of a kit that needs no browser.
+    const { chromium: browser } = await import("playwright-core");
     return { profile, context: await browser.launchPersistentContext(profile, options) };
   }
 
