@@ -110,7 +110,7 @@ function zigBuild(...steps: string[]): string[] {
 
 /** A part that is run alone, with words of its own: as long as somebody may want it to run. */
 const ALONE_MS = 12 * 60 * 60_000;
-// Ten times what the slowest part takes on two cores with cold caches: only a hang gets there.
+// Four times what the slowest part takes on two cores with cold caches: only a hang gets there.
 const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
 
 /** One more than there are processors: with more, what measures times would wait for its turn. */
