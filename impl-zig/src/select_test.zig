@@ -251,22 +251,28 @@ test "Select sleeps until any of its clients writes, or another thread closes" {
     try hub.init(.native);
     var select: Select = .{ .readers = &hub.list };
     const Client = struct {
-        fn run(there: *Hub) void {
+        fn run(there: *Hub, read: *const std.atomic.Value(u32)) void {
             for (0..30) |tag| {
                 millrace.Host.native.pause(500_000);
                 there.say(tag % Hub.client_count, @intCast(tag)) catch unreachable;
             }
-            millrace.Host.native.pause(500_000);
+            // What is closed earlier does not read the last; ten seconds, if something is wrong.
+            for (0..20_000) |_| {
+                millrace.Host.native.pause(500_000);
+                if (read.load(.acquire) == 30) break;
+            }
             there.endpoints[0].close();
         }
     };
-    const thread: std.Thread = try .spawn(.{}, Client.run, .{&hub});
+    var read: std.atomic.Value(u32) = .init(0);
+    const thread: std.Thread = try .spawn(.{}, Client.run, .{ &hub, &read });
     defer thread.join();
     var storage: [16]u8 = undefined;
     for (0..30) |tag| {
         const found = (try select.wait(.ms(20_000))) orelse return error.Timeout;
         try testing.expectEqual(&hub.readers[tag % Hub.client_count], found);
         try testing.expectEqual(tag, (try found.tryRead(&storage)).?.tag);
+        read.store(@intCast(tag + 1), .release);
     }
     const found = (try select.wait(.ms(20_000))) orelse return error.Timeout;
     try testing.expectError(error.PipeClosed, found.tryRead(&storage));
