@@ -95,11 +95,12 @@ function hostWithDeno(options: ts.CompilerOptions): ts.CompilerHost {
 
 /**
  * What the compiler has to say about a program for Node, one line for each problem. The program
- * gets what a compiler takes for ES2022 by default, and no more.
+ * gets what a compiler takes for ES2022 by default, and no more: with `dom`, or without.
  */
-export function checkProgram(paths: string[]): string[] {
+export function checkProgram(paths: string[], hasDom = true): string[] {
   const options: ts.CompilerOptions = {
     ...CHECKS,
+    ...(hasDom ? {} : { lib: ["lib.es2022.d.ts"] }),
     noEmit: true,
     module: ts.ModuleKind.NodeNext,
     moduleResolution: ts.ModuleResolutionKind.NodeNext,

@@ -44,8 +44,15 @@ export { Writer } from "./pipe_writer.ts";
 export { Reader } from "./pipe_reader.ts";
 export type { VacatingEnd } from "./pipe_vacate.ts";
 export { vacatePeer } from "./pipe_vacate.ts";
-export type { PortEventMap, PortListener, PortListenerOptions } from "./port_events.ts";
+export type {
+  PortEventMap,
+  PortListener,
+  PortListenerOptions,
+  PortMessageEvent,
+} from "./port_events.ts";
 export { PortCloseEvent, PortEventTarget } from "./port_events.ts";
+export type { HandoffSource, ReceivePortOptions } from "./port_receive.ts";
+export { receivePort } from "./port_receive.ts";
 export type { DeliveryOptions } from "./port_delivery.ts";
 export type { PostingOptions, PostOptions } from "./port_outbox.ts";
 export type { PortHandoff } from "./port_handoff.ts";

@@ -57,7 +57,7 @@ export class ArrivalEvent extends Event {
     if (!Object.hasOwn(ArrivalEvent.prototype, "ports")) becomeWhenAsked(this);
   }
 
-  override composedPath(): EventTarget[] {
+  override composedPath(): [EventTarget] {
     return [this.target];
   }
 
@@ -93,6 +93,28 @@ function becomeWhenAsked(event: ArrivalEvent): void {
 }
 
 /**
+ * The event of a message: a `MessageEvent` that says what its data is, also where the platform's
+ * type does not, as in programs for Node without the library `dom`.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortMessageEvent } from "@millrace/millrace";
+ *
+ * const log = ({ data }: PortMessageEvent<string>) => console.log(data); // "hello"
+ * const here = Port.create<string>();
+ * here.onmessage = log;
+ * const there = Port.attach<string>(here.memory); // usually in another thread
+ * there.write("hello");
+ * there.end();
+ * await here.closed;
+ * ```
+ */
+export interface PortMessageEvent<T = unknown> extends Omit<MessageEvent, "data"> {
+  /** The message, or of a lost one the error. */
+  readonly data: T;
+}
+
+/**
  * The events of a port, by their types.
  *
  * @example
@@ -117,9 +139,9 @@ export interface PortEventMap<In = unknown> {
    * A message has come: `data` is its value. In Node, to ask the event what it is, by `instanceof`
    * for one, loads the library of `fetch` once, as the global `MessageEvent` does: 30 to 50 ms.
    */
-  message: MessageEvent<In>;
+  message: PortMessageEvent<In>;
   /** A message was lost: `data` says why. */
-  messageerror: MessageEvent<MessageError>;
+  messageerror: PortMessageEvent<MessageError>;
   /** Nothing more will come. */
   close: PortCloseEvent;
 }
@@ -230,20 +252,20 @@ export class PortEventTarget<In = unknown> extends EventTarget {
    * Is called with each message; null by default. Setting it starts the delivery, as the first
    * listener to `message` does, and setting it to null stops it, as removing the last one does.
    */
-  get onmessage(): ((event: MessageEvent<In>) => unknown) | null {
+  get onmessage(): ((event: PortMessageEvent<In>) => unknown) | null {
     return this.#handler("message");
   }
 
-  set onmessage(handler: ((event: MessageEvent<In>) => unknown) | null) {
+  set onmessage(handler: ((event: PortMessageEvent<In>) => unknown) | null) {
     this.#setHandler("message", handler);
   }
 
   /** Is told of each message that was lost while messages are delivered; null by default. */
-  get onmessageerror(): ((event: MessageEvent<MessageError>) => unknown) | null {
+  get onmessageerror(): ((event: PortMessageEvent<MessageError>) => unknown) | null {
     return this.#handler("messageerror");
   }
 
-  set onmessageerror(handler: ((event: MessageEvent<MessageError>) => unknown) | null) {
+  set onmessageerror(handler: ((event: PortMessageEvent<MessageError>) => unknown) | null) {
     this.#setHandler("messageerror", handler);
   }
 

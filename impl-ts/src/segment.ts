@@ -52,7 +52,12 @@ export interface Region {
  * console.log(there.read()); // "through the module's memory"
  * ```
  */
-export type Memory = SharedArrayBuffer | ArrayBuffer | WebAssembly.Memory | Region;
+export type Memory =
+  | SharedArrayBuffer
+  | ArrayBuffer
+  // A `WebAssembly.Memory`, of which not every program has the type.
+  | { readonly buffer: ArrayBufferLike; grow(pages: number): number }
+  | Region;
 
 /**
  * How long to wait for somebody else to finish formatting.

@@ -398,5 +398,8 @@ export class Endpoint implements Loop {
 }
 
 function taken(index: number): SegmentError {
-  return new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is not vacant`);
+  return new SegmentError(
+    "segment.endpoint",
+    `Cannot attach endpoint ${index}: it is taken; a port has two ends, and a Hub has more`,
+  );
 }

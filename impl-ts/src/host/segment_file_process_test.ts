@@ -131,7 +131,7 @@ for (const spin of [50, 0]) {
     port.write("die");
     assertLost(assertThrows(() => port.read(WAIT)));
     // In the same call for who comes later to the same file, and finds the state.
-    assertThrows(() => SegmentFile.open(place.path, B), Error, "not vacant");
+    assertThrows(() => SegmentFile.open(place.path, B), Error, "it is taken");
   });
 }
 
