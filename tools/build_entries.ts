@@ -13,10 +13,18 @@ export const PAGES: readonly string[] = [
   "README.md",
   "guide/asking.md",
   "guide/calls.md",
-  "guide/coming_from.md",
+  "guide/compared.md",
+  "guide/errors.md",
+  "guide/events.md",
+  "guide/from_coincident.md",
+  "guide/from_comlink.md",
+  "guide/from_message_port.md",
+  "guide/from_sab_message_port.md",
+  "guide/from_synckit.md",
   "guide/places.md",
   "guide/ports.md",
   "guide/values.md",
+  "guide/waiting.md",
 ];
 
 /** One thing that can be imported, as a module or as a script that sets a global. */

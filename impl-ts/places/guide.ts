@@ -131,6 +131,13 @@ export function forNode({ name, files, output }: Program): Program {
   return { name, files: Object.fromEntries(changed), output };
 }
 
+/** The program that a text has for Node alone: blocks of JavaScript that name their files. */
+export function programForNode(text: string): { files: Record<string, string>; output: string } {
+  const blocks = [...text.matchAll(/^```js\n(\/\/ (\w+\.js)\n[^]*?)^```$/gm)];
+  const files = Object.fromEntries(blocks.map(([, block, name]) => [name!, block!]));
+  return { files, output: outputOf(Object.values(files).join("")) };
+}
+
 /** Writes programs into folders of their names. */
 export async function writePrograms(folder: string, programs: Program[]): Promise<void> {
   for (const { name, files } of programs) {

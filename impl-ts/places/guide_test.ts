@@ -100,14 +100,14 @@ Deno.test("the guide's programs are those that are expected, and each prints som
 });
 
 Deno.test("what the guide says of Millrace in its comparison, tests show", async () => {
-  const text = await Deno.readTextFile(`${PACKAGE}/README.md`);
+  const text = await Deno.readTextFile(`${PACKAGE}/guide/compared.md`);
   const table = text.slice(text.indexOf("## Compared")).match(/(?:^\|.*\|\n)+/m)![0];
   const cells = table.trim().split("\n").slice(2).map((row) => row.split(" | ").at(-1)!);
   const links = cells.map((cell) => [...cell.matchAll(/\]\(([^)]+)\)/g)].map(([, path]) => path!));
   assertEquals(cells.filter((cell, row) => links[row]!.length === 0 && cell !== "no |"), []);
-  const isTest = (path: string) => /_test\.ts$|^places\/\w+\/(main|worker)\.ts$/.test(path);
+  const isTest = (path: string) => /_test\.ts$|^\.\.\/places\/\w+\/(main|worker)\.ts$/.test(path);
   assertEquals(links.flat().filter((path) => !isTest(path)), []);
-  for (const path of links.flat()) await Deno.stat(`${PACKAGE}/${path}`);
+  for (const path of links.flat()) await Deno.stat(`${PACKAGE}/guide/${path}`);
 });
 
 Deno.test("the guide's programs compile", async () => {
@@ -116,6 +116,19 @@ Deno.test("the guide's programs compile", async () => {
   );
   const options = { cwd: `${folder}/project`, timeoutMs: TIMEOUT_MS, echo: false };
   const { output, code } = await run([Deno.execPath(), "check", ...paths], options);
+  assertEquals(code, 0, output);
+});
+
+Deno.test("the quick start compiles with what Deno takes by default", async () => {
+  const program = PROGRAMS.find(({ name }) => name === "quick_start_1")!;
+  await writePrograms(`${folder}/default`, [program]);
+  const { compilerOptions: _, ...config } = JSON.parse(
+    await Deno.readTextFile(`${folder}/project/deno.json`),
+  );
+  await Deno.writeTextFile(`${folder}/default/deno.json`, JSON.stringify(config));
+  const options = { cwd: `${folder}/default`, timeoutMs: TIMEOUT_MS, echo: false };
+  const command = [Deno.execPath(), "check", "quick_start_1"];
+  const { output, code } = await run(command, options);
   assertEquals(code, 0, output);
 });
 

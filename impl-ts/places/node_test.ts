@@ -7,9 +7,10 @@ import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
 import { addScenarios, writeScenarios } from "./commands.ts";
-import { forNode, PAGES, type Program, readPrograms, runProgram } from "./guide.ts";
-import { writePrograms } from "./guide.ts";
+import { forNode, PAGES, type Program, programForNode, readPrograms } from "./guide.ts";
+import { runProgram, writePrograms } from "./guide.ts";
 import { bundleProgram, startService } from "./guide_service.ts";
+import { NODE_GLOBALS } from "./node_globals.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 const NODE_MAJOR_MIN = 20;
@@ -44,6 +45,13 @@ Deno.test("the declarations type a program for Node", async () => {
   const path = `${folder}/consumer.ts`;
   await Deno.copyFile(`${import.meta.dirname}/consumer.ts`, path);
   assertEquals(checkProgram([path]), []);
+});
+
+Deno.test("the declarations do without the library dom", async () => {
+  const path = `${folder}/consumer_without_dom.ts`;
+  await Deno.copyFile(`${import.meta.dirname}/consumer.ts`, path);
+  await Deno.writeTextFile(`${folder}/globals.d.ts`, NODE_GLOBALS);
+  assertEquals(checkProgram([path, `${folder}/globals.d.ts`], false), []);
 });
 
 Deno.test("the declarations refuse a program that mixes up what it writes", async () => {
@@ -209,7 +217,17 @@ function addNode(label: string, path: string | undefined, needed: boolean): void
     else Deno.test({ name: `${label} plays the scenarios`, ignore: true, fn: () => {} });
     return;
   }
-  addScenarios(`${label} ${majorOf(path)}`, path, "node", () => folder);
+  const name = `${label} ${majorOf(path)}`;
+  addScenarios(name, path, "node", () => folder);
+  Deno.test(`${name} runs the guide's program for Node`, async () => {
+    const { files, output } = programForNode(await Deno.readTextFile(`${ROOT}/impl-ts/README.md`));
+    assertEquals([Object.keys(files), output], [["main.js", "worker.js"], "42\n"]);
+    const project = { "package.json": '{ "type": "module" }', ...files };
+    await writePrograms(folder, [{ name: "for_node", files: project, output }]);
+    const options = { cwd: `${folder}/for_node`, timeoutMs: TIMEOUT_MS, echo: false };
+    const outcome = await run([path, "main.js"], options);
+    assertEquals([outcome.output, outcome.code], [output, 0]);
+  });
 }
 
 /** The major version of a Node, 0 where it does not run. */
