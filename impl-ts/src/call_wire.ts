@@ -62,15 +62,15 @@ export class CallWire implements Duty {
 
   /** A copy of the payload that was encoded last. */
   keep(): Payload {
-    const payload = { ...this.#payload };
-    payload.isKept = false; // nor are the caller's bytes, which may change at once
-    detach(payload);
+    const { source, size, code, isKept } = this.#payload;
+    const payload = { source, size, code, isKept };
+    detach(payload); // a list that is kept already has memory of its own
     return payload;
   }
 
   /** Takes a payload that was kept, as if it had just been encoded. */
-  restore({ source, size, code, isKept }: Payload): void {
-    Object.assign(this.#payload, { source, size, code, isKept });
+  restore(payload: Payload): void {
+    Object.assign(this.#payload, payload);
   }
 
   /**
@@ -93,11 +93,8 @@ export class CallWire implements Duty {
         return undefined;
       }
     }
-    const { source, size, code, isKept } = payload;
-    const copy = { source, size, code, isKept };
-    detach(copy);
     const outbox = this.#outbox();
-    const run = new Run(copy);
+    const run = new Run(this.keep());
     const takeBack = (reason?: unknown) => outbox.takeBack(run, reason);
     run.count = 0;
     run.kind = kind;
