@@ -163,14 +163,14 @@ export class Callee {
       return this.#refuse(served, error.code, error.message);
     }
     if (!isNamed) return this.#refuse(served, "call.form");
-    const name = values.shift() as string;
+    const name = values[0] as string;
     if (this.#servedCount >= layout.CALL_UNDER_WAY_MAX) return this.#refuse(served, "call.limit");
     if (depth >= layout.CALL_DEPTH_MAX) return this.#refuse(served, "call.depth");
     const method = this.methods?.get(name);
     if (method === undefined) return this.#refuse(served, "call.method", name);
     served.hasBegun = true;
     this.#servedCount++;
-    this.#run(served, () => method(values), (result) => this.#conclude(served, result));
+    this.#run(served, () => method(values.slice(1)), (result) => this.#conclude(served, result));
   }
 
   /** Runs code of the application's, and what is to be done behind it, now or later. */

@@ -12,6 +12,7 @@ import { CallError } from "./call_error.ts";
 import { CallWire } from "./call_wire.ts";
 import { MessageError, MillraceError, PeerClosedError, PeerFailedError } from "./error.ts";
 import { TimeoutError } from "./error.ts";
+import { WHOLE } from "./frame.ts";
 import { ENDPOINT_STATE_CLOSED, REASON_SHIFT, WAIT_POLL_MS } from "./layout.ts";
 import { CALL_ID_MAX, CALL_MARK_ALL, CALL_MARK_CANCEL, CALL_MARK_MORE } from "./layout.ts";
 import { FRAME_KIND_CALL, FRAME_KIND_RETURN, FRAME_KIND_THROW } from "./layout.ts";
@@ -21,11 +22,17 @@ import { IN_RING, type Inlet, KEEP, LOOK } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Port } from "./port.ts";
 import { isPast } from "./segment.ts";
-import { type Waitable, withLook } from "./wait.ts";
+import { Looking, type Waitable } from "./wait.ts";
 import { stateOf } from "./wait_state.ts";
 
 /** Milliseconds for which an event loop goes on looking for calls behind its last answer. */
 const LINGER_MS = 10;
+
+/** Something to be done, and what comes behind it: an array that runs empty is grown each time. */
+interface Job {
+  readonly run: () => void;
+  next: Job | undefined;
+}
 
 /** The calls of a port; made when it first serves, or calls. */
 export class CallLayer implements CallTaker {
@@ -37,7 +44,8 @@ export class CallLayer implements CallTaker {
   readonly #inbox: Inbox;
   readonly #port: Port<unknown>;
   /** What is to be done where code of the application's may run. */
-  readonly #jobs: (() => void)[] = [];
+  #firstJob: Job | undefined;
+  #lastJob: Job | undefined;
   /** Sees to it that they are done on an event loop, where they could not be at once. */
   #timer: unknown;
   /** Why no answer can come any more. */
@@ -59,7 +67,7 @@ export class CallLayer implements CallTaker {
     this.caller = new Caller(this.#wire, (job) => this.#deferAnywhere(job));
     this.callee = new Callee(this.#wire, (job) => this.#defer(job));
     this.callee.left = () => this.#noteLeft();
-    this.what = withLook(inlet, () => this.#hasMore());
+    this.what = new Looking(inlet, () => this.#hasMore());
   }
 
   /** The layer of a port, which offers calls from then on. [call.offer] */
@@ -73,7 +81,7 @@ export class CallLayer implements CallTaker {
 
   get isActive(): boolean {
     if (!this.#isAttending) return false;
-    return this.#lost === undefined || this.callee.isBusy || this.#jobs.length > 0;
+    return this.#lost === undefined || this.callee.isBusy || this.#firstJob !== undefined;
   }
 
   get keeps(): boolean {
@@ -89,7 +97,7 @@ export class CallLayer implements CallTaker {
   }
 
   get isDue(): boolean {
-    return this.#jobs.length > 0 && this.#isFree();
+    return this.#firstJob !== undefined && this.#isFree();
   }
 
   /** Whether an event loop takes calls by itself, and not only where the port is read. */
@@ -109,7 +117,7 @@ export class CallLayer implements CallTaker {
 
   serve(mayLoad: boolean): void {
     for (;; mayLoad = false) {
-      if (this.isDue) this.begin();
+      this.begin();
       if (this.#inlet.queue.length > 0 || !this.takeNext(mayLoad)) return;
     }
   }
@@ -117,18 +125,26 @@ export class CallLayer implements CallTaker {
   takeNext(mayLoad: boolean): boolean {
     const inlet = this.#inlet;
     if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING || !isOfCalls(inlet.frame)) return false;
-    const { kind, codec, tag } = inlet;
     let message: Message | undefined;
     try {
-      message = inlet.take(KEEP, undefined, false) as Message | undefined;
+      message = inlet.frame.flags === WHOLE ? inlet.takeShown() : this.#takePart();
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       this.#noteLost(error);
-    } finally {
-      inlet.note({ kind, codec, tag }); // they are those of what was read last
     }
     if (message !== undefined) this.#take(message);
     return true;
+  }
+
+  /** Takes what has come of a message of several frames; it itself behind the last one. */
+  #takePart(): Message | undefined {
+    const inlet = this.#inlet;
+    const { kind, codec, tag } = inlet;
+    try {
+      return inlet.take(KEEP, undefined, false) as Message | undefined;
+    } finally {
+      inlet.note({ kind, codec, tag }); // they are those of what was read last
+    }
   }
 
   takePassing(mayLoad: boolean): Taking {
@@ -177,7 +193,11 @@ export class CallLayer implements CallTaker {
   }
 
   begin(): void {
-    while (this.isDue) this.#jobs.shift()!();
+    while (this.isDue) {
+      const { run, next } = this.#firstJob!;
+      this.#firstJob = next;
+      run();
+    }
   }
 
   pump(): boolean | MessageError {
@@ -203,7 +223,7 @@ export class CallLayer implements CallTaker {
   finish(error: MillraceError | undefined): void {
     const isGone = error !== undefined;
     if (isGone) {
-      this.#jobs.length = 0;
+      this.#firstJob = undefined;
       clearTimeout(this.#timer as number);
       this.#timer = undefined;
       this.#wire.stop(error);
@@ -238,13 +258,14 @@ export class CallLayer implements CallTaker {
    */
   block(call: OwnCall, isDone: () => boolean, deadline: number): void {
     const { endpoint } = this.#inlet;
-    const what = withLook(this.#inlet, () => isDone() || this.#hasMore());
+    const what = new Looking(this.#inlet, () => isDone() || this.#hasMore());
     try {
       for (let waits = 0;; waits++) {
-        this.#takeIn(call, isDone);
+        // Mostly, nothing has come before the call was made.
+        if (waits > 0 || this.#inlet.hasMore || this.isDue) this.#takeIn(call, isDone);
         if (isDone()) return;
-        if (isPast(deadline)) return this.caller.giveUp(call, timedOut());
         if (waits === 0 && this.#glance()) continue;
+        if (isPast(deadline)) return this.caller.giveUp(call, timedOut());
         if (endpoint.waitBriefly(what) || endpoint.wait(what, deadline, waits)) continue;
         if (isDone()) return;
       }
@@ -284,11 +305,14 @@ export class CallLayer implements CallTaker {
   }
 
   #defer(job: () => void): void {
-    this.#jobs.push(job);
+    const one: Job = { run: job, next: undefined };
+    if (this.#firstJob === undefined) this.#firstJob = one;
+    else this.#lastJob!.next = one;
+    this.#lastJob = one;
     // Nothing tells when a message is whole, or a frame is given back: both are rare here.
     if (this.#isFree() || this.#timer !== undefined) return;
     const look = () => {
-      this.#timer = this.#jobs.length > 0 && !this.#isFree()
+      this.#timer = this.#firstJob !== undefined && !this.#isFree()
         ? setTimeout(look, WAIT_POLL_MS)
         : undefined;
       if (this.isDue) rouse(this.#inlet);
@@ -330,7 +354,7 @@ export class CallLayer implements CallTaker {
   #takeIn(call: OwnCall, isDone: () => boolean): void {
     const before = this.#inlet.queue.length;
     for (let mayLoad = true;; mayLoad = false) {
-      if (this.isDue) this.begin();
+      this.begin();
       if (isDone()) break;
       const found = this.#takeOne(mayLoad);
       if (found === FULL) this.caller.giveUp(call, inboxError());

@@ -92,8 +92,11 @@ function makeFar(
   return new Proxy(target, {
     get(_, key) {
       if (typeof key !== "string") return undefined;
-      if (!known.has(key)) known.set(key, makeFar(call, name === "" ? key : `${name}.${key}`));
-      return known.get(key);
+      const far = known.get(key);
+      if (far !== undefined || known.has(key)) return far;
+      const made = makeFar(call, name === "" ? key : `${name}.${key}`);
+      known.set(key, made);
+      return made;
     },
   });
 }

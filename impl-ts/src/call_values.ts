@@ -26,6 +26,8 @@ const DIGIT_0 = 0x30;
 
 let encoder: TextEncoder | undefined;
 let scratch: Uint8Array | undefined;
+/** Its first bytes. Most lists are as long as the one before: the view is kept. */
+let view: Uint8Array | undefined;
 
 /** One value on its way out: a text, or bytes. */
 export interface Piece {
@@ -111,7 +113,8 @@ function writePieces(pieces: readonly Piece[], payload: Payload): void {
     setWord(target, HEADER_SIZE + index * ENTRY_SIZE + 4, code);
     at += size;
   }
-  takeBytes(target.subarray(0, at), layout.CODEC_VALUES, payload, isKept);
+  if (!isKept && view?.length !== at) view = target.subarray(0, at);
+  takeBytes(isKept ? target.subarray(0, at) : view!, layout.CODEC_VALUES, payload, isKept);
 }
 
 function setWord(bytes: Uint8Array, at: number, value: number): void {
@@ -142,18 +145,19 @@ function writeText(target: Uint8Array, at: number, text: string): number {
  * Its payload is private, and nothing of it is looked at twice that could change meanwhile.
  */
 export class ValueList {
-  readonly values: unknown[] = [];
+  readonly values: unknown[];
   readonly #payload: Uint8Array;
 
   /** Makes all checks. @throws {MessageError} of the first that fails. */
   constructor(payload: Uint8Array, table: CodecTable) {
     this.#payload = payload;
     const count = checkEntries(payload);
+    this.values = new Array(count);
     let at = HEADER_SIZE + count * ENTRY_SIZE;
     for (let index = 0; index < count; index++) {
       at = align(at);
       const size = this.#size(index);
-      this.values.push(decodeValue(payload, at, size, this.#code(index), table));
+      this.values[index] = decodeValue(payload, at, size, this.#code(index), table);
       at += size;
     }
   }

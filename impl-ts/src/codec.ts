@@ -418,6 +418,7 @@ function hasText(value: unknown): boolean {
 /** Copies bytes into fresh private memory. `slice` would not: that of Node's `Buffer` is a view. */
 export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array<ArrayBuffer> {
   const copy = new Uint8Array(size);
-  copy.set(bytes.subarray(at, at + size));
+  if (size > BYTES_SIZE) copy.set(bytes.subarray(at, at + size));
+  else for (let index = 0; index < size; index++) copy[index] = bytes[at + index]!;
   return copy;
 }

@@ -9,7 +9,7 @@ import { MessageError, MillraceError } from "./error.ts";
 import { IN_PARTS, type Inlet, KEEP, LOOK, MESSAGE, NOTHING, OVER } from "./pipe_inlet.ts";
 import type { Message } from "./pipe.ts";
 import type { Idle } from "./pipe_outlet.ts";
-import { type Waitable, withLook } from "./wait.ts";
+import { Looking, type Waitable } from "./wait.ts";
 
 /** How a pipe has ended. */
 export interface Outcome {
@@ -34,7 +34,7 @@ export class Inbox implements Idle {
   constructor(inlet: Inlet, maxCount: number, maxSize: number) {
     this.#inlet = inlet;
     // What it has taken in already is no reason to look again.
-    this.#arrival = withLook(inlet, () => inlet.hasMoved);
+    this.#arrival = new Looking(inlet, () => inlet.hasMoved);
     this.#maxCount = maxCount;
     this.#maxSize = maxSize;
   }

@@ -201,6 +201,16 @@ export class Inlet extends Lane {
     return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
   }
 
+  /** Takes the whole frame that a look has shown. @throws {MessageError} if it is lost. */
+  takeShown(): Message {
+    const { kind, codec, tag, size, lead } = this.frame;
+    this.#admit(size);
+    const at = (this.own & (this.capacity - 1)) + HEADER_SIZE + lead;
+    const payload = copyOut(this.bytes, at, size);
+    this.release();
+    return { kind, codec, tag: tag >>> 0, payload };
+  }
+
   /** A view of the words of an array that the last read was into too, and is small; else none. */
   #wordsOf(target: Uint8Array): Int32Array {
     if (target !== this.#target) {

@@ -72,7 +72,7 @@ export interface Waitable extends Sight {
   /** Index of the endpoint at the other end; of several, the first. */
   readonly peer: number;
   /** What it is made of, where it is several. */
-  readonly parts?: readonly Waitable[];
+  readonly parts?: readonly Waitable[] | undefined;
   /** Stores the `wants` word. */
   arm(): void;
   /** Stores it again where it is no longer what `arm` would store. [wait.stay_armed] */
@@ -119,8 +119,35 @@ export function found(what: Sight): boolean {
 }
 
 /** Waits for what another one waits for, and looks in a way of its own whether it is there. */
-export function withLook(what: Waitable, look: () => boolean): Waitable {
-  return Object.assign(new Several([what]), { look });
+export class Looking implements Waitable {
+  readonly peer: number;
+  readonly parts: readonly Waitable[] | undefined;
+  readonly look: () => boolean;
+  readonly #what: Waitable;
+
+  /** Makes one that looks so. */
+  constructor(what: Waitable, look: () => boolean) {
+    this.peer = what.peer;
+    this.parts = what.parts;
+    this.look = look;
+    this.#what = what;
+  }
+
+  lookAround(): boolean {
+    return this.#what.lookAround();
+  }
+
+  arm(): void {
+    this.#what.arm();
+  }
+
+  stayArmed(): void {
+    this.#what.stayArmed();
+  }
+
+  disarm(): void {
+    this.#what.disarm();
+  }
 }
 
 /** What may hold something back that a peer waits for: a side of a ring. */

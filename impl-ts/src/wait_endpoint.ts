@@ -312,11 +312,11 @@ export class Endpoint implements Loop {
     const start = isTimed ? now() : 0;
     for (let time = start;; all = this.prepare(what)) {
       const slept = this.doze(all, deadline - time);
-      if (isTimed) time = now();
       if ((!slept && all === what) || found(what)) {
-        if (slept && spinner.learns) spinner.slept(time - start, rang);
+        if (slept && spinner.learns) spinner.slept(now() - start, rang);
         return true;
       }
+      if (isTimed) time = now();
       if (deadline <= time) return false;
     }
   }
