@@ -300,7 +300,7 @@ export class Callee {
     try {
       const isError = typeof error === "object" && error !== null && "message" in error;
       const data = isError ? (error as { data?: unknown }).data : error;
-      return data === undefined ? undefined : pieceOf(data, this.#wire.outlet.codec);
+      return data === undefined ? undefined : pieceOf(data, this.#wire.outlet);
     } catch {
       return undefined;
     }

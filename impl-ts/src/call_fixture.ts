@@ -48,7 +48,7 @@ export class Raw {
 /** A list of values as bytes. */
 export function list(values: unknown[]): Uint8Array {
   const payload = makePayload();
-  encodeValues(values, "json", payload);
+  encodeValues(values, { codec: "json" }, payload);
   return payload.source.slice(0, payload.size);
 }
 

@@ -38,6 +38,13 @@ export interface Piece {
 
 const ABSENT: Piece = { code: layout.CODEC_JSON, text: "", bytes: undefined };
 
+/** How values that are neither strings nor bytes are written: what an outlet has. */
+export interface Manner {
+  readonly codec: CodecName | AnyCodec;
+  /** Looks at each value of JSON first. */
+  readonly vet?: ((value: never) => void) | undefined;
+}
+
 /**
  * Writes a list of values: strings as text, bytes as they are, `undefined` as absent, and others by
  * the codec of the application's, if there is one, or as JSON. [call.values_encoded]
@@ -46,14 +53,14 @@ const ABSENT: Piece = { code: layout.CODEC_JSON, text: "", bytes: undefined };
  */
 export function encodeValues(
   values: readonly unknown[],
-  codec: CodecName | AnyCodec,
+  manner: Manner,
   payload: Payload,
 ): void {
   if (values.length > layout.VALUES_COUNT_MAX) {
     throw new RangeError(`Cannot write ${values.length} values: they are too many`);
   }
   // Code of the application's may run here, and not behind it: the scratch is the thread's.
-  const pieces = values.map((value) => pieceOf(value, codec));
+  const pieces = values.map((value) => pieceOf(value, manner));
   writePieces(pieces, payload);
 }
 
@@ -64,7 +71,7 @@ export function encodeTexts(texts: readonly string[], data: Piece | undefined, t
 }
 
 /** How a value is written. @throws {TypeError} if it cannot be. */
-export function pieceOf(value: unknown, codec: CodecName | AnyCodec): Piece {
+export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
   if (value === undefined) return ABSENT;
   if (typeof value === "string" && isWellFormed(value)) {
     return { code: layout.CODEC_TEXT, text: value, bytes: undefined };
@@ -79,6 +86,7 @@ export function pieceOf(value: unknown, codec: CodecName | AnyCodec): Piece {
   }
   // As JSON has it, in a third of the time.
   const isNumber = typeof value === "number" && Number.isFinite(value);
+  if (!isNumber) vet?.(value as never);
   const text = isNumber ? String(value) : JSON.stringify(value) as string | undefined;
   if (text !== undefined) return { code: layout.CODEC_JSON, text, bytes: undefined };
   throw new TypeError(`Cannot write ${typeof value}: no codec of a call can carry it`);

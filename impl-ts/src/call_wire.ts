@@ -49,7 +49,7 @@ export class CallWire implements Duty {
     // Code of the application's may run in it, which must not write meanwhile.
     outlet.bits |= ENCODING;
     try {
-      encodeValues(values, outlet.codec, this.#payload);
+      encodeValues(values, outlet, this.#payload);
     } finally {
       outlet.bits &= ~ENCODING;
     }

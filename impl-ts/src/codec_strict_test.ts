@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "@std/assert";
 import { json, Port, Segment, Writer } from "./mod.ts";
+import { CallError, remote, serve } from "./call.ts";
 import { Hub } from "./hub.ts";
 
 class Point {
@@ -52,6 +53,39 @@ Deno.test("strict: what JSON cannot carry is refused, with its key", async () =>
   using there = Port.attach<unknown>(here.memory);
   for (let count = LOST.length; count > 0; count--) assertEquals(there.read(), 1);
   assertStrictEquals(there.tryRead(), undefined);
+});
+
+Deno.test("strict: arguments, results, items and data of errors are refused as well", async () => {
+  const codec = json({ strict: true });
+  using here = Port.create({ codec });
+  using there = Port.attach(here.memory, { codec });
+  const api = {
+    ask: (index: number) => LOST[index]![0],
+    *list(index: number) {
+      yield LOST[index]![0];
+    },
+    fail(index: number) {
+      throw Object.assign(new Error("told"), { data: LOST[index]![0] });
+    },
+    same: (value: unknown) => value,
+  };
+  serve(there, api);
+  const far = remote<typeof api>(here);
+  for (const [index, [value, must]] of LOST.entries()) {
+    const text = `Cannot write message: JSON cannot carry ${must}`;
+    assertEquals((await assertRejects(() => far.same(value), TypeError)).message, text);
+    assertEquals(assertThrows(() => far.notify.same(value), TypeError).message, text);
+    const result = await assertRejects(() => far.ask(index), CallError);
+    assertEquals([result.code, result.message], ["call.result", text]);
+    const item = await assertRejects(() => far.iterate.list(index).next(), CallError);
+    assertEquals([item.code, item.message], ["call.result", text]);
+    const failure = await assertRejects(() => far.fail(index), CallError);
+    assertEquals([failure.message, failure.data], ["told", undefined]);
+  }
+  for (const value of KEPT) assertEquals(await far.same(value), value);
+  for (const value of ["text", undefined, Uint8Array.of(1)]) {
+    assertEquals(await far.same(value), value);
+  }
 });
 
 Deno.test("strict: what comes back as it was is written", () => {
