@@ -5,7 +5,7 @@ import { callContext, remote, serve } from "./call.ts";
 import { CALL, CANCEL, outcome, RETURN, turns, withRaw } from "./call_fixture.ts";
 import { codeOf } from "./fixture.ts";
 import { vacatePeer } from "./pipe_vacate.ts";
-import { ports } from "./port_fixture.ts";
+import { held, ports } from "./port_fixture.ts";
 import { failEndpoint } from "./wait_state.ts";
 import { Port } from "./port.ts";
 
@@ -13,10 +13,11 @@ interface Far {
   ask(): Promise<unknown>;
 }
 
-/** Serves a method that waits until it is told. */
-function hold(told: string[]) {
+/** Serves a method that says when it has begun, and waits until it is told. */
+function hold(told: string[], begun = () => {}) {
   return {
     hold() {
+      begun();
       const { signal } = callContext()!;
       return new Promise<void>((resolve) =>
         signal.addEventListener("abort", () => {
@@ -102,10 +103,12 @@ Deno.test("[call.vacated] nothing of the calls reaches the next owner", async ()
   const [port, raw] = withRaw({ capacity: 256 });
   using _port = port;
   const told: string[] = [];
-  serve(port, { ...hold(told), echo: (value: unknown) => value });
+  const { promise: begun, resolve } = Promise.withResolvers<void>();
+  serve(port, { ...hold(told, resolve), echo: (value: unknown) => value });
   const far = remote<Far>(port);
-  const calls = [far.ask(), far.with({ timeout: 1 }).ask()];
   raw.send(CALL, 1, "hold");
+  await held(begun);
+  const calls = [far.ask(), far.with({ timeout: 1 }).ask()];
   while (port.tryWrite(0));
   assertEquals(await codeOf(calls[1]!), "wait.timeout"); // its cancel is owed
   raw.port.close();

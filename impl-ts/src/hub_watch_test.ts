@@ -164,12 +164,14 @@ Deno.test("[wait.rung_take] a change of a state is found by the bit of who chang
   const [hub, clients] = hubWith(COUNT);
   const heard: unknown[] = [];
   for (const [index, port] of hub.ports.entries()) {
-    port.onmessage = () => {};
+    port.onmessage = ({ data }) => heard.push(data);
     port.addEventListener("close", () => heard.push(index));
   }
   await until(() => hub.stats.parks > 0);
   await pause(5);
   clients[1]!.write("now all are looked at once");
+  await until(() => heard.length === 1);
+  heard.length = 0;
   await pause(5);
   const counts: number[] = [];
   // Now and then all are looked at, by the clock; on a busy machine, during the first of these.
