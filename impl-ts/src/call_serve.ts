@@ -40,6 +40,11 @@ export interface Serving extends Disposable {
  * Calls are served while the event loop of this thread turns, and whenever this thread reads or
  * waits for an answer. The port can be read and written as ever.
  *
+ * The process lives while it serves: until either side has ended or closed the port, `stop`, or
+ * `port.unref()`. A web worker that ends itself by `self.close()` is to close its port before, as
+ * nothing tells that it has gone; who cannot rely on that has it watched by `supervise`, with a
+ * lock that it holds by `holdLife`.
+ *
  * @throws {TypeError} if the port serves already.
  *
  * @example

@@ -302,7 +302,9 @@ export class Writer<T = unknown> {
    * on, and a second call does nothing, whatever has happened since.
    *
    * Where the reader has closed already, or a hub has closed this end, there is nobody to tell, and
-   * it does nothing. [pipe.end_closed] Otherwise it throws what `tryWrite` throws.
+   * it does nothing. [pipe.end_closed] Otherwise it throws what `tryWrite` throws: that the reader
+   * has failed, whoever only writes may learn nowhere else. In a `finally`, where that would hide
+   * what was thrown before, `close` or `using` is the way, which never throw.
    */
   end(): void {
     if (this.ended) return;
