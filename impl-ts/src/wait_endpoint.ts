@@ -60,8 +60,8 @@ export interface EndpointOptions {
   /**
    * Microseconds to spin before sleeping in a blocking call. Default 50 with two or more
    * processors, where a fresh end sleeps at once in its first eight waits; otherwise 0. An event
-   * loop that waits for an answer spins for 20 of them at most, and in one wait of eight for up to
-   * 400, where that finds a peer awake.
+   * loop that waits for an answer spins for 20 of them at most, and now and then for up to 400,
+   * where that finds a peer awake.
    */
   readonly spin?: number | undefined;
   /**
@@ -71,8 +71,9 @@ export interface EndpointOptions {
    * system's clock, 1 to 4 ms, may cost as much as it saves. A thread that must not block does not
    * nap, and one whose naps find nothing soon naps less.
    *
-   * Default 0 with two or more processors. With one, 4, once two answers in a row have come within
-   * a millisecond, and one nap of 128 may be in vain; 0 turns that off.
+   * Without it, a loop naps for 4 ms at most once two answers in a row, which no spin has found,
+   * have come within 0.1 ms, or with one processor within a millisecond; and one nap for 128
+   * answers may be in vain. 0 turns that off.
    */
   readonly nap?: number | undefined;
   /** How to sleep and to wake; by default what suits the memory. */

@@ -96,19 +96,31 @@ const LOOP_SPIN_MS = 0.02;
  * first. It is tried behind sleeps up to twice as long, in which both had to be woken.
  */
 const LOOP_LONG_MS = 0.4;
-/** One wait of so many may be a long spin, unless an answer then comes within the usual time. */
-const LONG_WAITS = 8;
+/**
+ * Once spins have found nothing, one wait of so many may be another try, and of twice as many
+ * behind each try in vain, until an answer comes within the usual time. Where other programs keep
+ * the second processor busy, the peer waits for this one, and every try is in vain: with one in
+ * eight, they took a third of a call between two loops (measured: Node 24, Deno 2.9).
+ */
+const TRY_WAITS = 8;
+const TRY_WAITS_MAX = 128;
 
 /**
- * Milliseconds of a nap on one processor, where no option says how long. There, the answerer cannot
- * run before this thread sleeps, and a nap costs less than a turn of the loop with its wake: of two
- * event loops that answer one another, 12 µs a round trip in place of 19 in Deno and 35 in Node.
- * With less than a tick of the system's clock, a timer is set for each nap, which made 15 µs 26
- * (measured without any library: Deno 2.9, Node 24).
+ * Milliseconds of a nap where no option says how long. Where the answerer waits for this processor,
+ * it cannot run before this thread sleeps, and a nap costs less than a turn of the loop with its
+ * wake: of two event loops that answer one another, 12 µs a round trip in place of 19 in Deno and
+ * 35 in Node. With less than a tick of the system's clock, a timer is set for each nap, which made
+ * 15 µs 26 (measured without any library: Deno 2.9, Node 24).
  */
-const ALONE_MS = 4;
-/** There, answers within so long let it nap for the next ones: nothing else happens meanwhile. */
-const ALONE_SOON_MS = 1;
+const NAP_MS = 4;
+/**
+ * Answers within so long let it nap for the next ones: nothing else happens meanwhile. On one
+ * processor, nothing else could before the answerer has had it. With more, an answer that comes so
+ * soon, and not within a spin, is mostly that of one who waits for this processor all the same, as
+ * other programs keep the second one busy.
+ */
+const SOON_ALONE_MS = 1;
+const SOON_MS = 0.1;
 /** So many of them in a row. */
 const RUN = 2;
 /**
@@ -226,7 +238,8 @@ export class Spinner {
 
   /** Whether it is of use to tell how long a sleep has lasted. */
   get learns(): boolean {
-    return this.#misses > 0 && (this.#known !== undefined || this.#skips >= this.#skipsMost);
+    if (this.#misses === 0 || this.#known === 0) return false; // it never spins
+    return this.#known !== undefined || this.#skips >= this.#skipsMost;
   }
 
   /**
@@ -275,9 +288,10 @@ export function loopSpinnerOf(endpoint: Loop): LoopSpinner {
  */
 export class LoopSpinner {
   readonly #endpoint: Loop;
-  /** Milliseconds of a spin, and of a nap at most, found out when one is due: see `Spinner`. */
+  /** Milliseconds of a spin, found out when one is due: see `Spinner`. */
   #known: number | undefined;
-  #nap: number | undefined;
+  /** Those of a nap at most. */
+  readonly #nap: number;
   /**
    * Misses in a row, long spins included. A fresh loop sees how long its sleeps last before it
    * spins, unless its peer is awake.
@@ -285,10 +299,13 @@ export class LoopSpinner {
   #misses = MISSES_MAX;
   /** Whether the peer had to be rung before the last wait. */
   #rang = true;
-  /** Milliseconds of a long spin, 0 for none, and waits since the last one. */
+  /** Milliseconds of a long spin, 0 for none. */
   #long = 0;
-  #waits = 0;
-  readonly #soon: number;
+  /** Spins in spite of misses: long ones, and those for a peer that is awake once more. */
+  readonly #longTries = new Tries(TRY_WAITS);
+  readonly #awakeTries = new Tries(0);
+  /** Milliseconds within which an answer comes soon, without an option found out like `#known`. */
+  #soon: number | undefined;
   /** Answers in a row that came soon, as far as that matters. */
   #run: number;
   /** Answers that still have to come soon to make up for the naps in vain. */
@@ -296,15 +313,12 @@ export class LoopSpinner {
   /** How many more the next one in vain takes. */
   #worth = WORTH;
 
-  /**
-   * Makes that of an endpoint. With an option, naps begin at once, where this thread may block;
-   * without, there are none with two processors or more.
-   */
+  /** Makes that of an endpoint. With an option, naps begin at once, if this thread may block. */
   constructor(endpoint: Loop) {
     const { nap } = endpoint;
     this.#endpoint = endpoint;
-    this.#nap = nap;
-    this.#soon = nap ?? ALONE_SOON_MS;
+    this.#nap = nap ?? NAP_MS;
+    this.#soon = nap;
     this.#run = nap === undefined ? 0 : RUN;
   }
 
@@ -323,8 +337,8 @@ export class LoopSpinner {
    */
   spin(sight: Sight): boolean {
     const rang = this.#endpoint.noteRings(); // whether the peer has to be woken first
-    const mayBeLong = ++this.#waits >= LONG_WAITS && this.#long > 0;
-    const isAwake = this.#rang && !rang; // the peer, once more
+    const mayBeLong = this.#longTries.count() && this.#long > 0;
+    const isAwake = this.#awakeTries.count() && this.#rang && !rang; // the peer, once more
     this.#rang = rang;
     // [wait.spin_record] Without a count of skips: a short sleep leads to a long spin.
     const isDue = isAwake || this.#misses < MISSES_MAX;
@@ -332,17 +346,30 @@ export class LoopSpinner {
     const isLong = mayBeLong && this.#long > budget;
     if (budget === 0 || !(isLong || isDue)) return found(sight);
     const spent = spinFor(isLong ? this.#long : budget, sight, Infinity);
-    const isSoon = spent >= 0 && spent < budget;
-    this.#misses = isSoon ? 0 : this.#misses + 1;
-    if (isLong && !isSoon) this.#waits = 0;
+    if (spent >= 0 && spent < budget) {
+      this.#misses = 0;
+      this.#longTries.reset();
+      this.#awakeTries.reset();
+    } else {
+      this.#misses++;
+      if (isLong) this.#longTries.fail();
+      else if (isAwake) this.#awakeTries.fail();
+      // It came late, from a peer that had to be woken, and is awake now.
+      if (spent >= 0) this.#awakeTries.reset();
+    }
     return spent >= 0;
   }
 
   /** Whether the next answer is to be expected so soon that a nap is worth its while. */
   get #isNapDue(): boolean {
     if (this.#run < RUN || this.#debt > (FREE - 1) * WORTH) return false;
-    return this.#endpoint.mechanism.blocks &&
-      (this.#nap ??= processorCount() > 1 ? 0 : ALONE_MS) > 0;
+    if (this.#nap === 0 || !this.#endpoint.mechanism.blocks) return false;
+    if (this.#soon === undefined) {
+      const isAlone = processorCount() === 1;
+      this.#soon = isAlone ? SOON_ALONE_MS : SOON_MS;
+      if (!isAlone) this.#run = 0; // those so far were told by the other
+    }
+    return this.#run >= RUN;
   }
 
   /** Sleeps once as a blocking call does, if it may. Returns whether something is there. */
@@ -350,7 +377,7 @@ export class LoopSpinner {
     const endpoint = this.#endpoint;
     if (!this.#isNapDue) return false;
     const start = performance.now();
-    if (!endpoint.doze(endpoint.prepare(what), this.#nap!)) return true;
+    if (!endpoint.doze(endpoint.prepare(what), this.#nap)) return true;
     if (found(what)) {
       this.#worth = WORTH;
       // As behind a sleep: two that only nap would not find one another awake either.
@@ -369,11 +396,41 @@ export class LoopSpinner {
   /** An answer has come behind a sleep of so many milliseconds. */
   slept(ms: number): void {
     this.#long = ms <= 2 * LOOP_LONG_MS ? Math.min(ms, LOOP_LONG_MS) : 0;
-    if (ms > this.#soon) this.#run = 0;
+    if (ms > (this.#soon ?? SOON_ALONE_MS)) this.#run = 0;
     else {
       if (this.#run < RUN) this.#run++;
       if (this.#debt > 0) this.#debt--;
     }
+  }
+}
+
+/** When to try once more what was in vain: each time twice as many waits later. */
+class Tries {
+  readonly #first: number;
+  /** Waits since the last try, and how many there are to be before the next. */
+  #waits = 0;
+  #pause: number;
+
+  /** Makes those of which the first one is due behind so many waits. */
+  constructor(first: number) {
+    this.#first = this.#pause = first;
+  }
+
+  /** Counts a wait, and returns whether a try is due. */
+  count(): boolean {
+    return ++this.#waits >= this.#pause;
+  }
+
+  /** One was in vain. */
+  fail(): void {
+    this.#waits = 0;
+    this.#pause = Math.min(Math.max(2 * this.#pause, TRY_WAITS), TRY_WAITS_MAX);
+  }
+
+  /** There is no need of more: spins find something again. */
+  reset(): void {
+    this.#waits = 0;
+    this.#pause = this.#first;
   }
 }
 

@@ -406,7 +406,7 @@ Deno.test("[wait.spin] a dip looks a few times, and only where a spin would", ()
   assertEquals(dip(spinner), [false, 0]);
 });
 
-Deno.test("[wait.spin_record] a loop spins long in one wait of eight, behind short sleeps", () =>
+Deno.test("[wait.spin_record] a loop spins long in the eighth wait, and less often in vain", () =>
   withClock((clock) => {
     const never = { look: () => false, lookAround: () => false };
     const waits = (sleepMs: number, count: number, spin = 50) => {
@@ -420,9 +420,11 @@ Deno.test("[wait.spin_record] a loop spins long in one wait of eight, behind sho
       });
     };
     const none = Array(7).fill(0);
-    assertEquals(waits(0.3, 24), [...none, 0.31, ...none, 0.31, ...none, 0.31]);
-    assertEquals(waits(0.7, 16), [...none, 0.41, ...none, 0.41]);
-    assertEquals(waits(0.9, 16), [...none, 0, ...none, 0]);
+    const tries = waits(0.3, 1000).flatMap((ms, wait) => ms > 0 ? [[wait + 1, ms]] : []);
+    const at = [8, 24, 56, 120, 248, 376, 504, 632, 760, 888];
+    assertEquals(tries, at.map((wait) => [wait, 0.31]));
+    assertEquals(waits(0.7, 9), [...none, 0.41, 0]);
+    assertEquals(waits(0.9, 9), [...none, 0, 0]);
     assertEquals(waits(0.3, 8, 0), [...none, 0]);
   }));
 
@@ -441,12 +443,56 @@ Deno.test("[wait.spin_record] a loop spins again for a peer that is awake once m
     assertEquals(spins(true), [false, false]);
     assertEquals(spins(false), [false, true]);
     assertEquals(spins(false), [false, false]);
-    assertEquals(spins(true), [false, false]);
+    // Not again at once: behind one in vain in the eighth wait, then the sixteenth, and so on.
+    for (const next of [8, 16, 32]) {
+      for (let wait = 1; wait < next; wait++) assertEquals(spins(wait % 2 === 1), [false, false]);
+      if (next < 32) assertEquals(spins(false), [false, true]);
+    }
     found = true;
     assertEquals(spins(false), [true, true]);
     found = false;
     for (let i = 0; i < 8; i++) assertEquals(spins(true), [false, true]);
     assertEquals(spins(true), [false, false]);
+  }));
+
+Deno.test("[wait.spin_record] a loop tries as often as before once it has found something", () =>
+  withClock((clock) => {
+    /** Hundredths of a millisecond that a loop spins in some waits, each until so many looks. */
+    const loopWith = (sleepMs: number) => {
+      const loop = new TestLoop(20, 0);
+      return (count: number, rang = true, most = Infinity) =>
+        Array.from({ length: count }, () => {
+          let looks = 0;
+          loop.rang = rang;
+          const start = clock.ms;
+          loop.loopSpinner.spin({ look: () => looks++ >= most, lookAround: () => false });
+          loop.loopSpinner.slept(sleepMs);
+          return Math.round((clock.ms - start) * 100);
+        });
+    };
+    const none = Array(7).fill(0);
+    const short = 3;
+    const long = 31;
+    const spins = loopWith(0.3);
+    assertEquals([...spins(8), ...spins(15)], [...none, long, ...Array(15).fill(0)]);
+    assertEquals(spins(1, true, 1), [0]); // the next try, behind which all spin again
+    assertEquals(spins(8), [...none.fill(short), long]);
+    // Without long ones: tries for a peer that is awake once more.
+    const shortOnes = loopWith(1);
+    for (const waits of [8, 6, 14]) {
+      shortOnes(waits);
+      assertEquals([...shortOnes(1), ...shortOnes(1, false)], [0, short]);
+    }
+    assertEquals([...shortOnes(31), ...shortOnes(1, false, 1)], Array(32).fill(0));
+    assertEquals(shortOnes(8), Array(8).fill(short));
+    for (let tries = 0; tries < 2; tries++) {
+      assertEquals([...shortOnes(7), ...shortOnes(1, false)].at(-1), short);
+    }
+    // And at once behind a long one that has found something late.
+    const both = loopWith(0.3);
+    assertEquals([...both(6), ...both(1, false)].at(-1), short);
+    assertEquals(both(1, true, 1000)[0]! > short, true);
+    assertEquals(both(1, false), [short]);
   }));
 
 Deno.test("a port tells its loop's spinning how long it slept, and whether it rang", () =>
@@ -471,7 +517,7 @@ Deno.test("a port tells its loop's spinning how long it slept, and whether it ra
       here.postMessage(0);
     });
     // The first answer came before there was a wait for it.
-    assertEquals(spins.slice(1).map((ms) => ms > 0.2), spins.slice(1).map((_, i) => i % 8 === 7));
+    assertEquals(spins.slice(1).map((ms) => ms > 0.2), spins.slice(1).map((_, i) => i === 7));
     const spent: number[] = [];
     for (let i = 0; i < 2; i++) {
       await new Promise((resolve) => setTimeout(resolve, 5));
