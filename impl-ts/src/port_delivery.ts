@@ -15,7 +15,7 @@ import type { Standing } from "./port_rota.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import type { Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
-import { loopSpinnerOf } from "./wait_spinner.ts";
+import { loopSpinnerOf } from "./wait_loop_spinner.ts";
 import { nextTask, unref } from "./wait_task.ts";
 import type { Waiter } from "./wait_watch.ts";
 

@@ -8,7 +8,8 @@
 import type { DeliveryOptions } from "./port_delivery.ts";
 import { Several, type Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
-import { loopSpinnerOf, type Sight } from "./wait_spinner.ts";
+import { loopSpinnerOf } from "./wait_loop_spinner.ts";
+import type { Sight } from "./wait_spinner.ts";
 import { nextTask } from "./wait_task.ts";
 
 /** How it stands with a port that was served. */

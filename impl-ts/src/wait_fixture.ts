@@ -1,7 +1,7 @@
 /** What the tests of waits share. */
 
 import type { Waitable } from "./wait.ts";
-import { type Loop, LoopSpinner } from "./wait_spinner.ts";
+import { type Loop, LoopSpinner } from "./wait_loop_spinner.ts";
 
 /** An event loop without an endpoint, which keeps the naps that are asked of it. */
 export class TestLoop implements Loop {

@@ -16,7 +16,7 @@ import { recordOffset } from "../segment_geometry.ts";
 import type { Waitable } from "../wait.ts";
 import { LONGEST_TIMER_MS } from "../wait_task.ts";
 import { Endpoint } from "../wait_endpoint.ts";
-import { loopSpinnerOf } from "../wait_spinner.ts";
+import { loopSpinnerOf } from "../wait_loop_spinner.ts";
 import { stateOf } from "../wait_state.ts";
 import type { Waiter } from "../wait_watch.ts";
 import type { Fault, ReaderWire, Wire, WriterWire } from "./sab_wire.ts";
