@@ -4,18 +4,20 @@
  * @module
  */
 import * as esbuild from "esbuild";
-import { ENTRIES, entriesOf, type Entry, globalPath, modulePath } from "./build_entries.ts";
+import { entriesOf, type Entry, globalPath, modulePath } from "./build_entries.ts";
 import type { PackageFile } from "./build_package.ts";
 import { bundleText, OPTIONS } from "./build_scripts.ts";
+import { readSources } from "./build_sources.ts";
 
 const SOURCES = "impl-ts/src";
 
 /**
- * The entries as ES modules, with their source maps, which hold the sources. What two of them need
- * stands in one module: a class must exist once, or `instanceof` fails between the entries. They
- * are minified, since a fresh thread spends most of its start on reading them; and so an entry that
- * few import is made behind the others, on what the package itself exports, instead of cutting that
- * into more modules (measured in Node 24: from 4.6 to 6.4 ms).
+ * The entries as ES modules, with their source maps, which hold the sources. They are minified,
+ * since a fresh thread spends most of its start on reading them; and each is one file with what it
+ * stands on: a further file took 0.8 ms of the 4 that the import took in a fresh worker (measured:
+ * Node 24; in Deno 2.9 of 1.8). So an entry that few import is made behind the others, on what the
+ * package itself exports: a class must exist once, or `instanceof` fails between the entries. The
+ * drop-in has classes of its own, and exports those of its errors.
  *
  * The names of properties stay as they are. What their types tell to be neither public nor of the
  * platform, which the sources describe by types of their own, makes `{ Port }` 0.3 % smaller.
@@ -25,33 +27,27 @@ export async function bundleModules(
   entries: readonly Entry[],
 ): Promise<PackageFile[]> {
   const values = await readTaken(root, entries);
-  const early = entries.filter(({ taken }) => taken === undefined);
-  const groups = await Promise.all([
-    bundle(root, early, values),
-    ...entries.filter(({ taken }) => taken).map((entry) => bundle(root, [entry], values)),
-  ]);
+  const groups = await Promise.all(entries.map((entry) => bundle(root, entry, values)));
   return groups.flat();
 }
 
-/** Those that share what they have in common, or one that takes it. */
+/** One of them, which gives to others, or takes from them. */
 async function bundle(
   root: string,
-  entries: readonly Entry[],
+  entry: Entry,
   values: readonly Taken[],
 ): Promise<PackageFile[]> {
   const { outputFiles } = await esbuild.build({
     ...OPTIONS,
     absWorkingDir: root,
-    entryPoints: Object.fromEntries(entries.map(({ name, source }) => [name, source])),
+    entryPoints: { [entry.name]: entry.source },
     outdir: `${root}/out`,
     format: "esm",
     minify: true,
-    plugins: [give(root, entries, values), take(root, entries, values), await keepClassNames(root)],
+    plugins: [give(root, entry, values), take(root, entry, values), await readSources(root)],
     // What is installed beside the package is imported from there.
     packages: "external",
     sourcemap: "linked",
-    splitting: entries.length > 1,
-    chunkNames: "shared",
   });
   return outputFiles.map(({ path, text }) => ({ path: path.slice(`${root}/out/`.length), text }));
 }
@@ -138,25 +134,19 @@ function moduleAt(root: string, path: string, from: string): string {
   return new URL(path, `file://${from}`).pathname.slice(`${root}/${SOURCES}/`.length);
 }
 
-/** Adds to entries what others take from there. */
-function give(
-  root: string,
-  entries: readonly Entry[],
-  values: readonly Taken[],
-): esbuild.Plugin {
+/** Adds to an entry what others take from there. */
+function give(root: string, entry: Entry, values: readonly Taken[]): esbuild.Plugin {
   const namespace = "giver";
   return {
     name: namespace,
     setup(build) {
-      build.onResolve({ filter: /./ }, ({ path, kind }) => {
-        const entry = entries.find(({ source }) => path.endsWith(source));
-        if (kind !== "entry-point" || entry === undefined) return undefined;
-        return { path: `${root}/${entry.source}`, namespace, pluginData: entry };
-      });
-      build.onLoad({ filter: /./, namespace }, ({ path, pluginData }) => {
-        const own = values.filter(({ giver, name, outer }) =>
-          giver === pluginData && name !== outer
-        );
+      build.onResolve(
+        { filter: /./ },
+        ({ kind }) =>
+          kind === "entry-point" ? { path: `${root}/${entry.source}`, namespace } : undefined,
+      );
+      build.onLoad({ filter: /./, namespace }, ({ path }) => {
+        const own = values.filter(({ giver, name, outer }) => giver === entry && name !== outer);
         const lines = new Map(own.map(({ module, name, outer }) => [
           outer,
           `export { ${name} as ${outer} } from "${root}/${SOURCES}/${module}";`,
@@ -169,18 +159,14 @@ function give(
 }
 
 /** Takes it from there. */
-function take(
-  root: string,
-  [entry]: readonly Entry[],
-  values: readonly Taken[],
-): esbuild.Plugin {
+function take(root: string, entry: Entry, values: readonly Taken[]): esbuild.Plugin {
   const namespace = "taker";
   return {
     name: namespace,
     setup(build) {
       build.onResolve({ filter: /^\.\.?\//, namespace: "file" }, ({ path, resolveDir }) => {
         const module = moduleAt(root, path, `${resolveDir}/`);
-        const giver = giverOf(entry!, module);
+        const giver = giverOf(entry, module);
         return giver === undefined ? undefined : { path: module, namespace, sideEffects: false };
       });
       build.onResolve({ filter: /./, namespace }, ({ path }) => ({ path, external: true }));
@@ -210,32 +196,7 @@ export async function bundleGlobal(root: string, entry: Entry): Promise<PackageF
     },
     format: "iife",
     minify: true,
-    plugins: [await keepClassNames(root)],
+    plugins: [await readSources(root)],
   });
   return { path: globalPath(entry), text };
-}
-
-/**
- * Gives the classes that are exported their names at run time too, which the short name of a
- * binding takes away: `port.constructor.name` is what a debugger shows.
- */
-async function keepClassNames(root: string): Promise<esbuild.Plugin> {
-  const classes = new Set<string>();
-  for (const { source } of ENTRIES) {
-    for (const value of Object.values(await import(`${root}/${source}`))) {
-      if (typeof value === "function" && /^class\b/.test(String(value))) classes.add(value.name);
-    }
-  }
-  const head = /^export (?:abstract )?class (\w+)[^{]*\{/gm;
-  return {
-    name: "class-names",
-    setup(build) {
-      build.onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
-        const contents = (await Deno.readTextFile(path)).replace(head, (text, name) => {
-          return classes.has(name) ? `${text} static name = "${name}";` : text;
-        });
-        return { contents, loader: "ts" };
-      });
-    },
-  };
 }

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { ENTRIES, entriesOf, modulePath, SCRIPTS } from "./build_entries.ts";
 import { bundleGlobal, bundleModules } from "./build_modules.ts";
 import type { PackageFile } from "./build_package.ts";
@@ -16,12 +16,19 @@ function sourcesOf(files: PackageFile[], path: string): string[] {
 
 /** Those of the package itself. */
 function coreOf(files: PackageFile[]): string[] {
-  return ["millrace.js", "shared.js"].flatMap((path) => sourcesOf(files, path))
+  return sourcesOf(files, "millrace.js")
     .filter((source) => source.endsWith(".ts") && !source.startsWith("giver:")).sort();
 }
 
 type Module = Record<string, unknown>;
 type Class = { name: string; prototype: object };
+
+/** What is used of the drop-in. */
+interface Drop {
+  SABPipe: new (role: string, memory: SharedArrayBuffer) => unknown;
+  SegmentError: new () => Error;
+  MillraceError: new () => Error;
+}
 
 /** The classes of a module, by the names under which it exports them. */
 function classesOf(module: Module): [string, Class][] {
@@ -47,6 +54,21 @@ Deno.test("an entry exports what its module does, and more under no such names",
 Deno.test("the package's own module has nothing that only others need", async () => {
   const alone = await bundleModules(ROOT, ENTRIES.filter(({ taken }) => taken === undefined));
   assertEquals(coreOf(await built), coreOf(alone));
+});
+
+Deno.test("the package itself, and the drop-in, are one file each", async () => {
+  for (const name of ["millrace", "sab-message-port"]) {
+    const { text } = (await built).find(({ path }) => path === `${name}.js`)!;
+    assertEquals(text.match(/\bfrom *"\.|\bimport *["(]/g), null);
+  }
+});
+
+Deno.test("the drop-in has the classes of the errors that it throws", async () => {
+  const index = HERE.findIndex(({ name }) => name === "sab-message-port");
+  const { SABPipe, SegmentError, MillraceError } = (await modules())[index] as unknown as Drop;
+  const error = assertThrows(() => new SABPipe("w", new SharedArrayBuffer(4)));
+  assert(error instanceof SegmentError);
+  assert(error instanceof MillraceError);
 });
 
 Deno.test("an entry that takes the core has nothing of it but constants", async () => {

@@ -73,13 +73,21 @@
  *   Deno and Node alive. `onmessage = null` and `close` end it.
  * - Errors of the memory are those of Millrace: `SegmentError` where it cannot be used,
  *   `CorruptError` where the peer breaks it, `MessageError` where a message cannot be decoded,
- *   `ForbiddenError` where a thread must not block.
+ *   `ForbiddenError` where a thread must not block. This entry exports them; in the npm package
+ *   they are not the classes of `@millrace/millrace`, which stand in another file.
  *
  * Classic scripts load a bundle of `./sab-message-port/global`, which sets `SABMessagePortLib`.
  *
  * @module
  */
 
+export {
+  CorruptError,
+  ForbiddenError,
+  MessageError,
+  MillraceError,
+  SegmentError,
+} from "../error.ts";
 export { MWChannel, type MWChannelInit, type MWMode } from "./mw_channel.ts";
 export type { MessageHandler } from "./sab_inbox.ts";
 export { type SABOptions, SABPipe } from "./sab_pipe.ts";
