@@ -191,6 +191,26 @@ Deno.test(
   },
 );
 
+Deno.test("in Node, neither waits nor events load a library for a clock", { ignore }, async () => {
+  await Deno.writeTextFile(
+    `${folder}/clock.mjs`,
+    `
+    import { Port } from "millrace";
+    const port = Port.create({ spin: 50 }), peer = Port.attach(port.memory);
+    port.read({ timeout: 2 });
+    await port.readAsync({ timeout: 2 });
+    peer.onmessage = ({ data }) => peer.postMessage(data);
+    port.postMessage(0);
+    console.log(await port.readAsync());
+    console.log(process.moduleLoadList.filter((name) => name.endsWith("perf_hooks")));
+    process.exit();
+  `,
+  );
+  const options = { cwd: folder, timeoutMs: TIMEOUT_MS, echo: false };
+  const { output, code } = await run([PINNED, "clock.mjs"], options);
+  assertEquals([output, code], ["0\n[]\n", 0]);
+});
+
 async function assertRuns(place: string, program: Program, command: string[]): Promise<void> {
   const outcome = await runProgram(`${shop}/empty/${place}`, program, command);
   assertEquals(outcome, [program.output, 0, false]);

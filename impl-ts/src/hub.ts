@@ -7,7 +7,7 @@
 import { SegmentError } from "./error.ts";
 import { deadlineOfCall, Link, type WaitOptions } from "./pipe.ts";
 import { Port, type PortOptions, requirePortOptions } from "./port.ts";
-import { type AttachOptions, type Memory, Segment } from "./segment.ts";
+import { type AttachOptions, type Memory, now, Segment } from "./segment.ts";
 import { type Channel, type Geometry, requireInteger } from "./segment_geometry.ts";
 import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "./layout.ts";
 import { Selection } from "./select_set.ts";
@@ -206,7 +206,7 @@ export class Hub<In = unknown, Out = In> {
     const deadline = deadlineOfCall(options);
     for (;;) {
       const open = this.#select();
-      const timeout = Math.max(0, deadline - performance.now());
+      const timeout = Math.max(0, deadline - now());
       const port = open?.ports[await open.selection.selectAsync({ ...options, timeout })];
       // Not one that was closed meanwhile.
       if (port === undefined || !port.reader.inlet.link.closed) return port;

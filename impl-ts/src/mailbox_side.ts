@@ -181,7 +181,7 @@ export class MailboxSide implements Sight {
       signal?.throwIfAborted();
       return true;
     }
-    const left = deadline - performance.now();
+    const left = deadline - now();
     if (!(left > 0)) return false;
     const ms = Math.min(left, layout.WAIT_SLICE_MS);
     this.#parks++;

@@ -12,6 +12,7 @@ import type { Inlet } from "./pipe_inlet.ts";
 import { ArrivalEvent, type EventSource, PortCloseEvent } from "./port_events.ts";
 import { AWAY, DRY, LATE, MORE, serve, type Served, serveInNewTurn } from "./port_rota.ts";
 import type { Standing } from "./port_rota.ts";
+import { now } from "./segment.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import type { Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
@@ -196,12 +197,12 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     if (!this.#isTaking || this.#reader.isBusy || this.#inlet.isLending) return false;
     this.#aim();
     if (!endpoint.watch.add(this)) return false;
-    this.#asleep = this.#hasAsked && loopSpinnerOf(endpoint).learns ? performance.now() : 0;
+    this.#asleep = this.#hasAsked && loopSpinnerOf(endpoint).learns ? now() : 0;
     return true;
   }
 
   wake(): void {
-    if (this.#asleep > 0) loopSpinnerOf(this.endpoint).slept(performance.now() - this.#asleep);
+    if (this.#asleep > 0) loopSpinnerOf(this.endpoint).slept(now() - this.#asleep);
     this.#asleep = 0;
     serve(this);
   }

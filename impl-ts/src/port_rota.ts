@@ -6,6 +6,7 @@
  */
 
 import type { DeliveryOptions } from "./port_delivery.ts";
+import { now } from "./segment.ts";
 import { Several, type Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { loopSpinnerOf } from "./wait_loop_spinner.ts";
@@ -128,9 +129,9 @@ function serveSome(one: Served): Standing {
 function allows({ limits }: Served): boolean {
   const { turnCount = DEFAULT_TURN_COUNT, turnTime = DEFAULT_TURN_TIME } = limits;
   if (count >= turnCount) return false;
-  const now = performance.now();
-  if (began < 0) began = now;
-  else if (now - began >= turnTime) return false;
+  const time = now();
+  if (began < 0) began = time;
+  else if (time - began >= turnTime) return false;
   count++;
   return true;
 }

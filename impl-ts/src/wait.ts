@@ -7,7 +7,7 @@
 
 import { TAKEN } from "./gate.ts";
 import { WAIT_POLL_MS, WAKE_MECHANISM_AGENT } from "./layout.ts";
-import { sleepBlind } from "./segment.ts";
+import { now, sleepBlind } from "./segment.ts";
 import type { Sight } from "./wait_spinner.ts";
 import { remove, until } from "./wait_task.ts";
 
@@ -301,7 +301,7 @@ export class Turns {
       };
       queue.push(start);
     };
-    const left = deadline - performance.now();
+    const left = deadline - now();
     const isMine = await until(left, signal, begin, () => remove(queue, start));
     if (!isMine) signal?.throwIfAborted();
     return isMine === true;

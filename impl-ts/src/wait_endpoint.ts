@@ -292,7 +292,7 @@ export class Endpoint implements Loop {
 
   /**
    * Blocks until a cursor or a state may have changed; false at the deadline. `deadline` is in
-   * milliseconds of `performance.now()`. The caller has looked for everything before, without
+   * milliseconds of `now`. The caller has looked for everything before, without
    * success. `waits` are those of its call before this one.
    *
    * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]

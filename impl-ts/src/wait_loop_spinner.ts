@@ -5,6 +5,7 @@
  * @module
  */
 
+import { now } from "./segment.ts";
 import { found, type Mechanism, processorCount, type Waitable } from "./wait.ts";
 import { budgetOf, MISSES_MAX, type Sight, spinFor } from "./wait_spinner.ts";
 
@@ -174,12 +175,12 @@ export class LoopSpinner {
   nap(what: Waitable): boolean {
     const endpoint = this.#endpoint;
     if (!this.#isNapDue) return false;
-    const start = performance.now();
+    const start = now();
     if (!endpoint.doze(endpoint.prepare(what), this.#nap)) return true;
     if (found(what)) {
       this.#worth = WORTH;
       // As behind a sleep: two that only nap would not find one another awake either.
-      this.slept(performance.now() - start);
+      this.slept(now() - start);
       return true;
     }
     // A ring for another port of this endpoint, which sleeps on the loop, ended it too early to say

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { now } from "./segment.ts";
+
 /** What some runtimes have and others lack. */
 interface Runtime {
   setImmediate?(callback: () => void): unknown;
@@ -83,9 +85,9 @@ export function noteTurn(): void {
 
 /** Lets the event loop turn if it has not for a while: a flood must not starve it. */
 export function giveWay(): Promise<void> | undefined {
-  const now = performance.now();
-  if (turned < 0) turned = now;
-  return now - turned < GIVE_WAY_MS ? undefined : nextTask(true).then(noteTurn);
+  const time = now();
+  if (turned < 0) turned = time;
+  return time - turned < GIVE_WAY_MS ? undefined : nextTask(true).then(noteTurn);
 }
 
 /** Longer ones a timer takes for none. */

@@ -300,7 +300,7 @@ export class Rung {
       // Most are 0, which a load finds out for less.
       bits[index] = Atomics.load(words, at) === 0 ? 0 : Atomics.exchange(words, at, 0);
     }
-    const time = performance.now();
+    const time = now();
     if (time - this.#lookedAt < ms) return true;
     this.#lookedAt = time;
     return false;

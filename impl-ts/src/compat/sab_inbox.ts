@@ -6,7 +6,7 @@
 
 import { CorruptError } from "../error.ts";
 import { deadlineOf } from "../pipe.ts";
-import { isPast } from "../segment.ts";
+import { isPast, now } from "../segment.ts";
 import { Turns } from "../wait.ts";
 import { type Bounds, enforceLimit, type Taken } from "./sab_queue.ts";
 import { isClosing, type ReaderWire, sleepOn } from "./sab_wire.ts";
@@ -166,7 +166,7 @@ export class Inbox<T> {
     const deadline = deadlineOf(Math.max(0, timeout));
     for (let waits = 0, found = false; !found && !isPast(deadline); waits++) {
       const isDone = this.#owner._write();
-      const most = isDone ? deadline : Math.min(deadline, performance.now() + OWING_MS);
+      const most = isDone ? deadline : Math.min(deadline, now() + OWING_MS);
       try {
         found = this.wire.wait(most, waits);
       } catch (error) {
@@ -181,7 +181,7 @@ export class Inbox<T> {
     this.wire.stay(true);
     try {
       while (this.#queue.length === 0 && !this.#fill()) {
-        const left = deadline - performance.now();
+        const left = deadline - now();
         if (!(left > 0)) return;
         await sleepOn(this.wire, left);
       }

@@ -9,7 +9,7 @@ import { ClosedError, PeerClosedError, PeerFailedError } from "../error.ts";
 import { ForbiddenError, SegmentError } from "../error.ts";
 import { RING_CAPACITY_MAX, RING_CAPACITY_MIN, SEGMENT_ALIGN, WAIT_SLICE_MS } from "../layout.ts";
 import type { Outlet } from "../pipe_outlet.ts";
-import { Segment } from "../segment.ts";
+import { now, Segment } from "../segment.ts";
 import { type Geometry, segmentSize } from "../segment_geometry.ts";
 
 /**
@@ -83,7 +83,7 @@ export interface ReaderWire extends Wire {
   tryTake(): unknown[] | undefined;
   /**
    * Blocks until there may be something to take; false at the deadline, in milliseconds of
-   * `performance.now()`. `waits` are those of the same call before.
+   * `now()`. `waits` are those of the same call before.
    */
   wait(deadline: number, waits: number): boolean;
   /** On an event loop, looks for an answer for a short while, if one is due. True: it is there. */
@@ -116,7 +116,7 @@ export function ringCapacity({ byteOffset, byteLength }: Section): number {
 /** The segment in a section: whichever side comes first formats it. */
 export function openSegment(section: Section, capacity: number): Segment {
   const geometry = ringGeometry(capacity);
-  const until = performance.now() + WAIT_SLICE_MS;
+  const until = now() + WAIT_SLICE_MS;
   let options = {};
   for (;;) {
     try {
@@ -126,7 +126,7 @@ export function openSegment(section: Section, capacity: number): Segment {
         (error instanceof SegmentError && error.code === "segment.unready");
       // The other side formats it at this moment, which takes microseconds, and this thread must
       // not block: a page's main thread looks again and again.
-      if (!busy || performance.now() >= until) throw error;
+      if (!busy || now() >= until) throw error;
       options = { timeout: 0 };
     }
   }

@@ -7,6 +7,7 @@
 import { PartReader, type Parts, PartWriter } from "../mailbox_parts.ts";
 import { MailboxSide } from "../mailbox_side.ts";
 import { requireReaderOptions } from "../pipe.ts";
+import { now } from "../segment.ts";
 import type { Fault, ReaderWire, Section, Wire, WriterWire } from "./sab_wire.ts";
 
 /** What both ends have: a side, and how it is waited for. */
@@ -25,7 +26,7 @@ abstract class MailboxEnd implements Wire {
   sleep(ms: number, over: () => void): boolean {
     const { side } = this;
     if (side.look() || side.lookAround()) return false;
-    side.waitAsync(performance.now() + ms, undefined).then(over);
+    side.waitAsync(now() + ms, undefined).then(over);
     return true;
   }
 

@@ -11,7 +11,7 @@ import * as layout from "../layout.ts";
 import { Link, requireReaderOptions } from "../pipe.ts";
 import { Inlet, VALUE } from "../pipe_inlet.ts";
 import { Outlet } from "../pipe_outlet.ts";
-import type { Segment } from "../segment.ts";
+import { now, type Segment } from "../segment.ts";
 import { recordOffset } from "../segment_geometry.ts";
 import type { Waitable } from "../wait.ts";
 import { LONGEST_TIMER_MS } from "../wait_task.ts";
@@ -263,14 +263,14 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
 
   override sleep(ms: number, over: () => void): boolean {
     const learns = this.#hasAsked && loopSpinnerOf(this.outgoing!.endpoint).learns;
-    this.#asleep = learns ? performance.now() : 0;
+    this.#asleep = learns ? now() : 0;
     this.#hasAsked = false;
     return super.sleep(ms, over);
   }
 
   override wake(): void {
     if (this.#asleep > 0) {
-      loopSpinnerOf(this.outgoing!.endpoint).slept(performance.now() - this.#asleep);
+      loopSpinnerOf(this.outgoing!.endpoint).slept(now() - this.#asleep);
     }
     super.wake();
   }
