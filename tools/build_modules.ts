@@ -7,7 +7,7 @@ import * as esbuild from "esbuild";
 import { entriesOf, type Entry, globalPath, modulePath } from "./build_entries.ts";
 import type { PackageFile } from "./build_package.ts";
 import { bundleText, OPTIONS } from "./build_scripts.ts";
-import { readSources } from "./build_sources.ts";
+import { finish, readSources } from "./build_sources.ts";
 
 const SOURCES = "impl-ts/src";
 
@@ -49,7 +49,9 @@ async function bundle(
     packages: "external",
     sourcemap: "linked",
   });
-  return outputFiles.map(({ path, text }) => ({ path: path.slice(`${root}/out/`.length), text }));
+  return outputFiles.map(({ path, text }) => {
+    return { path: path.slice(`${root}/out/`.length), text: finish(text) };
+  });
 }
 
 /** A value that an entry gives to those that are made behind it. */
@@ -198,5 +200,5 @@ export async function bundleGlobal(root: string, entry: Entry): Promise<PackageF
     minify: true,
     plugins: [await readSources(root)],
   });
-  return { path: globalPath(entry), text };
+  return { path: globalPath(entry), text: finish(text) };
 }

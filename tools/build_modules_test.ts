@@ -37,6 +37,14 @@ function classesOf(module: Module): [string, Class][] {
   ) as [string, Class][];
 }
 
+/** The members of a prototype, and what may be done with each. */
+function membersOf(prototype: object): unknown {
+  return Reflect.ownKeys(prototype).map((key) => {
+    const { value, get, set, ...flags } = Object.getOwnPropertyDescriptor(prototype, key)!;
+    return [String(key), typeof value, typeof get, typeof set, flags];
+  }).sort();
+}
+
 Deno.test("the package's classes have the names under which they are exported", async () => {
   const classes = (await modules()).flatMap(classesOf);
   assert(classes.length > 20);
@@ -48,6 +56,16 @@ Deno.test("an entry exports what its module does, and more under no such names",
     const { name, source } = HERE[index]!;
     const shown = Object.keys(module).filter((each) => !each.startsWith("$"));
     assertEquals([name, shown], [name, Object.keys(await import(`${ROOT}/${source}`)).sort()]);
+  }
+});
+
+Deno.test("the classes have the members that their sources have, with the same flags", async () => {
+  for (const [index, module] of (await modules()).entries()) {
+    const sources = await import(`${ROOT}/${HERE[index]!.source}`);
+    for (const [name, { prototype }] of classesOf(module)) {
+      const source = sources[name] ?? { prototype };
+      assertEquals([name, membersOf(prototype)], [name, membersOf(source.prototype)]);
+    }
   }
 });
 

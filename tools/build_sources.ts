@@ -7,16 +7,18 @@ import type { Plugin } from "esbuild";
 import { ENTRIES } from "./build_entries.ts";
 
 /**
- * The functions that every port calls until its first answer is there, by module: V8 compiles them
- * with the module, where it otherwise reads them twice, and compiles each when it is called first.
- * That takes 10 to 15 µs of each. And what was compiled with its module is in the code cache of
- * Deno, which has nothing of what was compiled later (measured: V8 13, 15).
+ * The functions and methods that every port calls until its first answer is there, and those that
+ * the drop-in calls, by module: V8 compiles them with the module, where it otherwise reads them
+ * twice, and compiles each when it is called first. That takes 10 to 15 µs of each. And what was
+ * compiled with its module is in the code cache of Deno, which has nothing of what was compiled
+ * later (measured: V8 13, 15).
  *
- * Functions of modules alone, as V8 has no such hint for methods; and none that a constant of a
- * module is made by, as it is then called before it is there.
+ * Not what is private: that stays so. And no function that a constant of a module is made by, as it
+ * is then called before it is there.
  */
 export const EARLY: Readonly<Record<string, readonly string[]>> = {
   "codec.ts": [
+    "Scratch.of",
     "codecTable",
     "decodeJson",
     "decodeText",
@@ -27,14 +29,42 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "takeCopy",
     "textEncoder",
   ],
+  "compat/sab_inbox.ts": ["Inbox.read"],
+  "compat/sab_outbox.ts": ["Outbox.post", "Outbox.write", "makeBatch", "settle"],
+  "compat/sab_pipe.ts": [
+    "SABPipe.isDisposed",
+    "SABPipe.postMessage",
+    "SABPipe.read",
+    "requireWire",
+    "toSharedMemory",
+  ],
+  "compat/sab_port.ts": [
+    "SABMessagePort.postMessage",
+    "SABMessagePort.read",
+    "makeInit",
+    "requireInit",
+  ],
+  "compat/sab_queue.ts": ["requireQueueLimit"],
+  "compat/sab_wire.ts": ["openSegment", "ringCapacity", "ringGeometry"],
+  "compat/sab_wire_ring.ts": [
+    "RingReaderWire.tryTake",
+    "RingWriterWire.begin",
+    "RingWriterWire.carryOn",
+    "isRingEndGone",
+  ],
   "error.ts": ["assert"],
-  "frame.ts": ["extentOf", "writeHeader"],
+  "frame.ts": ["FrameReader.check", "extentOf", "writeHeader"],
   "pipe.ts": ["findRing", "requireReaderOptions", "requireWait", "requireWriterOptions"],
-  "pipe_inlet.ts": ["doublesOf"],
+  "pipe_inlet.ts": ["Inlet.note", "Inlet.pull", "Inlet.release", "Inlet.take", "doublesOf"],
+  "pipe_outlet.ts": ["Outlet.encode", "Outlet.send", "Outlet.start"],
+  "pipe_reader.ts": ["Reader.read"],
+  "pipe_writer.ts": ["Writer.write"],
+  "port.ts": ["Port.read", "Port.write"],
   "port_delivery.ts": ["requireDeliveryOptions"],
   "port_handoff.ts": ["isHandoff", "makeHandoff"],
   "port_options.ts": ["endpointOf", "findRings", "portGeometry", "requirePortOptions"],
   "port_outbox.ts": ["requireName", "requirePostingOptions"],
+  "ring.ts": ["Lane.load", "Lane.store"],
   "segment.ts": [
     "isShared",
     "readyOf",
@@ -58,6 +88,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "writePlan",
   ],
   "wait.ts": ["agentMechanism", "defaultMechanism", "found", "withLook"],
+  "wait_endpoint.ts": ["Endpoint.isLinked"],
   "wait_spinner.ts": ["requireTime"],
   "wait_state.ts": ["ring", "ringAround", "stateOf"],
 };
@@ -71,20 +102,74 @@ export async function readSources(root: string): Promise<Plugin> {
       build.onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
         const text = await Deno.readTextFile(path);
         const early = EARLY[path.slice(`${root}/impl-ts/src/`.length)] ?? [];
-        return { contents: nameClasses(hoist(text, early), classes), loader: "ts" };
+        return { contents: hoist(nameClasses(text, classes), early), loader: "ts" };
       });
+      const namespace = "set-method";
+      build.onResolve({ filter: /^millrace:/ }, ({ path }) => ({ path, namespace }));
+      build.onLoad({ filter: /./, namespace }, () => ({ contents: SET_METHOD_TEXT }));
     },
   };
 }
 
-/** Has functions of a module compiled with it: V8 takes parentheses around one for a call. */
+/**
+ * Has functions and methods of a module compiled with it: V8 takes parentheses around one for a
+ * call, but has no such hint for the methods of a class. So they are set in a static block, where
+ * private names are known, and the class stands in a call that bundlers may drop, which they must
+ * not do with static blocks.
+ */
 export function hoist(text: string, names: readonly string[]): string {
-  return names.reduce((before, name) => {
-    const whole = new RegExp(`^((?:export )?)function ${name}\\b(.*?)^}$`, "ms");
-    if (!whole.test(before)) throw new Error(`There is no function ${name}`);
-    return before.replace(whole, (_, head, rest) => `${head}const ${name} = (function${rest}});`);
-  }, text);
+  const isMethod = (name: string) => name.includes(".");
+  const plain = names.filter((name) => !isMethod(name)).reduce(hoistFunction, text);
+  const methods = Map.groupBy(names.filter(isMethod), (name) => name.split(".")[0]!);
+  if (methods.size === 0) return plain;
+  const classes = [...methods].reduce(
+    (before, [name, own]) => hoistMethods(before, name, own.map((each) => each.split(".")[1]!)),
+    plain,
+  );
+  return `import { setMethod } from "${SET_METHOD}"; ${classes}`;
 }
+
+function hoistFunction(text: string, name: string): string {
+  const whole = new RegExp(`^((?:export )?)function ${name}\\b(.*?)^}$`, "ms");
+  if (!whole.test(text)) throw new Error(`There is no function ${name}`);
+  return text.replace(whole, (_, head, rest) => `${head}const ${name} = (function${rest}});`);
+}
+
+function hoistMethods(text: string, name: string, methods: readonly string[]): string {
+  const whole = new RegExp(`^((?:export )?)(?:abstract )?(class ${name}\\b.*?)^}$`, "ms");
+  if (!whole.test(text)) throw new Error(`There is no class ${name}`);
+  return text.replace(whole, (_, head, body) => {
+    const parts = methods.reduce(hoistMethod, body);
+    return `${head}const ${name} = ${PURE_NAME}(() => { ${parts}} return ${name}; })();`;
+  });
+}
+
+function hoistMethod(text: string, name: string): string {
+  const whole = new RegExp(`^  (?:override )?${name}\\b([(<].*?)^  }$`, "ms");
+  const [found = "", rest = ""] = whole.exec(text) ?? [];
+  if (found === "" || found.includes("super.")) throw new Error(`There is no method ${name}`);
+  const set = `  static { setMethod(this.prototype, "${name}", (function${rest}  })); }`;
+  return text.replace(found, () => set);
+}
+
+/**
+ * Says in what was bundled, before a call, that a bundler may drop it where nobody uses its value.
+ * The bundler takes such a comment away where it minifies: a name as long, of a function that there
+ * is not, stands for it until then, so that the source map stays true.
+ */
+const PURE_COMMENT = "/*@__PURE__*/";
+const PURE_NAME = "PURE_$COMMENT";
+
+/** Completes what was bundled of these sources. */
+export function finish(text: string): string {
+  return text.replaceAll(PURE_NAME, PURE_COMMENT);
+}
+
+/** What sets a method as a class does. */
+const SET_METHOD = "millrace:set-method";
+const SET_METHOD_TEXT = `export function setMethod(prototype, name, value) {
+  Object.defineProperty(prototype, name, { value, configurable: true, writable: true });
+}`;
 
 /** The names of the classes that the entries export. */
 async function classNames(root: string): Promise<ReadonlySet<string>> {

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { bundleModules } from "./build_modules.ts";
 import { ENTRIES } from "./build_entries.ts";
 import { stopBundler } from "./build_scripts.ts";
@@ -32,9 +32,51 @@ Deno.test("hoist: a function that is not there, or is no longer called so, is a 
   assertThrows(() => hoist(TEXT, ["b"]), Error, "There is no function b");
 });
 
-Deno.test("the bundler keeps the parentheses of all", async () => {
+const CLASS = `export abstract class A<T> extends B {
+  readonly #c: T;
+
+  abstract get d(): number;
+
+  override e(f: T): T {
+    this.#c = f;
+    return f;
+  }
+
+  g(): void {
+    super.g();
+  }
+}
+`;
+
+Deno.test("hoist: a method is set in a static block, and each line stays where it was", () => {
+  const text = hoist(CLASS, ["A.e"]);
+  const start = text.indexOf("export");
+  assertMatch(text.slice(0, start), /^import \{ setMethod \} from "[^"\n]+"; $/);
+  assertEquals(
+    text.slice(start),
+    CLASS.replace("abstract class A", "const A = PURE_$COMMENT(() => { class A")
+      .replace("  override e(", '  static { setMethod(this.prototype, "e", (function(')
+      .replace("return f;\n  }", "return f;\n  })); }")
+      .replace(/\}\n$/, "} return A; })();\n"),
+  );
+});
+
+Deno.test("hoist: a method that is not there, or calls that of a class above, is a mistake", () => {
+  assertThrows(() => hoist(CLASS, ["A.h"]), Error, "There is no method h");
+  assertThrows(() => hoist(CLASS, ["A.g"]), Error, "There is no method g");
+  assertThrows(() => hoist(CLASS, ["B.e"]), Error, "There is no class B");
+});
+
+Deno.test("the bundler keeps the parentheses of all, and what a pure call says", async () => {
   const files = await bundleModules(ROOT, ENTRIES).finally(stopBundler);
+  const names = Object.entries(EARLY).filter(([path]) => !path.startsWith("compat/"))
+    .flatMap(([, each]) => each);
+  const methods = names.filter((name) => name.includes("."));
+  const classes = new Set(methods.map((name) => name.split(".")[0]));
   const { text } = files.find(({ path }) => path === "millrace.js")!;
-  const count = Object.values(EARLY).flat().length;
-  assertEquals(text.match(/[,\s][\w$]+=\(function\(/g)?.length, count);
+  const count = (pattern: RegExp) => text.match(pattern)?.length;
+  assertEquals(count(/[,\s][\w$]+=\(function\(/g), names.length - methods.length);
+  assertEquals(count(/"\w+",\(function\(/g), methods.length);
+  assertEquals(count(/=\/\*@__PURE__\*\/\(\(\)=>\{class /g), classes.size);
+  assertEquals(files.filter((file) => file.text.includes("PURE_$")), []);
 });
