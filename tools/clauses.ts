@@ -35,6 +35,7 @@ export const ROLES = [
   "caller",
   "callee",
   "supervisor",
+  "observer",
 ] as const;
 
 const ROLE = new RegExp(`^An? (${ROLES.join("|")})\\b`);
