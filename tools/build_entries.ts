@@ -64,6 +64,7 @@ export const ENTRIES: readonly Entry[] = [
   // Errors are known by their classes.
   small("call", { taken: { millrace: /^error\.ts$/ } }),
   small("cbor"),
+  small("meter"),
   {
     subpath: "./sab-message-port",
     name: "sab-message-port",

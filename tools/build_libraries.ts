@@ -5,6 +5,9 @@
  */
 import { createRequire } from "node:module";
 
+/** Those of the entries that few import, who install them: the package works without. */
+export const PEERS: readonly string[] = ["@opentelemetry/api", "hdr-histogram-js"];
+
 /** The folder of a library among what Deno has fetched, in the version that `deno.lock` says. */
 export function folderOf(library: string, root: string): string {
   const path = createRequire(`${root}/impl-ts/src/mod.ts`).resolve(library);

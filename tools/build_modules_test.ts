@@ -6,7 +6,7 @@ import { stopBundler } from "./build_scripts.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
 
-const HERE = ENTRIES.filter(({ name }) => name !== "cbor");
+const HERE = ENTRIES.filter(({ name }) => !/^(?:cbor|meter)/.test(name));
 const built = bundleModules(ROOT, ENTRIES);
 
 /** The sources that a script was made from, by its map. */

@@ -18,6 +18,7 @@ import {
   specifierOf,
   typesPath,
 } from "./build_entries.ts";
+import { PEERS } from "./build_libraries.ts";
 import { bundleGlobal, bundleModules } from "./build_modules.ts";
 import { declarations, SOURCE_NAME } from "./build_types.ts";
 
@@ -39,8 +40,7 @@ export async function makeUntyped(root: string): Promise<PackageFile[]> {
   return [
     {
       path: "package.json",
-      text: JSON.stringify({ ...manifest(version), dependencies: librariesOf(imports) }, null, 2) +
-        "\n",
+      text: JSON.stringify({ ...manifest(version), ...librariesOf(imports) }, null, 2) + "\n",
     },
     ...await Promise.all(PAGES.map(async (path) => ({
       path,
@@ -65,9 +65,15 @@ export async function writePackage(folder: string, files: PackageFile[]): Promis
 }
 
 /** The packages from the registry that imports name, each with the versions that will do. */
-export function librariesOf(imports: Record<string, string>): Record<string, string> {
-  const found = Object.values(imports).map((target) => /^npm:([^@]+)@([^/]+)/.exec(target) ?? []);
-  return Object.fromEntries(found.flatMap(([, name, range]) => name ? [[name, range!]] : []));
+export function librariesOf(imports: Record<string, string>): Record<string, unknown> {
+  const found = Object.values(imports).map((target) => /^npm:(@?[^@]+)@([^/]+)/.exec(target) ?? []);
+  const libraries = found.flatMap(([, name, range]) => name ? [[name, range!]] : []);
+  const peers = libraries.filter(([name]) => PEERS.includes(name!));
+  return {
+    dependencies: Object.fromEntries(libraries.filter((each) => !peers.includes(each))),
+    peerDependencies: Object.fromEntries(peers),
+    peerDependenciesMeta: Object.fromEntries(peers.map(([name]) => [name, { optional: true }])),
+  };
 }
 
 /** The content of package.json. There is no `files`: everything in the folder is the package. */

@@ -36,11 +36,20 @@ Deno.test("manifest: what has no global has no script", () => {
 });
 
 Deno.test("librariesOf: the packages that are not our own", () => {
-  const imports = { a: "./src/a.ts", "b/c": "npm:b@^1.2.3/c", "b/d": "npm:b@^1.2.3/d" };
-  assertEquals(librariesOf(imports), { b: "^1.2.3" });
+  const imports = {
+    a: "./src/a.ts",
+    "b/c": "npm:b@^1.2.3/c",
+    "b/d": "npm:b@^1.2.3/d",
+    "@opentelemetry/api": "npm:@opentelemetry/api@^1.10.0",
+  };
+  assertEquals(librariesOf(imports), {
+    dependencies: { b: "^1.2.3" },
+    peerDependencies: { "@opentelemetry/api": "^1.10.0" },
+    peerDependenciesMeta: { "@opentelemetry/api": { optional: true } },
+  });
 });
 
-Deno.test("makeUntyped: one entry imports one library, the others nothing", async () => {
+Deno.test("makeUntyped: few entries import a library, the others nothing", async () => {
   const files = await makeUntyped(ROOT).finally(stopBundler);
   const statement = /\b(?:from|import)\s*\(?\s*"([\w@][\w@/-]*)"/g;
   const imports = files.filter(({ path }) => path.endsWith(".js")).map(({ path, text }) => [
@@ -48,7 +57,10 @@ Deno.test("makeUntyped: one entry imports one library, the others nothing", asyn
     [...text.matchAll(statement)].map(([, target]) => target!).sort(),
   ]);
   const own = imports.filter(([, targets]) => targets!.length > 0);
-  assertEquals(own, [["cbor.js", ["cbor-x/decode", "cbor-x/encode"]]]);
+  assertEquals(own, [
+    ["cbor.js", ["cbor-x/decode", "cbor-x/encode"]],
+    ["meter.js", ["hdr-histogram-js"]],
+  ]);
 });
 
 Deno.test("both registries have the same entries, and one has a script as a module", async () => {

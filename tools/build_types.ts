@@ -62,7 +62,10 @@ export function declarations(root: string, entries: readonly Entry[]): PackageFi
     rootDir: `${root}/${SOURCES}`,
     outDir: "/types",
     // The library's own declarations speak of Node's types, and leave some modules out.
-    paths: { "cbor-x/*": [`${folderOf("cbor-x", root)}/index.d.ts`] },
+    paths: {
+      "cbor-x/*": [`${folderOf("cbor-x", root)}/index.d.ts`],
+      "hdr-histogram-js": [`${folderOf("hdr-histogram-js", root)}/dist/index.d.ts`],
+    },
     skipLibCheck: true,
   };
   const program = ts.createProgram({

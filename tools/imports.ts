@@ -31,8 +31,11 @@ const ORDER = [
   ["mod", "root", "wasm", "c_abi", "compat/", "host/"],
 ];
 
-/** The library that a noun stands on, which is an entry of its own. */
-const LIBRARIES: Readonly<Record<string, string>> = { cbor: "cbor-x" };
+/** The libraries that a noun stands on, which is an entry of its own, or several. */
+const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
+  cbor: ["cbor-x"],
+  meter: ["hdr-histogram-js", "@opentelemetry/api"],
+};
 
 const TYPESCRIPT = "impl-ts/src/";
 const ZIG = "impl-zig/src/";
@@ -77,8 +80,8 @@ export function absentNouns(paths: readonly string[]): string[] {
 
 /** Whether a file belongs to the noun that stands on a library, and imports that. */
 function isLibraryOf(path: string, target: string): boolean {
-  const library = LIBRARIES[/^[a-z]+/.exec(path)?.[0] ?? ""];
-  return library !== undefined && (target === library || target.startsWith(`${library}/`));
+  const libraries = LIBRARIES[/^[a-z]+/.exec(path)?.[0] ?? ""] ?? [];
+  return libraries.some((library) => target === library || target.startsWith(`${library}/`));
 }
 
 /** The height of a file in the order, or `undefined` where it has none. */

@@ -1,0 +1,258 @@
+/**
+ * Metering: how busy a pipe is, how long its messages wait, and how long they take to handle; an
+ * entry of its own, on the library hdr-histogram-js. What has no meter costs nothing. See
+ * `spec/meter.md`.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { meter } from "@millrace/millrace/meter";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * using _writing = meter(here); // so that the messages say when they were written
+ * using reading = meter(there);
+ * here.write("hello");
+ * there.read();
+ * const { incoming } = reading.snapshot();
+ * console.log(incoming?.values, incoming?.waiting.count); // 1 1
+ * ```
+ *
+ * @module
+ */
+
+import { followSystem, microseconds } from "./meter_clock.ts";
+import { MeteredDelivery } from "./meter_delivery.ts";
+import { InletGauge, MeteredInlet } from "./meter_inlet.ts";
+import { MeteredOutlet, OutletGauge } from "./meter_outlet.ts";
+import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./meter_snapshot.ts";
+import type { Tally } from "./meter_tally.ts";
+import { Inlet } from "./pipe_inlet.ts";
+import { Outlet } from "./pipe_outlet.ts";
+import type { Reader } from "./pipe_reader.ts";
+import type { Writer } from "./pipe_writer.ts";
+import type { Port } from "./port.ts";
+import { Delivery } from "./port_delivery.ts";
+import type { StreamPort } from "./port_over_stream.ts";
+import type { Endpoint, Stats } from "./wait_endpoint.ts";
+
+export { snapshotSchema } from "./meter_snapshot.ts";
+export type { EndpointFigures, IncomingFigures, MeterSnapshot } from "./meter_snapshot.ts";
+export type { OutgoingFigures, QueueFigures } from "./meter_snapshot.ts";
+export type { Distribution } from "./meter_tally.ts";
+
+/**
+ * What can be metered: a port, also one of a hub's or over a stream, a reader, or a writer.
+ *
+ * @example
+ * ```ts
+ * import { Segment, Writer } from "@millrace/millrace";
+ * import { meter, type Meterable } from "@millrace/millrace/meter";
+ *
+ * const channels = [{ writer: 0, reader: 1, capacity: 256 }];
+ * using writer = Writer.attach<string>(Segment.allocate({ endpoints: 2, channels }));
+ * const ends: Meterable[] = [writer];
+ * for (const end of ends) console.log(meter(end).snapshot().incoming); // null
+ * ```
+ */
+// deno-lint-ignore no-explicit-any -- What they read and write makes no difference.
+export type Meterable = StreamPort<any, any> | Reader<any> | Writer<any>;
+
+/** What hangs on a meter, by its parts. */
+interface Parts {
+  readonly outlet?: Outlet;
+  readonly inlet?: Inlet;
+  readonly delivery?: Delivery<unknown>;
+}
+
+/**
+ * Begins to meter a port, a reader or a writer of this thread. It goes on exchanging messages as
+ * before. To know how long messages have waited, meter their writer as well, wherever it is: any
+ * meter makes it store when each message was finished.
+ *
+ * @throws {TypeError} if it has a meter already.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { meter } from "@millrace/millrace/meter";
+ *
+ * const here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * using reading = meter(here);
+ * there.writeMany([1, 2, 3]);
+ * there.end();
+ * here.onmessage = () => {}; // to be measured
+ * await here.closed;
+ * console.log(reading.snapshot().incoming?.service.count); // 3
+ * ```
+ */
+export function meter(end: Meterable): Meter {
+  return new Meter(end);
+}
+
+/** By the members that only one of them has. */
+function partsOf(end: Meterable): Parts {
+  if ("inlet" in end) return { inlet: end.inlet };
+  if ("outlet" in end) return { outlet: end.outlet };
+  const { writer, reader, delivery } = end as Port;
+  return { outlet: writer.outlet, inlet: reader.inlet, delivery };
+}
+
+/**
+ * A meter, made by `meter`. It belongs to the thread of what it meters.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { meter, type Meter } from "@millrace/millrace/meter";
+ *
+ * using port = Port.create<string>();
+ * const metered: Meter = meter(port);
+ * port.write("counted");
+ * metered.close();
+ * port.write("not counted");
+ * console.log(metered.snapshot().outgoing?.messages); // 1
+ * ```
+ */
+export class Meter {
+  readonly #parts: Parts;
+  readonly #endpoint: Endpoint;
+  readonly #outgoing: OutletGauge | undefined;
+  readonly #incoming: InletGauge | undefined;
+  /** When it began to count, and what the endpoint had counted by then. */
+  #since = 0;
+  #before: Stats;
+  #isClosed = false;
+
+  /**
+   * Made by `meter`.
+   *
+   * @internal
+   */
+  constructor(end: Meterable) {
+    const parts = partsOf(end);
+    const { outlet, inlet, delivery } = parts;
+    if (outlet instanceof MeteredOutlet || inlet instanceof MeteredInlet) {
+      throw new TypeError("Cannot meter: it has a meter already");
+    }
+    this.#parts = parts;
+    this.#endpoint = (outlet ?? inlet)!.endpoint;
+    this.#before = this.#endpoint.stats;
+    followSystem();
+    this.#since = microseconds();
+    if (outlet !== undefined) {
+      this.#outgoing = become(outlet, MeteredOutlet, new OutletGauge(outlet));
+    }
+    if (inlet !== undefined) this.#incoming = become(inlet, MeteredInlet, new InletGauge());
+    if (delivery !== undefined) become(delivery, MeteredDelivery, this.#incoming!);
+  }
+
+  /** All figures now: a copy, which does not change any more. Changes nothing. */
+  snapshot(): MeterSnapshot {
+    followSystem();
+    const elapsed = Math.max(0, microseconds() - this.#since);
+    const { index, stats: { wakes, wakesElided, parks } } = this.#endpoint;
+    const before = this.#before;
+    const perSecond = (count: number) => elapsed === 0 ? 0 : count / elapsed * 1e6;
+    return {
+      at: Date.now(),
+      elapsed,
+      endpoint: {
+        index,
+        wakes: wakes - before.wakes,
+        elidedWakes: wakesElided - before.wakesElided,
+        sleeps: parks - before.parks,
+      },
+      outgoing: this.#writes(perSecond),
+      incoming: this.#reads(perSecond),
+    };
+  }
+
+  #writes(perSecond: (count: number) => number): OutgoingFigures | null {
+    const gauge = this.#outgoing;
+    if (gauge === undefined) return null;
+    const { messages, bytes, stalls } = gauge;
+    return {
+      messages,
+      bytes,
+      messageRate: perSecond(messages),
+      byteRate: perSecond(bytes),
+      queue: gauge.queue(),
+      stalls,
+      stall: gauge.stall.distribution(),
+    };
+  }
+
+  #reads(perSecond: (count: number) => number): IncomingFigures | null {
+    const gauge = this.#incoming;
+    if (gauge === undefined) return null;
+    const { messages, bytes, values, untimed } = gauge;
+    return {
+      messages,
+      bytes,
+      values,
+      messageRate: perSecond(messages),
+      byteRate: perSecond(bytes),
+      valueRate: perSecond(values),
+      queue: gauge.queue(this.#parts.inlet!),
+      untimed,
+      waiting: gauge.waiting.distribution(),
+      service: gauge.service.distribution(),
+    };
+  }
+
+  /**
+   * What was counted, in nanoseconds, as a text: base64 of the compressed encoding V2 that the
+   * HdrHistogram libraries of all languages read, to be added to that of other threads. Undefined
+   * for what is not metered: a reader has no stalls, a writer no others.
+   *
+   * @example
+   * ```ts
+   * import { decodeFromCompressedBase64 } from "hdr-histogram-js";
+   * import { Port } from "@millrace/millrace";
+   * import { meter } from "@millrace/millrace/meter";
+   *
+   * using port = Port.create<string>();
+   * using metered = meter(port);
+   * const service = decodeFromCompressedBase64(metered.histogram("service")!);
+   * console.log(service.totalCount); // 0
+   * ```
+   */
+  histogram(of: "waiting" | "service" | "stall"): string | undefined {
+    const tally: Tally | undefined = of === "stall" ? this.#outgoing?.stall : this.#incoming?.[of];
+    return tally?.encode();
+  }
+
+  /** Begins to count anew, from 0. What is under way is counted when it is done. */
+  reset(): void {
+    followSystem();
+    this.#since = microseconds();
+    this.#before = this.#endpoint.stats;
+    this.#outgoing?.clear();
+    this.#incoming?.clear();
+  }
+
+  /** Ends the metering; a second call does nothing. What was counted can still be had. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { outlet, inlet, delivery } = this.#parts;
+    if (outlet !== undefined) Object.setPrototypeOf(outlet, Outlet.prototype);
+    if (inlet !== undefined) Object.setPrototypeOf(inlet, Inlet.prototype);
+    if (delivery !== undefined) Object.setPrototypeOf(delivery, Delivery.prototype);
+  }
+
+  /** The same as `close`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+/**
+ * Makes an object one of a kind that tells a gauge what it does. What is not metered has no hook
+ * for it: no field to be looked at, and no call more.
+ */
+function become<G>(part: object, kind: { readonly prototype: { gauge: G } }, gauge: G): G {
+  return Object.assign(Object.setPrototypeOf(part, kind.prototype), { gauge }).gauge;
+}

@@ -1,0 +1,71 @@
+/** What the tests of metering need: a clock that stands still, a port with two meters. */
+
+import { type Meter, meter } from "./meter.ts";
+import type { Reader } from "./pipe_reader.ts";
+import type { Writer } from "./pipe_writer.ts";
+import { Port } from "./port.ts";
+
+/** Stands in for the clocks of the platform. */
+export interface Clock {
+  /** Lets so many microseconds pass. */
+  pass(us: number): void;
+  /** Sets it so that so many microseconds are left until the low 32 bits begin anew. */
+  beforeWrap(us: number): void;
+  [Symbol.dispose](): void;
+}
+
+/** Stops the clocks of this thread until it is disposed. Timers go on. */
+export function stopClock(): Clock {
+  const { now, timeOrigin } = performance;
+  const { now: date } = Date;
+  // Whole microseconds: no fraction is lost or won.
+  let us = Math.ceil((timeOrigin + performance.now()) * 1000);
+  performance.now = () => us / 1000 - timeOrigin;
+  Date.now = () => Math.floor(us / 1000);
+  return {
+    pass: (more) => void (us += more),
+    beforeWrap: (left) => void (us = Math.ceil(us / 2 ** 32) * 2 ** 32 - left),
+    [Symbol.dispose]() {
+      performance.now = now;
+      Date.now = date;
+    },
+  };
+}
+
+/** Two ends of a port on one thread, each with a meter. */
+export class Metered<T = unknown> {
+  readonly here: Port<T>;
+  readonly there: Port<T>;
+  readonly writing: Meter;
+  readonly reading: Meter;
+
+  constructor(capacity = 4096) {
+    this.here = Port.create<T>({ capacity, spin: 0 });
+    this.there = Port.attach<T>(this.here.memory, { spin: 0 });
+    this.writing = meter(this.here);
+    this.reading = meter(this.there);
+  }
+
+  get writer(): Writer<T> {
+    return this.here.writer;
+  }
+
+  get reader(): Reader<T> {
+    return this.there.reader;
+  }
+
+  get outgoing() {
+    return this.writing.snapshot().outgoing!;
+  }
+
+  get incoming() {
+    return this.reading.snapshot().incoming!;
+  }
+
+  [Symbol.dispose]() {
+    this.here.close();
+    this.there.close();
+    this.writing.close();
+    this.reading.close();
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * What stands in a ring, by the headers of its frames, for a meter, which changes nothing. See
+ * `spec/meter.md`.
+ *
+ * Whoever has the other end may change any header at any moment: each is loaded once, and a walk
+ * ends where one does not fit.
+ *
+ * @module
+ */
+
+import * as layout from "./layout.ts";
+import { extentOf, WHOLE } from "./frame.ts";
+import type { Lane } from "./ring.ts";
+
+const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
+const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
+const TIME = layout.FRAME_TIME_OFFSET >> 2;
+const FIRST = layout.FRAME_FLAG_FIRST;
+const LAST = layout.FRAME_FLAG_LAST;
+const CANCEL = layout.FRAME_FLAG_CANCEL;
+const PREAMBLE_SIZE = layout.MESSAGE_PREAMBLE_SIZE;
+
+/** Messages that a walk has come by, and their payload. */
+export interface Passed {
+  messages: number;
+  bytes: number;
+  /** Payload of the message that has begun and not ended. */
+  begun: number;
+}
+
+/** The words of a header: where it stands, for a place in the ring. */
+export function headerAt({ capacity }: Lane, position: number): number {
+  return (position & (capacity - 1)) >> 2;
+}
+
+/** The `time` of the frame at a position. */
+export function timeAt(lane: Lane, position: number): number {
+  return lane.words[headerAt(lane, position) + TIME]!;
+}
+
+/**
+ * Walks over the frames from one position to another, and counts their messages. Where a message
+ * begins, `time` is stored, unless it is 0.
+ */
+export function walk(lane: Lane, from: number, to: number, passed: Passed, time: number): void {
+  const { words, capacity } = lane;
+  let left = (to - from) | 0;
+  if (left > capacity) return;
+  for (let at = from; left > 0;) {
+    const index = (at & (capacity - 1)) >> 2;
+    const size = words[index]!;
+    const kind = words[index + 1]!;
+    const extent = extentOf(size);
+    if (size < 0 || extent <= 0 || extent > left) return;
+    if (isMessage((kind >>> KIND_SHIFT) & 0xff)) {
+      const flags = (kind >>> FLAGS_SHIFT) & (FIRST | LAST | CANCEL);
+      if ((flags & FIRST) !== 0 && time !== 0) words[index + TIME] = time;
+      pass(flags, size, passed);
+    }
+    at = (at + extent) | 0;
+    left -= extent;
+  }
+}
+
+function pass(flags: number, size: number, passed: Passed): void {
+  if (flags === WHOLE) {
+    passed.messages++;
+    passed.bytes += size;
+    return;
+  }
+  if ((flags & FIRST) !== 0) passed.begun = -PREAMBLE_SIZE;
+  passed.begun += size;
+  if ((flags & LAST) === 0) return;
+  if ((flags & CANCEL) === 0) {
+    passed.messages++;
+    passed.bytes += passed.begun;
+  }
+  passed.begun = 0;
+}
+
+/** Whether frames of this kind are those of messages. */
+export function isMessage(kind: number): boolean {
+  return kind === layout.FRAME_KIND_DATA ||
+    (kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW);
+}

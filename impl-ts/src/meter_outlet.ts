@@ -1,0 +1,142 @@
+/**
+ * The direction out of a pipe that is metered. See `spec/meter.md`.
+ *
+ * @module
+ */
+
+import { RING_HEAD_WORD } from "./layout.ts";
+import { microseconds, timeOf } from "./meter_clock.ts";
+import { type Passed, walk } from "./meter_frames.ts";
+import { Tally } from "./meter_tally.ts";
+import { Outlet } from "./pipe_outlet.ts";
+
+/** What a meter knows of one direction out. */
+export class OutletGauge implements Passed {
+  messages = 0;
+  bytes = 0;
+  begun = 0;
+  /** Messages that had to wait for room, each once, and for how long. */
+  stalls = 0;
+  readonly stall: Tally = new Tally(1);
+  readonly #outlet: Outlet;
+  /** Up to where the frames are counted, and have their time. */
+  #counted: number;
+  /** Whether the message under way has found no room; since when it waits, and when it last did. */
+  #isRefused = false;
+  #since = -1;
+  #last = 0;
+
+  /** Makes the gauge of an outlet, for what it writes from now on. */
+  constructor(outlet: Outlet) {
+    this.#outlet = outlet;
+    this.#counted = outlet.own;
+  }
+
+  /** Gives each message that was finished since its time, and counts it. [meter.time] */
+  count(): void {
+    const outlet = this.#outlet;
+    const { own } = outlet;
+    const step = (own - this.#counted) | 0;
+    if (step === 0) return;
+    // What was not published may have been taken back: the frames of a message that found no room.
+    if (step > 0) walk(outlet, this.#counted, own, this, timeOf(microseconds()));
+    else this.begun = 0;
+    this.#counted = own;
+  }
+
+  /** Another message begins: one that still waited was given up. */
+  begin(): void {
+    if (this.#isRefused) this.#end(this.#last);
+  }
+
+  /** Whether there was room for all of the message under way. */
+  note(hasRoom: boolean): void {
+    if (hasRoom) {
+      if (this.#isRefused) this.#end(microseconds());
+    } else if (this.#since >= 0) this.#last = microseconds();
+    else this.#isRefused = true;
+  }
+
+  /**
+   * Somebody looks whether there is room now. One who does not wait, does not look again, and one
+   * who looks many times still waits for the same message.
+   */
+  look(): void {
+    if (!this.#isRefused || this.#since >= 0) return;
+    this.stalls++;
+    this.#since = this.#last = microseconds();
+  }
+
+  /** A sleep of one who waits for room is over. */
+  wake(): void {
+    if (this.#since >= 0) this.#last = microseconds();
+  }
+
+  #end(now: number): void {
+    if (this.#since >= 0) this.stall.record(Math.max(0, now - this.#since));
+    this.#isRefused = false;
+    this.#since = -1;
+  }
+
+  /** What is published and not given back: messages, and bytes with their headers. */
+  queue(): { messages: number; bytes: number } {
+    const outlet = this.#outlet;
+    const { stored } = outlet;
+    const head = Atomics.load(outlet.control, RING_HEAD_WORD);
+    const isValid = ((stored - head) >>> 0) <= ((stored - outlet.other) >>> 0);
+    const from = isValid ? head : outlet.other;
+    const passed: Passed = { messages: 0, bytes: 0, begun: 0 };
+    walk(outlet, from, stored, passed, 0);
+    return { messages: passed.messages, bytes: (stored - from) >>> 0 };
+  }
+
+  /** Begins to count anew. */
+  clear(): void {
+    this.messages = this.bytes = this.stalls = 0;
+    this.stall.clear();
+  }
+}
+
+/** An outlet that tells its gauge what it does; any outlet is made one, and an outlet again. */
+export class MeteredOutlet extends Outlet {
+  /** Set by the meter. */
+  declare gauge: OutletGauge;
+
+  override store(): void {
+    this.gauge.count();
+    super.store();
+  }
+
+  override start(kind: number, tag: number): void {
+    this.gauge.begin();
+    super.start(kind, tag);
+  }
+
+  override advance(): boolean {
+    const hasRoom = super.advance();
+    this.gauge.count();
+    this.gauge.note(hasRoom);
+    return hasRoom;
+  }
+
+  override claim(size: number): number {
+    const offset = super.claim(size);
+    this.gauge.note(offset >= 0);
+    return offset;
+  }
+
+  override finish(size: number): void {
+    super.finish(size);
+    this.gauge.count();
+  }
+
+  override look(): boolean {
+    this.gauge.look();
+    return super.look();
+  }
+
+  override disarm(): void {
+    super.disarm();
+    this.gauge.wake();
+  }
+}
