@@ -21,9 +21,10 @@
  * @module
  */
 
+import { FrameReader } from "./frame.ts";
 import { followSystem, microseconds } from "./meter_clock.ts";
 import { MeteredDelivery } from "./meter_delivery.ts";
-import { InletGauge, MeteredInlet } from "./meter_inlet.ts";
+import { InletGauge, MeteredFrame, MeteredInlet } from "./meter_inlet.ts";
 import { MeteredOutlet, OutletGauge } from "./meter_outlet.ts";
 import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./meter_snapshot.ts";
 import type { Tally } from "./meter_tally.ts";
@@ -36,6 +37,8 @@ import { Delivery } from "./port_delivery.ts";
 import type { StreamPort } from "./port_over_stream.ts";
 import type { Endpoint, Stats } from "./wait_endpoint.ts";
 
+export { estimate } from "./meter_estimate.ts";
+export type { Estimate, Estimated, EstimateOptions, EstimateSource } from "./meter_estimate.ts";
 export { snapshotSchema } from "./meter_snapshot.ts";
 export type { EndpointFigures, IncomingFigures, MeterSnapshot } from "./meter_snapshot.ts";
 export type { OutgoingFigures, QueueFigures } from "./meter_snapshot.ts";
@@ -144,7 +147,10 @@ export class Meter {
     if (outlet !== undefined) {
       this.#outgoing = become(outlet, MeteredOutlet, new OutletGauge(outlet));
     }
-    if (inlet !== undefined) this.#incoming = become(inlet, MeteredInlet, new InletGauge());
+    if (inlet !== undefined) {
+      this.#incoming = become(inlet, MeteredInlet, new InletGauge(inlet));
+      become(inlet.frame, MeteredFrame, this.#incoming);
+    }
     if (delivery !== undefined) become(delivery, MeteredDelivery, this.#incoming!);
   }
 
@@ -187,6 +193,7 @@ export class Meter {
   #reads(perSecond: (count: number) => number): IncomingFigures | null {
     const gauge = this.#incoming;
     if (gauge === undefined) return null;
+    gauge.laps.settle();
     const { messages, bytes, values, untimed } = gauge;
     return {
       messages,
@@ -195,7 +202,7 @@ export class Meter {
       messageRate: perSecond(messages),
       byteRate: perSecond(bytes),
       valueRate: perSecond(values),
-      queue: gauge.queue(this.#parts.inlet!),
+      queue: gauge.queue(),
       untimed,
       waiting: gauge.waiting.distribution(),
       service: gauge.service.distribution(),
@@ -220,6 +227,7 @@ export class Meter {
    * ```
    */
   histogram(of: "waiting" | "service" | "stall"): string | undefined {
+    this.#incoming?.laps.settle();
     const tally: Tally | undefined = of === "stall" ? this.#outgoing?.stall : this.#incoming?.[of];
     return tally?.encode();
   }
@@ -239,7 +247,10 @@ export class Meter {
     this.#isClosed = true;
     const { outlet, inlet, delivery } = this.#parts;
     if (outlet !== undefined) Object.setPrototypeOf(outlet, Outlet.prototype);
-    if (inlet !== undefined) Object.setPrototypeOf(inlet, Inlet.prototype);
+    if (inlet !== undefined) {
+      Object.setPrototypeOf(inlet, Inlet.prototype);
+      Object.setPrototypeOf(inlet.frame, FrameReader.prototype);
+    }
     if (delivery !== undefined) Object.setPrototypeOf(delivery, Delivery.prototype);
   }
 

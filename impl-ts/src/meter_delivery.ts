@@ -5,7 +5,6 @@
  * @module
  */
 
-import { microseconds } from "./meter_clock.ts";
 import type { InletGauge } from "./meter_inlet.ts";
 import { Delivery } from "./port_delivery.ts";
 import type { Standing } from "./port_rota.ts";
@@ -19,7 +18,8 @@ export class MeteredDelivery<In> extends Delivery<In> {
     try {
       return super.serve();
     } finally {
-      if (this.gauge.isServing) this.gauge.end(microseconds());
+      // Others may be served next, so that each of these is a lap.
+      this.gauge.laps.end();
     }
   }
 }

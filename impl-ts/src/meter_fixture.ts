@@ -9,6 +9,8 @@ import { Port } from "./port.ts";
 export interface Clock {
   /** Lets so many microseconds pass. */
   pass(us: number): void;
+  /** How often somebody has looked at it. */
+  readonly looks: number;
   /** Sets it so that so many microseconds are left until the low 32 bits begin anew. */
   beforeWrap(us: number): void;
   [Symbol.dispose](): void;
@@ -20,9 +22,16 @@ export function stopClock(): Clock {
   const { now: date } = Date;
   // Whole microseconds: no fraction is lost or won.
   let us = Math.ceil((timeOrigin + performance.now()) * 1000);
-  performance.now = () => us / 1000 - timeOrigin;
+  let looks = 0;
+  performance.now = () => {
+    looks++;
+    return us / 1000 - timeOrigin;
+  };
   Date.now = () => Math.floor(us / 1000);
   return {
+    get looks() {
+      return looks;
+    },
     pass: (more) => void (us += more),
     beforeWrap: (left) => void (us = Math.ceil(us / 2 ** 32) * 2 ** 32 - left),
     [Symbol.dispose]() {

@@ -18,6 +18,7 @@ const TIME = layout.FRAME_TIME_OFFSET >> 2;
 const FIRST = layout.FRAME_FLAG_FIRST;
 const LAST = layout.FRAME_FLAG_LAST;
 const CANCEL = layout.FRAME_FLAG_CANCEL;
+const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const PREAMBLE_SIZE = layout.MESSAGE_PREAMBLE_SIZE;
 
 /** Messages that a walk has come by, and their payload. */
@@ -28,14 +29,23 @@ export interface Passed {
   begun: number;
 }
 
-/** The words of a header: where it stands, for a place in the ring. */
-export function headerAt({ capacity }: Lane, position: number): number {
-  return (position & (capacity - 1)) >> 2;
+/** The `time` of the frame at a position. */
+export function timeAt({ words, capacity }: Lane, position: number): number {
+  return words[((position & (capacity - 1)) >> 2) + TIME]!;
 }
 
-/** The `time` of the frame at a position. */
-export function timeAt(lane: Lane, position: number): number {
-  return lane.words[headerAt(lane, position) + TIME]!;
+/** Where the first frame of a message stands from a position on, or the end of what is known. */
+export function nextMessage(lane: Lane, from: number): number {
+  const { words, capacity, other } = lane;
+  for (let at = from; at !== other;) {
+    const index = (at & (capacity - 1)) >> 2;
+    if (isMessage((words[index + 1]! >>> KIND_SHIFT) & 0xff)) return at;
+    const size = words[index]!;
+    const left = (other - at) | 0;
+    if (size < 0 || size > left - HEADER_SIZE) return at;
+    at = (at + extentOf(size)) | 0;
+  }
+  return other;
 }
 
 /**
@@ -50,8 +60,8 @@ export function walk(lane: Lane, from: number, to: number, passed: Passed, time:
     const index = (at & (capacity - 1)) >> 2;
     const size = words[index]!;
     const kind = words[index + 1]!;
+    if (size < 0 || size > left - HEADER_SIZE) return;
     const extent = extentOf(size);
-    if (size < 0 || extent <= 0 || extent > left) return;
     if (isMessage((kind >>> KIND_SHIFT) & 0xff)) {
       const flags = (kind >>> FLAGS_SHIFT) & (FIRST | LAST | CANCEL);
       if ((flags & FIRST) !== 0 && time !== 0) words[index + TIME] = time;
@@ -79,7 +89,7 @@ function pass(flags: number, size: number, passed: Passed): void {
 }
 
 /** Whether frames of this kind are those of messages. */
-export function isMessage(kind: number): boolean {
+function isMessage(kind: number): boolean {
   return kind === layout.FRAME_KIND_DATA ||
     (kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW);
 }

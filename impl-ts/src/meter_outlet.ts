@@ -73,7 +73,7 @@ export class OutletGauge implements Passed {
   }
 
   #end(now: number): void {
-    if (this.#since >= 0) this.stall.record(Math.max(0, now - this.#since));
+    if (this.#since >= 0) this.stall.record(Math.max(0, now - this.#since), 1);
     this.#isRefused = false;
     this.#since = -1;
   }

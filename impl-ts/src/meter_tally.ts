@@ -7,13 +7,16 @@
 
 import { build, encodeIntoCompressedBase64, type JsHistogram } from "hdr-histogram-js";
 
-/** Digits that are kept: of those of the library that have as many, the buckets are the same. */
-const DIGITS = 3;
+/**
+ * Digits that are kept: of those of the library that have as many, the buckets are the same. With
+ * three of them, the counts are ten times as many, more than the nearest cache has room for.
+ */
+const DIGITS = 2;
 /** Times below this have a bucket each; above, half as many buckets for each power of two. */
-const EXACT = 2048;
-const HALF_BITS = 10;
+const EXACT = 256;
+const HALF_BITS = 7;
 /** 32 less the bits of a time that has a bucket of its own. */
-const EXACT_ZEROS = 21;
+const EXACT_ZEROS = 24;
 /** The longest time, in units; what is longer counts as that. */
 const LONGEST = 0x7fffffff;
 const BUCKET_COUNT = ((EXACT_ZEROS - 1) << HALF_BITS) + EXACT;
@@ -47,7 +50,7 @@ export interface Distribution {
   readonly least: number;
   /** The longest. */
   readonly most: number;
-  /** Half of them took as long as this or less, to three digits. */
+  /** Half of them took as long as this or less, to two digits. */
   readonly p50: number;
   /** 90 % of them. */
   readonly p90: number;
@@ -74,15 +77,15 @@ export class Tally {
     this.#scale = scale;
   }
 
-  /** Counts one time, in microseconds. */
-  record(time: number): void {
+  /** Counts a time, in microseconds, so many times. */
+  record(time: number, count: number): void {
     const scaled = time * this.#scale;
     const units = scaled < LONGEST ? scaled | 0 : LONGEST;
     // The library takes ten times as long for what is here (measured: Deno 2.9).
     const shift = units < EXACT ? 0 : EXACT_ZEROS - Math.clz32(units);
-    this.#counts[(shift << HALF_BITS) + (units >> shift)]!++;
-    this.count++;
-    this.#sum += units;
+    this.#counts[(shift << HALF_BITS) + (units >> shift)]! += count;
+    this.count += count;
+    this.#sum += units * count;
     if (units < this.#least) this.#least = units;
     if (units > this.#most) this.#most = units;
   }

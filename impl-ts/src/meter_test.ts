@@ -55,6 +55,36 @@ Deno.test("a batch is one message, and each of its values waits for itself [mete
   assertEquals([waiting.least, waiting.mean, waiting.most], [100, 1000 / 3, 600]);
 });
 
+Deno.test("the values of the next batch have the time of that one", () => {
+  using clock = stopClock();
+  using pipe = new Metered<number>();
+  pipe.here.writeMany([1, 2]);
+  clock.pass(1000);
+  pipe.here.writeMany([3, 4]);
+  for (let n = 0; n < 4; n++) {
+    clock.pass(50);
+    pipe.there.tryRead();
+  }
+  const { mean, least, most } = pipe.incoming.waiting;
+  assertEquals([least, mean, most], [150, (1050 + 1100 + 150 + 200) / 4, 1100]);
+});
+
+Deno.test("a message behind one that was dropped in parts has no time of that one", async () => {
+  using clock = stopClock();
+  const segment = pipeSegment({ capacity: 1024 });
+  using writer = Writer.attach<Uint8Array>(segment);
+  using reader = Reader.attach<Uint8Array>(segment, { maxMessageSize: 600 });
+  using _writing = meter(writer);
+  using reading = meter(reader);
+  await writer.writeAsync(new Uint8Array(700));
+  clock.pass(5000);
+  assertThrows(() => reader.read());
+  await writer.writeAsync(new Uint8Array(9));
+  assertEquals(reader.read()?.length, 9);
+  const { values, messages, waiting } = reading.snapshot().incoming!;
+  assertEquals([values, messages, waiting.most], [1, 1, 0]);
+});
+
 Deno.test("what is left of a batch is in the queue", () => {
   using pipe = new Metered<number>();
   pipe.here.writeMany([1, 2, 3]);
@@ -182,6 +212,36 @@ Deno.test("service of a listener ends when it returns", async () => {
   assertEquals([waiting.least, waiting.most], [0, 100]);
 });
 
+Deno.test("messages that are served at once share a look at the clock, and none is lost", () => {
+  using clock = stopClock();
+  using pipe = new Metered<number>(64 * 1024);
+  for (let n = 0; n < 1000; n++) pipe.here.write(n);
+  const looks = clock.looks;
+  for (let n = 0; n < 1000; n++) {
+    pipe.there.tryRead();
+    clock.pass(1);
+  }
+  assert(clock.looks - looks < 100, `${clock.looks - looks} looks`);
+  pipe.there.tryRead();
+  const { values, waiting, service } = pipe.incoming;
+  assertEquals([values, waiting.count, service.count], [1000, 1000, 1000]);
+  assertEquals([service.least, service.mean, service.most], [1, 1, 1]);
+  assertEquals([waiting.least, waiting.mean, waiting.most], [0, 499.5, 999]);
+});
+
+Deno.test("one slow service among many that share a look at the clock stays one", () => {
+  using clock = stopClock();
+  using pipe = new Metered<number>(64 * 1024);
+  for (let n = 0; n < 100; n++) pipe.here.write(n);
+  for (let n = 0; n < 100; n++) {
+    pipe.there.tryRead();
+    clock.pass(n === 50 ? 5000 : 1);
+  }
+  pipe.there.tryRead();
+  const { count, least, p90, most } = pipe.incoming.service;
+  assertEquals([count, least, Math.round(p90), most], [100, 1, 1, 5000]);
+});
+
 Deno.test("what passes between two messages is not service of a listener", async () => {
   using clock = stopClock();
   using pipe = new Metered<number>();
@@ -245,7 +305,7 @@ Deno.test("tryWrite that finds no room is no stall, and a write that waits is on
 Deno.test("a claim that finds no room and is not waited for is no stall", () => {
   using pipe = new Metered<string>(256);
   while (pipe.here.tryClaim(50) !== undefined) pipe.here.publish();
-  assertThrows(() => pipe.here.claim(50, { timeout: 1 }));
+  assertThrows(() => pipe.here.claim(50, { timeout: 50 }));
   assertEquals([pipe.outgoing.stalls, pipe.outgoing.stall.count], [1, 0]);
   while (pipe.there.tryReadMessage() !== undefined);
   pipe.here.claim(50);
@@ -255,10 +315,11 @@ Deno.test("a claim that finds no room and is not waited for is no stall", () => 
 Deno.test("a write that gives up has stalled, and the next one stalls for itself", () => {
   using pipe = new Metered<string>(256);
   while (pipe.here.tryWrite("x".repeat(50)));
-  for (let tries = 0; tries < 3; tries++) {
-    assertThrows(() => pipe.here.write("y".repeat(50), { timeout: 1 }));
+  for (let tries = 0; tries < 2; tries++) {
+    // Long enough that it waits at all, also where other programs have the processors.
+    assertThrows(() => pipe.here.write("y".repeat(50), { timeout: 50 }));
   }
-  assertEquals(pipe.outgoing.stalls, 3);
+  assertEquals(pipe.outgoing.stalls, 2);
 });
 
 Deno.test("posts that wait for room are one stall for each message", async () => {
@@ -344,7 +405,7 @@ Deno.test("rates are counts by the time that has passed", () => {
   assertEquals(pipe.writing.snapshot().elapsed, 500_000);
 });
 
-Deno.test("times are counted to three digits, from nothing to minutes", () => {
+Deno.test("times are counted to two digits, from nothing to minutes", () => {
   using clock = stopClock();
   using pipe = new Metered<string>();
   const times = [0, 1, 2, 2047, 2048, 2049, 123_456, 59_000_000, 2_000_000_000];
@@ -352,15 +413,16 @@ Deno.test("times are counted to three digits, from nothing to minutes", () => {
     pipe.here.write("x");
     clock.pass(time);
     pipe.there.tryRead();
+    pipe.there.tryRead(); // nothing: the next one is timed for itself
     const { most, p999 } = pipe.incoming.waiting;
     assertEquals(most, time);
-    assert(Math.abs(p999 - time) <= time / 1000, `${p999} of ${time}`);
+    assert(Math.abs(p999 - time) <= time / 100, `${p999} of ${time}`);
   }
   const { buckets, count } = pipe.incoming.waiting;
   assertEquals([count, buckets[0], buckets.at(-1)], [9, [1, 2], [10_000_000, 7]]);
   const histogram = decodeFromCompressedBase64(pipe.reading.histogram("waiting")!);
   assertEquals(histogram.totalCount, 9);
-  assert(Math.abs(histogram.maxValue - 2e12) <= 2e9, `${histogram.maxValue} ns`);
+  assert(Math.abs(histogram.maxValue - 2e12) <= 2e10, `${histogram.maxValue} ns`);
 });
 
 Deno.test("a port that has no meter is as ever, beside one that has, and behind its close", () => {
@@ -398,13 +460,13 @@ Deno.test("a reader and a writer can be metered alone", () => {
   assertEquals([writing.histogram("waiting"), reading.histogram("stall")], [undefined, undefined]);
 });
 
-Deno.test("what is lent is counted when it is given back", () => {
+Deno.test("what is lent is counted once", () => {
   using clock = stopClock();
   using pipe = new Metered<Uint8Array>(256);
   pipe.here.write(new Uint8Array(32));
   clock.pass(10);
   assertEquals(pipe.there.peek()?.size, 32);
-  assertEquals([pipe.incoming.messages, pipe.incoming.values], [0, 1]);
+  assertEquals([pipe.incoming.messages, pipe.incoming.values], [1, 1]);
   pipe.there.release();
   const { messages, bytes, waiting } = pipe.incoming;
   assertEquals([messages, bytes, waiting.most], [1, 32, 10]);
