@@ -19,10 +19,11 @@ export interface WatchOptions {
   signal: AbortSignal;
 }
 
-// The other screen, no cursor, and no line that goes on in the next row; and back.
-const ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l";
-const LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l";
-const HOME = "\x1b[H\x1b[J";
+/** The other screen, no cursor, and no line that goes on in the next row; and back. */
+export const ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+export const LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+/** To the beginning of an empty screen. */
+export const HOME = "\x1b[H\x1b[J";
 
 /** Draws until the signal comes. Returns the code of the last look, 2 where there was no file. */
 export async function watch(options: WatchOptions): Promise<number> {
@@ -81,7 +82,7 @@ function statusOf(intervalMs: number): string {
 }
 
 /** As many lines as the terminal shows: what scrolls cannot be drawn over. */
-function clip(text: string): string {
+export function clip(text: string): string {
   let rows = Infinity;
   try {
     rows = Deno.consoleSize().rows;
@@ -94,7 +95,8 @@ function clip(text: string): string {
   return [...lines.slice(0, rows - 1), `… ${rest} lines more: use --channel`].join("\n");
 }
 
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
+/** Waits so long, or until the signal comes. */
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);
