@@ -66,6 +66,12 @@ export const ENTRIES: readonly Entry[] = [
   small("cbor"),
   small("meter"),
   {
+    subpath: "./meter/opentelemetry",
+    name: "meter-opentelemetry",
+    source: "impl-ts/src/meter_opentelemetry.ts",
+    taken: {},
+  },
+  {
     subpath: "./sab-message-port",
     name: "sab-message-port",
     source: "impl-ts/src/compat/sab_message_port.ts",

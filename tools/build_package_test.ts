@@ -60,6 +60,7 @@ Deno.test("makeUntyped: few entries import a library, the others nothing", async
   assertEquals(own, [
     ["cbor.js", ["cbor-x/decode", "cbor-x/encode"]],
     ["meter.js", ["hdr-histogram-js"]],
+    ["meter-opentelemetry.js", ["@opentelemetry/api"]],
   ]);
 });
 

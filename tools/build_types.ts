@@ -63,6 +63,9 @@ export function declarations(root: string, entries: readonly Entry[]): PackageFi
     outDir: "/types",
     // The library's own declarations speak of Node's types, and leave some modules out.
     paths: {
+      "@opentelemetry/api": [
+        `${folderOf("@opentelemetry/api", root)}/dist/index.d.cts`,
+      ],
       "cbor-x/*": [`${folderOf("cbor-x", root)}/index.d.ts`],
       "hdr-histogram-js": [`${folderOf("hdr-histogram-js", root)}/dist/index.d.ts`],
     },

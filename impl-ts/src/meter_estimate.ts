@@ -23,11 +23,11 @@ const SCALE = 10;
  * const words: Estimated<string> = {
  *   start: () => table = new Map(),
  *   message: (word) => table.set(word, (table.get(word) ?? 0) + 1),
- *   finish: () => console.log(table.size),
+ *   finish: () => console.log(table.size), // 1
  * };
  * words.start?.();
  * words.message("hello");
- * words.finish?.(); // prints 1
+ * words.finish?.();
  * ```
  */
 export interface Estimated<In> {
