@@ -143,6 +143,7 @@ const NAMES = [
   "dropbox",
   "idle",
   "memory",
+  "meter",
   "start",
   "cold",
   "arrays",
