@@ -24,8 +24,12 @@ export interface Program {
   output: string;
 }
 
-/** The pages about what only Deno has, and that only on Linux. */
-export const HOST_PAGES: readonly string[] = ["guide/processes.md", "guide/transports.md"];
+/** The pages that only Deno runs, on Linux: about what it has alone, or with others' libraries. */
+export const HOST_PAGES: readonly string[] = [
+  "guide/meter.md",
+  "guide/processes.md",
+  "guide/transports.md",
+];
 
 /** The page whose program starts another one, which has to be compiled. */
 export const NATIVE_PAGE = "guide/native.md";

@@ -41,8 +41,10 @@ Deno.test.beforeAll(async () => {
   };
   await writePrograms(`${folder}/project`, PROGRAMS);
   await Deno.writeTextFile(`${folder}/project/deno.json`, JSON.stringify(config));
-  // The registry is not asked for the library, which lies there as installed.
-  await copyLibrary("cbor-x", `${PACKAGE}/..`, `${folder}/project`);
+  // The registry is not asked for the libraries, which lie there as installed.
+  for (const library of ["cbor-x", "hdr-histogram-js", "@opentelemetry/api"]) {
+    await copyLibrary(library, `${PACKAGE}/..`, `${folder}/project`);
+  }
 });
 
 Deno.test.afterAll(() => Deno.remove(folder, { recursive: true }));
