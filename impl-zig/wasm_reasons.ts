@@ -69,4 +69,8 @@ export const REASON_NAMES: Readonly<Record<number, string>> = Object.freeze({
   122: "call.ended",
   123: "call.items",
   124: "call.inbox",
+  128: "property.channel",
+  129: "property.size",
+  130: "property.slot",
+  131: "property.busy",
 });

@@ -89,6 +89,8 @@ export interface Opening {
   first_id?: number;
   /** With `serves`: whether it serves any method; it does where it is left out. */
   methods?: boolean;
+  /** The name by which a property is looked for. */
+  property?: string;
 }
 
 /** A message to write: its encoded payload, and for a mailbox the values too. */
@@ -132,7 +134,15 @@ export interface Way {
 }
 
 /** A call that takes nothing with it. */
-export type Bare = "peek" | "release" | "abandon" | "publish" | "end" | "close" | "vacate";
+export type Bare =
+  | "peek"
+  | "release"
+  | "abandon"
+  | "publish"
+  | "end"
+  | "close"
+  | "vacate"
+  | "clear";
 
 /** A command, without the `id` that it gets when it is sent. */
 export type Command =
@@ -148,6 +158,8 @@ export type Command =
   | MakeCall
   | { command: "notify"; handle: number; name: string; values: Value[] } & Way
   | { command: "give_up" | "outcome" | "item"; handle: number; call: number } & Way
+  | { command: "get"; handle: number }
+  | { command: "changed"; handle: number; timeout_ms: number }
   | { command: "told"; handle: number; client?: number }
   | { command: "patch"; handle: number; bytes: Run[] }
   | { command: "dump"; handle: number; from?: number; size?: number }
@@ -195,6 +207,12 @@ export interface TakenMany {
   items: (MessageCase | { report: string })[];
   end?: string;
   reason?: Reason;
+}
+
+/** The value of a property, none without an item, and its version. */
+export interface Gotten {
+  version: number;
+  item?: MessageCase;
 }
 
 /** How a task went. */

@@ -58,6 +58,8 @@ export interface Drained {
    */
   end?: string;
   reason?: Reason;
+  /** Of a value of a property: its version. */
+  version?: number;
 }
 
 /** A call that fails, and the reason beside its code. */
@@ -100,6 +102,12 @@ export type Operation =
   /** What has come of a call; the next item of one. */
   | { outcome: number }
   | { item: number }
+  /** The value of a property now, as the one item, or none. */
+  | { get: true }
+  /** Takes the value of a property back. */
+  | { clear: true }
+  /** Waits a few milliseconds for a version other than the last that was got; 0 at first. */
+  | { changed: true }
   | { set: Run[] }
   | { take: true }
   | { room: number };
@@ -142,7 +150,15 @@ export type Change =
   | { at: number; structure: string; field: string; hex: string }
   | { member: string; value: unknown };
 
-export type Role = "segment" | "reader" | "writer" | "port" | "mailbox_reader" | "mailbox_writer";
+export type Role =
+  | "segment"
+  | "reader"
+  | "writer"
+  | "port"
+  | "mailbox_reader"
+  | "mailbox_writer"
+  | "property_reader"
+  | "property_writer";
 
 export interface Expectation {
   /** Of attaching or creating: `ok` when left out. */
@@ -171,6 +187,8 @@ export interface Setting {
   first_id?: number;
   /** For `create`: what to make; and whether as the memory's only owner. */
   geometry?: { endpoints: number; channels: ChannelPlan[] };
+  /** The name of the property to open; otherwise it is that of `channel`. */
+  property?: string;
   sole_owner?: boolean;
   operations?: Operation[];
 }

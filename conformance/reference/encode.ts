@@ -19,6 +19,8 @@ export interface ChannelPlan {
   label?: number;
   start?: number;
   kind?: number;
+  /** Of a property. */
+  name?: string;
   control_offset?: number;
   control_size?: number;
   data_offset?: number;
@@ -124,6 +126,11 @@ export function buildSegment(plan: SegmentPlan): Segment {
     put(bytes, at, "channel_descriptor", "data_size", channel.capacity);
     put(bytes, at, "channel_descriptor", "label", channel.label);
     put(bytes, at, "channel_descriptor", "start", channel.start);
+    if (channel.name !== "") {
+      const name = new TextEncoder().encode(channel.name);
+      put(bytes, channel.control, "property_control", "name_size", name.length);
+      put(bytes, channel.control, "property_control", "name", name);
+    }
     if (channel.kind !== valueOf("channel_kind", "ring")) return;
     put(bytes, channel.control, "ring_control", "tail", channel.start);
     put(bytes, channel.control, "ring_control", "head", channel.start);
@@ -136,7 +143,9 @@ function place(plan: SegmentPlan): { channels: Placed[]; size: number } {
   const up = (offset: number) => Math.ceil(offset / 128) * 128;
   let offset = descriptorAt(plan.endpoints, plan.channels.length);
   const channels = plan.channels.map((channel) => {
-    const size = channel.control_size ?? sizeOf("ring_control");
+    const isProperty = channel.kind === valueOf("channel_kind", "property");
+    const own = sizeOf(isProperty ? "property_control" : "ring_control");
+    const size = channel.control_size ?? own;
     offset = up(offset);
     const control = channel.control_offset ?? offset;
     offset = up(offset + size);
@@ -145,6 +154,7 @@ function place(plan: SegmentPlan): { channels: Placed[]; size: number } {
     return {
       label: 0,
       start: 0,
+      name: "",
       kind: valueOf("channel_kind", "ring"),
       ...channel,
       control_size: size,

@@ -12,6 +12,7 @@ import { frameCases } from "./cases_frame.ts";
 import { mailboxCases } from "./cases_mailbox.ts";
 import { pipeCases } from "./cases_pipe.ts";
 import { portCases } from "./cases_port.ts";
+import { propertyCases } from "./cases_property.ts";
 import { ringCases } from "./cases_ring.ts";
 import { segmentCases } from "./cases_segment.ts";
 import { waitCases } from "./cases_wait.ts";
@@ -27,6 +28,7 @@ export function makeCases(): Cases[] {
     frameCases(),
     ringCases(),
     mailboxCases(),
+    propertyCases(),
     codecCases(),
     pipeCases(),
     portCases(),

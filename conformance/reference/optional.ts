@@ -65,7 +65,11 @@ interface Whole {
 const RULES: [Optional, (whole: Whole) => boolean][] = [
   ["alignment", ({ setting }) => !!setting.memory_offset && !isMailbox(setting)],
   ["word_alignment", ({ setting }) => !!setting.memory_offset && isMailbox(setting)],
-  ["endpoint", ({ setting: { role, endpoint } }) => role !== "port" && endpoint !== undefined],
+  [
+    "endpoint",
+    ({ setting: { role, endpoint } }) =>
+      role !== "port" && !isProperty({ role }) && endpoint !== undefined,
+  ],
   [
     "calls",
     ({ setting, operations }) =>
@@ -100,7 +104,8 @@ const RULES: [Optional, (whole: Whole) => boolean][] = [
   ["vacating", ({ operations }) => operations.some((entry) => "vacate" in entry)],
   [
     "chunk_sizes",
-    ({ operations, results }) =>
+    ({ setting, operations, results }) =>
+      !isProperty(setting) &&
       operations.some((entry, index) =>
         "write" in entry && !entry.wait && (entry.write.count ?? 0) >= 48 &&
         !mayBe(results[index], "refused")
@@ -137,6 +142,10 @@ function optionalIn(entry: Case, cases: Map<string, Case>): Optional[] {
 
 function isMailbox({ role }: Setting): boolean {
   return role.startsWith("mailbox");
+}
+
+function isProperty({ role }: Pick<Setting, "role">): boolean {
+  return role.startsWith("property");
 }
 
 function payloads(operations: Operation[]): Payload[] {

@@ -26,6 +26,8 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
   "pipe.ended": ["pipe.end", "pipe.end_again", "pipe.first_answer"],
   "pipe.closed": ["pipe.first_answer", "segment.own_state", "pipe.close_frees", "pipe.close"],
   "pipe.failed": ["pipe.first_answer", "segment.own_state", "pipe.close_frees"],
+  "property.size": ["property.size"],
+  "property.slot": ["property.fault", "property.bounds"],
   ended: ["pipe.end_once", "frame.after_end", "pipe.truncated", "pipe.first_answer"],
   full: ["ring.room", "ring.pad", "pipe.try_write"],
 };
@@ -41,6 +43,7 @@ const NOUNS: Readonly<Record<string, readonly string[]>> = {
   segment: ["segment.check"],
   frame: ["frame.check", "frame.check_total", "frame.after_end"],
   mailbox: ["mailbox.check"],
+  property: ["property.open", "property.find"],
 };
 
 /** Of what the kit has read of the testee's writing. */

@@ -67,6 +67,10 @@ function compareOne(got: Result, must: Result, by: By): Problem[] {
       : aboutCode(wanted.end, is.end, reads);
     problems.push(problem(reads ? `end: ${text}` : text, clauses));
   }
+  if (is.version !== wanted.version) {
+    const text = `version: expected ${wanted.version ?? "none"}, got ${is.version ?? "none"}`;
+    problems.push(problem(text, ["property.version", "property.changed"]));
+  }
   // A reason only where the case states one.
   if (wanted.reason !== undefined && is.reason !== wanted.reason) {
     const text = `reason: expected ${wanted.reason}, got ${is.reason ?? "nothing"}`;

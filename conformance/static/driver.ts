@@ -89,6 +89,16 @@ export interface Session {
   vacate(): MaybePromise<Answer>;
   /** What a port has that offers calls. */
   calls?: Calls;
+  /** What an end of a property has beside `write` and `close`. */
+  register?: Register;
+}
+
+/** An end of a property. */
+export interface Register {
+  get(): MaybePromise<Drained | Answer>;
+  clear(): MaybePromise<Answer>;
+  /** Waits for a version other than the last that was got. */
+  changed(): MaybePromise<Answer>;
 }
 
 /** The calls of a port: those that it makes, counted from 0. */
@@ -287,6 +297,9 @@ export async function perform(
   if ("give_up" in operation) return await session.calls!.giveUp(operation.give_up);
   if ("outcome" in operation) return await session.calls!.settled(operation.outcome, false);
   if ("item" in operation) return await session.calls!.settled(operation.item, true);
+  if ("get" in operation) return await session.register!.get();
+  if ("clear" in operation) return await session.register!.clear();
+  if ("changed" in operation) return await session.register!.changed();
   if ("set" in operation) {
     await memory.patch(operation.set);
     return "ok";

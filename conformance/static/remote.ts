@@ -6,14 +6,14 @@
 
 import { type Connection, patience } from "../kit/connection.ts";
 import type { Bare, Command, Done, Opening, OpenRole, Outgoing, Reply } from "../kit/protocol.ts";
-import type { Ran, Taken, TakenMany, Task, Wait, Way } from "../kit/protocol.ts";
+import type { Gotten, Ran, Taken, TakenMany, Task, Wait, Way } from "../kit/protocol.ts";
 import { Trouble } from "../kit/trouble.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
 import type { Calling, Drained, Item, MessageCase, Payload } from "../reference/case.ts";
 import type { Setting, Settled, Value } from "../reference/case.ts";
 import { toBytes } from "./difference.ts";
-import type { AfterClaim, Answer, Calls, Opened, PeerMemory, Read, Session } from "./driver.ts";
-import type { Testee } from "./driver.ts";
+import type { AfterClaim, Answer, Calls, Opened, PeerMemory, Read, Register } from "./driver.ts";
+import type { Session, Testee } from "./driver.ts";
 
 /** Long enough to sleep once, so that what holds before a sleep is seen. */
 const WAIT_MS = 2;
@@ -64,7 +64,7 @@ export async function openRemote(
 /** How to open what a case describes. */
 export function openingOf(setting: Omit<Setting, "image">): Opening {
   const { kind, role, geometry, sole_owner, endpoint, channel, limit = LIMIT } = setting;
-  const { calls, first_id } = setting;
+  const { calls, first_id, property } = setting;
   return {
     kind: kind === "create" ? "create" : "attach",
     role,
@@ -77,6 +77,7 @@ export function openingOf(setting: Omit<Setting, "image">): Opening {
     values: kind === "decode" || kind === "call",
     ...(kind === "call" && { serves: true }),
     ...(first_id !== undefined && { first_id }),
+    ...(property !== undefined && { property }),
   };
 }
 
@@ -226,6 +227,16 @@ export class RemoteSession implements Session {
     },
   };
 
+  /** What an end of a property does beside writing. */
+  readonly register: Register = {
+    get: async () => gottenOf(await this.#send({ command: "get", handle: this.#handle })),
+    clear: () => this.#do("clear"),
+    changed: async () => {
+      const command = { command: "changed", handle: this.#handle, timeout_ms: WAIT_MS } as const;
+      return answerOf(await this.#send(command));
+    },
+  };
+
   /** Makes a call, and has the testee wait for its answer: what has come of it. */
   async ask({ name, values }: Calling, timeout_ms: number, wait?: Wait): Promise<Settled> {
     const made = { ...toCall({ name, values }), items: false, timeout_ms };
@@ -290,6 +301,13 @@ function manyOf(reply: Reply): Drained {
   if ("outcome" in taken) return { items: [], end: taken.outcome }; // only `refused`, as of a read
   const { items, ...end } = taken;
   return { items: items.map((item) => "report" in item ? item : spread(item)), ...end };
+}
+
+/** The value of a property as the one item, and its version. */
+function gottenOf(reply: Reply): Drained | Answer {
+  if (!("result" in reply) || "outcome" in reply.result) return answerOf(reply);
+  const { version, item } = reply.result as Gotten;
+  return { items: item === undefined ? [] : [spread(item)], version };
 }
 
 /** Hexadecimal as the cases have it. */

@@ -5,8 +5,18 @@
  * @module
  */
 
-import type { Command, Done, Failed, Hello, Opening, Outgoing } from "../kit/protocol.ts";
-import type { Place, Ran, Reply, Taken, TakenMany, Task, TreeTask, Wait } from "../kit/protocol.ts";
+import type { Command, Done, Failed, Gotten, Hello, Opening } from "../kit/protocol.ts";
+import type {
+  Outgoing,
+  Place,
+  Ran,
+  Reply,
+  Taken,
+  TakenMany,
+  Task,
+  TreeTask,
+  Wait,
+} from "../kit/protocol.ts";
 import type { Transport } from "../kit/protocol.ts";
 import { fromHex } from "../reference/bytes.ts";
 import type { Settled, Value } from "../reference/case.ts";
@@ -32,6 +42,10 @@ export interface Session {
   vacate?(): void;
   resume?(timeoutMs: number): void;
   run?(task: Task, timeoutMs: number): MaybePromise<Ran>;
+  /** What an end of a property has beside `write`; `changed` says nothing where it was in time. */
+  get?(): Gotten;
+  clear?(): void;
+  changed?(timeoutMs: number): void;
   /** What a port has that was opened with `serves`. */
   calls?: Calling | undefined;
   /** Of a hub: the port to a client. */
@@ -195,8 +209,13 @@ export class Server {
       case "publish":
       case "end":
       case "vacate":
+      case "clear":
       case "close":
         return isDone(session?.[command.command] && (session[command.command]!(), true));
+      case "get":
+        return reply(session?.get?.());
+      case "changed":
+        return isDone(session?.changed && (session.changed(command.timeout_ms), true));
       case "run":
         return reply(await run(session, command.task, command.timeout_ms));
       default:

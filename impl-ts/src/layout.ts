@@ -251,6 +251,54 @@ export const MAILBOX_PART_INDEX_WORD = 4;
 /** u8[12]. Not read. Written by the original when it closes. */
 export const MAILBOX_RESERVED_OFFSET = 20;
 
+// `property_control`: The control area of a property: what its writer stores, what its watchers do,
+// and its name.
+
+/** Bytes of `property_control`. */
+export const PROPERTY_CONTROL_SIZE = 384;
+/** Alignment of `property_control`, in bytes. */
+export const PROPERTY_CONTROL_ALIGN = 128;
+/**
+ * u32, atomic. Number of the last complete value; 0 where none was ever set. Stored by the writer
+ * only.
+ */
+export const PROPERTY_VERSION_OFFSET = 0;
+/** Index of `version` among the 32-bit words of `property_control`. */
+export const PROPERTY_VERSION_WORD = 0;
+/**
+ * u32[8], atomic. Who wants to be rung: bit `i` modulo 32 of word `i` / 32 is that of endpoint `i`.
+ */
+export const PROPERTY_WATCHERS_OFFSET = 128;
+/** Index of `watchers` among the 32-bit words of `property_control`. */
+export const PROPERTY_WATCHERS_WORD = 32;
+/** Bytes of `watchers`. */
+export const PROPERTY_WATCHERS_SIZE = 32;
+/** u32. Bytes of the name, at most 124; 0 where it has none. */
+export const PROPERTY_NAME_SIZE_OFFSET = 256;
+/** u8[124]. The name in UTF-8; bytes behind it are 0. */
+export const PROPERTY_NAME_OFFSET = 260;
+/** Bytes of `name`. */
+export const PROPERTY_NAME_SIZE = 124;
+
+// `property_slot`: The first bytes of each slot of a property; the value follows them.
+
+/** Bytes of `property_slot`. */
+export const PROPERTY_SLOT_SIZE = 16;
+/** Alignment of `property_slot`, in bytes. */
+export const PROPERTY_SLOT_ALIGN = 16;
+/** u32, atomic. Number of the value that was begun here last. */
+export const SLOT_SEQUENCE_OFFSET = 0;
+/** Index of `sequence` among the 32-bit words of `property_slot`. */
+export const SLOT_SEQUENCE_WORD = 0;
+/** u32. Bytes of the value. */
+export const SLOT_SIZE_OFFSET = 4;
+/** u8. 1 where there is a value, 0 where there is none. */
+export const SLOT_PRESENT_OFFSET = 8;
+/** u8. How the value is written: one of `codec`; 0 where there is none. */
+export const SLOT_CODEC_OFFSET = 9;
+/** u8[6]. 0. */
+export const SLOT_RESERVED_OFFSET = 10;
+
 // `stream_preface`: The first bytes of each direction of a stream.
 
 /** Bytes of `stream_preface`. */
@@ -303,7 +351,7 @@ export const ENDPOINT_STATE_FAILED = 3;
 
 /** A ring of frames. */
 export const CHANNEL_KIND_RING = 1;
-/** A latest-value register. Its chapter is not written yet. */
+/** A latest-value register: the chapter property, which is optional. */
 export const CHANNEL_KIND_PROPERTY = 2;
 
 // `mailbox_status`: Values of a mailbox's `status`.
@@ -471,6 +519,16 @@ export const CALL_GRANT = 8;
 export const CALL_NAME_SIZE_MAX = 255;
 /** Largest text of an error. */
 export const CALL_TEXT_SIZE_MAX = 4096;
+/** Slots of a property: a fourth of the byte area each. */
+export const PROPERTY_SLOT_COUNT = 4;
+/** Smallest byte area of a property; a larger one is a multiple of it. */
+export const PROPERTY_DATA_UNIT = 512;
+/** Largest name of a property. */
+export const PROPERTY_NAME_SIZE_MAX = 124;
+/** Tries before a reader may give up. */
+export const PROPERTY_TRIES_MIN = 16;
+/** Tries after which a reader gives up. */
+export const PROPERTY_TRIES_MAX = 1024;
 /** Smallest `largest`. */
 export const STREAM_LARGEST_MIN = 128;
 /** Largest `window`, and so the largest `largest`. */
@@ -616,6 +674,16 @@ export const REASON_CALL_ENDED = 122;
 export const REASON_CALL_ITEMS = 123;
 /** The inbox is full, and the answer stands behind other messages. */
 export const REASON_CALL_INBOX = 124;
+/** The channel is no property, or its areas or ends are not those of one. */
+export const REASON_PROPERTY_CHANNEL = 128;
+/** A value is larger than a slot takes; nothing was changed. */
+export const REASON_PROPERTY_SIZE = 129;
+/** A slot holds what no writer may store. */
+export const REASON_PROPERTY_SLOT = 130;
+/**
+ * The value was overwritten each time that it was read; nothing is wrong, and it can be read again.
+ */
+export const REASON_PROPERTY_BUSY = 131;
 
 /** The name of a reason code: what is wrong, in one word. */
 export type ReasonCode =
@@ -679,7 +747,11 @@ export type ReasonCode =
   | "call.cancelled"
   | "call.ended"
   | "call.items"
-  | "call.inbox";
+  | "call.inbox"
+  | "property.channel"
+  | "property.size"
+  | "property.slot"
+  | "property.busy";
 
 /** The number of every reason code, as it stands in shared memory. */
 export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
@@ -744,6 +816,10 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "call.ended": 122,
   "call.items": 123,
   "call.inbox": 124,
+  "property.channel": 128,
+  "property.size": 129,
+  "property.slot": 130,
+  "property.busy": 131,
 };
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */

@@ -210,7 +210,16 @@ enum {
   /* More items came than were allowed, or items where one result was asked for. */
   MILLRACE_REASON_CALL_ITEMS = 123,
   /* The inbox is full, and the answer stands behind other messages. */
-  MILLRACE_REASON_CALL_INBOX = 124
+  MILLRACE_REASON_CALL_INBOX = 124,
+  /* The channel is no property, or its areas or ends are not those of one. */
+  MILLRACE_REASON_PROPERTY_CHANNEL = 128,
+  /* A value is larger than a slot takes; nothing was changed. */
+  MILLRACE_REASON_PROPERTY_SIZE = 129,
+  /* A slot holds what no writer may store. */
+  MILLRACE_REASON_PROPERTY_SLOT = 130,
+  /* The value was overwritten each time that it was read; nothing is wrong, and it can be read
+     again. */
+  MILLRACE_REASON_PROPERTY_BUSY = 131
 };
 /* /generated */
 

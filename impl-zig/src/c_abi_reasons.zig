@@ -68,6 +68,10 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .call_ended => "The peer has ended its stream, so that no answer can come.",
         .call_items => "More items came than were allowed, or items where one result was asked for.",
         .call_inbox => "The inbox is full, and the answer stands behind other messages.",
+        .property_channel => "The channel is no property, or its areas or ends are not those of one.",
+        .property_size => "A value is larger than a slot takes; nothing was changed.",
+        .property_slot => "A slot holds what no writer may store.",
+        .property_busy => "The value was overwritten each time that it was read; nothing is wrong, and it can be read again.",
         _ => "This version knows no such reason.",
     };
 }

@@ -238,6 +238,51 @@ pub const mailbox_part_index_word = 4;
 /// u8[12]. Not read. Written by the original when it closes.
 pub const mailbox_reserved_offset = 20;
 
+// `property_control`: The control area of a property: what its writer stores, what its watchers do,
+// and its name.
+
+/// Bytes of `property_control`.
+pub const property_control_size = 384;
+/// Alignment of `property_control`, in bytes.
+pub const property_control_align = 128;
+/// u32, atomic. Number of the last complete value; 0 where none was ever set. Stored by the writer
+/// only.
+pub const property_version_offset = 0;
+/// Index of `version` among the 32-bit words of `property_control`.
+pub const property_version_word = 0;
+/// u32[8], atomic. Who wants to be rung: bit `i` modulo 32 of word `i` / 32 is that of endpoint
+/// `i`.
+pub const property_watchers_offset = 128;
+/// Index of `watchers` among the 32-bit words of `property_control`.
+pub const property_watchers_word = 32;
+/// Bytes of `watchers`.
+pub const property_watchers_size = 32;
+/// u32. Bytes of the name, at most 124; 0 where it has none.
+pub const property_name_size_offset = 256;
+/// u8[124]. The name in UTF-8; bytes behind it are 0.
+pub const property_name_offset = 260;
+/// Bytes of `name`.
+pub const property_name_size = 124;
+
+// `property_slot`: The first bytes of each slot of a property; the value follows them.
+
+/// Bytes of `property_slot`.
+pub const property_slot_size = 16;
+/// Alignment of `property_slot`, in bytes.
+pub const property_slot_align = 16;
+/// u32, atomic. Number of the value that was begun here last.
+pub const slot_sequence_offset = 0;
+/// Index of `sequence` among the 32-bit words of `property_slot`.
+pub const slot_sequence_word = 0;
+/// u32. Bytes of the value.
+pub const slot_size_offset = 4;
+/// u8. 1 where there is a value, 0 where there is none.
+pub const slot_present_offset = 8;
+/// u8. How the value is written: one of `codec`; 0 where there is none.
+pub const slot_codec_offset = 9;
+/// u8[6]. 0.
+pub const slot_reserved_offset = 10;
+
 // `stream_preface`: The first bytes of each direction of a stream.
 
 /// Bytes of `stream_preface`.
@@ -288,7 +333,7 @@ pub const endpoint_state_failed = 3;
 
 /// A ring of frames.
 pub const channel_kind_ring = 1;
-/// A latest-value register. Its chapter is not written yet.
+/// A latest-value register: the chapter property, which is optional.
 pub const channel_kind_property = 2;
 
 // `mailbox_status`: Values of a mailbox's `status`.
@@ -456,6 +501,16 @@ pub const call_grant = 8;
 pub const call_name_size_max = 255;
 /// Largest text of an error.
 pub const call_text_size_max = 4096;
+/// Slots of a property: a fourth of the byte area each.
+pub const property_slot_count = 4;
+/// Smallest byte area of a property; a larger one is a multiple of it.
+pub const property_data_unit = 512;
+/// Largest name of a property.
+pub const property_name_size_max = 124;
+/// Tries before a reader may give up.
+pub const property_tries_min = 16;
+/// Tries after which a reader gives up.
+pub const property_tries_max = 1024;
 /// Smallest `largest`.
 pub const stream_largest_min = 128;
 /// Largest `window`, and so the largest `largest`.
@@ -593,6 +648,15 @@ pub const reason_call_ended = 122;
 pub const reason_call_items = 123;
 /// The inbox is full, and the answer stands behind other messages.
 pub const reason_call_inbox = 124;
+/// The channel is no property, or its areas or ends are not those of one.
+pub const reason_property_channel = 128;
+/// A value is larger than a slot takes; nothing was changed.
+pub const reason_property_size = 129;
+/// A slot holds what no writer may store.
+pub const reason_property_slot = 130;
+/// The value was overwritten each time that it was read; nothing is wrong, and it can be read
+/// again.
+pub const reason_property_busy = 131;
 
 /// Values of the `ready` word.
 pub const SegmentReady = enum(u32) {
@@ -622,7 +686,7 @@ pub const EndpointState = enum(u32) {
 pub const ChannelKind = enum(u32) {
     /// A ring of frames.
     ring = 1,
-    /// A latest-value register. Its chapter is not written yet.
+    /// A latest-value register: the chapter property, which is optional.
     property = 2,
     _,
 };
@@ -822,6 +886,15 @@ pub const Reason = enum(u32) {
     call_items = 123,
     /// The inbox is full, and the answer stands behind other messages.
     call_inbox = 124,
+    /// The channel is no property, or its areas or ends are not those of one.
+    property_channel = 128,
+    /// A value is larger than a slot takes; nothing was changed.
+    property_size = 129,
+    /// A slot holds what no writer may store.
+    property_slot = 130,
+    /// The value was overwritten each time that it was read; nothing is wrong, and it can be read
+    /// again.
+    property_busy = 131,
     _,
 
     /// The name of the reason, or `unknown` where this version knows none.
@@ -888,6 +961,10 @@ pub const Reason = enum(u32) {
             .call_ended => "call.ended",
             .call_items => "call.items",
             .call_inbox => "call.inbox",
+            .property_channel => "property.channel",
+            .property_size => "property.size",
+            .property_slot => "property.slot",
+            .property_busy => "property.busy",
             _ => "unknown",
         };
     }

@@ -31,6 +31,12 @@ const LOST_NAME: Failure = { assert: "user[((3*path)+" };
 /** What an owner of an endpoint has published was not read, or not as it was written. */
 const NOT_READ: Failure = { assert: "h==tail[0]" };
 
+/** A bit that the writer takes out has to be that of somebody who watches. */
+const NOBODY_WATCHES: Failure = { assert: "watching[1]" };
+
+/** A value of which one half is older than the other, or than its number. */
+const TORN: Failure = { assert: "((x==v)&&(y==v))" };
+
 /** A reader of the mailbox makes all its checks on the words of a part. */
 const CORRUPT: Failure = { assert: "l==(taken+1)" };
 
@@ -343,6 +349,36 @@ export const models: Model[] = [
     file: "rung",
     defines: ["DEATH"],
     mutations: { NO_FULL_LOOK: "cycle" },
+  },
+  {
+    file: "property",
+    mutations: {
+      NO_CHECK: TORN,
+      CHECK_FIRST: TORN,
+      PUBLISH_FIRST: TORN,
+      SEQUENCE_LATE: TORN,
+      WAKE_FIRST: "deadlock",
+      NO_WAKE: "deadlock",
+      NO_RECHECK: "deadlock",
+      BELL_LATE: "deadlock",
+      SET_ONCE: "deadlock",
+      BITS_STORED: NOBODY_WATCHES,
+      CLEARED_BY_STORE: NOBODY_WATCHES,
+      CLEARS_ALL: "deadlock",
+      NEVER_CLEARED: NOBODY_WATCHES,
+      TAKEN_BY_STORE: "deadlock",
+      RINGS_ONE: "deadlock",
+      CLOSE_SILENT: "deadlock",
+      NO_LAST_LOAD: { assert: "got_last[" },
+    },
+  },
+  {
+    file: "property",
+    defines: ["DEATH"],
+    mutations: {
+      ONE_SLOT: { assert: "(version!=v)" },
+      STATE_UNSEEN: "cycle",
+    },
   },
   {
     file: "call",
