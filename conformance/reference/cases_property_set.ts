@@ -252,7 +252,13 @@ function addRinging(cases: Cases): void {
     wake,
     from,
     member("operations.1", { clear: true }),
-    { results, bytes: [versionIs(plan, 2), bellIs(2, 11), rungIs(2, 0), ...none] },
+    {
+      results,
+      bytes: [
+        ...slotIs(plan, 1, { sequence: 1, present: 0 }),
+        ...[versionIs(plan, 2), bellIs(2, 11), rungIs(2, 0), ...none],
+      ],
+    },
   );
   cases.valid(
     "wake_strangers",
