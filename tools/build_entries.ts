@@ -60,6 +60,7 @@ export const ENTRIES: readonly Entry[] = [
   small("hub", { globalName: "Millrace", taken: { millrace: CORE, select: /^select_set\.ts$/ } }),
   small("supervise", { globalName: "Millrace" }),
   small("mailbox", { globalName: "Millrace" }),
+  small("property"),
   small("stream"),
   // Errors are known by their classes.
   small("call", { taken: { millrace: /^error\.ts$/ } }),

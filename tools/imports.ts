@@ -23,6 +23,7 @@ const ORDER = [
   ["pipe"],
   ["mailbox"],
   ["port"],
+  ["property"],
   ["select"],
   ["hub"],
   ["supervise"],

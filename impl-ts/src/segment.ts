@@ -381,7 +381,12 @@ function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32A
 }
 
 function expectPlan(segment: Segment, plan: Plan): Segment {
-  if (samePlan(plan, segment)) return segment;
+  const isSame = samePlan(plan, segment) &&
+    plan.forms!.every((form, index) => {
+      const { controlOffset, controlSize } = plan.channels[index]!;
+      return form === undefined || form.matches(segment.words(controlOffset, controlSize));
+    });
+  if (isSame) return segment;
   throw new SegmentError("segment.geometry", "Cannot create segment: it has another geometry");
 }
 

@@ -33,6 +33,21 @@ export interface ChannelGeometry {
   readonly label?: number;
   /** Position at which both cursors begin: a `u32`, a multiple of 16. Default 0. */
   readonly start?: number;
+  /**
+   * Of a channel of another kind than a ring, which a function of that kind has made and checked.
+   *
+   * @internal
+   */
+  readonly form?: Form;
+}
+
+/** What a channel of another kind than a ring has, beside its ends and its byte area. */
+export interface Form {
+  readonly kind: number;
+  /** The control area as it is when the segment becomes ready. */
+  readonly control: Int32Array;
+  /** Whether a control area, found in a segment that is ready, is that of the same channel. */
+  matches(control: Int32Array): boolean;
 }
 
 /**
@@ -101,6 +116,8 @@ export interface Plan {
   readonly size: number;
   readonly endpointCount: number;
   readonly channels: readonly Channel[];
+  /** By the index of a channel, of a plan that is to be written. */
+  readonly forms?: readonly (Form | undefined)[];
 }
 
 /**
@@ -141,20 +158,22 @@ export function place(geometry: Geometry): Plan {
     layout.SEGMENT_ALIGN;
   for (let index = 0; index < given.length; index++) {
     const ring = given[index]!;
-    const dataOffset = size + layout.RING_CONTROL_SIZE;
+    const { form } = ring;
+    const controlSize = form?.control.byteLength ?? layout.RING_CONTROL_SIZE;
+    const dataOffset = size + controlSize;
     // In the order of the descriptor's words, as `writePlan` copies them.
     const channel = {
-      kind: layout.CHANNEL_KIND_RING,
+      kind: form?.kind ?? layout.CHANNEL_KIND_RING,
       writer: ring.writer,
       reader: ring.reader,
       controlOffset: size,
-      controlSize: layout.RING_CONTROL_SIZE,
+      controlSize,
       dataOffset,
       dataSize: ring.capacity,
       label: ring.label ?? 0,
       start: ring.start ?? 0,
     };
-    if (!isRing(channel, endpointCount)) {
+    if (form === undefined ? !isRing(channel, endpointCount) : ring.writer >= endpointCount) {
       mistake(
         `channel ${JSON.stringify(channel)}: its ends must be two of ${endpointCount} endpoints, ` +
           "its capacity a power of two from 256 to 2^30, and its start a multiple of 16",
@@ -166,7 +185,7 @@ export function place(geometry: Geometry): Plan {
   if (size > layout.SEGMENT_SIZE_MAX) {
     throw new SegmentError("segment.size", `Cannot place segment: ${size} bytes are too many`);
   }
-  return { size, endpointCount, channels };
+  return { size, endpointCount, channels, forms: given.map(({ form }) => form) };
 }
 
 /**
@@ -174,7 +193,10 @@ export function place(geometry: Geometry): Plan {
  * `place` has made. Blank says only that `ready` is 0: whatever else stands there is zeroed. The
  * byte areas need no zeroes, as nothing in them counts before a cursor covers it. [segment.write]
  */
-export function writePlan({ size, endpointCount, channels }: Plan, words: Int32Array): void {
+export function writePlan(
+  { size, endpointCount, channels, forms }: Plan,
+  words: Int32Array,
+): void {
   words.fill(0, layout.SEGMENT_READY_WORD + 1, (channels[0]?.controlOffset ?? size) >>> 2);
   words[0] = MAGIC_LOW;
   words[1] = MAGIC_HIGH;
@@ -193,6 +215,8 @@ export function writePlan({ size, endpointCount, channels }: Plan, words: Int32A
     // [ring.start]
     words[control + layout.RING_TAIL_WORD] = channel.start;
     words[control + layout.RING_HEAD_WORD] = channel.start;
+    const form = forms?.[index];
+    if (form !== undefined) words.set(form.control, control); // [property.name]
   }
 }
 

@@ -21,6 +21,7 @@ import {
 import { cbor } from "../../../impl-ts/src/cbor.ts";
 import { Hub } from "../../../impl-ts/src/hub.ts";
 import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
+import { properties, propertyEnd } from "./properties.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";
@@ -39,7 +40,18 @@ const hello: Hello = {
   version: "0.1.0",
   language: "TypeScript",
   levels: ["static", "scripted", "live", "mailbox"],
-  nouns: ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call"],
+  nouns: [
+    "segment",
+    "wait",
+    "frame",
+    "ring",
+    "mailbox",
+    "codec",
+    "pipe",
+    "port",
+    "call",
+    "property",
+  ],
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
@@ -58,7 +70,7 @@ export function open(
 ): Session | undefined {
   const { role, kind, channel, endpoint, limit, calls, spin_us: spin, inbox } = opening;
   if (kind === "create") {
-    const geometry = opening.geometry as Geometry;
+    const geometry = properties(opening.geometry as Geometry);
     if (opening.sole_owner) Segment.format(memory, geometry);
     else Segment.create(memory, geometry, { timeout: 0 });
   }
@@ -83,6 +95,7 @@ export function open(
   }
   const segment = Segment.attach(memory, { timeout: 0 });
   if (role === "segment") return undefined;
+  if (role.startsWith("property")) return propertyEnd(segment, opening, mechanism);
   if (role === "reader") {
     return new PipeSession(opening, { reader: Reader.attach(segment, { ...options, channel }) });
   }

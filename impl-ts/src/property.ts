@@ -1,0 +1,29 @@
+/**
+ * Properties: registers of the latest value, which one thread sets and all others get. Nobody waits
+ * for anybody, and no value is ever half one and half another. See `spec/property.md`.
+ *
+ * @example
+ * ```ts
+ * import { SharedProperties } from "@millrace/millrace/property";
+ *
+ * type State = { speed: number; position: [number, number] };
+ * using page = SharedProperties.create<State>({
+ *   properties: { speed: { writer: 0 }, position: { writer: 1 } },
+ * });
+ * // In a worker, which was posted `page.memory`:
+ * using worker = SharedProperties.attach<State>(page.memory);
+ *
+ * page.set("speed", 3);
+ * worker.set("position", [worker.get("speed") ?? 0, 0]);
+ * console.log(page.get("position")); // [ 3, 0 ]
+ * ```
+ *
+ * @module
+ */
+
+export { propertyChannel, type PropertyPlan } from "./property_name.ts";
+export { PropertyError } from "./property_slots.ts";
+export { PropertyWriter, type PropertyWriterOptions } from "./property_writer.ts";
+export { PropertyReader, type PropertyReaderOptions } from "./property_reader.ts";
+export { SharedProperties } from "./property_group.ts";
+export type { SharedPropertiesOptions, SharedPropertiesPlan } from "./property_group.ts";

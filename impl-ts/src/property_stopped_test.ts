@@ -1,0 +1,161 @@
+// The writer stops behind every single store, and somebody else gets.
+
+import { assert, assertEquals } from "@std/assert";
+import { propertyChannel } from "./property.ts";
+import { NONE, Slots } from "./property_slots.ts";
+import { Segment } from "./segment.ts";
+import { NO_WORDS } from "./codec.ts";
+
+const scope = globalThis as unknown as { stopAfter: number; step(): void };
+
+/** What a writer dies of. */
+class Stopped extends Error {}
+
+scope.step = () => {
+  if (--scope.stopAfter < 0) throw new Stopped();
+};
+
+/** The module, with a step behind each statement of those methods that store. */
+async function steppedSlots(): Promise<typeof Slots> {
+  const url = new URL("./property_slots.ts", import.meta.url);
+  const source = await Deno.readTextFile(url);
+  let isIn = false;
+  const lines = source.split("\n").map((line) => {
+    if (/^  (?:put|wake)\(/.test(line)) isIn = true;
+    if (line === "  }") isIn = false;
+    return isIn && /^ {4,}(?!return|continue).*;$/.test(line) && !line.includes("continue;")
+      ? `${line} step();`
+      : line;
+  });
+  const text = lines.join("\n").replace(/from "\.\//g, `from "${new URL("./", url)}`);
+  assert(text.split(" step();").length > 12);
+  const path = await Deno.makeTempFile({ suffix: ".ts" });
+  await Deno.writeTextFile(path, `declare function step(): void;\n${text}`);
+  try {
+    return (await import(`file://${path}`)).Slots;
+  } finally {
+    await Deno.remove(path);
+  }
+}
+
+const Stepped = await steppedSlots();
+
+/** A value all of whose bytes are its number: words and a rest, or none at all. */
+function valueOf(n: number): Uint8Array {
+  return new Uint8Array(n % 5 === 0 || n % 7 === 0 ? 0 : 4 + n % 11).fill(n);
+}
+
+function put(slots: Slots, version: number, n: number): number {
+  const bytes = valueOf(n);
+  const isAligned = n % 2 === 0;
+  const words = isAligned ? new Int32Array(bytes.buffer, 0, bytes.length >> 2) : NO_WORDS;
+  return slots.put(version, bytes, words, bytes.length, 0, n % 7 === 0 ? 0 : 1);
+}
+
+/** What another thread finds: the number of the value, of which every byte must be that. */
+function get(segment: Segment, of: (version: number) => number): number {
+  const slots = Slots.find(segment, 0);
+  const target = new Uint8Array(112);
+  const size = slots.take(target);
+  const n = of(slots.taken);
+  if (slots.taken === 0 || n % 7 === 0) assertEquals(size, NONE);
+  else assertEquals(target.subarray(0, size), valueOf(n), `version ${slots.taken}`);
+  return slots.taken >>> 0;
+}
+
+for (const start of [0, 5, -6]) {
+  Deno.test(`a writer that stops at any store leaves whole values, from version ${start}`, () => {
+    let stops = 0;
+    for (let sets = 1; sets <= 9; sets++) {
+      for (let steps = 0;; steps++) {
+        const channels = [propertyChannel({ writer: 0 })];
+        const segment = Segment.allocate({ endpoints: 3, channels });
+        const control = segment.words(segment.channels[0]!.controlOffset, 256);
+        control[0] = start;
+        control[32] = 0b110; // two who watch
+        // Anything may stand in the slots.
+        const { dataOffset, dataSize } = segment.channels[0]!;
+        segment.bytes(dataOffset, dataSize).fill(0xee);
+        const writer = Stepped.find(segment, 0);
+        const numbers = new Map<number, number>();
+        scope.stopAfter = Infinity;
+        let version = start;
+        for (let n = 1; n < sets; n++) {
+          version = put(writer, version, n);
+          numbers.set(version, n);
+        }
+        const before = version;
+        const next = before + 1 === 0 ? 4 : before + 1;
+        numbers.set(next, sets);
+        scope.stopAfter = steps;
+        let hasStopped = false;
+        try {
+          put(writer, version, sets);
+          writer.wake(() => {}, 3);
+        } catch (error) {
+          if (!(error instanceof Stopped)) throw error;
+          hasStopped = true;
+        }
+        // At the first set from such a version, the slot of that holds nothing yet.
+        if (sets > 1 || start === 0 || Atomics.load(control, 0) !== start) {
+          const found = get(segment, (taken) => numbers.get(taken) ?? 0);
+          assert([before >>> 0, next >>> 0].includes(found), `${found}`);
+          assertEquals(get(segment, (taken) => numbers.get(taken) ?? 0), found);
+        }
+        // Whoever writes next goes on, and what it sets is found.
+        const heir = Slots.find(segment, 0);
+        const last = put(heir, heir.version(), 78);
+        numbers.set(last, 78);
+        get(segment, (taken) => numbers.get(taken) ?? 0);
+        stops++;
+        if (!hasStopped) break;
+      }
+    }
+    assert(stops > 9 * 12, `only ${stops} stops`);
+  });
+}
+
+Deno.test("a reader that is overtaken by any store of the fourth value behind begins again", () => {
+  const { load } = Atomics;
+  let overtakes = 0;
+  for (let steps = 0;; steps++) {
+    const segment = Segment.allocate({ endpoints: 2, channels: [propertyChannel({ writer: 0 })] });
+    const writer = Stepped.find(segment, 0);
+    const bytes = (n: number) => new Uint8Array(16).fill(n);
+    const set = (version: number, n: number) => {
+      const value = bytes(n);
+      return writer.put(version, value, new Int32Array(value.buffer), 16, 0, 1);
+    };
+    scope.stopAfter = Infinity;
+    set(0, 1);
+    let hasStopped = false;
+    // Behind the reader's load of the version, which is 1.
+    const overtake = () => {
+      for (let version = 1; version < 4;) version = set(version, version + 1);
+      scope.stopAfter = steps;
+      try {
+        set(4, 5);
+      } catch (error) {
+        if (!(error instanceof Stopped)) throw error;
+        hasStopped = true;
+      }
+    };
+    Atomics.load = ((words: Int32Array, index: number) => {
+      const found = load(words, index);
+      Atomics.load = load;
+      overtake();
+      return found;
+    }) as typeof Atomics.load;
+    const slots = Slots.find(segment, 0);
+    const target = new Uint8Array(16);
+    try {
+      assertEquals(slots.take(target), 16);
+    } finally {
+      Atomics.load = load;
+    }
+    assertEquals(target, bytes(slots.taken), `behind ${steps} steps`);
+    if (slots.taken !== 1) overtakes++;
+    if (!hasStopped) break;
+  }
+  assert(overtakes > 5, `only ${overtakes} of them`);
+});
