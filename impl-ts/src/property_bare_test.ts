@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 
-Deno.test("properties go without TextDecoder, TextEncoder, performance and setTimeout", async () => {
+Deno.test("properties need no TextDecoder, TextEncoder, performance or setTimeout", async () => {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-check", "-A", "property_bare_fixture.ts"],
     cwd: import.meta.dirname!,

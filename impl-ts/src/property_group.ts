@@ -17,11 +17,6 @@ import { requireInteger } from "./segment_geometry.ts";
 import { Several, type Waitable } from "./wait.ts";
 import { Endpoint, type EndpointOptions } from "./wait_endpoint.ts";
 
-/** What a group holds: a type for each name. */
-type Values = Record<string, unknown>;
-/** The names of a group. */
-type Name<T> = keyof T & string;
-
 /**
  * How an end of a group of properties writes and reads values, and waits.
  *
@@ -42,9 +37,9 @@ export interface SharedPropertiesOptions extends EndpointOptions {
   /** The endpoint of this thread: 0 for who creates, 1 for who attaches, unless it says so. */
   readonly endpoint?: number | undefined;
   /** How this end writes values. Default `"json"`; typed arrays are written as their bytes. */
-  readonly codec?: CodecName | AnyCodec | undefined;
+  readonly codec?: CodecName | Codec<unknown, never> | undefined;
   /** Codecs of the application that values may have which this end reads. */
-  readonly codecs?: readonly (Codec | AnyCodec)[] | undefined;
+  readonly codecs?: readonly Codec<unknown, never>[] | undefined;
   /** Milliseconds to wait for somebody else to finish formatting. Default 5,000. */
   readonly timeout?: number | undefined;
 }
@@ -70,9 +65,9 @@ export interface SharedPropertiesOptions extends EndpointOptions {
  * console.log(properties.names); // [ "keys", "frame" ]
  * ```
  */
-export interface SharedPropertiesPlan<T = Values> {
+export interface SharedPropertiesPlan<T extends object = Record<string, unknown>> {
   /** The properties, by their names. */
-  readonly properties: { readonly [K in Name<T>]: Omit<PropertyPlan, "name"> };
+  readonly properties: { readonly [K in keyof T & string]: Omit<PropertyPlan, "name"> };
   /** How many threads take part. Default: two, or one more than the last that writes. */
   readonly endpoints?: number | undefined;
   /** Shared memory to make them in. Default: as much as they need. */
@@ -99,7 +94,7 @@ export interface SharedPropertiesPlan<T = Values> {
  * console.log(worker.get("cutoff"), page.get("level")); // 880 0.5
  * ```
  */
-export class SharedProperties<T extends object = Values> {
+export class SharedProperties<T extends object = Record<string, unknown>> {
   readonly #segment: Segment;
   readonly #link: Link;
   readonly #options: SharedPropertiesOptions;
@@ -128,7 +123,7 @@ export class SharedProperties<T extends object = Values> {
    * @throws {RangeError} if a writer, a size or a name is out of range.
    * @throws {SegmentError} as `Segment.create` does; `segment.endpoint` if it is not vacant.
    */
-  static create<T extends object = Values>(
+  static create<T extends object = Record<string, unknown>>(
     options: SharedPropertiesPlan<T> & SharedPropertiesOptions,
   ): SharedProperties<T> {
     const { memory, properties, endpoint = 0, timeout } = options;
@@ -147,7 +142,7 @@ export class SharedProperties<T extends object = Values> {
    *
    * @throws {SegmentError} as `Segment.attach` does; `segment.endpoint` if it is not vacant.
    */
-  static attach<T extends object = Values>(
+  static attach<T extends object = Record<string, unknown>>(
     memory: Memory,
     options: SharedPropertiesOptions = {},
   ): SharedProperties<T> {
@@ -171,17 +166,17 @@ export class SharedProperties<T extends object = Values> {
   }
 
   /** The names of all properties, in the order of their creation. */
-  get names(): Name<T>[] {
-    return [...this.#slots.keys()] as Name<T>[];
+  get names(): (keyof T & string)[] {
+    return [...this.#slots.keys()] as (keyof T & string)[];
   }
 
   /** Gets a value: `null` where it was never set, or taken back. See `PropertyReader.get`. */
-  get<K extends Name<T>>(name: K): T[K] | null {
+  get<K extends keyof T & string>(name: K): T[K] | null {
     return this.reader(name).get();
   }
 
   /** Copies the bytes of a value into an array. See `PropertyReader.getInto`. */
-  getInto(name: Name<T>, array: ArrayBufferView): number | null {
+  getInto(name: keyof T & string, array: ArrayBufferView): number | null {
     return this.reader(name).getInto(array);
   }
 
@@ -191,12 +186,12 @@ export class SharedProperties<T extends object = Values> {
    * @throws {PropertyError} `property.channel` if another endpoint sets this property;
    * `property.size` if the value is too large.
    */
-  set<K extends Name<T>>(name: K, value: T[K] | ArrayBufferView | null): void {
+  set<K extends keyof T & string>(name: K, value: T[K] | ArrayBufferView | null): void {
     this.writer(name).set(value);
   }
 
   /** How often a property was set: 0 where it never was. See `PropertyReader.version`. */
-  version(name: Name<T>): number {
+  version(name: keyof T & string): number {
     return this.reader(name).version;
   }
 
@@ -205,7 +200,7 @@ export class SharedProperties<T extends object = Values> {
    *
    * @throws {PropertyError} `property.channel` if there is no such property.
    */
-  reader<K extends Name<T>>(name: K): PropertyReader<T[K]> {
+  reader<K extends keyof T & string>(name: K): PropertyReader<T[K]> {
     let reader = this.#readers.get(name);
     if (reader === undefined) {
       const codecs = codecTable("json", this.#options.codecs as readonly AnyCodec[] | undefined);
@@ -221,7 +216,7 @@ export class SharedProperties<T extends object = Values> {
    * @throws {PropertyError} `property.channel` if there is no such property, or another endpoint
    * sets it.
    */
-  writer<K extends Name<T>>(name: K): PropertyWriter<T[K]> {
+  writer<K extends keyof T & string>(name: K): PropertyWriter<T[K]> {
     let writer = this.#writers.get(name);
     if (writer === undefined) {
       const slots = this.#find(name);
@@ -255,7 +250,10 @@ export class SharedProperties<T extends object = Values> {
    * console.log(there.wait(["a", "b"], { timeout: 10 })); // undefined
    * ```
    */
-  wait<K extends Name<T>>(names?: readonly K[], options: WaitOptions = {}): K | undefined {
+  wait<K extends keyof T & string>(
+    names?: readonly K[],
+    options: WaitOptions = {},
+  ): K | undefined {
     const readers = this.#readersOf(names);
     const deadline = deadlineOfCall(options);
     for (let waits = 0;; waits++) {
@@ -266,7 +264,7 @@ export class SharedProperties<T extends object = Values> {
   }
 
   /** `wait` without blocking. A signal that aborts ends it with its reason. */
-  async waitAsync<K extends Name<T>>(
+  async waitAsync<K extends keyof T & string>(
     names?: readonly K[],
     options: WaitOptions = {},
   ): Promise<K | undefined> {
@@ -304,7 +302,7 @@ export class SharedProperties<T extends object = Values> {
    * }
    * ```
    */
-  async *watch<K extends Name<T>>(
+  async *watch<K extends keyof T & string>(
     names?: readonly K[],
     options: Pick<WaitOptions, "signal"> = {},
   ): AsyncGenerator<[K, T[K] | null], void> {
@@ -326,7 +324,7 @@ export class SharedProperties<T extends object = Values> {
     if (this.#link.closed) return;
     this.#link.close();
     for (const [name, slots] of this.#slots) {
-      if (slots.writer === this.endpoint) this.writer(name as Name<T>).wake();
+      if (slots.writer === this.endpoint) this.writer(name as keyof T & string).wake();
     }
   }
 
@@ -344,7 +342,7 @@ export class SharedProperties<T extends object = Values> {
 
   #readersOf(names: readonly string[] = this.names): PropertyReader[] {
     if (names.length === 0) throw new TypeError("Cannot wait for properties: there are none");
-    return names.map((name) => this.reader(name as Name<T>)) as PropertyReader[];
+    return names.map((name) => this.reader(name as keyof T & string)) as PropertyReader[];
   }
 
   /** @throws {MillraceError} if nothing can change any more. */

@@ -41,7 +41,7 @@ export interface PropertyReaderOptions<T = unknown> extends EndpointOptions {
   /** The endpoint to take, which anybody may be. Default 1. */
   readonly endpoint?: number | undefined;
   /** Codecs of the application that its values may have, beside JSON, texts and bytes. */
-  readonly codecs?: readonly (Codec<T> | AnyCodec)[] | undefined;
+  readonly codecs?: readonly Codec<T, never>[] | undefined;
 }
 
 /**

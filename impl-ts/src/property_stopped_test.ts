@@ -21,7 +21,7 @@ async function steppedSlots(): Promise<typeof Slots> {
   const source = await Deno.readTextFile(url);
   let isIn = false;
   const lines = source.split("\n").map((line) => {
-    if (/^  (?:put|wake)\(/.test(line)) isIn = true;
+    if (/^ {2}(?:put|wake)\(/.test(line)) isIn = true;
     if (line === "  }") isIn = false;
     return isIn && /^ {4,}(?!return|continue).*;$/.test(line) && !line.includes("continue;")
       ? `${line} step();`

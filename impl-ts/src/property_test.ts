@@ -211,7 +211,7 @@ Deno.test("the value of a writer that has died stays [property.stays]", () => {
   assertEquals(reader.get(), "last words");
 });
 
-Deno.test("PropertyReader.waitAsync loses no wake, and rings nobody when nobody waits", async () => {
+Deno.test("PropertyReader.waitAsync loses no wake, however the two meet", async () => {
   const mechanism = unsliced(() => {});
   const { writer, reader } = pair(undefined, { mechanism, spin: 0 });
   for (let n = 1; n <= 200; n++) {
@@ -230,7 +230,7 @@ Deno.test("PropertyReader.waitAsync loses no wake, and rings nobody when nobody 
   await assertRejects(() => aborted, Error, "enough");
 });
 
-Deno.test("PropertyReader.watch gives the last of what was set, and ends with its writer", async () => {
+Deno.test("PropertyReader.watch gives the last value, and ends with its writer", async () => {
   const { writer, reader } = pair<number>();
   const seen: (number | null)[] = [];
   const done = (async () => {
