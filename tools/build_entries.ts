@@ -23,6 +23,7 @@ export const PAGES: readonly string[] = [
   "guide/from_synckit.md",
   "guide/places.md",
   "guide/ports.md",
+  "guide/properties.md",
   "guide/values.md",
   "guide/waiting.md",
 ];

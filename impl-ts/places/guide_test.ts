@@ -83,6 +83,8 @@ Deno.test("the guide's programs are those that are expected, and each prints som
     "a_worker_that_blocks_1",
     "streams_1",
     "many_ports_1",
+    "the_latest_value_for_all_1",
+    "a_drop_box_1",
     // The two programs of the original's own documentation.
     "coming_from_sab_message_port_1",
     "coming_from_sab_message_port_2",
