@@ -10,6 +10,7 @@ import frame from "../cases/frame.json" with { type: "json" };
 import mailbox from "../cases/mailbox.json" with { type: "json" };
 import pipe from "../cases/pipe.json" with { type: "json" };
 import port from "../cases/port.json" with { type: "json" };
+import property from "../cases/property.json" with { type: "json" };
 import ring from "../cases/ring.json" with { type: "json" };
 import segment from "../cases/segment.json" with { type: "json" };
 import wait from "../cases/wait.json" with { type: "json" };
@@ -20,7 +21,7 @@ import type { StaticCase } from "./static_level.ts";
 /** All files of cases, in the order of the chapters. */
 const FILES = [
   ...[segment, wait, frame, ring, mailbox, codec, pipe, port],
-  call,
+  ...[call, property],
 ] as unknown as CaseFile[];
 
 /** All static cases, ready to be run. */

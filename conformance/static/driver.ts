@@ -98,7 +98,7 @@ export interface Register {
   get(): MaybePromise<Drained | Answer>;
   clear(): MaybePromise<Answer>;
   /** Waits for a version other than the last that was got. */
-  changed(): MaybePromise<Answer>;
+  changed(timeoutMs?: number): MaybePromise<Answer>;
 }
 
 /** The calls of a port: those that it makes, counted from 0. */

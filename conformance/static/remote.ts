@@ -231,9 +231,9 @@ export class RemoteSession implements Session {
   readonly register: Register = {
     get: async () => gottenOf(await this.#send({ command: "get", handle: this.#handle })),
     clear: () => this.#do("clear"),
-    changed: async () => {
-      const command = { command: "changed", handle: this.#handle, timeout_ms: WAIT_MS } as const;
-      return answerOf(await this.#send(command));
+    changed: (timeout_ms = WAIT_MS) => {
+      const command = { command: "changed", handle: this.#handle, timeout_ms } as const;
+      return kept(this.#send(command).then(answerOf));
     },
   };
 

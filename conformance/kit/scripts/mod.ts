@@ -23,6 +23,7 @@ import { MAILBOX_WAITING_SCRIPTS } from "./mailbox_waiting.ts";
 import { MAILBOX_WATCHED_SCRIPTS } from "./mailbox_watched.ts";
 import { FORBIDDEN_SCRIPTS, OVERLAP_SCRIPTS } from "./overlap.ts";
 import { PORT_SCRIPTS } from "./port.ts";
+import { PROPERTY_SCRIPTS } from "./properties.ts";
 import { READER_SCRIPTS } from "./reader.ts";
 import { FLIPPING_RACES } from "./races_flip.ts";
 import { MAILBOX_RACES } from "./races_mailbox.ts";
@@ -64,6 +65,7 @@ const ANYWHERE = [
   ...ASKING_SCRIPTS,
   ...WAY_SCRIPTS,
   ...OVERLAP_SCRIPTS,
+  ...PROPERTY_SCRIPTS,
   ...READING_RACES,
   ...WRITING_RACES,
 ];
