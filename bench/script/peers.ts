@@ -13,6 +13,7 @@ const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
   "millrace-drop-in": () => import("./peers/millrace_drop_in.ts"),
   "millrace-drop-in-mw": () => import("./peers/millrace_drop_in_mw.ts"),
   "millrace-metered": () => import("./peers/millrace_metered.ts"),
+  "millrace-property": () => import("./peers/millrace_property.ts"),
   "millrace-nap": () => import("./peers/millrace_nap.ts"),
   "millrace-zig": () => import("./peers/millrace_zig.ts"),
   "millrace-cbor": () => import("./peers/millrace_cbor.ts"),
