@@ -8,6 +8,7 @@ import { ATTACHED, imageIs, VACANT } from "./builder.ts";
 import { type Run, toHex, toImage, word } from "./bytes.ts";
 import type { Drained, Expected, MessageCase, Operation, Setting } from "./case.ts";
 import { buildSegment, type ChannelPlan, NOBODY, put, type RecordPlan } from "./encode.ts";
+import type { Segment } from "./encode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "./layout.ts";
 
 export const PROPERTY = valueOf("channel_kind", "property");
@@ -41,8 +42,7 @@ export interface PropertyPlan {
 }
 
 /** A property as bytes, and where its parts stand. */
-export interface Property {
-  bytes: Uint8Array;
+export interface Property extends Segment {
   /** The index of its channel. */
   channel: number;
   descriptor: number;
@@ -78,7 +78,7 @@ export function property(plan: PropertyPlan = {}): Property {
   }
   const descriptor = limitOf("endpoint_table_offset") + endpoints * sizeOf("endpoint_record") +
     channel * sizeOf("channel_descriptor");
-  return { bytes, channel, descriptor, control, data, slots };
+  return { bytes, channels: segment.channels, channel, descriptor, control, data, slots };
 }
 
 function fillSlot(bytes: Uint8Array, at: number, slot: SlotPlan): void {

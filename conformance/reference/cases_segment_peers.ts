@@ -2,6 +2,7 @@
 
 import { ATTACHED, bellIs, bellIsNot, Cases, drained, field, member } from "./builder.ts";
 import { rungIs, setRecord, stateIs, text, VACANT, whole } from "./builder.ts";
+import { areasAre, property } from "./builder_property.ts";
 import { toImage, word } from "./bytes.ts";
 import type { Expected, Operation, Setting } from "./case.ts";
 import { buildSegment, type ChannelPlan, descriptorAt, failed, fillRing } from "./encode.ts";
@@ -18,6 +19,27 @@ export function addPeers(cases: Cases): void {
   addEnds(cases);
   addRung(cases);
   addMarked(cases);
+  addProperty(cases);
+}
+
+/** A property, to those who do not offer them. */
+function addProperty(cases: Cases): void {
+  const segment = property({
+    channel: { name: "gain" },
+    behind: [RING],
+    version: 5,
+    watchers: [0, 1, 9],
+    slots: { 1: { sequence: 5, codec: 1, value: "half" } },
+  });
+  fillRing(segment, 1, [whole("hi")]);
+  const image = toImage(segment.bytes);
+  cases.valid(
+    "property_beside",
+    "A ring is found behind a property, which whoever does not offer them leaves alone.",
+    "segment.unknown_kind segment.peers pipe.find",
+    { kind: "read", image, role: "reader", operations: [{ read: true }] },
+    { results: [drained([text("hi")])], bytes: areasAre(segment) },
+  );
 }
 
 function attaching(plan: SegmentPlan, more: Partial<Setting> = {}): Setting {

@@ -62,7 +62,7 @@ async function play(
     slots: { 1: { sequence: 1, codec: TEXT, value: "one" } },
   });
   // A watch takes the places of a pipe, of which it needs the bytes alone.
-  const memory = { ...plan, at: [], channels: [{ start: 0 }] } as unknown as Pipe;
+  const memory: Pipe = { ...plan, at: [] };
   await Watch.on(arena, memory, { role: "property_reader", channel: 0 }, async (watch) => {
     watch.expect(await get(watch), gives(1, text("one")), "the first value");
     await script(watch, plan);
