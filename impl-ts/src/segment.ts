@@ -382,8 +382,9 @@ function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32A
 
 function expectPlan(segment: Segment, plan: Plan): Segment {
   const isSame = samePlan(plan, segment) &&
-    plan.forms!.every((form, index) => {
-      const { controlOffset, controlSize } = plan.channels[index]!;
+    (plan.forms ?? []).every((form, index) => {
+      // Where the segment has it, which need not be where this creator would have put it.
+      const { controlOffset, controlSize } = segment.channels[index]!;
       return form === undefined || form.matches(segment.words(controlOffset, controlSize));
     });
   if (isSame) return segment;

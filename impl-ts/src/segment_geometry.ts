@@ -116,7 +116,7 @@ export interface Plan {
   readonly size: number;
   readonly endpointCount: number;
   readonly channels: readonly Channel[];
-  /** By the index of a channel, of a plan that is to be written. */
+  /** By the index of a channel, of a plan that is to be written; there are none of rings. */
   readonly forms?: readonly (Form | undefined)[];
 }
 
@@ -149,6 +149,7 @@ export function segmentSize(geometry: Geometry): number {
 export function place(geometry: Geometry): Plan {
   const { endpoints: endpointCount, channels: given } = geometry;
   const channels: Channel[] = [];
+  let forms: (Form | undefined)[] | undefined;
   if (!areCounts(endpointCount, given.length)) {
     mistake(`segment of ${endpointCount} endpoints (1 to 256), ${given.length} channels (to 1024)`);
   }
@@ -180,12 +181,15 @@ export function place(geometry: Geometry): Plan {
       );
     }
     channels.push(channel);
+    if (form !== undefined) (forms ??= [])[index] = form;
     size = dataOffset + ring.capacity;
   }
   if (size > layout.SEGMENT_SIZE_MAX) {
     throw new SegmentError("segment.size", `Cannot place segment: ${size} bytes are too many`);
   }
-  return { size, endpointCount, channels, forms: given.map(({ form }) => form) };
+  return forms === undefined
+    ? { size, endpointCount, channels }
+    : { size, endpointCount, channels, forms };
 }
 
 /**
