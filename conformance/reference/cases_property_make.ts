@@ -99,6 +99,14 @@ function addNames(cases: Cases): void {
     creating(bytes, GAIN),
     { result: "ok", unchanged: true },
   );
+  const moved = propertyOf({ name: "gain", control_offset: 640, data_offset: 1024 });
+  cases.valid(
+    "create_same_elsewhere",
+    "The same, in a segment that has its areas in other places.",
+    same,
+    creating(buildSegment({ ...GAIN, channels: [moved], extra: 256 }).bytes, GAIN),
+    { result: "ok", unchanged: true },
+  );
   const other = (name: string, about: string, channel: Partial<ChannelPlan>) => {
     const plan = { ...GAIN, channels: [propertyOf({ name: "gain", ...channel })] };
     const expect = { result: "segment.geometry", unchanged: true as const };
