@@ -65,12 +65,11 @@ const ANYWHERE = [
   ...ASKING_SCRIPTS,
   ...WAY_SCRIPTS,
   ...OVERLAP_SCRIPTS,
-  ...PROPERTY_SCRIPTS,
   ...READING_RACES,
   ...WRITING_RACES,
 ];
-/** In memory that is handed over, the kit's thread races with the testee; */
-const SHARED = [...FLIPPING_RACES, ...TEXT_RACES, ...SEGMENT_RACES];
+/** In memory that is handed over, the kit's thread races with the testee, or sets a property; */
+const SHARED = [...FLIPPING_RACES, ...TEXT_RACES, ...SEGMENT_RACES, ...PROPERTY_SCRIPTS];
 /** on a file, where the testee is a process, it may halt it. */
 const HALTED = [...READING_HALTS, ...WRITING_HALTS, ...SEGMENT_HALTS];
 
