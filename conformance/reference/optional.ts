@@ -24,6 +24,7 @@ const DATA = valueOf("frame_kind", "data");
 
 /** What no member of a case shows. */
 const BY_ID: Record<string, Optional> = {
+  "property/decode_unknown": "unknown_codec",
   "call/cancelled": "later",
   "call/cancelled_other": "later",
   "call/duplicate": "later",

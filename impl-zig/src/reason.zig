@@ -64,6 +64,10 @@ noinline fn codeOf(err: anyerror) layout.Reason {
         error.CallEnded => .call_ended,
         error.CallItems => .call_items,
         error.CallInbox => .call_inbox,
+        error.PropertyChannel => .property_channel,
+        error.PropertySize => .property_size,
+        error.PropertySlot => .property_slot,
+        error.PropertyBusy => .property_busy,
         else => @fromBackingInt(0),
     };
 }

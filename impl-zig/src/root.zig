@@ -55,6 +55,10 @@ pub const Port = @import("port.zig").Port;
 pub const Rings = @import("port.zig").Rings;
 pub const Select = @import("select.zig").Select;
 
+pub const PropertyWriter = property.PropertyWriter;
+pub const PropertyReader = property.PropertyReader;
+pub const property = @import("property.zig");
+
 pub const Stream = @import("stream.zig").Stream;
 pub const StreamDescriptors = @import("stream_descriptors.zig").StreamDescriptors;
 pub const Transport = @import("stream_transport.zig").Transport;
@@ -84,6 +88,7 @@ test {
     _ = @import("pipe.zig");
     _ = @import("port.zig");
     _ = @import("select.zig");
+    _ = @import("property.zig");
     _ = @import("stream.zig");
     _ = @import("call.zig");
     if (@import("test_options").emulator == null) _ = @import("death_test.zig");

@@ -11,10 +11,13 @@ const Reason = layout.Reason;
 
 const native = millrace.Host.native;
 
+/// One more than the largest reason.
+const code_count = 256;
+
 /// How often each reason was the answer of a call, or stood beside one.
 pub const Histogram = struct {
-    answers: [128]u64 = @splat(0),
-    beside: [128]u64 = @splat(0),
+    answers: [code_count]u64 = @splat(0),
+    beside: [code_count]u64 = @splat(0),
     /// Messages, payloads and segments that came through.
     good: u64 = 0,
 

@@ -10,6 +10,7 @@ const Duel = scribble_fixture.Duel;
 const Histogram = scribble_fixture.Histogram;
 const Reason = layout.Reason;
 
+const no_properties = "property_test.zig scribbles over the areas of a property";
 const no_streams = "no stream is among what two threads share";
 
 /// Reasons that no peer's bytes lead to in this implementation, and why.
@@ -17,6 +18,10 @@ const exceptions = [_]struct { why: Reason, because: []const u8 }{
     .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
     .{ .why = .segment_missing, .because = "says that there is no file" },
     .{ .why = .mailbox_size, .because = "is about the memory that the caller gives" },
+    .{ .why = .property_channel, .because = no_properties },
+    .{ .why = .property_size, .because = no_properties },
+    .{ .why = .property_slot, .because = no_properties },
+    .{ .why = .property_busy, .because = no_properties },
     .{ .why = .stream_magic, .because = no_streams },
     .{ .why = .stream_version, .because = no_streams },
     .{ .why = .stream_feature, .because = no_streams },

@@ -8,6 +8,7 @@ const std = @import("std");
 const builtin = @import("builtin");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
+const segment_name = @import("segment_name.zig");
 const segment_record = @import("segment_record.zig");
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const assert = std.debug.assert;
@@ -105,6 +106,10 @@ comptime {
 pub const Geometry = struct {
     endpoint_count: u32,
     channels: []const Channel,
+    /// The names of properties, of those that have one [property.name].
+    names: []const Name = &.{},
+
+    pub const Name = segment_name.Name;
 };
 
 /// One owner of an endpoint, which may have others before and after it: whom a supervisor watches
@@ -191,6 +196,12 @@ pub const Segment = struct {
         if (segment.channels.len != geometry.channels.len) return error.SegmentGeometry;
         for (segment.channels, geometry.channels) |theirs, ours| {
             if (!theirs.sameGeometry(ours)) return error.SegmentGeometry;
+        }
+        for (segment.channels, 0..) |channel, index| {
+            if (channel.kind != .property) continue;
+            const control = memory[channel.control_offset..][0..channel.control_size];
+            const ours = segment_name.of(geometry.names, index);
+            if (!segment_name.is(control, ours)) return error.SegmentGeometry;
         }
         return segment;
     }
@@ -555,7 +566,11 @@ pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
         const offset = descriptorOffset(geometry.endpoint_count, @intCast(index));
         const target: *Channel = @ptrCast(@alignCast(memory.ptr + offset));
         target.* = placed;
-        @memset(memory[placed.control_offset..][0..placed.control_size], 0);
+        const control = memory[placed.control_offset..][0..placed.control_size];
+        @memset(control, 0);
+        if (placed.kind == .property) {
+            segment_name.write(control, segment_name.of(geometry.names, index));
+        }
         if (placed.kind != .ring) continue;
         for ([_]u32{ layout.ring_tail_offset, layout.ring_head_offset }) |word_offset| {
             const word = memory.ptr + placed.control_offset + word_offset;

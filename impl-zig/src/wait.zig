@@ -78,6 +78,14 @@ pub const Endpoint = struct {
     behind: ?layout.Reason = null,
     /// What moves the frames where the peer shares no memory with this endpoint.
     link: wait_link.Pointer = wait_link.nobody,
+    /// Whom to tell, behind the change of its state, that it closes: the last that was opened.
+    leaving: ?*Leaving = null,
+
+    /// Somebody who is told when the endpoint closes, on the thread that closes it.
+    pub const Leaving = struct {
+        next: ?*Leaving,
+        tell: *const fn (leaving: *Leaving) void,
+    };
 
     /// How an endpoint sleeps.
     pub const Options = struct {
@@ -123,6 +131,8 @@ pub const Endpoint = struct {
         if (endpoint.closed.swap(true, .seq_cst)) return;
         segment_record.closeOwn(endpoint.record, endpoint.attached);
         endpoint.ringAll(endpoint.index, &endpoint.peers);
+        var next = endpoint.leaving;
+        while (next) |leaving| : (next = leaving.next) leaving.tell(leaving);
         if (endpoint.linked()) |link| link.pump();
     }
 
@@ -329,7 +339,7 @@ pub const Endpoint = struct {
         }
     }
 
-    fn recordAt(endpoint: *const Endpoint, index: usize) *Record {
+    pub fn recordAt(endpoint: *const Endpoint, index: usize) *Record {
         const offset = layout.endpoint_table_offset + index * layout.endpoint_record_size;
         return @ptrCast(@alignCast(endpoint.base + offset));
     }

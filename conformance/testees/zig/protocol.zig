@@ -12,7 +12,16 @@ pub const version = 1;
 
 pub const Carrier = enum { bytes, file, shared, mapped, stream };
 pub const Kind = enum { attach, create };
-pub const Role = enum { segment, reader, writer, port, mailbox_reader, mailbox_writer };
+pub const Role = enum {
+    segment,
+    reader,
+    writer,
+    port,
+    mailbox_reader,
+    mailbox_writer,
+    property_reader,
+    property_writer,
+};
 pub const Wait = enum { block, poll, event };
 
 /// What every command has.
@@ -38,6 +47,9 @@ pub const Name = enum {
     outcome,
     item,
     told,
+    get,
+    clear,
+    changed,
     close,
     vacate,
     patch,
@@ -65,6 +77,7 @@ pub const Command = struct {
     role: Role = .segment,
     endpoint: ?u32 = null,
     channel: ?u32 = null,
+    property: []const u8 = "",
     limit: ?usize = null,
     calls: bool = false,
     values: bool = false,
@@ -116,6 +129,8 @@ pub const Geometry = struct {
         capacity: u32,
         label: u32 = 0,
         start: u32 = 0,
+        kind: u32 = millrace.layout.channel_kind_ring,
+        name: []const u8 = "",
     };
 };
 
@@ -175,6 +190,7 @@ pub const Reply = union(enum) {
     ran: Ran,
     settled: Settled,
     told: struct { count: u32 },
+    gotten: struct { version: u32, item: ?Item = null },
     @"error": Failure,
     /// Why the testee cannot do it.
     decline: []const u8,
@@ -213,7 +229,7 @@ pub const End = enum { nothing, ended };
 
 /// The chapters that this implementation has wherever it runs.
 pub const nouns = [_][]const u8{
-    "segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call",
+    "segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call", "property",
 };
 
 /// What a testee says of itself. Lists of names as they stand in the protocol.

@@ -41,6 +41,8 @@ pub const Session = struct {
     calling: ?*calling.Calling = null,
     mailbox_reader: millrace.MailboxReader = undefined,
     mailbox_writer: millrace.MailboxWriter = undefined,
+    property_reader: millrace.PropertyReader = undefined,
+    property_writer: millrace.PropertyWriter = undefined,
     /// The directions of a pipe or a port that it has.
     reader: ?*millrace.Reader = null,
     writer: ?*millrace.Writer = null,
@@ -120,6 +122,20 @@ pub const Session = struct {
                 session.endpoint = try .attach(segment, index, endpoint);
                 session.own_writer = try .init(&session.endpoint, segment, channel);
                 session.writer = &session.own_writer;
+            },
+            .property_reader => {
+                const index = try millrace.property.find(segment, whichOf(command));
+                session.endpoint = try .attach(segment, command.endpoint orelse 1, endpoint);
+                session.property_reader =
+                    try .init(&session.endpoint, segment, .{ .channel = index });
+                session.storage = try gpa.alloc(u8, session.property_reader.sizeMax());
+            },
+            .property_writer => {
+                const own = command.endpoint orelse 0;
+                const index = try millrace.property.findFor(segment, whichOf(command), own);
+                session.endpoint = try .attach(segment, own, endpoint);
+                const which: millrace.property.Which = .{ .channel = index };
+                try session.property_writer.open(&session.endpoint, segment, which);
             },
             .segment, .mailbox_reader, .mailbox_writer => unreachable,
         }
@@ -345,6 +361,11 @@ pub const Session = struct {
         timeout: Timeout,
     ) !void {
         if (session.isMailbox()) return session.writePayload(payload, timeout);
+        if (session.role == .property_writer) {
+            const codec = envelope.codec;
+            if (codec == .json_batch or codec == .values) return error.Refused;
+            return session.property_writer.set(payload, codec);
+        }
         const writer = session.writer orelse return error.Unoffered;
         if (session.place != null) return error.Refused;
         // What follows is asserted by the writer, whose caller asks first.
@@ -355,6 +376,45 @@ pub const Session = struct {
         if (session.calling) |own| return own.calls.write(payload, envelope, timeout);
         if (session.role == .port) return session.port.write(payload, envelope, timeout);
         return writer.write(payload, envelope, timeout);
+    }
+
+    /// Gets the value of a property.
+    pub fn get(session: *Session, arena: Allocator) !protocol.Reply {
+        if (session.role != .property_reader) return error.Unoffered;
+        const found = try session.property_reader.get(session.storage);
+        const bytes = found.bytes orelse return .{ .gotten = .{ .version = found.version } };
+        const message: millrace.Message = .{
+            .payload = bytes,
+            .kind = .data,
+            .codec = found.codec,
+            .tag = 0,
+        };
+        if (session.values) switch (found.codec) {
+            // Of several values, which nobody sets.
+            .json_batch, .values => return error.MessageCodec,
+            else => {
+                const item = try value.decode(arena, message, &session.rest);
+                return .{ .gotten = .{ .version = found.version, .item = item } };
+            },
+        };
+        return .{ .gotten = .{ .version = found.version, .item = .{
+            .kind = @backingInt(message.kind),
+            .codec = @backingInt(message.codec),
+            .tag = message.tag,
+            .hex = .{ .bytes = bytes },
+        } } };
+    }
+
+    /// Sets no value.
+    pub fn clear(session: *Session) !void {
+        if (session.role != .property_writer) return error.Unoffered;
+        return session.property_writer.clear();
+    }
+
+    /// Waits for another value than the last that was got.
+    pub fn changed(session: *Session, timeout: Timeout) !void {
+        if (session.role != .property_reader) return error.Unoffered;
+        if (!try session.property_reader.wait(timeout)) return error.Timeout;
     }
 
     /// Writes a payload to a mailbox from a copy that stays, as long as it is under way.
@@ -421,7 +481,7 @@ pub const Session = struct {
             .port => if (session.calling) |own| own.calls.vacate() else session.port.vacate(),
             .reader => millrace.vacate(&.{session.reader.?}, &.{}),
             .writer => millrace.vacate(&.{}, &.{session.writer.?}),
-            .segment, .mailbox_reader, .mailbox_writer => return error.Unoffered,
+            else => return error.Unoffered,
         };
         if (!given) return error.Refused;
         session.place = null;
@@ -434,7 +494,7 @@ pub const Session = struct {
         session.place = null;
         switch (session.role) {
             .segment => {},
-            .reader, .writer => session.endpoint.close(),
+            .reader, .writer, .property_reader, .property_writer => session.endpoint.close(),
             .port => {
                 if (session.calling) |own| own.calls.close() else session.port.close();
                 // For 2 s at most; nobody else does it.
@@ -488,6 +548,14 @@ pub const Session = struct {
         };
     }
 };
+
+/// The property that a command means.
+fn whichOf(command: *const protocol.Command) millrace.property.Which {
+    return if (command.channel) |channel|
+        .{ .channel = channel }
+    else
+        .{ .name = command.property };
+}
 
 /// The capacity of the ring that an endpoint reads; 0 where there is none, as the port will say.
 fn capacityRead(segment: *const millrace.Segment, index: u32) usize {

@@ -220,6 +220,9 @@ const Handle = struct {
             .publish => try session.publish(),
             .end => try session.end(),
             .@"resume" => try session.resumeWrite(timeout),
+            .get => return session.get(arena),
+            .clear => try session.clear(),
+            .changed => try session.changed(timeout),
             .close => session.close(),
             .vacate => try session.vacate(),
             .patch => for (command.bytes) |run| {
@@ -270,7 +273,15 @@ fn geometryOf(arena: Allocator, from: protocol.Geometry) !millrace.Geometry {
     if (from.endpoints < 1 or from.endpoints > layout.endpoint_count_max) return error.Refused;
     if (from.channels.len > layout.channel_count_max) return error.Refused;
     const channels = try arena.alloc(millrace.Channel, from.channels.len);
-    for (from.channels, channels) |ring, *channel| {
+    var names: std.ArrayList(millrace.Geometry.Name) = .empty;
+    for (from.channels, channels, 0..) |ring, *channel, index| {
+        if (ring.kind == layout.channel_kind_property) {
+            channel.* = try propertyOf(from, ring);
+            if (ring.name.len > layout.property_name_size_max) return error.Refused;
+            if (ring.name.len == 0) continue;
+            try names.append(arena, .{ .channel = @intCast(index), .name = ring.name });
+            continue;
+        }
         if (ring.writer >= from.endpoints or ring.reader >= from.endpoints) return error.Refused;
         if (ring.writer == ring.reader) return error.Refused;
         if (ring.capacity < layout.ring_capacity_min) return error.Refused;
@@ -285,7 +296,23 @@ fn geometryOf(arena: Allocator, from: protocol.Geometry) !millrace.Geometry {
             .start = ring.start,
         };
     }
-    return .{ .endpoint_count = from.endpoints, .channels = channels };
+    return .{
+        .endpoint_count = from.endpoints,
+        .channels = channels,
+        .names = names.items,
+    };
+}
+
+fn propertyOf(from: protocol.Geometry, property: protocol.Geometry.Ring) !millrace.Channel {
+    const unit = layout.property_data_unit;
+    if (property.capacity == 0 or property.capacity % unit != 0) return error.Refused;
+    if (property.writer >= from.endpoints) return error.Refused;
+    if (property.reader != layout.endpoint_none or property.start != 0) return error.Refused;
+    const slot_size = property.capacity / layout.property_slot_count;
+    const size = slot_size - layout.property_slot_size;
+    var channel = millrace.property.channelOf(property.writer, size);
+    channel.label = property.label;
+    return channel;
 }
 
 test {
