@@ -73,6 +73,15 @@ export const ENTRIES: readonly Entry[] = [
     source: "impl-ts/src/meter_opentelemetry.ts",
     taken: {},
   },
+  small("pool", {
+    source: "impl-ts/src/worker_pool.ts",
+    taken: {
+      millrace: CORE,
+      hub: /^hub\.ts$/,
+      supervise: /^supervise\.ts$/,
+      call: /^call_\w+\.ts$/,
+    },
+  }),
   {
     subpath: "./sab-message-port",
     name: "sab-message-port",

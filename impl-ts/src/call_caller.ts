@@ -159,6 +159,16 @@ export class Caller {
     takeBack();
   }
 
+  /**
+   * Has the callee told that its answer is not wanted, and waits for it all the same: it says when
+   * the method has ended. Ends a call that is not written. [call.give_up]
+   */
+  tell(call: OwnCall, error: unknown): void {
+    const isWritten = this.#calls.get(call.id) === call && call.takeBack === undefined;
+    if (!isWritten) return this.giveUp(call, error);
+    if (!call.isOver) this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
+  }
+
   /** Takes the next item that has come; the caller has seen that there is one. [call.grant] */
   takeItem(call: OwnCall): unknown {
     const item = call.items.shift();

@@ -43,7 +43,7 @@ export type SharedReason = LayoutReason;
  * }
  * ```
  */
-export type ReasonCode = SharedReason | "port.overflow";
+export type ReasonCode = SharedReason | "port.overflow" | `pool.${string}`;
 
 /**
  * The base of all errors of this library. `code` names what happened, as the specification does.

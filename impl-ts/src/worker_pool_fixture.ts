@@ -1,0 +1,39 @@
+/** What the tests of pools share. */
+
+import { Pool, type PoolOptions, type WorkSource } from "./worker_pool.ts";
+import type module from "./worker_pool_worker_fixture.ts";
+
+/** Where the module of work is that the tests have. */
+export const WORK_URL = new URL("./worker_pool_worker_fixture.ts", import.meta.url);
+
+/** A pool that is ended with the test, also where that fails. */
+export function poolOf(
+  options: PoolOptions = {},
+  source: WorkSource = WORK_URL,
+): Pool<typeof module> & AsyncDisposable {
+  const pool = new Pool<typeof module>(source, { least: 1, most: 1, ...options });
+  const bound = setTimeout(() => pool.abort("the test takes too long"), 20_000);
+  const close = pool.close.bind(pool);
+  pool.close = () => {
+    clearTimeout(bound);
+    return close();
+  };
+  pool[Symbol.asyncDispose] = () => {
+    clearTimeout(bound);
+    return pool.abort("the test is over");
+  };
+  return pool;
+}
+
+/** Waits until something holds, for at most 10 s. */
+export async function eventually(holds: () => boolean): Promise<void> {
+  for (let left = 2000; !holds(); left--) {
+    if (left === 0) throw new Error("it did not come to that");
+    await pause(5);
+  }
+}
+
+/** Waits. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,176 @@
+/**
+ * Many tasks, of which only so many are taken as there is room for.
+ *
+ * @module
+ */
+
+/** What has come of one value. */
+interface Slot {
+  isDone: boolean;
+  hasFailed: boolean;
+  value: unknown;
+}
+
+/** How values are run. */
+export interface Flow {
+  readonly ordered: boolean;
+  /** Ends the loop with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Most values that were taken and whose results were not, at the moment. */
+  most(): number;
+  /** Runs one. */
+  run(value: unknown): Running;
+}
+
+/** A value that is run. */
+export interface Running {
+  readonly promise: Promise<unknown>;
+  /** Gives it up, if it is not done. */
+  giveUp(reason: unknown): void;
+}
+
+/**
+ * The results of a source's values. The source is asked only when there is room, one value after
+ * the other, and is left where the loop over this is, or something fails; what was not done by then
+ * is given up.
+ */
+export async function* flow(
+  source: Iterable<unknown> | AsyncIterable<unknown>,
+  options: Flow,
+): AsyncGenerator<unknown, void, void> {
+  const taker = new Taker(source, options);
+  try {
+    for (;;) {
+      taker.fill();
+      const slot = taker.next();
+      if (slot === undefined) {
+        if (taker.isAtEnd) return;
+        await taker.changed();
+      } else if (slot.hasFailed) {
+        throw slot.value;
+      } else {
+        yield slot.value;
+      }
+    }
+  } finally {
+    await taker.leave();
+  }
+}
+
+/** Takes values of a source, and keeps their results until they are taken. */
+class Taker {
+  readonly #options: Flow;
+  readonly #source: Iterator<unknown> | AsyncIterator<unknown>;
+  readonly #running = new Set<Running>();
+  /** In the order of the values, or as they are done. */
+  readonly #slots: Slot[] = [];
+  /** How many were taken, and their results not. */
+  #count = 0;
+  /** Whether the source is to tell the next value. */
+  #isAsking = false;
+  #isOver = false;
+  #error: { readonly reason: unknown } | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(source: Iterable<unknown> | AsyncIterable<unknown>, options: Flow) {
+    this.#options = options;
+    this.#source = Symbol.asyncIterator in source
+      ? source[Symbol.asyncIterator]()
+      : source[Symbol.iterator]();
+    options.signal?.addEventListener("abort", this.#abort);
+  }
+
+  /** Whether nothing more comes. */
+  get isAtEnd(): boolean {
+    return this.#isOver && this.#count === 0;
+  }
+
+  /** Takes as many values as there is room for. */
+  fill(): void {
+    while (!this.#isOver && !this.#isAsking && this.#count < this.#options.most()) {
+      try {
+        const step = this.#source.next();
+        if (!("then" in step)) this.#take(step);
+        else {
+          this.#isAsking = true;
+          step.then((result) => this.#take(result), (error) => this.#fail(error));
+        }
+      } catch (error) {
+        this.#fail(error);
+      }
+    }
+  }
+
+  /** The next result, if it is there; undefined otherwise. @throws what ends the loop. */
+  next(): Slot | undefined {
+    this.#options.signal?.throwIfAborted();
+    const [first] = this.#slots;
+    if (first?.isDone) {
+      this.#count--;
+      return this.#slots.shift();
+    }
+    // Behind the results of the values that it has given.
+    if (this.#error === undefined || this.#count > 0) return undefined;
+    throw this.#error.reason;
+  }
+
+  /** Settles when there may be something new. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => this.#wake = resolve);
+  }
+
+  /** Gives up what is not done, and has the source know. */
+  async leave(): Promise<void> {
+    this.#options.signal?.removeEventListener("abort", this.#abort);
+    this.#giveUp(new DOMException("The loop over the results was left", "AbortError"));
+    if (this.#isOver) return;
+    this.#isOver = true;
+    await this.#source.return?.();
+  }
+
+  #take({ done = false, value }: IteratorResult<unknown>): void {
+    this.#isAsking = false;
+    if (this.#isOver) return; // it was left meanwhile
+    if (done) this.#isOver = true;
+    else this.#run(value);
+    this.#rouse();
+  }
+
+  #run(value: unknown): void {
+    const slot: Slot = { isDone: false, hasFailed: false, value: undefined };
+    this.#count++;
+    if (this.#options.ordered) this.#slots.push(slot);
+    const running = this.#options.run(value);
+    this.#running.add(running);
+    const finish = (result: unknown, hasFailed: boolean) => {
+      this.#running.delete(running);
+      slot.isDone = true;
+      slot.hasFailed = hasFailed;
+      slot.value = result;
+      if (!this.#options.ordered) this.#slots.push(slot);
+      this.#rouse();
+    };
+    running.promise.then((result) => finish(result, false), (error) => finish(error, true));
+  }
+
+  readonly #abort = (): void => {
+    this.#giveUp(this.#options.signal!.reason);
+    this.#rouse();
+  };
+
+  #giveUp(reason: unknown): void {
+    for (const running of this.#running) running.giveUp(reason);
+  }
+
+  #fail(reason: unknown): void {
+    this.#isAsking = false;
+    this.#isOver = true;
+    this.#error = { reason };
+    this.#rouse();
+  }
+
+  #rouse(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+}

@@ -1,0 +1,81 @@
+/** How many workers a pool has, and how many tasks each of them. */
+
+import { assertEquals } from "@std/assert";
+import { GAUGE_SIZE, GaugeReader, latest, WorkGauge } from "./worker_pool_gauge.ts";
+import { eventually, poolOf } from "./worker_pool_fixture.ts";
+import { aheadOf, wantsMore } from "./worker_pool_size.ts";
+
+const IDLE = { waiting: 0, oldest: 0, service: 0, workers: 1, starting: 0 };
+
+Deno.test("wantsMore asks for a worker when the last that waits would wait too long", () => {
+  assertEquals(wantsMore(IDLE, 20), false);
+  // 10 tasks of 4 ms at two workers: 20 ms.
+  const busy = { ...IDLE, waiting: 10, service: 4, workers: 2 };
+  assertEquals(wantsMore(busy, 20), false);
+  assertEquals(wantsMore({ ...busy, waiting: 11 }, 20), true);
+  assertEquals(wantsMore({ ...busy, waiting: 11, workers: 3 }, 20), false);
+  // Long ones, of which none has ended.
+  assertEquals(wantsMore({ ...IDLE, waiting: 1, oldest: 20 }, 20), false);
+  assertEquals(wantsMore({ ...IDLE, waiting: 1, oldest: 21 }, 20), true);
+  // One at a time; and where there is none, at once.
+  assertEquals(wantsMore({ ...busy, waiting: 99, starting: 1 }, 20), false);
+  assertEquals(wantsMore({ ...IDLE, waiting: 1, workers: 0 }, 20), true);
+});
+
+Deno.test("aheadOf gives a worker 4 ms of work, and none behind a task that takes longer", () => {
+  const services = [0, 0.001, 0.01, 0.1, 1, 4, 4.1, 1000];
+  assertEquals(services.map(aheadOf), [1, 255, 255, 40, 4, 1, 0, 0]);
+});
+
+Deno.test("a gauge says what has begun, also where its numbers overflow", () => {
+  const memory = new SharedArrayBuffer(GAUGE_SIZE);
+  const [worker, reader] = [new WorkGauge(memory), new GaugeReader(memory)];
+  assertEquals([0, 1].map((number) => reader.hasBegun(number)), [true, false]);
+  worker.begin(5);
+  assertEquals([4, 5, 6].map((number) => reader.hasBegun(number)), [true, true, false]);
+  worker.begin(0x7fffffff);
+  assertEquals(reader.hasBegun(-0x80000000), false);
+  worker.begin(-0x80000000);
+  assertEquals(reader.hasBegun(0x7fffffff), true);
+});
+
+Deno.test("a gauge says how long tasks take, of which the latest count most", () => {
+  const memory = new SharedArrayBuffer(GAUGE_SIZE);
+  const [worker, reader] = [new WorkGauge(memory), new GaugeReader(memory)];
+  reader.look();
+  assertEquals(reader.service, 0);
+  for (let n = 0; n < 1000; n++) worker.end(0.0005);
+  reader.look();
+  assertEquals(reader.service, 0.0005);
+  worker.end(1);
+  reader.look();
+  assertEquals(reader.service, latest(0.0005, 1));
+});
+
+Deno.test("a pool grows while tasks wait, up to its most, and shrinks to its least", async () => {
+  await using pool = poolOf({ least: 1, most: 3, patience: 0, idle: 30, ahead: 0 });
+  const states = () => pool.stats().workers.map(({ state }) => state);
+  await pool.run(1, { name: "twice" });
+  assertEquals(states(), ["ready", "none", "none"]);
+  const stop = new AbortController();
+  const { signal } = stop;
+  const hanging = Array.from({ length: 5 }, () => pool.run(1, { name: "hang", signal }));
+  await eventually(() => states().every((state) => state === "ready"));
+  await eventually(() => pool.stats().running === 3);
+  assertEquals(pool.stats().waiting, 2);
+  stop.abort();
+  await Promise.allSettled(hanging);
+  await eventually(() => states().filter((state) => state === "none").length === 2);
+  assertEquals(await pool.run(2, { name: "twice" }), 4);
+  assertEquals(pool.stats().restarted, 0);
+});
+
+Deno.test("a pool without least has no workers before it has tasks", async () => {
+  await using pool = poolOf({ least: 0, most: 1, idle: 20 });
+  const state = () => pool.stats().workers[0]!.state;
+  assertEquals(state(), "none");
+  for (let round = 0; round < 2; round++) {
+    assertEquals(await pool.run(4, { name: "twice" }), 8);
+    await eventually(() => state() === "none");
+  }
+});

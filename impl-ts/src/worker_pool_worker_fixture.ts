@@ -1,0 +1,61 @@
+/** The workers of the tests of pools. */
+
+import { work, type WorkContext } from "./worker_pool.ts";
+
+const scope = globalThis as unknown as {
+  addEventListener(type: "message", listener: (event: MessageEvent) => void): void;
+  close(): void;
+};
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** How often each task was handled, by its number, for the tests that count. */
+let counts: Int32Array | undefined;
+
+scope.addEventListener("message", ({ data }) => {
+  if (data.counts !== undefined) counts = new Int32Array(data.counts);
+});
+
+function busy(ms: number): number {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+  return ms;
+}
+
+export default work({
+  twice: (n: number) => 2 * n,
+  echo: (value: unknown) => value,
+  busy,
+  /** Blocks, without using its processor, as nothing but the end of its process can end. */
+  blocked: (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+  async later(ms: number): Promise<number> {
+    await pause(ms);
+    return ms;
+  },
+  fail(text: string): never {
+    throw Object.assign(new RangeError(text), { data: { text } });
+  },
+  /** Ends as soon as it is told to. */
+  async hang(_: number, { signal }: WorkContext): Promise<string> {
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return "told";
+  },
+  never: (_: number) => new Promise<never>(() => {}),
+  async close(_: number): Promise<never> {
+    scope.close();
+    return await new Promise<never>(() => {});
+  },
+  async crash(_: number): Promise<never> {
+    setTimeout(() => {
+      throw new Error("a crash on purpose");
+    });
+    return await new Promise<never>(() => {});
+  },
+  unsendable: () => ({ n: 1n }),
+  /** Counts, and takes up to 50 µs, or a turn of the event loop, in which a worker may be ended. */
+  count(id: number): number | Promise<number> {
+    Atomics.add(counts!, id, 1);
+    if (id % 16 === 0) return pause(1).then(() => id);
+    busy((id % 6) / 100);
+    return id;
+  },
+});
