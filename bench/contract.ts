@@ -38,9 +38,11 @@ export interface Scenario {
   readonly rate?: number;
   /** `load`: microseconds that the consumer is busy with each message. */
   readonly service_us?: number;
+  /** `pool`: microseconds that a worker is busy with each task. */
+  readonly task_us?: number;
   /** `stream`: messages in one burst, which one answer confirms. */
   readonly burst?: number;
-  /** `stream`: most messages under way, for peers whose queue has no end. */
+  /** `stream`: most messages under way, for peers whose queue has no end; `pool`: tasks. */
   readonly window?: number;
   /** `stream`: whether the sender waits for each message to be taken over. */
   readonly awaited?: boolean;

@@ -18,7 +18,7 @@ const PACKAGES = /[/\\]npm[/\\]/;
 /** The folder of a package in Deno's cache: of the registry, the name and the version. */
 const PACKAGE = /^.*\/npm\/[^/]+\/(@[^/]+\/)?[^/]+\/[^/]+(?=\/)/;
 /** Packages that start files of their own, and so cannot be bundled. */
-const FOR_NODE = ["synckit", "thread-stream"];
+const FOR_NODE = ["piscina", "synckit", "thread-stream", "workerpool"];
 
 /** What libraries look for and do without: `deno.lock` leaves these out. */
 const NATIVE_PARTS = ["cbor-extract", "msgpackr-extract"];
@@ -27,10 +27,13 @@ const NATIVE_PARTS = ["cbor-extract", "msgpackr-extract"];
 const NODE_ENTRIES = {
   node_driver: "node_driver.ts",
   node_worker: "node_worker.ts",
+  piscina_worker: "piscina_worker.ts",
+  pool_worker: "pool_worker.ts",
   start_main: "start_main.ts",
   start_node_worker: "start_node_worker.ts",
   synckit_worker: "synckit_worker.ts",
   thread_stream_worker: "thread_stream_worker.ts",
+  workerpool_worker: "workerpool_worker.ts",
 };
 
 /** What a page of Chromium loads. */
@@ -158,9 +161,12 @@ function resolvePackages(build: esbuild.PluginBuild): void {
 
 /** Leaves out what works in Node alone: its peers decline in a page, and call nothing of it. */
 function leaveOut(build: esbuild.PluginBuild): void {
-  build.onResolve({ filter: /^(node:.*|msgpackr|synckit|thread-stream)$/ }, ({ path }) => {
-    return { path, namespace: "absent" };
-  });
+  build.onResolve(
+    { filter: /^(node:.*|msgpackr|piscina|synckit|thread-stream|workerpool)$/ },
+    ({ path }) => {
+      return { path, namespace: "absent" };
+    },
+  );
   build.onLoad({ filter: /./, namespace: "absent" }, () => ({ contents: "module.exports = {};" }));
 }
 

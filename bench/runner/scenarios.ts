@@ -141,6 +141,7 @@ const NAMES = [
   "load",
   "calls",
   "dropbox",
+  "pool",
   "idle",
   "memory",
   "meter",
@@ -245,7 +246,9 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
 /** What tells a scenario from all others. */
 export function idOf(scenario: Scenario): string {
   const { name, payload, ends, wait, pin, rate, direction, awaited, fresh } = scenario;
+  const { task_us } = scenario;
   const parts = [name, payload, ends, wait, pin];
+  if (task_us !== undefined) parts.push(`${task_us}us`);
   if (rate !== undefined) parts.push(`${rate}`);
   if (direction !== undefined) parts.push(direction);
   if (awaited) parts.push("awaited");

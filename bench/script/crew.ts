@@ -28,6 +28,7 @@ export class Crew {
     const control = controlMemory();
     const gears = await peer.prepare(scenario, this.#place);
     const isNew = !this.#hasPlayed;
+    const isPair = !isAlone(peer, scenario) && scenario.ends !== "worker";
     const resolved: Scenario = isNew
       ? scenario
       : { ...scenario, warmup_ms: scenario.again_ms ?? scenario.warmup_ms };
@@ -39,10 +40,10 @@ export class Crew {
         return await player.play(order, { value, transfer });
       }
       // Starting a worker needs this thread, which may be busy as soon as it plays.
-      await new Control(control).waitUntilHere(1);
+      if (isPair) await new Control(control).waitUntilHere(1);
       return await playRole(order, this.#place);
     };
-    const b = isAlone(peer, scenario) || scenario.ends === "worker" ? undefined : start("b");
+    const b = isPair ? start("b") : undefined;
     const [reportA, reportB = {}] = await Promise.all([start("a"), b]);
     this.#hasPlayed = true;
     return merge(reportA, reportB);

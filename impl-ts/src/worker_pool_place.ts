@@ -17,6 +17,8 @@ import { aheadOf } from "./worker_pool_size.ts";
 import type { Task } from "./worker_pool_task.ts";
 import type { WorkerStats } from "./worker_pool_types.ts";
 
+/** Milliseconds between two turns of a timer that does nothing. */
+const STAY_MS = 0x3fffffff;
 /** What tells that a worker is lost, and not that its task has failed. */
 const LOST = /^(peer|pipe|ring|frame|segment)\.|^call\.ended$/;
 
@@ -87,6 +89,8 @@ export class Place {
   /** Starts a worker, and goes with it until it is gone. */
   async start(): Promise<void> {
     this.state = "starting";
+    // Behind the end of a worker nothing else keeps the process until the next one is there.
+    const stay = setInterval(() => {}, STAY_MS);
     let hasCome = false;
     let end: WorkerEnd;
     try {
@@ -106,6 +110,7 @@ export class Place {
     }
     this.state = "ending";
     await this.#leave();
+    clearInterval(stay);
     this.state = "none";
     this.#owner.leave(hasCome, end);
   }

@@ -266,7 +266,8 @@ export interface PoolOptions
  * import type { WorkerStats } from "@millrace/millrace/pool";
  *
  * const tell = ({ state, done, service }: WorkerStats) => `${state}: ${done}, ${service} ms each`;
- * console.log(tell({ state: "ready", running: 0, done: 2, service: 1.5, generation: 0 }));
+ * const stats = { state: "ready", running: 0, done: 2, service: 1.5, generation: 0 } as const;
+ * console.log(tell(stats)); // ready: 2, 1.5 ms each
  * ```
  */
 export interface WorkerStats {

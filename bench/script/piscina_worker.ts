@@ -1,0 +1,2 @@
+/** The worker of the peers `piscina`. @module */
+export { handleTask as default } from "./pool_task.ts";
