@@ -22,6 +22,7 @@ export const PAGES: readonly string[] = [
   "guide/from_sab_message_port.md",
   "guide/from_synckit.md",
   "guide/places.md",
+  "guide/pool.md",
   "guide/ports.md",
   "guide/properties.md",
   "guide/values.md",

@@ -83,14 +83,9 @@ export class Life {
     const late = new Promise<false>((resolve) => {
       timer = setTimeout(() => resolve(false), GONE_MS);
     });
-    // Held for ever: a worker that has not come to hold it cannot take its endpoint any more.
     const free = new Promise<true>((resolve) => {
-      const hold = () => {
-        resolve(true);
-        return new Promise(() => {});
-      };
-      // A page may refuse locks, a sandboxed one for instance.
-      locks?.request(this.#lock, hold).catch(() => resolve(true));
+      // Not held: that would keep the process of Deno. A page may refuse locks, a sandboxed one.
+      locks?.request(this.#lock, () => resolve(true)).catch(() => resolve(true));
     });
     const told = this.#worker.on !== undefined ? [ended] : [free, this.#closed];
     const isGone = await Promise.race([...told, late]);
