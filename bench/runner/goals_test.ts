@@ -4,7 +4,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { run } from "../../tools/run.ts";
 import { type Goal, judge, loadGoals } from "./goals.ts";
-import { isOurs, type Results, type Row, slower } from "./results.ts";
+import { type Results, type Row, slower } from "./results.ts";
 import { writeResults } from "./results_file.ts";
 import { madeUp } from "./results_fixture.ts";
 import { EFFORTS, loadTasks, partsOf, type PlaceName } from "./scenarios.ts";

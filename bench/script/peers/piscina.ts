@@ -1,4 +1,4 @@
-/** `piscina`: a pool of Node's workers, as it is made without options but for their number. @module */
+/** `piscina`: a pool of Node's workers, made with no option but their number. @module */
 import { Piscina } from "piscina";
 import { fileURLToPath } from "node:url";
 import type { Place } from "../place.ts";
