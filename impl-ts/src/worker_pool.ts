@@ -26,7 +26,7 @@ import { processorCount } from "./wait.ts";
 import { PoolError } from "./worker_pool_error.ts";
 import { latest } from "./worker_pool_gauge.ts";
 import type { WorkSource } from "./worker_pool_life.ts";
-import { flow, type Running } from "./worker_pool_map.ts";
+import { flow } from "./worker_pool_map.ts";
 import { Place, type PlaceOwner } from "./worker_pool_place.ts";
 import { wantsMore } from "./worker_pool_size.ts";
 import { Task, TaskQueue } from "./worker_pool_task.ts";
@@ -119,7 +119,12 @@ export class Pool<W = Work> {
   #closing: Promise<void> | undefined;
   /** Is called when nothing is under way. */
   #whenIdle: (() => void) | undefined;
+  /** Has the size looked at again; and whether that is known while tasks wait. */
   #sizing: unknown;
+  #isPressed = false;
+  /** Since when tasks wait, as far as it was looked at; and sources that are held back meanwhile. */
+  #pressedSince: number | undefined;
+  #heldBackCount = 0;
   #progress: unknown;
 
   /**
@@ -173,8 +178,10 @@ export class Pool<W = Work> {
     return flow(source, {
       ordered,
       signal: outer,
+      hold: (on) => this.#heldBackCount += on ? 1 : -1,
       most: () => most ?? this.#roomForAll(),
       run: (value) => this.#begin(value, rest),
+      giveUp: (task, reason) => this.#giveUp(task as Task, reason),
     }) as AsyncGenerator<TypesOf<W, K>["result"], void, void>;
   }
 
@@ -220,7 +227,7 @@ export class Pool<W = Work> {
     return this.close();
   }
 
-  #begin(value: unknown, options: RunOptions = {}): Running {
+  #begin(value: unknown, options: RunOptions = {}): Task {
     const { name = ONLY, signal, retry = this.#options.retry ?? 0 } = options;
     const task = new Task(name, value, retry);
     if (this.#refusal !== undefined || signal?.aborted) {
@@ -236,7 +243,7 @@ export class Pool<W = Work> {
       this.#queue.push(task);
       this.#dispatch();
     }
-    return { promise: task.promise, giveUp: (reason) => this.#giveUp(task, reason) };
+    return task;
   }
 
   /** Gives what waits to workers, each time to the one that has the fewest. */
@@ -252,10 +259,11 @@ export class Pool<W = Work> {
       const task = this.#queue.shift()!;
       this.#wait = latest(this.#wait, performance.now() - task.since);
       if (best.give(task)) continue;
-      best.state = "ending";
+      task.place = undefined;
       this.#queue.putBack([task]);
+      best.lose();
     }
-    if (this.#queue.size > 0) this.#size();
+    if (this.#queue.size > 0 && !this.#isPressed) this.#size();
     if (this.onprogress !== undefined) this.#tell();
   }
 
@@ -293,12 +301,13 @@ export class Pool<W = Work> {
         this.#hasStarted = true;
         this.#startFailures = 0;
         place.idleSince = performance.now();
+        this.#pressedSince = undefined;
         this.#dispatch();
         this.#size();
       },
       takeAnswer: (task, hasFailed, value) => this.#takeAnswer(task, hasFailed, value),
       takeLost: (begun, others, cause) => this.#takeLost(begun, others, cause),
-      leave: (hasCome, end) => void this.#leave(hasCome, end),
+      leave: (hasCome, hasDied, end) => void this.#leave(hasCome, hasDied, end),
       replacePort: () => {
         const hub = Hub.create<unknown>(1, hubOptionsOf(this.#options));
         this.#hubs.push(hub);
@@ -322,7 +331,7 @@ export class Pool<W = Work> {
     this.#dispatch();
     if (place!.given.size === 0) {
       place!.idleSince = performance.now();
-      this.#size();
+      if (this.#sizing === undefined) this.#size();
     }
     this.#look();
   }
@@ -352,10 +361,10 @@ export class Pool<W = Work> {
   }
 
   /** A worker is gone: another one may be needed. */
-  async #leave(hasCome: boolean, { cause, signal }: WorkerEnd): Promise<void> {
+  async #leave(hasCome: boolean, hasDied: boolean, { cause }: WorkerEnd): Promise<void> {
     if (this.#isEnding) return this.#look();
     if (hasCome) {
-      if (signal !== "terminate") this.#restarted++;
+      if (hasDied) this.#restarted++;
     } else if (++this.#startFailures >= START_COUNT_MAX || !this.#hasStarted) {
       const isAlone = this.#places.every(({ state }) => state !== "ready");
       if (isAlone) {
@@ -382,14 +391,19 @@ export class Pool<W = Work> {
       if (state === "starting") starting++;
     }
     const { first, size: waiting } = this.#queue;
-    const oldest = first === undefined ? 0 : now - first.since;
+    this.#pressedSince = first === undefined ? undefined : this.#pressedSince ?? now;
+    // What a source that is held back has not given yet waits as well.
+    const since = this.#heldBackCount > 0 ? this.#pressedSince : first?.since;
+    const oldest = now - (since ?? now);
     const service = this.#meanService();
     const pressure = { waiting, oldest, service, workers: count, starting };
     const vacant = this.#places.find(({ state }) => state === "none");
     const isWanted = count < this.#least || wantsMore(pressure, this.#patience);
     if (isWanted && vacant !== undefined) vacant.start();
     else if (count > this.#least) this.#shrink(now);
-    const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle;
+    this.#isPressed = waiting > 0;
+    // Not for each task: it is looked at again when a worker comes or goes, or by this timer.
+    const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle / 2;
     const isOpen = waiting > 0 ? vacant !== undefined : count > this.#least;
     if (isOpen) this.#sizing = setTimeout(() => this.#size(), again);
   }

@@ -18,15 +18,17 @@ export interface Flow {
   readonly signal?: AbortSignal | undefined;
   /** Most values that were taken and whose results were not, at the moment. */
   most(): number;
+  /** Is told whether values are not taken for lack of room. */
+  hold(on: boolean): void;
   /** Runs one. */
   run(value: unknown): Running;
+  /** Gives it up, if it is not done. */
+  giveUp(running: Running, reason: unknown): void;
 }
 
 /** A value that is run. */
 export interface Running {
   readonly promise: Promise<unknown>;
-  /** Gives it up, if it is not done. */
-  giveUp(reason: unknown): void;
 }
 
 /**
@@ -69,6 +71,7 @@ class Taker {
   /** Whether the source is to tell the next value. */
   #isAsking = false;
   #isOver = false;
+  #isHolding = false;
   #error: { readonly reason: unknown } | undefined;
   #wake: (() => void) | undefined;
 
@@ -99,6 +102,7 @@ class Taker {
         this.#fail(error);
       }
     }
+    this.#hold(!this.#isOver && !this.#isAsking);
   }
 
   /** The next result, if it is there; undefined otherwise. @throws what ends the loop. */
@@ -122,6 +126,7 @@ class Taker {
   /** Gives up what is not done, and has the source know. */
   async leave(): Promise<void> {
     this.#options.signal?.removeEventListener("abort", this.#abort);
+    this.#hold(false);
     this.#giveUp(new DOMException("The loop over the results was left", "AbortError"));
     if (this.#isOver) return;
     this.#isOver = true;
@@ -159,7 +164,7 @@ class Taker {
   };
 
   #giveUp(reason: unknown): void {
-    for (const running of this.#running) running.giveUp(reason);
+    for (const running of this.#running) this.#options.giveUp(running, reason);
   }
 
   #fail(reason: unknown): void {
@@ -167,6 +172,11 @@ class Taker {
     this.#isOver = true;
     this.#error = { reason };
     this.#rouse();
+  }
+
+  #hold(on: boolean): void {
+    if (on !== this.#isHolding) this.#options.hold(on);
+    this.#isHolding = on;
   }
 
   #rouse(): void {

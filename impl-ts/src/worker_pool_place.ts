@@ -11,6 +11,7 @@ import { MillraceError } from "./error.ts";
 import { vacatePeer } from "./pipe_vacate.ts";
 import type { Port } from "./port.ts";
 import type { WorkerEnd } from "./supervise.ts";
+import { unref } from "./wait_task.ts";
 import { GAUGE_SIZE, GaugeReader } from "./worker_pool_gauge.ts";
 import { arrival, Life, type WorkSource } from "./worker_pool_life.ts";
 import { aheadOf } from "./worker_pool_size.ts";
@@ -35,8 +36,8 @@ export interface PlaceOwner {
   takeAnswer(task: Task, hasFailed: boolean, value: unknown): void;
   /** The worker is lost, and with it these tasks, of which some had begun. */
   takeLost(begun: readonly Task[], others: readonly Task[], cause: unknown): void;
-  /** There is no worker any more. `hasCome` says whether there was one. */
-  leave(hasCome: boolean, end: WorkerEnd): void;
+  /** There is no worker any more. `hasCome`: there was one; `hasDied`: nobody wanted that. */
+  leave(hasCome: boolean, hasDied: boolean, end: WorkerEnd): void;
   /** Makes a port in memory of its own, for one that cannot be given back. */
   replacePort(): Port<unknown>;
 }
@@ -56,6 +57,8 @@ export class Place {
   #memory!: SharedArrayBuffer;
   #gauge!: GaugeReader;
   #life: Life | undefined;
+  /** Whether its worker was to end. */
+  #isEnded = false;
   /** The number of the last task that was given. */
   #number = 0;
   /** Tasks of a worker that is lost. */
@@ -89,6 +92,7 @@ export class Place {
   /** Starts a worker, and goes with it until it is gone. */
   async start(): Promise<void> {
     this.state = "starting";
+    this.#isEnded = false;
     // Behind the end of a worker nothing else keeps the process until the next one is there.
     const stay = setInterval(() => {}, STAY_MS);
     let hasCome = false;
@@ -112,11 +116,17 @@ export class Place {
     await this.#leave();
     clearInterval(stay);
     this.state = "none";
-    this.#owner.leave(hasCome, end);
+    this.#owner.leave(hasCome, !this.#isEnded, end);
   }
 
   /** Ends its worker, if there is one. */
   end(): void {
+    this.#isEnded = true;
+    this.lose();
+  }
+
+  /** Ends a worker of which nothing more can come, whatever it does. */
+  lose(): void {
     if (this.state === "starting" || this.state === "ready") this.state = "ending";
     this.#life?.end();
   }
@@ -145,9 +155,10 @@ export class Place {
     const { grace } = this.#owner;
     this.#layer.caller.tell(task.call!, new CallError("call.cancelled", "The task was given up"));
     if (grace === Infinity || !this.given.has(task)) return;
-    setTimeout(() => {
-      if (this.given.has(task)) this.end();
-    }, grace);
+    const end = () => {
+      if (this.given.has(task)) this.lose();
+    };
+    unref(setTimeout(end, grace));
   }
 
   #takeAnswer(task: Task): void {
@@ -162,9 +173,9 @@ export class Place {
 
   /** Sorts the tasks of a worker that is lost, when all of them are known. */
   #takeLost(task: Task, cause: unknown): void {
-    this.state = "ending";
     this.#lost.push(task);
     if (this.given.size > 0) return;
+    this.lose();
     const lost = this.#lost;
     this.#lost = [];
     const begun = lost.filter(({ number }) => this.#gauge.hasBegun(number));

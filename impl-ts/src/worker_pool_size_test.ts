@@ -79,3 +79,15 @@ Deno.test("a pool without least has no workers before it has tasks", async () =>
     await eventually(() => state() === "none");
   }
 });
+
+Deno.test("a pool grows for a map that it holds back", async () => {
+  await using pool = poolOf({ least: 1, most: 2, patience: 10 });
+  function* source() {
+    for (;;) yield 1;
+  }
+  let taken = 0;
+  for await (const _ of pool.map(source(), { name: "later" })) {
+    if (pool.stats().workers.every(({ state }) => state === "ready")) break;
+    if (++taken > 5000) throw new Error("it does not grow");
+  }
+});
