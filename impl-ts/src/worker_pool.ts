@@ -122,7 +122,7 @@ export class Pool<W = Work> {
   /** Has the size looked at again; and whether that is known while tasks wait. */
   #sizing: unknown;
   #isPressed = false;
-  /** Since when tasks wait, as far as it was looked at; and sources that are held back meanwhile. */
+  /** Since when tasks wait, as far as it was looked at; and how many sources are held back. */
   #pressedSince: number | undefined;
   #heldBackCount = 0;
   #progress: unknown;

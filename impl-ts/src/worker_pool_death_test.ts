@@ -155,6 +155,19 @@ Deno.test("what makes workers may fail, and the pool says so", async () => {
   assertEquals([error.code, error.message.includes("no workers today")], ["pool.start", true]);
 });
 
+Deno.test("a worker that lives on behind its end begins no task that another one has", async () => {
+  const { pool, counts } = countingPool(20, { least: 1, most: 1, ahead: 30, grace: 0 });
+  await using _ = pool;
+  await pool.run(0, { name: "count" });
+  const signal = AbortSignal.timeout(20);
+  const blocked = pool.run(200, { name: "blockedLater", signal });
+  const behind = Array.from({ length: 19 }, (_, n) => pool.run(n + 1, { name: "count" }));
+  await assertRejects(() => blocked, DOMException);
+  await Promise.all(behind);
+  await pause(300); // by then it has come back
+  assertEquals([...counts], Array(20).fill(1));
+});
+
 Deno.test("a worker that is blocked for ever is replaced, in memory of its own", async () => {
   // For as long as the runtime needs to give up on it; it does not outlive the test by much.
   const pool = new Pool(WORK_URL, { most: 1, grace: 10 });

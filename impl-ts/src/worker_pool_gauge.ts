@@ -5,8 +5,11 @@
  * @module
  */
 
-/** The number of the last task that has begun. */
+/** The number of the last task that has begun; or SEALED, behind which none can begin. */
 const BEGUN_WORD = 0;
+const SEALED = -1;
+/** Numbers of tasks are from 0 up to this, and again from 0. */
+const NUMBER_MAX = 0x7fffffff;
 /** How many have ended, and the microseconds that they have taken, both modulo 2^32. */
 const ENDED_WORD = 1;
 const TAKEN_WORD = 2;
@@ -19,17 +22,24 @@ export const GAUGE_SIZE = 64;
 /** The gauge of one worker, on its side. */
 export class WorkGauge {
   readonly #words: Int32Array;
+  #begun: number;
   /** What was not told, below a microsecond. */
   #rest = 0;
 
   /** Takes the gauge in this memory. */
   constructor(memory: SharedArrayBuffer) {
     this.#words = new Int32Array(memory);
+    this.#begun = Atomics.load(this.#words, BEGUN_WORD);
   }
 
-  /** A task begins: from here on, a death is its death. */
-  begin(number: number): void {
-    Atomics.store(this.#words, BEGUN_WORD, number);
+  /**
+   * A task begins: from here on, a death is its death. False: it must not begin, since the pool has
+   * given this worker up, and the task to another one.
+   */
+  begin(number: number): boolean {
+    const before = this.#begun;
+    this.#begun = number;
+    return Atomics.compareExchange(this.#words, BEGUN_WORD, before, number) === before;
   }
 
   /** A task has ended, which has taken so many milliseconds. */
@@ -55,9 +65,14 @@ export class GaugeReader {
     this.#words = new Int32Array(memory);
   }
 
-  /** Whether a task has begun, by its number. */
-  hasBegun(number: number): boolean {
-    return ((Atomics.load(this.#words, BEGUN_WORD) - number) | 0) >= 0;
+  /** Has no further task begin, also where the worker lives on. Returns which was the last. */
+  seal(): number {
+    return Atomics.exchange(this.#words, BEGUN_WORD, SEALED);
+  }
+
+  /** Lets the tasks of the next worker begin, behind that with this number. */
+  open(number: number): void {
+    Atomics.store(this.#words, BEGUN_WORD, number);
   }
 
   /** Takes in what has ended since. */
@@ -72,6 +87,16 @@ export class GaugeReader {
     this.#taken = taken;
     this.service = latest(this.service, mean);
   }
+}
+
+/** The number behind another one. */
+export function numberBehind(number: number): number {
+  return (number + 1) & NUMBER_MAX;
+}
+
+/** Whether a task had begun when one was the last that had. */
+export function hasBegun(number: number, last: number): boolean {
+  return (last - number) << 1 >= 0;
 }
 
 /** A mean in which what is new counts most; the first counts alone. */

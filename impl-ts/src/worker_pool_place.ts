@@ -12,7 +12,7 @@ import { vacatePeer } from "./pipe_vacate.ts";
 import type { Port } from "./port.ts";
 import type { WorkerEnd } from "./supervise.ts";
 import { unref } from "./wait_task.ts";
-import { GAUGE_SIZE, GaugeReader } from "./worker_pool_gauge.ts";
+import { GAUGE_SIZE, GaugeReader, hasBegun, numberBehind } from "./worker_pool_gauge.ts";
 import { arrival, Life, type WorkSource } from "./worker_pool_life.ts";
 import { aheadOf } from "./worker_pool_size.ts";
 import type { Task } from "./worker_pool_task.ts";
@@ -134,7 +134,7 @@ export class Place {
   /** Gives it a task. False: its worker is lost, which it is about to find. */
   give(task: Task): boolean {
     task.place = this;
-    task.number = this.#number = (this.#number + 1) | 0;
+    task.number = this.#number = numberBehind(this.#number);
     try {
       const values = [task.number, task.value];
       task.call = this.#layer.caller.call(task.name, values, false, false);
@@ -178,8 +178,9 @@ export class Place {
     this.lose();
     const lost = this.#lost;
     this.#lost = [];
-    const begun = lost.filter(({ number }) => this.#gauge.hasBegun(number));
-    const others = lost.filter(({ number }) => !this.#gauge.hasBegun(number));
+    const last = this.#gauge.seal();
+    const begun = lost.filter(({ number }) => hasBegun(number, last));
+    const others = lost.filter(({ number }) => !hasBegun(number, last));
     this.#owner.takeLost(begun, others, cause);
   }
 
@@ -192,6 +193,7 @@ export class Place {
     if (await life.gone()) {
       // [segment.vacate_dead]
       if (!this.#port.reader.inlet.link.closed) vacatePeer(this.#port);
+      this.#gauge.open(this.#number);
     } else {
       this.#port = this.#owner.replacePort();
       this.#layer = CallLayer.of(this.#port);

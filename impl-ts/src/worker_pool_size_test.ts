@@ -1,7 +1,14 @@
 /** How many workers a pool has, and how many tasks each of them. */
 
 import { assertEquals } from "@std/assert";
-import { GAUGE_SIZE, GaugeReader, latest, WorkGauge } from "./worker_pool_gauge.ts";
+import {
+  GAUGE_SIZE,
+  GaugeReader,
+  hasBegun,
+  latest,
+  numberBehind,
+  WorkGauge,
+} from "./worker_pool_gauge.ts";
 import { eventually, poolOf } from "./worker_pool_fixture.ts";
 import { aheadOf, wantsMore } from "./worker_pool_size.ts";
 
@@ -27,16 +34,25 @@ Deno.test("aheadOf gives a worker 4 ms of work, and none behind a task that take
   assertEquals(services.map(aheadOf), [1, 255, 255, 40, 4, 1, 0, 0]);
 });
 
-Deno.test("a gauge says what has begun, also where its numbers overflow", () => {
+Deno.test("hasBegun knows what was before, also where numbers begin again", () => {
+  const begun = (last: number, ...numbers: number[]) => numbers.map((n) => hasBegun(n, last));
+  assertEquals(begun(0, 0, 1), [true, false]);
+  assertEquals(begun(5, 4, 5, 6), [true, true, false]);
+  const most = 0x7fffffff;
+  assertEquals([most - 1, most].map(numberBehind), [most, 0]);
+  assertEquals(begun(most, most, 0, 1), [true, false, false]);
+  assertEquals(begun(1, most, 0, 1, 2), [true, true, true, false]);
+});
+
+Deno.test("a gauge that is sealed lets no task begin, until it is opened for the next", () => {
   const memory = new SharedArrayBuffer(GAUGE_SIZE);
   const [worker, reader] = [new WorkGauge(memory), new GaugeReader(memory)];
-  assertEquals([0, 1].map((number) => reader.hasBegun(number)), [true, false]);
-  worker.begin(5);
-  assertEquals([4, 5, 6].map((number) => reader.hasBegun(number)), [true, true, false]);
-  worker.begin(0x7fffffff);
-  assertEquals(reader.hasBegun(-0x80000000), false);
-  worker.begin(-0x80000000);
-  assertEquals(reader.hasBegun(0x7fffffff), true);
+  assertEquals([worker.begin(1), worker.begin(2), reader.seal()], [true, true, 2]);
+  assertEquals([worker.begin(3), worker.begin(4)], [false, false]);
+  reader.open(7);
+  assertEquals(worker.begin(8), false); // not the old one
+  const next = new WorkGauge(memory);
+  assertEquals([next.begin(8), reader.seal()], [true, 8]);
 });
 
 Deno.test("a gauge says how long tasks take, of which the latest count most", () => {

@@ -28,6 +28,8 @@ export interface Start {
   readonly concurrency: number;
 }
 
+const GIVEN_UP = "The task was given up before it began";
+
 /** What a message must have to be that. */
 export const START_KEY = "millrace-pool";
 
@@ -131,7 +133,7 @@ class Turns {
   }
 
   #run(number: number, value: unknown, handler: Handler, context: CallContext): unknown {
-    this.#gauge.begin(number);
+    if (!this.#gauge.begin(number)) throw new CallError("call.cancelled", GIVEN_UP);
     const began = performance.now();
     this.#runningCount++;
     let isLater = false;
@@ -160,7 +162,7 @@ class Turns {
     const { number, value, handler, context, resolve, reject } = this.#waiting.shift()!;
     if (context.signal.aborted) {
       this.#gauge.begin(number);
-      return reject(new CallError("call.cancelled", "The task was given up before it began"));
+      return reject(new CallError("call.cancelled", GIVEN_UP));
     }
     try {
       resolve(this.#run(number, value, handler, context));

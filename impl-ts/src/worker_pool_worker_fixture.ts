@@ -27,6 +27,11 @@ export default work({
   busy,
   /** Blocks, without using its processor, as nothing but the end of its process can end. */
   blocked: (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+  /** The same, where the tasks behind it have come. */
+  async blockedLater(ms: number) {
+    await null;
+    return Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  },
   async later(ms: number): Promise<number> {
     await pause(ms);
     return ms;
