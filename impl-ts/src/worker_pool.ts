@@ -108,7 +108,7 @@ export class Pool<W = Work> {
   #cancelled = 0;
   #restarted = 0;
   #wait = 0;
-  /** Tasks that are not settled, and those that workers have, given up or not. */
+  /** Tasks whose promises are not settled. */
   #openCount = 0;
   /** Whether any worker has come, and how many starts have failed since one has. */
   #hasStarted = false;
@@ -399,12 +399,13 @@ export class Pool<W = Work> {
     const pressure = { waiting, oldest, service, workers: count, starting };
     const vacant = this.#places.find(({ state }) => state === "none");
     const isWanted = count < this.#least || wantsMore(pressure, this.#patience);
+    const isStarting = starting > 0 || (isWanted && vacant !== undefined);
     if (isWanted && vacant !== undefined) vacant.start();
     else if (count > this.#least) this.#shrink(now);
     this.#isPressed = waiting > 0;
     // Not for each task: it is looked at again when a worker comes or goes, or by this timer.
     const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle / 2;
-    const isOpen = waiting > 0 ? vacant !== undefined : count > this.#least;
+    const isOpen = waiting > 0 ? vacant !== undefined && !isStarting : count > this.#least;
     if (isOpen) this.#sizing = setTimeout(() => this.#size(), again);
   }
 

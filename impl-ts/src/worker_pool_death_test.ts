@@ -1,24 +1,11 @@
 /** Workers that die, that do not come, and that cannot be ended: what becomes of their tasks. */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { Pool, PoolError, type PoolOptions } from "./worker_pool.ts";
-import { eventually, pause, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
+import { Pool, PoolError } from "./worker_pool.ts";
+import { countingPool, eventually, pause, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
 
 const isAll = Deno.env.get("MILLRACE_TEST_ALL") === "1";
 const SEEDS = Array.from({ length: isAll ? 50 : 2 }, (_, n) => n + 1);
-
-/** A pool whose workers count how often they have handled each task, and those workers. */
-function countingPool(taskCount: number, options: PoolOptions) {
-  const counts = new Int32Array(new SharedArrayBuffer(4 * taskCount));
-  const workers: Worker[] = [];
-  const pool = poolOf(options, () => {
-    const worker = new Worker(WORK_URL, { type: "module" });
-    worker.postMessage({ counts: counts.buffer });
-    workers.push(worker);
-    return worker;
-  });
-  return { pool, counts, workers };
-}
 
 /** Numbers below 1 that look random, by a seed. */
 function* numbersOf(seed: number): Generator<number, never> {

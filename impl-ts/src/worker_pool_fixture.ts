@@ -25,6 +25,19 @@ export function poolOf(
   return pool;
 }
 
+/** A pool whose workers count how often they have handled each task, and those workers. */
+export function countingPool(taskCount: number, options: PoolOptions) {
+  const counts = new Int32Array(new SharedArrayBuffer(4 * taskCount));
+  const workers: Worker[] = [];
+  const pool = poolOf(options, () => {
+    const worker = new Worker(WORK_URL, { type: "module" });
+    worker.postMessage({ counts: counts.buffer });
+    workers.push(worker);
+    return worker;
+  });
+  return { pool, counts, workers };
+}
+
 /** Waits until something holds, for at most 10 s. */
 export async function eventually(holds: () => boolean): Promise<void> {
   for (let left = 2000; !holds(); left--) {

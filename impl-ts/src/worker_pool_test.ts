@@ -1,11 +1,11 @@
 /** Tasks, their results and their errors; giving them up; ending a pool. */
 
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
 import { CallError } from "./call_error.ts";
 import { codeOf } from "./fixture.ts";
 import { Pool, PoolError, work } from "./worker_pool.ts";
-import { eventually, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
+import { countingPool, eventually, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
 
 Deno.test("run gives each task to a worker, and settles with its result", async () => {
   await using pool = poolOf({ least: 2, most: 2 });
@@ -127,12 +127,8 @@ Deno.test("a signal tells the handler, whose task keeps its place until it ends"
 });
 
 Deno.test("a task that was given up before its turn at the worker does not begin", async () => {
-  const counts = new Int32Array(new SharedArrayBuffer(64));
-  await using counting = poolOf({ ahead: 4 }, () => {
-    const worker = new Worker(WORK_URL, { type: "module" });
-    worker.postMessage({ counts: counts.buffer });
-    return worker;
-  });
+  const { pool: counting, counts } = countingPool(3, { ahead: 4 });
+  await using _ = counting;
   await counting.run(0, { name: "count" });
   const stop = new AbortController();
   const first = counting.run(30, { name: "later" });
@@ -141,7 +137,7 @@ Deno.test("a task that was given up before its turn at the worker does not begin
   stop.abort();
   await assertRejects(() => second);
   await Promise.all([first, third]);
-  assertEquals([...counts.subarray(0, 3)], [1, 0, 1]);
+  assertEquals([...counts], [1, 0, 1]);
 });
 
 Deno.test("the worker of a task that never ends is replaced after the grace", async () => {
@@ -155,13 +151,14 @@ Deno.test("the worker of a task that never ends is replaced after the grace", as
 });
 
 Deno.test("a blocking handler holds its own worker alone", async () => {
-  await using pool = poolOf({ least: 2, most: 2, ahead: 0 });
+  const { pool, counts } = countingPool(1, { least: 2, most: 2, ahead: 0 });
+  await using _ = pool;
   await eventually(() => pool.stats().workers.every(({ state }) => state === "ready"));
-  let isBlocked = true;
-  const blocked = pool.run(200, { name: "busy" }).then(() => isBlocked = false);
+  const blocked = pool.run(0, { name: "gate" });
   for (let n = 0; n < 20; n++) assertEquals(await pool.run(n, { name: "twice" }), 2 * n);
-  assert(isBlocked, "the others had to wait for it");
-  await blocked;
+  Atomics.store(counts, 0, 1);
+  Atomics.notify(counts, 0);
+  assertEquals(await blocked, "ok");
 });
 
 Deno.test("close waits for what runs and what waits, and refuses the rest", async () => {

@@ -27,7 +27,9 @@ export default work({
   busy,
   /** Blocks, without using its processor, as nothing but the end of its process can end. */
   blocked: (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
-  /** The same, where the tasks behind it have come. */
+  /** Blocks until the first count is no 0 any more. */
+  gate: (_: number) => Atomics.wait(counts!, 0, 0, 10_000),
+  /** Blocks as `blocked` does, where the tasks behind it have come. */
   async blockedLater(ms: number) {
     await null;
     return Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
