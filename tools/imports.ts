@@ -29,6 +29,7 @@ const ORDER = [
   ["supervise"],
   ["stream"],
   ["call"],
+  ["meter"],
   ["worker_pool"],
   ["mod", "root", "wasm", "c_abi", "compat/", "host/"],
 ];
