@@ -87,7 +87,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "takes",
     "writePlan",
   ],
-  "wait.ts": ["agentMechanism", "defaultMechanism", "found", "withLook"],
+  "wait.ts": ["agentMechanism", "defaultMechanism", "found"],
   "wait_endpoint.ts": ["Endpoint.isLinked"],
   "wait_spinner.ts": ["requireTime"],
   "wait_state.ts": ["ring", "ringAround", "stateOf"],
