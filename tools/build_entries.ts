@@ -83,6 +83,7 @@ export const ENTRIES: readonly Entry[] = [
       call: /^call_\w+\.ts$/,
     },
   }),
+  small("digest", { taken: {} }),
   {
     subpath: "./sab-message-port",
     name: "sab-message-port",

@@ -1,6 +1,7 @@
 /**
  * Writes everything that comes from `spec/layout.json`: the constants of both implementations and
- * the tables in the chapters; and what comes from the static cases, the corpus of the fuzz targets.
+ * the tables in the chapters; what comes from the static cases, the corpus of the fuzz targets; and
+ * the unrolled rounds of the digests.
  *
  * `deno task generate` writes; with `--check` it compares byte for byte, names every stale file and
  * exits 1. The results are checked in, so that a reader needs no tool to read them, and so that a
@@ -10,6 +11,7 @@
  */
 import { readClauses } from "./clauses.ts";
 import { emitReasonTexts, fillHeader } from "./emit_c.ts";
+import { emitDigest } from "./emit_digest.ts";
 import { emitFuzzCorpus } from "./emit_fuzz_corpus.ts";
 import { emitReasonNames, emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
@@ -43,6 +45,7 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
     { path: "impl-zig/wasm_reasons.ts", text: emitReasonNames(layout) },
     { path: "impl-zig/src/c_abi_reasons.zig", text: emitReasonTexts(layout) },
     { path: "impl-zig/src/fuzz_corpus.txt", text: emitFuzzCorpus() },
+    { path: "impl-ts/src/digest_blocks.ts", text: emitDigest() },
   ];
   const header = await Deno.readTextFile(`${root}/${HEADER}`);
   files.push({ path: HEADER, text: fillHeader(header, layout) });

@@ -11,6 +11,7 @@ import type { TextFile } from "./files.ts";
  */
 const ORDER = [
   ["layout"],
+  ["digest"],
   ["error", "reason"],
   ["gate"],
   ["host"],

@@ -1,0 +1,338 @@
+/**
+ * SHA-1 and SHA-256, computed at once on the thread that asks, of bytes that are read where they
+ * lie, shared memory too: what WebCrypto and `node:crypto` will not do.
+ *
+ * SHA-1 is for transcripts and tests, and for formats that name it: whoever wants to can make two
+ * texts with the same SHA-1. Where somebody may gain by that, take SHA-256.
+ *
+ * @example Both ends take a digest of what they sent or got, and compare
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { Sha1 } from "@millrace/millrace/digest";
+ *
+ * const here = Port.create<Uint8Array>({ codec: "bytes" });
+ * const there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * const [sent, seen] = [new Sha1(), new Sha1()];
+ * for (let n = 0; n < 3; n++) {
+ *   const message = new Uint8Array(100).fill(n);
+ *   sent.update(message);
+ *   here.write(message);
+ * }
+ * for (const _ of [1, 2, 3]) {
+ *   const { area, offset, size } = there.peek()!;
+ *   seen.update(area.subarray(offset, offset + size)); // as it lies in the ring
+ *   there.release();
+ * }
+ * console.log(sent.hex() === seen.hex()); // true
+ * ```
+ *
+ * @module
+ */
+
+import { BLOCK_SIZE, type Kind, SHA1, SHA256 } from "./digest_kind.ts";
+
+/** Where the number of bits stands in the last block. */
+const LENGTH_OFFSET = BLOCK_SIZE - 8;
+const PAD = 0x80;
+/** Bytes whose bits are 2^32. */
+const CARRY = 2 ** 29;
+
+/**
+ * A digest under way. Asking for it changes nothing: more bytes can follow, so that a transcript
+ * has a digest at any point.
+ *
+ * It belongs to one thread. What another one writes into shared bytes while they are read is in the
+ * digest or not, byte for byte, which is then that of no certain text; nothing else suffers.
+ *
+ * @example
+ * ```ts
+ * import { type Digest, Sha1, Sha256 } from "@millrace/millrace/digest";
+ *
+ * const digests: Digest[] = [new Sha1(), new Sha256()];
+ * for (const digest of digests) digest.update(new Uint8Array(1000));
+ * console.log(digests.map(({ size }) => size).join()); // 20,32
+ * ```
+ */
+export abstract class Digest {
+  /** Bytes of the result. */
+  readonly size: number;
+  readonly #kind: Kind;
+  readonly #state: Int32Array = new Int32Array(8);
+  /** What of the last update was no whole block yet; behind it, room for the padding. */
+  readonly #rest: Uint8Array = new Uint8Array(2 * BLOCK_SIZE);
+  #restSize = 0;
+  /** Bytes so far. */
+  #length = 0;
+
+  /** Begins one of nothing. For the classes of this module. */
+  constructor(kind: unknown) {
+    if (kind !== SHA1 && kind !== SHA256) {
+      throw new TypeError("Cannot make a digest: it is made as Sha1 or Sha256");
+    }
+    const known: Kind = kind as Kind;
+    this.#kind = known;
+    this.size = known.size;
+    this.reset();
+  }
+
+  /** Bytes that were given so far. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /**
+   * Takes the bytes in, as if they stood behind all that were given before. They are read here and
+   * now, and not kept. Nothing is allocated.
+   *
+   * Bytes only: a text has as many digests as encodings. `new TextEncoder().encode(text)` makes the
+   * usual ones.
+   *
+   * @example
+   * ```ts
+   * import { Sha256 } from "@millrace/millrace/digest";
+   *
+   * const shared = new Uint8Array(new SharedArrayBuffer(1024));
+   * const digest = new Sha256().update(shared).update(new TextEncoder().encode("and a text"));
+   * console.log(digest.length); // 1034
+   * ```
+   *
+   * @throws {TypeError} if that is no `Uint8Array`
+   */
+  update(bytes: Uint8Array): this {
+    if (!(bytes instanceof Uint8Array)) throw refusal(bytes);
+    const size = bytes.length;
+    let from = 0;
+    if (this.#restSize > 0) {
+      from = Math.min(BLOCK_SIZE - this.#restSize, size);
+      this.#keep(bytes, 0, from);
+      if (this.#restSize === BLOCK_SIZE) {
+        this.#kind.blocks(this.#state, this.#rest, 0, BLOCK_SIZE);
+        this.#restSize = 0;
+      }
+    }
+    const to = size - (size - from) % BLOCK_SIZE;
+    if (from < to) this.#kind.blocks(this.#state, bytes, from, to);
+    // Of bytes that do not fill the block that was begun, `from` is the end already.
+    this.#keep(bytes, to, size);
+    this.#length += size;
+    return this;
+  }
+
+  /**
+   * Returns the digest of all bytes so far, in a new array.
+   *
+   * @example
+   * ```ts
+   * import { Sha1 } from "@millrace/millrace/digest";
+   *
+   * const digest = new Sha1();
+   * const [before, after] = [digest.digest(), digest.update(Uint8Array.of(7)).digest()];
+   * console.log(before.length, before[0], after[0]); // 20 218 93
+   * ```
+   */
+  digest(): Uint8Array<ArrayBuffer> {
+    const result = new Uint8Array(this.size);
+    this.digestInto(result);
+    return result;
+  }
+
+  /**
+   * Writes the digest of all bytes so far to the beginning of an array, and allocates nothing.
+   *
+   * @example
+   * ```ts
+   * import { Sha1 } from "@millrace/millrace/digest";
+   *
+   * const result = new Uint8Array(20);
+   * new Sha1().digestInto(result);
+   * console.log(result[0]); // 218
+   * ```
+   *
+   * @throws {RangeError} if the array is too short
+   */
+  digestInto(target: Uint8Array): void {
+    if (!(target instanceof Uint8Array)) throw refusal(target);
+    const size = this.size;
+    if (target.length < size) {
+      throw new RangeError(
+        `Cannot write digest: it has ${size} bytes, and the array ${target.length}`,
+      );
+    }
+    this.#finish();
+    for (let at = 0; at < size; at++) {
+      target[at] = (result[at >> 2] as number) >>> (24 - 8 * (at & 3));
+    }
+  }
+
+  /**
+   * Returns the digest of all bytes so far in hexadecimal.
+   *
+   * @example
+   * ```ts
+   * import { Sha1 } from "@millrace/millrace/digest";
+   *
+   * console.log(new Sha1().hex()); // da39a3ee5e6b4b0d3255bfef95601890afd80709
+   * ```
+   */
+  hex(): string {
+    this.#finish();
+    let text = "";
+    for (let word = 0; word < this.size / 4; word++) {
+      text += ((result[word] as number) >>> 0).toString(16).padStart(8, "0");
+    }
+    return text;
+  }
+
+  /**
+   * Forgets all bytes: the next one is the first.
+   *
+   * @example
+   * ```ts
+   * import { Sha1 } from "@millrace/millrace/digest";
+   *
+   * const digest = new Sha1().update(new Uint8Array(10));
+   * console.log(digest.reset().hex() === new Sha1().hex()); // true
+   * ```
+   */
+  reset(): this {
+    const { initial } = this.#kind;
+    for (let word = 0; word < initial.length; word++) this.#state[word] = initial[word] as number;
+    this.#restSize = 0;
+    this.#length = 0;
+    return this;
+  }
+
+  /**
+   * Returns another one that has got the same bytes.
+   *
+   * @example
+   * ```ts
+   * import { Sha256 } from "@millrace/millrace/digest";
+   *
+   * const begun = new Sha256().update(new Uint8Array(100));
+   * const other = begun.clone().update(Uint8Array.of(1));
+   * console.log(begun.length, other.length); // 100 101
+   * ```
+   */
+  clone(): this {
+    const other = new (this.constructor as new () => this)();
+    other.#state.set(this.#state);
+    other.#rest.set(this.#rest);
+    other.#restSize = this.#restSize;
+    other.#length = this.#length;
+    return other;
+  }
+
+  /** Appends to what is no whole block yet. */
+  #keep(bytes: Uint8Array, from: number, to: number): void {
+    let at = this.#restSize;
+    for (let index = from; index < to; index++) this.#rest[at++] = bytes[index] as number;
+    this.#restSize = at;
+  }
+
+  /** Computes the words of the digest, with the padding behind the rest. */
+  #finish(): void {
+    const rest = this.#rest;
+    const size = this.#restSize;
+    const end = size < LENGTH_OFFSET ? BLOCK_SIZE : 2 * BLOCK_SIZE;
+    rest[size] = PAD;
+    rest.fill(0, size + 1, end - 8);
+    const high = Math.floor(this.#length / CARRY);
+    const low = (this.#length % CARRY) * 8;
+    for (let at = 0; at < 4; at++) {
+      rest[end - 8 + at] = high >>> (24 - 8 * at);
+      rest[end - 4 + at] = low >>> (24 - 8 * at);
+    }
+    for (let word = 0; word < 8; word++) result[word] = this.#state[word] as number;
+    this.#kind.blocks(result, rest, 0, end);
+  }
+}
+
+/** The words of the digest that was computed last; whoever computes one takes it at once. */
+const result = new Int32Array(8);
+
+/**
+ * SHA-1 of bytes that come bit by bit: for transcripts and tests, not for security.
+ *
+ * @example
+ * ```ts
+ * import { Sha1 } from "@millrace/millrace/digest";
+ *
+ * const digest = new Sha1();
+ * for (const letter of "abc") digest.update(new TextEncoder().encode(letter));
+ * console.log(digest.hex()); // a9993e364706816aba3e25717850c26c9cd0d89d
+ * ```
+ */
+export class Sha1 extends Digest {
+  /** Begins with no bytes. */
+  constructor() {
+    super(SHA1);
+  }
+}
+
+/**
+ * SHA-256 of bytes that come bit by bit.
+ *
+ * @example
+ * ```ts
+ * import { Sha256 } from "@millrace/millrace/digest";
+ *
+ * const digest = new Sha256().update(new TextEncoder().encode("abc"));
+ * console.log(digest.hex().slice(0, 16)); // ba7816bf8f01cfea
+ * ```
+ */
+export class Sha256 extends Digest {
+  /** Begins with no bytes. */
+  constructor() {
+    super(SHA256);
+  }
+}
+
+/** What `sha1` and `sha256` compute with, once they were called. */
+let keptSha1: Sha1 | undefined;
+let keptSha256: Sha256 | undefined;
+
+/**
+ * Returns the SHA-1 of some bytes: for transcripts and tests, not for security.
+ *
+ * @example
+ * ```ts
+ * import { sha1 } from "@millrace/millrace/digest";
+ *
+ * console.log(sha1(new TextEncoder().encode("abc"))[0]); // 169
+ * ```
+ *
+ * @throws {TypeError} if that is no `Uint8Array`
+ */
+export function sha1(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  keptSha1 ??= new Sha1();
+  return keptSha1.reset().update(bytes).digest();
+}
+
+/**
+ * Returns the SHA-256 of some bytes.
+ *
+ * @example
+ * ```ts
+ * import { sha256 } from "@millrace/millrace/digest";
+ *
+ * console.log(sha256(new TextEncoder().encode("abc"))[0]); // 186
+ * ```
+ *
+ * @throws {TypeError} if that is no `Uint8Array`
+ */
+export function sha256(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  keptSha256 ??= new Sha256();
+  return keptSha256.reset().update(bytes).digest();
+}
+
+/** What to throw for what is no array of bytes. */
+function refusal(value: unknown): TypeError {
+  const what = value === null
+    ? "null"
+    : typeof value === "object"
+    ? `a ${value.constructor?.name ?? "value"}`
+    : `a ${typeof value}`;
+  const advice = typeof value === "string" ? ": new TextEncoder().encode(text) makes one" : "";
+  return new TypeError(`Cannot take ${what} for a Uint8Array${advice}`);
+}
