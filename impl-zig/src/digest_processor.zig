@@ -1,0 +1,69 @@
+//! Which instructions for digests the processor has.
+
+const builtin = @import("builtin");
+
+pub const Way = enum(u8) {
+    /// SHA extensions of x86-64.
+    x86,
+    /// The cryptographic extension of aarch64, where the target is said to have it.
+    aarch64,
+    /// Vectors of 128 bits whose bytes can be put in any order: WebAssembly.
+    vector,
+    portable,
+};
+
+/// The fastest way that the target may have; whether the machine has it, `present` says.
+pub const way: Way = switch (builtin.cpu.arch) {
+    // The backend for C has no vectors in assembly.
+    .x86_64 => if (builtin.zig_backend == .stage2_c) .portable else .x86,
+    .aarch64 => if (builtin.zig_backend != .stage2_c and builtin.cpu.has(.aarch64, .sha2))
+        .aarch64
+    else
+        .portable,
+    .wasm32, .wasm64 => if (builtin.cpu.has(.wasm, .simd128)) .vector else .portable,
+    else => .portable,
+};
+
+/// Whether only the machine can say it: programs for x86-64 run on processors with and without.
+const is_asked = way == .x86 and !builtin.cpu.hasAll(.x86, &.{ .sha, .ssse3 });
+
+/// What the machine answered; it is asked once, since in a virtual machine the host answers.
+var answer: enum(u8) { unknown, no, yes } = .unknown;
+
+/// Whether the machine has `way`. Threadsafe.
+pub inline fn present() bool {
+    return !is_asked or asked();
+}
+
+fn asked() bool {
+    const before = @atomicLoad(@TypeOf(answer), &answer, .monotonic);
+    if (before != .unknown) return before == .yes;
+    const found = hasSha();
+    @atomicStore(@TypeOf(answer), &answer, if (found) .yes else .no, .monotonic);
+    return found;
+}
+
+/// Whether a processor of x86-64 has the SHA extensions, and SSSE3, which orders bytes.
+fn hasSha() bool {
+    const sha = 1 << 29;
+    const ssse3 = 1 << 9;
+    const highest = cpuid(0)[0];
+    return highest >= 7 and cpuid(7)[1] & sha != 0 and cpuid(1)[2] & ssse3 != 0;
+}
+
+/// The registers eax, ebx, ecx and edx for a leaf.
+fn cpuid(leaf: u32) [4]u32 {
+    var eax: u32 = undefined;
+    var ebx: u32 = undefined;
+    var ecx: u32 = undefined;
+    var edx: u32 = undefined;
+    asm volatile ("cpuid"
+        : [_] "={eax}" (eax),
+          [_] "={ebx}" (ebx),
+          [_] "={ecx}" (ecx),
+          [_] "={edx}" (edx),
+        : [_] "{eax}" (leaf),
+          [_] "{ecx}" (@as(u32, 0)),
+    );
+    return .{ eax, ebx, ecx, edx };
+}
