@@ -1,7 +1,7 @@
 /**
  * Writes everything that comes from `spec/layout.json`: the constants of both implementations and
  * the tables in the chapters; what comes from the static cases, the corpus of the fuzz targets; and
- * the unrolled rounds of the digests.
+ * the rounds of the digests, unrolled in TypeScript, and compiled from Zig.
  *
  * `deno task generate` writes; with `--check` it compares byte for byte, names every stale file and
  * exits 1. The results are checked in, so that a reader needs no tool to read them, and so that a
@@ -12,6 +12,7 @@
 import { readClauses } from "./clauses.ts";
 import { emitReasonTexts, fillHeader } from "./emit_c.ts";
 import { emitDigest } from "./emit_digest.ts";
+import { emitDigestCore } from "./emit_digest_core.ts";
 import { emitFuzzCorpus } from "./emit_fuzz_corpus.ts";
 import { emitReasonNames, emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
@@ -46,6 +47,7 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
     { path: "impl-zig/src/c_abi_reasons.zig", text: emitReasonTexts(layout) },
     { path: "impl-zig/src/fuzz_corpus.txt", text: emitFuzzCorpus() },
     { path: "impl-ts/src/digest_blocks.ts", text: emitDigest() },
+    { path: "impl-ts/src/digest_core_module.ts", text: await emitDigestCore(root) },
   ];
   const header = await Deno.readTextFile(`${root}/${HEADER}`);
   files.push({ path: HEADER, text: fillHeader(header, layout) });

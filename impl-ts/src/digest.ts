@@ -29,6 +29,7 @@
  * @module
  */
 
+import { hashBlocks } from "./digest_core.ts";
 import { BLOCK_SIZE, type Kind, SHA1, SHA256 } from "./digest_kind.ts";
 
 /** Where the number of bits stands in the last block. */
@@ -82,7 +83,7 @@ export abstract class Digest {
 
   /**
    * Takes the bytes in, as if they stood behind all that were given before. They are read here and
-   * now, and not kept. Nothing is allocated.
+   * now, and not kept. Nothing is allocated, but a view for each 64 KiB of an array above 64 KiB.
    *
    * Bytes only: a text has as many digests as encodings. `new TextEncoder().encode(text)` makes the
    * usual ones.
@@ -106,12 +107,12 @@ export abstract class Digest {
       from = Math.min(BLOCK_SIZE - this.#restSize, size);
       this.#keep(bytes, 0, from);
       if (this.#restSize === BLOCK_SIZE) {
-        this.#kind.blocks(this.#state, this.#rest, 0, BLOCK_SIZE);
+        hashBlocks(this.#kind, this.#state, this.#rest, 0, BLOCK_SIZE);
         this.#restSize = 0;
       }
     }
     const to = size - (size - from) % BLOCK_SIZE;
-    if (from < to) this.#kind.blocks(this.#state, bytes, from, to);
+    if (from < to) hashBlocks(this.#kind, this.#state, bytes, from, to);
     // Of bytes that do not fill the block that was begun, `from` is the end already.
     this.#keep(bytes, to, size);
     this.#length += size;
@@ -244,7 +245,7 @@ export abstract class Digest {
       rest[end - 4 + at] = low >>> (24 - 8 * at);
     }
     for (let word = 0; word < 8; word++) result[word] = this.#state[word] as number;
-    this.#kind.blocks(result, rest, 0, end);
+    hashBlocks(this.#kind, result, rest, 0, end);
   }
 }
 

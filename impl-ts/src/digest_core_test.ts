@@ -1,0 +1,51 @@
+import { assert, assertEquals } from "@std/assert";
+import { createHash } from "node:crypto";
+
+/** Bytes for each call: far below an object. Some kilobytes in all are the runtime's own. */
+const MOST = 8;
+/** The least that an object takes. */
+const OBJECT = 16;
+
+/** What the fixture says in a process of its own. */
+async function play(args: string[], flags: string[] = []): Promise<unknown> {
+  const options = flags.length === 0 ? [] : [`--v8-flags=${flags.join()}`];
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", ...options, "digest_core_fixture.ts", ...args],
+    cwd: import.meta.dirname!,
+    signal: AbortSignal.timeout(60_000),
+    stdout: "piped",
+    stderr: "piped",
+  }).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  assert(code === 0, text(stderr));
+  return JSON.parse(text(stdout));
+}
+
+function expectedHex(): string[] {
+  const bytes = Uint8Array.from({ length: 200_000 }, (_, at) => at * 7 + (at >> 8));
+  return ["sha1", "sha256"].map((name) => createHash(name).update(bytes).digest("hex"));
+}
+
+Deno.test("digest: a thread that has taken 64 KiB makes the core, and not before", async () => {
+  assertEquals(await play([]), { core: [false, true, true], hex: expectedHex() });
+});
+
+Deno.test("digest: where WebAssembly refuses the core, TypeScript goes on", async () => {
+  assertEquals(await play(["refuse"]), { core: [false, false, false], hex: expectedHex() });
+});
+
+Deno.test("digest: where there is no WebAssembly, TypeScript goes on", async () => {
+  const outcome = await play([], ["--jitless"]);
+  assertEquals(outcome, { core: [false, false, false], hex: expectedHex() });
+});
+
+Deno.test("digest: updates and digestInto allocate nothing", async () => {
+  const flags = ["--expose-gc", "--min-semi-space-size=64", "--max-semi-space-size=64"];
+  const rows = Object.entries(await play(["allocate"], flags) as Record<string, number>);
+  for (const [verb, bytes] of rows) console.log(`  ${verb}: ${bytes.toFixed(3)} bytes`);
+  assertEquals(rows.length, 5);
+  for (const [verb, bytes] of rows) {
+    if (verb.startsWith("canary")) assert(bytes >= OBJECT, `${verb} is not seen: ${bytes}`);
+    else assert(bytes < MOST, `${verb} allocates ${bytes}`);
+  }
+});
