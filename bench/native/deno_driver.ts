@@ -1,7 +1,7 @@
 /**
  * The driver of echoes between a process in Deno, which measures, and one in Zig or in C, which
  * answers, over a segment in a file; and of calls between Deno and Deno or Zig, see
- * `deno_calls.ts`. The programs that answer are built by
+ * `deno_calls.ts`; and of what `openssl speed` says. The programs that answer are built by
  * `zig build bench-native lib` and named by the environment: `MILLRACE_BENCH_ZIG` is the native
  * driver, `MILLRACE_BENCH_C` the example `impl-zig/examples/echo.c`.
  *
@@ -12,6 +12,7 @@ import { type Port, portGeometry } from "../../impl-ts/src/mod.ts";
 import type { Answer, Hello, Request, Result, Scenario } from "../contract.ts";
 import { readLines } from "../runner/lines.ts";
 import { CALL_PEERS, playProcesses } from "./deno_calls.ts";
+import { OPENSSL, playOpenssl } from "./deno_openssl.ts";
 
 /** That of the example in C. */
 const CAPACITY = 65_536;
@@ -23,7 +24,7 @@ const LAP_NS = 5_000;
 /** Warming up takes so many times as long when this driver plays something for the first time. */
 const FIRST = 20;
 const ECHOES = ["millrace-deno-zig", "millrace-deno-c"];
-const PEERS = [...ECHOES, ...CALL_PEERS];
+const PEERS = [...ECHOES, ...CALL_PEERS, OPENSSL];
 
 let made = 0;
 const played = new Set<string>();
@@ -38,6 +39,7 @@ function commandOf(peer: string, path: string, spin: number): string[] | string 
 }
 
 async function perform({ peer, scenario }: Request): Promise<{ result: Result } | string> {
+  if (peer === OPENSSL) return await playOpenssl(scenario);
   if (scenario.ends !== "processes") return "the ends of this driver are processes";
   if (CALL_PEERS.includes(peer)) {
     if (scenario.name !== "calls") return "only calls";

@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const builtin = @import("builtin");
+const digest = @import("digest.zig");
 const ends = @import("ends.zig");
 const memcpy = @import("memcpy.zig");
 const protocol = @import("protocol.zig");
@@ -14,6 +15,7 @@ const Histogram = @import("histogram.zig").Histogram;
 const peers = .{
     .{ "millrace-zig", @import("peer_millrace.zig").Copying },
     .{ "millrace-zig-lend", @import("peer_millrace.zig").Lending },
+    .{ "millrace-digest", digest },
     .{ "millrace-c", @import("peer_c.zig").Peer },
     .{ "floor-cacheline", @import("peer_floor.zig").CacheLine },
     .{ "floor-frame", @import("peer_frame.zig").Peer },
@@ -113,8 +115,8 @@ fn performWith(
         .service = &histograms[2],
     };
     outcome.clear();
-    const declined = if (Peer == memcpy)
-        memcpy.run(&plan, &outcome)
+    const declined = if (Peer == memcpy or Peer == digest)
+        Peer.run(&plan, &outcome)
     else
         try runs.run(Peer, &plan, &outcome);
     if (declined) |why| return .{ .decline = why };

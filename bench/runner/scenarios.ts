@@ -124,6 +124,7 @@ const SCHEMA = new URL("../schemas/scenario.schema.json", import.meta.url);
 /** Of a payload, by the first part of its name. */
 const FORMATS: Readonly<Record<string, Scenario["format"]>> = {
   bytes: "bytes",
+  shared: "bytes",
   json: "json",
   data: "json",
   text: "text",
@@ -150,6 +151,7 @@ const NAMES = [
   "arrays",
   "codec",
   "values",
+  "sha1",
   "size",
 ];
 

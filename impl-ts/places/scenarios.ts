@@ -28,6 +28,9 @@ const BROWSERS: readonly Place[] = ["chromium", "firefox"];
 const ONLY: Readonly<Record<string, readonly Place[]>> = {
   audio_heap: ["chromium"],
   audio_worklet: BROWSERS,
+  digest_audio: BROWSERS,
+  // Firefox takes a module that its policy refuses for an error of the page.
+  digest_policy: ["chromium"],
   not_isolated: BROWSERS,
   page_blocks: BROWSERS,
 };
