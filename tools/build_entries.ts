@@ -14,6 +14,7 @@ export const PAGES: readonly string[] = [
   "guide/asking.md",
   "guide/calls.md",
   "guide/compared.md",
+  "guide/digest.md",
   "guide/errors.md",
   "guide/events.md",
   "guide/from_coincident.md",

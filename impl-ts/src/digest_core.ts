@@ -1,6 +1,6 @@
 /**
  * Who takes blocks into a state: the rounds in TypeScript, or, for long runs of blocks in a thread
- * that has had many, a core in WebAssembly, which takes two thirds of the time. It is compiled from
+ * that has had many, a core in WebAssembly, which is the faster. It is compiled from
  * `impl-zig/src/digest_wasm.zig`, and has a memory of its own, into which the blocks are copied.
  *
  * @module

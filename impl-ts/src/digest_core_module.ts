@@ -1,6 +1,6 @@
 // Generated from impl-zig/src/digest_wasm.zig by tools/generate.ts; do not edit.
 // The SHA-256 of its sources and of what compiles them:
-// 8b51e3513c227f8bb490b459adb0a5c978af8d9f9297295f61e8532e1889912a
+// 139b6089f93a119b7bc1dc8c26fe7abd945953b70a6b463e7d805d2c987daabb
 
 /**
  * The core of the digests, compiled from Zig.
