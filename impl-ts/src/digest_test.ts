@@ -93,7 +93,7 @@ for (const { name, make } of KINDS) {
         digest.digestInto(target);
         let different = 0;
         for (let at = 0; at < target.length; at++) different |= target[at]! ^ must[at]!;
-        if (different !== 0) wrong.push([length, cut]);
+        if (different !== 0 && wrong.length < 5) wrong.push([length, cut]);
       }
     }
     assertEquals(wrong, []);
