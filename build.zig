@@ -105,7 +105,7 @@ fn addLibraries(b: *std.Build, options: Library) *std.Build.Step.Compile {
         .implib_dir = if (is_windows) .{ .override = .{ .custom = "lib/dll" } } else .default,
     });
     step.dependOn(&install.step);
-    for ([_][]const u8{ "millrace.h", "millrace_stream.h" }) |name| {
+    for ([_][]const u8{ "millrace.h", "millrace_stream.h", "millrace_digest.h" }) |name| {
         const path = b.path(b.fmt("impl-zig/include/{s}", .{name}));
         step.dependOn(&b.addInstallHeaderFile(path, name).step);
     }

@@ -8,11 +8,13 @@ import { run } from "../../tools/run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HEADER = (await Promise.all(
-  ["", "_stream"].map((name) => Deno.readTextFile(`${ROOT}impl-zig/include/millrace${name}.h`)),
+  ["", "_stream", "_digest"].map((name) =>
+    Deno.readTextFile(`${ROOT}impl-zig/include/millrace${name}.h`)
+  ),
 )).join("\n");
 const CODE = HEADER.replace(/\/\*[\s\S]*?\*\//g, "");
 const ZIG = (await Promise.all(
-  ["", "_segment", "_port", "_call", "_mailbox", "_stream", "_arguments"].map(
+  ["", "_segment", "_port", "_call", "_mailbox", "_stream", "_digest", "_arguments"].map(
     (name) => Deno.readTextFile(`${ROOT}impl-zig/src/c_abi${name}.zig`),
   ),
 )).join("\n");
@@ -103,7 +105,7 @@ Deno.test("millrace.h: its statuses are those of the library", () => {
 });
 
 Deno.test("README and its pages: name every call of the header", async () => {
-  const pages = ["README.md", "calls.md", "streams.md"].map((name) =>
+  const pages = ["README.md", "calls.md", "streams.md", "digest.md"].map((name) =>
     Deno.readTextFile(`${ROOT}impl-zig/${name}`)
   );
   const readme = (await Promise.all(pages)).join("\n");
@@ -117,7 +119,10 @@ async function compile(compiler: string[], suffix: string, standard: string): Pr
   const folder = await Deno.makeTempDir({ prefix: "millrace-header-" });
   try {
     const source = `${folder}/header.${suffix}`;
-    await Deno.writeTextFile(source, "#include <millrace_stream.h>\n#include <millrace.h>\n");
+    await Deno.writeTextFile(
+      source,
+      "#include <millrace_stream.h>\n#include <millrace_digest.h>\n",
+    );
     const strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", `-std=${standard}`];
     const include = `-I${ROOT}impl-zig/include`;
     const command = [...compiler, ...strict, include, "-c", source, "-o", `${folder}/header.o`];

@@ -14,6 +14,7 @@ comptime {
     _ = @import("c_abi_mailbox.zig");
     _ = @import("c_abi_call.zig");
     _ = @import("c_abi_stream.zig");
+    _ = @import("c_abi_digest.zig");
 }
 
 /// Traps. Only mistakes of the library's own end there, never a caller's or a peer's.

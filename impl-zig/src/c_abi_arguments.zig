@@ -89,7 +89,14 @@ pub fn resultAt(comptime T: type, address: ?*anyopaque) ?*T {
     return @ptrCast(@alignCast(begin));
 }
 
-pub const Kind = enum(u64) { segment = 1, port = 2, mailbox = 3, calls = 4, stream = 5 };
+pub const Kind = enum(u64) {
+    segment = 1,
+    port = 2,
+    mailbox = 3,
+    calls = 4,
+    stream = 5,
+    digest = 6,
+};
 
 /// An object in storage of the caller's.
 ///

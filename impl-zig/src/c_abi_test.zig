@@ -21,6 +21,7 @@ comptime {
     _ = @import("c_abi_kind_test.zig");
     _ = @import("c_abi_stream_test.zig");
     _ = @import("c_abi_call_test.zig");
+    _ = @import("c_abi_digest_test.zig");
     _ = @import("c_abi_port_test.zig");
 }
 
