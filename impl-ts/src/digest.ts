@@ -83,7 +83,8 @@ export abstract class Digest {
 
   /**
    * Takes the bytes in, as if they stood behind all that were given before. They are read here and
-   * now, and not kept. Nothing is allocated, but a view for each 64 KiB of an array above 64 KiB.
+   * now, and not kept. Nothing is allocated, but SHA-1 makes a view for each 64 KiB of an array
+   * that is longer than that.
    *
    * Bytes only: a text has as many digests as encodings. `new TextEncoder().encode(text)` makes the
    * usual ones.

@@ -14,7 +14,6 @@ export type Blocks = (state: Int32Array, bytes: Uint8Array, from: number, to: nu
 
 /** One of the two. */
 export interface Kind {
-  readonly name: "sha1" | "sha256";
   /** Bytes of the result. */
   readonly size: number;
   /** The words of the state before the first block (FIPS 180-4, 5.3). */
@@ -24,7 +23,6 @@ export interface Kind {
 
 /** SHA-1. */
 export const SHA1: Kind = {
-  name: "sha1",
   size: 20,
   initial: [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0],
   blocks: sha1Blocks,
@@ -32,7 +30,6 @@ export const SHA1: Kind = {
 
 /** SHA-256. */
 export const SHA256: Kind = {
-  name: "sha256",
   size: 32,
   initial: [
     0x6a09e667,

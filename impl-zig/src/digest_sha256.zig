@@ -2,7 +2,6 @@
 
 const std = @import("std");
 const processor = @import("digest_processor.zig");
-const vector = @import("digest_vector.zig");
 const x86 = @import("digest_x86.zig");
 
 pub const State = [8]u32;
@@ -15,16 +14,11 @@ pub const initial: State = .{
 
 /// Takes whole blocks into a state, in the fastest way that this processor has.
 pub fn hash(state: *State, blocks: []const u8) void {
-    switch (processor.way) {
-        .x86 => if (processor.present()) return x86.sha256(state, blocks),
-        .vector => return vector.sha256(state, blocks),
-        // The standard library has the instructions of aarch64 where the target has them.
-        .aarch64, .portable => {},
-    }
+    if (processor.way == .x86 and processor.present()) return x86.sha256(state, blocks);
     portable(state, blocks);
 }
 
-/// The standard library's.
+/// The standard library's, which has the instructions of aarch64 where the target has them.
 pub fn portable(state: *State, blocks: []const u8) void {
     var other: std.crypto.hash.sha2.Sha256 = .init(.{});
     other.s = state.*;

@@ -142,11 +142,9 @@ test "hash: every way has the same state behind it" {
         vector.sha1(&sha1[2], blocks);
         try expectEqual(sha1[0], sha1[1]);
         try expectEqual(sha1[0], sha1[2]);
-        var sha256: [3]sha256_kind.State = @splat(sha256_kind.initial);
+        var sha256: [2]sha256_kind.State = @splat(sha256_kind.initial);
         sha256_kind.portable(&sha256[0], blocks);
         sha256_kind.hash(&sha256[1], blocks);
-        vector.sha256(&sha256[2], blocks);
         try expectEqual(sha256[0], sha256[1]);
-        try expectEqual(sha256[0], sha256[2]);
     }
 }
