@@ -19,7 +19,7 @@ const COMMAND = [
   ...["--stack", "4096"],
 ];
 /** Where the version of the compiler is pinned. */
-const TOOLCHAIN = "tools/toolchain/requirements.txt";
+const TOOLCHAIN = "tools/toolchain/requirements_base.txt";
 
 /** The whole file, formatted as `deno fmt` would. Compiles only what has changed. */
 export async function emitDigestCore(root: string): Promise<string> {

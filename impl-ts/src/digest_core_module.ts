@@ -1,6 +1,6 @@
 // Generated from impl-zig/src/digest_wasm.zig by tools/generate.ts; do not edit.
 // The SHA-256 of its sources and of what compiles them:
-// 0b2a153e7aa0c8b403d6fc3fb1a9a1c464272c9800595892301326333d3fb40e
+// e63e6cb02c4ecda954e027f4448d6c21b03a55af2455a5b69ffde89c443e60ab
 
 /**
  * The core of the digests, compiled from Zig.
