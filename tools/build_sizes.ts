@@ -64,6 +64,8 @@ export const IMPORTS: readonly Import[] = [
     names: "meter",
     specifier: `${PACKAGE_NAME}/meter`,
     limit: { minified: 41_100, gzip: 15_800 },
+  },
+  {
     names: "Sha1",
     specifier: `${PACKAGE_NAME}/digest`,
     limit: { minified: 23_500, gzip: 8_200 },
