@@ -41,6 +41,7 @@ export const REASON_NAMES: Readonly<Record<number, string>> = Object.freeze({
   53: "message.text",
   54: "message.json",
   55: "message.values",
+  56: "message.lost",
   64: "peer.closed",
   65: "peer.failed",
   66: "peer.terminated",
@@ -73,4 +74,5 @@ export const REASON_NAMES: Readonly<Record<number, string>> = Object.freeze({
   129: "property.size",
   130: "property.slot",
   131: "property.busy",
+  136: "fanout.number",
 });

@@ -15,10 +15,12 @@ const EXCEPTIONS: Record<string, string> = {
   "an endpoint is asked for, and the bytes do not say which": `
     segment/taken_attached segment/taken_closed segment/attach_taken_bits_1
     segment/attach_taken_bits_2 segment/attach_taken_bits_3 port/taken
-    port/no_rings_taken pipe/find_own_taken property/open_taken`,
+    port/no_rings_taken pipe/find_own_taken property/open_taken fanout/attach_taken
+    fanout/attach_no_endpoint`,
   "it is taken because its state is invalid, which counts as a fault of its own": `
     segment/taken_unknown segment/attach_taken_bits_4`,
   "a ring or two are asked for, and the bytes do not say which": `
+    fanout/beyond fanout/no_record fanout/writer_reads
     pipe/find_other_kind pipe/find_beyond pipe/find_none pipe/find_of_others pipe/find_own_none
     port/no_outgoing port/no_incoming port/no_rings port/other_peers port/hub_client_without`,
   "another geometry is asked for": `
@@ -32,7 +34,7 @@ const EXCEPTIONS: Record<string, string> = {
     port/example property/create property/create_data_none property/create_data_odd
     property/create_writer property/create_reader property/create_start property/create_unnamed
     property/create_name_utf8 property/create_name_124 property/create_name_125
-    property/create_mixed`,
+    property/create_mixed fanout/create fanout/create_era`,
   "the reader drops this message at its first frame, and does not look at its total": `
     frame/total_limit frame/total_unknown_less frame/total_unknown_low frame/total_unknown_high
     pipe/total_7 pipe/total_100000000 pipe/total_1fffffffffffff`,
@@ -49,6 +51,11 @@ const EXCEPTIONS: Record<string, string> = {
     mailbox/answer_write_fault_restored mailbox/answer_write_fault_own_close
     mailbox/close_again_writer_broken`,
   "a writer does not look at the words of a part": "mailbox/write_waits",
+  "the inspector leaves channels of other kinds than rings alone": `
+    fanout/other_kind fanout/writer_beyond fanout/writer_none fanout/reader_stated
+    fanout/no_records fanout/half_record fanout/capacity_192 fanout/capacity_128
+    fanout/start_odd fanout/start_8`,
+  "a reader that is gone is not counted, whatever its state is": "fanout/held_invalid",
 };
 
 const excepted = new Map(

@@ -6,6 +6,7 @@
 
 import call from "../cases/call.json" with { type: "json" };
 import codec from "../cases/codec.json" with { type: "json" };
+import fanout from "../cases/fanout.json" with { type: "json" };
 import frame from "../cases/frame.json" with { type: "json" };
 import mailbox from "../cases/mailbox.json" with { type: "json" };
 import pipe from "../cases/pipe.json" with { type: "json" };
@@ -21,7 +22,7 @@ import type { StaticCase } from "./static_level.ts";
 /** All files of cases, in the order of the chapters. */
 const FILES = [
   ...[segment, wait, frame, ring, mailbox, codec, pipe, port],
-  ...[call, property],
+  ...[call, property, fanout],
 ] as unknown as CaseFile[];
 
 /** All static cases, ready to be run. */

@@ -91,6 +91,8 @@ export interface Opening {
   methods?: boolean;
   /** The name by which a property is looked for. */
   property?: string;
+  /** Whether the reader of a fanout in mode `lose` begins at the oldest message. */
+  oldest?: boolean;
 }
 
 /** A message to write: its encoded payload, and for a mailbox the values too. */
@@ -142,7 +144,9 @@ export type Bare =
   | "end"
   | "close"
   | "vacate"
-  | "clear";
+  | "clear"
+  | "leave"
+  | "join";
 
 /** A command, without the `id` that it gets when it is sent. */
 export type Command =
@@ -191,6 +195,8 @@ export interface Claim {
 export interface Failed {
   code: string;
   reason?: Reason;
+  /** Beside `message.lost`. */
+  count?: number;
   message?: string;
 }
 

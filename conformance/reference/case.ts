@@ -44,7 +44,13 @@ export interface MessageCase {
 }
 
 /** One thing that a read gives. */
-export type Item = MessageCase | { report: string };
+export type Item = MessageCase | Report;
+
+/** A message that was lost; with `count`, so many that the reader of a fanout was overrun by. */
+export interface Report {
+  report: string;
+  count?: number;
+}
 
 /** What stands beside `pipe.failed` and `peer.failed`: a number where it has no name. */
 export type Reason = string | number;
@@ -94,6 +100,9 @@ export type Operation =
   | { close: true }
   /** Gives the peer's endpoint back, whose owner is dead, so that another may attach. */
   | { vacate: true }
+  /** As the reader of a fanout in mode `hold`, which has joined when it was opened. */
+  | { leave: true }
+  | { join: true }
   /** Makes a call, and does not wait for its answer; calls are counted from 0. */
   | { call: Calling; items?: true }
   | { notify: Calling }
@@ -158,7 +167,9 @@ export type Role =
   | "mailbox_reader"
   | "mailbox_writer"
   | "property_reader"
-  | "property_writer";
+  | "property_writer"
+  | "fanout_reader"
+  | "fanout_writer";
 
 export interface Expectation {
   /** Of attaching or creating: `ok` when left out. */
@@ -181,6 +192,8 @@ export interface Setting {
   channel?: number;
   /** Largest message that the reader takes. */
   limit?: number;
+  /** Whether the reader of a fanout in mode `lose` begins at the oldest message. */
+  oldest?: boolean;
   /** Whether the reader offers calls. */
   calls?: boolean;
   /** For `call`: the id of the first call; 1 where it is left out. */

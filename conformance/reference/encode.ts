@@ -18,6 +18,8 @@ export interface ChannelPlan {
   capacity: number;
   label?: number;
   start?: number;
+  /** Makes it a fanout with so many records, and its reader nobody. */
+  readers?: number;
   kind?: number;
   /** Of a property. */
   name?: string;
@@ -42,7 +44,7 @@ export interface SegmentPlan {
 }
 
 /** Where the areas of a channel stand. */
-export interface Placed extends Required<ChannelPlan> {
+export interface Placed extends Required<Omit<ChannelPlan, "readers">> {
   control: number;
   data: number;
 }
@@ -131,6 +133,12 @@ export function buildSegment(plan: SegmentPlan): Segment {
       put(bytes, channel.control, "property_control", "name_size", name.length);
       put(bytes, channel.control, "property_control", "name", name);
     }
+    if (channel.kind === valueOf("channel_kind", "fanout")) {
+      const position = channel.start - channel.start % 16;
+      put(bytes, channel.control, "fanout_control", "tail", position);
+      put(bytes, channel.control, "fanout_control", "floor", position);
+      put(bytes, channel.control, "fanout_control", "era", Math.floor(position / 2 ** 31));
+    }
     if (channel.kind !== valueOf("channel_kind", "ring")) return;
     put(bytes, channel.control, "ring_control", "tail", channel.start);
     put(bytes, channel.control, "ring_control", "head", channel.start);
@@ -142,7 +150,13 @@ export function buildSegment(plan: SegmentPlan): Segment {
 function place(plan: SegmentPlan): { channels: Placed[]; size: number } {
   const up = (offset: number) => Math.ceil(offset / 128) * 128;
   let offset = descriptorAt(plan.endpoints, plan.channels.length);
-  const channels = plan.channels.map((channel) => {
+  const channels = plan.channels.map(({ readers, ...stated }) => {
+    const records = (readers ?? 0) * sizeOf("fanout_reader");
+    const channel = readers === undefined ? stated : {
+      kind: valueOf("channel_kind", "fanout"),
+      control_size: sizeOf("fanout_control") + records,
+      ...stated,
+    };
     const isProperty = channel.kind === valueOf("channel_kind", "property");
     const own = sizeOf(isProperty ? "property_control" : "ring_control");
     const size = channel.control_size ?? own;

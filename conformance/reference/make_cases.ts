@@ -8,6 +8,7 @@ import type { Cases } from "./builder.ts";
 import type { CaseFile } from "./case.ts";
 import { callCases } from "./cases_call.ts";
 import { codecCases } from "./cases_codec.ts";
+import { fanoutCases } from "./cases_fanout.ts";
 import { frameCases } from "./cases_frame.ts";
 import { mailboxCases } from "./cases_mailbox.ts";
 import { pipeCases } from "./cases_pipe.ts";
@@ -33,6 +34,7 @@ export function makeCases(): Cases[] {
     pipeCases(),
     portCases(),
     callCases(),
+    fanoutCases(),
   ];
 }
 

@@ -209,7 +209,7 @@ function isAny(value: Value | undefined): value is { any: true } {
 
 function shownItem(item: Item | undefined): string {
   if (item === undefined) return "none";
-  if ("report" in item) return `the report ${item.report}`;
+  if ("report" in item) return `the report ${item.report}${item.count ? `, ${item.count}` : ""}`;
   const { kind, codec, tag } = item;
   const payload = item.values !== undefined
     ? `values ${item.values.map(formOf).join(", ").slice(0, TEXT_SHOWN)}`

@@ -22,6 +22,7 @@ import type {
   Settled,
 } from "../reference/case.ts";
 import { get, MailboxTaker, ringPlace, RingTaker } from "../reference/decode.ts";
+import { FanoutTaker } from "../reference/decode_fanout.ts";
 import { descriptorAt } from "../reference/encode.ts";
 import { compare, compareAll, compareBytes, type Problem, within } from "./difference.ts";
 import type { Resolved } from "./load.ts";
@@ -87,6 +88,9 @@ export interface Session {
   close(): MaybePromise<Answer>;
   /** Gives the peer's endpoint back. */
   vacate(): MaybePromise<Answer>;
+  /** Leaves a fanout, and joins it again. */
+  leave(): MaybePromise<Answer>;
+  join(): MaybePromise<Answer>;
   /** What a port has that offers calls. */
   calls?: Calls;
   /** What an end of a property has beside `write` and `close`. */
@@ -116,18 +120,16 @@ export type AfterClaim = "finish" | "abandon" | "open";
 
 type MaybePromise<T> = T | Promise<T>;
 
+type AnyTaker = RingTaker | MailboxTaker | FanoutTaker;
+
 /** The kit as the reader of what the testee writes, on a copy of the memory. */
 export class Taker {
   readonly #memory: PeerMemory;
   readonly #copy: Uint8Array;
-  readonly #begin: () => RingTaker | MailboxTaker;
-  #taker: RingTaker | MailboxTaker;
+  readonly #begin: () => AnyTaker;
+  #taker: AnyTaker;
 
-  private constructor(
-    memory: PeerMemory,
-    copy: Uint8Array,
-    begin: () => RingTaker | MailboxTaker,
-  ) {
+  private constructor(memory: PeerMemory, copy: Uint8Array, begin: () => AnyTaker) {
     this.#memory = memory;
     this.#copy = copy;
     this.#begin = begin;
@@ -140,7 +142,11 @@ export class Taker {
       return new Taker(memory, copy, () => new MailboxTaker(copy));
     }
     const endpoints = get(copy, 0, "segment_header", "endpoint_count");
-    const place = ringPlace(copy, descriptorAt(endpoints, setting.channel ?? 0));
+    const at = descriptorAt(endpoints, setting.channel ?? 0);
+    if (setting.role === "fanout_writer") {
+      return new Taker(memory, copy, () => new FanoutTaker(copy, at));
+    }
+    const place = ringPlace(copy, at);
     return new Taker(memory, copy, () => new RingTaker(copy, place));
   }
 
@@ -292,6 +298,8 @@ export async function perform(
     if (answer === "ok") await taker?.restart();
     return answer;
   }
+  if ("leave" in operation) return await session.leave();
+  if ("join" in operation) return await session.join();
   if ("call" in operation) return await session.calls!.call(operation.call, !!operation.items);
   if ("notify" in operation) return await session.calls!.notify(operation.notify);
   if ("give_up" in operation) return await session.calls!.giveUp(operation.give_up);

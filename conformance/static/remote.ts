@@ -64,7 +64,7 @@ export async function openRemote(
 /** How to open what a case describes. */
 export function openingOf(setting: Omit<Setting, "image">): Opening {
   const { kind, role, geometry, sole_owner, endpoint, channel, limit = LIMIT } = setting;
-  const { calls, first_id, property } = setting;
+  const { calls, first_id, property, oldest } = setting;
   return {
     kind: kind === "create" ? "create" : "attach",
     role,
@@ -78,6 +78,7 @@ export function openingOf(setting: Omit<Setting, "image">): Opening {
     ...(kind === "call" && { serves: true }),
     ...(first_id !== undefined && { first_id }),
     ...(property !== undefined && { property }),
+    ...(oldest !== undefined && { oldest }),
   };
 }
 
@@ -211,6 +212,14 @@ export class RemoteSession implements Session {
     return this.#do("vacate");
   }
 
+  leave(): Promise<Answer> {
+    return this.#do("leave");
+  }
+
+  join(): Promise<Answer> {
+    return this.#do("join");
+  }
+
   /** The calls of a port that was opened to make them. */
   readonly calls: Calls = {
     call: async (calling, items) =>
@@ -285,8 +294,10 @@ export function answerOf(reply: Reply): Answer {
 function readOf(reply: Reply): Read {
   if ("decline" in reply) throw new Declined(reply.decline);
   if ("error" in reply) {
-    const { code, reason } = reply.error;
-    if (/^(?:message|call)\./.test(code)) return { item: { report: code } };
+    const { code, reason, count } = reply.error;
+    if (/^(?:message|call)\./.test(code)) {
+      return { item: { report: code, ...(count !== undefined && { count }) } };
+    }
     return reason === undefined ? { end: code } : { end: code, reason };
   }
   const taken = reply.result as Taken | Done;

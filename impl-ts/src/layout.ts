@@ -120,7 +120,10 @@ export const CHANNEL_DATA_OFFSET_OFFSET = 20;
 export const CHANNEL_DATA_SIZE_OFFSET = 24;
 /** u32. The application's own number for the channel. */
 export const CHANNEL_LABEL_OFFSET = 28;
-/** u32. Ring: the position at which both cursors begin, a multiple of 16. Otherwise 0. */
+/**
+ * u32. Ring: the position at which both cursors begin, a multiple of 16. Fanout: its position and
+ * its mode. Otherwise 0.
+ */
 export const CHANNEL_START_OFFSET = 32;
 /** u8[28]. Written as 0, ignored by readers. */
 export const CHANNEL_RESERVED_OFFSET = 36;
@@ -179,7 +182,10 @@ export const HEADER_EXTENSION_SIZE = 16;
 export const HEADER_EXTENSION_ALIGN = 16;
 /** u32. Bytes of the whole extension, these included: a multiple of 16, at least 16. */
 export const EXTENSION_SIZE_OFFSET = 0;
-/** u32. What it holds. None is defined yet; a reader skips what it does not know. */
+/**
+ * u32. What it holds: one of `extension_kind`, or the application's own. A reader skips what it
+ * does not know.
+ */
 export const EXTENSION_KIND_OFFSET = 4;
 /** u8[8]. The first bytes of what it holds. */
 export const EXTENSION_CONTENT_OFFSET = 8;
@@ -299,6 +305,62 @@ export const SLOT_CODEC_OFFSET = 9;
 /** u8[6]. 0. */
 export const SLOT_RESERVED_OFFSET = 10;
 
+// `fanout_control`: The first words of the control area of a fanout; the records of its readers
+// follow.
+
+/** Bytes of `fanout_control`. */
+export const FANOUT_CONTROL_SIZE = 256;
+/** Alignment of `fanout_control`, in bytes. */
+export const FANOUT_CONTROL_ALIGN = 128;
+/** u32, atomic. Position behind the last published byte. Stored by the writer only. */
+export const FANOUT_TAIL_OFFSET = 0;
+/** Index of `tail` among the 32-bit words of `fanout_control`. */
+export const FANOUT_TAIL_WORD = 0;
+/**
+ * u32, atomic. Mode `lose`: position of the oldest frame that is still there. Stored by the writer
+ * only.
+ */
+export const FANOUT_FLOOR_OFFSET = 4;
+/** Index of `floor` among the 32-bit words of `fanout_control`. */
+export const FANOUT_FLOOR_WORD = 1;
+/**
+ * u32, atomic. Mode `lose`: how often `floor` has passed a multiple of 2^31. Stored by the writer
+ * only.
+ */
+export const FANOUT_ERA_OFFSET = 8;
+/** Index of `era` among the 32-bit words of `fanout_control`. */
+export const FANOUT_ERA_WORD = 2;
+/**
+ * u32[8], atomic. Which readers want to be rung: bit `i` modulo 32 of word `i` / 32 is that of
+ * record `i`.
+ */
+export const FANOUT_READERS_WANT_OFFSET = 128;
+/** Index of `readers_want` among the 32-bit words of `fanout_control`. */
+export const FANOUT_READERS_WANT_WORD = 32;
+/** Bytes of `readers_want`. */
+export const FANOUT_READERS_WANT_SIZE = 32;
+
+// `fanout_reader`: The record of one reader of a fanout.
+
+/** Bytes of `fanout_reader`. */
+export const FANOUT_READER_SIZE = 128;
+/** Alignment of `fanout_reader`, in bytes. */
+export const FANOUT_READER_ALIGN = 128;
+/**
+ * u32, atomic. Mode `hold`: 0, `fanout_joining`, or the position of the first byte that the reader
+ * holds, with bit 0 set. Stored by the reader only.
+ */
+export const FANOUT_READER_HEAD_OFFSET = 0;
+/** Index of `head` among the 32-bit words of `fanout_reader`. */
+export const FANOUT_READER_HEAD_WORD = 0;
+/**
+ * u32, atomic. Mode `hold`: 0, or the position of this reader at which the writer wants its bell
+ * rung, with bit 0 set.
+ */
+export const FANOUT_READER_WRITER_WANTS_OFFSET = 64;
+/** Index of `writer_wants` among the 32-bit words of `fanout_reader`. */
+export const FANOUT_READER_WRITER_WANTS_WORD = 16;
+
 // `stream_preface`: The first bytes of each direction of a stream.
 
 /** Bytes of `stream_preface`. */
@@ -353,6 +415,13 @@ export const ENDPOINT_STATE_FAILED = 3;
 export const CHANNEL_KIND_RING = 1;
 /** A latest-value register: the chapter property, which is optional. */
 export const CHANNEL_KIND_PROPERTY = 2;
+/** One writer, and every reader gets every message: the chapter fanout, which is optional. */
+export const CHANNEL_KIND_FANOUT = 3;
+
+// `extension_kind`: What a header extension holds. A reader skips what it does not know.
+
+/** The number of the message, a `u64` in `content`: how many its writer has written before it. */
+export const EXTENSION_KIND_NUMBER = 1;
 
 // `mailbox_status`: Values of a mailbox's `status`.
 
@@ -529,6 +598,18 @@ export const PROPERTY_NAME_SIZE_MAX = 124;
 export const PROPERTY_TRIES_MIN = 16;
 /** Tries after which a reader gives up. */
 export const PROPERTY_TRIES_MAX = 1024;
+/** Most readers of a fanout. */
+export const FANOUT_READERS_MAX = 255;
+/** Bit 0 of `start`: the mode is `lose`. */
+export const FANOUT_LOSE = 1;
+/** Bit 0 of `head`: the reader has joined. */
+export const FANOUT_JOINED = 1;
+/** The `head` of a reader that is about to join. */
+export const FANOUT_JOINING = 2;
+/** Bytes from one `era` to the next. */
+export const FANOUT_ERA_SIZE = 2_147_483_648;
+/** Most looks between two looks at the deadline that a writer may spoil. */
+export const FANOUT_TRIES = 8;
 /** Smallest `largest`. */
 export const STREAM_LARGEST_MIN = 128;
 /** Largest `window`, and so the largest `largest`. */
@@ -618,6 +699,11 @@ export const REASON_MESSAGE_TEXT = 53;
 export const REASON_MESSAGE_JSON = 54;
 /** A list of values is not made as the chapter says; it was dropped. */
 export const REASON_MESSAGE_VALUES = 55;
+/**
+ * The reader was overrun: messages were overwritten before it read them; their number stands beside
+ * this code.
+ */
+export const REASON_MESSAGE_LOST = 56;
 /** The peer closed its endpoint without an `end`, or no longer reads. */
 export const REASON_PEER_CLOSED = 64;
 /** The peer's endpoint is marked failed. */
@@ -684,6 +770,8 @@ export const REASON_PROPERTY_SLOT = 130;
  * The value was overwritten each time that it was read; nothing is wrong, and it can be read again.
  */
 export const REASON_PROPERTY_BUSY = 131;
+/** A message has another number than the one that must come. */
+export const REASON_FANOUT_NUMBER = 136;
 
 /** The name of a reason code: what is wrong, in one word. */
 export type ReasonCode =
@@ -720,6 +808,7 @@ export type ReasonCode =
   | "message.text"
   | "message.json"
   | "message.values"
+  | "message.lost"
   | "peer.closed"
   | "peer.failed"
   | "peer.terminated"
@@ -751,7 +840,8 @@ export type ReasonCode =
   | "property.channel"
   | "property.size"
   | "property.slot"
-  | "property.busy";
+  | "property.busy"
+  | "fanout.number";
 
 /** The number of every reason code, as it stands in shared memory. */
 export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
@@ -788,6 +878,7 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "message.text": 53,
   "message.json": 54,
   "message.values": 55,
+  "message.lost": 56,
   "peer.closed": 64,
   "peer.failed": 65,
   "peer.terminated": 66,
@@ -820,6 +911,7 @@ export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
   "property.size": 129,
   "property.slot": 130,
   "property.busy": 131,
+  "fanout.number": 136,
 };
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */

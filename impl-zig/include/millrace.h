@@ -155,6 +155,9 @@ enum {
   MILLRACE_REASON_MESSAGE_JSON = 54,
   /* A list of values is not made as the chapter says; it was dropped. */
   MILLRACE_REASON_MESSAGE_VALUES = 55,
+  /* The reader was overrun: messages were overwritten before it read them; their number stands
+     beside this code. */
+  MILLRACE_REASON_MESSAGE_LOST = 56,
   /* The peer closed its endpoint without an `end`, or no longer reads. */
   MILLRACE_REASON_PEER_CLOSED = 64,
   /* The peer's endpoint is marked failed. */
@@ -219,7 +222,9 @@ enum {
   MILLRACE_REASON_PROPERTY_SLOT = 130,
   /* The value was overwritten each time that it was read; nothing is wrong, and it can be read
      again. */
-  MILLRACE_REASON_PROPERTY_BUSY = 131
+  MILLRACE_REASON_PROPERTY_BUSY = 131,
+  /* A message has another number than the one that must come. */
+  MILLRACE_REASON_FANOUT_NUMBER = 136
 };
 /* /generated */
 

@@ -40,6 +40,7 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .message_text => "A text or JSON message is not valid UTF-8; it was dropped.",
         .message_json => "A JSON message does not parse, or a batch is not a non-empty array; it was dropped.",
         .message_values => "A list of values is not made as the chapter says; it was dropped.",
+        .message_lost => "The reader was overrun: messages were overwritten before it read them; their number stands beside this code.",
         .peer_closed => "The peer closed its endpoint without an `end`, or no longer reads.",
         .peer_failed => "The peer's endpoint is marked failed.",
         .peer_terminated => "The peer's supervisor ended it, or saw it end.",
@@ -72,6 +73,7 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .property_size => "A value is larger than a slot takes; nothing was changed.",
         .property_slot => "A slot holds what no writer may store.",
         .property_busy => "The value was overwritten each time that it was read; nothing is wrong, and it can be read again.",
+        .fanout_number => "A message has another number than the one that must come.",
         _ => "This version knows no such reason.",
     };
 }

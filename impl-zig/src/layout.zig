@@ -109,7 +109,8 @@ pub const channel_data_offset_offset = 20;
 pub const channel_data_size_offset = 24;
 /// u32. The application's own number for the channel.
 pub const channel_label_offset = 28;
-/// u32. Ring: the position at which both cursors begin, a multiple of 16. Otherwise 0.
+/// u32. Ring: the position at which both cursors begin, a multiple of 16. Fanout: its position and
+/// its mode. Otherwise 0.
 pub const channel_start_offset = 32;
 /// u8[28]. Written as 0, ignored by readers.
 pub const channel_reserved_offset = 36;
@@ -166,7 +167,8 @@ pub const header_extension_size = 16;
 pub const header_extension_align = 16;
 /// u32. Bytes of the whole extension, these included: a multiple of 16, at least 16.
 pub const extension_size_offset = 0;
-/// u32. What it holds. None is defined yet; a reader skips what it does not know.
+/// u32. What it holds: one of `extension_kind`, or the application's own. A reader skips what it
+/// does not know.
 pub const extension_kind_offset = 4;
 /// u8[8]. The first bytes of what it holds.
 pub const extension_content_offset = 8;
@@ -283,6 +285,52 @@ pub const slot_codec_offset = 9;
 /// u8[6]. 0.
 pub const slot_reserved_offset = 10;
 
+// `fanout_control`: The first words of the control area of a fanout; the records of its readers
+// follow.
+
+/// Bytes of `fanout_control`.
+pub const fanout_control_size = 256;
+/// Alignment of `fanout_control`, in bytes.
+pub const fanout_control_align = 128;
+/// u32, atomic. Position behind the last published byte. Stored by the writer only.
+pub const fanout_tail_offset = 0;
+/// Index of `tail` among the 32-bit words of `fanout_control`.
+pub const fanout_tail_word = 0;
+/// u32, atomic. Mode `lose`: position of the oldest frame that is still there. Stored by the writer
+/// only.
+pub const fanout_floor_offset = 4;
+/// Index of `floor` among the 32-bit words of `fanout_control`.
+pub const fanout_floor_word = 1;
+/// u32, atomic. Mode `lose`: how often `floor` has passed a multiple of 2^31. Stored by the writer
+/// only.
+pub const fanout_era_offset = 8;
+/// Index of `era` among the 32-bit words of `fanout_control`.
+pub const fanout_era_word = 2;
+/// u32[8], atomic. Which readers want to be rung: bit `i` modulo 32 of word `i` / 32 is that of
+/// record `i`.
+pub const fanout_readers_want_offset = 128;
+/// Index of `readers_want` among the 32-bit words of `fanout_control`.
+pub const fanout_readers_want_word = 32;
+/// Bytes of `readers_want`.
+pub const fanout_readers_want_size = 32;
+
+// `fanout_reader`: The record of one reader of a fanout.
+
+/// Bytes of `fanout_reader`.
+pub const fanout_reader_size = 128;
+/// Alignment of `fanout_reader`, in bytes.
+pub const fanout_reader_align = 128;
+/// u32, atomic. Mode `hold`: 0, `fanout_joining`, or the position of the first byte that the reader
+/// holds, with bit 0 set. Stored by the reader only.
+pub const fanout_reader_head_offset = 0;
+/// Index of `head` among the 32-bit words of `fanout_reader`.
+pub const fanout_reader_head_word = 0;
+/// u32, atomic. Mode `hold`: 0, or the position of this reader at which the writer wants its bell
+/// rung, with bit 0 set.
+pub const fanout_reader_writer_wants_offset = 64;
+/// Index of `writer_wants` among the 32-bit words of `fanout_reader`.
+pub const fanout_reader_writer_wants_word = 16;
+
 // `stream_preface`: The first bytes of each direction of a stream.
 
 /// Bytes of `stream_preface`.
@@ -335,6 +383,13 @@ pub const endpoint_state_failed = 3;
 pub const channel_kind_ring = 1;
 /// A latest-value register: the chapter property, which is optional.
 pub const channel_kind_property = 2;
+/// One writer, and every reader gets every message: the chapter fanout, which is optional.
+pub const channel_kind_fanout = 3;
+
+// `extension_kind`: What a header extension holds. A reader skips what it does not know.
+
+/// The number of the message, a `u64` in `content`: how many its writer has written before it.
+pub const extension_kind_number = 1;
 
 // `mailbox_status`: Values of a mailbox's `status`.
 
@@ -511,6 +566,18 @@ pub const property_name_size_max = 124;
 pub const property_tries_min = 16;
 /// Tries after which a reader gives up.
 pub const property_tries_max = 1024;
+/// Most readers of a fanout.
+pub const fanout_readers_max = 255;
+/// Bit 0 of `start`: the mode is `lose`.
+pub const fanout_lose = 1;
+/// Bit 0 of `head`: the reader has joined.
+pub const fanout_joined = 1;
+/// The `head` of a reader that is about to join.
+pub const fanout_joining = 2;
+/// Bytes from one `era` to the next.
+pub const fanout_era_size = 2_147_483_648;
+/// Most looks between two looks at the deadline that a writer may spoil.
+pub const fanout_tries = 8;
 /// Smallest `largest`.
 pub const stream_largest_min = 128;
 /// Largest `window`, and so the largest `largest`.
@@ -592,6 +659,9 @@ pub const reason_message_text = 53;
 pub const reason_message_json = 54;
 /// A list of values is not made as the chapter says; it was dropped.
 pub const reason_message_values = 55;
+/// The reader was overrun: messages were overwritten before it read them; their number stands
+/// beside this code.
+pub const reason_message_lost = 56;
 /// The peer closed its endpoint without an `end`, or no longer reads.
 pub const reason_peer_closed = 64;
 /// The peer's endpoint is marked failed.
@@ -657,6 +727,8 @@ pub const reason_property_slot = 130;
 /// The value was overwritten each time that it was read; nothing is wrong, and it can be read
 /// again.
 pub const reason_property_busy = 131;
+/// A message has another number than the one that must come.
+pub const reason_fanout_number = 136;
 
 /// Values of the `ready` word.
 pub const SegmentReady = enum(u32) {
@@ -688,6 +760,15 @@ pub const ChannelKind = enum(u32) {
     ring = 1,
     /// A latest-value register: the chapter property, which is optional.
     property = 2,
+    /// One writer, and every reader gets every message: the chapter fanout, which is optional.
+    fanout = 3,
+    _,
+};
+
+/// What a header extension holds. A reader skips what it does not know.
+pub const ExtensionKind = enum(u32) {
+    /// The number of the message, a `u64` in `content`: how many its writer has written before it.
+    number = 1,
     _,
 };
 
@@ -830,6 +911,9 @@ pub const Reason = enum(u32) {
     message_json = 54,
     /// A list of values is not made as the chapter says; it was dropped.
     message_values = 55,
+    /// The reader was overrun: messages were overwritten before it read them; their number stands
+    /// beside this code.
+    message_lost = 56,
     /// The peer closed its endpoint without an `end`, or no longer reads.
     peer_closed = 64,
     /// The peer's endpoint is marked failed.
@@ -895,6 +979,8 @@ pub const Reason = enum(u32) {
     /// The value was overwritten each time that it was read; nothing is wrong, and it can be read
     /// again.
     property_busy = 131,
+    /// A message has another number than the one that must come.
+    fanout_number = 136,
     _,
 
     /// The name of the reason, or `unknown` where this version knows none.
@@ -933,6 +1019,7 @@ pub const Reason = enum(u32) {
             .message_text => "message.text",
             .message_json => "message.json",
             .message_values => "message.values",
+            .message_lost => "message.lost",
             .peer_closed => "peer.closed",
             .peer_failed => "peer.failed",
             .peer_terminated => "peer.terminated",
@@ -965,6 +1052,7 @@ pub const Reason = enum(u32) {
             .property_size => "property.size",
             .property_slot => "property.slot",
             .property_busy => "property.busy",
+            .fanout_number => "fanout.number",
             _ => "unknown",
         };
     }

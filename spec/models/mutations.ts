@@ -440,4 +440,38 @@ export const models: Model[] = [
     defines: ["DEATH"],
     mutations: { PART_COUNTS: { assert: "taken[e]<=sent[" }, LOSS_UNSEEN: "deadlock" },
   },
+  {
+    file: "fanout",
+    mutations: {
+      JOIN_LATE: { assert: "from[" },
+      WANT_STORED: "deadlock",
+      NO_RECHECK: "deadlock",
+      JOINING_IGNORED: { assert: "from[" },
+      WANT_BEFORE_TAIL: "deadlock",
+      RINGS_ONE: "deadlock",
+      ARMS_OTHER: "deadlock",
+      NO_ROOM_RECHECK: "deadlock",
+    },
+  },
+  {
+    file: "fanout",
+    defines: ["LEAVES"],
+    mutations: { LEAVE_SILENT: "deadlock" },
+  },
+  {
+    file: "fanout",
+    defines: ["DEATH"],
+    long: true,
+    mutations: { STATE_SILENT: "deadlock", DEAD_COUNTED: "cycle", NO_STATE_RECHECK: "deadlock" },
+  },
+  {
+    file: "overrun",
+    mutations: {
+      FLOOR_LATE: { assert: "first==position" },
+      FLOOR_BEFORE_TAIL: { assert: "t-position" },
+      NO_RECHECK: "deadlock",
+      VALIDATES_FIRST: { assert: "first==position" },
+      NO_VALIDATE: { assert: "first==position" },
+    },
+  },
 ];
