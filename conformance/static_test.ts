@@ -144,10 +144,11 @@ Deno.test("cases: there is one result for each operation", () => {
 Deno.test("cases: whoever overlooks the change of an invalid case fails it", async () => {
   for (const entry of cases.values()) {
     const resolved = resolve(entry, cases);
-    if (!isInvalid(entry) || !offers(typescript, entry)) continue;
-    if (declined(resolved, typescript) !== undefined) continue;
+    const testee = [typescript, zig].find((each) => offers(each, entry));
+    if (!isInvalid(entry) || testee === undefined) continue;
+    if (declined(resolved, testee) !== undefined) continue;
     const base = resolve(cases.get(entry.from) as Case, cases);
-    const { problems } = await runCase({ ...base, expect: entry.expect }, typescript);
+    const { problems } = await runCase({ ...base, expect: entry.expect }, testee);
     assert(problems.length > 0, `${entry.id} cannot be told from ${entry.from}`);
   }
 });

@@ -22,6 +22,7 @@ const ORDER = [
   ["codec"],
   ["cbor"],
   ["pipe"],
+  ["fanout"],
   ["mailbox"],
   ["port"],
   ["property"],

@@ -43,6 +43,8 @@ noinline fn codeOf(err: anyerror) layout.Reason {
         error.MessageText => .message_text,
         error.MessageJson => .message_json,
         error.MessageValues => .message_values,
+        error.MessageLost => .message_lost,
+        error.FanoutNumber => .fanout_number,
         error.PeerClosed => .peer_closed,
         error.PeerFailed => .peer_failed,
         error.PipeClosed => .pipe_closed,

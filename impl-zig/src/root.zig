@@ -5,7 +5,7 @@
 //!
 //! `Port` exchanges messages in both directions, `Calls` has functions of the peer called over it,
 //! `SegmentFile` puts it between processes, `Select` waits for several pipes; `Writer` and `Reader`
-//! are one direction each. The guide is `README.md`.
+//! are one direction each; `Fanout` gives every message to many readers. The guide is `README.md`.
 
 /// Every offset, size, flag and code of the layout; generated from `spec/layout.json`.
 pub const layout = @import("layout.zig");
@@ -51,6 +51,8 @@ pub const PipeError = @import("pipe.zig").PipeError;
 pub const WriteError = @import("pipe.zig").WriteError;
 pub const ReadError = @import("pipe.zig").ReadError;
 
+pub const Fanout = @import("fanout.zig").Fanout;
+
 pub const Port = @import("port.zig").Port;
 pub const Rings = @import("port.zig").Rings;
 pub const Select = @import("select.zig").Select;
@@ -89,6 +91,7 @@ test {
     _ = @import("codec.zig");
     _ = @import("codec_json.zig");
     _ = @import("pipe.zig");
+    _ = @import("fanout.zig");
     _ = @import("port.zig");
     _ = @import("select.zig");
     _ = @import("property.zig");

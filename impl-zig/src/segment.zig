@@ -10,6 +10,7 @@ const layout = @import("layout.zig");
 const host_file = @import("host.zig");
 const segment_name = @import("segment_name.zig");
 const segment_record = @import("segment_record.zig");
+const segment_fanout = @import("segment_fanout.zig");
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const assert = std.debug.assert;
 const Host = host_file.Host;
@@ -288,6 +289,7 @@ pub const Segment = struct {
                 continue;
             if (other < segment.endpoint_count and other != index) peers.set(other);
         }
+        segment_fanout.addPeers(segment.channels, segment.endpoint_count, index, &peers);
         return peers;
     }
 
@@ -296,6 +298,7 @@ pub const Segment = struct {
     pub fn ringCount(segment: *const Segment, own: u32, index: u32) ?u32 {
         var count: u32 = 0;
         for (segment.channels) |channel| {
+            if (segment_fanout.reads(channel, segment.endpoint_count, index)) return null;
             if (channel.writer != index and channel.reader != index) continue;
             if (channel.kind != .ring) return null;
             if (channel.writer != own and channel.reader != own) return null;
@@ -568,13 +571,13 @@ pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
         target.* = placed;
         const control = memory[placed.control_offset..][0..placed.control_size];
         @memset(control, 0);
-        if (placed.kind == .property) {
+        if (placed.kind == .ring) { // [ring.start]
+            segment_fanout.setWord(control, layout.ring_tail_offset, channel.start);
+            segment_fanout.setWord(control, layout.ring_head_offset, channel.start);
+        } else if (placed.kind == .property) {
             segment_name.write(control, segment_name.of(geometry.names, index));
-        }
-        if (placed.kind != .ring) continue;
-        for ([_]u32{ layout.ring_tail_offset, layout.ring_head_offset }) |word_offset| {
-            const word = memory.ptr + placed.control_offset + word_offset;
-            @as(*u32, @ptrCast(@alignCast(word))).* = channel.start; // [ring.start]
+        } else {
+            segment_fanout.begin(channel, geometry.endpoint_count, control);
         }
     }
     @atomicStore(u32, &header.ready, layout.segment_ready_ready, .seq_cst);
@@ -582,6 +585,7 @@ pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
 }
 
 test {
+    _ = @import("segment_fanout.zig");
     _ = @import("segment_test.zig");
     _ = @import("segment_peers_test.zig");
     _ = @import("segment_state_test.zig");

@@ -21,6 +21,8 @@ pub const Role = enum {
     mailbox_writer,
     property_reader,
     property_writer,
+    fanout_reader,
+    fanout_writer,
 };
 pub const Wait = enum { block, poll, event };
 
@@ -52,6 +54,8 @@ pub const Name = enum {
     changed,
     close,
     vacate,
+    leave,
+    join,
     patch,
     dump,
     drop,
@@ -79,6 +83,7 @@ pub const Command = struct {
     channel: ?u32 = null,
     property: []const u8 = "",
     limit: ?usize = null,
+    oldest: bool = false,
     calls: bool = false,
     values: bool = false,
     serves: bool = false,
@@ -131,6 +136,8 @@ pub const Geometry = struct {
         start: u32 = 0,
         kind: u32 = millrace.layout.channel_kind_ring,
         name: []const u8 = "",
+        /// Of a fanout.
+        readers: ?u32 = null,
     };
 };
 
@@ -229,7 +236,8 @@ pub const End = enum { nothing, ended };
 
 /// The chapters that this implementation has wherever it runs.
 pub const nouns = [_][]const u8{
-    "segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port", "call", "property",
+    "segment", "wait",     "frame",  "ring", "mailbox", "codec", "pipe", "port",
+    "call",    "property", "fanout",
 };
 
 /// What a testee says of itself. Lists of names as they stand in the protocol.
@@ -310,6 +318,8 @@ pub const Shown = struct {
 pub const Failure = struct {
     code: [:0]const u8,
     reason: ?Reason = null,
+    /// Beside `message.lost`.
+    count: ?u64 = null,
 };
 
 /// What stands beside `pipe.failed` and `peer.failed`.

@@ -6,6 +6,7 @@
 const std = @import("std");
 const millrace = @import("millrace");
 const calling = @import("calling.zig");
+const properties = @import("properties.zig");
 const protocol = @import("protocol.zig");
 const streams = @import("streams.zig");
 const value = @import("value.zig");
@@ -43,6 +44,9 @@ pub const Session = struct {
     mailbox_writer: millrace.MailboxWriter = undefined,
     property_reader: millrace.PropertyReader = undefined,
     property_writer: millrace.PropertyWriter = undefined,
+    fanout_reader: millrace.Fanout.Reader = undefined,
+    fanout_writer: millrace.Fanout.Writer = undefined,
+    seats: []millrace.Fanout.Writer.Seat = &.{},
     /// The directions of a pipe or a port that it has.
     reader: ?*millrace.Reader = null,
     writer: ?*millrace.Writer = null,
@@ -123,19 +127,23 @@ pub const Session = struct {
                 session.own_writer = try .init(&session.endpoint, segment, channel);
                 session.writer = &session.own_writer;
             },
-            .property_reader => {
-                const index = try millrace.property.find(segment, whichOf(command));
-                session.endpoint = try .attach(segment, command.endpoint orelse 1, endpoint);
-                session.property_reader =
-                    try .init(&session.endpoint, segment, .{ .channel = index });
-                session.storage = try gpa.alloc(u8, session.property_reader.sizeMax());
+            .property_reader => try properties.openReader(session, segment, command, endpoint),
+            .property_writer => try properties.openWriter(session, segment, command, endpoint),
+            .fanout_reader => {
+                const index = command.endpoint orelse 1;
+                const channel = try millrace.Fanout.Reader.find(segment, index, command.channel);
+                try session.allocate(command.limit);
+                session.endpoint = try .attach(segment, index, endpoint);
+                const from: millrace.Fanout.Reader.Begin = if (command.oldest) .oldest else .tail;
+                session.fanout_reader = .init(&session.endpoint, segment, channel, from);
             },
-            .property_writer => {
-                const own = command.endpoint orelse 0;
-                const index = try millrace.property.findFor(segment, whichOf(command), own);
-                session.endpoint = try .attach(segment, own, endpoint);
-                const which: millrace.property.Which = .{ .channel = index };
-                try session.property_writer.open(&session.endpoint, segment, which);
+            .fanout_writer => {
+                const index = command.endpoint orelse 0;
+                const channel = try millrace.Fanout.Writer.find(segment, index, command.channel);
+                const Seat = millrace.Fanout.Writer.Seat;
+                session.seats = try gpa.alloc(Seat, layout.fanout_readers_max);
+                session.endpoint = try .attach(segment, index, endpoint);
+                session.fanout_writer = .init(&session.endpoint, segment, channel, session.seats);
             },
             .segment, .mailbox_reader, .mailbox_writer => unreachable,
         }
@@ -190,6 +198,7 @@ pub const Session = struct {
         if (session.connection) |connection| connection.destroy();
         session.gpa.free(session.channels);
         session.gpa.free(session.storage);
+        session.gpa.free(session.seats);
         session.gpa.free(session.inbox);
         session.gpa.free(session.written);
         session.* = undefined;
@@ -215,15 +224,18 @@ pub const Session = struct {
     }
 
     pub fn hasReader(session: *const Session) bool {
-        return session.reader != null or session.role == .mailbox_reader;
+        return session.reader != null or session.role == .mailbox_reader or
+            session.role == .fanout_reader;
     }
 
     pub fn hasWriter(session: *const Session) bool {
-        return session.writer != null or session.role == .mailbox_writer;
+        return session.writer != null or session.role == .mailbox_writer or
+            session.role == .fanout_writer;
     }
 
     fn partial(session: *const Session) bool {
         if (session.role == .mailbox_reader) return session.mailbox_reader.partial();
+        if (session.role == .fanout_reader) return false;
         return session.reader.?.partial();
     }
 
@@ -239,6 +251,31 @@ pub const Session = struct {
         return reader.read(session.storage, timeout);
     }
 
+    /// Reads one message of a fanout into the storage.
+    fn readFanout(session: *Session, timeout: Timeout) !?Item {
+        const fanout = &session.fanout_reader;
+        if (!fanout.is_joined and !fanout.place.plan.loses) return error.Refused;
+        const message = (try fanout.read(session.storage, timeout)) orelse return null;
+        return .{
+            .kind = @backingInt(message.kind),
+            .codec = @backingInt(message.codec),
+            .tag = message.tag,
+            .hex = .{ .bytes = message.payload },
+        };
+    }
+
+    /// Leaves a fanout that holds its writer back, and joins it again.
+    pub fn leave(session: *Session) !void {
+        if (session.role != .fanout_reader) return error.Unoffered;
+        session.fanout_reader.leave();
+    }
+
+    pub fn join(session: *Session) !void {
+        if (session.role != .fanout_reader) return error.Unoffered;
+        if (session.fanout_reader.is_joined) return error.Refused;
+        session.fanout_reader.join();
+    }
+
     /// Reads one payload of a mailbox into the storage.
     pub fn readPayload(session: *Session, timeout: Timeout) !?[]u8 {
         return session.mailbox_reader.read(session.storage, timeout);
@@ -247,6 +284,7 @@ pub const Session = struct {
     /// Reads what an application would see next, or null.
     pub fn read(session: *Session, arena: Allocator, timeout: Timeout) !?Item {
         if (!session.hasReader()) return error.Unoffered;
+        if (session.role == .fanout_reader) return session.readFanout(timeout);
         if (try value.next(arena, &session.rest)) |item| return item;
         if (session.isMailbox()) {
             const payload = (try session.readPayload(timeout)) orelse return null;
@@ -299,6 +337,7 @@ pub const Session = struct {
     /// Whether the stream that it reads has ended. A mailbox has no such end.
     pub fn ended(session: *const Session) bool {
         if (session.calling) |own| return own.calls.ended();
+        if (session.role == .fanout_reader) return session.fanout_reader.ended();
         if (session.role == .port) return session.port.ended();
         return if (session.reader) |reader| reader.ended() else false;
     }
@@ -362,9 +401,11 @@ pub const Session = struct {
     ) !void {
         if (session.isMailbox()) return session.writePayload(payload, timeout);
         if (session.role == .property_writer) {
-            const codec = envelope.codec;
-            if (codec == .json_batch or codec == .values) return error.Refused;
-            return session.property_writer.set(payload, codec);
+            return properties.set(session, payload, envelope.codec);
+        }
+        if (session.role == .fanout_writer) {
+            if (!envelope.valid()) return error.Refused;
+            return session.fanout_writer.write(payload, envelope, timeout);
         }
         const writer = session.writer orelse return error.Unoffered;
         if (session.place != null) return error.Refused;
@@ -376,45 +417,6 @@ pub const Session = struct {
         if (session.calling) |own| return own.calls.write(payload, envelope, timeout);
         if (session.role == .port) return session.port.write(payload, envelope, timeout);
         return writer.write(payload, envelope, timeout);
-    }
-
-    /// Gets the value of a property.
-    pub fn get(session: *Session, arena: Allocator) !protocol.Reply {
-        if (session.role != .property_reader) return error.Unoffered;
-        const found = try session.property_reader.get(session.storage);
-        const bytes = found.bytes orelse return .{ .gotten = .{ .version = found.version } };
-        const message: millrace.Message = .{
-            .payload = bytes,
-            .kind = .data,
-            .codec = found.codec,
-            .tag = 0,
-        };
-        if (session.values) switch (found.codec) {
-            // Of several values, which nobody sets.
-            .json_batch, .values => return error.MessageCodec,
-            else => {
-                const item = try value.decode(arena, message, &session.rest);
-                return .{ .gotten = .{ .version = found.version, .item = item } };
-            },
-        };
-        return .{ .gotten = .{ .version = found.version, .item = .{
-            .kind = @backingInt(message.kind),
-            .codec = @backingInt(message.codec),
-            .tag = message.tag,
-            .hex = .{ .bytes = bytes },
-        } } };
-    }
-
-    /// Sets no value.
-    pub fn clear(session: *Session) !void {
-        if (session.role != .property_writer) return error.Unoffered;
-        return session.property_writer.clear();
-    }
-
-    /// Waits for another value than the last that was got.
-    pub fn changed(session: *Session, timeout: Timeout) !void {
-        if (session.role != .property_reader) return error.Unoffered;
-        if (!try session.property_reader.wait(timeout)) return error.Timeout;
     }
 
     /// Writes a payload to a mailbox from a copy that stays, as long as it is under way.
@@ -469,6 +471,7 @@ pub const Session = struct {
 
     /// Ends the stream that it writes.
     pub fn end(session: *Session) !void {
+        if (session.role == .fanout_writer) return session.fanout_writer.end();
         const writer = session.writer orelse return error.Unoffered;
         if (session.place != null) return error.Refused;
         if (session.calling) |own| return own.calls.end(.none);
@@ -494,7 +497,13 @@ pub const Session = struct {
         session.place = null;
         switch (session.role) {
             .segment => {},
-            .reader, .writer, .property_reader, .property_writer => session.endpoint.close(),
+            .reader,
+            .writer,
+            .property_reader,
+            .property_writer,
+            .fanout_reader,
+            .fanout_writer,
+            => session.endpoint.close(),
             .port => {
                 if (session.calling) |own| own.calls.close() else session.port.close();
                 // For 2 s at most; nobody else does it.
@@ -532,10 +541,15 @@ pub const Session = struct {
             if (err != error.Corrupt) return null;
             return .{ .code = behind.?.name() };
         };
-        return .{ .code = code.name(), .reason = switch (code) {
-            .pipe_failed, .peer_failed => .of(behind),
-            else => null,
-        } };
+        const is_lost = code == .message_lost;
+        return .{
+            .code = code.name(),
+            .reason = switch (code) {
+                .pipe_failed, .peer_failed => .of(behind),
+                else => null,
+            },
+            .count = if (is_lost) session.fanout_reader.lost() else null,
+        };
     }
 
     fn reason(session: *const Session) ?millrace.Reason {
@@ -548,14 +562,6 @@ pub const Session = struct {
         };
     }
 };
-
-/// The property that a command means.
-fn whichOf(command: *const protocol.Command) millrace.property.Which {
-    return if (command.channel) |channel|
-        .{ .channel = channel }
-    else
-        .{ .name = command.property };
-}
 
 /// The capacity of the ring that an endpoint reads; 0 where there is none, as the port will say.
 fn capacityRead(segment: *const millrace.Segment, index: u32) usize {

@@ -6,6 +6,7 @@
 const std = @import("std");
 const millrace = @import("millrace");
 const files = @import("files.zig");
+const properties = @import("properties.zig");
 const protocol = @import("protocol.zig");
 const streams = @import("streams.zig");
 const tasks = @import("tasks.zig");
@@ -220,11 +221,13 @@ const Handle = struct {
             .publish => try session.publish(),
             .end => try session.end(),
             .@"resume" => try session.resumeWrite(timeout),
-            .get => return session.get(arena),
-            .clear => try session.clear(),
-            .changed => try session.changed(timeout),
+            .get => return properties.get(session, arena),
+            .clear => try properties.clear(session),
+            .changed => try properties.changed(session, timeout),
             .close => session.close(),
             .vacate => try session.vacate(),
+            .leave => try session.leave(),
+            .join => try session.join(),
             .patch => for (command.bytes) |run| {
                 const bytes = try protocol.fromHex(arena, run.hex);
                 @memcpy(handle.memory.?[run.offset..][0..bytes.len], bytes);
@@ -282,6 +285,10 @@ fn geometryOf(arena: Allocator, from: protocol.Geometry) !millrace.Geometry {
             try names.append(arena, .{ .channel = @intCast(index), .name = ring.name });
             continue;
         }
+        if (ring.readers) |readers| {
+            channel.* = try fanoutOf(ring, readers);
+            continue;
+        }
         if (ring.writer >= from.endpoints or ring.reader >= from.endpoints) return error.Refused;
         if (ring.writer == ring.reader) return error.Refused;
         if (ring.capacity < layout.ring_capacity_min) return error.Refused;
@@ -313,6 +320,23 @@ fn propertyOf(from: protocol.Geometry, property: protocol.Geometry.Ring) !millra
     var channel = millrace.property.channelOf(property.writer, size);
     channel.label = property.label;
     return channel;
+}
+
+fn fanoutOf(from: protocol.Geometry.Ring, readers: u32) !millrace.Channel {
+    const mode = from.start % layout.frame_align;
+    if (readers < 1 or readers > layout.fanout_readers_max) return error.Refused;
+    if (mode > layout.fanout_lose) return error.Refused;
+    if (from.capacity < layout.ring_capacity_min) return error.Refused;
+    if (from.capacity > layout.ring_capacity_max) return error.Refused;
+    if (!std.math.isPowerOfTwo(from.capacity)) return error.Refused;
+    return millrace.Fanout.channel(.{
+        .writer = from.writer,
+        .readers = readers,
+        .capacity = from.capacity,
+        .mode = if (mode == layout.fanout_lose) .lose else .hold,
+        .label = from.label,
+        .start = from.start - mode,
+    });
 }
 
 test {

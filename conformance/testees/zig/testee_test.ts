@@ -87,7 +87,8 @@ for (const shell of shells) {
         assertEquals(nouns.includes("call"), shell.name !== "its interface for C");
         // Of streams, only a process can open any.
         assertEquals(nouns.includes("stream"), shell.name === "a process");
-        const more = ["call", "stream"].filter((noun) => nouns.includes(noun));
+        assertEquals(nouns.includes("fanout"), shell.name !== "its interface for C");
+        const more = ["call", "fanout", "stream"].filter((noun) => nouns.includes(noun));
         assertEquals(nouns.length, 8 + more.length);
         assertEquals(waits, ["block", "poll"]);
         assert(carriers.includes("bytes"));

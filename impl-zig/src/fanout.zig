@@ -1,0 +1,197 @@
+//! One writer, and every one of n readers gets every message [spec/fanout.md].
+//!
+//! Invariant: in mode `hold` nothing is overwritten that a reader which has joined still holds; in
+//! mode `lose` nothing that was overwritten is used.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const layout = @import("layout.zig");
+const pipe = @import("pipe.zig");
+const segment_file = @import("segment.zig");
+const wait = @import("wait.zig");
+const FanoutPlan = @import("segment_fanout.zig").FanoutPlan;
+const assert = std.debug.assert;
+const Channel = segment_file.Channel;
+const Segment = segment_file.Segment;
+
+/// A channel that carries every message of its writer to every one of its readers.
+///
+/// `channel` describes one for a `Geometry`; the endpoints behind the writer are its readers. Each
+/// of them, and the writer, is attached with `Endpoint.attach`, and then makes its end:
+///
+/// ```zig
+/// const channels = [_]millrace.Channel{
+///     millrace.Fanout.channel(.{ .writer = 0, .readers = 2, .capacity = 64 * 1024 }),
+/// };
+/// try millrace.Segment.format(memory, .{ .endpoint_count = 3, .channels = &channels });
+/// ```
+pub const Fanout = struct {
+    pub const Writer = @import("fanout_writer.zig").Writer;
+    pub const Reader = @import("fanout_reader.zig").Reader;
+
+    /// What happens when a reader is slow.
+    pub const Mode = enum {
+        /// The slowest reader holds the writer back.
+        hold,
+        /// It is overrun, and is told how many messages it lost.
+        lose,
+    };
+
+    /// What a creator chooses.
+    pub const Options = struct {
+        writer: u32,
+        /// How many of the endpoints behind the writer read.
+        readers: u32,
+        capacity: u32,
+        mode: Mode = .hold,
+        label: u32 = 0,
+        /// The position at which it begins, a multiple of 16.
+        start: u32 = 0,
+    };
+
+    /// Describes a fanout for a `Geometry`.
+    ///
+    /// Asserts a capacity that is a power of two from 256 to 2^30, and 1 to 255 readers.
+    pub fn channel(options: Options) Channel {
+        assert(segment_file.capacityValid(options.capacity));
+        assert(options.readers >= 1 and options.readers <= layout.fanout_readers_max);
+        assert(options.start % layout.frame_align == 0);
+        const mode: u32 = if (options.mode == .lose) layout.fanout_lose else 0;
+        return .{
+            .kind = .fanout,
+            .writer = options.writer,
+            .reader = layout.endpoint_none,
+            .control_size = layout.fanout_control_size +
+                options.readers * layout.fanout_reader_size,
+            .data_size = options.capacity,
+            .label = options.label,
+            .start = options.start | mode,
+        };
+    }
+
+    /// A message that was read: a copy in the reader's storage.
+    pub const Message = struct {
+        payload: []u8,
+        kind: layout.FrameKind,
+        codec: layout.Codec,
+        tag: u32,
+        /// How many messages its writer has written before it; null in mode `hold`.
+        number: ?u64,
+    };
+
+    /// Why a message was not written.
+    pub const WriteError = error{
+        /// This endpoint is closed.
+        PipeClosed,
+        /// This endpoint was marked failed.
+        PipeFailed,
+        /// This writer has ended its stream.
+        PipeEnded,
+        /// The message is larger than `sizeMax`.
+        MessageSize,
+        /// The readers made no room by the deadline.
+        Timeout,
+        /// The call would have to wait on a thread that must not block.
+        WaitForbidden,
+    };
+
+    /// Why no message was read.
+    pub const ReadError = pipe.PipeError || error{
+        /// The reader was overrun; `lost` says by how many messages.
+        MessageLost,
+        /// A message was larger than the storage, and is dropped.
+        MessageSize,
+        /// A call, return or throw came, and is dropped.
+        MessageKind,
+        /// The call would have to wait on a thread that must not block.
+        WaitForbidden,
+    };
+};
+
+/// The first words of the control area. Atomic access only.
+pub const Control = extern struct {
+    tail: u32 align(line),
+    floor: u32,
+    era: u32,
+    readers_want: [want_count]u32 align(line),
+
+    const line = layout.segment_align;
+    const want_count = layout.fanout_readers_want_size / @sizeOf(u32);
+};
+
+/// The record of a reader. Atomic access only.
+pub const Record = extern struct {
+    head: u32 align(layout.segment_align),
+    writer_wants: u32 align(layout.fanout_reader_writer_wants_offset),
+};
+
+comptime {
+    assert(@sizeOf(Control) == layout.fanout_control_size);
+    assert(@offsetOf(Control, "tail") == layout.fanout_tail_offset);
+    assert(@offsetOf(Control, "floor") == layout.fanout_floor_offset);
+    assert(@offsetOf(Control, "era") == layout.fanout_era_offset);
+    assert(@offsetOf(Control, "readers_want") == layout.fanout_readers_want_offset);
+    assert(@sizeOf(Record) == layout.fanout_reader_size);
+    assert(@offsetOf(Record, "head") == layout.fanout_reader_head_offset);
+    assert(@offsetOf(Record, "writer_wants") == layout.fanout_reader_writer_wants_offset);
+}
+
+/// Where the parts of a fanout lie in memory.
+pub const Place = struct {
+    plan: FanoutPlan,
+    control: *Control,
+    records: [*]Record,
+    area: [*]align(layout.segment_align) u8,
+
+    /// Asserts that the channel passed all checks.
+    pub fn init(segment: *const Segment, channel_index: u32) Place {
+        const channel = segment.channels[channel_index];
+        const plan = FanoutPlan.of(channel, segment.endpoint_count).?;
+        const control = segment.base + channel.control_offset;
+        return .{
+            .plan = plan,
+            .control = @ptrCast(@alignCast(control)),
+            .records = @ptrCast(@alignCast(control + layout.fanout_control_size)),
+            .area = @alignCast(segment.base + channel.data_offset),
+        };
+    }
+};
+
+/// Returns the channel that endpoint `index` writes, or reads: the one that is named, or else the
+/// first [fanout.find]. To be called before the endpoint is attached [fanout.find_none].
+pub fn find(
+    segment: *const Segment,
+    index: u32,
+    named: ?u32,
+    end: enum { writer, reader },
+) error{ SegmentEndpoint, SegmentChannel }!u32 {
+    try segment.checkVacant(index);
+    for (segment.channels, 0..) |channel, channel_index| {
+        if (named) |wanted| if (wanted != channel_index) continue;
+        const plan = FanoutPlan.of(channel, segment.endpoint_count) orelse continue;
+        const found = switch (end) {
+            .writer => plan.writer == index,
+            .reader => plan.recordOf(index) != null,
+        };
+        if (found) return @intCast(channel_index);
+    }
+    return error.SegmentChannel;
+}
+
+/// Keeps the stores before it before the stores behind it, and the loads before the loads, plain
+/// ones too: what no single atomic operation does [fanout.floor] [fanout.validate]. x86 keeps both
+/// orders by itself, so that only the compiler has to.
+pub inline fn fence(word: *u32) void {
+    switch (builtin.cpu.arch) {
+        .x86_64, .x86 => asm volatile ("" ::: .{ .memory = true }),
+        .aarch64, .aarch64_be => asm volatile ("dmb ish" ::: .{ .memory = true }),
+        .riscv64, .riscv32 => asm volatile ("fence rw, rw" ::: .{ .memory = true }),
+        // Sequentially consistent, and of both kinds.
+        else => _ = @atomicRmw(u32, word, .Or, 0, .seq_cst),
+    }
+}
+
+test {
+    _ = @import("fanout_test.zig");
+    _ = @import("fanout_thread_test.zig");
+}

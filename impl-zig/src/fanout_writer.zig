@@ -1,0 +1,422 @@
+//! The writing end of a fanout [spec/fanout.md].
+//!
+//! Invariant: a byte of the area is written only where every reader that counts has given it back
+//! (mode `hold`), or below the floor that was stored before (mode `lose`).
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const fanout = @import("fanout.zig");
+const frame = @import("frame.zig");
+const host_file = @import("host.zig");
+const pipe = @import("pipe.zig");
+const ring_file = @import("ring.zig");
+const segment_file = @import("segment.zig");
+const segment_record = @import("segment_record.zig");
+const wait = @import("wait.zig");
+const assert = std.debug.assert;
+const Bytes = ring_file.Bytes;
+const Deadline = host_file.Deadline;
+const Endpoint = wait.Endpoint;
+const Envelope = pipe.Envelope;
+const Peer = wait.Peer;
+const Place = fanout.Place;
+const Record = fanout.Record;
+const Segment = segment_file.Segment;
+const State = segment_record.State;
+const Timeout = host_file.Timeout;
+const WriteError = fanout.Fanout.WriteError;
+
+const whole = layout.frame_flag_first | layout.frame_flag_last;
+const joined: u32 = layout.fanout_joined;
+
+/// The writing end of a fanout.
+///
+/// Thread safety: belongs to the thread of its endpoint.
+pub const Writer = struct {
+    endpoint: *Endpoint,
+    place: Place,
+    /// What is known of each reader; storage of the caller.
+    seats: []Seat,
+    /// Behind the last finished frame.
+    tail: u32,
+    /// The `tail` that was last stored.
+    published: u32,
+    /// Mode `hold`: what the slowest reader holds, as last seen, or the `tail` that was published
+    /// where none counts. Mode `lose`: the floor.
+    oldest: u32,
+    /// Which reader that is.
+    slowest: ?u32 = null,
+    era: u32,
+    /// Of the next message, in mode `lose`.
+    number: u64 = 0,
+    ended: bool = false,
+
+    /// What the writer knows of one reader.
+    pub const Seat = struct {
+        peer: Peer = undefined,
+        /// The first byte that it holds, or may begin at.
+        held: u32 = 0,
+        /// Its endpoint's state was final: it never counts again [fanout.gone].
+        gone: bool = false,
+    };
+
+    /// Returns the channel for `init`: the named one, or the first that endpoint `index` writes. To
+    /// be called before `Endpoint.attach`.
+    pub fn find(
+        segment: *const Segment,
+        index: u32,
+        named: ?u32,
+    ) error{ SegmentEndpoint, SegmentChannel }!u32 {
+        return fanout.find(segment, index, named, .writer);
+    }
+
+    /// Begins to write. `seats` stays the writer's; 255 always suffice.
+    ///
+    /// Asserts that the channel is one that `find` has returned for this endpoint, and that there
+    /// is a seat for each record. `endpoint` must stay where it is while the writer is used.
+    pub fn init(
+        endpoint: *Endpoint,
+        segment: *const Segment,
+        channel_index: u32,
+        seats: []Seat,
+    ) Writer {
+        const place: Place = .init(segment, channel_index);
+        const plan = place.plan;
+        assert(plan.writer == endpoint.index);
+        assert(seats.len >= plan.record_count);
+        for (seats[0..plan.record_count], 0..) |*seat, record| {
+            seat.* = .{
+                .peer = .init(segment, endpoint.index, plan.endpointOf(@intCast(record))),
+                .held = plan.position,
+            };
+        }
+        return .{
+            .endpoint = endpoint,
+            .place = place,
+            .seats = seats[0..plan.record_count],
+            .tail = plan.position,
+            .published = plan.position,
+            .oldest = plan.position,
+            .era = plan.eraOf(),
+        };
+    }
+
+    /// The largest message.
+    pub fn sizeMax(writer: *const Writer) u32 {
+        const plan = writer.place.plan;
+        if (!plan.loses) return plan.capacity / 2 - layout.frame_header_size;
+        return plan.capacity / 4 - layout.frame_header_size - layout.header_extension_size;
+    }
+
+    /// Writes a message to all readers. In mode `hold` it waits for room as long as the timeout
+    /// allows, in mode `lose` never.
+    ///
+    /// Asserts that the kind is that of a message.
+    pub fn write(
+        writer: *Writer,
+        payload: []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!void {
+        const written = try writer.writeMany(&.{payload}, envelope, timeout);
+        if (written == 0) return error.Timeout;
+    }
+
+    /// Writes a message, or returns false where a reader has made no room for it yet.
+    pub fn tryWrite(writer: *Writer, payload: []const u8, envelope: Envelope) WriteError!bool {
+        return try writer.writeMany(&.{payload}, envelope, .none) == 1;
+    }
+
+    /// Writes many messages and makes them visible with as few stores as the room allows. Returns
+    /// how many were written when the deadline passed.
+    pub fn writeMany(
+        writer: *Writer,
+        payloads: []const []const u8,
+        envelope: Envelope,
+        timeout: Timeout,
+    ) WriteError!usize {
+        assert(envelope.valid());
+        try writer.check();
+        for (payloads) |payload| {
+            if (payload.len > writer.sizeMax()) return error.MessageSize; // [fanout.size]
+        }
+        defer writer.flush();
+        var deadline: Deadline = .init(timeout);
+        for (payloads, 0..) |payload, index| {
+            while (!writer.placeMessage(payload, envelope)) {
+                if (deadline.over(writer.endpoint.host)) return index;
+                switch (writer.awaitRoom(@intCast(payload.len), &deadline)) {
+                    .found => try writer.check(),
+                    .timeout => return index,
+                    .forbidden => return error.WaitForbidden,
+                }
+            }
+        }
+        return payloads.len;
+    }
+
+    /// Ends the stream: every reader gets what was written so far, then the end. Never waits.
+    /// Ending again does nothing.
+    pub fn end(writer: *Writer) WriteError!void {
+        if (writer.ended) return;
+        try writer.check();
+        writer.flush();
+        const header: frame.Header = .{ .size = 0, .kind = layout.frame_kind_end };
+        header.store(writer.headerAt(writer.tail));
+        writer.tail +%= layout.frame_header_size;
+        writer.flush();
+        writer.ended = true;
+    }
+
+    /// What is behind the last `error.PipeFailed` [pipe.failed_reason].
+    pub fn reason(writer: *const Writer) ?layout.Reason {
+        return writer.endpoint.behind;
+    }
+
+    /// [fanout.first_answer]
+    fn check(writer: *Writer) WriteError!void {
+        if (writer.endpoint.closedHere()) return error.PipeClosed;
+        try pipe.checkOwn(writer.endpoint);
+        if (writer.ended) return error.PipeEnded;
+    }
+
+    /// Places a message, or returns false where there is no room: then all that was finished is
+    /// published, and every reader's words were looked at.
+    fn placeMessage(writer: *Writer, payload: []const u8, envelope: Envelope) bool {
+        const plan = writer.place.plan;
+        const prefix: u32 = if (plan.loses) layout.header_extension_size else 0;
+        const size = prefix + @as(u32, @intCast(payload.len));
+        const extent = frame.extentOf(size);
+        if (plan.loses and writer.tail -% writer.published > plan.capacity / 4) {
+            writer.flush(); // [fanout.unpublished]
+        }
+        const pad = writer.padFor(extent);
+        if (plan.loses) {
+            writer.raiseFloor(pad + extent);
+        } else if (!writer.fits(pad + extent)) {
+            writer.flush(); // [ring.publish_all]
+            writer.countReaders();
+            if (!writer.fits(pad + extent)) return false;
+        }
+        if (pad > 0) writer.placePad(pad);
+        const bytes = writer.payloadAt(writer.tail, size);
+        if (plan.loses) {
+            writer.placeNumber(bytes[0..layout.header_extension_size]);
+            writer.number += 1;
+        }
+        ring_file.copyBytes(bytes[prefix..], payload);
+        const extended: u8 = if (plan.loses) layout.frame_flag_extended else 0;
+        envelope.header(size, whole | extended).store(writer.headerAt(writer.tail));
+        writer.tail +%= extent;
+        return true;
+    }
+
+    /// [ring.pad]
+    fn padFor(writer: *const Writer, extent: u32) u32 {
+        const to_end = writer.place.plan.capacity - writer.offsetOf(writer.tail);
+        return if (extent > to_end) to_end else 0;
+    }
+
+    /// Whether so much is free, and 16 bytes more.
+    fn fits(writer: *const Writer, need: u32) bool {
+        const limit = writer.place.plan.capacity - layout.ring_reserve;
+        return writer.tail -% writer.oldest + need <= limit;
+    }
+
+    /// Makes everything finished visible, and rings the readers that asked for that [fanout.wake].
+    fn flush(writer: *Writer) void {
+        if (writer.tail == writer.published) return;
+        writer.published = writer.tail;
+        const control = writer.place.control;
+        @atomicStore(u32, &control.tail, writer.tail, .seq_cst);
+        var first: u32 = 0;
+        while (first < writer.seats.len) : (first += @bitSizeOf(u32)) {
+            const word = &control.readers_want[first / @bitSizeOf(u32)];
+            if (@atomicLoad(u32, word, .seq_cst) == 0) {
+                @branchHint(.likely);
+                writer.endpoint.stats.wakes_elided +%= 1;
+                continue;
+            }
+            var bits = @atomicRmw(u32, word, .Xchg, 0, .seq_cst);
+            while (bits != 0) : (bits &= bits - 1) {
+                const record = first + @ctz(bits);
+                if (record < writer.seats.len) writer.ring(record);
+            }
+        }
+    }
+
+    fn ring(writer: *Writer, record: u32) void {
+        writer.endpoint.stats.wakes +%= 1;
+        const peer = writer.seats[record].peer.record;
+        segment_record.ring(peer, writer.endpoint.index, writer.endpoint.host);
+    }
+
+    /// Looks at the words of all readers [fanout.count]. To be called when all is published.
+    fn countReaders(writer: *Writer) void {
+        assert(writer.tail == writer.published);
+        writer.oldest = writer.published;
+        writer.slowest = null;
+        for (writer.seats, 0..) |*seat, record| {
+            if (!writer.counts(seat, &writer.place.records[record])) continue;
+            const used = writer.published -% seat.held;
+            const most = writer.published -% writer.oldest;
+            if (writer.slowest != null and used <= most) continue;
+            writer.oldest = seat.held;
+            writer.slowest = @intCast(record);
+        }
+    }
+
+    /// Whether a reader counts; what it holds is known then.
+    fn counts(writer: *Writer, seat: *Seat, record: *Record) bool {
+        if (seat.gone) return false;
+        switch (seat.peer.state()) {
+            .attached => {},
+            .vacant => {
+                seat.held = writer.published;
+                return false;
+            },
+            .closed, .failed, .invalid => {
+                seat.gone = true;
+                return false;
+            },
+        }
+        const head = @atomicLoad(u32, &record.head, .seq_cst);
+        if (head == 0) {
+            // Whoever joins behind this load begins at what is published now, or later.
+            seat.held = writer.published;
+            return false;
+        }
+        if (head == layout.fanout_joining) return true;
+        const position = head -% joined;
+        const is_valid = position % layout.frame_align == 0 and
+            writer.published -% position <= writer.published -% seat.held;
+        if (!is_valid) { // [fanout.head] [fanout.head_fault]
+            seat.gone = true;
+            seat.peer.fail(writer.endpoint, .ring_cursor);
+            return false;
+        }
+        seat.held = position;
+        return true;
+    }
+
+    /// Waits until the slowest reader has made room for a payload of this size. Another may be in
+    /// the way then.
+    fn awaitRoom(writer: *Writer, size: u32, deadline: *Deadline) Endpoint.Outcome {
+        const slowest = writer.slowest orelse return .found;
+        const extent = frame.extentOf(size);
+        const room: Room = .{
+            .endpoint = writer.endpoint,
+            .seat = &writer.seats[slowest],
+            .record = &writer.place.records[slowest],
+            .tail = writer.tail,
+            .capacity = writer.place.plan.capacity,
+            .position = writer.tail +% writer.padFor(extent) +% extent +% layout.ring_reserve -%
+                writer.place.plan.capacity,
+        };
+        return writer.endpoint.wait(&room, deadline);
+    }
+
+    /// Frees what the next frame needs, which overwrites the oldest messages [fanout.floor].
+    fn raiseFloor(writer: *Writer, need: u32) void {
+        if (writer.fits(need)) return;
+        const before = writer.oldest;
+        while (!writer.fits(need)) writer.oldest = writer.behindFloor(); // [fanout.floor_step]
+        const control = writer.place.control;
+        @atomicStore(u32, &control.floor, writer.oldest, .seq_cst);
+        if ((before ^ writer.oldest) & layout.fanout_era_size != 0) {
+            writer.era +%= 1;
+            @atomicStore(u32, &control.era, writer.era, .seq_cst);
+        }
+        fanout.fence(&control.floor);
+    }
+
+    /// Where the frame at the floor ends. Anybody may have changed it [fanout.floor_check].
+    fn behindFloor(writer: *const Writer) u32 {
+        const available = writer.published -% writer.oldest;
+        const to_end = writer.place.plan.capacity - writer.offsetOf(writer.oldest);
+        const header: frame.Header = .load(writer.headerAt(writer.oldest));
+        // 64 bits wide, so that no size can overflow it.
+        const extent = layout.frame_header_size +
+            std.mem.alignForward(u64, header.size, layout.frame_align);
+        if (extent > @min(available, to_end)) return writer.published;
+        return writer.oldest +% @as(u32, @intCast(extent));
+    }
+
+    /// [frame.pad]
+    fn placePad(writer: *Writer, extent: u32) void {
+        const header: frame.Header = .{
+            .size = extent - layout.frame_header_size,
+            .kind = layout.frame_kind_pad,
+        };
+        header.store(writer.headerAt(writer.tail));
+        writer.tail +%= extent;
+    }
+
+    /// [fanout.number]
+    fn placeNumber(writer: *const Writer, place: *[layout.header_extension_size]u8) void {
+        std.mem.writeInt(u32, place[0..4], layout.header_extension_size, .little);
+        std.mem.writeInt(u32, place[4..8], layout.extension_kind_number, .little);
+        std.mem.writeInt(u64, place[8..16], writer.number, .little);
+    }
+
+    fn offsetOf(writer: *const Writer, position: u32) u32 {
+        return position & (writer.place.plan.capacity - 1);
+    }
+
+    fn headerAt(
+        writer: *const Writer,
+        position: u32,
+    ) *align(layout.frame_align) [layout.frame_header_size]u8 {
+        const offset = writer.offsetOf(position);
+        return @alignCast(writer.place.area[offset..][0..layout.frame_header_size]);
+    }
+
+    fn payloadAt(writer: *const Writer, position: u32, size: u32) Bytes {
+        const offset = writer.offsetOf(position) + layout.frame_header_size;
+        assert(offset + size <= writer.place.plan.capacity);
+        return @alignCast(writer.place.area[offset..][0..size]);
+    }
+};
+
+/// What a writer waits for: that one reader gives back enough, or stops to count. It is the
+/// `condition` of `Endpoint.wait` [fanout.writer_asks].
+const Room = struct {
+    endpoint: *Endpoint,
+    seat: *Writer.Seat,
+    record: *Record,
+    tail: u32,
+    capacity: u32,
+    /// The position of the reader at which there is room.
+    position: u32,
+
+    pub fn glance(room: *const Room, comptime order: std.lang.AtomicOrder) bool {
+        const head = @atomicLoad(u32, &room.record.head, order);
+        if (head == layout.fanout_joining) return false;
+        // It has left; or what stands there will be found wrong.
+        if (head % layout.frame_align != joined) return true;
+        const position = head -% joined;
+        if (room.tail -% position > room.tail -% room.seat.held) return true;
+        return @as(i32, @bitCast(position -% room.position)) >= 0;
+    }
+
+    pub fn look(room: *const Room, comptime order: std.lang.AtomicOrder) bool {
+        if (room.glance(order)) return true;
+        return room.endpoint.state().final() or room.seat.peer.state() != .attached;
+    }
+
+    pub fn arm(room: *const Room, first: bool) bool {
+        // [wait.writer_more] Once, so that a full ring does not trade one frame per wake.
+        const more = if (first) @min(room.tail -% room.position, room.capacity / 4) else 0;
+        const position = room.position +% more;
+        @atomicStore(u32, &room.record.writer_wants, position | layout.wants_armed, .seq_cst);
+        return more > 0;
+    }
+
+    pub fn disarm(room: *const Room) void {
+        @atomicStore(u32, &room.record.writer_wants, 0, .seq_cst);
+    }
+
+    pub fn slice(room: *const Room, mechanism: u32) u64 {
+        return room.seat.peer.slice(mechanism);
+    }
+};
