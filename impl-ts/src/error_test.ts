@@ -53,6 +53,7 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "pollingMechanism",
     "portGeometry",
     "portMemory",
+    "receivePort",
     "segmentSize",
     "vacatePeer",
   ]);

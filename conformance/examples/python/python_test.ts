@@ -50,11 +50,13 @@ Deno.test("python: every case passes, or is declined for what the port says it l
     assertEquals(code, 0, output);
     assertEquals(report.testees.length, 1);
     const { nouns, lacks } = report.testees[0]!;
-    for (const noun of ["port", "call"]) assert(!nouns.includes(noun));
+    for (const noun of ["port", "call", "property", "fanout"]) assert(!nouns.includes(noun));
     const reasons = [
       ...lacks.map((name) => `lacks ${name}`),
       "does not offer port",
       "does not offer call",
+      "does not offer property",
+      "does not offer fanout",
       "has no role port",
     ];
     for (const { id, level, status, why } of report.cases) {

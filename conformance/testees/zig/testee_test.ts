@@ -87,8 +87,12 @@ for (const shell of shells) {
         assertEquals(nouns.includes("call"), shell.name !== "its interface for C");
         // Of streams, only a process can open any.
         assertEquals(nouns.includes("stream"), shell.name === "a process");
-        assertEquals(nouns.includes("fanout"), shell.name !== "its interface for C");
-        const more = ["call", "fanout", "stream"].filter((noun) => nouns.includes(noun));
+        for (const noun of ["property", "fanout"]) {
+          assertEquals(nouns.includes(noun), shell.name !== "its interface for C");
+        }
+        const more = ["call", "property", "fanout", "stream"].filter((noun) =>
+          nouns.includes(noun)
+        );
         assertEquals(nouns.length, 8 + more.length);
         assertEquals(waits, ["block", "poll"]);
         assert(carriers.includes("bytes"));
