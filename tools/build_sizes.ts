@@ -27,53 +27,53 @@ export interface Size {
 
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
-  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 7_300, gzip: 3_200 } },
+  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 8_100, gzip: 3_500 } },
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 50_800, gzip: 18_800 },
+    limit: { minified: 52_700, gzip: 19_500 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 70_000, gzip: 25_400 } },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 76_100, gzip: 27_600 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 72_700, gzip: 26_300 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 79_700, gzip: 29_000 } },
   {
     names: "Hub",
     specifier: `${PACKAGE_NAME}/hub`,
-    limit: { minified: 75_300, gzip: 27_100 },
+    limit: { minified: 77_900, gzip: 28_000 },
   },
   {
     names: "MailboxReader, MailboxWriter",
     specifier: `${PACKAGE_NAME}/mailbox`,
-    limit: { minified: 17_400, gzip: 6_700 },
+    limit: { minified: 18_000, gzip: 7_000 },
   },
   {
     names: "openStream",
     specifier: `${PACKAGE_NAME}/stream`,
-    limit: { minified: 81_000, gzip: 29_200 },
+    limit: { minified: 83_700, gzip: 30_100 },
   },
   {
     names: "remote, serve",
     specifier: `${PACKAGE_NAME}/call`,
-    limit: { minified: 30_000, gzip: 10_800 },
+    limit: { minified: 31_800, gzip: 11_200 },
   },
   {
     names: "cbor",
     specifier: `${PACKAGE_NAME}/cbor`,
-    limit: { minified: 12_900, gzip: 5_600 },
+    limit: { minified: 13_000, gzip: 5_600 },
   },
   {
     names: "meter",
     specifier: `${PACKAGE_NAME}/meter`,
-    limit: { minified: 41_100, gzip: 15_800 },
+    limit: { minified: 44_800, gzip: 17_200 },
   },
   {
     names: "Sha1",
     specifier: `${PACKAGE_NAME}/digest`,
-    limit: { minified: 23_500, gzip: 8_200 },
+    limit: { minified: 23_600, gzip: 8_300 },
   },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 61_300, gzip: 22_300 },
+    limit: { minified: 64_000, gzip: 23_200 },
   },
 ];
 
