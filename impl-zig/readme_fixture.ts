@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { run } from "../tools/run.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const pages = ["README.md", "calls.md", "streams.md", "digest.md", "fanout.md"]
+const pages = ["README.md", "calls.md", "streams.md", "digest.md", "fanout.md", "properties.md"]
   .map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}`));
 /** The guide, with its pages on calls and streams. */
 export const README = (await Promise.all(pages)).join("\n");

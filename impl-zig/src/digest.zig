@@ -7,7 +7,9 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
+/// SHA-1, for transcripts and tests; not for security.
 pub const Sha1 = Digest(@import("digest_sha1.zig"));
+/// SHA-256.
 pub const Sha256 = Digest(@import("digest_sha256.zig"));
 
 /// Bytes that are taken at a time.

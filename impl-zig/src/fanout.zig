@@ -26,7 +26,9 @@ const Segment = segment_file.Segment;
 /// try millrace.Segment.format(memory, .{ .endpoint_count = 3, .channels = &channels });
 /// ```
 pub const Fanout = struct {
+    /// The writing end.
     pub const Writer = @import("fanout_writer.zig").Writer;
+    /// The reading end, of which each reader has one.
     pub const Reader = @import("fanout_reader.zig").Reader;
 
     /// What happens when a reader is slow.

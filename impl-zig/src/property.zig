@@ -323,6 +323,7 @@ pub const PropertyReader = struct {
     /// The version that was got last, which `wait` waits to change.
     seen: u32 = 0,
 
+    /// Opens the property for getting.
     pub fn init(
         endpoint: *Endpoint,
         segment: *const Segment,

@@ -57,8 +57,8 @@ pub const Port = @import("port.zig").Port;
 pub const Rings = @import("port.zig").Rings;
 pub const Select = @import("select.zig").Select;
 
-pub const PropertyWriter = property.PropertyWriter;
-pub const PropertyReader = property.PropertyReader;
+pub const PropertyWriter = @import("property.zig").PropertyWriter;
+pub const PropertyReader = @import("property.zig").PropertyReader;
 pub const property = @import("property.zig");
 
 pub const Stream = @import("stream.zig").Stream;

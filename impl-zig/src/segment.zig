@@ -110,6 +110,7 @@ pub const Geometry = struct {
     /// The names of properties, of those that have one [property.name].
     names: []const Name = &.{},
 
+    /// The name of a property.
     pub const Name = segment_name.Name;
 };
 

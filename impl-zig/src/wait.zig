@@ -339,6 +339,7 @@ pub const Endpoint = struct {
         }
     }
 
+    /// The record of an endpoint of the same segment; for the parts of this library.
     pub fn recordAt(endpoint: *const Endpoint, index: usize) *Record {
         const offset = layout.endpoint_table_offset + index * layout.endpoint_record_size;
         return @ptrCast(@alignCast(endpoint.base + offset));
