@@ -30,6 +30,7 @@ addSmoke("deno", [
   "idle/*",
   "pool/*/10us",
   "memory/*",
+  "dropbox/*",
   "meter/*",
   "stream/json-500/*/free",
   "start/*/worker/*",
