@@ -1,6 +1,6 @@
 /**
- * Writes the tables of calls and values into the README of the benchmarks, from the results of a
- * run, of one file or of one for each place: `deno run -A bench/runner/filled_tables.ts FILE...`.
+ * Writes the tables of calls and values into `bench/goals.md`, from the results of a run, of one
+ * file or of one for each place: `deno run -A bench/runner/filled_tables.ts FILE...`.
  * What the run has not measured is shown as a dash, and so is what is not there.
  *
  * @module
@@ -11,7 +11,8 @@ import { readResults } from "./results_file.ts";
 import type { PlaceName } from "./scenarios.ts";
 import { digits } from "./table.ts";
 
-const README = fileURLToPath(new URL("../README.md", import.meta.url));
+/** The page that has the tables. */
+export const PAGE = fileURLToPath(new URL("../goals.md", import.meta.url));
 const CALLS = 20_000;
 const DIRECTIONS = ["down", "up", "nested"] as const;
 const VALUES = ["record", "records", "arrays", "rich"] as const;
@@ -129,9 +130,9 @@ function markdown([head, ...lines]: readonly (readonly string[])[]): string {
 if (import.meta.main) {
   const files = await Promise.all(Deno.args.map(readResults));
   const results = { rows: files.flatMap(({ rows }) => rows) };
-  const text = await Deno.readTextFile(README);
+  const text = await Deno.readTextFile(PAGE);
   const calls = results.rows.some(({ scenario }) => scenario.startsWith("calls/"));
   const values = results.rows.some(({ scenario }) => scenario.startsWith("values/"));
   const filled = calls ? fill(text, "calls", callTables(results)) : text;
-  await Deno.writeTextFile(README, values ? fill(filled, "values", valueTables(results)) : filled);
+  await Deno.writeTextFile(PAGE, values ? fill(filled, "values", valueTables(results)) : filled);
 }

@@ -1,7 +1,7 @@
-// The tables of the README: every figure is where its head says.
+// The tables of goals.md: every figure is where its head says.
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { callTables, fill, valueTables } from "./filled_tables.ts";
+import { callTables, fill, PAGE, valueTables } from "./filled_tables.ts";
 import type { Row } from "./results.ts";
 import { EFFORTS, loadTasks } from "./scenarios.ts";
 
@@ -34,7 +34,7 @@ Deno.test("valueTables has microseconds", () => {
   assertEquals(cellOf(text, "Written and read on one thread", "msgpackr", "deno, rich"), "—");
 });
 
-Deno.test("the tables of the README look for scenarios that there are", async () => {
+Deno.test("the tables of goals.md look for scenarios that there are", async () => {
   const rows = (await loadTasks(EFFORTS.full)).flatMap(({ id, places, peers = [] }) =>
     places.flatMap((place) => peers.map((peer) => rowOf(id, place, peer, 50_000)))
   );
@@ -50,6 +50,6 @@ Deno.test("fill replaces what stands between its marks, and nothing else", async
   assertEquals(filled, "a\n<!-- filled: x -->\n\nnew\n\n<!-- /filled: x -->\nb\n");
   assertEquals(fill(filled, "x", "new"), filled);
   assertThrows(() => fill(text, "y", "new"), Error, "it has no place");
-  const readme = await Deno.readTextFile(new URL("../README.md", import.meta.url));
-  for (const name of ["calls", "values"]) fill(readme, name, "");
+  const page = await Deno.readTextFile(PAGE);
+  for (const name of ["calls", "values"]) fill(page, name, "");
 });
