@@ -1,12 +1,16 @@
 // What the inspector prints, and what it finds that no case is about.
 
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { endFrame, extended, firstOf, part, pattern, pipe } from "../reference/builder.ts";
 import { rungBits, stateAt, utf8, whole } from "../reference/builder.ts";
 import { buildMailbox, buildSegment, type FramePlan, NOBODY, put } from "../reference/encode.ts";
 import { recordAt, TOTAL_UNKNOWN } from "../reference/encode.ts";
+import { look } from "../top/look.ts";
+import { figuresOf } from "../top/rates.ts";
+import { view } from "../top/view.ts";
 import { makeGolden, NOW, waitingPipe } from "./golden_fixture.ts";
-import { format, inspect } from "./mod.ts";
+import { annotate, format, formatLines, inspect } from "./mod.ts";
+import { USAGE } from "./options.ts";
 
 for (const [name, text] of makeGolden()) {
   Deno.test(`golden/${name} is what golden_fixture.ts prints`, async () => {
@@ -14,9 +18,35 @@ for (const [name, text] of makeGolden()) {
   });
 }
 
-Deno.test("conformance/README.md shows what the inspector prints", async () => {
-  const text = await Deno.readTextFile(new URL("../README.md", import.meta.url));
-  assert(text.includes(makeGolden().get("waiting_pipe.txt")!));
+Deno.test("README.md shows what the inspector and top print", async () => {
+  const page = await Deno.readTextFile(new URL("README.md", import.meta.url));
+  const shown = [...page.matchAll(/^```text\n([^]*?)^```$/gm)].map((match) => match[1]!);
+  const [whole, fault, raw, top] = shown;
+  assertEquals(shown.length, 4);
+  assertEquals(whole, makeGolden().get("waiting_pipe.txt"));
+  assert(makeGolden().get("wrong_head.txt")!.startsWith(`${fault}\n`));
+  assertStringIncludes(formatLines(annotate(waitingPipe(), { now: NOW })), `\n\n${raw}\n`);
+  assertEquals(top, topOfWaitingPipe());
+});
+
+/** What `./millrace top` shows of the pipe, behind a look of a second before. */
+function topOfWaitingPipe(): string {
+  const control = 0x200;
+  const before = waitingPipe();
+  put(before, control, "ring_control", "tail", 704);
+  put(before, control, "ring_control", "head", 640);
+  put(before, recordAt(0), "endpoint_record", "bell", 3);
+  const lookAt = (bytes: Uint8Array, now: number) =>
+    look({ size: () => bytes.length, read: (at, size) => bytes.slice(at, at + size) }, now);
+  return view(figuresOf(lookAt(waitingPipe(), NOW), lookAt(before, NOW - 1000)), "pipe.bin");
+}
+
+Deno.test("README.md has each option, and no other", async () => {
+  const page = await Deno.readTextFile(new URL("README.md", import.meta.url));
+  const [table] = page.split("\n| option |")[1]!.split("\n\n");
+  const named = [...table!.matchAll(/`(--[a-z-]+)/g)].map((match) => match[1]!);
+  const taken = USAGE.match(/(?<= )--[a-z][a-z-]*/g)!.filter((option) => option !== "--help");
+  assertEquals(named.sort(), taken.sort());
 });
 
 /** The notes and the clauses that they name. */
