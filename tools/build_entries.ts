@@ -64,6 +64,7 @@ export const ENTRIES: readonly Entry[] = [
   small("supervise", { globalName: "Millrace" }),
   small("mailbox", { globalName: "Millrace" }),
   small("property"),
+  small("fanout"),
   small("stream"),
   // Errors are known by their classes.
   small("call", { taken: { millrace: /^error\.ts$/ } }),

@@ -40,6 +40,9 @@ export interface Session {
   end?(): void;
   /** Gives the peer's endpoint back, whose owner is dead. */
   vacate?(): void;
+  /** As the reader of a fanout in mode `hold`. */
+  leave?(): void;
+  join?(): void;
   resume?(timeoutMs: number): void;
   run?(task: Task, timeoutMs: number): MaybePromise<Ran>;
   /** What an end of a property has beside `write`; `changed` says nothing where it was in time. */
@@ -210,6 +213,8 @@ export class Server {
       case "end":
       case "vacate":
       case "clear":
+      case "leave":
+      case "join":
       case "close":
         return isDone(session?.[command.command] && (session[command.command]!(), true));
       case "get":
@@ -263,11 +268,11 @@ export class Server {
       } catch (error) {
         const failure = this.#adapter.failureOf(error);
         if (failure === undefined || failure === "refused") throw error;
-        const { code, reason } = failure;
+        const { code, reason, count } = failure;
         if (!/^(?:message|call)\./.test(code)) {
           return { items, end: code, ...(reason && { reason }) };
         }
-        items.push({ report: code });
+        items.push({ report: code, ...(count !== undefined && { count }) });
       }
     }
     return { items };

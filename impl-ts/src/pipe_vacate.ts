@@ -18,6 +18,7 @@ import type { Outlet } from "./pipe_outlet.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
 import type { Lane } from "./ring.ts";
+import { fanoutRecord } from "./segment_fanout.ts";
 import { ringAround, stateOf, vacantWord } from "./wait_state.ts";
 
 /**
@@ -188,7 +189,9 @@ function linkOf(end: VacatingEnd): Link {
 function isOurs({ endpoint, peer, outgoing, incoming }: Link): boolean {
   const { index, segment } = endpoint;
   let [outCount, inCount] = [outgoing === undefined ? 0 : 1, incoming === undefined ? 0 : 1];
-  for (const { kind, writer, reader } of segment.channels) {
+  for (const channel of segment.channels) {
+    const { kind, writer, reader } = channel;
+    if (fanoutRecord(channel, segment.endpointCount, peer) >= 0) return false;
     if (writer !== peer && reader !== peer) continue;
     if (kind !== CHANNEL_KIND_RING) return false;
     if (writer === index) outCount--;

@@ -7,6 +7,7 @@
 
 import { SegmentError } from "./error.ts";
 import * as layout from "./layout.ts";
+import { addFanoutPeers } from "./segment_fanout.ts";
 
 /**
  * One channel, as its creator chooses it. Sizes in bytes.
@@ -286,6 +287,7 @@ export function peersOf({ endpointCount, channels }: Plan, index: number): numbe
     // An index beyond the table names nobody.
     if (peer !== index && peer < endpointCount && !peers.includes(peer)) peers.push(peer);
   }
+  addFanoutPeers(channels, endpointCount, index, peers);
   return peers;
 }
 

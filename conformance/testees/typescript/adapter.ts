@@ -19,6 +19,7 @@ import {
   Writer,
 } from "../../../impl-ts/src/mod.ts";
 import { cbor } from "../../../impl-ts/src/cbor.ts";
+import { LostError } from "../../../impl-ts/src/fanout.ts";
 import { Hub } from "../../../impl-ts/src/hub.ts";
 import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
 import { properties, propertyEnd } from "./properties.ts";
@@ -27,6 +28,7 @@ import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";
 import { type Adapter, packHex, type Session } from "../server.ts";
 import { Calls } from "./calls.ts";
+import { fanoutEnd, fanouts } from "./fanouts.ts";
 import { runMailbox, runPipe } from "./tasks.ts";
 
 const TEXT = 1;
@@ -51,6 +53,7 @@ const hello: Hello = {
     "port",
     "call",
     "property",
+    "fanout",
   ],
   carriers: ["bytes", "shared"],
   waits: ["block", "poll", "event"],
@@ -70,7 +73,7 @@ export function open(
 ): Session | undefined {
   const { role, kind, channel, endpoint, limit, calls, spin_us: spin, inbox } = opening;
   if (kind === "create") {
-    const geometry = properties(opening.geometry as Geometry);
+    const geometry = fanouts(properties(opening.geometry as Geometry));
     if (opening.sole_owner) Segment.format(memory, geometry);
     else Segment.create(memory, geometry, { timeout: 0 });
   }
@@ -96,6 +99,7 @@ export function open(
   const segment = Segment.attach(memory, { timeout: 0 });
   if (role === "segment") return undefined;
   if (role.startsWith("property")) return propertyEnd(segment, opening, mechanism);
+  if (role.startsWith("fanout")) return fanoutEnd(segment, opening, mechanism);
   if (role === "reader") {
     return new PipeSession(opening, { reader: Reader.attach(segment, { ...options, channel }) });
   }
@@ -315,6 +319,7 @@ export function failureOf(error: unknown): Failed | "refused" | undefined {
   if (error instanceof TimeoutError) return { code: "wait.timeout" };
   if (!(error instanceof MillraceError)) return undefined;
   const { code, message } = error;
+  if (error instanceof LostError) return { code, count: error.count, message };
   const hasReason = error instanceof PeerFailedError ||
     error instanceof ClosedError && code === "pipe.failed";
   return hasReason ? { code, reason: error.reason ?? "none", message } : { code, message };

@@ -1,0 +1,456 @@
+/**
+ * What a reader of a fanout takes out of it, and how it waits for that. See `spec/fanout.md`.
+ *
+ * @module
+ */
+
+import { type AnyCodec, type CodecName, codecTable, copyInto } from "./codec.ts";
+import { type CodecTable, copyOut, decodeBatch, decodeForeign, decodeJson } from "./codec.ts";
+import { decodeText, encodeJson, NO_WORDS, takeCopy } from "./codec.ts";
+import { CorruptError, MessageError, raise } from "./error.ts";
+import { BROKEN, Place, SOUND } from "./fanout_place.ts";
+import type { FanoutReaderOptions } from "./fanout_reader.ts";
+import { FrameReader, WHOLE } from "./frame.ts";
+import * as layout from "./layout.ts";
+import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT, reasonName } from "./layout.ts";
+import { Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE } from "./pipe.ts";
+import { requireFit } from "./pipe_inlet.ts";
+import { fanoutRecord } from "./segment_fanout.ts";
+import type { Channel } from "./segment_geometry.ts";
+import type { Holder, Waitable } from "./wait.ts";
+import type { Endpoint } from "./wait_endpoint.ts";
+import { markFailed } from "./wait_state.ts";
+
+/** How a message is taken: as its value, as it is, or into the caller's memory. */
+export const VALUE = 0;
+export const MESSAGE = 1;
+export const INTO = 2;
+export type Mode = typeof VALUE | typeof MESSAGE | typeof INTO;
+
+// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+const HEAD = layout.FANOUT_READER_HEAD_WORD;
+const WRITER_WANTS = layout.FANOUT_READER_WRITER_WANTS_WORD;
+const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
+const KIND_PAD = layout.FRAME_KIND_PAD;
+/** Words of a header, an extension and a preamble: all that is looked at before the payload. */
+const COPIED_WORDS = 12;
+/** Where the extension begins in them, and what stands in it. */
+const EXTENSION_KIND = (HEADER_SIZE + layout.EXTENSION_KIND_OFFSET) >> 2;
+const NUMBER = (HEADER_SIZE + layout.EXTENSION_CONTENT_OFFSET) >> 2;
+/** Largest array of the caller's of which a view is kept for the next read. */
+const KEPT_SIZE = 4096;
+
+/**
+ * The reader of a fanout in mode `lose` was overrun: so many messages were overwritten before it
+ * read them. Code `message.lost`. The next call goes on with the oldest that is there.
+ *
+ * @example
+ * ```ts
+ * import { FanoutReader, FanoutWriter, LostError } from "@millrace/millrace/fanout";
+ *
+ * using writer = FanoutWriter.create<number>({ readers: 1, mode: "lose", capacity: 256 });
+ * using reader = FanoutReader.from<number>(writer.handoff(0)); // usually in another thread
+ * for (let n = 0; n < 100; n++) writer.write(n);
+ * try {
+ *   reader.read();
+ * } catch (error) {
+ *   if (error instanceof LostError) console.log(error.count, reader.read()); // 95 95
+ * }
+ * ```
+ */
+export class LostError extends MessageError {
+  /** The name of the class. */
+  override name = "LostError";
+  /** How many messages were lost. */
+  readonly count: number;
+
+  /** Makes the error for so many messages. */
+  constructor(count: number) {
+    super("message.lost", `Cannot read ${count} messages: they were overwritten`);
+    this.count = count;
+  }
+}
+
+/** The way out of a fanout. */
+export class FanoutInlet implements Waitable, Holder {
+  readonly link: Link;
+  readonly place: Place;
+  readonly #bytes: Uint8Array;
+  readonly #words: Int32Array;
+  readonly #codecs: CodecTable;
+  readonly #limit: number;
+  readonly #jsonLimit: number;
+  readonly #isOldest: boolean;
+  /** Word and bit of the own wish. */
+  readonly #want: number;
+  readonly #bit: number;
+  /** The frame that is looked at, and a copy of its first words. */
+  readonly #frame: FrameReader = new FrameReader();
+  readonly #copied: Int32Array = new Int32Array(COPIED_WORDS);
+  /** The position that the writer was told last; mode `hold`. */
+  #stored = 0;
+  /** Whether it reads: not before it has begun or joined, nor when it has left. */
+  #isJoined = false;
+  /** Whether the end of the stream was read. */
+  isEnded = false;
+  #isHeld = false;
+  #fault: CorruptError | undefined;
+  #arms = 0;
+  /** How many messages were lost, of which errors have told. */
+  lost = 0;
+  /** The number of the next message, -1 where it is not known. [fanout.expected] */
+  #expected = -1;
+  /** The elements of a batch that are not handed out yet. */
+  #batch: unknown[] = [];
+  /** What the message was that was read last. */
+  kind = 0;
+  codec = 0;
+  tag = 0;
+  /** The byte area once more, for texts. */
+  #doubles: Float64Array | undefined;
+  /** The array that was read into last, if it is small, and a view of its words. */
+  #target: Uint8Array | undefined;
+  #targetWords: Int32Array = NO_WORDS;
+
+  /** Joins a sound fanout to an attached endpoint that has a record in it. */
+  constructor(endpoint: Endpoint, channel: Channel, options: FanoutReaderOptions<never>) {
+    const { segment, index } = endpoint;
+    const { maxMessageSize, codec, codecs, oldest = false } = options;
+    const record = fanoutRecord(channel, segment.endpointCount, index);
+    this.link = new Link(endpoint, channel.writer);
+    this.place = new Place(segment, channel, record);
+    this.#bytes = segment.bytes(channel.dataOffset, channel.dataSize);
+    this.#words = segment.words(channel.dataOffset, channel.dataSize);
+    this.#codecs = codecTable(codec as CodecName, codecs as readonly AnyCodec[] | undefined);
+    this.#limit = maxMessageSize ?? MAX_MESSAGE_SIZE;
+    this.#jsonLimit = maxMessageSize ?? MAX_JSON_SIZE;
+    this.#isOldest = oldest;
+    this.#want = layout.FANOUT_READERS_WANT_WORD + (record >> 5);
+    this.#bit = 1 << (record & 31);
+    if (this.place.isLossy) this.#begin();
+    else this.#join();
+  }
+
+  /** Whether the end of the stream was reached, and nothing is left. */
+  get ended(): boolean {
+    return this.isEnded && this.#batch.length === 0;
+  }
+
+  get peer(): number {
+    return this.link.peer;
+  }
+
+  look(): boolean {
+    return this.link.closed || this.#fault !== undefined || this.isEnded ||
+      !this.#isJoined || this.place.hasMore;
+  }
+
+  lookAround(): boolean {
+    return this.link.endpoint.hasChanged(this.peer);
+  }
+
+  arm(): void {
+    this.#arms++;
+    this.#wish(true);
+  }
+
+  stayArmed(): void {
+    if ((Atomics.load(this.place.control, this.#want) & this.#bit) === 0) this.#wish(true);
+  }
+
+  disarm(): void {
+    if (--this.#arms === 0) this.#wish(false);
+  }
+
+  letGo(): void {
+    this.#isHeld = false;
+    this.#release();
+  }
+
+  /** [fanout.ask] */
+  #wish(isOn: boolean): void {
+    if (this.link.closed || this.#fault !== undefined) return;
+    if (isOn) Atomics.or(this.place.control, this.#want, this.#bit);
+    else Atomics.and(this.place.control, this.#want, ~this.#bit);
+  }
+
+  /** Mode `hold`: does not count any more, and drops what it has. */
+  leave(): void {
+    this.#requireHold("leave");
+    if (!this.#isJoined) return;
+    this.#isJoined = false;
+    const place = this.place;
+    this.#batch = [];
+    Atomics.store(place.control, place.record + HEAD, place.head = 0); // [fanout.leave]
+    if (Atomics.exchange(place.control, place.record + WRITER_WANTS, 0) !== 0) this.#ring();
+    this.link.endpoint.watch.look(); // whoever waits for a message
+  }
+
+  /** Mode `hold`: counts, and reads what is written from now on. */
+  join(): void {
+    this.#requireHold("join");
+    if (!this.#isJoined) this.#join();
+    raise(this.#fault);
+  }
+
+  /** Takes its wish back, and drops what was not read. */
+  close(): void {
+    if (this.link.closed) return;
+    if (this.#arms > 0) this.#wish(false); // [wait.disarm]
+    this.#batch = [];
+    this.link.close();
+  }
+
+  #requireHold(verb: string): void {
+    raise(this.link.closedError(verb) ?? this.#fault ?? this.link.ownError(verb));
+    if (this.place.isLossy) throw new TypeError(`Cannot ${verb} fanout: its mode is lose`);
+  }
+
+  /** Takes a message if there is one, and throws what there is instead. */
+  take(mode: Mode, target: Uint8Array | undefined): unknown {
+    this.place.renew();
+    const taken = this.#takeKnown(mode, target);
+    if (taken !== undefined || this.ended) return taken;
+    const gone = this.link.peerError("read");
+    if (gone === undefined) return undefined;
+    const last = this.#takeKnown(mode, target); // [pipe.look_again]
+    if (last === undefined && !this.ended) throw gone;
+    return last;
+  }
+
+  /** Throws what a call to read answers first. [fanout.first_answer] */
+  #check(): void {
+    const link = this.link;
+    if (link.closed || this.#fault !== undefined) {
+      raise(link.closedError("read") ?? this.#fault);
+    }
+    if (link.endpoint.hasEnded()) raise(link.ownError("read"));
+    if (this.isEnded || this.#isJoined) return;
+    if (!this.place.isLossy) throw new TypeError("Cannot read fanout: this end has left it");
+    this.#begin();
+    raise(this.#fault);
+  }
+
+  /** A fault that it finds is reported by the calls behind it. */
+  #join(): void {
+    if (this.place.join() === BROKEN) this.#fail(layout.REASON_RING_CURSOR);
+    else {
+      this.#isJoined = true;
+      this.#tell();
+    }
+  }
+
+  /** Mode `lose`: begins; or not yet, where the writer spoils each look. */
+  #begin(): void {
+    const found = this.place.begin(this.#isOldest);
+    if (found === BROKEN) this.#fail(layout.REASON_RING_CURSOR);
+    this.#isJoined = found === SOUND;
+    if (this.#isJoined && this.place.isFirst) this.#expected = 0;
+  }
+
+  /** Takes what is known, and then what one load shows. [ring.one_load] */
+  #takeKnown(mode: Mode, target: Uint8Array | undefined): unknown {
+    const place = this.place;
+    this.#check();
+    if (this.#batch.length > 0) return this.#takeElement(mode, target);
+    if (this.isEnded || !this.#isJoined) return undefined;
+    for (let mayLoad = true;; mayLoad = false) {
+      while (place.own !== place.tail && place.hasTries) {
+        const taken = this.#takeFrame(mode, target);
+        if (taken !== undefined || this.isEnded) return taken;
+      }
+      // One that was overrun has yet to look what stands at the floor.
+      if (!mayLoad && !(place.isStale && place.hasTries)) return undefined;
+      const found = place.load();
+      if (found === BROKEN) throw this.#fail(layout.REASON_RING_CURSOR);
+      if (found !== SOUND) return undefined;
+    }
+  }
+
+  /** Takes one frame; undefined for one that is no message, or that is not there any more. */
+  #takeFrame(mode: Mode, target: Uint8Array | undefined): unknown {
+    const place = this.place;
+    const frame = this.#frame;
+    const { capacity, own } = place;
+    const at = own & (capacity - 1);
+    const copied = this.#copied;
+    // Into private memory: what is checked below is what was copied.
+    for (let i = 0, from = at >> 2; i < COPIED_WORDS; i++) copied[i] = this.#words[from + i]!;
+    const known = (place.tail - own) | 0;
+    const reason = frame.check(copied, 0, known, capacity - at, capacity >> 1);
+    const isMessage = reason === 0 && frame.kind < KIND_PAD &&
+      frame.kind !== layout.FRAME_KIND_END;
+    const isTaken = isMessage && this.#refusal() === undefined &&
+      (mode !== INTO || frame.size <= target!.length);
+    const payload = isTaken ? this.#copy(at + HEADER_SIZE + frame.lead, mode, target) : undefined;
+    const found = place.validate();
+    if (found === BROKEN) throw this.#fail(layout.REASON_RING_CURSOR);
+    if (found !== SOUND) return undefined; // [fanout.overrun]
+    // [fanout.held]
+    if (this.link.endpoint.hasEnded()) raise(this.link.ownError("read"));
+    const fault = reason === 0 && isMessage ? this.#checkMessage() : reason;
+    if (fault !== 0) throw this.#fail(fault);
+    if (!isMessage) {
+      if (frame.kind === layout.FRAME_KIND_END) this.isEnded = true;
+      this.#pass();
+      return undefined;
+    }
+    return this.#deliver(mode, target, payload);
+  }
+
+  /** Copies the message, before it is known whether it is still there. */
+  #copy(at: number, mode: Mode, target: Uint8Array | undefined): Uint8Array | undefined {
+    const { size, codec } = this.#frame;
+    const isText = codec !== CODEC_BYTES && codec <= CODEC_JSON_BATCH;
+    if (mode === VALUE && isText) { // decoded before the next one is copied
+      const { buffer, byteOffset, length } = this.#words;
+      const doubles = this.#doubles ??= new Float64Array(buffer, byteOffset, length >> 1);
+      return takeCopy(this.#bytes, this.#words, doubles, at, size);
+    }
+    if (mode !== INTO) return copyOut(this.#bytes, at, size);
+    copyInto(this.#bytes, this.#words, at, size, target!, this.#wordsOf(target!));
+    return undefined;
+  }
+
+  /** A view of the words of an array that the last read was into too, and is small; else none. */
+  #wordsOf(target: Uint8Array): Int32Array {
+    if (target !== this.#target) {
+      this.#target = target.length > KEPT_SIZE ? undefined : target;
+      return this.#targetWords = NO_WORDS;
+    }
+    const { length, byteOffset } = target;
+    if (this.#targetWords.length !== length >> 2 && (byteOffset & 3) === 0) {
+      this.#targetWords = new Int32Array(target.buffer, byteOffset, length >> 2);
+    }
+    return this.#targetWords;
+  }
+
+  /** The checks of a message, in the order of the chapter; throws for one that was overrun. */
+  #checkMessage(): number {
+    const frame = this.#frame;
+    const place = this.place;
+    if (frame.flags !== WHOLE) return layout.REASON_FRAME_FLAGS;
+    if (!place.isLossy) return 0;
+    if (frame.extent > place.capacity >> 2) return layout.REASON_FRAME_SIZE;
+    const copied = this.#copied;
+    const isNumbered = frame.lead === layout.HEADER_EXTENSION_SIZE &&
+      copied[EXTENSION_KIND] === layout.EXTENSION_KIND_NUMBER;
+    if (!isNumbered) return layout.REASON_FRAME_EXTENSION;
+    const number = (copied[NUMBER]! >>> 0) + (copied[NUMBER + 1]! >>> 0) * 2 ** 32;
+    const expected = this.#expected < 0 ? number : this.#expected;
+    const lost = number - expected;
+    if (lost !== 0 && !(place.isOverrun && lost > 0)) return layout.REASON_FANOUT_NUMBER;
+    place.isOverrun = false;
+    this.#expected = number;
+    if (lost === 0) return 0;
+    this.lost += lost;
+    throw new LostError(lost);
+  }
+
+  /** Why this reader does not take the message. [pipe.unknown_kind] [pipe.limit] */
+  #refusal(): string | undefined {
+    const { kind, codec, size } = this.#frame;
+    if (kind !== layout.FRAME_KIND_DATA) return `its kind is ${kind}`;
+    const isJson = codec === CODEC_JSON || codec === CODEC_JSON_BATCH;
+    const limit = isJson ? this.#jsonLimit : this.#limit;
+    return size <= limit ? undefined : `it has ${size} bytes, and maxMessageSize is ${limit}`;
+  }
+
+  /** Hands a message out that is whole, or says why not. */
+  #deliver(mode: Mode, target: Uint8Array | undefined, payload: Uint8Array | undefined): unknown {
+    const { kind, codec, tag, size } = this.#frame;
+    const refusal = this.#refusal();
+    if (refusal === undefined && mode === INTO) requireFit(size, target!);
+    if (this.#expected >= 0) this.#expected++;
+    this.#pass();
+    if (refusal !== undefined) {
+      const code = kind === layout.FRAME_KIND_DATA ? "message.size" : "message.kind";
+      throw new MessageError(code, `Cannot read message: ${refusal}`);
+    }
+    this.kind = kind;
+    this.codec = codec;
+    this.tag = tag >>> 0;
+    if (mode === INTO) return size;
+    if (mode === MESSAGE) return { kind, codec, tag: tag >>> 0, payload: payload! };
+    return this.#decode(payload!);
+  }
+
+  #decode(payload: Uint8Array): unknown {
+    switch (this.codec) {
+      case CODEC_JSON:
+        return decodeJson(payload);
+      case CODEC_TEXT:
+        return decodeText(payload);
+      case CODEC_BYTES:
+        return payload;
+      case CODEC_JSON_BATCH:
+        this.#batch = decodeBatch(payload).reverse();
+        return this.#takeElement(VALUE, undefined);
+      default:
+        return decodeForeign(payload, this.codec, this.#codecs);
+    }
+  }
+
+  /** [codec.batch_read] */
+  #takeElement(mode: Mode, target: Uint8Array | undefined): unknown {
+    const batch = this.#batch;
+    const value = batch[batch.length - 1];
+    const payload = mode === VALUE ? undefined : encodeJson(value);
+    if (mode === INTO) requireFit(payload!.length, target!);
+    batch.pop();
+    this.codec = CODEC_JSON;
+    if (mode === VALUE) return value;
+    if (mode === MESSAGE) {
+      return { kind: this.kind, codec: CODEC_JSON, tag: this.tag, payload: payload! };
+    }
+    target!.set(payload!);
+    return payload!.length;
+  }
+
+  /** Goes behind the frame; tells the writer when a quarter is given back, or nothing is left. */
+  #pass(): void {
+    const place = this.place;
+    place.advance(this.#frame.extent);
+    if (place.isLossy) return;
+    const { own, tail, capacity } = place;
+    if (own === tail || ((own - this.#stored) | 0) >= capacity >> 2) this.#release();
+    else if (!this.#isHeld) { // [ring.release_all]
+      this.#isHeld = true;
+      this.link.endpoint.hold(this);
+    }
+  }
+
+  /** Gives back what was read. [fanout.release] */
+  #release(): void {
+    const isReading = this.#isJoined && !this.link.closed && this.#fault === undefined;
+    if (isReading && !this.place.isLossy && this.place.own !== this.#stored) this.#tell();
+  }
+
+  /** Stores the own position in `head`, and wakes the writer if it sleeps until then. */
+  #tell(): void {
+    const { control, record, own } = this.place;
+    this.#stored = own;
+    Atomics.store(control, record + HEAD, this.place.head = own | layout.FANOUT_JOINED);
+    const wants = Atomics.load(control, record + WRITER_WANTS);
+    const isMet = wants !== 0 && ((own - (wants & ~layout.WANTS_ARMED)) | 0) >= 0;
+    if (isMet && Atomics.exchange(control, record + WRITER_WANTS, 0) !== 0) this.#ring();
+    else this.link.endpoint.wakesElided++;
+  }
+
+  #ring(): void {
+    this.link.endpoint.ring(this.link.peer);
+  }
+
+  /** Marks the writer for a fault, and returns the error of this call and all later ones. */
+  #fail(reason: number): CorruptError {
+    const { endpoint, peer } = this.link;
+    if (this.#arms > 0) this.#wish(false);
+    markFailed(endpoint.segment, peer, reason, endpoint.mechanism);
+    const { kind, flags, size } = this.#frame;
+    const what = `frame of kind ${kind}, flags ${flags}, size ${size}, or a cursor`;
+    return this.#fault = new CorruptError(
+      reasonName(reason)!,
+      `Cannot read: the writer wrote a wrong ${what}`,
+    );
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * Where the writer of a fanout may write: behind the slowest reader, or over the oldest messages.
+ * See `spec/fanout.md`.
+ *
+ * @module
+ */
+
+import * as layout from "./layout.ts";
+import { fanoutReader } from "./segment_fanout.ts";
+import type { Waitable } from "./wait.ts";
+import type { Endpoint } from "./wait_endpoint.ts";
+import { markFailed } from "./wait_state.ts";
+import { stateOf } from "./wait_state.ts";
+
+// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+const FLOOR = layout.FANOUT_FLOOR_WORD;
+const ERA = layout.FANOUT_ERA_WORD;
+const HEAD = layout.FANOUT_READER_HEAD_WORD;
+const WRITER_WANTS = layout.FANOUT_READER_WRITER_WANTS_WORD;
+const RECORDS = layout.FANOUT_CONTROL_SIZE >> 2;
+const RECORD_WORDS = layout.FANOUT_READER_SIZE >> 2;
+const JOINED = layout.FANOUT_JOINED;
+const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
+const ALIGN = layout.FRAME_ALIGN;
+
+/** The readers that hold a writer back, as it has seen them last. Positions are signed. */
+export class Holders implements Waitable {
+  readonly #endpoint: Endpoint;
+  readonly #control: Int32Array;
+  /** The first byte that each holds. */
+  readonly #held: Int32Array;
+  /** The `head` of each, as it was loaded last. */
+  readonly #heads: Int32Array;
+  /** Whether the state of its endpoint was found final. [fanout.gone] */
+  readonly #gone: boolean[];
+  /** The smallest position that is held, as it was found last. */
+  #least: number;
+  /** Who holds it, the last of those that were found, and at which position there is room. */
+  #holder = 0;
+  #need = 0;
+  /** The record that is armed, -1 for none. */
+  #armed = -1;
+
+  /** Begins at the start of the fanout, where each reader that joins holds at least that. */
+  constructor(endpoint: Endpoint, control: Int32Array, readers: number, start: number) {
+    this.#endpoint = endpoint;
+    this.#control = control;
+    this.#held = new Int32Array(readers).fill(start);
+    this.#heads = new Int32Array(readers);
+    this.#gone = Array(readers).fill(false);
+    this.#least = start;
+  }
+
+  /**
+   * Whether all readers have passed `need`, which leaves room for a frame. Looks at all of them
+   * where, by what it knows, one has not. [fanout.count]
+   */
+  allow(need: number, published: number): boolean {
+    if (((need - this.#least) | 0) <= 0) return true;
+    this.#need = need;
+    this.#look(published);
+    return ((need - this.#least) | 0) <= 0;
+  }
+
+  #look(published: number): void {
+    const held = this.#held;
+    this.#least = published;
+    for (let record = 0; record < held.length; record++) {
+      if (this.#gone[record]) continue;
+      const state = stateOf(this.#endpoint.state(this.#readerOf(record)));
+      if (state > ATTACHED) {
+        this.#gone[record] = true;
+        continue;
+      }
+      if (state < ATTACHED) held[record] = published;
+      else if (!this.#lookAt(record, published)) continue;
+      if (((held[record]! - this.#least) | 0) < 0) {
+        this.#least = held[record]!;
+        this.#holder = record;
+      }
+    }
+  }
+
+  /** Looks at one that is attached. False: it broke the rules, and does not count any more. */
+  #lookAt(record: number, published: number): boolean {
+    const held = this.#held;
+    const head = Atomics.load(this.#control, RECORDS + record * RECORD_WORDS + HEAD);
+    this.#heads[record] = head;
+    if (head === 0) held[record] = published;
+    if (head === 0 || head === layout.FANOUT_JOINING) return true;
+    const at = head - JOINED | 0;
+    const step = (at - held[record]!) | 0;
+    const most = (published - held[record]!) | 0;
+    if ((at & (ALIGN - 1)) === 0 && step >= 0 && step <= most) { // [fanout.head]
+      held[record] = at;
+      return true;
+    }
+    // [fanout.head_fault]
+    const { segment, mechanism } = this.#endpoint;
+    markFailed(segment, this.#readerOf(record), layout.REASON_RING_CURSOR, mechanism);
+    this.#gone[record] = true;
+    return false;
+  }
+
+  #readerOf(record: number): number {
+    const { index, segment } = this.#endpoint;
+    return fanoutReader(index, segment.endpointCount, record);
+  }
+
+  /** The slowest reader: as long as it holds the writer back, nothing else helps. */
+  get peer(): number {
+    return this.#readerOf(this.#holder);
+  }
+
+  look(): boolean {
+    const at = RECORDS + this.#holder * RECORD_WORDS + HEAD;
+    return Atomics.load(this.#control, at) !== this.#heads[this.#holder];
+  }
+
+  lookAround(): boolean {
+    return this.#endpoint.hasChanged(this.peer);
+  }
+
+  /** [fanout.writer_asks] */
+  arm(): void {
+    this.#armed = this.#holder;
+    this.#wish(this.#need | layout.WANTS_ARMED);
+  }
+
+  stayArmed(): void {
+    this.#wish(this.#need | layout.WANTS_ARMED);
+  }
+
+  disarm(): void {
+    this.#wish(0);
+    this.#armed = -1;
+  }
+
+  #wish(wants: number): void {
+    if (this.#armed < 0) return;
+    const at = RECORDS + this.#armed * RECORD_WORDS + WRITER_WANTS;
+    Atomics.store(this.#control, at, wants);
+  }
+}
+
+/** The oldest message that a writer in mode `lose` has not overwritten yet. */
+export class Floor {
+  readonly #control: Int32Array;
+  readonly #words: Int32Array;
+  readonly #capacity: number;
+  /** Its position, signed, and how often it has passed a multiple of 2^31. */
+  #at: number;
+  #era: number;
+
+  /** Begins at the start of the fanout. */
+  constructor(control: Int32Array, words: Int32Array, start: number) {
+    this.#control = control;
+    this.#words = words;
+    this.#capacity = words.byteLength;
+    this.#at = start;
+    this.#era = start >>> 31;
+  }
+
+  /** Moves it to where it is at least at `need`, over whole frames. [fanout.floor_step] */
+  raise(need: number, published: number): void {
+    const before = this.#at;
+    let at = before;
+    while (((need - at) | 0) > 0) {
+      const place = at & (this.#capacity - 1);
+      // [fanout.floor_check] Once, and not by 32 bits: anybody may have stored anything there.
+      const size = this.#words[place >> 2]! >>> 0;
+      const extent = ALIGN + Math.ceil(size / ALIGN) * ALIGN;
+      const most = Math.min((published - at) | 0, this.#capacity - place);
+      at = extent > most ? published : (at + extent) | 0;
+    }
+    if (at === before) return;
+    this.#at = at;
+    const control = this.#control;
+    Atomics.store(control, FLOOR, at);
+    if ((at ^ before) < 0) Atomics.store(control, ERA, ++this.#era | 0);
+    // [fanout.floor] Keeps the bytes that come next behind these stores.
+    Atomics.load(control, FLOOR);
+  }
+}

@@ -1,0 +1,39 @@
+/** The writer of `fanout_worker_test.ts`. Every wait in it is bounded. */
+
+import { MillraceError } from "./error.ts";
+import { FanoutWriter } from "./fanout.ts";
+import { random } from "./fixture.ts";
+import { Segment } from "./segment.ts";
+
+/** What the worker is asked to do. */
+export interface FanoutTask {
+  memory: SharedArrayBuffer;
+  count: number;
+  /** Of one message, at most. */
+  largest: number;
+}
+
+const WAIT = { timeout: 60_000 };
+const scope = globalThis as unknown as {
+  onmessage: (event: MessageEvent<FanoutTask>) => void;
+  postMessage(value: unknown): void;
+  close(): void;
+};
+
+scope.onmessage = ({ data: { memory, count, largest } }) => {
+  try {
+    using writer = FanoutWriter.attach<Uint8Array>(Segment.attach(memory), { codec: "bytes" });
+    const next = random(7);
+    const bytes = new Uint8Array(largest);
+    for (let n = 0; n < count; n++) {
+      const payload = bytes.subarray(0, 4 + next() % (largest - 3)).fill(n);
+      new DataView(bytes.buffer).setUint32(0, n);
+      writer.writeMessage({ payload, tag: n }, WAIT);
+    }
+    writer.end();
+    scope.postMessage("done");
+  } catch (error) {
+    scope.postMessage(error instanceof MillraceError ? error.code : String(error));
+  }
+  scope.close();
+};
