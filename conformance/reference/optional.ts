@@ -69,7 +69,7 @@ const RULES: [Optional, (whole: Whole) => boolean][] = [
   [
     "endpoint",
     ({ setting: { role, endpoint } }) =>
-      role !== "port" && !isProperty({ role }) && endpoint !== undefined,
+      role !== "port" && !isProperty({ role }) && !isFanout({ role }) && endpoint !== undefined,
   ],
   [
     "calls",
@@ -147,6 +147,10 @@ function isMailbox({ role }: Setting): boolean {
 
 function isProperty({ role }: Pick<Setting, "role">): boolean {
   return role.startsWith("property");
+}
+
+function isFanout({ role }: Pick<Setting, "role">): boolean {
+  return role.startsWith("fanout");
 }
 
 function payloads(operations: Operation[]): Payload[] {
