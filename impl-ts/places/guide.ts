@@ -34,6 +34,9 @@ export const HOST_PAGES: readonly string[] = [
 /** The page whose program starts another one, which has to be compiled. */
 export const NATIVE_PAGE = "guide/native.md";
 
+/** The page whose program runs a module that has to be compiled. */
+export const WEBASSEMBLY_PAGE = "guide/webassembly.md";
+
 const TIMEOUT_MS = 30_000;
 
 /** The programs of some pages in a folder that run without a page of a browser. */

@@ -15,6 +15,7 @@ import {
   PAGES,
   type Program,
   programsOf,
+  WEBASSEMBLY_PAGE,
 } from "./guide.ts";
 import { readAllPrograms, runProgram, writePrograms } from "./guide.ts";
 
@@ -22,7 +23,7 @@ const PACKAGE = await Deno.realPath(`${import.meta.dirname}/..`);
 const NAME = "@millrace/millrace";
 const EVERYWHERE = await readAllPrograms(PACKAGE, PAGES);
 const HOST = (await readAllPrograms(PACKAGE, HOST_PAGES)).map(onFreePort);
-const NATIVE = await readAllPrograms(PACKAGE, [NATIVE_PAGE]);
+const NATIVE = await readAllPrograms(PACKAGE, [NATIVE_PAGE, WEBASSEMBLY_PAGE]);
 const PROGRAMS = [...EVERYWHERE, ...HOST, ...NATIVE];
 const TIMEOUT_MS = 120_000;
 
