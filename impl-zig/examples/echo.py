@@ -4,6 +4,9 @@
     echo.py LIBRARY client PATH COUNT [SPIN_US]   sends COUNT messages and checks what comes back
 
 LIBRARY is what `zig build lib` made: zig-out/lib/libmillrace.so.
+
+A peer in TypeScript that posts twice in one job sends one message of codec 3, whose payload is a
+JSON array of both: `json.loads` gives the list.
 """
 
 import ctypes

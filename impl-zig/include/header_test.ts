@@ -14,9 +14,10 @@ const HEADER = (await Promise.all(
 )).join("\n");
 const CODE = HEADER.replace(/\/\*[\s\S]*?\*\//g, "");
 const ZIG = (await Promise.all(
-  ["", "_segment", "_port", "_call", "_mailbox", "_stream", "_digest", "_arguments"].map(
-    (name) => Deno.readTextFile(`${ROOT}impl-zig/src/c_abi${name}.zig`),
-  ),
+  ["", "_segment", "_port", "_codec", "_call", "_mailbox", "_stream", "_digest", "_arguments"]
+    .map(
+      (name) => Deno.readTextFile(`${ROOT}impl-zig/src/c_abi${name}.zig`),
+    ),
 )).join("\n");
 
 /** A name with its type, as Zig would write it. */

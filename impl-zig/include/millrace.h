@@ -230,7 +230,10 @@ enum {
 
 /* How a payload is written. Codecs from 128 to 255 belong to the application. The library hands
    payload and codec on as they are; that text is UTF-8 and JSON is JSON is the writer's duty
-   [codec.text] [codec.json] [codec.batch]. */
+   [codec.text] [codec.json] [codec.batch].
+   A TypeScript peer that posts twice in one job sends both as one message of codec
+   MILLRACE_CODEC_JSON_BATCH, unless its port has the option `batch: false`: see
+   millrace_batch_next. */
 /* generated: enum codec */
 enum {
   /* Bytes, as they are. */
@@ -543,6 +546,16 @@ int32_t millrace_port_end(millrace_port *port);
    but MILLRACE_DONE, `message` is all 0. */
 int32_t millrace_port_read(millrace_port *port, void *storage, size_t capacity, int32_t timeout_ms,
                            millrace_message *message);
+
+/* Hands out the next element of a payload of codec MILLRACE_CODEC_JSON_BATCH, or of a mailbox: a
+   message of codec MILLRACE_CODEC_JSON, with the tag of the whole [codec.batch_read]. `at` is 0 for
+   the first, and keeps the place of the next; `element` lies within the payload, which must be a
+   copy that a read has made. MILLRACE_END behind the last; -MILLRACE_REASON_MESSAGE_JSON where this
+   is no array of an element or more; MILLRACE_INVALID where `at` is no such place. Any thread.
+     size_t at = 0;
+     while (millrace_batch_next(storage, message.size, &at, &element) == MILLRACE_DONE)
+       use(element.address, element.size); */
+int32_t millrace_batch_next(const void *payload, size_t size, size_t *at, millrace_bytes *element);
 
 /* Lends the next frame, a whole message or a part of one, where it lies in the ring, until
    millrace_port_release. No limit applies. One of 0 bytes may lie right behind the ring's last

@@ -11,6 +11,7 @@ const reasons = @import("c_abi_reasons.zig");
 comptime {
     _ = @import("c_abi_segment.zig");
     _ = @import("c_abi_port.zig");
+    _ = @import("c_abi_codec.zig");
     _ = @import("c_abi_mailbox.zig");
     _ = @import("c_abi_call.zig");
     _ = @import("c_abi_stream.zig");

@@ -5,6 +5,7 @@ const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");
 const segments = @import("c_abi_segment.zig");
 const ports = @import("c_abi_port.zig");
+const codecs = @import("c_abi_codec.zig");
 const mailboxes = @import("c_abi_mailbox.zig");
 const called = @import("c_abi_call.zig");
 const fixture = @import("c_abi_fixture.zig");
@@ -29,6 +30,7 @@ const calls = .{
     .{ ports.millrace_port_publish, "o" },
     .{ ports.millrace_port_abandon, "o" },
     .{ ports.millrace_port_read, "obb" },
+    .{ codecs.millrace_batch_next, "bbb" },
     .{ ports.millrace_port_peek, "ob" },
     .{ ports.millrace_port_release, "o" },
     .{ ports.millrace_port_reason, "o" },
@@ -83,7 +85,7 @@ const calls = .{
     .{ called.millrace_serve, "kxx" },
     .{ called.millrace_serve_later, "k" },
 };
-const often_count = 25;
+const often_count = 26;
 
 const World = struct {
     random: std.Random,

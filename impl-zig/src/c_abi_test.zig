@@ -19,6 +19,7 @@ comptime {
     _ = @import("c_abi_file_test.zig");
     _ = @import("c_abi_fuzz_test.zig");
     _ = @import("c_abi_kind_test.zig");
+    _ = @import("c_abi_codec_test.zig");
     _ = @import("c_abi_stream_test.zig");
     _ = @import("c_abi_call_test.zig");
     _ = @import("c_abi_digest_test.zig");

@@ -1,0 +1,39 @@
+//! What C can look for in a payload [spec/codec.md]. What each call promises stands in
+//! `millrace.h`.
+
+const std = @import("std");
+const arguments = @import("c_abi_arguments.zig");
+const codec = @import("codec.zig");
+const ports = @import("c_abi_port.zig");
+const Status = arguments.Status;
+
+pub export fn millrace_batch_next(
+    payload: ?*const anyopaque,
+    size: usize,
+    at: ?*anyopaque,
+    element: ?*anyopaque,
+) Status {
+    const bytes = arguments.bytesAt(payload, size) orelse return arguments.invalid;
+    const place = arguments.resultAt(usize, at) orelse return arguments.invalid;
+    const result = arguments.resultAt(ports.Piece, element) orelse return arguments.invalid;
+    result.* = .{ .address = null, .size = 0 };
+    const begin = place.*; // another thread of the caller's might change it meanwhile
+    var batch: codec.Batch = .init(bytes);
+    if (begin > 0) batch = batchFrom(bytes, begin) orelse return arguments.invalid;
+    const found = batch.next() catch |err| return arguments.failed(err, null);
+    const text = found orelse return arguments.end;
+    result.* = .{ .address = text.ptr, .size = text.len };
+    place.* = @intFromPtr(batch.rest.ptr) - @intFromPtr(bytes.ptr);
+    return arguments.done;
+}
+
+/// The rest of a batch behind an element: a comma and what follows, or nothing before the bracket
+/// that ends it.
+fn batchFrom(payload: []const u8, begin: usize) ?codec.Batch {
+    const trimmed = std.mem.trimEnd(u8, payload, " \t\r\n");
+    if (trimmed.len == 0) return null;
+    const end = trimmed.len - 1;
+    if (trimmed[end] != ']' or begin > end) return null;
+    if (begin < end and trimmed[begin] != ',') return null;
+    return .{ .rest = trimmed[begin..end], .begun = true };
+}
