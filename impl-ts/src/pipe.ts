@@ -81,6 +81,12 @@ export interface WaitOptions {
 export interface WriterOptions<Out = never> extends EndpointOptions {
   /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
   readonly codec?: CodecName | Codec<unknown, Out> | undefined;
+  /**
+   * Whether several values of JSON, of one `writeMany` or posted in one job, may go out as one
+   * array in one message, of codec 3, `json_batch`. A reader of this library hands out its
+   * elements; one in C, Python or Zig gets the array, and takes it apart by itself. Default true.
+   */
+  readonly batch?: boolean | undefined;
 }
 
 /**
@@ -120,8 +126,9 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
 }
 
 /** Throws for what a writer cannot work with: before its endpoint is taken, for ever. */
-export function requireWriterOptions({ codec = "json" }: WriterOptions): void {
+export function requireWriterOptions({ codec = "json", batch = true }: WriterOptions): void {
   requireCodec(codec);
+  if (typeof batch !== "boolean") throw new TypeError(`batch must be true or false: ${batch}`);
 }
 
 /** The same for a reader. */

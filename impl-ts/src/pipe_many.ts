@@ -59,7 +59,7 @@ export class Pack {
   /** Encodes the next values as one payload and returns how many it took. */
   #encodeRun(values: readonly unknown[], index: number): number {
     const outlet = this.#outlet;
-    const count = outlet.codec === "json" ? this.#encodeBatch(values, index) : 0;
+    const count = outlet.mayBatch ? this.#encodeBatch(values, index) : 0;
     if (count > 1) {
       const { size } = outlet;
       this.#most = size > RUN_SIZE ? (this.#most >> 1) || 1 : RUN_COUNT;

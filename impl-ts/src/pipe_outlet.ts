@@ -18,7 +18,7 @@ import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
 import { ASIDE, ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
 import { CODEC_BYTES, CODEC_JSON } from "./layout.ts";
-import type { Link } from "./pipe.ts";
+import type { Link, WriterOptions } from "./pipe.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
 import { Turns, type Waitable } from "./wait.ts";
@@ -63,6 +63,8 @@ export interface Posts {
 export class Outlet extends Lane implements Payload {
   readonly link: Link;
   readonly codec: CodecName | AnyCodec;
+  /** Whether several values may go out as one array of JSON. */
+  readonly mayBatch: boolean;
   /** Looks at each value of JSON first. */
   readonly vet: ((value: never) => void) | undefined;
   /** Largest payload of one frame. */
@@ -110,12 +112,14 @@ export class Outlet extends Lane implements Payload {
   #extent = 0;
 
   /** Joins a ring to an attached endpoint. */
-  constructor(link: Link, channel: Channel, codec: CodecName | AnyCodec = "json") {
+  constructor(link: Link, channel: Channel, options: WriterOptions = {}) {
+    const codec: CodecName | AnyCodec = options.codec ?? "json";
     super(link.endpoint, channel, true);
     this.link = link;
     const { code, vet } = codec as Partial<AnyCodec>;
     this.codec = code === CODEC_JSON ? "json" : codec;
     this.vet = vet;
+    this.mayBatch = options.batch !== false && this.codec === "json";
     this.#isRaw = this.codec === "json" || codec === "bytes";
     this.largest = (this.capacity >> 1) - HEADER_SIZE;
     this.#asking = this.stored;

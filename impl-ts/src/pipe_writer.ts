@@ -77,7 +77,7 @@ export class Writer<T = unknown> {
    */
   constructor(link: Link, channel: Channel, options: WriterOptions = {}) {
     requireWriterOptions(options);
-    this.#outlet = new Outlet(link, channel, options.codec);
+    this.#outlet = new Outlet(link, channel, options);
   }
 
   /**

@@ -342,6 +342,7 @@ export class Outbox implements Posts, Duty {
   /** Makes a run of one post, and puts it behind the others. */
   #begin(payload: string | Payload, value: unknown, signal: AbortSignal | undefined): Run {
     const { overflow, onOverflow } = this.#options;
+    const { largest, mayBatch } = this.#outlet;
     const run = new Run(payload);
     run.promise = new Promise<void>((resolve, reject) => {
       run.resolve = resolve;
@@ -352,10 +353,10 @@ export class Outbox implements Posts, Duty {
       const abort = () => this.takeBack(run, signal.reason);
       signal.addEventListener("abort", abort);
       run.release = () => signal.removeEventListener("abort", abort);
-    } else if (typeof payload === "string" && overflow !== "drop-oldest") {
+    } else if (typeof payload === "string" && mayBatch && overflow !== "drop-oldest") {
       // What may be taken back stays alone. [frame.batch_whole] One UTF-16 unit takes at most three
       // bytes; there are two brackets.
-      run.room = Math.floor(Math.min(RUN_SIZE, this.#outlet.largest / 3)) - 2 - payload.length;
+      run.room = Math.floor(Math.min(RUN_SIZE, largest / 3)) - 2 - payload.length;
     }
     this.add(run);
     return run;

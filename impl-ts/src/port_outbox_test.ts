@@ -60,6 +60,27 @@ Deno.test("what one job posts is packed into batches and published once", async 
   a.close();
 });
 
+Deno.test("with batch false, each post and each value of writeMany is a message", async () => {
+  for (const batch of [true, undefined, false]) {
+    const [a, b] = ports({ batch });
+    const before = a.stats;
+    const sent = [1, { two: 2 }, null].map((value) => a.postMessage(value));
+    await Promise.all(sent);
+    const after = a.stats;
+    // They go out together all the same.
+    assertEquals(after.wakes + after.wakesElided - before.wakes - before.wakesElided, 1);
+    a.writeMany([4, 5]);
+    const read: [number, string][] = [];
+    for (let message; (message = b.reader.tryPeek()) !== undefined; b.release()) {
+      read.push([message.codec, new TextDecoder().decode(message.payload.slice())]);
+    }
+    const single = ["1", '{"two":2}', "null", "4", "5"].map((text) => [2, text]);
+    assertEquals(read, batch === false ? single : [[3, '[1,{"two":2},null]'], [3, "[4,5]"]]);
+    a.close();
+  }
+  assertThrows(() => Port.create({ batch: 0 as never }), TypeError, "batch must be");
+});
+
 Deno.test("what one job posts goes out before its end where it is much", async () => {
   const [a, b] = ports({ capacity: 4096 });
   const text = "x".repeat(100);
