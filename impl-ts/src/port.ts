@@ -25,6 +25,10 @@ import { Endpoint, type Stats } from "./wait_endpoint.ts";
 export { portGeometry, portMemory, requirePortOptions } from "./port_options.ts";
 export type { PortAttachOptions, PortCreateOptions, PortOptions, Side } from "./port_options.ts";
 
+/** Cannot be cloned: Deno and Node then say `DataCloneError`, and this. */
+const UNPOSTABLE = /* @__PURE__ */ Symbol(
+  "Cannot post a port itself: post port.handoff() in its place",
+);
 const DEFAULT_INBOX_COUNT = 1024;
 const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
 
@@ -53,6 +57,13 @@ const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
  * ```
  */
 export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
+  /**
+   * Has `postMessage` refuse a port, as a browser does by itself. Deno and Node would send a plain
+   * object with a segment, of which nobody can make anything.
+   *
+   * @internal
+   */
+  readonly unpostable: symbol = UNPOSTABLE;
   /** The segment in which both pipes lie. */
   readonly segment: Segment;
   readonly #link: Link;

@@ -60,6 +60,22 @@ Deno.test("one worker serves several ports, told apart by what their handoffs sa
   });
 });
 
+Deno.test("a port that is posted itself is refused, and the error says what to post", () => {
+  const port = Port.create();
+  const { port1, port2 } = new MessageChannel();
+  const said = "post port.handoff() in its place";
+  assertThrows(() => structuredClone(port), DOMException, said);
+  assertThrows(() => port1.postMessage({ ports: [port] }), DOMException, said);
+  port1.postMessage(port.handoff());
+  port1.close();
+  port2.close();
+  // Whoever looks at one, or spreads it, gets no error.
+  assertEquals([JSON.stringify({ ...port, segment: 1 }), Deno.inspect(port)], [
+    '{"segment":1}',
+    "Port {}",
+  ]);
+});
+
 Deno.test("either side may come first", async () => {
   await withWorker(["events"], async ([port]) => {
     // Long before the worker has started, and behind one another in the ring.

@@ -19,6 +19,14 @@ export default async function main(stage: Stage): Promise<void> {
   // Sent before the other side is there.
   echo.postMessage("early");
   const worker = stage.start();
+  // A port itself is refused, in place of arriving as something else.
+  let refused = "";
+  try {
+    worker.postMessage(echo);
+  } catch (error) {
+    refused = (error as Error).name;
+  }
+  assertEquals(refused, "DataCloneError");
   worker.postMessage(handoffs);
   assertEquals(await echo.readAsync(WAIT), "early");
   for (const word of ["one", "two", "three"]) count.postMessage(word);
