@@ -7,7 +7,7 @@
 
 import { type Codec, type CodecName, codecTable, requireCodec } from "./codec.ts";
 import type { Endpoint, EndpointOptions } from "./wait_endpoint.ts";
-import { stateOf } from "./wait_state.ts";
+import { causeOf, stateOf } from "./wait_state.ts";
 import { ClosedError, type MillraceError, PeerClosedError, PeerFailedError } from "./error.ts";
 import { SegmentError } from "./error.ts";
 import { GONE } from "./gate.ts";
@@ -278,7 +278,8 @@ export class Link {
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new PeerClosedError("peer.closed", `${what} has closed`);
     }
-    return new PeerFailedError(`${what} is marked failed`, word >>> layout.REASON_SHIFT);
+    const cause = causeOf(this.endpoint.segment, this.peer);
+    return new PeerFailedError(`${what} is marked failed`, word >>> layout.REASON_SHIFT, cause);
   }
 
   /** The error of a final state, the own one looked at first. [pipe.first_answer] */

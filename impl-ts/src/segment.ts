@@ -132,6 +132,13 @@ export class Segment {
    * @internal
    */
   readonly records: Int32Array;
+  /**
+   * By the index of an endpoint, what a supervisor in this thread knows of an owner that it has
+   * marked failed.
+   *
+   * @internal
+   */
+  causes: Map<number, { readonly generation: number; readonly cause: unknown }> | undefined;
   /** All of the memory. */
   readonly #words: Int32Array;
 

@@ -113,6 +113,10 @@ export interface WorkerEnd {
   readonly marked: boolean;
 }
 
+/** A browser says no more of it than that there was an error. */
+const NOT_LOADED =
+  "Cannot start worker: its script, or one that it imports, could not be loaded from its URL";
+
 /** A place of the worker's in a segment, and how often it had been given back by then. */
 interface Place {
   readonly segment: Segment;
@@ -193,6 +197,9 @@ export class Supervision {
     for (const { segment, index, generation } of this.#places) { // [pipe.supervisor]
       const mechanism = defaultMechanism(segment);
       const isMarked = failEndpoint(segment, index, "peer.terminated", mechanism, generation);
+      if (isMarked && signal === "error") {
+        (segment.causes ??= new Map()).set(index, { generation, cause });
+      }
       marked = isMarked || marked;
     }
     this.#settle({ signal, cause, marked });
@@ -215,7 +222,7 @@ export class Supervision {
         // For the same reason: Deno would end the process. The error is in `failed`.
         event.preventDefault();
         const { error, message } = event as Partial<ErrorEvent>;
-        this.#end("error", error ?? message);
+        this.#end("error", error ?? message ?? new Error(NOT_LOADED));
       };
       // Of Bun: its web workers tell of their end, however it came, and it has no locks.
       const onClose = (event: Event) => this.#end("exit", (event as Partial<CloseEvent>).code);
@@ -246,6 +253,9 @@ export class Supervision {
  * Watches a worker, and tells its peers when it is gone: its endpoints are marked failed, and
  * whoever waits for it, in any thread, wakes at once with a `PeerFailedError` whose reason is
  * `peer.terminated`. Call it right after the worker is made.
+ *
+ * An error of the worker's, such as that there is no script at its URL, is the `cause` of what this
+ * thread's ports then throw, as far as it is known here.
  *
  * What is found: `terminate` of the object returned; an uncaught error of the worker, which counts
  * as its end also in a browser, where the worker lives on and its own calls then fail with

@@ -1,4 +1,5 @@
 import { assertEquals, assertInstanceOf, assertRejects, assertThrows } from "@std/assert";
+import { assertStringIncludes } from "@std/assert";
 import { Worker as NodeWorker } from "node:worker_threads";
 import { PeerClosedError, PeerFailedError } from "./error.ts";
 import { codeOf } from "./fixture.ts";
@@ -6,6 +7,7 @@ import { Hub } from "./hub.ts";
 import { vacatePeer } from "./pipe_vacate.ts";
 import { Port, portGeometry, type Side } from "./port.ts";
 import { type Memory, Segment } from "./segment.ts";
+import { failEndpoint } from "./wait_state.ts";
 import { holdLife, supervise, type WorkerLike } from "./supervise.ts";
 import type { SuperviseTask } from "./supervise_worker_fixture.ts";
 
@@ -102,6 +104,41 @@ Deno.test("an uncaught error of the worker is found, and does not end this threa
   const { signal, cause, marked } = await supervision.failed;
   assertEquals([signal, String(cause).includes("broken"), marked], ["error", true, true]);
   worker.terminate();
+});
+
+Deno.test("a worker whose script is not there fails with a cause that names its URL", async () => {
+  const port = Port.create();
+  const url = new URL("./no_such_worker.ts", import.meta.url);
+  const worker = new Worker(url, { type: "module" });
+  using _supervision = supervise(worker, port);
+  worker.postMessage(port.handoff());
+  const error = await assertRejects(() => port.readAsync(WAIT), PeerFailedError);
+  assertStringIncludes(String(error.cause), url.href);
+  // The next owner has its own end, of which nothing is known.
+  vacatePeer(port);
+  failEndpoint(port.segment, 1);
+  assertEquals(assertThrows(() => port.tryRead(), PeerFailedError).cause, undefined);
+});
+
+Deno.test("an error event that says nothing is a script that was not loaded", async () => {
+  // As browsers tell of it.
+  const worker = Object.assign(new EventTarget(), { terminate() {} });
+  const port = Port.create();
+  using supervision = supervise(worker, port);
+  worker.dispatchEvent(new Event("error", { cancelable: true }));
+  const { cause } = await supervision.failed;
+  assertStringIncludes(String(cause), "its script, or one that it imports, could not be loaded");
+  assertEquals(assertThrows(() => port.tryRead(), PeerFailedError).cause, cause);
+});
+
+Deno.test("what a worker's error did not end has another cause", async () => {
+  const worker = Object.assign(new EventTarget(), { terminate() {} });
+  const port = Port.create();
+  failEndpoint(port.segment, 1, "frame.size");
+  using supervision = supervise(worker, port);
+  worker.dispatchEvent(new ErrorEvent("error", { message: "broken", cancelable: true }));
+  assertEquals(await supervision.failed, { signal: "error", cause: "broken", marked: false });
+  assertEquals(assertThrows(() => port.tryRead(), PeerFailedError).cause, undefined);
 });
 
 Deno.test("terminate ends a worker that is itself blocked in a read", async () => {

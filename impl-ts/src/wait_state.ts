@@ -118,6 +118,13 @@ export function generationOf(segment: Segment, index: number): number {
   return Atomics.load(segment.records, at) >>> 0;
 }
 
+/** The cause of the error of an owner that failed, where a supervisor in this thread knows it. */
+export function causeOf(segment: Segment, index: number): ErrorOptions | undefined {
+  const known = segment.causes?.get(index);
+  // Of the owner before, it says nothing of this one.
+  return known?.generation === generationOf(segment, index) ? known : undefined;
+}
+
 /** The state in a state word. [segment.state_low] */
 export function stateOf(word: number): number {
   return word & layout.STATE_MASK;

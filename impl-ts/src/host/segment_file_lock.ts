@@ -34,10 +34,11 @@ const HANDED = /^\/proc\/(?:self|\d+)\/fd\/\d+$/;
 
 /** The error for a path at which there is no file. [segment.file_missing] */
 export function missing(path: string): SegmentError {
-  return new SegmentError(
-    "segment.missing",
-    `Cannot open "${path}": there is no file at this path`,
-  );
+  const why = HANDED.test(path)
+    ? "its process has closed it, or is gone"
+    : "nobody has created it yet";
+  const text = `Cannot open "${path}": there is no file at this path: ${why}`;
+  return new SegmentError("segment.missing", text);
 }
 
 /** The same as `findOwn`. @throws {SegmentError} also where there is none. */

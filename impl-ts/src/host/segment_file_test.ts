@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { createServer } from "node:net";
@@ -15,7 +16,7 @@ import { EEXIST } from "./system_error.ts";
 const A = { endpoint: 0 };
 const B = { endpoint: 1 };
 const SIZE = segmentSize(GEOMETRY);
-const THERE_IS_NONE = "there is no file at this path";
+const THERE_IS_NONE = "there is no file at this path: nobody has created it yet";
 
 function refuses(code: string, call: () => unknown): void {
   const error = assertThrows(call, SegmentError);
@@ -131,7 +132,10 @@ test("what is not there, and what may not be opened, is refused with a code", ()
   for (const none of ["", path, `${folder}/none/segment`, new URL(`file://${path}`)]) {
     const error = assertThrows(() => SegmentFile.open(none, B), SegmentError, THERE_IS_NONE);
     assertEquals(error.code, "segment.missing");
+    assertStringIncludes(error.message, `"${none instanceof URL ? path : none}"`);
   }
+  const gone = "there is no file at this path: its process has closed it, or is gone";
+  assertThrows(() => SegmentFile.open("/proc/self/fd/999999", B), SegmentError, gone);
   const error = assertThrows(() => SegmentFile.create("", GEOMETRY, A), SegmentError);
   assertEquals(error.code, "segment.missing");
   refusesSystem("ENOTDIR", () => SegmentFile.open("/etc/passwd/segment", B));
