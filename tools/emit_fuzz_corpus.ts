@@ -47,8 +47,8 @@ export function emitFuzzCorpus(): string {
   };
   for (const [id, entry] of cases) {
     const { setting, memory } = resolve(entry, cases);
-    // No fuzz target opens a property.
-    if (setting.role.startsWith("property")) continue;
+    // No fuzz target opens a property or a fanout.
+    if (/^(property|fanout)/.test(setting.role)) continue;
     const { role, endpoint = role === "reader" ? 1 : 0, channel = -1 } = setting;
     const { limit = 4096, calls = setting.kind === "call", operations = [] } = setting;
     const start = { role, endpoint, channel, limit, calls: Number(calls), memory };

@@ -85,7 +85,7 @@ test "every code of calls and of messages has an error, and every error its code
         const name = code.name();
         const speaks = std.mem.startsWith(u8, name, "call.") or
             std.mem.startsWith(u8, name, "message.");
-        if (!speaks) {
+        if (!speaks or code == .message_lost) { // Of fanouts alone, over which nobody calls.
             try std.testing.expectEqual(error.CallThrown, errorNamed(name));
             continue;
         }

@@ -11,6 +11,7 @@ const Histogram = scribble_fixture.Histogram;
 const Reason = layout.Reason;
 
 const no_properties = "property_test.zig scribbles over the areas of a property";
+const no_fanouts = "fanout_thread_test.zig scribbles over the areas of a fanout";
 const no_streams = "no stream is among what two threads share";
 
 /// Reasons that no peer's bytes lead to in this implementation, and why.
@@ -18,6 +19,8 @@ const exceptions = [_]struct { why: Reason, because: []const u8 }{
     .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
     .{ .why = .segment_missing, .because = "says that there is no file" },
     .{ .why = .mailbox_size, .because = "is about the memory that the caller gives" },
+    .{ .why = .message_lost, .because = no_fanouts },
+    .{ .why = .fanout_number, .because = no_fanouts },
     .{ .why = .property_channel, .because = no_properties },
     .{ .why = .property_size, .because = no_properties },
     .{ .why = .property_slot, .because = no_properties },
