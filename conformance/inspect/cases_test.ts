@@ -186,6 +186,64 @@ Deno.test("inspect counts the messages of every case that is read to its end", (
   assert(count > 50, `only ${count} cases were compared`);
 });
 
+/** What the first get of a property's case gives, where that comes before any change. */
+function firstGet({ setting, expect }: Resolved): Wanted | undefined {
+  const [operation] = setting.operations ?? [];
+  return operation !== undefined && "get" in operation ? expect.results?.[0] as Wanted : undefined;
+}
+
+Deno.test("inspect shows of every property the value and the version that a reader gets", () => {
+  let [values, nones, reports] = [0, 0, 0];
+  for (const entry of cases.values()) {
+    const resolved = resolve(entry, cases);
+    const must = firstGet(resolved);
+    const { channel } = resolved.setting;
+    if (must === undefined || channel === undefined) continue;
+    const found = look(resolved);
+    const { property } = found.channels![channel]!;
+    if (typeof must === "string") {
+      const codes = found.reports.map(({ code }) => code);
+      if (must.startsWith("pipe.")) continue; // It is the reader's own end that is over.
+      assertEquals(codes, [must], entry.id);
+      reports += 1;
+      continue;
+    }
+    if (!("items" in must)) continue;
+    // A reader that decodes nothing gets what nobody could decode.
+    if (entry.id !== "property/decode_not") assertEquals(found.reports, [], entry.id);
+    assertEquals(property!.version, must.version, entry.id);
+    const last = property!.slots.find(({ holds }) => holds === "last");
+    const [item] = must.items;
+    if (item === undefined || !("kind" in item)) {
+      assertEquals(last?.present ?? 0, 0, entry.id);
+      nones += 1;
+      continue;
+    }
+    assertEquals([last!.present, last!.codec], [1, item.codec], entry.id);
+    if (item.text) assertEquals(last!.value.preview, JSON.stringify(item.text), entry.id);
+    values += 1;
+  }
+  assert(values > 10 && nones > 3 && reports > 15, `${values}, ${nones}, ${reports}`);
+});
+
+Deno.test("inspect shows no property that a reader refuses to open, and says why", () => {
+  let count = 0;
+  for (const entry of cases.values()) {
+    const resolved = resolve(entry, cases);
+    const { channel, role } = resolved.setting;
+    const isOpened = entry.id.startsWith("property/open") && channel !== undefined;
+    if (!isOpened || role !== "property_reader") continue;
+    const { channels, notes } = look(resolved);
+    const found = channels![channel];
+    if (found?.kind_name !== "property") continue;
+    const isOpen = resolved.expect.result !== "property.channel";
+    assertEquals(found.property !== undefined, isOpen, entry.id);
+    assertEquals(notes.some(({ clause }) => clause === "property.areas"), !isOpen, entry.id);
+    count += 1;
+  }
+  assert(count > 7, `only ${count} were compared`);
+});
+
 /** Without their magic, or with a signal of -1 alone, they look like the other. */
 const AMBIGUOUS = [
   "mailbox/turn_reader_closing",

@@ -14,6 +14,7 @@ import type {
   Inspection,
   Mailbox,
   Progress,
+  Property,
   Ring,
   Wants,
 } from "./inspection.ts";
@@ -153,15 +154,17 @@ function formatState({ state, state_name, reason, generation }: Endpoint): strin
 }
 
 function formatChannel(channel: Channel, paint: Paint): string[] {
-  const { index, kind_name, writer, reader, label, start, ring } = channel;
+  const { index, kind_name, writer, reader, label, start, ring, property } = channel;
   const area = (offset: number, size: number) =>
     `area ${toHexNumber(offset)}, ${toPlural(size, "byte")}`;
+  const name = typeof property?.name === "string" ? ` ${property.name}` : "";
   const lines = [
     paint("heading", `CHANNEL ${index}`) +
-    ` ${kind_name}, from endpoint ${toEnd(writer)} to ${toEnd(reader)}, label ${label}`,
+    ` ${kind_name}${name}, from endpoint ${toEnd(writer)} to ${toEnd(reader)}, label ${label}`,
     `  control ${area(channel.control_offset, channel.control_size)}` +
     `   byte ${area(channel.data_offset, channel.data_size)}   start ${start}`,
   ];
+  if (property !== undefined) return [...lines, ...formatProperty(property, paint), ""];
   if (ring === undefined) return [...lines, ""];
   return [...lines, ...formatRing(channel, ring, paint), ""];
 }
@@ -272,6 +275,24 @@ function toTotal({ total }: Progress): string {
   return total === null ? "?" : total === "unknown" ? "…" : String(total);
 }
 
+function formatProperty({ version, watchers, slots }: Property, paint: Paint): string[] {
+  const set = version === 0 ? "version 0: never set" : `version ${version}`;
+  const watch = watchers.length === 0 ? "nobody" : `endpoint ${watchers.join(" ")}`;
+  const rows = slots.map(({ index, offset, holds, sequence, size, present, codec_name, value }) => [
+    toHexNumber(offset),
+    String(index),
+    holds,
+    String(sequence),
+    ...(holds === "nothing" ? [NONE, NONE, ""] : present === 0 ? [NONE, NONE, "taken back"] : [
+      String(size),
+      codec_name,
+      value.preview,
+    ]),
+  ]);
+  const head = ["at", "slot", "holds", "sequence", "size", "codec", "value"];
+  return [`  ${set}   watched by ${watch}`, ...table([head, ...rows], paint)];
+}
+
 function formatMailbox(mailbox: Mailbox, paint: Paint): string[] {
   const show = (value: number | null) => value === null ? "not there" : String(value);
   const signed = (value: number | null) => value === null ? "not there" : String(value | 0);
@@ -292,7 +313,7 @@ function formatMailbox(mailbox: Mailbox, paint: Paint): string[] {
 function formatReports({ reports, report_count }: Inspection, paint: Paint): string[] {
   if (report_count === 0) return [];
   return [
-    paint("heading", "LOST MESSAGES") + " (the channel goes on)",
+    paint("heading", "UNREADABLE") + " (the channel goes on)",
     ...reports.map(({ code, fact, ...spot }) => `  ${paint("odd", code)}${placeOf(spot)}: ${fact}`),
     ...moreOf(report_count - reports.length),
     "",

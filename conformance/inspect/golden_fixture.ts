@@ -1,6 +1,7 @@
 // The memories of `golden/`, and, when it is run, what the inspector prints of them.
 
 import { extended, firstOf, part, pattern, pipe, rungBits } from "../reference/builder.ts";
+import { property } from "../reference/builder_property.ts";
 import { stateAt, utf8, whole } from "../reference/builder.ts";
 import {
   buildFrame,
@@ -108,6 +109,25 @@ export function awaitedPort(): Uint8Array {
   return segment.bytes;
 }
 
+/** A property that two endpoints watch, while its writer is at work on the next value. */
+export function watchedProperty(): Uint8Array {
+  const { bytes } = property({
+    endpoints: 3,
+    states: [1, 1, 1],
+    channel: { name: "gain", label: 3 },
+    behind: [{ kind: 2, writer: 2, reader: NOBODY, capacity: 512, name: "größe" }],
+    version: 7,
+    watchers: [1, 2],
+    slots: {
+      0: { sequence: 8, value: "half of wh", codec: 1 },
+      1: { sequence: 5, value: new Uint8Array([1, 2, 3]) },
+      2: { sequence: 6, present: 0 },
+      3: { sequence: 7, value: '{"gain":', codec: 2 },
+    },
+  });
+  return bytes;
+}
+
 /** A reader that wrote its writer's word. */
 export function wrongHead(): Uint8Array {
   const segment = pipe({ states: [1, 1], frames: [whole("hi")] });
@@ -144,6 +164,8 @@ export function makeGolden(): Map<string, string> {
     ["broken_port.txt", look(brokenPort(), "port.bin")],
     ["awaited_port.txt", look(awaitedPort(), "port.bin")],
     ["awaited_raw.txt", formatLines(annotate(awaitedPort(), { now: NOW }))],
+    ["property.txt", look(watchedProperty(), "state.bin")],
+    ["property_raw.txt", formatLines(annotate(watchedProperty(), { now: NOW, channel: 0 }))],
     ["wrong_head.txt", look(wrongHead(), "pipe.bin")],
     ["mailbox.txt", look(partOfMailbox(), "box.bin")],
     ["raw.txt", formatLines(annotate(brokenPort(), { now: NOW, channel: 0 }))],

@@ -41,11 +41,11 @@ export interface Fault {
   endpoint?: number;
 }
 
-/** A message that a reader loses without any harm to the channel. */
+/** A message that a reader loses, or a value that nobody gets, without any harm to the channel. */
 export interface Report {
   code: string;
   fact: string;
-  /** Where the frame begins at which it is lost. */
+  /** Where the frame begins at which it is lost, or the slot of the value. */
   offset: number;
   channel?: number;
 }
@@ -95,7 +95,7 @@ export interface Endpoint {
   peers: number[];
 }
 
-/** A channel descriptor, and its ring where it can be read. */
+/** A channel descriptor, and its ring or its property where that can be read. */
 export interface Channel {
   index: number;
   offset: number;
@@ -110,6 +110,7 @@ export interface Channel {
   label: number;
   start: number;
   ring?: Ring;
+  property?: Property;
 }
 
 /** A `wants` word: whether its owner asks to be rung, and when. */
@@ -195,7 +196,38 @@ export interface Frame {
   report?: string;
 }
 
-/** The bytes behind a frame's header, its extension and its preamble, or a mailbox's part. */
+/** What a property holds. */
+export interface Property {
+  /** In quotes; null where it has none. */
+  name: string | null;
+  /** Number of the last complete value; 0 where none was ever set. */
+  version: number;
+  /** The endpoints that ask to be rung. */
+  watchers: number[];
+  /** In their order in memory. */
+  slots: PropertySlot[];
+}
+
+/** A slot of a property. */
+export interface PropertySlot {
+  index: number;
+  offset: number;
+  /**
+   * The last complete value, one of the three before it, the next one, which was begun, or nothing
+   * that the version accounts for.
+   */
+  holds: "last" | "older" | "begun" | "nothing";
+  sequence: number;
+  size: number;
+  /** 1 where there is a value, 0 where it was taken back. */
+  present: number;
+  codec: number;
+  codec_name: string;
+  /** Of what it holds, as far as the words can be trusted. */
+  value: Payload;
+}
+
+/** Bytes of a frame behind all headers, a mailbox's part, or the value of a property. */
 export interface Payload {
   offset: number;
   size: number;

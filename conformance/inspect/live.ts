@@ -25,7 +25,8 @@ export interface LiveMemory {
 const WORD = 4;
 const TAIL = fieldOf("ring_control", "tail").offset;
 const HEAD = fieldOf("ring_control", "head").offset;
-/** Looks at a mailbox whose part changes meanwhile. */
+const SLOT_COUNT = limitOf("property_slot_count");
+/** Looks at a mailbox whose part changes meanwhile, or at a property that is set meanwhile. */
 const TRIES = 8;
 
 /** A copy of a segment or a mailbox, as good as it can be had. */
@@ -34,10 +35,13 @@ export function snapshot(memory: LiveMemory): Uint8Array {
   return magic === "MILLRACE" ? snapshotSegment(memory) : snapshotMailbox(memory);
 }
 
-/** A copy in which the frames of each ring are whole, as they were at one moment each. */
+/**
+ * A copy in which the frames of each ring are whole, and so is the last value of each property, as
+ * they were at one moment each.
+ */
 export function snapshotSegment(memory: LiveMemory): Uint8Array {
   const size = memory.size();
-  const { rings, end } = findTables(memory, size);
+  const { rings, properties, end } = findTables(memory, size);
   // The frames up to this tail are written, and they stay until a head moves over them. So the
   // tail comes before the frames, and the head behind them.
   const tails = rings.map((control) => memory.read(control + TAIL, WORD));
@@ -50,14 +54,46 @@ export function snapshotSegment(memory: LiveMemory): Uint8Array {
     bytes.set(isEmptied ? head : tail, control + TAIL);
     bytes.set(head, control + HEAD);
   });
+  for (const place of properties) copyProperty(memory, bytes, place);
   // At last the states: a reader that is vacant even now has not moved its head.
   bytes.set(memory.read(0, Math.min(bytes.length, end)));
   return bytes;
 }
 
-/** Where the tables end, and where the rings' control words are; nowhere if they are wrong. */
-function findTables(memory: LiveMemory, size: number): { rings: number[]; end: number } {
-  const none = { rings: [], end: 0 };
+/** Where a property's areas are. */
+interface PropertyPlace {
+  control: number;
+  data: number;
+  /** Bytes of each of its slots. */
+  slot: number;
+}
+
+/** The last value and its version, as one moment had them, if they hold still for long enough. */
+function copyProperty(
+  memory: LiveMemory,
+  bytes: Uint8Array,
+  { control, data, slot }: PropertyPlace,
+): void {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const version = memory.read(control, WORD);
+    if (version.length < WORD) return;
+    const at = data + number(version) % SLOT_COUNT * slot;
+    const value = memory.read(at, slot);
+    // A writer that begins this slot anew says so before it changes anything else there.
+    const sequence = memory.read(at, WORD);
+    if (Math.max(control + WORD, at + value.length) > bytes.length) return;
+    bytes.set(version, control);
+    bytes.set(value, at);
+    if (number(version) === 0 || number(version) === number(sequence)) return;
+  }
+}
+
+/** The tables' end, and where what they describe is; nowhere if they are wrong. */
+function findTables(
+  memory: LiveMemory,
+  size: number,
+): { rings: number[]; properties: PropertyPlace[]; end: number } {
+  const none = { rings: [], properties: [], end: 0 };
   const header = memory.read(0, sizeOf("segment_header"));
   if (header.length < sizeOf("segment_header")) return none;
   const load = (field: string) => get(header, 0, "segment_header", field);
@@ -69,14 +105,22 @@ function findTables(memory: LiveMemory, size: number): { rings: number[]; end: n
   const tables = memory.read(0, Math.min(end, size));
   if (tables.length < end) return none;
   const rings: number[] = [];
+  const properties: PropertyPlace[] = [];
   for (let index = 0; index < channels; index++) {
     const at = descriptorAt(endpoints, index);
     const kind = get(tables, at, "channel_descriptor", "kind");
     const control = get(tables, at, "channel_descriptor", "control_offset");
+    if (kind === valueOf("channel_kind", "property")) {
+      const data = get(tables, at, "channel_descriptor", "data_offset");
+      const data_size = get(tables, at, "channel_descriptor", "data_size");
+      const isSound = data_size % limitOf("property_data_unit") === 0 && data_size > 0 &&
+        control >= end && data >= end && data + data_size <= size;
+      if (isSound) properties.push({ control, data, slot: data_size / SLOT_COUNT });
+    }
     if (kind !== valueOf("channel_kind", "ring")) continue;
     if (control >= end && control + sizeOf("ring_control") <= size) rings.push(control);
   }
-  return { rings, end };
+  return { rings, properties, end };
 }
 
 /** A copy in which the part and the words belong together, if it holds still for long enough. */

@@ -2,6 +2,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { pattern, pipe, utf8, whole } from "../reference/builder.ts";
+import { property } from "../reference/builder_property.ts";
 import { buildFrame, buildMailbox, put } from "../reference/encode.ts";
 import { RingTaker } from "../reference/decode.ts";
 import { type LiveMemory, snapshotMailbox, snapshotSegment } from "./live.ts";
@@ -88,6 +89,41 @@ Deno.test("a copy of the same memory from front to back shows a fault that is no
   for (let count = 0; count < 8; count++) write();
   const copy = Uint8Array.of(...front, ...bytes.slice(data));
   assertEquals(inspect(copy).fault?.code.split(".")[0], "frame");
+});
+
+Deno.test("snapshotSegment shows a whole value, however often it is set between two reads", () => {
+  // What a copy from front to back shows of the same memory is seldom a value.
+  let torn = 0;
+  for (let way = 0; way < 2 ** 7; way++) {
+    const run = (copy: (memory: LiveMemory) => Uint8Array) => {
+      const { bytes, control, slots } = property({ states: [1, 1] });
+      let version = 0;
+      const set = () => {
+        const at = slots[++version % 4]!;
+        put(bytes, at, "property_slot", "sequence", version);
+        put(bytes, at, "property_slot", "present", 1);
+        put(bytes, at, "property_slot", "codec", 1);
+        const value = utf8(String.fromCharCode(65 + version % 26).repeat(1 + version % 40));
+        put(bytes, at, "property_slot", "size", value.length);
+        bytes.set(value, at + 16);
+        put(bytes, control, "property_control", "version", version);
+      };
+      for (let count = 0; count < 5; count++) set();
+      const found = inspect(copy(live(bytes, (read) => {
+        if (read < 2 || (way >> read - 2 & 1) === 0) return;
+        for (let count = 0; count < 5; count++) set();
+      })));
+      const { slots: all } = found.channels![0]!.property!;
+      const last = all.find(({ holds }) => holds === "last")!;
+      const is = Array.from({ length: last.sequence }, (_, index) => index + 1).some((each) =>
+        last.value.preview === `"${String.fromCharCode(65 + each % 26).repeat(1 + each % 40)}"`
+      );
+      return is && found.report_count === 0;
+    };
+    assert(run(snapshotSegment), `way ${way}`);
+    if (!run((memory) => memory.read(0, memory.size()))) torn += 1;
+  }
+  assert(torn > 20, `only ${torn} were torn`);
 });
 
 Deno.test("snapshotMailbox shows a part with its own words", () => {

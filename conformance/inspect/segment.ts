@@ -13,6 +13,7 @@ import type { Channel, Endpoint, Header } from "./inspection.ts";
 import { bitsOf, nameOf, toCount, toEnd, toHexNumber, toIndexes, toPlural } from "./names.ts";
 import { toState } from "./names.ts";
 import { quote } from "./payload.ts";
+import { lookAtProperty } from "./property.ts";
 import { lookAtRing } from "./ring.ts";
 import { noteHeader, notePlaces, noteRecords } from "./segment_notes.ts";
 
@@ -20,6 +21,7 @@ const MAGIC = "MILLRACE";
 const HEADER = "segment_header";
 const ALIGN = limitOf("segment_align");
 const RING = valueOf("channel_kind", "ring");
+const PROPERTY = valueOf("channel_kind", "property");
 
 /** What stands in a segment. */
 export interface SegmentFound {
@@ -58,8 +60,13 @@ export function lookAtSegment(
   }
   for (const channel of channels) {
     if (only !== undefined && channel.index !== only) continue;
-    if (!good.has(channel.index) || channel.kind !== RING) continue;
-    channel.ring = lookAtRing(bytes, channel, { endpoints, limit, now }, behind);
+    if (!good.has(channel.index)) continue;
+    if (channel.kind === RING) {
+      channel.ring = lookAtRing(bytes, channel, { endpoints, limit, now }, behind);
+    } else if (channel.kind === PROPERTY) {
+      const property = lookAtProperty(bytes, channel, endpoints.length, behind);
+      if (property !== undefined) channel.property = property;
+    }
   }
   // Behind the channels: what still stands in a ring comes before its owner's state.
   // [pipe.first_answer]

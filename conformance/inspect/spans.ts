@@ -8,6 +8,7 @@ import { number } from "../reference/bytes.ts";
 import { sizeOf } from "../reference/layout.ts";
 import { look } from "./inspect.ts";
 import type { Channel, Extension, Frame, Inspection, InspectOptions } from "./inspection.ts";
+import type { PropertySlot } from "./inspection.ts";
 import {
   bitsOf,
   codecName,
@@ -70,7 +71,7 @@ function structure(
 /** What the bytes of a field say. */
 function valueOf(structure: string, field: string, bytes: Uint8Array, now: number): string {
   if (field === "magic") return quote(String.fromCharCode(...bytes));
-  if (field === "rung") return toIndexes(bytes).join(" ") || "nobody";
+  if (field === "rung" || field === "watchers") return toIndexes(bytes).join(" ") || "nobody";
   if (bytes.length > 8 || field === "reserved") return "";
   const value = number(bytes);
   if (structure === "header_extension") {
@@ -91,6 +92,7 @@ function valueOf(structure: string, field: string, bytes: Uint8Array, now: numbe
     return toEnd(value);
   }
   if (field === "wakes") return bitsOf("wake_mechanism", value).join(" ") || "none";
+  if (structure === "property_slot" && field === "codec") return codecName(value);
   if (structure === "frame_header") {
     if (field === "kind") return kindName(value);
     if (field === "flags") return bitsOf("frame_flag", value).join("|") || "none";
@@ -111,6 +113,12 @@ function segmentSpans(bytes: Uint8Array, found: Inspection, now: number): Span[]
   for (const channel of found.channels ?? []) {
     const place = `channel ${channel.index}`;
     spans.push(...structure(bytes, channel.offset, "channel_descriptor", place, now));
+    if (channel.property !== undefined) {
+      spans.push(...structure(bytes, channel.control_offset, "property_control", place, now));
+      for (const slot of channel.property.slots) {
+        spans.push(...slotSpans(bytes, `${place}, slot ${slot.index}`, slot, now));
+      }
+    }
     if (channel.ring === undefined) continue;
     spans.push(...structure(bytes, channel.control_offset, "ring_control", place, now));
     for (const frame of channel.ring.frames) {
@@ -125,6 +133,16 @@ function segmentSpans(bytes: Uint8Array, found: Inspection, now: number): Span[]
 function headerSpans(bytes: Uint8Array, channel: Channel, frame: Frame, now: number): Span[] {
   const place = `channel ${channel.index}, frame at ${toHexNumber(frame.offset)} with a fault`;
   return structure(bytes, frame.offset, "frame_header", place, now);
+}
+
+/** A slot of a property; one that holds nothing is mere bytes, which nobody has cleared. */
+function slotSpans(bytes: Uint8Array, place: string, slot: PropertySlot, now: number): Span[] {
+  if (slot.holds === "nothing") return [];
+  const spans = structure(bytes, slot.offset, "property_slot", place, now);
+  const { offset, size, form, preview } = slot.value;
+  const isText = form === "text";
+  const value = { offset, size, place, field: "value", value: isText ? preview : "", isText };
+  return [...spans, value];
 }
 
 function frameSpans(bytes: Uint8Array, channel: Channel, frame: Frame, now: number): Span[] {
