@@ -29,7 +29,7 @@ and the tables in the chapters of spec/; and from the static cases, the corpus o
 
 Exit code 0: all are. 1: with --check, some are not; or the layout has a fault. 2: wrong usage.`;
 
-const HEADER = "impl-zig/include/millrace.h";
+const HEADERS = ["impl-zig/include/millrace.h", "impl-zig/include/millrace_property.h"];
 
 /** A file and what it must hold. */
 export interface GeneratedFile {
@@ -49,8 +49,10 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
     { path: "impl-ts/src/digest_blocks.ts", text: emitDigest() },
     { path: "impl-ts/src/digest_core_module.ts", text: await emitDigestCore(root) },
   ];
-  const header = await Deno.readTextFile(`${root}/${HEADER}`);
-  files.push({ path: HEADER, text: fillHeader(header, layout) });
+  for (const path of HEADERS) {
+    const header = await Deno.readTextFile(`${root}/${path}`);
+    files.push({ path, text: fillHeader(header, layout) });
+  }
   const chapters: string[] = [];
   for await (const entry of Deno.readDir(`${root}/spec`)) {
     if (entry.isFile && entry.name.endsWith(".md")) chapters.push(`spec/${entry.name}`);

@@ -15,6 +15,8 @@ const Channel = extern struct {
     capacity: u32,
     label: u32 = 0,
     start: u32 = 0,
+    kind: u32 = 0,
+    name: ?[*:0]const u8 = null,
 };
 
 const Message = extern struct {

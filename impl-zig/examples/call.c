@@ -144,7 +144,7 @@ static int ask(millrace_calls *calls, long count) {
 }
 
 int main(int argc, char **argv) {
-  const millrace_channel channels[2] = {{0, 1, 65536, 0, 0}, {1, 0, 65536, 0, 0}};
+  const millrace_channel channels[2] = {{0, 1, 65536, 0, 0, 0, NULL}, {1, 0, 65536, 0, 0, 0, NULL}};
   int is_client = argc == 4 && strcmp(argv[1], "client") == 0;
   uint32_t side = is_client ? CLIENT : SERVICE;
   millrace_segment *segment = malloc(millrace_segment_size());

@@ -85,7 +85,7 @@ static int ask(millrace_port *port, uint32_t count) {
 }
 
 int main(int argc, char **argv) {
-  const millrace_channel channels[2] = {{0, 1, 65536, 0, 0}, {1, 0, 65536, 0, 0}};
+  const millrace_channel channels[2] = {{0, 1, 65536, 0, 0, 0, NULL}, {1, 0, 65536, 0, 0, 0, NULL}};
   int is_client = argc > 1 && strcmp(argv[1], "client") == 0;
   int spin_at = is_client ? 4 : 3;
   uint32_t side = is_client ? CLIENT : SERVER;

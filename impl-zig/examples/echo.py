@@ -23,7 +23,10 @@ SERVER, CLIENT = 0, 1
 
 
 class Channel(Structure):
-    _fields_ = [(name, c_uint32) for name in ("writer", "reader", "capacity", "label", "start")]
+    _fields_ = [
+        *((name, c_uint32) for name in ("writer", "reader", "capacity", "label", "start", "kind")),
+        ("name", c_char_p),
+    ]
 
 
 class Message(Structure):

@@ -8,16 +8,16 @@ import { run } from "../../tools/run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HEADER = (await Promise.all(
-  ["", "_stream", "_digest"].map((name) =>
+  ["", "_stream", "_digest", "_property"].map((name) =>
     Deno.readTextFile(`${ROOT}impl-zig/include/millrace${name}.h`)
   ),
 )).join("\n");
 const CODE = HEADER.replace(/\/\*[\s\S]*?\*\//g, "");
 const ZIG = (await Promise.all(
-  ["", "_segment", "_port", "_codec", "_call", "_mailbox", "_stream", "_digest", "_arguments"]
-    .map(
-      (name) => Deno.readTextFile(`${ROOT}impl-zig/src/c_abi${name}.zig`),
-    ),
+  [
+    ...["", "_segment", "_port", "_codec", "_call", "_mailbox", "_stream", "_digest"],
+    ...["_property", "_arguments"],
+  ].map((name) => Deno.readTextFile(`${ROOT}impl-zig/src/c_abi${name}.zig`)),
 )).join("\n");
 
 /** A name with its type, as Zig would write it. */
@@ -47,7 +47,7 @@ function fromC(text: string): Typed {
 
 /** One declaration, such as `payload: ?*const anyopaque`. */
 function fromZig(text: string): Typed {
-  const [, name = "", type = ""] = /^(\w+): (.*?)(?: = \d+)?$/.exec(text.trim()) ?? [];
+  const [, name = "", type = ""] = /^(\w+): (.*?)(?: = (?:\d+|null))?$/.exec(text.trim()) ?? [];
   return [name, type === "Status" || type === "arguments.Status" ? "i32" : type];
 }
 
@@ -81,6 +81,7 @@ Deno.test("millrace.h: its structures are those of the library, field by field",
     channel: "Ring",
     bytes: "Piece",
     message: "Message",
+    property_value: "Value",
     stats: "Stats",
     value: "ListValue",
     failure: "Failure",
@@ -119,10 +120,9 @@ async function compile(compiler: string[], suffix: string, standard: string): Pr
   const folder = await Deno.makeTempDir({ prefix: "millrace-header-" });
   try {
     const source = `${folder}/header.${suffix}`;
-    await Deno.writeTextFile(
-      source,
-      "#include <millrace_stream.h>\n#include <millrace_digest.h>\n",
-    );
+    const includes = ["_stream", "_digest", "_property"]
+      .map((name) => `#include <millrace${name}.h>\n`);
+    await Deno.writeTextFile(source, includes.join(""));
     const strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", `-std=${standard}`];
     const include = `-I${ROOT}impl-zig/include`;
     const command = [...compiler, ...strict, include, "-c", source, "-o", `${folder}/header.o`];

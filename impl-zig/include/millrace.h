@@ -6,7 +6,7 @@
  * *port* is one endpoint at work: it writes whole messages to one channel and reads them from
  * another. The specification is in spec/; names in brackets, such as [pipe.close], are its clauses.
  *
- *   millrace_channel both[2] = {{0, 1, 65536, 0, 0}, {1, 0, 65536, 0, 0}};
+ *   millrace_channel both[2] = {{0, 1, 65536, 0, 0, 0, NULL}, {1, 0, 65536, 0, 0, 0, NULL}};
  *   millrace_segment *segment = malloc(millrace_segment_size());
  *   millrace_port *port = malloc(millrace_port_size());
  *   millrace_segment_create_file(segment, "/dev/shm/my-service", 2, both, 2, 0, 1000);
@@ -14,7 +14,7 @@
  *   millrace_port_write(port, "hello", 5, MILLRACE_CODEC_TEXT, 0, 1000);
  *
  * examples/echo.c is a whole program, and examples/echo.py the same in Python. millrace_stream.h
- * has ports over sockets and pipes.
+ * has ports over sockets and pipes, millrace_property.h the latest values of things.
  *
  * Status. Calls return an int32_t:
  *    1  MILLRACE_DONE: done, or here is a message;
@@ -310,14 +310,16 @@ const char *millrace_reason_text(uint32_t reason);
 
 /* ---- Segments ---- */
 
-/* A channel: a ring of bytes from one endpoint to another. Two of them, {0, 1, ...} and
-   {1, 0, ...}, make a port [port.layout]. */
+/* A channel: a ring of bytes from one endpoint to another, two of which, {0, 1, ...} and
+   {1, 0, ...}, make a port [port.layout]; or a property, for which see millrace_property.h. */
 typedef struct millrace_channel {
   uint32_t writer;   /* the endpoints, by index */
-  uint32_t reader;
-  uint32_t capacity; /* bytes: a power of two from 256 to 2^30 */
+  uint32_t reader;   /* of a property nobody, MILLRACE_NOBODY */
+  uint32_t capacity; /* bytes: a power of two from 256 to 2^30; of a property its largest value */
   uint32_t label;    /* your own number for it */
   uint32_t start;    /* the position at which its cursors begin: 0, or a multiple of 16 */
+  uint32_t kind;     /* 0 or MILLRACE_CHANNEL_KIND_RING, or MILLRACE_CHANNEL_KIND_PROPERTY */
+  const char *name;  /* of a property: NULL, or at most 124 bytes of UTF-8 [property.name] */
 } millrace_channel;
 
 /* Bytes of storage for a millrace_segment: about 37,000. */
@@ -338,7 +340,7 @@ int32_t millrace_memory_format(void *memory, size_t memory_size, uint32_t endpoi
 /* Makes blank memory a segment, or attaches to it where somebody else with the same geometry was
    first [segment.claim]. The memory must outlive the object. Waits for whoever is formatting: after
    the timeout -MILLRACE_REASON_SEGMENT_UNREADY. Refuses memory that holds anything else with
-   -MILLRACE_REASON_SEGMENT_... [segment.check]. Takes 80 KiB of stack. */
+   -MILLRACE_REASON_SEGMENT_... [segment.check]. Takes 105 KiB of stack. */
 int32_t millrace_segment_create(millrace_segment *segment, void *memory, size_t memory_size,
                                 uint32_t endpoint_count, const millrace_channel *channels,
                                 uint32_t channel_count, int32_t timeout_ms);
@@ -361,7 +363,7 @@ int32_t millrace_segment_attach(millrace_segment *segment, void *memory, size_t 
    the next touch of what is gone raises SIGBUS, in any call, and the library neither prevents nor
    catches that. Processes of the same user can do it, and of root; nobody can with memory of
    millrace_segment_create_sealed. To unlink or replace the file does them no harm.
-   Threads of one process open the file once each. Takes 80 KiB of stack. */
+   Threads of one process open the file once each. Takes 105 KiB of stack. */
 int32_t millrace_segment_create_file(millrace_segment *segment, const char *path,
                                      uint32_t endpoint_count, const millrace_channel *channels,
                                      uint32_t channel_count, uint32_t endpoint,
@@ -513,8 +515,7 @@ int32_t millrace_port_write_kind(millrace_port *port, uint32_t kind, const void 
 
 /* Writes many messages of data and makes them visible with few stores, 64 at a time at most.
    `written` is how many were written when the time was over (MILLRACE_NOTHING), or at least how
-   many where the call failed. Otherwise as millrace_port_write, whose mistakes are looked for
-   first. */
+   many where the call failed. Otherwise as millrace_port_write, whose mistakes come first. */
 int32_t millrace_port_write_many(millrace_port *port, const millrace_bytes *payloads, size_t count,
                                  uint32_t codec, uint32_t tag, int32_t timeout_ms,
                                  size_t *written);
@@ -526,8 +527,7 @@ int32_t millrace_port_claim(millrace_port *port, uint32_t size, int32_t timeout_
 
 /* Makes the claimed message, of data, visible with its final size, which is at most what was
    claimed rounded up to a multiple of 16. Never waits. Where the port was closed meanwhile the
-   message is dropped: -MILLRACE_REASON_PIPE_CLOSED, once. MILLRACE_INVALID where no claim is
-   open. */
+   message is dropped: -MILLRACE_REASON_PIPE_CLOSED, once. MILLRACE_INVALID without a claim. */
 int32_t millrace_port_publish(millrace_port *port, uint32_t size, uint32_t codec, uint32_t tag);
 
 /* Takes an open claim back, unseen. Otherwise as millrace_port_publish. */

@@ -96,6 +96,7 @@ pub const Kind = enum(u64) {
     calls = 4,
     stream = 5,
     digest = 6,
+    property = 7,
 };
 
 /// An object in storage of the caller's.

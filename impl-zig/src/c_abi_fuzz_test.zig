@@ -7,6 +7,7 @@ const segments = @import("c_abi_segment.zig");
 const ports = @import("c_abi_port.zig");
 const codecs = @import("c_abi_codec.zig");
 const mailboxes = @import("c_abi_mailbox.zig");
+const properties = @import("c_abi_property.zig");
 const called = @import("c_abi_call.zig");
 const fixture = @import("c_abi_fixture.zig");
 const SegmentFile = @import("segment_file.zig").SegmentFile;
@@ -18,9 +19,9 @@ const call_count = 400;
 
 /// What a pointer of a call means, so that what it is given may be wrong but lies in memory of this
 /// process, and apart from what the library may keep to itself until a later call:
-///   o an object's storage, k one that is likely to hold calls; s shared memory; b bytes to read or
-///   fill in; c channels; p pieces; i an inbox; f a path; v values of a list; x a function. Numbers
-///   stand in no list.
+///   o an object's storage, k one that is likely to hold calls, y a property; s shared memory; b
+///   bytes to read or fill in; c channels; p pieces; i an inbox; f a path; v values of a list; x a
+///   function. Numbers stand in no list.
 const calls = .{
     .{ ports.millrace_port_set_inbox, "oi" },
     .{ ports.millrace_port_write, "ob" },
@@ -48,6 +49,11 @@ const calls = .{
     .{ called.millrace_serve_throw, "kffv" },
     .{ called.millrace_serve_item, "kv" },
     .{ called.millrace_serve_cancelled, "k" },
+    .{ properties.millrace_property_set, "yb" },
+    .{ properties.millrace_property_clear, "y" },
+    .{ properties.millrace_property_get, "ybb" },
+    .{ properties.millrace_property_wait, "y" },
+    .{ properties.millrace_property_value_size, "y" },
     // From here on seldom: they end what the others need.
     .{ ports.millrace_port_set_spin, "o" },
     .{ ports.millrace_port_set_blocking, "o" },
@@ -58,6 +64,7 @@ const calls = .{
     .{ ports.millrace_port_close, "o" },
     .{ ports.millrace_port_leave, "o" },
     .{ ports.millrace_port_attach, "oo" },
+    .{ ports.millrace_port_attach_endpoint, "oo" },
     .{ ports.millrace_port_attach_writer, "oo" },
     .{ ports.millrace_port_attach_reader, "oo" },
     .{ segments.millrace_memory_size, "c" },
@@ -77,6 +84,10 @@ const calls = .{
     .{ mailboxes.millrace_mailbox_set_spin, "o" },
     .{ mailboxes.millrace_mailbox_close, "o" },
     .{ mailboxes.millrace_mailbox_leave, "o" },
+    .{ properties.millrace_property_find, "ofb" },
+    .{ properties.millrace_property_open_writer, "yof" },
+    .{ properties.millrace_property_open_reader, "yof" },
+    .{ properties.millrace_property_leave, "y" },
     .{ called.millrace_calls_attach, "koxx" },
     .{ called.millrace_calls_set_limits, "k" },
     .{ called.millrace_calls_end, "k" },
@@ -85,11 +96,20 @@ const calls = .{
     .{ called.millrace_serve, "kxx" },
     .{ called.millrace_serve_later, "k" },
 };
-const often_count = 26;
+const often_count = 31;
+
+/// Both ways, and a property of the first endpoint.
+const geometry = fixture.both ++ [_]segments.Ring{.{
+    .writer = 0,
+    .reader = std.math.maxInt(u32),
+    .capacity = 100,
+    .kind = 2,
+    .name = "value",
+}};
 
 const World = struct {
     random: std.Random,
-    objects: [8]Storage align(8) = @splat(@splat(0)),
+    objects: [10]Storage align(8) = @splat(@splat(0)),
     shared: [3][4096]u8 align(128) = @splat(@splat(0)),
     bytes: [32 * 1024]u8 align(8),
     channels: [4][2]segments.Ring = @splat(fixture.both),
@@ -119,6 +139,7 @@ const World = struct {
             else
                 &world.objects[random.uintLessThan(usize, world.objects.len)],
             'k' => &world.objects[5 + random.uintLessThan(usize, 3)],
+            'y' => &world.objects[8 + random.uintLessThan(usize, 2)],
             's' => &world.shared[random.uintLessThan(usize, world.shared.len)],
             'b' => &world.bytes[8 * random.uintLessThan(usize, 1024)],
             'c' => if (random.uintLessThan(u32, 8) == 0)
@@ -246,8 +267,8 @@ const World = struct {
             &world.shared[0],
             world.shared[0].len,
             2,
-            &fixture.both,
-            2,
+            &geometry,
+            geometry.len,
             0,
         );
         if (random.uintLessThan(u32, 4) == 0) {
@@ -264,14 +285,18 @@ const World = struct {
                 _ = called.millrace_serve(own, handle, world);
             }
         }
+        _ = properties.millrace_property_open_writer(&objects[8], &objects[1], 2, null);
+        _ = properties.millrace_property_open_reader(&objects[9], &objects[2], 2, null);
         const size = random.intRangeAtMost(usize, 33, 300);
         _ = mailboxes.millrace_mailbox_attach_writer(&objects[3], &world.shared[1], size);
         _ = mailboxes.millrace_mailbox_attach_reader(&objects[4], &world.shared[1], size);
     }
 
-    /// Calls before their ports, and those before the segments under them.
+    /// Calls and properties before their ports, and those before the segments under them.
     fn leave(world: *World) void {
         for (&world.objects) |*object| _ = called.millrace_calls_leave(object);
+        for (&world.objects) |*object| _ = ports.millrace_port_close(object);
+        for (&world.objects) |*object| _ = properties.millrace_property_leave(object);
         for (&world.objects) |*object| _ = ports.millrace_port_leave(object);
         for (&world.objects) |*object| _ = mailboxes.millrace_mailbox_leave(object);
         for (&world.objects) |*object| _ = segments.millrace_segment_leave(object);

@@ -64,6 +64,8 @@ const Role = enum(u8) {
     writer = writes,
     reader = reads,
     both = writes | reads,
+    /// It has no ring: its endpoint is there for what is opened through it.
+    none = 4,
 
     const writes = 1;
     const reads = 2;
@@ -75,6 +77,8 @@ const Body = struct {
     role: Role,
     /// Through which it was attached; null where it is over a stream.
     segment: ?*c_abi_segment.Object,
+    /// The ends of properties that are open through it. While there are any, it stays.
+    property_count: u32,
 
     fn writerThere(body: *Body) ?*Writer {
         return if (@backingInt(body.role) & Role.writes != 0) &body.port.writer else null;
@@ -133,6 +137,18 @@ pub export fn millrace_port_attach(port: ?*anyopaque, segment: ?*anyopaque, endp
     return begin(object, through, .both);
 }
 
+pub export fn millrace_port_attach_endpoint(
+    port: ?*anyopaque,
+    segment: ?*anyopaque,
+    endpoint: u32,
+) Status {
+    const object = Object.blank(port) orelse return arguments.invalid;
+    const through = c_abi_segment.Object.known(segment) orelse return arguments.invalid;
+    object.body.port.endpoint = Endpoint.attach(through.body.get(), endpoint, .{}) catch |err|
+        return arguments.failed(err, null);
+    return begin(object, through, .none);
+}
+
 pub export fn millrace_port_attach_writer(
     port: ?*anyopaque,
     segment: ?*anyopaque,
@@ -180,6 +196,7 @@ fn begin(
 ) Status {
     object.body.role = role;
     object.body.segment = segment;
+    object.body.property_count = 0;
     _ = segment.body.port_count.fetchAdd(1, .monotonic);
     object.seal();
     return arguments.done;
@@ -189,6 +206,7 @@ fn begin(
 pub fn beginOver(object: *Object) void {
     object.body.role = .both;
     object.body.segment = null;
+    object.body.property_count = 0;
     object.seal();
 }
 
@@ -437,7 +455,7 @@ pub export fn millrace_port_vacate(port: ?*anyopaque) Status {
         .both => own.vacate(),
         .writer => pipe.vacate(&.{}, &.{&own.writer}),
         .reader => pipe.vacate(&.{&own.reader}, &.{}),
-        .called => return arguments.invalid,
+        .called, .none => return arguments.invalid,
     };
     return if (given) arguments.done else arguments.invalid;
 }
@@ -475,6 +493,7 @@ pub export fn millrace_port_close(port: ?*anyopaque) Status {
 pub export fn millrace_port_leave(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     if (object.body.role == .called) return arguments.invalid;
+    if (object.body.property_count > 0) return arguments.invalid;
     const segment = object.body.segment orelse return arguments.invalid;
     object.forget();
     object.body.port.endpoint.close();

@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const layout = @import("layout.zig");
+const property_file = @import("property.zig");
 const segment_file = @import("segment.zig");
 const arguments = @import("c_abi_arguments.zig");
 const Channel = segment_file.Channel;
@@ -13,13 +14,21 @@ const Segment = segment_file.Segment;
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const Status = arguments.Status;
 
-/// `millrace_channel`.
+/// `millrace_channel`, of which kind 0 is a ring too.
 pub const Ring = extern struct {
     writer: u32,
     reader: u32,
     capacity: u32,
     label: u32 = 0,
     start: u32 = 0,
+    kind: u32 = 0,
+    name: ?[*:0]const u8 = null,
+};
+
+/// A geometry in our own words.
+const Geometries = struct {
+    channels: [layout.channel_count_max]Channel,
+    names: [layout.channel_count_max]Geometry.Name,
 };
 
 const Body = struct {
@@ -49,7 +58,7 @@ pub export fn millrace_memory_size(
     channels: ?*const anyopaque,
     channel_count: u32,
 ) u32 {
-    var storage: [layout.channel_count_max]Channel = undefined;
+    var storage: Geometries = undefined;
     const geometry = geometryOf(endpoint_count, channels, channel_count, &storage) orelse return 0;
     return segment_file.sizeOf(geometry) catch 0;
 }
@@ -62,7 +71,7 @@ pub export fn millrace_memory_format(
     channel_count: u32,
 ) Status {
     const place = memoryAt(memory, memory_size) catch |err| return refused(err);
-    var storage: [layout.channel_count_max]Channel = undefined;
+    var storage: Geometries = undefined;
     const geometry = geometryOf(endpoint_count, channels, channel_count, &storage) orelse
         return arguments.invalid;
     Segment.format(place, geometry) catch |err| return refused(err);
@@ -81,7 +90,7 @@ pub export fn millrace_segment_create(
     const object = Object.blank(segment) orelse return arguments.invalid;
     const place = memoryAt(memory, memory_size) catch |err| return refused(err);
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    var storage: [layout.channel_count_max]Channel = undefined;
+    var storage: Geometries = undefined;
     const geometry = geometryOf(endpoint_count, channels, channel_count, &storage) orelse
         return arguments.invalid;
     const body = &object.body;
@@ -116,7 +125,7 @@ pub export fn millrace_segment_create_file(
     const object = Object.blank(segment) orelse return arguments.invalid;
     const name = path orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    var storage: [layout.channel_count_max]Channel = undefined;
+    var storage: Geometries = undefined;
     const geometry = geometryOf(endpoint_count, channels, channel_count, &storage) orelse
         return arguments.invalid;
     if (endpoint >= endpoint_count) return arguments.invalid;
@@ -136,7 +145,7 @@ pub export fn millrace_segment_create_sealed(
     endpoint: u32,
 ) Status {
     const object = Object.blank(segment) orelse return arguments.invalid;
-    var storage: [layout.channel_count_max]Channel = undefined;
+    var storage: Geometries = undefined;
     const geometry = geometryOf(endpoint_count, channels, channel_count, &storage) orelse
         return arguments.invalid;
     if (endpoint >= endpoint_count) return arguments.invalid;
@@ -254,23 +263,60 @@ fn geometryOf(
     endpoint_count: u32,
     channels: ?*const anyopaque,
     channel_count: u32,
-    storage: *[layout.channel_count_max]Channel,
+    storage: *Geometries,
 ) ?Geometry {
     if (endpoint_count < 1 or endpoint_count > layout.endpoint_count_max) return null;
     if (channel_count > layout.channel_count_max) return null;
-    const rings = arguments.arrayAt(Ring, channels, channel_count) orelse return null;
-    for (storage[0..channel_count], rings) |*channel, ring| {
-        if (ring.writer >= endpoint_count or ring.reader >= endpoint_count) return null;
-        if (ring.writer == ring.reader) return null;
-        if (!segment_file.capacityValid(ring.capacity)) return null;
-        if (ring.start % layout.frame_align != 0) return null;
-        channel.* = .{
-            .writer = ring.writer,
-            .reader = ring.reader,
-            .data_size = ring.capacity,
-            .label = ring.label,
-            .start = ring.start,
-        };
+    const given = arguments.arrayAt(Ring, channels, channel_count) orelse return null;
+    var name_count: usize = 0;
+    for (storage.channels[0..channel_count], given, 0..) |*channel, one, index| {
+        if (one.writer >= endpoint_count) return null;
+        switch (one.kind) {
+            0, layout.channel_kind_ring => channel.* = ringOf(endpoint_count, one) orelse
+                return null,
+            layout.channel_kind_property => {
+                channel.* = propertyOf(one) orelse return null;
+                const name = nameOf(one) orelse return null;
+                storage.names[name_count] = .{ .channel = @intCast(index), .name = name };
+                name_count += 1;
+            },
+            else => return null,
+        }
+        channel.label = one.label;
     }
-    return .{ .endpoint_count = endpoint_count, .channels = storage[0..channel_count] };
+    return .{
+        .endpoint_count = endpoint_count,
+        .channels = storage.channels[0..channel_count],
+        .names = storage.names[0..name_count],
+    };
+}
+
+fn ringOf(endpoint_count: u32, ring: Ring) ?Channel {
+    if (ring.reader >= endpoint_count or ring.writer == ring.reader) return null;
+    if (!segment_file.capacityValid(ring.capacity)) return null;
+    if (ring.start % layout.frame_align != 0 or ring.name != null) return null;
+    return .{
+        .writer = ring.writer,
+        .reader = ring.reader,
+        .data_size = ring.capacity,
+        .start = ring.start,
+    };
+}
+
+/// [property.areas]
+fn propertyOf(property: Ring) ?Channel {
+    if (property.reader != layout.endpoint_none or property.start != 0) return null;
+    // What fits a segment of 4 GiB four times over.
+    const size_max = (1 << 30) - layout.property_data_unit;
+    if (property.capacity > size_max) return null;
+    return property_file.channelOf(property.writer, property.capacity);
+}
+
+/// The name of a property, empty where it has none; null where it cannot be one [property.name].
+fn nameOf(property: Ring) ?[]const u8 {
+    const text = property.name orelse return "";
+    const size = for (0..layout.property_name_size_max + 1) |at| {
+        if (text[at] == 0) break at;
+    } else return null;
+    return if (std.unicode.utf8ValidateSlice(text[0..size])) text[0..size] else null;
 }

@@ -24,6 +24,7 @@ comptime {
     _ = @import("c_abi_call_test.zig");
     _ = @import("c_abi_digest_test.zig");
     _ = @import("c_abi_port_test.zig");
+    _ = @import("c_abi_property_test.zig");
 }
 
 fn claim(port: *anyopaque, size: u32, place: *?*anyopaque) arguments.Status {

@@ -6,10 +6,10 @@ What a role does not have is not there; the testee then declines.
 import ctypes
 import json
 import mmap
-from ctypes import byref, c_size_t, c_void_p, create_string_buffer
+from ctypes import byref, c_size_t, c_uint32, c_void_p, create_string_buffer
 
-from library import DONE, END, FIRST_CHANNEL, NOTHING, Channel, Library, Message, PortError
-from library import Refused, Stats
+from library import DONE, END, FIRST_CHANNEL, NOBODY, NOTHING, PROPERTY, Channel, Library, Message
+from library import PortError, PropertyValue, Refused, Stats
 
 LIMIT = 1 << 20
 PATIENCE_MS = 1_000
@@ -75,9 +75,7 @@ class SegmentEnd:
         lib, creates = self.lib, command["kind"] == "create"
         geometry = []
         if creates:
-            rings = command["geometry"]["channels"]
-            fields = ("writer", "reader", "capacity", "label", "start")
-            channels = [Channel(*(ring.get(name, 0) for name in fields)) for ring in rings]
+            channels = [channel_of(stated) for stated in command["geometry"]["channels"]]
             array = (Channel * len(channels))(*channels)
             geometry = [command["geometry"]["endpoints"], array, len(channels)]
         if memory is None:
@@ -219,6 +217,80 @@ class SegmentEnd:
         self.lib.check(self.lib.segment_leave(self.segment))
         if isinstance(self.memory, MappedFile):
             self.memory.close()
+
+
+class PropertyEnd(SegmentEnd):
+    """One end of a property, whose port has no rings."""
+
+    def attach(self, command: dict) -> None:
+        lib, self.writes = self.lib, command["role"] == "property_writer"
+        endpoint = command.get("endpoint", 0 if self.writes else 1)
+        which = command.get("channel", FIRST_CHANNEL)
+        name = command["property"].encode() if "channel" not in command else None
+        found = c_uint32()
+        # What cannot be opened must be refused before the endpoint is taken.
+        writer = endpoint if self.writes else NOBODY
+        lib.check(lib.property_find(self.segment, which, name, writer, byref(found)))
+        port, self.property = lib.make("port"), lib.make("property")
+        lib.check(lib.port_attach_endpoint(port, self.segment, endpoint))
+        self.port = port
+        if "spin_us" in command:
+            lib.check(lib.port_set_spin(port, command["spin_us"]))
+        opens = lib.property_open_writer if self.writes else lib.property_open_reader
+        lib.check(opens(self.property, port, found.value, None))
+        self.storage = create_string_buffer(lib.property_value_size(self.property))
+
+    def can(self, name: str) -> bool:
+        return name in ("close", "write", "clear") if self.writes else name in (
+            "close", "get", "changed",
+        )
+
+    def write(self, message: dict, payload: bytes, timeout_ms: int | None) -> None:
+        status = self.lib.property_set(
+            self.property, payload, len(payload), message["codec"]
+        )
+        self.lib.check(status, self.port)
+
+    def clear(self) -> None:
+        self.lib.check(self.lib.property_clear(self.property), self.port)
+
+    def get(self) -> dict:
+        """Returns the version, and an item where there is a value."""
+        value = PropertyValue()
+        status = self.lib.property_get(
+            self.property, self.storage, len(self.storage), byref(value)
+        )
+        if self.lib.check(status, self.port) == NOTHING:
+            return {"version": value.version}
+        item = {"kind": DATA, "codec": value.codec, "tag": 0}
+        return {
+            "item": {**item, "payload": self.storage.raw[: value.size]},
+            "version": value.version,
+        }
+
+    def changed(self, timeout_ms: int) -> None:
+        status = self.lib.property_wait(self.property, timeout_ms)
+        if self.lib.check(status, self.port) == NOTHING:
+            raise PortError("wait.timeout")
+
+    def drop(self) -> None:
+        self.close()
+        self.lib.check(self.lib.property_leave(self.property))
+        super().drop()
+
+
+def channel_of(stated: dict) -> Channel:
+    """A channel of the kit's, of which `capacity` is that of its byte area."""
+    fields = ("writer", "reader", "capacity", "label", "start", "kind")
+    channel = Channel(*(stated.get(name, 0) for name in fields))
+    if channel.kind == PROPERTY:
+        slot_size, rest = divmod(channel.capacity, 4)
+        # Sizes that no creator may choose cannot be asked for.
+        if rest != 0 or slot_size % 128 != 0 or slot_size == 0:
+            raise Refused("no property has such a byte area")
+        channel.capacity = slot_size - 16
+        channel.name = stated.get("name", "").encode()
+    return channel
 
 
 class MailboxEnd:

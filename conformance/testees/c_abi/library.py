@@ -7,11 +7,19 @@ from ctypes import c_uint64, c_void_p
 DONE, NOTHING, END = 1, 0, 2
 # The caller's mistake, and the first of the statuses that no reason code stands behind.
 INVALID, UNSUPPORTED = -256, -257
-FIRST_CHANNEL = 0xFFFF_FFFF
+FIRST_CHANNEL = NOBODY = 0xFFFF_FFFF
+PROPERTY = 2
 
 
 class Channel(Structure):
-    _fields_ = [(name, c_uint32) for name in ("writer", "reader", "capacity", "label", "start")]
+    _fields_ = [
+        *((name, c_uint32) for name in ("writer", "reader", "capacity", "label", "start", "kind")),
+        ("name", c_char_p),
+    ]
+
+
+class PropertyValue(Structure):
+    _fields_ = [("size", c_size_t), ("version", c_uint32), ("codec", c_uint32)]
 
 
 class Message(Structure):
@@ -40,6 +48,7 @@ SIGNATURES = {
     "segment_size": SIZE,
     "port_size": SIZE,
     "mailbox_size": SIZE,
+    "property_size": SIZE,
     "status_text": (c_char_p, [c_int32]),
     "reason_name": (c_char_p, [c_uint32]),
     "memory_format": (c_int32, [c_void_p, c_size_t, *CHANNELS]),
@@ -51,6 +60,7 @@ SIGNATURES = {
     "port_attach": (c_int32, [OBJECT, OBJECT, c_uint32]),
     "port_attach_writer": (c_int32, [OBJECT, OBJECT, c_uint32, c_uint32]),
     "port_attach_reader": (c_int32, [OBJECT, OBJECT, c_uint32, c_uint32]),
+    "port_attach_endpoint": (c_int32, [OBJECT, OBJECT, c_uint32]),
     "port_set_inbox": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "port_set_spin": (c_int32, [OBJECT, c_uint32]),
     "port_set_calls": (c_int32, [OBJECT, c_int32]),
@@ -70,6 +80,15 @@ SIGNATURES = {
     "port_vacate": (c_int32, [OBJECT]),
     "port_close": (c_int32, [OBJECT]),
     "port_leave": (c_int32, [OBJECT]),
+    "property_find": (c_int32, [OBJECT, c_uint32, c_char_p, c_uint32, POINTER(c_uint32)]),
+    "property_open_writer": (c_int32, [OBJECT, OBJECT, c_uint32, c_char_p]),
+    "property_open_reader": (c_int32, [OBJECT, OBJECT, c_uint32, c_char_p]),
+    "property_value_size": (c_uint32, [OBJECT]),
+    "property_set": (c_int32, [OBJECT, c_char_p, c_size_t, c_uint32]),
+    "property_clear": (c_int32, [OBJECT]),
+    "property_get": (c_int32, [OBJECT, c_void_p, c_size_t, POINTER(PropertyValue)]),
+    "property_wait": (c_int32, [OBJECT, c_int32]),
+    "property_leave": (c_int32, [OBJECT]),
     "mailbox_attach_writer": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_attach_reader": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_set_spin": (c_int32, [OBJECT, c_uint32]),

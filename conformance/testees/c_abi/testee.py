@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True  # it runs from the checkout, which stays as it i
 import json
 import pathlib
 
-from ends import Full, MailboxEnd, MappedFile, Memory, SegmentEnd
+from ends import Full, MailboxEnd, MappedFile, Memory, PropertyEnd, SegmentEnd
 from library import Library, PortError, Refused
 from tasks import Task
 
@@ -23,7 +23,8 @@ HELLO = {
     "version": "0.1.0",
     "language": "C, by way of Python",
     "levels": ["static", "scripted", "live", "mailbox"],
-    "nouns": ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port"],
+    "nouns": ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port",
+              "property"],
     "carriers": ["bytes", "file", "mapped"],
     "waits": ["block", "poll"],
     # It moves bytes, of any codec; and what is finished it publishes at once.
@@ -34,7 +35,7 @@ HELLO = {
 OK = {"outcome": "ok"}
 CALLS = (
     "read", "peek", "release", "write", "claim", "finish", "abandon", "publish", "end", "resume",
-    "vacate", "close", "run",
+    "vacate", "close", "run", "get", "clear", "changed",
 )
 
 
@@ -102,7 +103,8 @@ class Testee:
             place = handle.memory or MappedFile(command["path"])
             handle.end = MailboxEnd(self.lib, command, place)
         else:
-            handle.end = SegmentEnd(self.lib, command, handle.memory)
+            opened = PropertyEnd if command["role"].startswith("property") else SegmentEnd
+            handle.end = opened(self.lib, command, handle.memory)
         return {"result": OK}
 
     def call(self, end: SegmentEnd | MailboxEnd | None, name: str, command: dict) -> dict:
@@ -116,6 +118,10 @@ class Testee:
                 return {"result": read_many(end, command["count"], timeout_ms)}
             case "read":
                 return {"result": told(end.read(timeout_ms))}
+            case "get":
+                return {"result": told(end.get())}
+            case "changed":
+                end.changed(timeout_ms)
             case "peek":
                 return {"result": told(end.peek())}
             case "write":
@@ -168,7 +174,7 @@ def told(got: dict) -> dict:
         return got
     item = dict(got["item"])
     payload = item.pop("payload")
-    return {"item": {**item, "hex": payload.hex()}}
+    return {**got, "item": {**item, "hex": payload.hex()}}
 
 
 def main() -> None:

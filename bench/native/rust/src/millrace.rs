@@ -2,7 +2,7 @@
 
 use crate::peers::{End, Peer};
 use crate::protocol::{Pin, Scenario, Wait};
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 
 const DONE: i32 = 1;
 const PATIENCE_MS: i32 = 20_000;
@@ -17,6 +17,8 @@ struct Channel {
     capacity: u32,
     label: u32,
     start: u32,
+    kind: u32,
+    name: *const c_char,
 }
 
 #[repr(C)]
@@ -169,6 +171,8 @@ fn open_pair(size: usize, scenario: &Scenario) -> Result<(Port, Port), String> {
         capacity,
         label: 0,
         start: 0,
+        kind: 0,
+        name: std::ptr::null(),
     });
     // SAFETY: the channels are two, and the objects have the sizes that the library asks for.
     unsafe {
