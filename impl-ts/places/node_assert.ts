@@ -15,6 +15,10 @@ export function assertEquals(actual: unknown, expected: unknown, message?: strin
   node.deepStrictEqual(actual, expected, message);
 }
 
+export function assertStringIncludes(text: string, part: string): void {
+  node.ok(text.includes(part), `expected "${part}" in "${text}"`);
+}
+
 export function assertThrows(call: () => unknown, type?: Class, part?: string): unknown {
   try {
     call();

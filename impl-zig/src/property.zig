@@ -61,9 +61,9 @@ pub const WaitError = error{
 /// A channel of a geometry for a property of endpoint `writer`, whose values have up to `size`
 /// bytes; `Geometry.names` gives it a name [property.areas].
 ///
-/// Asserts that such a channel can exist: `size` below 1 GiB.
+/// Asserts that such a channel can exist: `size` is at most 2^30 − 512.
 pub fn channelOf(writer: u32, size: u32) Channel {
-    assert(size < 1 << 30);
+    assert(size <= (1 << 30) - layout.property_data_unit);
     const slots_size = slot_count * (size + layout.property_slot_size);
     return .{
         .kind = .property,
