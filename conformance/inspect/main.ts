@@ -10,6 +10,7 @@ import { checkSize, decodeInput, INPUT_MAX, InputError, parseText } from "./inpu
 import { inspect } from "./inspect.ts";
 import type { InspectOptions } from "./inspection.ts";
 import { type Options, parseOptions, USAGE } from "./options.ts";
+import { write } from "./output.ts";
 import { watch } from "./watch.ts";
 
 /** Runs the tool and returns its exit code. */
@@ -134,16 +135,6 @@ async function readStdin(): Promise<Uint8Array> {
     at += chunk.length;
   }
   return bytes;
-}
-
-/** Writes all of a text, or as much as a reader that goes away early wants. */
-function write(text: string): void {
-  const bytes = new TextEncoder().encode(text);
-  try {
-    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
-  } catch (error) {
-    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
-  }
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args));

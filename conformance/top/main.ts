@@ -6,6 +6,7 @@
 
 import { checkSize, InputError } from "../inspect/input.ts";
 import type { LiveMemory } from "../inspect/live.ts";
+import { write } from "../inspect/output.ts";
 import { clip, ENTER, HOME, LEAVE, sleep } from "../inspect/watch.ts";
 import { type Look, look } from "./look.ts";
 import { figuresOf } from "./rates.ts";
@@ -132,16 +133,6 @@ function lookAt(path: string): Look {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new InputError(`There is no file ${path}`);
     throw new InputError(`Cannot show ${path}: ${(error as Error).message}`);
-  }
-}
-
-/** Writes all of a text, or as much as a reader that goes away early wants. */
-function write(text: string): void {
-  const bytes = new TextEncoder().encode(text);
-  try {
-    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
-  } catch (error) {
-    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
   }
 }
 
