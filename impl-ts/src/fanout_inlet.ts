@@ -6,7 +6,7 @@
 
 import { type AnyCodec, type CodecName, codecTable, copyInto } from "./codec.ts";
 import { type CodecTable, copyOut, decodeBatch, decodeForeign, decodeJson } from "./codec.ts";
-import { decodeText, encodeJson, NO_WORDS, takeCopy } from "./codec.ts";
+import { decodeText, encodeJson, takeCopy } from "./codec.ts";
 import { CorruptError, MessageError, raise } from "./error.ts";
 import { BROKEN, Place, SOUND } from "./fanout_place.ts";
 import type { FanoutReaderOptions } from "./fanout_reader.ts";
@@ -14,7 +14,8 @@ import { FrameReader, WHOLE } from "./frame.ts";
 import * as layout from "./layout.ts";
 import { CODEC_BYTES, CODEC_JSON, CODEC_JSON_BATCH, CODEC_TEXT, reasonName } from "./layout.ts";
 import { Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE } from "./pipe.ts";
-import { requireFit } from "./pipe_inlet.ts";
+import { doublesOf, requireFit } from "./pipe_inlet.ts";
+import { KeptTarget } from "./pipe_target.ts";
 import { fanoutRecord } from "./segment_fanout.ts";
 import type { Channel } from "./segment_geometry.ts";
 import type { Holder, Waitable } from "./wait.ts";
@@ -37,9 +38,6 @@ const COPIED_WORDS = 12;
 /** Where the extension begins in them, and what stands in it. */
 const EXTENSION_KIND = (HEADER_SIZE + layout.EXTENSION_KIND_OFFSET) >> 2;
 const NUMBER = (HEADER_SIZE + layout.EXTENSION_CONTENT_OFFSET) >> 2;
-/** Largest array of the caller's of which a view is kept for the next read. */
-const KEPT_SIZE = 4096;
-
 /**
  * The reader of a fanout in mode `lose` was overrun: so many messages were overwritten before it
  * read them. Code `message.lost`. The next call goes on with the oldest that is there.
@@ -108,9 +106,8 @@ export class FanoutInlet implements Waitable, Holder {
   tag = 0;
   /** The byte area once more, for texts. */
   #doubles: Float64Array | undefined;
-  /** The array that was read into last, if it is small, and a view of its words. */
-  #target: Uint8Array | undefined;
-  #targetWords: Int32Array = NO_WORDS;
+  /** Made when a message is first read into memory of the caller's. */
+  #target: KeptTarget | undefined;
 
   /** Joins a sound fanout to an attached endpoint that has a record in it. */
   constructor(endpoint: Endpoint, channel: Channel, options: FanoutReaderOptions<never>) {
@@ -303,26 +300,13 @@ export class FanoutInlet implements Waitable, Holder {
     const { size, codec } = this.#frame;
     const isText = codec !== CODEC_BYTES && codec <= CODEC_JSON_BATCH;
     if (mode === VALUE && isText) { // decoded before the next one is copied
-      const { buffer, byteOffset, length } = this.#words;
-      const doubles = this.#doubles ??= new Float64Array(buffer, byteOffset, length >> 1);
+      const doubles = this.#doubles ??= doublesOf(this.#words);
       return takeCopy(this.#bytes, this.#words, doubles, at, size);
     }
     if (mode !== INTO) return copyOut(this.#bytes, at, size);
-    copyInto(this.#bytes, this.#words, at, size, target!, this.#wordsOf(target!));
+    const kept = this.#target ??= new KeptTarget();
+    copyInto(this.#bytes, this.#words, at, size, target!, kept.wordsOf(target!));
     return undefined;
-  }
-
-  /** A view of the words of an array that the last read was into too, and is small; else none. */
-  #wordsOf(target: Uint8Array): Int32Array {
-    if (target !== this.#target) {
-      this.#target = target.length > KEPT_SIZE ? undefined : target;
-      return this.#targetWords = NO_WORDS;
-    }
-    const { length, byteOffset } = target;
-    if (this.#targetWords.length !== length >> 2 && (byteOffset & 3) === 0) {
-      this.#targetWords = new Int32Array(target.buffer, byteOffset, length >> 2);
-    }
-    return this.#targetWords;
   }
 
   /** The checks of a message, in the order of the chapter; throws for one that was overrun. */

@@ -6,15 +6,7 @@
  */
 
 import { type CodecTable, codecTable, copyInto, copyOut, decodeBatch } from "./codec.ts";
-import {
-  decodeForeign,
-  decodeJson,
-  decodeText,
-  encodeJson,
-  NO_BYTES,
-  NO_WORDS,
-  takeCopy,
-} from "./codec.ts";
+import { decodeForeign, decodeJson, decodeText, encodeJson, NO_BYTES, takeCopy } from "./codec.ts";
 import { type CorruptError, MessageError, type MillraceError, raise } from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
 import { ENDED, GONE, LENT, STOPPED } from "./gate.ts";
@@ -28,6 +20,7 @@ import {
 } from "./layout.ts";
 import { type Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE, type Message } from "./pipe.ts";
 import type { ReaderOptions } from "./pipe.ts";
+import { KeptTarget } from "./pipe_target.ts";
 import type { CallTaker } from "./pipe_calls.ts";
 import { Lent } from "./pipe_lend.ts";
 import { Lane } from "./ring.ts";
@@ -61,9 +54,6 @@ const TAIL = layout.RING_TAIL_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 /** First kind of a frame that is skipped. */
 const KIND_PAD = layout.FRAME_KIND_PAD;
-/** Largest array of the caller's that is kept for the next read. */
-const KEPT_SIZE = 4096;
-
 /** The elements of a batch that are not handed out: those from `next` on. */
 interface Batch {
   readonly values: readonly unknown[];
@@ -102,9 +92,8 @@ export class Inlet extends Lane {
   #lent: Lent | undefined;
   /** The byte area once more, for texts. */
   #doubles: Float64Array | undefined;
-  /** The array that was read into last, if it is small, and a view of its words. */
-  #target: Uint8Array | undefined;
-  #targetWords: Int32Array = NO_WORDS;
+  /** Made when a message is first read into memory of the caller's. */
+  #target: KeptTarget | undefined;
   /** Set where calls are offered: takes all messages of their kinds. */
   taker: CallTaker | undefined;
   /** Why the message of those kinds that is in progress was dropped at its first frame. */
@@ -189,7 +178,8 @@ export class Inlet extends Lane {
     const at = (this.own & (this.capacity - 1)) + HEADER_SIZE + lead;
     // The copy is made and the room given back before anything is decoded.
     if (mode === INTO) {
-      copyInto(bytes, words, at, size, target!, this.#wordsOf(target!));
+      const kept = this.#target ??= new KeptTarget();
+      copyInto(bytes, words, at, size, target!, kept.wordsOf(target!));
       this.release();
       return size;
     }
@@ -209,20 +199,6 @@ export class Inlet extends Lane {
     const payload = copyOut(this.bytes, at, size);
     this.release();
     return { kind, codec, tag: tag >>> 0, payload };
-  }
-
-  /** A view of the words of an array that the last read was into too, and is small; else none. */
-  #wordsOf(target: Uint8Array): Int32Array {
-    if (target !== this.#target) {
-      this.#target = target.length > KEPT_SIZE ? undefined : target;
-      return this.#targetWords = NO_WORDS;
-    }
-    // Memory that grows or shrinks changes the array, and a view of it, each in its own way.
-    const { length, byteOffset } = target;
-    if (this.#targetWords.length !== length >> 2 && (byteOffset & 3) === 0) {
-      this.#targetWords = new Int32Array(target.buffer, byteOffset, length >> 2);
-    }
-    return this.#targetWords;
   }
 
   /** The same of the message whose parts `pull` has put together. */
@@ -575,7 +551,8 @@ export class Inlet extends Lane {
   }
 }
 
-function doublesOf({ buffer, byteOffset, length }: Int32Array): Float64Array {
+/** The same memory by doubles, for texts. */
+export function doublesOf({ buffer, byteOffset, length }: Int32Array): Float64Array {
   return new Float64Array(buffer, byteOffset, length >> 1);
 }
 
