@@ -1,4 +1,5 @@
 import { assert } from "@std/assert";
+import { printedApart } from "./fixture.ts";
 
 /**
  * Bytes for each message, of a million: far below an object. Some hundred kilobytes in all are the
@@ -10,15 +11,8 @@ const OBJECT = 16;
 
 Deno.test("moving a million messages as bytes, or where they lie, allocates nothing", async () => {
   const flags = ["--expose-gc", "--min-semi-space-size=64", "--max-semi-space-size=64"];
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", `--v8-flags=${flags.join()}`, "-A", "allocation_fixture.ts"],
-    cwd: import.meta.dirname!,
-    stdout: "piped",
-    stderr: "piped",
-  }).output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  assert(code === 0, text(stderr));
-  const rows = Object.entries(JSON.parse(text(stdout)) as Record<string, number>);
+  const printed = await printedApart("allocation_fixture.ts", { flags, timeoutMs: 180_000 });
+  const rows = Object.entries(JSON.parse(printed) as Record<string, number>);
   for (const [verb, bytes] of rows) console.log(`  ${verb}: ${bytes.toFixed(3)} bytes a message`);
   const canaries = rows.filter(([verb]) => verb.startsWith("canary"));
   const verbs = rows.filter((row) => !canaries.includes(row));

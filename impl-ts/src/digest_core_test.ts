@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
+import { printedApart } from "./fixture.ts";
 
 /** Bytes for each call: far below an object. Some kilobytes in all are the runtime's own. */
 const MOST = 8;
@@ -8,17 +9,7 @@ const OBJECT = 16;
 
 /** What the fixture says in a process of its own. */
 async function play(args: string[], flags: string[] = []): Promise<unknown> {
-  const options = flags.length === 0 ? [] : [`--v8-flags=${flags.join()}`];
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-check", ...options, "digest_core_fixture.ts", ...args],
-    cwd: import.meta.dirname!,
-    signal: AbortSignal.timeout(60_000),
-    stdout: "piped",
-    stderr: "piped",
-  }).output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  assert(code === 0, text(stderr));
-  return JSON.parse(text(stdout));
+  return JSON.parse(await printedApart("digest_core_fixture.ts", { args, flags }));
 }
 
 function expectedHex(): string[] {

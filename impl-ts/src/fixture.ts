@@ -16,6 +16,29 @@ export const NEAR_WRAP = 2 ** 32 - 128;
 /** Only an example that hangs gets there. */
 const EXAMPLES_TIMEOUT_MS = 180_000;
 
+/** What a program beside this file prints, in a process of its own that ends well. */
+export async function printedApart(
+  program: string,
+  { args = [], flags = [], timeoutMs = 60_000 }: {
+    args?: readonly string[];
+    /** Of V8. */
+    flags?: readonly string[];
+    timeoutMs?: number;
+  } = {},
+): Promise<string> {
+  const v8 = flags.length === 0 ? [] : [`--v8-flags=${flags.join()}`];
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", ...v8, program, ...args],
+    cwd: import.meta.dirname!,
+    signal: AbortSignal.timeout(timeoutMs),
+    stdout: "piped",
+    stderr: "piped",
+  }).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  assert(code === 0, text(stderr));
+  return text(stdout);
+}
+
 export interface PipeOptions extends WriterOptions, ReaderOptions {
   capacity?: number;
   start?: number;

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { assertCode, codeOf, pattern, watched } from "./fixture.ts";
+import { assertCode, codeOf, pattern, printedApart, watched } from "./fixture.ts";
 import { ClosedError, MillraceError, OverflowError } from "./error.ts";
 import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { Port, type PortCreateOptions } from "./port.ts";
@@ -495,13 +495,6 @@ Deno.test("a text of JSON that is no UTF-16 costs no other message", async () =>
 });
 
 Deno.test("what is sent is let go of, though the queue is never empty", async () => {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--v8-flags=--expose-gc", "port_release_fixture.ts"],
-    cwd: import.meta.dirname!,
-    stdout: "piped",
-    stderr: "piped",
-  }).output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  assert(code === 0, text(stderr));
-  assert(Number(text(stdout)) < 20, `${text(stdout)} of 400`);
+  const printed = await printedApart("port_release_fixture.ts", { flags: ["--expose-gc"] });
+  assert(Number(printed) < 20, `${printed} of 400`);
 });
