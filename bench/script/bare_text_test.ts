@@ -5,6 +5,8 @@ import { bareEnds, bareMemory } from "./bare_text.ts";
 import { SABMessagePort } from "./bare_turn.ts";
 
 const CAPACITY = 256;
+/** Only a test that hangs gets there. */
+const BOUND_MS = 30_000;
 
 function pair() {
   const memory = bareMemory(CAPACITY);
@@ -61,16 +63,20 @@ Deno.test("SABMessagePort keeps the order of posts that have to wait for room", 
   const [a, b] = [new SABMessagePort("a", memory), new SABMessagePort("b", memory)];
   const posts = Array.from({ length: 1_000 }, (_, id) => ({ id, text: "x".repeat(id % 10) }));
   const heard: unknown[] = [];
-  const all = new Promise<void>((resolve) => {
-    b.onmessage = ({ data }) => {
-      if (heard.push(data) === posts.length) resolve();
-    };
-  });
+  const first = Promise.withResolvers<void>();
+  const all = Promise.withResolvers<void>();
+  const bound = setTimeout(() => all.reject(new Error(`Heard ${heard.length}`)), BOUND_MS);
+  b.onmessage = ({ data }) => {
+    const count = heard.push(data);
+    if (count === posts.length) first.resolve();
+    if (count === posts.length + 2) all.resolve();
+  };
   for (const post of posts) a.postMessage(post);
-  await all;
+  await Promise.race([first.promise, all.promise]);
   a.postMessage(1);
   await a.postMessage(2);
-  await new Promise((resolve) => setTimeout(resolve));
+  await all.promise;
+  clearTimeout(bound);
   b.close();
   assertEquals(heard, [...posts, 1, 2]);
 });
