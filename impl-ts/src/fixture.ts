@@ -14,7 +14,7 @@ import { agentMechanism, type Mechanism } from "./wait.ts";
 export const NEAR_WRAP = 2 ** 32 - 128;
 
 /** Only an example that hangs gets there. */
-const EXAMPLES_TIMEOUT_MS = 180_000;
+const EXAMPLES_TIMEOUT_MS = 600_000;
 
 /** What a program beside this file prints, in a process of its own that ends well. */
 export async function printedApart(
@@ -277,8 +277,8 @@ export function watched(onSleep: (ms: number) => void, blocks = true): Mechanism
 }
 
 /**
- * An agent's mechanism whose sleep, of a call that blocks, no slice ends: a lost wake, or a change
- * that rings nobody, lasts as long as the tests that use it allow, and fails them.
+ * An agent's mechanism whose sleeps no slice ends: a lost wake, or a change that rings nobody,
+ * lasts as long as the tests that use it allow, and fails them.
  */
 export function unsliced(onSleep: () => void = () => {}): Mechanism {
   const agent = agentMechanism();
@@ -288,6 +288,7 @@ export function unsliced(onSleep: () => void = () => {}): Mechanism {
       onSleep();
       agent.sleep(words, index, expected, 20_000);
     },
+    sleepAsync: (words, index, expected) => agent.sleepAsync(words, index, expected, 20_000),
   };
 }
 
@@ -363,5 +364,21 @@ export async function sliceTimers<T>(
     return await run(timers);
   } finally {
     Object.assign(Atomics, { waitAsync, notify });
+  }
+}
+
+/**
+ * Runs with timers of slices that last longer than `until` and the timeouts of the tests: what only
+ * the end of a slice would wake is not woken, and fails them, however slow the machine is.
+ */
+export async function withoutSlices(run: () => Promise<void>): Promise<void> {
+  const { waitAsync } = Atomics;
+  const unsliced = (word: Int32Array, index: number, value: number, ms?: number) =>
+    waitAsync(word, index, value, word.length === 1 && ms !== undefined ? 20_000 : ms);
+  Object.assign(Atomics, { waitAsync: unsliced });
+  try {
+    await run();
+  } finally {
+    Object.assign(Atomics, { waitAsync });
   }
 }

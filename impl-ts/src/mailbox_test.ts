@@ -314,7 +314,8 @@ Deno.test("[mailbox.one_waiter] one sleep is outstanding, of 100 ms at most", as
       assert(ms <= 100);
       most = Math.max(most, ++sleepers);
       const over = () => sleepers--;
-      const promise = agent.sleepAsync(words, index, expected, ms)!;
+      // Nothing but a wake ends it while the test lasts.
+      const promise = agent.sleepAsync(words, index, expected, 20_000)!;
       promise.then(over, over);
       return promise;
     },
@@ -329,10 +330,8 @@ Deno.test("[mailbox.one_waiter] one sleep is outstanding, of 100 ms at most", as
   assertEquals([reader.read({ timeout: 12 }), parks, sleepers], [undefined, 0, 1]);
   const third = reader.readAsync(SOON);
   await new Promise((resolve) => setTimeout(resolve, 2));
-  const start = performance.now();
-  peer.poll(peer.write([3])); // notifies one
+  peer.poll(peer.write([3])); // notifies one, and none that has given up
   assertEquals([await third, most], [3, 1]);
-  assert(performance.now() - start < 80, "the wake was not eaten");
   await new Promise((resolve) => setTimeout(resolve, 0));
   assertEquals(sleepers, 0);
   assertEquals(reader.read({ timeout: 3 }), undefined);
