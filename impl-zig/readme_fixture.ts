@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 import { run } from "../tools/run.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const pages = ["README.md", "calls.md", "streams.md", "digest.md", "fanout.md", "properties.md"]
-  .map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}`));
-/** The guide, with its pages on calls and streams. */
+const names = ["README", "calls", "streams", "digest", "fanout", "properties", "meter"];
+const pages = names.map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}.md`));
+/** The guide, with its pages. */
 export const README = (await Promise.all(pages)).join("\n");
 
 /** The blocks of code that have a comment, with it, in order. */

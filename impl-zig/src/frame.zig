@@ -127,6 +127,8 @@ pub const Progress = struct {
     kind: u8,
     codec: u8,
     tag: u32,
+    /// That of the first frame, whatever the others say.
+    time: u32 = 0,
     /// `total_unknown` where the writer does not know it yet.
     total: u64,
     /// The sum of the parts so far; not kept up when `uncounted`.
@@ -299,6 +301,7 @@ pub fn begin(header: Header, content_size: u32, preamble: Preamble) Error!Progre
         .kind = header.kind,
         .codec = header.codec,
         .tag = header.tag,
+        .time = header.time,
         .total = preamble.total,
         .received = received,
     };

@@ -22,6 +22,7 @@ const reasonOf = @import("reason.zig").reasonOf;
 
 pub const Writer = @import("pipe_writer.zig").Writer;
 pub const Send = @import("pipe_writer.zig").Send;
+pub const SendWith = @import("pipe_writer.zig").SendWith;
 pub const Reader = @import("pipe_reader.zig").Reader;
 pub const vacate = @import("pipe_vacate.zig").vacate;
 
@@ -71,6 +72,9 @@ pub const Envelope = struct {
     codec: layout.Codec = .bytes,
     /// The application's number of a data message; the id of a call.
     tag: u32 = 0,
+    /// When it was finished, where somebody meters: low 32 bits of the microseconds since the Unix
+    /// epoch [meter.time]. 0 says nothing.
+    time: u32 = 0,
 
     /// The header of a frame of such a message.
     pub fn header(envelope: Envelope, size: u32, flags: u8) frame.Header {
@@ -80,6 +84,7 @@ pub const Envelope = struct {
             .flags = flags,
             .codec = @intCast(@backingInt(envelope.codec)),
             .tag = envelope.tag,
+            .time = envelope.time,
         };
     }
 
@@ -99,6 +104,8 @@ pub const Message = struct {
     kind: layout.FrameKind,
     codec: layout.Codec,
     tag: u32,
+    /// When its writer finished its first frame; 0 where it does not say so [frame.time].
+    time: u32 = 0,
 };
 
 /// A frame that is lent where it lies, until `release`. The peer can write there at any time.
@@ -107,6 +114,8 @@ pub const Lent = struct {
     kind: layout.FrameKind,
     codec: layout.Codec,
     tag: u32,
+    /// As in `Message`: that of the first frame of its message.
+    time: u32 = 0,
     /// Whether this frame begins, and whether it completes its message.
     first: bool,
     last: bool,

@@ -173,6 +173,7 @@ pub const Reader = struct {
                 .kind = @fromBackingInt(part.header.kind),
                 .codec = @fromBackingInt(part.header.codec),
                 .tag = part.header.tag,
+                .time = part.header.time,
             };
         }
         return null;
@@ -190,6 +191,7 @@ pub const Reader = struct {
             .kind = @fromBackingInt(part.header.kind),
             .codec = @fromBackingInt(part.header.codec),
             .tag = part.header.tag,
+            .time = part.header.time,
             .first = part.first,
             .last = part.last,
             .total = part.total,
@@ -317,6 +319,7 @@ pub const Reader = struct {
     }
 
     const Part = struct {
+        /// Of this frame, with the time of the first.
         header: frame.Header,
         extent: u32,
         /// Without header extension and preamble.
@@ -524,10 +527,12 @@ pub const Reader = struct {
         offset: u64,
     ) Part {
         const total = reader.progress.?.total;
+        var timed = header;
+        timed.time = reader.progress.?.time;
         const is_last = checked.class == .last;
         if (is_last) reader.progress = null;
         return .{
-            .header = header,
+            .header = timed,
             .extent = checked.extent,
             .payload = payload,
             .offset = offset,

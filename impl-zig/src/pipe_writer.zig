@@ -249,20 +249,30 @@ pub const Writer = struct {
     /// `write` for whoever owns the wait: `waiter.waitForRoom` is called while there is no room.
     pub fn writeWith(
         writer: *Writer,
-        send: *Send,
+        send: anytype,
+        deadline: *Deadline,
+        waiter: anytype,
+    ) WriteError!void {
+        try writer.placeWith(send, deadline, waiter);
+        writer.publish();
+    }
+
+    /// As `writeWith`, and leaves it to the caller to publish what is finished.
+    pub fn placeWith(
+        writer: *Writer,
+        send: anytype,
         deadline: *Deadline,
         waiter: anytype,
     ) WriteError!void {
         assert(writer.fits(send.total, send.envelope, deadline.timeout));
         while (true) {
             try writer.check();
-            const size = (try writer.placeSend(send)) orelse break;
+            const size = (try writer.placeSend(send)) orelse return;
             writer.awaitRoom(size, deadline, waiter) catch |err| {
                 if (send.sent_any) writer.owed = send.envelope;
                 return err;
             };
         }
-        writer.publish();
     }
 
     /// Places what there is room for of a message that was accepted, and waits for nothing
@@ -300,15 +310,10 @@ pub const Writer = struct {
         writer.ring.loaded = false;
         for (payloads, 0..) |payload, index| {
             var send: Send = .init(&.{payload}, envelope, timeout);
-            while (true) {
-                try writer.check();
-                const size = (try writer.placeSend(&send)) orelse break;
-                writer.awaitRoom(size, deadline, waiter) catch |err| {
-                    if (send.sent_any) writer.owed = envelope;
-                    if (err == error.Timeout) return index;
-                    return err;
-                };
-            }
+            writer.placeWith(&send, deadline, waiter) catch |err| switch (err) {
+                error.Timeout => return index,
+                else => |other| return other,
+            };
         }
         writer.publish();
         return payloads.len;
@@ -381,11 +386,11 @@ pub const Writer = struct {
 
     /// Places what there is room for. Returns null when the message is complete, or the payload
     /// size of the frame that has no room.
-    fn placeSend(writer: *Writer, send: *Send) WriteError!?u32 {
+    fn placeSend(writer: *Writer, send: anytype) WriteError!?u32 {
         return writer.placeSendUnchecked(send) catch |err| writer.faulted(err);
     }
 
-    fn placeSendUnchecked(writer: *Writer, send: *Send) ring_file.Error!?u32 {
+    fn placeSendUnchecked(writer: *Writer, send: anytype) ring_file.Error!?u32 {
         const ring = &writer.ring;
         if (!try writer.placeOwed()) return 0;
         // What a link's peer takes may have become known behind the first frame.
@@ -393,6 +398,7 @@ pub const Writer = struct {
             const size: u32 = @intCast(send.total);
             const bytes = try ring.claim(size) orelse return size;
             send.copy(bytes);
+            send.finish();
             writer.finishFrame(send.envelope, size, flag_first | flag_last); // [frame.whole]
             return null;
         }
@@ -414,7 +420,9 @@ pub const Writer = struct {
             // [frame.multipart]
             var flags: u8 = if (send.sent_any) 0 else flag_first;
             if (is_last) flags |= flag_last;
+            if (!send.sent_any) send.finish();
             writer.finishFrame(send.envelope, size, flags);
+            send.envelope.time = 0; // the message has that of its first frame [frame.header]
             send.sent_any = true;
             if (is_last) return null;
             // The reader copies this chunk while the next is written; but a message that is to be
@@ -487,47 +495,60 @@ fn chunkSize(ring: *const RingWriter, position: u32, left: u64) u32 {
 }
 
 /// A message on its way into the ring.
-pub const Send = struct {
-    parts: []const []const u8,
-    /// Bytes of the first of `parts` that are placed already.
-    offset: usize = 0,
-    envelope: Envelope,
-    total: u64,
-    copied: u64 = 0,
-    /// Whether a frame of this message was placed.
-    sent_any: bool = false,
-    /// [pipe.try_write] All frames or none.
-    at_once: bool,
+pub const Send = SendWith(void);
 
-    pub fn init(parts: []const []const u8, envelope: Envelope, timeout: Timeout) Send {
-        var total: u64 = 0;
-        for (parts) |part| total += part.len;
-        return .{
-            .parts = parts,
-            .envelope = envelope,
-            .total = total,
-            .at_once = timeout == .none,
-        };
-    }
+/// The same of a writer that meters: `Stamp` points to what has a `time() u32`, which is asked when
+/// the first frame of the message is finished [meter.time]. With `void`, nobody is asked.
+pub fn SendWith(comptime Stamp: type) type {
+    return struct {
+        parts: []const []const u8,
+        /// Bytes of the first of `parts` that are placed already.
+        offset: usize = 0,
+        envelope: Envelope,
+        total: u64,
+        copied: u64 = 0,
+        /// Whether a frame of this message was placed.
+        sent_any: bool = false,
+        /// [pipe.try_write] All frames or none.
+        at_once: bool,
+        stamp: Stamp = if (Stamp == void) {} else undefined,
 
-    fn left(send: *const Send) u64 {
-        return send.total - send.copied;
-    }
+        const Self = @This();
 
-    fn copy(send: *Send, target: []u8) void {
-        assert(target.len <= send.left());
-        var rest = target;
-        while (rest.len > 0) {
-            const part = send.parts[0][send.offset..];
-            const size = @min(part.len, rest.len);
-            @memcpy(rest[0..size], part[0..size]);
-            rest = rest[size..];
-            send.offset += size;
-            if (send.offset == send.parts[0].len) {
-                send.parts = send.parts[1..];
-                send.offset = 0;
-            }
+        pub fn init(parts: []const []const u8, envelope: Envelope, timeout: Timeout) Self {
+            var total: u64 = 0;
+            for (parts) |part| total += part.len;
+            return .{
+                .parts = parts,
+                .envelope = envelope,
+                .total = total,
+                .at_once = timeout == .none,
+            };
         }
-        send.copied += target.len;
-    }
-};
+
+        fn finish(send: *Self) void {
+            if (Stamp != void) send.envelope.time = send.stamp.time();
+        }
+
+        fn left(send: *const Self) u64 {
+            return send.total - send.copied;
+        }
+
+        fn copy(send: *Self, target: []u8) void {
+            assert(target.len <= send.left());
+            var rest = target;
+            while (rest.len > 0) {
+                const part = send.parts[0][send.offset..];
+                const size = @min(part.len, rest.len);
+                @memcpy(rest[0..size], part[0..size]);
+                rest = rest[size..];
+                send.offset += size;
+                if (send.offset == send.parts[0].len) {
+                    send.parts = send.parts[1..];
+                    send.offset = 0;
+                }
+            }
+            send.copied += target.len;
+        }
+    };
+}

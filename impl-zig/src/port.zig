@@ -377,6 +377,7 @@ pub const Port = struct {
                 .kind = entry.kind,
                 .codec = entry.codec,
                 .tag = entry.tag,
+                .time = entry.time,
             };
         }
         return null;
@@ -395,6 +396,7 @@ pub const Port = struct {
                 .kind = entry.kind,
                 .codec = entry.codec,
                 .tag = entry.tag,
+                .time = entry.time,
                 .first = true,
                 .last = true,
                 .total = entry.payload.len,
@@ -425,7 +427,7 @@ pub const Port = struct {
     /// Over a stream, goes on until the transport has what was written, or the deadline has passed,
     /// so that it does not lie here while the thread does other things. Fails where it never goes
     /// out, because the peer is gone.
-    inline fn settle(port: *Port, deadline: *Deadline) WriteError!void {
+    pub inline fn settle(port: *Port, deadline: *Deadline) WriteError!void {
         if (port.endpoint.linked()) |link| try port.settleFor(link, deadline);
     }
 

@@ -30,19 +30,21 @@ pub const Inbox = struct {
 
     const Entry = extern struct {
         size: u32,
-        kind: u32,
-        codec: u32,
+        kind: u16,
+        codec: u16,
         tag: u32,
+        time: u32,
     };
 
     /// In `Entry.kind`, when the entry is an error and `size` its number.
-    const kind_error = std.math.maxInt(u32);
+    const kind_error = std.math.maxInt(u16);
 
     const View = struct {
         payload: Bytes,
         kind: layout.FrameKind,
         codec: layout.Codec,
         tag: u32,
+        time: u32,
         err: ?ReadError,
     };
 
@@ -79,9 +81,10 @@ pub const Inbox = struct {
         const size: u32 = @intCast(message.payload.len);
         inbox.entryAt(inbox.end).* = .{
             .size = size,
-            .kind = @backingInt(message.kind),
-            .codec = @backingInt(message.codec),
+            .kind = @intCast(@backingInt(message.kind)),
+            .codec = @intCast(@backingInt(message.codec)),
             .tag = message.tag,
+            .time = message.time,
         };
         inbox.end += extentOf(size);
         inbox.count += 1;
@@ -110,6 +113,7 @@ pub const Inbox = struct {
             .kind = kind_error,
             .codec = 0,
             .tag = 0,
+            .time = 0,
         };
         inbox.end += entry_align;
         inbox.count += 1;
@@ -126,6 +130,7 @@ pub const Inbox = struct {
             .kind = @fromBackingInt(entry.kind),
             .codec = @fromBackingInt(entry.codec),
             .tag = entry.tag,
+            .time = entry.time,
             .err = if (is_error) errorOf(@fromBackingInt(entry.size)) else null,
         };
     }

@@ -79,6 +79,9 @@ pub const Bytes = @import("call_typed.zig").Bytes;
 pub const Value = @import("call_values.zig").Value;
 pub const values = @import("call_values.zig");
 
+pub const Meter = @import("meter.zig").Meter;
+pub const meter = @import("meter.zig");
+
 pub const Sha1 = @import("digest.zig").Sha1;
 pub const Sha256 = @import("digest.zig").Sha256;
 
@@ -97,6 +100,7 @@ test {
     _ = @import("property.zig");
     _ = @import("stream.zig");
     _ = @import("call.zig");
+    _ = @import("meter.zig");
     _ = @import("digest.zig");
     if (@import("test_options").emulator == null) _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");

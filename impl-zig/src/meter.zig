@@ -1,0 +1,454 @@
+//! Counts and times what one end of a pipe, or a port, does [spec/meter.md].
+//!
+//! Invariant: what has no meter is not touched. A meter stands before the end that it measures, and
+//! is called in its place.
+
+const std = @import("std");
+const host_file = @import("host.zig");
+const meter_clock = @import("meter_clock.zig");
+const meter_histogram = @import("meter_histogram.zig");
+const meter_queue = @import("meter_queue.zig");
+const pipe = @import("pipe.zig");
+const wait = @import("wait.zig");
+const assert = std.debug.assert;
+const Bytes = @import("ring.zig").Bytes;
+const Clock = meter_clock.Clock;
+const Deadline = host_file.Deadline;
+const Endpoint = wait.Endpoint;
+const Envelope = pipe.Envelope;
+const Lent = pipe.Lent;
+const Message = pipe.Message;
+const Port = @import("port.zig").Port;
+const ReadError = pipe.ReadError;
+const Reader = pipe.Reader;
+const Timeout = host_file.Timeout;
+const WriteError = pipe.WriteError;
+const Writer = pipe.Writer;
+
+/// How often each duration was seen.
+pub const Histogram = meter_histogram.Histogram;
+/// What is told of many durations, and one of its counts.
+pub const Distribution = meter_histogram.Distribution;
+pub const Bucket = meter_histogram.Bucket;
+/// The upper ends of those counts, in microseconds.
+pub const edges_us = meter_histogram.edges_us;
+/// What waits to be read.
+pub const Queue = meter_queue.Queue;
+/// What a meter reports.
+pub const Snapshot = @import("meter_snapshot.zig").Snapshot;
+/// A clock that tells nanoseconds since the Unix epoch.
+pub const Wall = meter_clock.Wall;
+
+const ns_per_us = 1_000;
+const ns_per_s = 1_000_000_000;
+/// Copying a message out that is larger takes as long as a look at the clock, or longer.
+const copied_at_once = 1024;
+
+/// What may be left to its default.
+pub const Options = struct {
+    /// The clock of the system. A freestanding module of WebAssembly has none, and must bring one.
+    wall: ?Wall = meter_clock.system,
+};
+
+/// What a writing end has counted.
+const Outgoing = struct {
+    messages: u64 = 0,
+    bytes: u64 = 0,
+    /// Of these, finished by `finish`, and not published when that was last looked at.
+    finished: Finished = .{},
+    stalls: u64 = 0,
+    stall: Histogram = .{},
+
+    const Finished = struct { messages: u64 = 0, bytes: u64 = 0 };
+
+    fn count(outgoing: *Outgoing, size: u64) void {
+        outgoing.messages += 1;
+        outgoing.bytes += size;
+    }
+};
+
+/// What a reading end has counted.
+const Incoming = struct {
+    messages: u64 = 0,
+    bytes: u64 = 0,
+    values: u64 = 0,
+    untimed: u64 = 0,
+    waiting: Histogram = .{},
+    service: Histogram = .{},
+    /// The message that was handed out last: when, null behind its service; its `time`; how long it
+    /// had waited; what its service took before; its bytes, and whether there is more of it.
+    taken_ns: ?u64 = null,
+    time: u32 = 0,
+    waited_ns: u64 = 0,
+    served_ns: u64 = 0,
+    size: u64 = 0,
+    whole: bool = false,
+
+    /// The service of what was handed out last is over, as far as it has come.
+    fn endService(incoming: *Incoming, now_ns: u64) void {
+        const taken_ns = incoming.taken_ns orelse return;
+        incoming.taken_ns = null;
+        incoming.served_ns += now_ns -| taken_ns;
+        if (incoming.whole) incoming.service.record(incoming.served_ns);
+    }
+
+    /// A message, or its first frame, is handed out.
+    fn begin(incoming: *Incoming, clock: *Clock, time: u32, now_ns: u64) void {
+        incoming.time = time;
+        incoming.waited_ns = if (time == 0) 0 else clock.waited(time, now_ns);
+        incoming.served_ns = 0;
+        incoming.size = 0;
+    }
+
+    /// It is handed out whole.
+    fn complete(incoming: *Incoming) void {
+        incoming.messages += 1;
+        incoming.bytes += incoming.size;
+        incoming.countValue();
+    }
+
+    fn countValue(incoming: *Incoming) void {
+        incoming.values += 1;
+        if (incoming.time == 0) { // [meter.untimed]
+            incoming.untimed += 1;
+        } else {
+            incoming.waiting.record(incoming.waited_ns);
+        }
+    }
+};
+
+/// Counts and times what a `Port` does, or a `Writer`, or a `Reader`: `Meter(Port)` is called in
+/// place of the port to write and to read. What is called on the port itself is not counted, but
+/// for wakes and sleeps. A reader knows how long messages have waited where their writer meters.
+///
+/// Each write and each read looks at the clock once, and a read that had to wait, or that copies
+/// more than 1 KiB out, twice. 60 KB, for the distributions.
+///
+/// Thread safety: belongs to the thread of the endpoint.
+pub fn Meter(comptime End: type) type {
+    if (End != Port and End != Writer and End != Reader) {
+        @compileError("Cannot meter " ++ @typeName(End) ++ ": it is no port, writer or reader");
+    }
+    const writes = End != Reader;
+    const reads = End != Writer;
+    return struct {
+        /// What it measures.
+        end: *End,
+        clock: Clock,
+        outgoing: if (writes) Outgoing else void = if (writes) .{} else {},
+        incoming: if (reads) Incoming else void = if (reads) .{} else {},
+        /// When it began, and what the endpoint had done before.
+        begun_ns: u64,
+        before: wait.Stats,
+
+        const Self = @This();
+        const Send = pipe.SendWith(*Clock);
+
+        /// Begins to count. The end must stay where it is.
+        ///
+        /// Asserts that there is a clock.
+        pub fn init(end: *End, options: Options) Self {
+            const endpoint = endpointOf(end);
+            const clock: Clock = .{ .host = endpoint.host, .wall = options.wall.? };
+            return .{
+                .end = end,
+                .clock = clock,
+                .begun_ns = clock.now(),
+                .before = endpoint.stats,
+            };
+        }
+
+        /// Begins anew: all counts are 0. A message that is served counts for its service.
+        pub fn reset(meter: *Self) void {
+            if (writes) meter.outgoing = .{};
+            if (reads) {
+                const incoming = meter.incoming;
+                meter.incoming = .{
+                    .taken_ns = incoming.taken_ns,
+                    .time = incoming.time,
+                    .waited_ns = incoming.waited_ns,
+                    .served_ns = incoming.served_ns,
+                    .size = incoming.size,
+                    .whole = incoming.whole,
+                };
+            }
+            meter.begun_ns = meter.clock.now();
+            meter.before = endpointOf(meter.end).stats;
+        }
+
+        /// As `write` of the end [meter.time].
+        pub fn write(
+            meter: *Self,
+            payload: []const u8,
+            envelope: Envelope,
+            timeout: Timeout,
+        ) WriteError!void {
+            return meter.writeParts(&.{payload}, envelope, timeout);
+        }
+
+        /// As `tryWrite` of the end.
+        pub fn tryWrite(meter: *Self, payload: []const u8, envelope: Envelope) WriteError!bool {
+            meter.write(payload, envelope, .none) catch |err| switch (err) {
+                error.Timeout => return false,
+                else => |other| return other,
+            };
+            return true;
+        }
+
+        /// As `writeParts` of the end.
+        pub fn writeParts(
+            meter: *Self,
+            parts: []const []const u8,
+            envelope: Envelope,
+            timeout: Timeout,
+        ) WriteError!void {
+            const writer = writerOf(meter.end);
+            writer.ring.loaded = false;
+            var send: Send = .init(parts, envelope, timeout);
+            send.stamp = &meter.clock;
+            var deadline: Deadline = .init(timeout);
+            var waiter: Waiter = .{ .meter = meter };
+            defer waiter.over();
+            try writer.writeWith(&send, &deadline, &waiter);
+            meter.outgoing.count(send.total);
+            if (End == Port) try meter.end.settle(&deadline);
+        }
+
+        /// As `writeMany` of the end: each message has a time of its own.
+        pub fn writeMany(
+            meter: *Self,
+            payloads: []const []const u8,
+            envelope: Envelope,
+            timeout: Timeout,
+        ) WriteError!usize {
+            const writer = writerOf(meter.end);
+            writer.ring.loaded = false;
+            var deadline: Deadline = .init(timeout);
+            for (payloads, 0..) |payload, index| {
+                var send: Send = .init(&.{payload}, envelope, timeout);
+                send.stamp = &meter.clock;
+                var waiter: Waiter = .{ .meter = meter };
+                defer waiter.over();
+                writer.placeWith(&send, &deadline, &waiter) catch |err| switch (err) {
+                    error.Timeout => return index,
+                    else => |other| return other,
+                };
+                meter.outgoing.count(payload.len);
+            }
+            writer.publish();
+            if (End == Port) try meter.end.settle(&deadline);
+            return payloads.len;
+        }
+
+        /// As `claim` of the end.
+        pub fn claim(meter: *Self, size: u32, timeout: Timeout) WriteError!Bytes {
+            var waiter: Waiter = .{ .meter = meter };
+            defer waiter.over();
+            defer meter.countFinished(); // a wait has published them
+            return writerOf(meter.end).claimWith(size, timeout, &waiter);
+        }
+
+        /// As `finish` of the end. The message counts when it is published.
+        pub fn finish(meter: *Self, size: u32, envelope: Envelope) void {
+            const writer = writerOf(meter.end);
+            const tail = writer.ring.tail;
+            var timed = envelope;
+            timed.time = meter.clock.time();
+            writer.finish(size, timed);
+            if (writer.ring.tail == tail) return; // this end is closed
+            meter.outgoing.finished.messages += 1;
+            meter.outgoing.finished.bytes += size;
+        }
+
+        /// As `publish` of the end.
+        pub fn publish(meter: *Self) void {
+            writerOf(meter.end).publish();
+            meter.countFinished();
+        }
+
+        /// As `read` of the end.
+        pub fn read(meter: *Self, storage: []u8, timeout: Timeout) ReadError!?Message {
+            const look = meter.beginRead();
+            const message = (try meter.end.read(storage, timeout)) orelse return null;
+            const size = message.payload.len;
+            const incoming = &meter.incoming;
+            const now_ns = meter.taken(look, size);
+            incoming.begin(&meter.clock, message.time, now_ns);
+            incoming.taken_ns = now_ns;
+            incoming.size = size;
+            incoming.whole = true;
+            incoming.complete();
+            return message;
+        }
+
+        /// As `tryRead` of the end.
+        pub fn tryRead(meter: *Self, storage: []u8) ReadError!?Message {
+            return meter.read(storage, .none);
+        }
+
+        /// As `peek` of the end. A message of several frames has waited until the first of them is
+        /// lent, and counts when the last one is.
+        pub fn peek(meter: *Self, timeout: Timeout) ReadError!?Lent {
+            const look = meter.beginRead();
+            const lent = (try meter.end.peek(timeout)) orelse return null;
+            const incoming = &meter.incoming;
+            const now_ns = meter.taken(look, 0);
+            if (lent.first) incoming.begin(&meter.clock, lent.time, now_ns);
+            incoming.taken_ns = now_ns;
+            incoming.size += lent.payload.len;
+            incoming.whole = lent.last;
+            if (lent.last) incoming.complete();
+            return lent;
+        }
+
+        /// As `release` of the end. The service goes on until the next call that reads, or `done`.
+        pub fn release(meter: *Self) void {
+            meter.end.release();
+        }
+
+        /// The next value of the batch that was read last is handed out now: for who cuts batches,
+        /// before each value but the first [meter.batch].
+        pub fn nextValue(meter: *Self) void {
+            const incoming = &meter.incoming;
+            const now_ns = meter.clock.now();
+            incoming.endService(now_ns);
+            incoming.begin(&meter.clock, incoming.time, now_ns);
+            incoming.taken_ns = now_ns;
+            incoming.countValue();
+        }
+
+        /// The service of the message that was read last is over: for who does something else
+        /// before the next call that reads, such as to wait for other pipes in a `Select`.
+        pub fn done(meter: *Self) void {
+            if (meter.incoming.taken_ns != null) meter.incoming.endService(meter.clock.now());
+        }
+
+        /// What was counted so far. The queue is counted by its frames, one after the other.
+        pub fn snapshot(meter: *Self) Snapshot {
+            const now_ns = meter.clock.now();
+            const elapsed_ns = now_ns -| meter.begun_ns;
+            const endpoint = endpointOf(meter.end);
+            const at_ns = meter.clock.epoch(now_ns);
+            return .{
+                .at = float(at_ns / ns_per_us) / 1_000,
+                .elapsed = float(elapsed_ns) / ns_per_us,
+                .endpoint = .{
+                    .index = endpoint.index,
+                    .wakes = endpoint.stats.wakes -% meter.before.wakes,
+                    .elided_wakes = endpoint.stats.wakes_elided -% meter.before.wakes_elided,
+                    .sleeps = endpoint.stats.parks -% meter.before.parks,
+                },
+                .outgoing = if (writes) meter.outgoingFigures(elapsed_ns) else null,
+                .incoming = if (reads) meter.incomingFigures(elapsed_ns) else null,
+            };
+        }
+
+        fn outgoingFigures(meter: *Self, elapsed_ns: u64) Snapshot.Outgoing {
+            meter.countFinished();
+            const outgoing = &meter.outgoing;
+            return .{
+                .messages = outgoing.messages,
+                .bytes = outgoing.bytes,
+                .stalls = outgoing.stalls,
+                .message_rate = rate(outgoing.messages, elapsed_ns),
+                .byte_rate = rate(outgoing.bytes, elapsed_ns),
+                .queue = meter_queue.ofWriter(&writerOf(meter.end).ring),
+                .stall = outgoing.stall.distribution(),
+            };
+        }
+
+        fn incomingFigures(meter: *Self, elapsed_ns: u64) Snapshot.Incoming {
+            const incoming = &meter.incoming;
+            const reader = if (End == Port) &meter.end.reader else meter.end;
+            var queue = meter_queue.ofReader(&reader.ring);
+            if (End == Port) {
+                queue.messages += meter.end.inbox.count;
+                queue.bytes += meter.end.inbox.end - meter.end.inbox.begin;
+            }
+            return .{
+                .messages = incoming.messages,
+                .bytes = incoming.bytes,
+                .values = incoming.values,
+                .untimed = incoming.untimed,
+                .message_rate = rate(incoming.messages, elapsed_ns),
+                .byte_rate = rate(incoming.bytes, elapsed_ns),
+                .value_rate = rate(incoming.values, elapsed_ns),
+                .queue = queue,
+                .waiting = incoming.waiting.distribution(),
+                .service = incoming.service.distribution(),
+            };
+        }
+
+        /// What is finished counts as soon as nothing of it is left to publish.
+        fn countFinished(meter: *Self) void {
+            const ring = &writerOf(meter.end).ring;
+            const outgoing = &meter.outgoing;
+            if (ring.published != ring.tail) return;
+            outgoing.messages += outgoing.finished.messages;
+            outgoing.bytes += outgoing.finished.bytes;
+            outgoing.finished = .{};
+        }
+
+        const Look = struct { now_ns: u64, waits: u32 };
+
+        /// A call that reads: it ends the service of what was read before.
+        fn beginRead(meter: *Self) Look {
+            const now_ns = meter.clock.now();
+            meter.incoming.endService(now_ns);
+            return .{ .now_ns = now_ns, .waits = endpointOf(meter.end).waits };
+        }
+
+        /// When what was read was taken. What was there, and was copied in no time, was taken when
+        /// the call began.
+        fn taken(meter: *Self, look: Look, size: usize) u64 {
+            const is_same = endpointOf(meter.end).waits == look.waits and size <= copied_at_once;
+            return if (is_same) look.now_ns else meter.clock.now();
+        }
+
+        /// Notes that a message found no room, and had to wait for it.
+        const Waiter = struct {
+            meter: *Self,
+            begun_ns: ?u64 = null,
+
+            /// For the writer.
+            pub fn waitForRoom(
+                waiter: *Waiter,
+                size: u32,
+                deadline: *Deadline,
+            ) Endpoint.Outcome {
+                const meter = waiter.meter;
+                if (waiter.begun_ns == null) {
+                    waiter.begun_ns = meter.clock.now();
+                    meter.outgoing.stalls += 1;
+                }
+                return meter.end.waitForRoom(size, deadline);
+            }
+
+            fn over(waiter: *const Waiter) void {
+                const begun_ns = waiter.begun_ns orelse return;
+                waiter.meter.outgoing.stall.record(waiter.meter.clock.now() -| begun_ns);
+            }
+        };
+
+        fn endpointOf(end: *End) *Endpoint {
+            return if (End == Port) &end.endpoint else end.ring.endpoint;
+        }
+
+        fn writerOf(end: *End) *Writer {
+            return if (End == Port) &end.writer else end;
+        }
+    };
+}
+
+fn float(count: u64) f64 {
+    return @floatFromInt(count);
+}
+
+fn rate(count: u64, elapsed_ns: u64) f64 {
+    return if (elapsed_ns == 0) 0 else float(count) * ns_per_s / float(elapsed_ns);
+}
+
+test {
+    _ = @import("meter_histogram.zig");
+    _ = @import("meter_test.zig");
+}
