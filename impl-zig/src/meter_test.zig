@@ -233,7 +233,7 @@ var sleeper: *Table = undefined;
 
 fn readMeanwhile() void {
     passUs(70);
-    _ = sleeper.read() catch unreachable;
+    _ = sleeper.meters[1].tryRead(&sleeper.storage) catch unreachable;
 }
 
 test "Meter: a message that found no room is a stall, and its time is that of its frame" {
@@ -261,6 +261,21 @@ test "Meter: a message that found no room is a stall, and its time is that of it
     try expectEqual(2, table.out().stalls);
     try expectEqual(5_000, table.out().stall.most);
     try expectEqual(3, table.out().messages);
+}
+
+test "Meter: a message of many frames that waits for room again and again is one stall" {
+    var table: Table = undefined;
+    try table.init(256, some_us);
+    sleeper = &table;
+    asleep = readMeanwhile;
+    const large: [1000]u8 = @splat('l');
+    try table.meters[0].write(&large, .{}, .forever);
+    const rounds = table.meters[0].snapshot().endpoint.sleeps;
+    try expect(rounds > 1);
+    try expectEqual(1, table.out().stalls);
+    try expectEqual(@as(f64, @floatFromInt(70 * rounds)), table.out().stall.most);
+    try expectEqual(1000, (try table.read()).payload.len);
+    try expectEqual(@as(f64, @floatFromInt(70 * rounds)), table.in().waiting.most);
 }
 
 test "Meter: both ends count the queue in messages and bytes, pads and inbox included" {
