@@ -252,9 +252,7 @@ pub fn Meter(comptime End: type) type {
         pub fn finish(meter: *Self, size: u32, envelope: Envelope) void {
             const writer = writerOf(meter.end);
             const tail = writer.ring.tail;
-            var timed = envelope;
-            timed.time = meter.clock.time();
-            writer.finish(size, timed);
+            writer.finishAt(size, envelope, meter.clock.time());
             if (writer.ring.tail == tail) return; // this end is closed
             meter.outgoing.finished.messages += 1;
             meter.outgoing.finished.bytes += size;
@@ -273,7 +271,7 @@ pub fn Meter(comptime End: type) type {
             const size = message.payload.len;
             const incoming = &meter.incoming;
             const now_ns = meter.taken(look, size);
-            incoming.begin(&meter.clock, message.time, now_ns);
+            incoming.begin(&meter.clock, readerOf(meter.end).time, now_ns);
             incoming.taken_ns = now_ns;
             incoming.size = size;
             incoming.whole = true;
@@ -293,7 +291,8 @@ pub fn Meter(comptime End: type) type {
             const lent = (try meter.end.peek(timeout)) orelse return null;
             const incoming = &meter.incoming;
             const now_ns = meter.taken(look, 0);
-            if (lent.first) incoming.begin(&meter.clock, lent.time, now_ns);
+            const time = readerOf(meter.end).time;
+            if (lent.first) incoming.begin(&meter.clock, time, now_ns);
             incoming.taken_ns = now_ns;
             incoming.size += lent.payload.len;
             incoming.whole = lent.last;
@@ -359,8 +358,7 @@ pub fn Meter(comptime End: type) type {
 
         fn incomingFigures(meter: *Self, elapsed_ns: u64) Snapshot.Incoming {
             const incoming = &meter.incoming;
-            const reader = if (End == Port) &meter.end.reader else meter.end;
-            var queue = meter_queue.ofReader(&reader.ring);
+            var queue = meter_queue.ofReader(&readerOf(meter.end).ring);
             if (End == Port) {
                 queue.messages += meter.end.inbox.count;
                 queue.bytes += meter.end.inbox.end - meter.end.inbox.begin;
@@ -432,6 +430,10 @@ pub fn Meter(comptime End: type) type {
 
         fn endpointOf(end: *End) *Endpoint {
             return if (End == Port) &end.endpoint else end.ring.endpoint;
+        }
+
+        fn readerOf(end: *End) *Reader {
+            return if (End == Port) &end.reader else end;
         }
 
         fn writerOf(end: *End) *Writer {

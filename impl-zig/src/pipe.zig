@@ -72,9 +72,6 @@ pub const Envelope = struct {
     codec: layout.Codec = .bytes,
     /// The application's number of a data message; the id of a call.
     tag: u32 = 0,
-    /// When it was finished, where somebody meters: low 32 bits of the microseconds since the Unix
-    /// epoch [meter.time]. 0 says nothing.
-    time: u32 = 0,
 
     /// The header of a frame of such a message.
     pub fn header(envelope: Envelope, size: u32, flags: u8) frame.Header {
@@ -84,7 +81,6 @@ pub const Envelope = struct {
             .flags = flags,
             .codec = @intCast(@backingInt(envelope.codec)),
             .tag = envelope.tag,
-            .time = envelope.time,
         };
     }
 
@@ -104,8 +100,6 @@ pub const Message = struct {
     kind: layout.FrameKind,
     codec: layout.Codec,
     tag: u32,
-    /// When its writer finished its first frame; 0 where it does not say so [frame.time].
-    time: u32 = 0,
 };
 
 /// A frame that is lent where it lies, until `release`. The peer can write there at any time.
@@ -114,8 +108,6 @@ pub const Lent = struct {
     kind: layout.FrameKind,
     codec: layout.Codec,
     tag: u32,
-    /// As in `Message`: that of the first frame of its message.
-    time: u32 = 0,
     /// Whether this frame begins, and whether it completes its message.
     first: bool,
     last: bool,

@@ -39,6 +39,11 @@ pub const Reader = struct {
     parts: ?[]u8 = null,
     /// Whether the rest of it is dropped, and was reported.
     dropping: bool = false,
+    /// When the writer finished the first frame of the message that was read or lent last: low 32
+    /// bits of the microseconds since the Unix epoch, 0 where it does not say so [frame.time]. Here
+    /// and not with the message, which would then be copied in larger pieces than it was put
+    /// together from: 1.3 ns of the 21 that a write and a read take (measured, x86-64).
+    time: u32 = 0,
     /// The extent of the frame that is lent out; 0 when none is.
     lent: u32 = 0,
     ended_seen: bool = false,
@@ -173,7 +178,6 @@ pub const Reader = struct {
                 .kind = @fromBackingInt(part.header.kind),
                 .codec = @fromBackingInt(part.header.codec),
                 .tag = part.header.tag,
-                .time = part.header.time,
             };
         }
         return null;
@@ -191,7 +195,6 @@ pub const Reader = struct {
             .kind = @fromBackingInt(part.header.kind),
             .codec = @fromBackingInt(part.header.codec),
             .tag = part.header.tag,
-            .time = part.header.time,
             .first = part.first,
             .last = part.last,
             .total = part.total,
@@ -319,7 +322,6 @@ pub const Reader = struct {
     }
 
     const Part = struct {
-        /// Of this frame, with the time of the first.
         header: frame.Header,
         extent: u32,
         /// Without header extension and preamble.
@@ -386,6 +388,7 @@ pub const Reader = struct {
                     ring.release(checked.extent);
                     return error.MessageKind;
                 }
+                reader.time = header.time;
                 const size = checked.contentSize(header);
                 if (size > limit) {
                     if (large == .leave) return false;
@@ -527,12 +530,11 @@ pub const Reader = struct {
         offset: u64,
     ) Part {
         const total = reader.progress.?.total;
-        var timed = header;
-        timed.time = reader.progress.?.time;
+        reader.time = reader.progress.?.time;
         const is_last = checked.class == .last;
         if (is_last) reader.progress = null;
         return .{
-            .header = timed,
+            .header = header,
             .extent = checked.extent,
             .payload = payload,
             .offset = offset,

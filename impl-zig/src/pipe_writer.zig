@@ -152,9 +152,7 @@ pub const Writer = struct {
     ///
     /// Asserts that a claim of at least this size is open [pipe.claim_one].
     pub fn finish(writer: *Writer, size: u32, envelope: Envelope) void {
-        assert(envelope.valid());
-        if (writer.stopped()) return writer.ring.abandon();
-        writer.finishFrame(envelope, size, flag_first | flag_last);
+        writer.finishAt(size, envelope, 0);
     }
 
     /// Makes all finished messages visible to the reader; does nothing where there are none, or
@@ -210,7 +208,14 @@ pub const Writer = struct {
         return writer.ring.endpoint.behind;
     }
 
-    // What follows is for ports, which do something else while they wait.
+    // What follows is for ports, which do something else while they wait, and for meters.
+
+    /// As `finish`, at a time that the frame then states [meter.time]; 0 states none.
+    pub fn finishAt(writer: *Writer, size: u32, envelope: Envelope, time: u32) void {
+        assert(envelope.valid());
+        if (writer.stopped()) return writer.ring.abandon();
+        writer.finishFrameAt(envelope, size, flag_first | flag_last, time);
+    }
 
     fn stopped(writer: *const Writer) bool {
         return writer.fault != null or writer.ring.endpoint.closedHere();
@@ -398,8 +403,8 @@ pub const Writer = struct {
             const size: u32 = @intCast(send.total);
             const bytes = try ring.claim(size) orelse return size;
             send.copy(bytes);
-            send.finish();
-            writer.finishFrame(send.envelope, size, flag_first | flag_last); // [frame.whole]
+            // [frame.whole]
+            writer.finishFrameAt(send.envelope, size, flag_first | flag_last, send.time());
             return null;
         }
         if (send.at_once and !try writer.roomForMany(send.total)) {
@@ -420,9 +425,9 @@ pub const Writer = struct {
             // [frame.multipart]
             var flags: u8 = if (send.sent_any) 0 else flag_first;
             if (is_last) flags |= flag_last;
-            if (!send.sent_any) send.finish();
-            writer.finishFrame(send.envelope, size, flags);
-            send.envelope.time = 0; // the message has that of its first frame [frame.header]
+            // The message has that of its first frame [frame.header].
+            const time = if (send.sent_any) 0 else send.time();
+            writer.finishFrameAt(send.envelope, size, flags, time);
             send.sent_any = true;
             if (is_last) return null;
             // The reader copies this chunk while the next is written; but a message that is to be
@@ -466,7 +471,19 @@ pub const Writer = struct {
 
     /// Completes the claimed frame.
     fn finishFrame(writer: *Writer, envelope: Envelope, size: u32, flags: u8) callconv(hot) void {
-        writer.ring.finish(envelope.header(size, flags));
+        writer.finishFrameAt(envelope, size, flags, 0);
+    }
+
+    fn finishFrameAt(
+        writer: *Writer,
+        envelope: Envelope,
+        size: u32,
+        flags: u8,
+        time: u32,
+    ) callconv(hot) void {
+        var header = envelope.header(size, flags);
+        header.time = time;
+        writer.ring.finish(header);
     }
 
     /// [ring.fault]
@@ -526,8 +543,8 @@ pub fn SendWith(comptime Stamp: type) type {
             };
         }
 
-        fn finish(send: *Self) void {
-            if (Stamp != void) send.envelope.time = send.stamp.time();
+        fn time(send: *const Self) u32 {
+            return if (Stamp == void) 0 else send.stamp.time();
         }
 
         fn left(send: *const Self) u64 {

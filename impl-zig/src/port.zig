@@ -360,7 +360,8 @@ pub const Port = struct {
             };
             port.inbox.filling = reader.partial();
             // With nothing found, what is still there is a message that the inbox has no room for.
-            port.inbox.put(found orelse return reader.ring.empty() and !reader.ended());
+            const message = found orelse return reader.ring.empty() and !reader.ended();
+            port.inbox.put(message, reader.time);
         }
         return false;
     }
@@ -370,6 +371,7 @@ pub const Port = struct {
             const entry = port.inbox.first();
             defer port.inbox.drop();
             if (entry.err) |err| return err;
+            port.reader.time = entry.time;
             if (entry.payload.len > storage.len) return error.MessageSize;
             @memcpy(storage[0..entry.payload.len], entry.payload);
             return .{
@@ -377,7 +379,6 @@ pub const Port = struct {
                 .kind = entry.kind,
                 .codec = entry.codec,
                 .tag = entry.tag,
-                .time = entry.time,
             };
         }
         return null;
@@ -391,12 +392,12 @@ pub const Port = struct {
                 return err;
             }
             port.inbox.lent = true;
+            port.reader.time = entry.time;
             return .{
                 .payload = entry.payload,
                 .kind = entry.kind,
                 .codec = entry.codec,
                 .tag = entry.tag,
-                .time = entry.time,
                 .first = true,
                 .last = true,
                 .total = entry.payload.len,
@@ -420,7 +421,7 @@ pub const Port = struct {
             return err;
         };
         port.inbox.filling = port.reader.partial();
-        port.inbox.put(message orelse return false);
+        port.inbox.put(message orelse return false, port.reader.time);
         return true;
     }
 

@@ -76,7 +76,7 @@ pub const Inbox = struct {
     }
 
     /// Completes the entry whose payload the reader wrote into `storageForNext`.
-    pub fn put(inbox: *Inbox, message: Message) void {
+    pub fn put(inbox: *Inbox, message: Message, time: u32) void {
         assert(!inbox.filling);
         const size: u32 = @intCast(message.payload.len);
         inbox.entryAt(inbox.end).* = .{
@@ -84,7 +84,7 @@ pub const Inbox = struct {
             .kind = @intCast(@backingInt(message.kind)),
             .codec = @intCast(@backingInt(message.codec)),
             .tag = message.tag,
-            .time = message.time,
+            .time = time,
         };
         inbox.end += extentOf(size);
         inbox.count += 1;
