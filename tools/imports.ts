@@ -32,7 +32,7 @@ const ORDER = [
   ["stream"],
   ["call"],
   ["meter"],
-  ["worker_pool"],
+  ["pool", "worker_pool"],
   ["mod", "root", "wasm", "c_abi", "compat/", "host/"],
 ];
 

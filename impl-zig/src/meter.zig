@@ -27,8 +27,9 @@ const Writer = pipe.Writer;
 
 /// How often each duration was seen.
 pub const Histogram = meter_histogram.Histogram;
-/// What is told of many durations, and one of its counts.
+/// What is told of many durations.
 pub const Distribution = meter_histogram.Distribution;
+/// One of its counts.
 pub const Bucket = meter_histogram.Bucket;
 /// The upper ends of those counts, in microseconds.
 pub const edges_us = meter_histogram.edges_us;

@@ -1,11 +1,13 @@
 //! Millrace: messages between threads, runtimes and processes through shared memory.
 //!
 //! The specification is in `spec/`; each file here implements the chapter of the same name. Nothing
-//! but calls allocates, nothing needs libc, and every structure lies where the caller puts it.
+//! but calls and pools allocates, nothing needs libc, and every structure lies where the caller
+//! puts it.
 //!
 //! `Port` exchanges messages in both directions, `Calls` has functions of the peer called over it,
 //! `SegmentFile` puts it between processes, `Select` waits for several pipes; `Writer` and `Reader`
-//! are one direction each; `Fanout` gives every message to many readers. The guide is `README.md`.
+//! are one direction each; `Fanout` gives every message to many readers, and `Pool` has many
+//! threads work for one. The guide is `README.md`.
 
 /// Every offset, size, flag and code of the layout; generated from `spec/layout.json`.
 pub const layout = @import("layout.zig");
@@ -82,6 +84,9 @@ pub const values = @import("call_values.zig");
 pub const Meter = @import("meter.zig").Meter;
 pub const meter = @import("meter.zig");
 
+pub const Pool = @import("pool.zig").Pool;
+pub const pool = @import("pool.zig");
+
 pub const Sha1 = @import("digest.zig").Sha1;
 pub const Sha256 = @import("digest.zig").Sha256;
 
@@ -101,6 +106,7 @@ test {
     _ = @import("stream.zig");
     _ = @import("call.zig");
     _ = @import("meter.zig");
+    _ = @import("pool.zig");
     _ = @import("digest.zig");
     if (@import("test_options").emulator == null) _ = @import("death_test.zig");
     _ = @import("hostile_test.zig");

@@ -1,0 +1,441 @@
+//! Work for many workers: one thread has tasks, and several threads handle them, each task by one
+//! of them. A hub with a ring of tasks to each worker, and a ring of answers back.
+//!
+//! Invariant: a task that was submitted has exactly one outcome. What a dead worker had not begun
+//! goes to another; what it had begun goes to another only where the task may be repeated.
+
+const std = @import("std");
+const layout = @import("layout.zig");
+const frame = @import("frame.zig");
+const host_file = @import("host.zig");
+const meter = @import("meter.zig");
+const pool_crew = @import("pool_crew.zig");
+const pool_table = @import("pool_table.zig");
+const pool_worker = @import("pool_worker.zig");
+const Allocator = std.mem.Allocator;
+const assert = std.debug.assert;
+const Deadline = host_file.Deadline;
+const Distribution = meter.Distribution;
+const Histogram = meter.Histogram;
+const Host = host_file.Host;
+const Timeout = host_file.Timeout;
+
+/// What a handler may know of the task that it runs.
+pub const Turn = pool_worker.Turn;
+/// A panic handler under which a panic in a task ends its worker, and not the program.
+pub const panic = pool_worker.panic;
+/// Names one task of one pool.
+pub const Id = pool_table.Id;
+
+const ns_per_ms = 1_000_000;
+/// Tasks that a worker has at most, one of which it runs.
+const given_max = 64;
+/// By default, a worker has as many waiting behind the one that it runs as take so long.
+const ahead_ns = 4 * ns_per_ms;
+
+/// A worker has much to do with tasks that take so long.
+const much_ns = ns_per_ms;
+
+/// In which order outcomes are handed out.
+pub const Order = enum {
+    /// That in which the tasks were submitted.
+    submitted,
+    /// That in which they became known.
+    finished,
+};
+
+/// What may be left to its default.
+pub const Options = struct {
+    /// How many workers there are: at least so many, and at most so many, by default one for each
+    /// processor. No more than 255.
+    least: u32 = 1,
+    most: ?u32 = null,
+    order: Order = .submitted,
+    /// Tasks that are open at a time: submitted, and their outcome not handed out.
+    room: u32 = 1024,
+    /// Tasks that a worker has waiting behind the one that it runs, at most 63. By default as many
+    /// as take 4 ms.
+    ahead: ?u32 = null,
+    /// Another worker is started when a task has waited longer, or would.
+    patience_ms: u32 = 20,
+    /// A worker that is not needed is ended after so long without a task.
+    idle_ms: u32 = 10_000,
+    /// How often a task is run again whose worker has died: it is then run at least once, and maybe
+    /// twice.
+    retry: u32 = 0,
+    /// Clock and wake mechanism, and how long to look before each sleep.
+    host: *const Host = .native,
+    spin_us: ?u32 = null,
+    /// Of the threads of the workers.
+    thread: std.Thread.SpawnConfig = .{},
+};
+
+/// Why there is no pool, or none any more.
+pub const StartError = error{
+    OutOfMemory,
+    /// The tasks and results are too large for the rings: hand over slices of what is elsewhere.
+    SegmentSize,
+    /// The system gives no thread, and there is no worker.
+    PoolStart,
+};
+
+/// What a pool has done so far, and has to do.
+pub const Stats = struct {
+    workers: u32,
+    /// Tasks that no worker has, and that one has.
+    waiting: u32,
+    given: u32,
+    /// Tasks whose outcome is known and was not handed out.
+    ready: u32,
+    /// Outcomes, handed out or not.
+    done: u64,
+    failed: u64,
+    died: u64,
+    cancelled: u64,
+    /// Workers that have died.
+    deaths: u64,
+    /// In microseconds: from when a task is submitted until it begins, and from then until it ends.
+    wait: Distribution,
+    service: Distribution,
+};
+
+/// A pool of threads that run one function: `handler` is `fn (Value) Result`, or
+/// `fn (Value, Turn) Result`, and may return an error in place of a result. `Value` and `Result`
+/// are copied, byte for byte; what they point to has to live until the outcome was handed out.
+///
+/// Thread safety: belongs to the thread that has called `init`. It must stay where it is.
+pub fn Pool(comptime handler: anytype) type {
+    const Handled = pool_worker.Shape(handler);
+    return struct {
+        gpa: Allocator,
+        options: Options,
+        table: Table,
+        crew: Crew,
+        given_count: u32,
+        counts: Counts,
+        wait: Histogram,
+        service: Histogram,
+        /// What a task takes, by the last ones; 0 while nobody knows.
+        service_ns: u64,
+
+        const Self = @This();
+        const Table = pool_table.Table(Handled.Value, Outcome);
+        const Crew = pool_crew.Crew(handler);
+
+        const Counts = struct {
+            done: u64 = 0,
+            failed: u64 = 0,
+            died: u64 = 0,
+            cancelled: u64 = 0,
+        };
+
+        /// What it is given, and what comes of it.
+        pub const Value = Handled.Value;
+        pub const Result = Handled.Result;
+
+        /// What has become of a task.
+        pub const Outcome = union(enum) {
+            result: Result,
+            /// The handler has returned an error.
+            failed: anyerror,
+            /// Its worker has died, and nobody knows how far it came.
+            died,
+            /// It was given up.
+            cancelled,
+        };
+
+        /// An outcome, and whose.
+        pub const Done = struct { id: Id, value: Value, outcome: Outcome };
+
+        /// What may be left to its default, of one task.
+        pub const TaskOptions = struct {
+            /// In place of that of the pool.
+            retry: ?u32 = null,
+        };
+
+        /// Starts the least number of workers.
+        ///
+        /// Asserts that the options are in their bounds.
+        pub fn init(pool: *Self, gpa: Allocator, options: Options) StartError!void {
+            const most = options.most orelse @min(255, options.host.processor_count());
+            const least = @min(options.least, most);
+            assert(most > 0 and most <= 255 and options.room > 0);
+            pool.gpa = gpa;
+            pool.options = options;
+            pool.options.ahead = if (options.ahead) |count| @min(count, given_max - 1) else null;
+            pool.given_count = 0;
+            pool.counts = .{};
+            pool.wait = .{};
+            pool.service = .{};
+            pool.service_ns = 0;
+            pool.table = try .init(gpa, options.room);
+            errdefer pool.table.deinit(gpa);
+            try pool.crew.init(gpa, .{
+                .least = least,
+                .most = most,
+                .given_max = given_max,
+                .endpoint = .{ .host = options.host, .spin_us = options.spin_us },
+                .thread = options.thread,
+            });
+            errdefer pool.crew.deinit(gpa);
+            for (0..@max(1, least)) |_| try pool.crew.start(pool, flagOf);
+        }
+
+        /// Gives up all tasks that are open, waits for those that run, and ends the workers.
+        pub fn deinit(pool: *Self) void {
+            for (pool.table.places) |*place| place.cancelled.store(true, .monotonic);
+            pool.crew.deinit(pool.gpa);
+            pool.table.deinit(pool.gpa);
+            pool.* = undefined;
+        }
+
+        /// Takes a task in; never waits. `error.PoolFull` says that as many are open as there is
+        /// room for: take an outcome first.
+        pub fn submit(
+            pool: *Self,
+            value: Value,
+            options: TaskOptions,
+        ) (StartError || error{PoolFull})!Id {
+            const retry = options.retry orelse pool.options.retry;
+            const id = pool.table.submit(value, retry, pool.options.host.now()) orelse
+                return error.PoolFull;
+            try pool.turnOver();
+            return id;
+        }
+
+        /// Whether there is no room for a task.
+        pub fn isFull(pool: *const Self) bool {
+            return pool.table.free.count == 0;
+        }
+
+        /// Hands the next outcome out, and waits for it as long as the timeout allows. Null when
+        /// there was none by then, or when no task is open.
+        pub fn next(pool: *Self, timeout: Timeout) StartError!?Done {
+            const ordered = pool.options.order == .submitted;
+            var deadline: Deadline = .init(timeout);
+            while (true) {
+                try pool.turnOver();
+                if (pool.table.nextReady(ordered)) |index| return pool.tell(index);
+                if (pool.table.submitted.count == 0) return null;
+                if (!pool.sleep(&deadline)) return null;
+            }
+        }
+
+        /// Hands the outcome of this task out, whatever others are ready. Null when there was none
+        /// by the deadline, or when it was handed out before.
+        pub fn nextOf(pool: *Self, id: Id, timeout: Timeout) StartError!?Done {
+            var deadline: Deadline = .init(timeout);
+            while (true) {
+                try pool.turnOver();
+                const index = pool.table.find(id) orelse return null;
+                if (pool.table.places[index].outcome != null) return pool.tell(index);
+                if (!pool.sleep(&deadline)) return null;
+            }
+        }
+
+        /// Runs one task and waits for what comes of it.
+        pub fn run(pool: *Self, value: Value) (StartError || error{PoolFull})!Outcome {
+            const id = try pool.submit(value, .{});
+            return (try pool.nextOf(id, .forever)).?.outcome;
+        }
+
+        /// Takes values as there is room for them, and hands outcomes out, until there are no more:
+        /// `source.next()` returns the next value or null, `sink.take(done)` takes an outcome. Both
+        /// may fail, which ends the call; what is open then stays open.
+        pub fn map(pool: *Self, source: anytype, sink: anytype) !void {
+            var is_over = false;
+            while (true) {
+                while (!is_over and !pool.isFull()) {
+                    const found: anyerror!?Value = source.next();
+                    if (try found) |value| {
+                        _ = try pool.submit(value, .{});
+                    } else {
+                        is_over = true;
+                    }
+                }
+                const done = (try pool.next(.forever)) orelse {
+                    if (is_over) return;
+                    continue;
+                };
+                const taken: anyerror!void = sink.take(done);
+                try taken;
+            }
+        }
+
+        /// Gives a task up: its outcome is `cancelled`, at once. One that waits is taken back; one
+        /// that runs is told, by its `Turn`, and keeps its worker until it has ended. Returns false
+        /// where its outcome was known before.
+        pub fn cancel(pool: *Self, id: Id) bool {
+            const index = pool.table.find(id) orelse return false;
+            if (!pool.table.giveUp(index, .cancelled)) return false;
+            pool.counts.cancelled += 1;
+            return true;
+        }
+
+        /// What was done so far, and what is left: for a picture of the progress.
+        pub fn stats(pool: *const Self) Stats {
+            return .{
+                .workers = pool.crew.alive,
+                .waiting = @intCast(pool.table.waiting.count),
+                .given = pool.given_count,
+                .ready = @intCast(pool.table.ready.count),
+                .done = pool.counts.done,
+                .failed = pool.counts.failed,
+                .died = pool.counts.died,
+                .cancelled = pool.counts.cancelled,
+                .deaths = pool.crew.deaths,
+                .wait = pool.wait.distribution(),
+                .service = pool.service.distribution(),
+            };
+        }
+
+        fn tell(pool: *Self, index: u32) Done {
+            const id = pool.table.idOf(index);
+            const told = pool.table.tell(index);
+            return .{ .id = id, .value = told.value, .outcome = told.outcome };
+        }
+
+        /// Where a worker looks whether its task was given up.
+        fn flagOf(pool: *Self, index: u32) *const std.atomic.Value(bool) {
+            return &pool.table.places[index].cancelled;
+        }
+
+        /// Takes what the workers have answered, replaces those that have died, hands tasks to
+        /// those that have the fewest, and starts or ends workers.
+        fn turnOver(pool: *Self) StartError!void {
+            for (pool.crew.seats) |*seat| {
+                if (!seat.alive) continue;
+                while (pool.crew.answer(seat)) |reply| pool.settle(seat, reply);
+                if (seat.dead) try pool.bury(seat);
+            }
+            pool.give();
+            try pool.size();
+        }
+
+        fn settle(pool: *Self, seat: *Crew.Seat, reply: Handled.Reply) void {
+            const index = seat.given.take();
+            pool.given_count -= 1;
+            const place = &pool.table.places[index];
+            const waited_ns = reply.begun_ns -| place.submitted_ns;
+            const outcome: Outcome = switch (reply.answer) {
+                .result => |result| .{ .result = result },
+                .failed => |err| .{ .failed = err },
+                .skipped => .cancelled,
+            };
+            if (reply.answer != .skipped) {
+                pool.wait.record(waited_ns);
+                pool.service.record(reply.service_ns);
+                // A quarter of what is new: so a change shows within some tasks.
+                const old_ns = if (pool.service_ns == 0) reply.service_ns else pool.service_ns;
+                pool.service_ns = @max(1, old_ns - old_ns / 4 + reply.service_ns / 4);
+            }
+            if (!pool.table.settle(index, outcome)) return;
+            switch (outcome) {
+                .result => pool.counts.done += 1,
+                .failed => pool.counts.failed += 1,
+                .died, .cancelled => unreachable,
+            }
+        }
+
+        /// What a dead worker had: the task that it had begun has died, or is repeated, and all
+        /// others go to the next ones that are free, before those that wait.
+        fn bury(pool: *Self, seat: *Crew.Seat) StartError!void {
+            const had_begun = seat.shared.begun.load(.acquire) > seat.answered;
+            pool.given_count -= @intCast(seat.given.count);
+            while (seat.given.count > @intFromBool(had_begun)) {
+                pool.table.takeBack(seat.given.takeLast());
+            }
+            if (had_begun) {
+                const index = seat.given.take();
+                const place = &pool.table.places[index];
+                if (place.outcome == null and place.retry > 0) {
+                    place.retry -= 1;
+                    pool.table.takeBack(index);
+                } else if (pool.table.settle(index, .died)) {
+                    pool.counts.died += 1;
+                }
+            }
+            pool.crew.clear(seat);
+            pool.crew.deaths += 1;
+            // Another one in its place, at the same endpoint.
+            pool.crew.startAt(seat, pool, flagOf) catch |err| {
+                if (pool.crew.alive == 0) return err; // the others go on without it
+            };
+        }
+
+        /// Hands tasks to the shortest queues.
+        fn give(pool: *Self) void {
+            const most = 1 + pool.ahead();
+            while (pool.table.waiting.count > 0) {
+                const seat = pool.crew.shortest() orelse return;
+                if (seat.given.count >= most) return;
+                const index = pool.table.give();
+                pool.given_count += 1;
+                pool.crew.give(seat, index, &pool.table.places[index].value);
+            }
+        }
+
+        fn ahead(pool: *const Self) u32 {
+            if (pool.options.ahead) |count| return count;
+            if (pool.service_ns == 0) return 1;
+            return @intCast(std.math.clamp(ahead_ns / pool.service_ns, 1, given_max - 1));
+        }
+
+        /// Starts another worker where a task waits too long, or ends one that has nothing to do.
+        fn size(pool: *Self) StartError!void {
+            const now_ns = pool.options.host.now();
+            if (pool.lacks(now_ns)) {
+                pool.crew.start(pool, flagOf) catch |err| {
+                    if (pool.crew.alive == 0) return err; // the others go on without it
+                };
+                return pool.give();
+            }
+            if (pool.crew.alive <= @max(1, pool.crew.options.least)) return;
+            const idle_ns = @as(u64, pool.options.idle_ms) * ns_per_ms;
+            for (pool.crew.seats) |*seat| {
+                if (!seat.alive or seat.given.count > 0) continue;
+                if (now_ns -| seat.busy_ns >= idle_ns) return pool.crew.end(seat);
+            }
+        }
+
+        /// Whether a task waits too long, and there may be another worker.
+        fn lacks(pool: *const Self, now_ns: u64) bool {
+            if (pool.crew.alive == 0) return true;
+            const first = pool.table.waiting.first() orelse return false;
+            if (pool.crew.alive >= pool.crew.options.most) return false;
+            const patience_ns = @as(u64, pool.options.patience_ms) * ns_per_ms;
+            const waited_ns = now_ns -| pool.table.places[first].submitted_ns;
+            const before = pool.table.waiting.count + pool.given_count;
+            const expected_ns = before * pool.service_ns / pool.crew.alive;
+            return @max(waited_ns, expected_ns) > patience_ns;
+        }
+
+        /// Waits until a worker has answered, or died, or a task has waited too long. Returns false
+        /// when the time is over.
+        fn sleep(pool: *Self, deadline: *Deadline) bool {
+            const left_ns = deadline.left(pool.options.host);
+            if (left_ns == 0) return false;
+            // While all have much to do, answers are taken many at a time, and nobody rings: two
+            // workers with tasks of 10 us, on two processors, else handle half as many.
+            const busy_ns = pool.crew.fewest() * pool.service_ns;
+            if (busy_ns >= much_ns) {
+                pool.options.host.pause(@min(left_ns, busy_ns / 4));
+                return true;
+            }
+            const may_grow = pool.table.waiting.count > 0 and
+                pool.crew.alive < pool.crew.options.most;
+            const patience_ns = @as(u64, pool.options.patience_ms) * ns_per_ms;
+            pool.crew.wait(if (may_grow) @min(left_ns, patience_ns + 1) else left_ns);
+            return true;
+        }
+    };
+}
+
+comptime {
+    assert(given_max >= 2);
+    assert(layout.frame_align == frame.extentOf(0));
+}
+
+test {
+    _ = @import("pool_test.zig");
+}
