@@ -361,7 +361,8 @@ fn addTestRace(context: Context, options: *Step.Options) void {
         .link_libc = true,
         .sanitize_thread = true,
     };
-    const filters = &.{ ".test.race:", "port_test", "pipe_test", "select_test", "segment_test" };
+    const filters =
+        &.{ ".test.race:", "port_test", "pipe_test", "select_test", "segment_test", "pool_test" };
     step.dependOn(runOf(b, addCoreTests(b, place, options, filters)));
     const canary = b.addExecutable(.{
         .name = "race_canary",

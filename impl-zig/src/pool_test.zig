@@ -14,16 +14,12 @@ const gpa = std.testing.allocator;
 const patience: millrace.Timeout = .ms(20_000);
 
 fn square(n: u64) u64 {
-    if (n % 7 == 0) std.atomic.spinLoopHint();
     return n * n;
 }
 
 /// Waits for the next outcome, and fails where none comes.
-fn must(pool: anytype) !@typeInfo(@typeInfo(@TypeOf(@TypeOf(pool.*).next)).@"fn".return_type.?)
-    .error_union.payload {
-    const done = try pool.next(patience);
-    if (done == null) return error.NothingCame;
-    return done;
+fn must(pool: anytype) !@TypeOf(pool.*).Done {
+    return (try pool.next(patience)) orelse error.NothingCame;
 }
 
 test "Pool: outcomes come in the order of submission, each with its value" {
@@ -36,7 +32,7 @@ test "Pool: outcomes come in the order of submission, each with its value" {
         while (submitted < 500 and !pool.isFull()) : (submitted += 1) {
             _ = try pool.submit(submitted, .{});
         }
-        const done = (try must(&pool)).?;
+        const done = try must(&pool);
         try expectEqual(taken, done.value);
         try expectEqual(taken * taken, done.outcome.result);
         taken += 1;
@@ -70,7 +66,7 @@ test "Pool: with order finished, who is done first comes first; with submitted, 
         _ = try pool.submit(1, .{});
         const short = try pool.submit(0, .{});
         if (order == .finished) {
-            try expectEqual(short, (try must(&pool)).?.id);
+            try expectEqual(short, (try must(&pool)).id);
         } else {
             while (pool.stats().ready == 0) try expectEqual(null, try pool.next(.ms(1)));
             // It is ready, and may be asked for.
@@ -78,7 +74,7 @@ test "Pool: with order finished, who is done first comes first; with submitted, 
             try expectEqual(null, try pool.nextOf(short, patience));
         }
         gate.store(1, .seq_cst);
-        try expectEqual(1, (try must(&pool)).?.outcome.result);
+        try expectEqual(1, (try must(&pool)).outcome.result);
     }
 }
 
@@ -118,7 +114,7 @@ fn kill(seed: u64, order: millrace.pool.Order, retry: u32) !u32 {
         while (submitted < task_count and !pool.isFull()) : (submitted += 1) {
             _ = try pool.submit(submitted, .{});
         }
-        const done = (try must(&pool)).?;
+        const done = try must(&pool);
         if (order == .submitted) try expectEqual(turn, done.value);
         try expect(!seen[done.value]);
         seen[done.value] = true;
@@ -266,7 +262,7 @@ test "Pool: tasks go to the shortest queue" {
     defer gate.store(1, .seq_cst);
     for (0..5) |_| _ = try pool.submit(1, .{});
     var counts: [3]usize = undefined;
-    for (&counts, pool.crew.seats) |*count, seat| count.* = seat.given.count;
+    for (&counts, pool.crew.seats) |*count, *seat| count.* = seat.given.count;
     std.mem.sort(usize, &counts, {}, std.sort.asc(usize));
     try expectEqual([_]usize{ 1, 2, 2 }, counts);
     for (0..5) |_| _ = try pool.submit(1, .{});
