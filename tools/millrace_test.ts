@@ -84,12 +84,14 @@ Deno.test("millrace: a task waits only for the tools that it needs", async () =>
 });
 
 Deno.test("millrace: packages are fetched at once, by the tasks that need any", async () => {
-  const { lines } = await call(["check"]);
-  assertEquals(lines, [
-    "millrace: fetching the npm packages of the tools and tests",
-    `deno install ${OWN}`,
-    `deno task ${OWN}`,
-  ]);
+  for (const words of [["check"], ["demo", "--no-open", "--page"]]) {
+    const { lines } = await call(words);
+    assertEquals(lines, [
+      "millrace: fetching the npm packages of the tools and tests",
+      `deno install ${OWN}`,
+      `deno task ${OWN}`,
+    ]);
+  }
 });
 
 Deno.test("millrace: without packages, a task tries what it can", async () => {

@@ -40,6 +40,11 @@ async function demo(args: readonly string[]): Promise<number> {
       console.log(USAGE);
       return 0;
     }
+    if (wanted.page !== undefined) {
+      // Loaded here, since it stands on packages that the stream does without.
+      const { showPages } = await import("./page.ts");
+      return await showPages(wanted.page);
+    }
     const source = openSource(wanted);
     showStep("Compiling the Zig worker (about ten seconds, the first time) ...");
     const module = new WebAssembly.Module(await Deno.readFile(await compileWorker()));

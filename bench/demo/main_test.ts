@@ -103,7 +103,19 @@ Deno.test("demo: a file that cannot be read is one line and code 2", async () =>
 
 Deno.test("demo: a wrong argument is one line and code 2", async () => {
   for (
-    const args of [["--corrupt", "0"], ["--corrupt", "x"], ["--corrupt"], ["--no"], ["a", "b"]]
+    const args of [
+      ["--corrupt", "0"],
+      ["--corrupt", "x"],
+      ["--corrupt"],
+      ["--no"],
+      ["a", "b"],
+      ["--page", "file"],
+      ["--page", "--corrupt", "1"],
+      ["--page", "--port", "0"],
+      ["--page", "--port", "65536"],
+      ["--port", "8000"],
+      ["--no-open"],
+    ]
   ) {
     const { code, out, err } = await demo(...args);
     assertEquals([code, out], [2, ""], args.join(" "));
@@ -130,4 +142,34 @@ Deno.test("demo: an interrupt in the middle of the stream ends it with code 130"
     await reader.cancel();
     await child.stdout.cancel();
   });
+});
+
+Deno.test("demo --page: serves isolated pages at the address it prints, until Ctrl-C", async () => {
+  const child = start("--page", "--no-open");
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const { value = "" } = await reader.read();
+  assertMatch(value, /^http:\/\/127\.0\.0\.1:\d+\/\n$/);
+  const look = async (path: string) => {
+    const { status, headers, body } = await fetch(new URL(path, value.trim()));
+    await body?.cancel();
+    const isolation = ["cross-origin-opener-policy", "cross-origin-embedder-policy"];
+    return [status, headers.get("content-type"), ...isolation.map((name) => headers.get(name))];
+  };
+  const isolated = ["same-origin", "require-corp"];
+  assertEquals(await look("/"), [200, "text/html; charset=utf-8", ...isolated]);
+  assertEquals(await look("/live/asker.js"), [200, "text/javascript", ...isolated]);
+  for (const path of ["/live/none.js", "/serve.ts", "/live/../serve.ts", "/%2e%2e/serve.ts"]) {
+    assertEquals(await look(path), [404, "text/plain", ...isolated], path);
+  }
+  child.kill("SIGINT");
+  assertEquals((await child.status).code, 130);
+  await reader.cancel();
+  assertMatch(await new Response(child.stderr).text(), /^Open this address in a browser; /);
+});
+
+Deno.test("demo --page: a port that is taken is one line and code 1", async () => {
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { code, out, err } = await demo("--page", "--no-open", "--port", `${taken.addr.port}`);
+  assertEquals([code, out], [1, ""]);
+  assertMatch(err, new RegExp(`^demo: Cannot serve on port ${taken.addr.port}: .+\n$`));
 });

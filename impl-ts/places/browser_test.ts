@@ -12,7 +12,8 @@ import { stopBundler } from "../../tools/build_scripts.ts";
 import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { findFirefox } from "../../tools/firefox.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
-import * as synth from "../examples/synth/main.ts";
+import { serveExamples } from "../examples/serve.ts";
+import { EXAMPLES } from "./examples.ts";
 import { PAGES, type Program, programsOf } from "./guide.ts";
 import { answerQuestions, bundleProgram, type Service, startService } from "./guide_service.ts";
 import { type Pages, servePages } from "./pages.ts";
@@ -58,7 +59,7 @@ const KINDS: Kind[] = [
 declare const outcome: Promise<string>;
 
 let pages: Pages;
-let example: Deno.HttpServer<Deno.NetAddr>;
+let examples: Deno.HttpServer<Deno.NetAddr>;
 let service: Service;
 let programs: Program[];
 const opened = new Map<Kind, Page>();
@@ -71,7 +72,7 @@ Deno.test.beforeAll(async () => {
   const client = await bundleProgram(service.client);
   programs = [...guide.flatMap(({ text }) => programsOf(text)), client];
   pages = servePages(files, programs);
-  example = synth.serve();
+  examples = serveExamples();
   await Promise.all(KINDS.map(async (kind) => {
     const { executablePath, launch } = kind;
     if (executablePath === undefined) return;
@@ -85,7 +86,7 @@ Deno.test.afterAll(async () => {
   if (opened.size === 0) return;
   for (const page of opened.values()) await page.browser().close();
   await pages.close();
-  await example.shutdown();
+  await examples.shutdown();
   await service[Symbol.asyncDispose]();
   await stopBundler();
 });
@@ -119,12 +120,9 @@ for (const kind of KINDS) {
       "undefined",
     ]);
   });
-  addTest(kind, "plays the synthesiser of the examples, and counts under-runs", async (page) => {
-    await synth.start(page, `http://127.0.0.1:${example.addr.port}/`);
-    await page.waitForFunction("counts().blocks > 0");
-    await page.click("#stall");
-    await page.waitForFunction("counts().underruns > 0");
-  });
+  for (const { name, test } of EXAMPLES) {
+    addTest(kind, name, (page) => test(page, `http://127.0.0.1:${examples.addr.port}`));
+  }
 }
 
 function addTest(kind: Kind, name: string, test: (page: Page) => Promise<void>): void {

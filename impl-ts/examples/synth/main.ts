@@ -5,16 +5,11 @@
  * @module
  */
 import puppeteer, { type Page } from "puppeteer-core";
-import { bundleText, stopBundler } from "../../../tools/build_scripts.ts";
-import { CHROMIUM_ARGUMENTS, findChromium, ISOLATION } from "../../../tools/chromium.ts";
+import { stopBundler } from "../../../tools/build_scripts.ts";
+import { CHROMIUM_ARGUMENTS, findChromium } from "../../../tools/chromium.ts";
+import { serveExamples } from "../serve.ts";
 
 const USAGE = "Usage: deno run -A impl-ts/examples/synth/main.ts [--port N | --headless SECONDS]";
-const HERE = import.meta.dirname!;
-const TYPES: Readonly<Record<string, string>> = {
-  html: "text/html",
-  css: "text/css",
-  js: "text/javascript",
-};
 
 /** What was played: blocks of 128 samples, and how often none was ready. */
 interface Counts {
@@ -22,30 +17,6 @@ interface Counts {
   underruns: number;
   /** By the clock of the sound. */
   seconds: number;
-}
-
-/** Serves the example on this machine alone, its modules bundled. Call `stopBundler` behind it. */
-export function serve(port = 0): Deno.HttpServer<Deno.NetAddr> {
-  return Deno.serve({ hostname: "127.0.0.1", port, onListen() {} }, async ({ url }) => {
-    const name = new URL(url).pathname.slice(1) || "index.html";
-    const [, ending = ""] = /^\w+\.(html|css|js)$/.exec(name) ?? [];
-    const text = ending === "" ? undefined : await load(`${HERE}/${name}`);
-    const headers = { "content-type": TYPES[ending] ?? "text/plain", ...ISOLATION };
-    if (text === undefined) return new Response("nothing is here", { status: 404, headers });
-    return new Response(text, { headers });
-  });
-}
-
-async function load(path: string): Promise<string | undefined> {
-  try {
-    const text = await Deno.readTextFile(path);
-    if (!path.endsWith(".js")) return text;
-    const alias = { millrace: `${HERE}/../../src/mod.ts` };
-    return await bundleText({ entryPoints: [path], format: "esm", alias });
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }
 
 /** Opens it in a page, and presses the button. */
@@ -69,8 +40,8 @@ async function main([option, value]: string[]): Promise<number> {
     console.error(USAGE);
     return 2;
   }
-  const server = serve(option === "--port" ? number : 0);
-  const url = `http://127.0.0.1:${server.addr.port}/`;
+  const server = serveExamples(option === "--port" ? number : 0);
+  const url = `http://127.0.0.1:${server.addr.port}/synth/`;
   if (option !== "--headless") {
     console.log(`Open ${url} and press Play; Ctrl-C ends this.`);
     await server.finished;
