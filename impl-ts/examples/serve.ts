@@ -10,7 +10,7 @@ import { bundleText } from "../../tools/build_scripts.ts";
 import { ISOLATION } from "../../tools/chromium.ts";
 
 /** The first is the one that a browser comes to which names none. */
-export const PAGES = ["live", "synth"] as const;
+export const PAGES = ["live", "meter", "synth"] as const;
 
 const HERE = import.meta.dirname!;
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { ConsoleMessage, Page } from "puppeteer-core";
 
 /** A user of one page. `root` is the address of the server of all of them. */
@@ -17,6 +17,7 @@ const PHONE = { width: 390, height: 844 };
 
 export const EXAMPLES: readonly Example[] = [
   { name: "shows two workers live, ends one, which comes back, and floods it", test: live },
+  { name: "shows what the meters of two workers measure, once a second", test: meter },
   { name: "plays the synthesiser of the examples, and counts under-runs", test: synth },
 ];
 
@@ -55,13 +56,32 @@ async function live(page: Page, root: string): Promise<void> {
     // By the keyboard alone: a slider, and the button that lets it go on.
     await page.focus("#size");
     await page.keyboard.press("ArrowRight");
-    assertEquals(await page.evaluate(textOf("size-shown")), "256 B");
+    assertEquals(await page.evaluate(textOf("size-shown")), "256\u00a0B");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Tab");
     assertEquals(await page.evaluate(FOCUS), ["run", "solid"]);
     await page.keyboard.press("Enter");
     await page.waitForFunction("seen().last.size === 256 && seen().last.generation === 1");
     await page.keyboard.press("Enter");
+  });
+}
+
+async function meter(page: Page, root: string): Promise<void> {
+  await use(page, `${root}/meter/`, async () => {
+    await page.waitForFunction("seen().sender && seen().handler?.incoming.waiting.count > 0");
+    await page.waitForFunction(`${textOf("verdict")}.startsWith("There is room")`);
+    assertEquals(await page.evaluate("seen().handler.incoming.untimed"), 0);
+    assertMatch(
+      await page.evaluate(textOf("outside")) as string,
+      /^The port: a port, [\d,]+ bytes\n[^]*\n0 +attached [^]*\n1 +attached [^]*\n0 +0 to 1 /,
+    );
+    // More than the handler can do.
+    for (const id of ["rate", "service"]) {
+      await page.focus(`#${id}`);
+      await page.keyboard.press("End");
+    }
+    await page.waitForFunction(`${textOf("verdict")}.startsWith("The handler is the bottleneck")`);
+    await page.waitForFunction(`${textOf("outside")}.includes("writer waits for room")`);
   });
 }
 

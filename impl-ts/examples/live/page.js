@@ -7,9 +7,10 @@
 import { Segment } from "millrace";
 import { SharedProperties } from "millrace/property";
 import { supervise } from "millrace/supervise";
+import { slider } from "../slider.js";
+import { bytes, count, duration, percent, ratio } from "../words.js";
 import { Curve, medianOf } from "./curves.js";
 import { PROPERTY_SIZE } from "./shared.js";
-import { bytes, count, duration, percent, ratio } from "./words.js";
 
 /** Bytes of a message, and round trips in a second; `null` is as many as go. */
 const SIZES = [16, 64, 256, 1024, 4096, 16_384, 65_536];
@@ -180,24 +181,6 @@ function fail({ message }) {
   element("trouble").textContent = `It does not run: ${message ?? "a worker did not start"}`;
 }
 
-/** A slider over a few values. */
-function slider(id, values, name, format) {
-  const input = element(id);
-  Object.assign(input, { min: 0, max: values.length - 1, step: 1 });
-  input.value = values.indexOf(settings[name]);
-  const show = () => {
-    const text = format(values[input.valueAsNumber]);
-    element(`${id}-shown`).textContent = text;
-    input.setAttribute("aria-valuetext", text);
-  };
-  input.oninput = () => {
-    show();
-    settings[name] = values[input.valueAsNumber];
-    live?.set("settings", settings);
-  };
-  show();
-}
-
 function run(isRunning) {
   settings.isRunning = isRunning;
   element("run").textContent = isRunning ? "Pause" : "Go on";
@@ -209,8 +192,13 @@ const latency = new Curve(element("latency"), { name: "Round trip", format: dura
 const throughput = new Curve(element("throughput"), { name: "Messages a second", format: count });
 const share = (value) => `${Math.floor(value)} %`;
 const elided = new Curve(element("elided"), { name: "Wakes elided", format: share, isShare: true });
-slider("size", SIZES, "size", (size) => bytes(size));
-slider("rate", RATES, "rate", (rate) => rate === null ? "as many as go" : count(rate));
+const wish = (name) => (value) => {
+  settings[name] = value;
+  live?.set("settings", settings);
+};
+slider("size", SIZES, settings.size, bytes, wish("size"));
+const rateShown = (rate) => rate === null ? "as many as go" : count(rate);
+slider("rate", RATES, settings.rate, rateShown, wish("rate"));
 element("run").onclick = () => run(!settings.isRunning);
 element("kill").onclick = kill;
 element("flood").onclick = () => {
