@@ -32,7 +32,7 @@ worker and back through shared memory, and compares the digests.
 
   --corrupt N   flips one byte of message N (from 1) in the ring; the digests then differ
   --page        opens pages in your browser instead, until Ctrl-C: live curves of Millrace beside
-                MessagePort, a meter, and sound
+                MessagePort, a meter, Python that waits for its user, and sound
   --port N      serves them on this port of this machine; without it, on any that is free
   --no-open     prints their address, and opens no browser
   --help        prints this

@@ -8,17 +8,23 @@ import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
 import { bundleText } from "../../tools/build_scripts.ts";
 import { ISOLATION } from "../../tools/chromium.ts";
+import { findPyodide } from "../../tools/pyodide.ts";
 
 /** The first is the one that a browser comes to which names none. */
-export const PAGES = ["live", "meter", "synth"] as const;
+export const PAGES = ["live", "meter", "input", "synth"] as const;
 
 const HERE = import.meta.dirname!;
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const FILE = new RegExp(`^/(?:(?:${PAGES.join("|")})/)?(?:\\w+\\.(html|css|js))?$`);
+const PYODIDE = /^\/pyodide\/([\w.-]+\.(mjs|wasm|zip|json))$/;
 const TYPES: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   css: "text/css",
   js: "text/javascript",
+  mjs: "text/javascript",
+  wasm: "application/wasm",
+  zip: "application/zip",
+  json: "application/json",
 };
 
 /**
@@ -39,14 +45,17 @@ export function serveExamples(port = 0): Deno.HttpServer<Deno.NetAddr> {
 }
 
 async function answerTo(pathname: string): Promise<Response> {
+  const [, file, kind] = PYODIDE.exec(pathname) ?? [];
   const match = FILE.exec(pathname);
-  const ending = match?.[1] ?? "html";
-  const path = `${HERE}${pathname}${pathname.endsWith("/") ? "index.html" : ""}`;
+  const ending = kind ?? match?.[1] ?? "html";
+  // Of ours, what is changed is there the next time that the page is loaded.
+  const caching = file === undefined ? "no-cache" : "max-age=3600";
+  const headers = { "content-type": TYPES[ending]!, "cache-control": caching };
   try {
+    if (file !== undefined) return new Response(await readPyodide(file), { headers });
     if (match === null) throw new Deno.errors.NotFound();
+    const path = `${HERE}${pathname}${pathname.endsWith("/") ? "index.html" : ""}`;
     const text = ending === "js" ? await bundle(path) : await Deno.readTextFile(path);
-    // What is changed is there the next time that the page is loaded.
-    const headers = { "content-type": TYPES[ending]!, "cache-control": "no-cache" };
     return new Response(text, { headers });
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -56,6 +65,14 @@ async function answerTo(pathname: string): Promise<Response> {
     });
   }
 }
+
+/** Fetched when a page first asks for it. */
+async function readPyodide(file: string): Promise<Uint8Array<ArrayBuffer>> {
+  const folder = await (pyodide ??= findPyodide());
+  if (folder === undefined) throw new Deno.errors.NotFound();
+  return await Deno.readFile(`${folder}/${file}`);
+}
+let pyodide: ReturnType<typeof findPyodide> | undefined;
 
 async function bundle(path: string): Promise<string> {
   await Deno.stat(path); // the bundler's own word for a file that is not there is longer

@@ -20,6 +20,7 @@ import { type Pages, servePages } from "./pages.ts";
 import { formsOf, scenariosFor } from "./scenarios.ts";
 
 const TIMEOUT_MS = 60_000;
+const isAll = Deno.env.get("MILLRACE_TEST_ALL") === "1";
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);
 /** Programs of the guide that a page can run as they are: both its threads have an event loop. */
 const GUIDE = ["quick_start_1", "events_1", "ask_the_page_to_fetch_1"];
@@ -120,7 +121,8 @@ for (const kind of KINDS) {
       "undefined",
     ]);
   });
-  for (const { name, test } of EXAMPLES) {
+  for (const { name, test, isLong = false } of EXAMPLES) {
+    if (isLong && !isAll && kind.place !== "chromium") continue;
     addTest(kind, name, (page) => test(page, `http://127.0.0.1:${examples.addr.port}`));
   }
 }

@@ -10,6 +10,8 @@ import type { ConsoleMessage, Page } from "puppeteer-core";
 interface Example {
   name: string;
   test: (page: Page, root: string) => Promise<void>;
+  /** Takes 5 s of a processor: in one browser alone, but for `--all`. */
+  isLong?: boolean;
 }
 
 const DESK = { width: 1280, height: 900 };
@@ -18,6 +20,11 @@ const PHONE = { width: 390, height: 844 };
 export const EXAMPLES: readonly Example[] = [
   { name: "shows two workers live, ends one, which comes back, and floods it", test: live },
   { name: "shows what the meters of two workers measure, once a second", test: meter },
+  {
+    name: "runs Python whose input() blocks, and interrupts it, asking and looping",
+    test: input,
+    isLong: true,
+  },
   { name: "plays the synthesiser of the examples, and counts under-runs", test: synth },
 ];
 
@@ -82,6 +89,34 @@ async function meter(page: Page, root: string): Promise<void> {
     }
     await page.waitForFunction(`${textOf("verdict")}.startsWith("The handler is the bottleneck")`);
     await page.waitForFunction(`${textOf("outside")}.includes("writer waits for room")`);
+  });
+}
+
+async function input(page: Page, root: string): Promise<void> {
+  await use(page, `${root}/input/`, async () => {
+    const isFree = (id: string) =>
+      page.waitForFunction(`!document.getElementById("${id}").disabled`);
+    const run = async (program: string) => {
+      await isFree("run");
+      await page.evaluate(`document.getElementById("program").value = ${JSON.stringify(program)}`);
+      await page.click("#run");
+    };
+    const shows = (text: string) =>
+      page.waitForFunction(`${textOf("output")}.includes(${JSON.stringify(text)})`);
+
+    await run("print(f'<{input(\"Who? \")}>')\nwhile True: pass");
+    await isFree("line");
+    await page.type("#line", "Ada");
+    await page.keyboard.press("Enter");
+    await shows("Who? Ada\n<Ada>\n");
+    await page.click("#stop"); // in the middle of the loop
+    await shows('File "<exec>", line 2, in <module>\nKeyboardInterrupt');
+
+    await run("try:\n  input('Still there? ')\nexcept KeyboardInterrupt:\n  print('no')");
+    await isFree("line");
+    await page.click("#stop"); // in the middle of the question
+    await shows("Still there? no\n");
+    await isFree("run");
   });
 }
 

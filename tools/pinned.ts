@@ -1,0 +1,24 @@
+/** Packages of npm that few need and that are large: pinned by lock files of their own. @module */
+import { fileURLToPath } from "node:url";
+
+const LOCKS = `${import.meta.dirname}/toolchain`;
+
+/**
+ * Where a file of such a package is, which is fetched if need be: what `deno.json` names is fetched
+ * by every task that imports any package. `undefined` where it cannot be installed, on another
+ * machine for one.
+ */
+export async function findPinned(
+  name: string,
+  specifier: string,
+  file: string,
+): Promise<string | undefined> {
+  // The import has the package fetched.
+  const script = `import "${specifier}/package.json" with { type: "json" };
+    console.log(import.meta.resolve("${specifier}/${file}"));`;
+  const { success, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["eval", "--no-config", "--lock", `${LOCKS}/${name}.lock`, "--frozen", script],
+    stderr: "null",
+  }).output();
+  return success ? fileURLToPath(new TextDecoder().decode(stdout).trim()) : undefined;
+}
