@@ -124,6 +124,13 @@ async function synth(page: Page, root: string): Promise<void> {
   await use(page, `${root}/synth/`, async () => {
     await page.click("#play");
     await page.waitForFunction("counts().blocks > 0");
+    await page.waitForFunction("loudness() > 0.001");
+    // Read by the audio thread: silence, and sound again.
+    await page.focus("#volume");
+    await page.keyboard.press("Home");
+    await page.waitForFunction("loudness() < 1e-6");
+    await page.keyboard.press("End");
+    await page.waitForFunction("loudness() > 0.001");
     await page.click("#stall");
     await page.waitForFunction("counts().underruns > 0");
   });

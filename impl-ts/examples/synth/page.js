@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { Port } from "millrace";
-import { BLOCK, COUNTS, PLAYED, UNDERRUNS } from "./shared.js";
+import { SharedProperties } from "millrace/property";
+import { BLOCK, COUNTS, PANEL, PLAYED, UNDERRUNS } from "./shared.js";
 
 const element = (id) => document.getElementById(id);
 const canvas = element("wave");
@@ -17,57 +17,56 @@ let playing;
 async function start() {
   const context = new AudioContext({ latencyHint: "interactive" });
   await context.audioWorklet.addModule("speaker.js");
-  const control = Port.create();
+  const panel = SharedProperties.create({ properties: PANEL });
+  steer(panel);
   const worker = new Worker("synth.js", { type: "module" });
   const sound = await new Promise((resolve, reject) => {
     worker.onmessage = ({ data }) => resolve(data);
     worker.onerror = ({ message }) => reject(new Error(message));
-    worker.postMessage(control.handoff({ rate: context.sampleRate }));
+    worker.postMessage({ panel: panel.memory, rate: context.sampleRate });
   });
-  const meter = Port.create({ capacity: 1024 });
   const node = new AudioWorkletNode(context, "speaker", {
     numberOfInputs: 0,
     outputChannelCount: [1],
-    processorOptions: { sound, meter: meter.handoff() },
+    processorOptions: { sound, panel: panel.memory },
   });
   node.onprocessorerror = ({ message }) => tell(`The audio thread failed. ${message ?? ""}`);
   const analyser = new AnalyserNode(context, { fftSize: 2048 });
   node.connect(analyser).connect(context.destination);
   await context.resume();
   const counts = new Float64Array(COUNTS);
-  playing = { context, worker, control, meter, analyser, counts, made: 0 };
-  playing.report = new Uint8Array(counts.buffer);
-  playing.wave = new Float32Array(analyser.fftSize);
-  steer({});
+  const made = new Float64Array(1);
+  const wave = new Float32Array(analyser.fftSize);
+  playing = { context, worker, panel, analyser, counts, made, wave };
   requestAnimationFrame(show);
 }
 
 /** Ends both. */
 async function stop() {
-  const { context, worker, control, meter } = playing;
+  const { context, worker, panel } = playing;
   playing = undefined;
   await context.close();
   worker.terminate();
-  for (const port of [control, meter]) port.close();
+  panel.close();
 }
 
-/** Tells the synthesiser what is wished for. */
-function steer(more) {
-  const tempo = element("tempo").valueAsNumber;
-  const brightness = element("brightness").valueAsNumber / 100;
-  playing?.control.tryWrite({ tempo, brightness, ...more });
+/** Sets what is wished for; who needs it gets it, whenever that is. */
+function steer(panel) {
+  const valueOf = (id) => element(id).valueAsNumber;
+  panel?.set("tune", Float32Array.of(valueOf("tempo"), valueOf("brightness") / 100));
+  panel?.set("volume", Float32Array.of(valueOf("volume") / 100));
 }
 
 /** One picture. */
 function show() {
   if (playing === undefined) return;
-  const { context, control, meter, analyser, counts, report, wave } = playing;
-  while (meter.tryReadInto(report) !== undefined); // the last one counts
-  for (let made; (made = control.tryRead()) !== undefined;) playing.made = made;
+  const { context, panel, analyser, counts, made, wave } = playing;
+  panel.getInto("counts", counts);
+  panel.getInto("made", made);
   const ms = (blocks) => blocks * BLOCK * 1000 / context.sampleRate;
   element("underruns").textContent = number.format(counts[UNDERRUNS]);
   element("blocks").textContent = number.format(counts[PLAYED]);
-  element("ahead").textContent = Math.max(0, ms(playing.made - counts[PLAYED])).toFixed(0);
+  element("ahead").textContent = Math.max(0, ms(made[0] - counts[PLAYED])).toFixed(0);
   element("time").textContent = clock(ms(counts[PLAYED] + counts[UNDERRUNS]) / 1000);
   element("health").className = counts[UNDERRUNS] === 0 ? "figure good" : "figure bad";
   analyser.getFloatTimeDomainData(wave);
@@ -80,7 +79,7 @@ function draw(wave) {
   const pen = canvas.getContext("2d");
   pen.clearRect(0, 0, width, height);
   pen.strokeStyle = getComputedStyle(canvas).color;
-  pen.lineWidth = 3;
+  pen.lineWidth = 2 * width / canvas.clientWidth;
   pen.lineJoin = "round";
   // From a rise through zero on, so that the picture stands still.
   let from = 0;
@@ -122,10 +121,13 @@ async function toggle() {
 }
 
 element("play").onclick = toggle;
-element("stall").onclick = () => steer({ stall: 200 });
-element("tempo").oninput = element("brightness").oninput = () => steer({});
+element("stall").onclick = () => playing?.panel.set("stalls", 200);
+for (const id of ["tempo", "brightness", "volume"]) {
+  element(id).oninput = () => steer(playing?.panel);
+}
 
-/** For who drives the page from outside: what was played so far. */
+/** For who drives the page from outside: what was played so far, and how loud it is now. */
+globalThis.loudness = () => Math.max(0, ...playing?.wave.map(Math.abs) ?? []);
 globalThis.counts = () => ({
   blocks: playing?.counts[PLAYED] ?? 0,
   underruns: playing?.counts[UNDERRUNS] ?? 0,

@@ -7,38 +7,49 @@
  * @module
  */
 import { Port } from "millrace";
-import { BLOCK, COUNTS, PLAYED, UNDERRUNS } from "./shared.js";
-
-/** Blocks between two reports to the page. */
-const REPORT_BLOCKS = 8;
+import { SharedProperties } from "millrace/property";
+import { BLOCK, COUNTS, PLAYED, SPEAKER, UNDERRUNS } from "./shared.js";
 
 class Speaker extends AudioWorkletProcessor {
   #sound;
-  #meter;
+  #volume;
+  #told;
+  #wish = new Float32Array(1);
+  #gain = 0;
   #block = new Float32Array(BLOCK);
   #bytes = new Uint8Array(this.#block.buffer);
   #counts = new Float64Array(COUNTS);
-  #report = new Uint8Array(this.#counts.buffer);
 
-  constructor({ processorOptions: { sound, meter } }) {
+  constructor({ processorOptions: { sound, panel } }) {
     super();
     this.#sound = Port.from(sound, { codec: "bytes" });
-    this.#meter = Port.from(meter, { codec: "bytes" });
+    const properties = SharedProperties.attach(panel, { endpoint: SPEAKER });
+    this.#volume = properties.reader("volume");
+    this.#told = properties.writer("counts");
   }
 
   process(_inputs, outputs) {
     const channel = outputs[0][0];
+    const counts = this.#counts;
     if (this.#sound.tryReadInto(this.#bytes) === undefined) {
       channel.fill(0);
-      this.#counts[UNDERRUNS]++;
+      counts[UNDERRUNS]++;
     } else {
-      channel.set(this.#block);
-      this.#counts[PLAYED]++;
+      this.#play(channel);
+      counts[PLAYED]++;
     }
-    const due = this.#counts[PLAYED] + this.#counts[UNDERRUNS];
-    // Where the page is late there is no room, and the next report has it all.
-    if (due % REPORT_BLOCKS === 0) this.#meter.tryWrite(this.#report);
+    this.#told.set(counts);
     return true;
+  }
+
+  /** As loud as is wished for now; from block to block it changes without a click. */
+  #play(channel) {
+    this.#volume.getInto(this.#wish);
+    const step = (this.#wish[0] - this.#gain) / BLOCK;
+    for (let i = 0; i < BLOCK; i++) {
+      this.#gain += step;
+      channel[i] = this.#gain * this.#block[i];
+    }
   }
 }
 

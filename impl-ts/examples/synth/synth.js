@@ -4,25 +4,28 @@
  * @module
  */
 import { Port } from "millrace";
-import { BLOCK, CAPACITY } from "./shared.js";
-
-/** Blocks between two reports to the page. */
-const REPORT_BLOCKS = 8;
+import { SharedProperties } from "millrace/property";
+import { BLOCK, CAPACITY, SYNTH } from "./shared.js";
 
 self.onmessage = ({ data }) => {
-  const control = Port.from(data);
+  const panel = SharedProperties.attach(data.panel, { endpoint: SYNTH });
+  const [tune, stalls] = [panel.reader("tune"), panel.reader("stalls")];
   const sound = Port.create({ capacity: [CAPACITY, 256], codec: "bytes" });
   const synth = new Synth(data.rate);
   const samples = new Float32Array(BLOCK);
   const bytes = new Uint8Array(samples.buffer);
+  const wish = new Float32Array(2);
+  const made = new Float64Array(1);
+  tune.getInto(wish);
+  stalls.get();
 
-  let made = 0;
   const next = () => {
-    const wish = control.tryRead(); // a look at the ring, and no wait
-    if (wish !== undefined) synth.set(wish);
-    if (wish?.stall > 0) stall(wish.stall);
-    synth.fill(samples);
-    if (++made % REPORT_BLOCKS === 0) control.tryWrite(made);
+    // A look at a version costs nothing to speak of, in the middle of a computation too.
+    if (tune.version !== tune.seen) tune.getInto(wish);
+    if (stalls.version !== stalls.seen) stall(stalls.get());
+    synth.fill(samples, wish[0], wish[1]);
+    made[0]++;
+    panel.set("made", made);
   };
 
   // The ring is full before the audio thread gets its end.
@@ -67,12 +70,9 @@ class Synth {
     this.#echo = new Float32Array(Math.round(rate * 0.36));
   }
 
-  set({ tempo, brightness }) {
-    this.#tempo = tempo ?? this.#tempo;
-    this.#brightness = brightness ?? this.#brightness;
-  }
-
-  fill(samples) {
+  fill(samples, tempo, brightness) {
+    this.#tempo = tempo;
+    this.#brightness = brightness;
     for (let i = 0; i < samples.length; i++) {
       if (this.#left-- <= 0) this.#strike();
       samples[i] = this.#sample();
