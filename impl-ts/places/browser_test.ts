@@ -163,6 +163,7 @@ Deno.test("pages come with the headers of isolation, except for one", async () =
 /** The page in which a browser plays: a new one for each scenario takes it three times as long. */
 async function openPage(browser: Browser, { place }: Kind): Promise<Page> {
   const page = await browser.newPage();
+  page.setDefaultTimeout(TIMEOUT_MS);
   page.on("console", (said) => said.type() === "log" && console.log(`  ${said.text()}`));
   if (place === "chromium") await page.exposeFunction("heapUsed", await watchWorklets(page));
   return page;
