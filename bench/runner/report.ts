@@ -7,6 +7,9 @@ import { bundlePage, stopBundler } from "./bundles.ts";
 import type { Results } from "./results.ts";
 
 const PAGE = new URL("report_page.html", import.meta.url);
+const README = new URL("../README.md", import.meta.url);
+/** A row of a table that says what some names mean. */
+const MEANING = /^\| (`[a-z0-9-]+`(?:, `[a-z0-9-]+`)*) \| (.*) \|$/gm;
 
 /** Writes the page to a file. */
 export async function writeReport(results: Results, path: string | URL): Promise<void> {
@@ -19,7 +22,8 @@ export async function reportPage(results: Results): Promise<string> {
   try {
     const script = await bundlePage("report_page.ts");
     // Within a script, only its end could be taken for something else.
-    const data = JSON.stringify(results).replaceAll("</", "<\\/");
+    const words = meanings(await Deno.readTextFile(README));
+    const data = JSON.stringify({ ...results, words }).replaceAll("</", "<\\/");
     const parts = template.split(/(?<=id="data">)\s*null\s*(?=<)|<script src="[^"]*">(?=<)/);
     if (parts.length !== 3) throw new Error("The page of the report has lost its places");
     const [head, middle, tail] = parts;
@@ -28,4 +32,15 @@ export async function reportPage(results: Results): Promise<string> {
   } finally {
     await stopBundler();
   }
+}
+
+/** What the names of peers and scenarios mean, as the tables of a text say it. */
+export function meanings(text: string): Record<string, string> {
+  const words: Record<string, string> = {};
+  for (const [, names = "", meaning = ""] of text.matchAll(MEANING)) {
+    for (const [, name = ""] of names.matchAll(/`([^`]+)`/g)) {
+      words[name] = meaning.replace(/\[([^\]]+)\]\([^)]+\)/g, "$1").replaceAll("`", "");
+    }
+  }
+  return words;
 }

@@ -4,58 +4,35 @@
  * @module
  */
 import Chart from "chart.js/auto";
+import { type Bar, type Bars, drawBars, inOrder, kindOf } from "./report_bars.ts";
+import { document, type Element, element, getComputedStyle } from "./report_dom.ts";
 import { machineWarnings } from "./machine_warnings.ts";
-import type { Results, Row } from "./results.ts";
+import { type Results, risesWith, type Row, type ScenarioInfo } from "./results.ts";
 import { digits, formatFigure } from "./table.ts";
 
-/** The part of a page that is used: its types and a worker's exclude one another. */
-interface Element {
-  id: string;
-  className: string;
-  textContent: string;
-  style: Record<string, string>;
-  append(...children: (Element | string)[]): void;
-}
-interface Document {
-  getElementById(id: string): Element;
-  createElement(name: string): Element;
-}
+type Series = { label: string; values: (number | undefined)[]; color: string; dash: number[] };
 
-type Series = { label: string; values: (number | undefined)[]; color: string };
-
-const { document, getComputedStyle } = globalThis as unknown as {
-  document: Document & { body: Element };
-  getComputedStyle(element: Element): { color: string };
+/** The results, and what the names in them mean. */
+const results = JSON.parse(document.getElementById("data").textContent) as Results & {
+  words: Readonly<Record<string, string>>;
 };
-const results = JSON.parse(document.getElementById("data").textContent) as Results;
+/** How bars are read. */
+const BARS = "A bar begins at the rival and goes to the right where a peer is faster: longer is " +
+  "faster. One that goes to the left is slower. The scale is logarithmic.";
 const PLACES = ["deno", "node", "chromium", "native"] as const;
-const PLACE_COLORS: Record<string, string> = {
-  deno: "#2b6cb0",
-  node: "#2f855a",
-  chromium: "#c05621",
-  native: "#6b46c1",
-};
-const FLOOR_COLOR = "#8a94a0";
+/** Colors that people tell apart who see few of them; those that come later are dashed as well. */
 const COLORS = [
-  "#c53030",
-  "#2b6cb0",
-  "#2f855a",
-  "#b7791f",
-  "#6b46c1",
-  "#0bb5c8",
-  "#d53f8c",
-  "#4a5568",
-  "#f6822b",
-  "#68d391",
-  "#b794f4",
-  "#90cdf4",
-  "#d69e2e",
-  "#7b341e",
-  "#1d4044",
-  "#f687b3",
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#cc79a7",
+  "#b8860b",
+  "#56b4e9",
+  "#8a94a0",
 ];
-const peers = [...new Set(results.rows.map(({ peer }) => peer))]
-  .filter((peer) => !peer.startsWith("floor-"));
+const DASHES = [[], [8, 4], [2, 3]];
+const peers = inOrder([...new Set(results.rows.map(({ peer }) => peer))].map((name) => ({ name })))
+  .map(({ name }) => name);
 const ink = getComputedStyle(document.body).color;
 Chart.defaults.color = ink;
 Chart.defaults.animation = false;
@@ -83,16 +60,11 @@ const TICKS = {
 /** How many charts are drawn; what looks at the page waits for it. */
 let charts = 0;
 
-function colorOf(peer: string): string {
-  const index = peers.indexOf(peer);
-  return index < 0 ? FLOOR_COLOR : COLORS[index % COLORS.length] as string;
-}
-
-function element(name: string, text = "", className = ""): Element {
-  const made = document.createElement(name);
-  if (text !== "") made.textContent = text;
-  if (className !== "") made.className = className;
-  return made;
+/** Those of Millrace come first, so that one color is always the same one's. */
+function styleOf(peer: string): Pick<Series, "color" | "dash"> {
+  const index = Math.max(0, peers.indexOf(peer));
+  const dash = DASHES[Math.floor(index / COLORS.length) % DASHES.length]!;
+  return { color: COLORS[index % COLORS.length]!, dash };
 }
 
 function section(title: string, about: string): Element {
@@ -115,38 +87,51 @@ function figure(grid: Element, title: string, about: string, height: number): El
   return canvas;
 }
 
-/** Bars to the right on a logarithmic scale: one row for each label, one bar for each series. */
-function bars(
-  canvas: Element,
-  labels: readonly string[],
-  series: readonly Series[],
-  unit: string,
-): void {
-  new Chart(canvas as never, {
-    type: "bar",
-    data: {
-      labels: [...labels],
-      datasets: series.map(({ label, values, color }) => ({
-        label,
-        data: values.map((value) => value ?? null),
-        backgroundColor: color,
-      })),
-    },
-    options: {
-      indexAxis: "y",
-      maintainAspectRatio: false,
-      scales: {
-        x: {
-          type: "logarithmic",
-          title: { display: true, text: unit },
-          grid: { color: "#8884" },
-          ticks: TICKS,
-        },
-        y: { grid: { display: false }, ticks: { autoSkip: false } },
-      },
-      plugins: { legend: { display: series.length > 1, position: "bottom" } },
-    },
+/** A frame with bars in it. */
+function barsIn(grid: Element, title: string, about: string, groups: readonly Bars[]): void {
+  const frame = element("figure");
+  const caption = element("figcaption", title);
+  caption.append(element("small", about));
+  frame.append(caption);
+  drawBars(frame, groups);
+  grid.append(frame);
+  charts++;
+}
+
+/** Who took part, each beside the rival: all of one place, or of one part. */
+function barsOf(title: string, info: ScenarioInfo, rows: readonly Row[]): Bars {
+  const rises = risesWith(info.figure);
+  const slowest = rows.reduce((worst, row) =>
+    (row.median! < worst.median!) === rises ? row : worst
+  );
+  const rival = rows.find(({ peer }) => peer === info.rival) ?? slowest;
+  const bars = rows.map((row): Bar => {
+    const { peer, median, min, max } = row;
+    const format = (value: number) => formatFigure(info.figure, value);
+    return {
+      name: peer,
+      kind: kindOf(peer),
+      times: rises ? median! / rival.median! : rival.median! / median!,
+      text: format(median!),
+      spread: spreadOf(format(min!), format(max!)),
+    };
   });
+  return { title: `${title}: 1 × is ${rival.peer}`, bars: inOrder(bars) };
+}
+
+/** From where to where; with one unit where both have the same. */
+function spreadOf(min: string, max: string): string {
+  const [, least, unit] = /^(\S+) (.*)$/.exec(min) ?? [];
+  return `${unit !== undefined && max.endsWith(` ${unit}`) ? least : min} to ${max}`;
+}
+
+function placesOf(rows: readonly Row[]): string[] {
+  return PLACES.filter((place) => rows.some((row) => row.place === place));
+}
+
+/** On a telephone, the names take nearly a line each. */
+function heightOf(series: readonly Series[]): number {
+  return 260 + 16 * series.length;
 }
 
 function lines(
@@ -159,12 +144,15 @@ function lines(
     type: "line",
     data: {
       labels: [...labels],
-      datasets: series.map(({ label, values, color }) => ({
+      datasets: series.map(({ label, values, color, dash }) => ({
         label,
         data: values.map((value) => value ?? null),
         borderColor: color,
+        borderDash: dash,
+        borderWidth: kindOf(label) === "ours" ? 4 : 2,
         backgroundColor: color,
         spanGaps: true,
+        clip: 10,
       })),
     },
     options: {
@@ -178,7 +166,22 @@ function lines(
         },
         x: { grid: { display: false } },
       },
-      plugins: { legend: { position: "bottom" } },
+      plugins: {
+        legend: {
+          position: "bottom",
+          labels: {
+            usePointStyle: true,
+            pointStyle: "line",
+            pointStyleWidth: 28,
+            // By itself, a name has the line of a point, which has no dashes.
+            generateLabels: (chart) =>
+              Chart.defaults.plugins.legend.labels.generateLabels(chart).map((label, index) => ({
+                ...label,
+                lineDash: series[index]!.dash,
+              })),
+          },
+        },
+      },
     },
   });
 }
@@ -217,24 +220,14 @@ function drawParts(): void {
   const grid = section(
     "From the first message",
     "What a program meets that has just started, and what it costs on one thread: the mean time, " +
-      "of messages from one number to another, or of one phase. Shorter is faster; the scale is " +
-      "logarithmic.",
+      `of messages from one number to another, or of one phase. ${BARS}`,
   );
   for (const { group, infos, place } of charts) {
-    const rows = infos.flatMap(({ id }) => rowsOf(id)).filter((row) => row.place === place);
-    const names = [...new Set(rows.map(({ peer }) => peer))];
-    const series = names.map((peer): Series => ({
-      label: peer,
-      color: colorOf(peer),
-      values: infos.map(({ id }) => {
-        const row = rows.find((each) => each.peer === peer && each.scenario === id);
-        return row === undefined ? undefined : row.median! / 1e3;
-      }),
-    }));
-    const height = 110 + infos.length * (12 + 10 * names.length);
-    const title = `${group.split("/")[0]} in ${place}`;
-    const labels = infos.map(({ part }) => part as string);
-    bars(figure(grid, title, wordsOf(group), height), labels, series, "µs");
+    const groups = infos.flatMap((info) => {
+      const rows = rowsOf(info.id).filter((row) => row.place === place);
+      return rows.length === 0 ? [] : [barsOf(info.part as string, info, rows)];
+    });
+    barsIn(grid, `${group.split("/")[0]} in ${place}`, wordsOf(group), groups);
   }
 }
 
@@ -249,26 +242,17 @@ function drawRoundTrips(): void {
   if (found.length === 0) return;
   const grid = section(
     "There and back",
-    "The median time of one message to the other end and its answer, for each peer. Shorter is " +
-      "faster; the scale is logarithmic.",
+    `The median time of one message to the other end and its answer, for each peer. ${BARS}`,
   );
-  for (const { id, title } of found) {
-    const rows = rowsOf(id);
-    const best = (peer: string) =>
-      Math.min(...rows.filter((row) => row.peer === peer).map(({ median }) => median as number));
-    const names = [...new Set(rows.map(({ peer }) => peer))].sort((a, b) => best(a) - best(b));
-    const places = PLACES.filter((place) => rows.some((row) => row.place === place));
-    const series = places.map((place): Series => ({
-      label: place,
-      color: PLACE_COLORS[place] as string,
-      values: names.map((peer) => {
-        const row = rows.find((each) => each.peer === peer && each.place === place);
-        return row === undefined ? undefined : row.median! / 1e3;
-      }),
-    }));
-    const height = 90 + names.length * (12 + 10 * places.length);
-    bars(figure(grid, wordsOf(id), title, height), names, series, "µs");
-  }
+  for (const info of found) drawPlaces(grid, info);
+}
+
+function drawPlaces(grid: Element, info: ScenarioInfo): void {
+  const rows = rowsOf(info.id);
+  const groups = placesOf(rows).map((place) =>
+    barsOf(place, info, rows.filter((row) => row.place === place))
+  );
+  barsIn(grid, wordsOf(info.id), info.title, groups);
 }
 
 function drawLoads(): void {
@@ -279,7 +263,7 @@ function drawLoads(): void {
   const grid = section(
     "Waiting under load",
     "Messages arrive by a schedule made ahead. Each has waited from its scheduled time to the " +
-      "begin of its service.",
+      "begin of its service. Lower is faster; the scale is logarithmic.",
   );
   const labels = ["50 %", "90 %", "99 %", "99.9 %", "all"];
   for (const { id } of found) {
@@ -287,13 +271,19 @@ function drawLoads(): void {
       const rows = rowsOf(id).filter((row) => row.place === place && row.waiting !== undefined);
       if (rows.length === 0) continue;
       const rate = Number(id.split("/")[5]);
-      const series = rows.map((row): Series => {
+      const named = rows.map((row) => ({ name: row.peer, row }));
+      const series = inOrder(named).map(({ row }): Series => {
         const { p50, p90, p99, p999, max } = row.waiting!;
         const values = [p50, p90, p99, p999, max].map((ns) => Math.max(0.01, ns / 1e3));
-        return { label: row.peer, color: colorOf(row.peer), values };
+        return { label: row.peer, ...styleOf(row.peer), values };
       });
       const title = `${rate.toLocaleString("en")} messages a second in ${place}`;
-      lines(figure(grid, title, wordsOf(id), 320), labels, series, "µs waited at most");
+      lines(
+        figure(grid, title, wordsOf(id), heightOf(series)),
+        labels,
+        series,
+        "µs waited at most",
+      );
     }
   }
 }
@@ -305,7 +295,8 @@ function drawRates(): void {
   if (found.length === 0) return;
   const grid = section(
     "One way",
-    "Throughput by the size of the message, and messages per second where there is one size.",
+    "Throughput by the size of the message, where higher is faster; and messages per second " +
+      `where there is one size. ${BARS}`,
   );
   const streams = found.filter(({ id }) => /^(stream|large)\/bytes/.test(id));
   const sizes = [...new Set(streams.map(({ size }) => size))].sort((a, b) => a - b);
@@ -314,32 +305,24 @@ function drawRates(): void {
       rowsOf(id).filter((row) => row.place === place).map((row) => ({ ...row, size }))
     );
     if (rows.length === 0) continue;
-    const names = [...new Set(rows.map(({ peer }) => peer))];
+    const names = peers.filter((name) => rows.some(({ peer }) => peer === name));
     const series = names.map((peer): Series => ({
       label: peer,
-      color: colorOf(peer),
+      ...styleOf(peer),
       values: sizes.map((size) => {
         const row = rows.find((each) => each.peer === peer && each.size === size);
         return row === undefined ? undefined : row.median! * size / 1e9;
       }),
     }));
-    const canvas = figure(grid, `Bytes in ${place}`, "GB/s by the size of a message", 340);
+    const canvas = figure(
+      grid,
+      `Bytes in ${place}`,
+      "GB/s by the size of a message",
+      heightOf(series),
+    );
     lines(canvas, sizes.map(sizeOf), series, "GB/s");
   }
-  for (const { id, title } of found.filter((each) => !streams.includes(each))) {
-    const rows = rowsOf(id);
-    const names = [...new Set(rows.map(({ peer }) => peer))];
-    const places = PLACES.filter((place) => rows.some((row) => row.place === place));
-    const series = places.map((place): Series => ({
-      label: place,
-      color: PLACE_COLORS[place] as string,
-      values: names.map((peer) =>
-        rows.find((each) => each.peer === peer && each.place === place)?.median
-      ),
-    }));
-    const height = 90 + names.length * (12 + 10 * places.length);
-    bars(figure(grid, wordsOf(id), title, height), names, series, "messages per second");
-  }
+  for (const info of found.filter((each) => !streams.includes(each))) drawPlaces(grid, info);
 }
 
 function drawFloors(): void {
@@ -356,35 +339,64 @@ function drawFloors(): void {
     const own = rows.filter((row) => row.place === place)
       .sort((a, b) => a.over_floor!.median - b.over_floor!.median);
     if (own.length === 0) continue;
-    const labels = own.map(({ peer, scenario }) => `${peer}: ${wordsOf(scenario)}`);
-    const values = own.map(({ over_floor }) => over_floor!.median);
-    const series = [{ label: "times the floor", color: PLACE_COLORS[place] as string, values }];
-    bars(figure(grid, place, "1 is the floor", 80 + 26 * own.length), labels, series, "times");
+    const bars = own.map(({ peer, scenario, over_floor }): Bar => ({
+      name: `${peer}: ${wordsOf(scenario)}`,
+      kind: "ours",
+      times: 1 / over_floor!.median,
+      text: `${digits(over_floor!.median)} × the floor`,
+      spread: `${digits(over_floor!.min)} to ${digits(over_floor!.max)}`,
+    }));
+    barsIn(grid, place, "A bar goes back from the floor: shorter is faster.", [
+      { title: "1 × is the floor", bars },
+    ]);
   }
 }
 
+/** Four columns, which a telephone has room for: what was measured stands above those who were. */
 function drawTable(): void {
-  const table = element("table");
-  const head = ["scenario", "place", "peer", "median", "min", "max", "x floor", "x rival"];
+  const table = element("table", "", "all");
   const line = (cells: readonly string[], kind: string) => {
     const row = element("tr");
     row.append(...cells.map((cell) => element(kind, cell)));
     return row;
   };
-  table.append(line(head, "th"));
+  table.append(line(["peer", "median, least to most", "× floor", "× rival"], "th"));
   for (const { id, figure } of results.scenarios) {
-    for (const row of rowsOf(id)) {
-      const { place, peer, median, min, max, over_floor, times_rival } = row;
-      const format = (value: number | undefined) =>
-        value === undefined ? "" : formatFigure(figure, value);
-      const ratio = (value: number | undefined) => value === undefined ? "" : digits(value);
-      const cells = [id, place, peer, format(median), format(min), format(max)];
-      table.append(line([...cells, ratio(over_floor?.median), ratio(times_rival?.median)], "td"));
+    for (const place of placesOf(rowsOf(id))) {
+      const title = element("tr");
+      const cell = element("th", `${id} in ${place}`);
+      cell.setAttribute("colspan", "4");
+      title.append(cell);
+      table.append(title);
+      const rows = rowsOf(id).filter((row) => row.place === place);
+      for (const { name, row } of inOrder(rows.map((row) => ({ name: row.peer, row })))) {
+        const { median, min, max, over_floor, times_rival } = row;
+        const format = (value: number) => formatFigure(figure, value);
+        const ratio = (value: number | undefined) => value === undefined ? "" : digits(value);
+        const made = line([name, "", ratio(over_floor?.median), ratio(times_rival?.median)], "td");
+        const [, figures] = (made as unknown as { children: Element[] }).children;
+        figures!.append(
+          format(median!),
+          element("small", ` ${spreadOf(format(min!), format(max!))}`),
+        );
+        table.append(made);
+      }
     }
   }
-  const wide = element("div", "", "wide");
-  wide.append(table);
-  document.getElementById("main").append(element("h2", "All figures"), wide);
+  document.getElementById("main").append(element("h2", "All figures"), table);
+}
+
+/** What the names mean that stand in this report. */
+function drawNames(): void {
+  const list = element("dl");
+  const used = new Set(
+    results.rows.flatMap(({ peer, scenario }) => [peer, scenario.split("/")[0]!]),
+  );
+  for (const [name, meaning] of Object.entries(results.words)) {
+    if (!used.has(name)) continue;
+    list.append(element("dt", name), element("dd", meaning));
+  }
+  document.getElementById("main").append(element("h2", "Names"), list);
 }
 
 const { machine, drivers, started, effort } = results;
@@ -401,5 +413,6 @@ drawParts();
 drawLoads();
 drawRates();
 drawFloors();
+drawNames();
 drawTable();
 Object.assign(globalThis, { drawn: charts });

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { chromium } from "playwright-core";
 import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
-import { reportPage } from "./report.ts";
+import { meanings, reportPage } from "./report.ts";
 import type { Results, Row } from "./results.ts";
 
 const ID = "echo/json-118/workers/spin/free";
@@ -89,9 +89,27 @@ Deno.test({
       const painted = await page.evaluate(`[...document.querySelectorAll("canvas")].map((canvas) =>
         canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
           .some((value) => value !== 0))`);
-      assertEquals(painted, [true, true, true, true, true]);
+      assertEquals(painted, [true, true]); // load, and bytes by size
+      const bars = await page.evaluate(
+        `[...document.querySelectorAll(".bars tr[class]")].map((row) =>
+        [row.className, ...[...row.children].map((cell) => cell.innerText.replace(/\\s+/g, " "))])`,
+      );
+      assertEquals((bars as string[][]).slice(0, 3), [
+        ["ours", "millrace", "", "90 × 1.00 µs, 1.00 to 1.00 µs"],
+        ["other", "messageport", "", "1 × 90.0 µs, 90.0 to 90.0 µs"],
+        ["ours", "millrace", "", "1 × 1.00 ms, 1.00 to 1.00 ms"],
+      ]);
+      // The bar of who is 90 times faster begins at the line of the rival, and fills the cell.
+      const [from, to, line] = await page.evaluate(`(() => {
+        const [bar, one] = document.querySelectorAll(".bars .ours i, .bars .ours u");
+        const { left, right } = bar.getBoundingClientRect();
+        return [left, right, one.getBoundingClientRect().left];
+      })()`) as number[];
+      assert(Math.abs(from! - line!) < 1 && to! - from! > 50, `${from} to ${to}, line at ${line}`);
+      await page.setViewportSize({ width: 390, height: 800 });
+      await page.waitForFunction("document.documentElement.scrollWidth <= 390");
       const text = await page.evaluate("document.body.innerText") as string;
-      assertStringIncludes(text, "90.0 µs");
+      assertStringIncludes(text, "a Port at both ends: write and read, or events");
       assertStringIncludes(text, "cold in deno");
       assertStringIncludes(text, "Doubtful: other programs used 50 %");
     } finally {
@@ -99,4 +117,9 @@ Deno.test({
       await Deno.remove(folder, { recursive: true });
     }
   },
+});
+
+Deno.test("meanings: of each name in the first column of a table", () => {
+  const text = "| `a`, `b-2` | the `x` of [b](b.md) |\n| word | no name |\n| --- | --- |\n";
+  assertEquals(meanings(text), { a: "the x of b", "b-2": "the x of b" });
 });
