@@ -47,19 +47,51 @@ function reasons(layout: Layout): string[] {
     "export type ReasonCode =",
     ...names.map((name, index) => `  | ${name}${index === names.length - 1 ? ";" : ""}`),
     "",
-    ...doc("The number of every reason code, as it stands in shared memory."),
-    "export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {",
-    ...layout.reasons.map((reason) => `  "${reason.name}": ${numeral(reason.value)},`),
-    "};",
+    ...doc(
+      "The reason codes: what stands before the point, the number of the first, and what stands " +
+        "behind the point of that one and of those that follow it without a gap.",
+    ),
+    "const REASONS: readonly string[] = [",
+    ...rows(layout).map((row) => `  "${row}",`),
+    "];",
+    "",
+    ...doc("Every reason code, with the number by which it stands in shared memory."),
+    "function* reasons(): Generator<[ReasonCode, number]> {",
+    "  for (const row of REASONS) {",
+    '    const [group, first, ...words] = row.split(" ");',
+    "    for (const [index, word] of words.entries()) {",
+    "      yield [`${group}.${word}` as ReasonCode, Number(first) + index];",
+    "    }",
+    "  }",
+    "}",
     "",
     ...doc("Returns the name of a reason code, or `undefined` where this version knows none."),
     "export function reasonName(value: number): ReasonCode | undefined {",
-    "  for (const [name, each] of Object.entries(REASON_VALUES)) {",
-    "    if (each === value) return name as ReasonCode;",
-    "  }",
+    "  for (const [name, each] of reasons()) if (each === value) return name;",
+    "  return undefined;",
+    "}",
+    "",
+    ...doc("Returns the number of a reason code, or `undefined` where the name is none."),
+    "export function reasonValue(name: string): number | undefined {",
+    "  for (const [each, value] of reasons()) if (each === name) return value;",
     "  return undefined;",
     "}",
   ];
+}
+
+/** The reasons by what stands before their point; a row is as long as a line may be. */
+function rows(layout: Layout): string[] {
+  const found: string[] = [];
+  let [last, next] = ["", NaN];
+  for (const { name, value } of layout.reasons) {
+    const [group = "", word = ""] = name.split(".");
+    const row = found.at(-1) ?? "";
+    const follows = group === last && value === next && `  "${row} ${word}",`.length <= 100;
+    if (follows) found[found.length - 1] = `${row} ${word}`;
+    else found.push(`${group} ${value} ${word}`);
+    [last, next] = [group, value + 1];
+  }
+  return found;
 }
 
 /** A doc comment: on one line where it fits. */

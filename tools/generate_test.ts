@@ -193,11 +193,14 @@ Deno.test("emitTypeScript: names constants by structure, prefix and group", () =
 });
 
 Deno.test("emitTypeScript: what it prints is a module that holds the numbers", async () => {
-  const text = emitTypeScript(await readLayout(ROOT));
+  const layout = await readLayout(ROOT);
+  const text = emitTypeScript(layout);
   const module = await import(`data:application/typescript,${encodeURIComponent(text)}`);
   assertEquals(module.FRAME_HEADER_SIZE, 16);
-  assertEquals(module.REASON_VALUES["ring.cursor"], module.REASON_RING_CURSOR);
-  assertEquals(module.reasonName(module.REASON_RING_CURSOR), "ring.cursor");
+  for (const { name, value } of layout.reasons) {
+    assertEquals([module.reasonName(value), module.reasonValue(name)], [name, value]);
+  }
+  assertEquals(module.reasonValue("ring.other"), undefined);
   assertEquals(module.reasonName(0), undefined);
 });
 

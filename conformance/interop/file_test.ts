@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { AVAILABLE, Peer, Place, test, WAIT } from "../../impl-ts/src/host/host_fixture.ts";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { MillraceError, PeerFailedError, type Port, portGeometry } from "../../impl-ts/src/mod.ts";
-import { REASON_VALUES } from "../../impl-ts/src/layout.ts";
+import { reasonValue } from "../../impl-ts/src/layout.ts";
 import { run } from "../../tools/run.ts";
 import { faultOf, fill, Workload } from "../kit/workload.ts";
 
@@ -190,7 +190,7 @@ test("interop: a client of a file that is left over does not keep a new server o
   await using client = await ZigPeer.start("open", place.path, "hold", 0);
   first.close();
   using second = SegmentFile.create(place.path, GEOMETRY, A);
-  assertEquals((await client.answer()).code, REASON_VALUES["peer.closed"]);
+  assertEquals((await client.answer()).code, reasonValue("peer.closed"));
   await using _echo = await ZigPeer.start("open", place.path, "echo", 50);
   drive(second.port(), 9, 20);
 });
@@ -200,7 +200,7 @@ test("interop: a process that closes is found by the other", async () => {
   const file = SegmentFile.create(place.path, GEOMETRY, A);
   await using peer = await ZigPeer.start("open", place.path, "hold", 0);
   file.close();
-  assertEquals((await peer.answer()).code, REASON_VALUES["peer.closed"]);
+  assertEquals((await peer.answer()).code, reasonValue("peer.closed"));
   await using _left = await ZigPeer.start("create", place.path, "leave", 0);
   // It may have left before: the file is there, and nobody has ever had the other end.
   using late = SegmentFile.open(place.path, B);
@@ -225,5 +225,5 @@ test("interop: a process of this library that is killed is found by the Zig proc
   await using zig = await ZigPeer.start("create", place.path, "hold", 0);
   await using peer = await Peer.start({ path: place.path, creates: false, mode: "idle" });
   peer.kill();
-  assertEquals((await zig.answer()).code, REASON_VALUES["peer.lost"]);
+  assertEquals((await zig.answer()).code, reasonValue("peer.lost"));
 });

@@ -12,7 +12,6 @@ import { MessageError, type MillraceError, type ReasonCode } from "./error.ts";
 import * as layout from "./layout.ts";
 
 const ID_MASK = layout.CALL_ID_MAX;
-const KNOWN = /* @__PURE__ */ new Set(Object.keys(layout.REASON_VALUES));
 
 /** One call that was made. */
 export class OwnCall {
@@ -283,7 +282,7 @@ function nextAfter(id: number): number {
 /** The error of a throw. [call.thrown] */
 function errorOf([name, text, data]: unknown[]): CallError {
   const code = name as ReasonCode;
-  const isCode = /^(call|message)\./.test(code) && KNOWN.has(code);
+  const isCode = /^(call|message)\./.test(code) && layout.reasonValue(code) !== undefined;
   return new CallError(isCode ? code : "call.thrown", text as string, { name: code, data });
 }
 

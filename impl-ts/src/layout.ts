@@ -843,81 +843,44 @@ export type ReasonCode =
   | "property.busy"
   | "fanout.number";
 
-/** The number of every reason code, as it stands in shared memory. */
-export const REASON_VALUES: Readonly<Record<ReasonCode, number>> = {
-  "segment.size": 1,
-  "segment.unready": 2,
-  "segment.magic": 3,
-  "segment.version": 4,
-  "segment.feature": 5,
-  "segment.table": 6,
-  "segment.channel": 7,
-  "segment.geometry": 8,
-  "segment.endpoint": 9,
-  "segment.state": 10,
-  "segment.file": 11,
-  "segment.missing": 12,
-  "ring.cursor": 16,
-  "frame.kind": 32,
-  "frame.flags": 33,
-  "frame.reserved": 34,
-  "frame.size": 35,
-  "frame.pad": 36,
-  "frame.sequence": 37,
-  "frame.total": 38,
-  "frame.extension": 39,
-  "mailbox.size": 40,
-  "mailbox.signal": 41,
-  "mailbox.length": 42,
-  "mailbox.part": 43,
-  "message.cancelled": 48,
-  "message.truncated": 49,
-  "message.size": 50,
-  "message.kind": 51,
-  "message.codec": 52,
-  "message.text": 53,
-  "message.json": 54,
-  "message.values": 55,
-  "message.lost": 56,
-  "peer.closed": 64,
-  "peer.failed": 65,
-  "peer.terminated": 66,
-  "peer.lost": 67,
-  "pipe.closed": 80,
-  "pipe.failed": 81,
-  "pipe.ended": 82,
-  "wait.timeout": 96,
-  "wait.aborted": 97,
-  "wait.forbidden": 98,
-  "stream.magic": 104,
-  "stream.version": 105,
-  "stream.feature": 106,
-  "stream.preface": 107,
-  "stream.credit": 108,
-  "call.form": 112,
-  "call.duplicate": 113,
-  "call.answer": 114,
-  "call.limit": 115,
-  "call.depth": 116,
-  "call.method": 117,
-  "call.arguments": 118,
-  "call.result": 119,
-  "call.thrown": 120,
-  "call.cancelled": 121,
-  "call.ended": 122,
-  "call.items": 123,
-  "call.inbox": 124,
-  "property.channel": 128,
-  "property.size": 129,
-  "property.slot": 130,
-  "property.busy": 131,
-  "fanout.number": 136,
-};
+/**
+ * The reason codes: what stands before the point, the number of the first, and what stands behind
+ * the point of that one and of those that follow it without a gap.
+ */
+const REASONS: readonly string[] = [
+  "segment 1 size unready magic version feature table channel geometry endpoint state file missing",
+  "ring 16 cursor",
+  "frame 32 kind flags reserved size pad sequence total extension",
+  "mailbox 40 size signal length part",
+  "message 48 cancelled truncated size kind codec text json values lost",
+  "peer 64 closed failed terminated lost",
+  "pipe 80 closed failed ended",
+  "wait 96 timeout aborted forbidden",
+  "stream 104 magic version feature preface credit",
+  "call 112 form duplicate answer limit depth method arguments result thrown cancelled ended items",
+  "call 124 inbox",
+  "property 128 channel size slot busy",
+  "fanout 136 number",
+];
+
+/** Every reason code, with the number by which it stands in shared memory. */
+function* reasons(): Generator<[ReasonCode, number]> {
+  for (const row of REASONS) {
+    const [group, first, ...words] = row.split(" ");
+    for (const [index, word] of words.entries()) {
+      yield [`${group}.${word}` as ReasonCode, Number(first) + index];
+    }
+  }
+}
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */
 export function reasonName(value: number): ReasonCode | undefined {
-  for (const [name, each] of Object.entries(REASON_VALUES)) {
-    if (each === value) return name as ReasonCode;
-  }
+  for (const [name, each] of reasons()) if (each === value) return name;
+  return undefined;
+}
+
+/** Returns the number of a reason code, or `undefined` where the name is none. */
+export function reasonValue(name: string): number | undefined {
+  for (const [each, value] of reasons()) if (each === name) return value;
   return undefined;
 }

@@ -7,7 +7,7 @@
 
 import type { SharedReason } from "./error.ts";
 import * as layout from "./layout.ts";
-import { REASON_VALUES } from "./layout.ts";
+import { reasonValue } from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import { peersOf, requireInteger } from "./segment_geometry.ts";
 import { defaultMechanism, type Mechanism } from "./wait.ts";
@@ -74,7 +74,7 @@ export function failEndpoint(
   generation?: number,
 ): boolean {
   requireInteger("index", index, 0, segment.endpointCount - 1);
-  const value = Object.hasOwn(REASON_VALUES, reason) ? REASON_VALUES[reason] : undefined;
+  const value = reasonValue(reason);
   if (value === undefined) throw new TypeError(`reason must be a reason code: ${reason}`);
   return markFailed(segment, index, value, mechanism, generation);
 }
