@@ -4,7 +4,7 @@
  * @module
  */
 
-import { MessageError } from "./error.ts";
+import { lost } from "./error.ts";
 import { CODEC_APPLICATION_MIN, CODEC_CBOR, CODEC_JSON, CODEC_JSON_BATCH } from "./layout.ts";
 import { CODEC_TEXT } from "./layout.ts";
 
@@ -328,7 +328,7 @@ export function decodeText(payload: Uint8Array): string {
     strictDecoder ??= new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     return strictDecoder.decode(payload);
   } catch (cause) {
-    throw new MessageError("message.text", "Cannot read message: it is not UTF-8", { cause });
+    throw lost("message.text", "it is not UTF-8", { cause });
   }
 }
 
@@ -342,7 +342,7 @@ export function decodeJson(payload: Uint8Array): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new MessageError("message.json", "Cannot read message: it is not JSON", { cause });
+    throw lost("message.json", "it is not JSON", { cause });
   }
 }
 
@@ -350,7 +350,7 @@ export function decodeJson(payload: Uint8Array): unknown {
 export function decodeBatch(payload: Uint8Array): unknown[] {
   const values = decodeJson(payload);
   if (Array.isArray(values) && values.length > 0) return values;
-  throw new MessageError("message.json", "Cannot read batch: it is not a non-empty array");
+  throw lost("message.json", "its batch is not a non-empty array");
 }
 
 /**
@@ -360,20 +360,15 @@ export function decodeBatch(payload: Uint8Array): unknown[] {
  */
 export function decodeForeign(payload: Uint8Array, code: number, table: CodecTable): unknown {
   const codec = table?.get(code);
-  let cause: unknown;
-  let why = ""; // [codec.unknown]
-  if (codec !== undefined) {
-    try {
-      const value = codec.decode(payload);
-      if (value !== undefined) return value;
-      why = " made it undefined";
-    } catch (thrown) {
-      cause = thrown;
-      why = ` failed: ${cause}`;
-    }
+  if (codec === undefined) throw lost("message.codec", `codec ${code}`); // [codec.unknown]
+  let value: unknown;
+  try {
+    value = codec.decode(payload);
+  } catch (cause) {
+    throw lost("message.codec", `its codec ${code} failed: ${cause}`, { cause });
   }
-  const what = `Cannot read message: ${codec === undefined ? "" : "its "}codec ${code}${why}`;
-  throw new MessageError("message.codec", what, cause === undefined ? undefined : { cause });
+  if (value !== undefined) return value;
+  throw lost("message.codec", `its codec ${code} made it undefined`);
 }
 
 /**
@@ -386,9 +381,7 @@ export function encodeJson(value: unknown): Uint8Array {
   try {
     return textEncoder().encode(JSON.stringify(value));
   } catch (cause) {
-    throw new MessageError("message.json", "Cannot read message: it is nested too deeply", {
-      cause,
-    });
+    throw lost("message.json", "it is nested too deeply", { cause });
   }
 }
 

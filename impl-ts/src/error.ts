@@ -332,6 +332,15 @@ function describe(reason: number): string {
   return reason === 0 ? "no reason given" : reasonName(reason) ?? `unknown reason ${reason}`;
 }
 
+/** Makes the error of a message that is lost. */
+export function lost(
+  code: MessageError["code"],
+  why: string,
+  options?: ErrorOptions,
+): MessageError {
+  return new MessageError(code, `Cannot read message: ${why}`, options);
+}
+
 /** Throws the error that somebody has found, if one was found. */
 export function raise(error: Error | undefined): void {
   if (error !== undefined) throw error;

@@ -252,14 +252,9 @@ export class Link {
     return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);
   }
 
-  /** Whether the peer's state is final or invalid: one load, and no error made. */
-  isPeerGone(): boolean {
-    return this.#final !== 0 || this.endpoint.isGone(this.peer);
-  }
-
   /** Whether a state, own or peer's, says that nothing will come but what is there. */
   isFinal(): boolean {
-    return this.closed || this.isPeerGone() || this.endpoint.hasEnded();
+    return this.closed || this.#final !== 0 || this.endpoint.hasChanged(this.peer);
   }
 
   /** The error of the peer's state, or undefined while it is vacant or attached: one load. */

@@ -7,7 +7,7 @@
 
 import { type CodecTable, codecTable, copyInto, copyOut, decodeBatch } from "./codec.ts";
 import { decodeForeign, decodeJson, decodeText, encodeJson, NO_BYTES, takeCopy } from "./codec.ts";
-import { type CorruptError, MessageError, type MillraceError, raise } from "./error.ts";
+import { type CorruptError, lost, MessageError, type MillraceError, raise } from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
 import { ENDED, GONE, LENT, STOPPED } from "./gate.ts";
 import * as layout from "./layout.ts";
@@ -350,15 +350,12 @@ export class Inlet extends Lane {
     // [pipe.report_once]
     if (!isSkipped && (frame.isFirst || !frame.dropped)) return this.#arriveChunk(mode, target);
     this.release();
-    if (!isSkipped && frame.isLast) this.#concludeRefusal();
+    if (!isSkipped && frame.isLast) { // the message was dropped
+      const { refusal } = this;
+      this.refusal = undefined;
+      if ((frame.flags & layout.FRAME_FLAG_CANCEL) === 0) raise(refusal);
+    }
     return NOTHING;
-  }
-
-  /** Behind the last frame of a message that was dropped. */
-  #concludeRefusal(): void {
-    const refusal = this.refusal;
-    this.refusal = undefined;
-    if ((this.frame.flags & layout.FRAME_FLAG_CANCEL) === 0) raise(refusal);
   }
 
   #arriveEnd(): number {
@@ -369,9 +366,9 @@ export class Inlet extends Lane {
     this.release();
     this.endpoint.watch.look(); // whoever waits for the end of the port
     // [pipe.truncated]
-    const isWhole = !frame.inProgress || frame.dropped;
-    const cut = "Cannot read message: the stream ended inside it";
-    const error = isWhole ? undefined : new MessageError("message.truncated", cut);
+    const error = frame.inProgress && !frame.dropped
+      ? lost("message.truncated", "the stream ended inside it")
+      : undefined;
     const isTold = error !== undefined &&
       taker?.cut(frame.begun & 0xff, frame.begunTag >>> 0, error);
     taker?.finish(undefined);
@@ -465,7 +462,7 @@ export class Inlet extends Lane {
     // What comes of it behind this frame is not reported again.
     this.frame.dropped = this.frame.unsummed = true;
     this.drop();
-    throw new MessageError(code, `Cannot read message: ${why}`);
+    throw lost(code, why);
   }
 
   /** Gives the frame back; stored when a quarter is, or nothing is left. [ring.release_early] */

@@ -133,11 +133,6 @@ export abstract class Lane implements Waitable, Holder {
     this.bits |= STOPPED;
   }
 
-  /** Whether the peer sleeps, until a store of the own cursor wakes it. */
-  get isAwaited(): boolean {
-    return Atomics.load(this.control, this.#isOut ? READER_WANTS : WRITER_WANTS) !== 0;
-  }
-
   /** Has the cursor stored before the endpoint waits. [ring.publish_all] [ring.release_all] */
   hold(): void {
     if (this.#isHeld) return;

@@ -93,6 +93,11 @@ class BurstOutlet extends Outlet {
     const half = (this.stored - (this.capacity >> 1)) | 0;
     return ((half - super.need) | 0) > 0 ? half : super.need;
   }
+
+  /** Whether the reader sleeps, until a store of `tail` wakes it. */
+  get isAwaited(): boolean {
+    return Atomics.load(this.control, layout.RING_READER_WANTS_WORD) !== 0;
+  }
 }
 
 /** Values of the first batch, of which nobody knows how long they are. */
