@@ -18,12 +18,13 @@ import { ENTRIES } from "./build_entries.ts";
  */
 export const EARLY: Readonly<Record<string, readonly string[]>> = {
   "codec.ts": [
-    "Scratch.of",
     "codecTable",
     "decodeJson",
     "decodeText",
     "encode",
     "encodeText",
+    "firstOf",
+    "makeScratch",
     "requireCodec",
     "takeBytes",
     "takeCopy",

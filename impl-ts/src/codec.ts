@@ -148,40 +148,34 @@ export interface Payload {
   isKept: boolean;
 }
 
-/** Memory of this thread that is used again for each payload; made when the first one comes. */
-class Scratch {
-  #bytes: Uint8Array | undefined;
-  #words: Int32Array | undefined;
-  #doubles: Float64Array | undefined;
-  #view: Uint8Array | undefined;
-
-  get bytes(): Uint8Array {
-    return this.#bytes ??= new Uint8Array(SCRATCH_SIZE);
-  }
-
-  get words(): Int32Array {
-    return this.#words ??= new Int32Array(this.bytes.buffer);
-  }
-
-  get doubles(): Float64Array {
-    return this.#doubles ??= new Float64Array(this.bytes.buffer);
-  }
-
-  /** Its first bytes. Most payloads are as long as the one before: the view is kept. */
-  of(size: number): Uint8Array {
-    const view = this.#view;
-    return view?.length === size ? view : this.#view = this.bytes.subarray(0, size);
-  }
+/** Memory of this thread that is used again for each payload. */
+interface Scratch {
+  readonly bytes: Uint8Array;
+  readonly words: Int32Array;
+  readonly doubles: Float64Array;
+  /** Its first bytes, as many as were last asked for: most payloads are as long as the last one. */
+  view: Uint8Array;
 }
 
 // What all texts of a thread go through, and not those of each pipe: whoever fills a scratch has it
-// copied, or decoded, before anybody else can. A worklet for audio, which has neither encoder nor
-// decoder, moves bytes.
-const outgoing = /* @__PURE__ */ new Scratch();
-const incoming = /* @__PURE__ */ new Scratch();
+// copied, or decoded, before anybody else can. Each is made when its first text comes. A worklet
+// for audio, which has neither encoder nor decoder, moves bytes.
+let outgoing: Scratch | undefined;
+let incoming: Scratch | undefined;
 let encoder: TextEncoder | undefined;
 let plainDecoder: TextDecoder | undefined;
 let strictDecoder: TextDecoder | undefined;
+
+function makeScratch(): Scratch {
+  const bytes = new Uint8Array(SCRATCH_SIZE);
+  const { buffer } = bytes;
+  return { bytes, words: new Int32Array(buffer), doubles: new Float64Array(buffer), view: bytes };
+}
+
+function firstOf(scratch: Scratch, size: number): Uint8Array {
+  const { view } = scratch;
+  return view.length === size ? view : scratch.view = scratch.bytes.subarray(0, size);
+}
 
 function textEncoder(): TextEncoder {
   return encoder ??= new TextEncoder();
@@ -229,8 +223,9 @@ export function encodeText(text: string, code: number, payload: Payload): void {
     return takeBytes(textEncoder().encode(text), code, payload);
   }
   // Into the scratch and not into the ring: the size must be known before there is a place.
+  outgoing ??= makeScratch();
   const { written } = textEncoder().encodeInto(text, outgoing.bytes);
-  takeBytes(outgoing.of(written), code, payload, false);
+  takeBytes(firstOf(outgoing, written), code, payload, false);
 }
 
 function encodeForeign(value: unknown, codec: AnyCodec, payload: Payload): void {
@@ -263,7 +258,8 @@ export function takeCopy(
   size: number,
 ): Uint8Array {
   if (size > SCRATCH_SIZE) return copyOut(bytes, at, size);
-  const copy = incoming.of(size);
+  incoming ??= makeScratch();
+  const copy = firstOf(incoming, size);
   if (size > LOOP_SIZE) copy.set(bytes.subarray(at, at + size));
   else {
     const { words, doubles } = incoming;
