@@ -19,8 +19,8 @@ const SOURCES = "impl-ts/src";
  * package itself exports: a class must exist once, or `instanceof` fails between the entries. The
  * drop-in has classes of its own, and exports those of its errors.
  *
- * The names of properties stay as they are. What their types tell to be neither public nor of the
- * platform, which the sources describe by types of their own, makes `{ Port }` 0.3 % smaller.
+ * The names of properties stay as they are. To shorten the 250 that are neither public nor of the
+ * platform would make `{ Port }` 4 % smaller, 2 % when gzipped, and its import no shorter.
  */
 export async function bundleModules(
   root: string,
