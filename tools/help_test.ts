@@ -19,7 +19,7 @@ Deno.test("--help: every task says how it is used", async () => {
 });
 
 Deno.test("a wrong word is code 2, and the usage", async () => {
-  for (const name of ["check", "build", "generate"]) {
+  for (const name of ["check", "build", "docs", "generate"]) {
     const command = [Deno.execPath(), "run", "-A", `tools/${name}.ts`, "nonsense"];
     const { code, output } = await run(command, OPTIONS);
     assertEquals(code, 2);

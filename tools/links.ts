@@ -8,7 +8,7 @@ export function linkProblems(files: TextFile[]): string[] {
   return files.filter(({ path }) => path.endsWith(".md")).flatMap(({ path, text }) =>
     readLinks(text).flatMap(({ target, line }) => {
       const [file = "", anchor] = target.split("#");
-      const full = file === "" ? path : resolve(path, file);
+      const full = file === "" ? path : resolveLink(path, file);
       const fail = (fact: string) => [`${path}:${line}: the link ${target} ${fact}`];
       if (full === undefined) return fail("leaves the repository");
       if (!texts.has(full) && !folders.has(full)) return fail("leads to no file");
@@ -56,7 +56,24 @@ function withoutCode(text: string, keepSpans = false): string[] {
   });
 }
 
-function resolve(from: string, target: string): string | undefined {
+/**
+ * The text with the relative links, outside of code, as `change` wants them; without the link, and
+ * with its words, where that returns `undefined`.
+ */
+export function mapLinks(text: string, change: (target: string) => string | undefined): string {
+  const link = /(`[^`]*`)|(?<!!)\[((?:`[^`]*`|[^[\]`])*)\]\(([^()\s]+)\)/g;
+  // The odd ones are blocks of code.
+  return text.split(/(^```[^]*?^```$)/m).map((part, index) =>
+    index % 2 === 1 ? part : part.replace(link, (whole, span, words, target) => {
+      if (span !== undefined || /^[a-z][a-z0-9+.-]*:/i.test(target)) return whole;
+      const changed = change(target);
+      return changed === undefined ? words : `[${words}](${changed})`;
+    })
+  ).join("");
+}
+
+/** Where a relative link leads, from the root; `undefined` for what lies outside of it. */
+export function resolveLink(from: string, target: string): string | undefined {
   const parts = target.startsWith("/") ? [] : from.split("/").slice(0, -1);
   for (const part of target.split("/")) {
     if (part === "" || part === ".") continue;
