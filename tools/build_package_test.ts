@@ -1,6 +1,9 @@
-import { assertEquals } from "@std/assert";
+import { checkPackage, Package, type Problem } from "@arethetypeswrong/core";
+import { assertEquals, assertNotEquals } from "@std/assert";
+import { publint } from "publint";
 import { ENTRIES as ALL, type Entry } from "./build_entries.ts";
 import { librariesOf, makePackage, makeUntyped, manifest, readme } from "./build_package.ts";
+import type { PackageFile } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
@@ -89,8 +92,12 @@ Deno.test("readme: the name of the package, and no links out of it", () => {
   assertEquals(readme(`${pages}, [c](guide/processes.md)`), `${pages}, c`);
 });
 
+/** Made once, for all tests that look at it. */
+let made: Promise<PackageFile[]> | undefined;
+const wholePackage = () => made ??= makePackage(ROOT).finally(stopBundler);
+
 Deno.test("makePackage: what package.json and the declarations name is there", async () => {
-  const files = await makePackage(ROOT).finally(stopBundler);
+  const files = await wholePackage();
   const paths = new Set(files.map(({ path }) => path));
   const text = (path: string) => files.find((file) => file.path === path)!.text;
   const exports = JSON.parse(text("package.json")).exports as Record<string, unknown>;
@@ -111,3 +118,49 @@ Deno.test("makePackage: both packages carry the license of the repository", asyn
   const read = (path: string) => Deno.readTextFile(`${ROOT}/${path}`);
   assertEquals(await read("impl-ts/LICENSE"), await read("LICENSE"));
 });
+
+Deno.test("publint finds nothing wrong with the package", async () => {
+  const files = await wholePackage();
+  assertEquals(await lint(files), []);
+  const without = files.filter(({ path }) => path !== "types/hub.d.ts");
+  assertEquals(await lint(without), ["FILE_DOES_NOT_EXIST exports ./hub types"]);
+});
+
+Deno.test("attw finds declarations wherever TypeScript looks for modules", async () => {
+  const files = await wholePackage();
+  // A global has no declarations of its own: they would be those of the module.
+  const untyped = ["bundler", "node16-cjs", "node16-esm"].flatMap((kind) => [
+    `UntypedResolution ${kind} ./global`,
+    `UntypedResolution ${kind} ./sab-message-port/global`,
+  ]);
+  assertEquals(await attw(files), untyped);
+  const without = files.filter(({ path }) => path !== "types/hub.d.ts");
+  assertNotEquals(await attw(without), untyped);
+});
+
+/** What publint has to say, as the code and the place in package.json of each message. */
+async function lint(files: PackageFile[]): Promise<string[]> {
+  const packed = files.map(({ path, text }) => ({
+    name: `package/${path}`,
+    data: new TextEncoder().encode(text).buffer,
+  }));
+  const { messages } = await publint({ pkgDir: "package", strict: true, pack: { files: packed } });
+  return messages.map(({ code, path }) => [code, ...path].join(" "));
+}
+
+/**
+ * What `attw` would print, but for two things that hold for every package of modules alone: what
+ * does not know `exports` finds no entries, and CommonJS needs a Node that can require a module.
+ */
+async function attw(files: PackageFile[]): Promise<string[]> {
+  const { version } = JSON.parse(files.find(({ path }) => path === "package.json")!.text);
+  const tree = files.map(({ path, text }) => [`/node_modules/millrace/${path}`, text]);
+  const result = await checkPackage(new Package(Object.fromEntries(tree), "millrace", version));
+  if (!result.types) return ["no types"];
+  const shown = (problem: Problem) => {
+    if (!("entrypoint" in problem)) return JSON.stringify(problem);
+    return `${problem.kind} ${problem.resolutionKind} ${problem.entrypoint}`;
+  };
+  return result.problems.map(shown)
+    .filter((line) => !/^CJSResolvesToESM | node10 /.test(line)).sort();
+}
