@@ -12,6 +12,7 @@ export const PACKAGE_NAME = "millrace";
 export const PAGES: readonly string[] = [
   "README.md",
   "guide/asking.md",
+  "guide/bundlers.md",
   "guide/calls.md",
   "guide/compared.md",
   "guide/digest.md",
