@@ -99,17 +99,25 @@ function hostWithDeno(options: ts.CompilerOptions): ts.CompilerHost {
   };
 }
 
+/** Whose way to find modules a program is compiled for. */
+export type Resolution = "nodenext" | "bundler";
+
 /**
- * What the compiler has to say about a program for Node, one line for each problem. The program
- * gets what a compiler takes for ES2022 by default, and no more: with `dom`, or without.
+ * What the compiler has to say about a program, one line for each problem. The program gets what a
+ * compiler takes for ES2022 by default, `dom` with it, or the libraries that are named.
  */
-export function checkProgram(paths: string[], hasDom = true): string[] {
+export function checkProgram(
+  paths: string[],
+  libraries?: readonly string[],
+  resolution: Resolution = "nodenext",
+): string[] {
+  const isNode = resolution === "nodenext";
   const options: ts.CompilerOptions = {
     ...CHECKS,
-    ...(hasDom ? {} : { lib: ["lib.es2022.d.ts"] }),
+    ...(libraries && { lib: libraries.map((name) => `lib.${name}.d.ts`) }),
     noEmit: true,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    module: isNode ? ts.ModuleKind.NodeNext : ts.ModuleKind.ESNext,
+    moduleResolution: isNode ? ts.ModuleResolutionKind.NodeNext : ts.ModuleResolutionKind.Bundler,
   };
   return describe(ts.getPreEmitDiagnostics(ts.createProgram({ rootNames: paths, options })));
 }

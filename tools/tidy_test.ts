@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertNotEquals } from "@std/assert";
 import { listFiles, readTexts } from "./files.ts";
 import { absentNouns, importProblems } from "./imports.ts";
 import { lineProblems, nameProblems, textProblems, tidyProblems } from "./tidy.ts";
@@ -18,6 +18,19 @@ Deno.test("tidy: ./millrace runs the tasks of deno.json and no others", async ()
   assertEquals(accepted.sort(), Object.keys(tasks).sort());
   const told = [...script.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map((match) => match[1]);
   assertEquals(told, Object.keys(tasks));
+});
+
+Deno.test("tidy: what describes the build has functions of at most 70 lines", async () => {
+  const long: string[] = [];
+  for (const path of ["build.zig", "impl-zig/build_repository.zig"]) {
+    const text = await Deno.readTextFile(`${ROOT}/${path}`);
+    const bodies = [...text.matchAll(/^( *)(?:pub )?fn (\w+)[^]*?^\1}$/gm)];
+    assertNotEquals(bodies, [], path);
+    for (const [body, , name] of bodies) {
+      if (body.split("\n").length > 70) long.push(`${path}: ${name}`);
+    }
+  }
+  assertEquals(long, []);
 });
 
 Deno.test("tidy: .gitattributes marks what programs write, and nothing else", async () => {

@@ -115,6 +115,25 @@ Deno.test("what the guide says of Millrace in its comparison, tests show", async
   for (const path of links.flat()) await Deno.stat(`${PACKAGE}/guide/${path}`);
 });
 
+Deno.test("the main page of the guide has at most 250 lines", async () => {
+  const lines = (await Deno.readTextFile(`${PACKAGE}/README.md`)).trimEnd().split("\n");
+  assertEquals(lines.slice(250), []);
+});
+
+Deno.test("both files of the repository's first page compile and run", async () => {
+  const text = await Deno.readTextFile(`${PACKAGE}/../README.md`);
+  const [program] = programsOf(text);
+  assertEquals(Object.keys(program!.files), ["main.ts", "worker.ts"]);
+  const first = { ...program!, name: "first_page" };
+  await writePrograms(`${folder}/project`, [first]);
+  const options = { cwd: `${folder}/project`, timeoutMs: TIMEOUT_MS, echo: false };
+  const { output, code } = await run([Deno.execPath(), "check", "first_page"], options);
+  assertEquals(code, 0, output);
+  const command = [Deno.execPath(), "run", "-A", "--no-check"];
+  const outcome = await runProgram(`${folder}/project`, first, command);
+  assertEquals(outcome, ["run: done\n", 0, false]);
+});
+
 Deno.test("the guide's programs compile", async () => {
   const paths = PROGRAMS.flatMap(({ name, files }) =>
     Object.keys(files).map((file) => `${name}/${file}`)

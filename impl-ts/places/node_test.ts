@@ -51,8 +51,26 @@ Deno.test("the declarations do without the library dom", async () => {
   const path = `${folder}/consumer_without_dom.ts`;
   await Deno.copyFile(`${import.meta.dirname}/consumer.ts`, path);
   await Deno.writeTextFile(`${folder}/globals.d.ts`, NODE_GLOBALS);
-  assertEquals(checkProgram([path, `${folder}/globals.d.ts`], false), []);
+  assertEquals(checkProgram([path, `${folder}/globals.d.ts`], ["es2022"]), []);
 });
+
+for (const resolution of ["nodenext", "bundler"] as const) {
+  for (const library of ["dom", "webworker"]) {
+    Deno.test(`the quick start compiles: ${resolution}, library ${library}`, async () => {
+      const { files } = GUIDE.find(({ name }) => name === "quick_start_1")!;
+      const place = `compiled_${resolution}_${library}`;
+      // The guide that comes with the package says so.
+      const changed = Object.entries(files).map(([file, text]) => [
+        file,
+        text.replaceAll("@millrace/", ""),
+      ]);
+      const project = { "package.json": '{ "type": "module" }', ...Object.fromEntries(changed) };
+      await writePrograms(folder, [{ name: place, files: project, output: "" }]);
+      const paths = Object.keys(files).map((file) => `${folder}/${place}/${file}`);
+      assertEquals(checkProgram(paths, ["es2022", library], resolution), []);
+    });
+  }
+}
 
 Deno.test("the declarations refuse a program that mixes up what it writes", async () => {
   const path = `${folder}/mistaken.ts`;
@@ -248,15 +266,40 @@ function addNode(label: string, path: string | undefined, needed: boolean): void
     const outcome = await run([path, "main.js"], options);
     assertEquals([outcome.output, outcome.code], [output, 0]);
   });
+  if (!canRequire(path)) return;
+  Deno.test(`${name} has the package by require, in CommonJS`, async () => {
+    const main = `
+      const { Port } = require("millrace");
+      const { Hub } = require("millrace/hub");
+      const here = Port.create(), there = Port.attach(here.memory);
+      here.write("hello");
+      console.log(there.read(), typeof Hub);
+    `;
+    await writePrograms(folder, [{ name: "common", files: { "main.cjs": main }, output: "" }]);
+    const options = { cwd: `${folder}/common`, timeoutMs: TIMEOUT_MS, echo: false };
+    const { output, code } = await run([path, "main.cjs"], options);
+    assertEquals([output, code], ["hello function\n", 0]);
+  });
+}
+
+/** Whether CommonJS can require a module there: from 20.19 and 22.12 on, as the guide says. */
+function canRequire(path: string): boolean {
+  const [major, minor] = versionOf(path);
+  return major === 20 ? minor >= 19 : major === 22 ? minor >= 12 : major > 22;
 }
 
 /** The major version of a Node, 0 where it does not run. */
 function majorOf(path: string): number {
+  return versionOf(path)[0];
+}
+
+function versionOf(path: string): [major: number, minor: number] {
   try {
     const { stdout } = new Deno.Command(path, { args: ["--version"] }).outputSync();
-    return Number(/^v(\d+)/.exec(new TextDecoder().decode(stdout))?.[1] ?? 0);
+    const [, major, minor] = /^v(\d+)\.(\d+)/.exec(new TextDecoder().decode(stdout)) ?? [];
+    return [Number(major ?? 0), Number(minor ?? 0)];
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return 0;
+    if (error instanceof Deno.errors.NotFound) return [0, 0];
     throw error;
   }
 }
