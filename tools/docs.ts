@@ -58,7 +58,7 @@ export async function makeDocs(
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "millrace-docs-" }));
   try {
     tell("Reading the pages ...");
-    const laid = stage(await readTexts(root, await listFiles(root)));
+    const laid = stage(await readTexts(root, await listFiles(root)), references.zig);
     await writeStage(laid, `${folder}/pages`);
     tell(`Writing ${laid.pages.length} pages and the reference of TypeScript ...`);
     const entries = references.typescript ? ENTRIES : [];

@@ -41,8 +41,8 @@ const GROUPS: readonly [name: string, pages: RegExp][] = [
 export const GROUP_NAMES: readonly string[] = GROUPS.map(([name]) => name);
 const HEADER = /^impl-zig\/include\/\w+\.h$/;
 
-/** Lays out all pages. The paths are those of all files, and `files` those with their texts. */
-export function stage(files: readonly TextFile[]): Stage {
+/** Lays out the files of the repository as pages; one leads to the reference of Zig, if it is made. */
+export function stage(files: readonly TextFile[], hasZig: boolean): Stage {
   const texts = new Map(files.map(({ path, text }) => [path, text]));
   const paths = [...texts.keys()];
   const pages = [
@@ -57,7 +57,8 @@ export function stage(files: readonly TextFile[]): Stage {
     if (!path.endsWith(".md")) return headerPage(path, text, group);
     return { path, title: titleOf(text), group, text: onSite(text, path) };
   });
-  laid.splice(laid.findIndex(({ path }) => path === "impl-zig/README.md") + 1, 0, zigPage());
+  const guide = laid.findIndex(({ path }) => path === "impl-zig/README.md");
+  if (hasZig) laid.splice(guide + 1, 0, zigPage());
   // The generator writes the name of the project above it.
   const start = onSite((texts.get(START) ?? "").replace(/^# .*\n/, ""), START);
   return {
