@@ -41,7 +41,7 @@ const GROUPS: readonly [name: string, pages: RegExp][] = [
 export const GROUP_NAMES: readonly string[] = GROUPS.map(([name]) => name);
 const HEADER = /^impl-zig\/include\/\w+\.h$/;
 
-/** Lays out the files of the repository as pages; one leads to the reference of Zig, if it is made. */
+/** Lays out the files of the repository as pages; one leads to the reference of Zig, if any. */
 export function stage(files: readonly TextFile[], hasZig: boolean): Stage {
   const texts = new Map(files.map(({ path, text }) => [path, text]));
   const paths = [...texts.keys()];

@@ -34,30 +34,8 @@ export interface SiteOptions {
  * @throws {Error} with all that the generator complains about, broken links among it.
  */
 export async function writeSite(options: SiteOptions): Promise<void> {
-  const { root, entries, stage, staged, out } = options;
-  const app = await td.Application.bootstrap({
-    name: "Millrace",
-    out,
-    readme: `${staged}/${stage.start}`,
-    projectDocuments: stage.pages.map(({ path }) => `${staged}/${path}`),
-    entryPoints: entries.map(({ source }) => `${root}/${source}`),
-    // Paths of pages are from there, and so are theirs in the site.
-    basePath: staged,
-    router: "repository",
-    customCss: `${import.meta.dirname}/docs.css`,
-    highlightLanguages: LANGUAGES.split(" "),
-    groupOrder: [GROUP_NAMES[0]!, REFERENCE, ...GROUP_NAMES.slice(1)],
-    navigation: { includeGroups: true, includeCategories: false, includeFolders: false },
-    sort: ["kind", "instance-first", "alphabetical-ignoring-documents"],
-    sortEntryPoints: false,
-    searchInDocuments: true,
-    excludePrivate: true,
-    excludeInternal: true,
-    disableSources: true,
-    // Deno's check has seen the sources, and this compiler knows no Deno.
-    skipErrorChecking: true,
-    validation: { invalidLink: true, invalidPath: true, notDocumented: false, notExported: false },
-  });
+  const { root, entries, staged, out } = options;
+  const app = await td.Application.bootstrap(generatorOptions(options));
   const faults: string[] = [];
   app.logger = new Listener(faults);
   app.options.setCompilerOptions(entries.map(({ source }) => `${root}/${source}`), COMPILER, []);
@@ -89,6 +67,34 @@ export async function writeSite(options: SiteOptions): Promise<void> {
   await app.generateDocs(project, out);
   if (points.length < entries.length) faults.push("some entries are not in the reference");
   if (faults.length > 0) throw new Error(`Cannot write the site:\n${faults.join("\n")}`);
+}
+
+function generatorOptions(
+  { root, entries, stage, staged, out }: SiteOptions,
+): Partial<td.TypeDocOptions> {
+  return {
+    name: "Millrace",
+    out,
+    readme: `${staged}/${stage.start}`,
+    projectDocuments: stage.pages.map(({ path }) => `${staged}/${path}`),
+    entryPoints: entries.map(({ source }) => `${root}/${source}`),
+    // Paths of pages are from there, and so are theirs in the site.
+    basePath: staged,
+    router: "repository",
+    customCss: `${import.meta.dirname}/docs.css`,
+    highlightLanguages: LANGUAGES.split(" "),
+    groupOrder: [GROUP_NAMES[0]!, REFERENCE, ...GROUP_NAMES.slice(1)],
+    navigation: { includeGroups: true, includeCategories: false, includeFolders: false },
+    sort: ["kind", "instance-first", "alphabetical-ignoring-documents"],
+    sortEntryPoints: false,
+    searchInDocuments: true,
+    excludePrivate: true,
+    excludeInternal: true,
+    disableSources: true,
+    // Deno's check has seen the sources, and this compiler knows no Deno.
+    skipErrorChecking: true,
+    validation: { invalidLink: true, invalidPath: true, notDocumented: false, notExported: false },
+  };
 }
 
 const COMPILER: ts.CompilerOptions = {
