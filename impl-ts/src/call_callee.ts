@@ -8,7 +8,7 @@
 import { runWith } from "./call_context.ts";
 import { CallError } from "./call_error.ts";
 import { isInPieces, isLater, Served, stepsOf } from "./call_served.ts";
-import { cutText, type Piece, pieceOf, ValueList } from "./call_values.ts";
+import { cutText, type Manner, type Piece, pieceOf, ValueList } from "./call_values.ts";
 import type { CallWire } from "./call_wire.ts";
 import { MessageError, type ReasonCode } from "./error.ts";
 import { ENDED } from "./gate.ts";
@@ -284,7 +284,7 @@ export class Callee {
     served.isStepping = false;
     if (served.isDone) return;
     if (served.isNotice) return this.#report(served, "call.thrown", textOf(error));
-    this.#throw(served, nameOf(error), textOf(error), () => this.#dataOf(error));
+    this.#throw(served, nameOf(error), textOf(error), () => dataOf(error, this.#wire.outlet));
   }
 
   #throw(served: Served, name: string, text: string, data: (() => Piece | undefined) | undefined) {
@@ -293,17 +293,6 @@ export class Callee {
     const short = cutText(name, layout.CALL_NAME_SIZE_MAX) || "Error";
     wire.encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data?.());
     this.#conclusion(served, layout.FRAME_KIND_THROW);
-  }
-
-  /** What an error has beside its text, where it can be carried. */
-  #dataOf(error: unknown): Piece | undefined {
-    try {
-      const isError = typeof error === "object" && error !== null && "message" in error;
-      const data = isError ? (error as { data?: unknown }).data : error;
-      return data === undefined ? undefined : pieceOf(data, this.#wire.outlet);
-    } catch {
-      return undefined;
-    }
   }
 
   #report(served: Served, code: ReasonCode, text: string): void {
@@ -362,14 +351,27 @@ function faultOf(payload: Uint8Array): ReasonCode | undefined {
   }
 }
 
-function nameOf(error: unknown): string {
+/** What an error has beside its text, where it can be carried. */
+export function dataOf(error: unknown, manner: Manner): Piece | undefined {
+  try {
+    const isError = typeof error === "object" && error !== null && "message" in error;
+    const data = isError ? (error as { data?: unknown }).data : error;
+    return data === undefined ? undefined : pieceOf(data, manner);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name under which an error is told. */
+export function nameOf(error: unknown): string {
   if (error instanceof CallError) {
     return error.code === "call.thrown" ? error.remoteName ?? "Error" : error.code;
   }
   return stringOf(() => (error as { name?: unknown }).name, "Error");
 }
 
-function textOf(error: unknown): string {
+/** Its text. */
+export function textOf(error: unknown): string {
   const isObject = typeof error === "object" && error !== null;
   return stringOf(() => isObject ? (error as { message?: unknown }).message : String(error), "");
 }

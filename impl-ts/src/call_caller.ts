@@ -280,7 +280,7 @@ function nextAfter(id: number): number {
 }
 
 /** The error of a throw. [call.thrown] */
-function errorOf([name, text, data]: unknown[]): CallError {
+export function errorOf([name, text, data]: unknown[]): CallError {
   const code = name as ReasonCode;
   const isCode = /^(call|message)\./.test(code) && layout.reasonValue(code) !== undefined;
   return new CallError(isCode ? code : "call.thrown", text as string, { name: code, data });

@@ -261,7 +261,7 @@ export class Pool<W = Work> {
       if (best.give(task)) continue;
       task.place = undefined;
       this.#queue.putBack([task]);
-      best.lose();
+      best.endNow();
     }
     if (this.#queue.size > 0 && !this.#isPressed) this.#size();
     if (this.onprogress !== undefined) this.#tell();
@@ -290,13 +290,14 @@ export class Pool<W = Work> {
   /** What the places need. */
   #ownerOf(source: WorkSource): PlaceOwner {
     const { concurrency = 1, ahead, grace = Infinity } = this.#options;
-    const { startTimeout = DEFAULT_START_MS } = this.#options;
+    const { startTimeout = DEFAULT_START_MS, maxMessageSize } = this.#options;
     return {
       source,
       concurrency,
       ahead,
       grace,
       startTimeout,
+      maxMessageSize,
       comeTo: (place) => {
         this.#hasStarted = true;
         this.#startFailures = 0;
@@ -306,6 +307,7 @@ export class Pool<W = Work> {
         this.#size();
       },
       takeAnswer: (task, hasFailed, value) => this.#takeAnswer(task, hasFailed, value),
+      goOn: (place) => this.#goOn(place),
       takeLost: (begun, others, cause) => this.#takeLost(begun, others, cause),
       leave: (hasCome, hasDied, end) => void this.#leave(hasCome, hasDied, end),
       replacePort: () => {
@@ -317,20 +319,22 @@ export class Pool<W = Work> {
   }
 
   #takeAnswer(task: Task, hasFailed: boolean, value: unknown): void {
-    const { place } = task;
-    if (!task.isOver) {
-      this.#settle(task);
-      if (hasFailed) {
-        this.#failed++;
-        task.reject(value);
-      } else {
-        this.#done++;
-        task.resolve(value);
-      }
+    if (task.isOver) return;
+    this.#settle(task);
+    if (hasFailed) {
+      this.#failed++;
+      task.reject(value);
+    } else {
+      this.#done++;
+      task.resolve(value);
     }
+  }
+
+  /** Behind some answers of a worker: it has room. */
+  #goOn(place: Place): void {
     this.#dispatch();
-    if (place!.given.size === 0) {
-      place!.idleSince = performance.now();
+    if (place.given.size === 0) {
+      place.idleSince = performance.now();
       if (this.#sizing === undefined) this.#size();
     }
     this.#look();
@@ -352,7 +356,7 @@ export class Pool<W = Work> {
     again.push(...others.filter(({ isOver }) => !isOver));
     const now = performance.now();
     for (const task of again) {
-      task.place = task.call = undefined;
+      task.place = undefined;
       task.since = now;
     }
     this.#queue.putBack(again);
@@ -445,7 +449,7 @@ export class Pool<W = Work> {
     const isAbort = error.code === "pool.aborted";
     const tasks: Task[] = [];
     for (let task; (task = this.#queue.shift()) !== undefined;) tasks.push(task);
-    for (const { given } of this.#places) tasks.push(...given);
+    for (const { given } of this.#places) tasks.push(...given.values());
     for (const task of tasks) {
       if (task.isOver) continue;
       this.#settle(task);

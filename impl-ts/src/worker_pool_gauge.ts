@@ -42,13 +42,13 @@ export class WorkGauge {
     return Atomics.compareExchange(this.#words, BEGUN_WORD, before, number) === before;
   }
 
-  /** A task has ended, which has taken so many milliseconds. */
-  end(ms: number): void {
+  /** A task has ended, or several, which have taken so many milliseconds in all. */
+  end(ms: number, count: number = 1): void {
     const us = ms * 1000 + this.#rest;
     const whole = Math.floor(us);
     this.#rest = us - whole;
     Atomics.add(this.#words, TAKEN_WORD, whole);
-    Atomics.add(this.#words, ENDED_WORD, 1);
+    Atomics.add(this.#words, ENDED_WORD, count);
   }
 }
 

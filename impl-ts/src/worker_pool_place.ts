@@ -5,21 +5,31 @@
  * @module
  */
 
+import { errorOf } from "./call_caller.ts";
 import { CallError } from "./call_error.ts";
-import { CallLayer } from "./call_layer.ts";
-import { MillraceError } from "./error.ts";
+import { MessageError, MillraceError } from "./error.ts";
 import { vacatePeer } from "./pipe_vacate.ts";
 import type { Port } from "./port.ts";
 import type { WorkerEnd } from "./supervise.ts";
 import { unref } from "./wait_task.ts";
 import { GAUGE_SIZE, GaugeReader, hasBegun, numberBehind } from "./worker_pool_gauge.ts";
 import { arrival, Life, type WorkSource } from "./worker_pool_life.ts";
+import { Line, type Party } from "./worker_pool_line.ts";
 import { aheadOf } from "./worker_pool_size.ts";
 import type { Task } from "./worker_pool_task.ts";
 import type { WorkerStats } from "./worker_pool_types.ts";
 
 /** Milliseconds between two turns of a timer that does nothing. */
 const STAY_MS = 0x3fffffff;
+/** Milliseconds for which the process lives on behind the last answer. */
+const LINGER_MS = 10;
+/**
+ * Milliseconds between two looks for answers of which no ring has come: a worker that handles many
+ * short tasks rings behind a millisecond of them, and not before a long one in their midst has
+ * ended. And how many looks find nothing before there are no more.
+ */
+const LOOK_MS = 2;
+const LOOK_COUNT = 4;
 /** What tells that a worker is lost, and not that its task has failed. */
 const LOST = /^(peer|pipe|ring|frame|segment)\.|^call\.ended$/;
 
@@ -30,10 +40,13 @@ export interface PlaceOwner {
   readonly ahead: number | undefined;
   readonly grace: number;
   readonly startTimeout: number;
+  readonly maxMessageSize: number | undefined;
   /** A worker has come. */
   comeTo(place: Place): void;
   /** A task is answered. */
   takeAnswer(task: Task, hasFailed: boolean, value: unknown): void;
+  /** Some are: it has room for more. */
+  goOn(place: Place): void;
   /** The worker is lost, and with it these tasks, of which some had begun. */
   takeLost(begun: readonly Task[], others: readonly Task[], cause: unknown): void;
   /** There is no worker any more. `hasCome`: there was one; `hasDied`: nobody wanted that. */
@@ -43,17 +56,18 @@ export interface PlaceOwner {
 }
 
 /** One of the places of a pool. */
-export class Place {
+export class Place implements Party {
   state: WorkerStats["state"] = "none";
-  /** Tasks that it has, in the order in which they were given. */
-  readonly given: Set<Task> = new Set();
+  /** Tasks that it has, by their numbers, in the order in which they were given. */
+  readonly given: Map<number, Task> = new Map();
+  readonly isDue = false;
   done = 0;
   generation = 0;
   /** Since when it has nothing to do. */
   idleSince = 0;
   readonly #owner: PlaceOwner;
   #port: Port<unknown>;
-  #layer: CallLayer;
+  #line: Line;
   #memory!: SharedArrayBuffer;
   #gauge!: GaugeReader;
   #life: Life | undefined;
@@ -61,14 +75,16 @@ export class Place {
   #isEnded = false;
   /** The number of the last task that was given. */
   #number = 0;
-  /** Tasks of a worker that is lost. */
-  #lost: Task[] = [];
+  /** Ends the stay of the process; and looks for answers, so many times more. */
+  #linger: unknown;
+  #looking: unknown;
+  #looksLeft = 0;
 
   /** Makes a place without a worker. */
   constructor(owner: PlaceOwner, port: Port<unknown>) {
     this.#owner = owner;
     this.#port = port;
-    this.#layer = CallLayer.of(port);
+    this.#line = new Line(port, this, owner.maxMessageSize);
     this.#measureAnew();
   }
 
@@ -122,11 +138,11 @@ export class Place {
   /** Ends its worker, if there is one. */
   end(): void {
     this.#isEnded = true;
-    this.lose();
+    this.endNow();
   }
 
   /** Ends a worker of which nothing more can come, whatever it does. */
-  lose(): void {
+  endNow(): void {
     if (this.state === "starting" || this.state === "ready") this.state = "ending";
     this.#life?.end();
   }
@@ -134,54 +150,107 @@ export class Place {
   /** Gives it a task. False: its worker is lost, which it is about to find. */
   give(task: Task): boolean {
     task.place = this;
-    task.number = this.#number = numberBehind(this.#number);
+    const number = task.number = this.#number = numberBehind(this.#number);
     try {
-      const values = [task.number, task.value];
-      task.call = this.#layer.caller.call(task.name, values, false, false);
+      this.#line.send(number, false, [task.name, task.value]);
     } catch (error) {
       if (isLost(error)) return false;
       this.#owner.takeAnswer(task, true, error);
       return true;
     }
-    if (this.given.size === 0) this.#layer.hold();
-    this.given.add(task);
-    if (task.call.isOver) this.#takeAnswer(task);
-    else task.call.changed = () => this.#takeAnswer(task);
+    this.given.set(number, task);
+    if (this.given.size === 1) this.#hold();
+    else this.#lookLater();
     return true;
   }
 
   /** Has its worker know that nobody waits for a task, whose place it has until it is answered. */
   giveUp(task: Task): void {
     const { grace } = this.#owner;
-    this.#layer.caller.tell(task.call!, new CallError("call.cancelled", "The task was given up"));
-    if (grace === Infinity || !this.given.has(task)) return;
+    const has = () => this.given.get(task.number) === task;
+    if (!has()) return;
+    try {
+      this.#line.send(task.number, true, []);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+    }
+    if (grace === Infinity) return;
     const end = () => {
-      if (this.given.has(task)) this.lose();
+      if (has()) this.endNow();
     };
     unref(setTimeout(end, grace));
   }
 
-  #takeAnswer(task: Task): void {
-    const { hasFailed, error, value } = task.call!;
-    this.given.delete(task);
-    if (this.given.size === 0) this.#layer.letGo();
-    if (hasFailed && isLost(error)) return this.#takeLost(task, error);
-    this.done++;
-    this.#gauge.look();
-    this.#owner.takeAnswer(task, hasFailed, hasFailed ? error : value);
+  take(number: number, isMarked: boolean, values: unknown[]): void {
+    const isForm = isMarked
+      ? typeof values[0] === "string" && typeof values[1] === "string" && values.length <= 3
+      : values.length <= 1;
+    if (!isForm) throw new MessageError("call.form", "Cannot read answer: it is none");
+    this.#takeAnswer(number, isMarked, isMarked ? errorOf(values) : values[0]);
   }
 
-  /** Sorts the tasks of a worker that is lost, when all of them are known. */
-  #takeLost(task: Task, cause: unknown): void {
-    this.#lost.push(task);
-    if (this.given.size > 0) return;
-    this.lose();
-    const lost = this.#lost;
-    this.#lost = [];
+  /** [call.bad_answer] */
+  lose(number: number, _: boolean, { code, message, cause }: MessageError): void {
+    this.#takeAnswer(number, true, new CallError(code, message, { cause }));
+  }
+
+  go(): void {
+    this.#gauge.look();
+    this.#owner.goOn(this);
+    if (this.given.size === 0) this.#letGo();
+    else this.#lookLater();
+  }
+
+  /** Sorts the tasks of a worker that is lost. */
+  finish(cause: MillraceError): void {
+    clearTimeout(this.#linger as number);
+    clearTimeout(this.#looking as number);
+    this.#linger = this.#looking = undefined;
+    if (this.given.size === 0) return;
+    const lost = [...this.given.values()];
+    this.given.clear();
+    this.#line.keeps = false;
+    this.endNow();
     const last = this.#gauge.seal();
     const begun = lost.filter(({ number }) => hasBegun(number, last));
     const others = lost.filter(({ number }) => !hasBegun(number, last));
     this.#owner.takeLost(begun, others, cause);
+  }
+
+  #takeAnswer(number: number, hasFailed: boolean, value: unknown): void {
+    const task = this.given.get(number);
+    if (task === undefined) return; // no answer, or one too many
+    this.given.delete(number);
+    this.done++;
+    this.#owner.takeAnswer(task, hasFailed, value);
+  }
+
+  /** The process lives for what was given. */
+  #hold(): void {
+    clearTimeout(this.#linger as number);
+    this.#linger = undefined;
+    this.#line.keeps = true;
+  }
+
+  /** A program that runs one task after the other does not turn that on and off each time. */
+  #letGo(): void {
+    this.#linger ??= setTimeout(() => {
+      this.#linger = undefined;
+      if (this.given.size === 0) this.#line.keeps = false;
+    }, LINGER_MS);
+  }
+
+  /** Looks for answers after a while, and as long as there are some. */
+  #lookLater(): void {
+    this.#looksLeft = LOOK_COUNT;
+    this.#looking ??= setTimeout(() => {
+      this.#looking = undefined;
+      const left = this.#looksLeft - 1;
+      if (this.given.size === 0 || left < 0) return;
+      this.#line.look();
+      this.#lookLater();
+      this.#looksLeft = left;
+    }, LOOK_MS);
   }
 
   /** Waits until nothing is left of the worker, and gives its endpoint back. */
@@ -196,7 +265,7 @@ export class Place {
       this.#gauge.open(this.#number);
     } else {
       this.#port = this.#owner.replacePort();
-      this.#layer = CallLayer.of(this.#port);
+      this.#line = new Line(this.#port, this, this.#owner.maxMessageSize);
       this.#measureAnew(); // the other one may still write there
     }
     this.generation++;

@@ -63,6 +63,9 @@ Deno.test("a gauge says how long tasks take, of which the latest count most", ()
   for (let n = 0; n < 1000; n++) worker.end(0.0005);
   reader.look();
   assertEquals(reader.service, 0.0005);
+  worker.end(0.001, 2);
+  reader.look();
+  assertEquals(reader.service, 0.0005);
   worker.end(1);
   reader.look();
   assertEquals(reader.service, latest(0.0005, 1));

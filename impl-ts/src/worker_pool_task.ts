@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { OwnCall } from "./call_caller.ts";
 import type { Place } from "./worker_pool_place.ts";
 
 /** One task, until its promise is settled and no worker has it any more. */
@@ -22,10 +21,9 @@ export class Task {
   isOver = false;
   /** Ends the listening to its signal. */
   release: (() => void) | undefined;
-  /** The worker that has it, its number there, and its call. */
+  /** The worker that has it, and its number there. */
   place: Place | undefined;
   number = 0;
-  call: OwnCall | undefined;
   /** Its neighbours in the queue. */
   before: Task | undefined;
   after: Task | undefined;

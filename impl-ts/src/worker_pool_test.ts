@@ -6,6 +6,7 @@ import { CallError } from "./call_error.ts";
 import { codeOf } from "./fixture.ts";
 import { Pool, PoolError, work } from "./worker_pool.ts";
 import { countingPool, eventually, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
+import { LateRings } from "./worker_pool_turns.ts";
 
 Deno.test("run gives each task to a worker, and settles with its result", async () => {
   await using pool = poolOf({ least: 2, most: 2 });
@@ -45,6 +46,56 @@ Deno.test("run rejects a value, or a result, that cannot be carried, and goes on
   assertEquals(await codeOf(pool.run(undefined, { name: "unsendable" })), "call.result");
   assertEquals(await pool.run(1, { name: "twice" }), 2);
   assertEquals(pool.stats().running, 0);
+});
+
+Deno.test("run rejects where a handler gives several results", async () => {
+  await using pool = poolOf();
+  assertEquals(await codeOf(pool.run(3, { name: "each" })), "call.items");
+  assertEquals(await pool.run(1, { name: "twice" }), 2);
+});
+
+Deno.test("run rejects a result that is larger than the pool takes, and goes on", async () => {
+  await using pool = poolOf({ maxMessageSize: 100, ahead: 2 });
+  const long = [90, 1000, 100_000].map((n) => pool.run(n, { name: "long" }));
+  const codes = await Promise.all(long.map(codeOf));
+  assertEquals(codes, Array(3).fill("message.size"));
+  assertEquals(await pool.run(5, { name: "long" }), "x".repeat(5));
+  assertEquals([pool.stats().running, pool.stats().failed], [0, 3]);
+});
+
+Deno.test("a result comes while a task behind it, which was given with it, blocks", async () => {
+  const { pool, counts } = countingPool(1, { ahead: 8 });
+  await using _ = pool;
+  await pool.run(0, { name: "twice" });
+  const first = pool.run(1, { name: "twice" });
+  const blocked = pool.run(0, { name: "gate" });
+  assertEquals(await first, 2);
+  Atomics.store(counts, 0, 1);
+  Atomics.notify(counts, 0);
+  assertEquals(await blocked, "ok");
+});
+
+Deno.test("rings are held back while they are to be, and then one is made", () => {
+  const rings = new LateRings();
+  const words = new Int32Array(new SharedArrayBuffer(8));
+  const rung: unknown[] = [];
+  const real = Atomics.notify;
+  Atomics.notify = (words, index) => real(words as Int32Array, rung.push(index) && index);
+  try {
+    rings.mechanism.notify(words, 1);
+    rings.flush();
+    assertEquals(rung, [1]);
+    rings.isHolding = true;
+    for (let n = 0; n < 3; n++) rings.mechanism.notify(words, 1);
+    assertEquals(rung, [1]);
+    rings.mechanism.notify(words, 0); // another bell
+    assertEquals(rung, [1, 0]);
+    rings.flush();
+    rings.flush();
+    assertEquals(rung, [1, 0, 1]);
+  } finally {
+    Atomics.notify = real;
+  }
 });
 
 Deno.test("a codec of both sides carries what JSON cannot", async () => {

@@ -4,14 +4,12 @@
  * @module
  */
 
-import { type CallContext, callContext } from "./call_context.ts";
-import { CallError } from "./call_error.ts";
-import { serve } from "./call_serve.ts";
 import { Port, type PortOptions } from "./port.ts";
 import type { PortHandoff } from "./port_handoff.ts";
 import { holdLife } from "./supervise.ts";
 import { WorkGauge } from "./worker_pool_gauge.ts";
-import type { Handler, Handlers, Work } from "./worker_pool_types.ts";
+import { LateRings, Turns } from "./worker_pool_turns.ts";
+import type { Handlers, Work } from "./worker_pool_types.ts";
 
 /** The name on the wire of the handler that has none. */
 export const ONLY = "run";
@@ -27,8 +25,6 @@ export interface Start {
   /** Tasks that it runs at a time. */
   readonly concurrency: number;
 }
-
-const GIVEN_UP = "The task was given up before it began";
 
 /** What a message must have to be that. */
 export const START_KEY = "millrace-pool";
@@ -89,87 +85,12 @@ export function work<H extends Handlers>(handlers: H, options: WorkOptions = {})
 /** Takes up the work. */
 async function begin(start: Start, handlers: Handlers, options: WorkOptions): Promise<void> {
   await holdLife(start.lock);
-  const port = Port.from<unknown>(start.handoff, options);
-  const turns = new Turns(new WorkGauge(start.gauge), start.concurrency);
+  const rings = new LateRings();
+  const port = Port.from<unknown>(start.handoff, { ...options, mechanism: rings.mechanism });
   const named = typeof handlers === "function" ? { [ONLY]: handlers } : handlers;
-  const methods = Object.entries(named).map(([name, handler]) => [
-    name,
-    (number: number, value: unknown) => turns.take(number, value, handler),
-  ]);
-  serve(port, Object.fromEntries(methods));
-}
-
-/** One that has come and waits for its turn. */
-interface Waiting {
-  readonly number: number;
-  readonly value: unknown;
-  readonly handler: Handler;
-  readonly context: CallContext;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** Has tasks begin in the order in which they came, so many at a time. */
-class Turns {
-  readonly #gauge: WorkGauge;
-  readonly #concurrency: number;
-  readonly #waiting: Waiting[] = [];
-  #runningCount = 0;
-
-  constructor(gauge: WorkGauge, concurrency: number) {
-    this.#gauge = gauge;
-    this.#concurrency = concurrency;
-  }
-
-  /** Handles a task, now or in its turn. */
-  take(number: number, value: unknown, handler: Handler): unknown {
-    const context = callContext()!;
-    if (this.#waiting.length === 0 && this.#runningCount < this.#concurrency) {
-      return this.#run(number, value, handler, context);
-    }
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ number, value, handler, context, resolve, reject });
-    });
-  }
-
-  #run(number: number, value: unknown, handler: Handler, context: CallContext): unknown {
-    if (!this.#gauge.begin(number)) throw new CallError("call.cancelled", GIVEN_UP);
-    const began = performance.now();
-    this.#runningCount++;
-    let isLater = false;
-    try {
-      const result = handler(value, context);
-      isLater = typeof (result as PromiseLike<unknown> | undefined)?.then === "function";
-      if (!isLater) return result;
-      return Promise.resolve(result).finally(() => this.#end(began));
-    } finally {
-      if (!isLater) this.#end(began);
-    }
-  }
-
-  #end(began: number): void {
-    this.#gauge.end(performance.now() - began);
-    this.#runningCount--;
-    // Behind the answer of this one.
-    if (this.#waiting.length > 0) Promise.resolve().then(() => this.#runWaiting());
-  }
-
-  #runWaiting(): void {
-    while (this.#runningCount < this.#concurrency && this.#waiting.length > 0) this.#runNext();
-  }
-
-  #runNext(): void {
-    const { number, value, handler, context, resolve, reject } = this.#waiting.shift()!;
-    if (context.signal.aborted) {
-      this.#gauge.begin(number);
-      return reject(new CallError("call.cancelled", GIVEN_UP));
-    }
-    try {
-      resolve(this.#run(number, value, handler, context));
-    } catch (error) {
-      reject(error);
-    }
-  }
+  const methods = new Map(Object.entries(named));
+  const gauge = new WorkGauge(start.gauge);
+  new Turns(port, gauge, rings, start.concurrency, methods, options.maxMessageSize);
 }
 
 /** A port of Node's threads, as far as it matters here. */

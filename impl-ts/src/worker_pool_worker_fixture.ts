@@ -25,6 +25,10 @@ export default work({
   twice: (n: number) => 2 * n,
   echo: (value: unknown) => value,
   busy,
+  *each(n: number): Generator<number> {
+    for (let index = 0; index < n; index++) yield index;
+  },
+  long: (n: number) => "x".repeat(n),
   /** Blocks, without using its processor, as nothing but the end of its process can end. */
   blocked: (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
   /** Blocks until the first count is no 0 any more. */

@@ -1,0 +1,264 @@
+/**
+ * The turns of tasks in a worker: they begin in the order in which they came, so many at a time,
+ * and their results are written before the next one begins.
+ *
+ * @module
+ */
+
+import { dataOf, nameOf, textOf } from "./call_callee.ts";
+import { type CallContext, runWith } from "./call_context.ts";
+import { CallError } from "./call_error.ts";
+import { isInPieces, isLater } from "./call_served.ts";
+import { cutText, type Piece } from "./call_values.ts";
+import { MessageError, MillraceError } from "./error.ts";
+import { CALL_NAME_SIZE_MAX, CALL_TEXT_SIZE_MAX } from "./layout.ts";
+import type { Port } from "./port.ts";
+import { agentMechanism, type Mechanism } from "./wait.ts";
+import type { WorkGauge } from "./worker_pool_gauge.ts";
+import { Line, type Party } from "./worker_pool_line.ts";
+import type { Handler } from "./worker_pool_types.ts";
+
+/** Milliseconds of tasks that end at once, before whatever else has come. */
+const TURN_MS = 1;
+/** The pool is rung at once for a task that has taken so many milliseconds. */
+const LONG_MS = 0.2;
+const GIVEN_UP = "The task was given up before it began";
+
+/**
+ * Rings the pool once for all tasks of a turn. A ring is a system call, and a pool that is woken
+ * for each task of 10 µs handles each by itself (measured: Node 24). Within a turn that does not
+ * end, the pool looks by itself: see `Place`.
+ */
+export class LateRings {
+  /** The mechanism of the port that is rung for. */
+  readonly mechanism: Mechanism;
+  /** Whether rings are to wait for `flush`. */
+  isHolding = false;
+  readonly #agent = agentMechanism();
+  #words: Int32Array | undefined;
+  #index = 0;
+
+  /** Rings at once, but while it holds. */
+  constructor() {
+    const agent = this.#agent;
+    this.mechanism = {
+      ...agent,
+      notify: (words, index) => {
+        if (!this.isHolding || (this.#words !== undefined && this.#index !== index)) {
+          return agent.notify(words, index);
+        }
+        this.#words = words;
+        this.#index = index;
+      },
+    };
+  }
+
+  /** Rings, if a ring was held back. */
+  flush(): void {
+    const words = this.#words;
+    if (words === undefined) return;
+    this.#words = undefined;
+    this.#agent.notify(words, this.#index);
+  }
+}
+
+/** A task in its worker, until it is answered. */
+class Work implements CallContext {
+  readonly isNotice = false;
+  readonly number: number;
+  readonly value: unknown;
+  /** Undefined where there is none of that name. */
+  readonly handler: Handler | undefined;
+  readonly name: string;
+  isTold = false;
+  #abort: AbortController | undefined;
+
+  constructor(number: number, name: string, value: unknown, handler: Handler | undefined) {
+    this.number = number;
+    this.name = name;
+    this.value = value;
+    this.handler = handler;
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController(); // mostly nobody asks for it
+    if (this.isTold) this.tell();
+    return this.#abort.signal;
+  }
+
+  /** Has its handler know that nobody waits for it. Runs code of the application's. */
+  tell(): void {
+    this.isTold = true;
+    this.#abort?.abort(new CallError("call.cancelled", "The call was given up by its caller"));
+  }
+}
+
+/** The worker's end of a line. */
+export class Turns implements Party {
+  readonly #line: Line;
+  readonly #gauge: WorkGauge;
+  readonly #rings: LateRings;
+  readonly #concurrency: number;
+  readonly #handlers: ReadonlyMap<string, Handler>;
+  /** Those that have not begun, from the first on; and those whose results come later. */
+  readonly #waiting: Work[] = [];
+  #first = 0;
+  readonly #running = new Set<Work>();
+  /** The one that is handled now; a function for each took part in the time of a short one. */
+  #current: Work | undefined;
+  readonly #handle = () => this.#current!.handler!(this.#current!.value, this.#current!);
+  /** What has ended within a turn, and how long that took. */
+  #endedCount = 0;
+  #takenMs = 0;
+
+  /** Begins to take tasks from a port, whose mechanism is that of the rings. */
+  constructor(
+    port: Port<unknown>,
+    gauge: WorkGauge,
+    rings: LateRings,
+    concurrency: number,
+    handlers: ReadonlyMap<string, Handler>,
+    maxMessageSize: number | undefined,
+  ) {
+    this.#gauge = gauge;
+    this.#rings = rings;
+    this.#concurrency = concurrency;
+    this.#handlers = handlers;
+    this.#line = new Line(port, this, maxMessageSize);
+    this.#line.keeps = true;
+  }
+
+  get isDue(): boolean {
+    return this.#first < this.#waiting.length && this.#running.size < this.#concurrency;
+  }
+
+  take(number: number, isMarked: boolean, [name, value]: unknown[]): void {
+    if (isMarked) return this.#giveUp(number);
+    if (typeof name !== "string") throw new MessageError("call.form", "Cannot take task: no name");
+    this.#waiting.push(new Work(number, name, value, this.#handlers.get(name)));
+  }
+
+  lose(number: number, isMarked: boolean, error: MessageError): void {
+    // What was taken back was never given.
+    if (isMarked || error.code === "message.cancelled") return;
+    this.#gauge.begin(number);
+    this.#fail(number, error.code, error.message, undefined);
+  }
+
+  finish(): void {
+    this.#waiting.length = this.#first = 0;
+    for (const work of this.#running) work.tell();
+  }
+
+  go(): void {
+    const rings = this.#rings;
+    rings.isHolding = true;
+    try {
+      const began = performance.now();
+      for (let time = began; this.isDue && time - began < TURN_MS;) {
+        const before = time;
+        time = this.#begin(this.#shift(), before);
+        if (time - before > LONG_MS) this.#tell();
+      }
+    } finally {
+      rings.isHolding = false;
+      this.#tell();
+    }
+  }
+
+  #shift(): Work {
+    const waiting = this.#waiting;
+    const work = waiting[this.#first++]!;
+    if (this.#first === waiting.length) waiting.length = this.#first = 0;
+    return work;
+  }
+
+  /** Says how long tasks take, and rings for their results. */
+  #tell(): void {
+    if (this.#endedCount > 0) this.#gauge.end(this.#takenMs, this.#endedCount);
+    this.#endedCount = this.#takenMs = 0;
+    this.#rings.flush();
+  }
+
+  /** Handles one, from that time on. Returns when it has ended, or given the thread free. */
+  #begin(work: Work, began: number): number {
+    const { number, handler } = work;
+    if (!this.#gauge.begin(number) || work.isTold) {
+      this.#fail(number, "call.cancelled", GIVEN_UP, undefined);
+      return began;
+    }
+    if (handler === undefined) {
+      this.#fail(number, "call.method", work.name, undefined);
+      return began;
+    }
+    this.#current = work;
+    let result: unknown;
+    let isThrown = false;
+    try {
+      result = runWith(work, this.#handle);
+      // Inside of the same care: to look for a `then` may run code as well.
+      if (isLater(result)) {
+        this.#running.add(work);
+        result.then(
+          (value) => this.#conclude(work, began, false, value),
+          (error) => this.#conclude(work, began, true, error),
+        );
+        return performance.now();
+      }
+    } catch (error) {
+      isThrown = true;
+      result = error;
+    }
+    const ended = performance.now();
+    this.#endedCount++;
+    this.#takenMs += ended - began;
+    this.#answer(work, isThrown, result);
+    return ended;
+  }
+
+  /** One has ended whose result came later. */
+  #conclude(work: Work, began: number, isThrown: boolean, result: unknown): void {
+    if (!this.#running.delete(work)) return; // a promise of its own kind may settle twice
+    this.#gauge.end(performance.now() - began);
+    this.#answer(work, isThrown, result);
+    if (this.isDue) this.#line.look();
+  }
+
+  #answer(work: Work, isThrown: boolean, result: unknown): void {
+    const { number } = work;
+    if (isThrown) return this.#fail(number, nameOf(result), textOf(result), result);
+    if (work.isTold && result === undefined) {
+      return this.#fail(number, "call.cancelled", GIVEN_UP, undefined);
+    }
+    if (isInPieces(result)) {
+      return this.#fail(number, "call.items", "A task has one result", undefined);
+    }
+    try {
+      this.#line.send(number, false, result === undefined ? [] : [result]);
+    } catch (error) {
+      if (error instanceof MillraceError) return; // the pool is gone
+      this.#fail(number, "call.result", textOf(error), undefined);
+    }
+  }
+
+  #fail(number: number, name: string, text: string, error: unknown): void {
+    const short = cutText(name, CALL_NAME_SIZE_MAX) || "Error";
+    let data: Piece | undefined;
+    if (error !== undefined) data = dataOf(error, this.#line.outlet);
+    try {
+      this.#line.sendFailure(number, [short, cutText(text, CALL_TEXT_SIZE_MAX)], data);
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error; // the pool is gone
+    }
+  }
+
+  #giveUp(number: number): void {
+    for (let index = this.#first; index < this.#waiting.length; index++) {
+      const work = this.#waiting[index]!;
+      if (work.number === number) work.isTold = true;
+    }
+    for (const work of this.#running) {
+      if (work.number === number) work.tell();
+    }
+  }
+}
