@@ -248,6 +248,7 @@ export class Pool<W = Work> {
 
   /** Gives what waits to workers, each time to the one that has the fewest. */
   #dispatch(): void {
+    const now = this.#queue.size > 0 ? performance.now() : 0;
     while (this.#queue.size > 0) {
       let best: Place | undefined;
       for (const place of this.#places) {
@@ -257,7 +258,7 @@ export class Pool<W = Work> {
       }
       if (best === undefined) break;
       const task = this.#queue.shift()!;
-      this.#wait = latest(this.#wait, performance.now() - task.since);
+      this.#wait = latest(this.#wait, Math.max(0, now - task.since));
       if (best.give(task)) continue;
       task.place = undefined;
       this.#queue.putBack([task]);
