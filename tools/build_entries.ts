@@ -18,6 +18,7 @@ export const PAGES: readonly string[] = [
   "guide/digest.md",
   "guide/errors.md",
   "guide/events.md",
+  "guide/fanout.md",
   "guide/from_coincident.md",
   "guide/from_comlink.md",
   "guide/from_message_port.md",
