@@ -40,6 +40,8 @@ export interface Scenario {
   readonly service_us?: number;
   /** `pool`: microseconds that a worker is busy with each task. */
   readonly task_us?: number;
+  /** `fanout`: readers of the one writer. */
+  readonly readers?: number;
   /** `stream`: messages in one burst, which one answer confirms. */
   readonly burst?: number;
   /** `stream`: most messages under way, for peers whose queue has no end; `pool`: tasks. */

@@ -142,6 +142,7 @@ const NAMES = [
   "load",
   "calls",
   "dropbox",
+  "fanout",
   "pool",
   "idle",
   "memory",
@@ -248,9 +249,10 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
 /** What tells a scenario from all others. */
 export function idOf(scenario: Scenario): string {
   const { name, payload, ends, wait, pin, rate, direction, awaited, fresh } = scenario;
-  const { task_us } = scenario;
+  const { task_us, readers } = scenario;
   const parts = [name, payload, ends, wait, pin];
   if (task_us !== undefined) parts.push(`${task_us}us`);
+  if (readers !== undefined) parts.push(`${readers}r`);
   if (rate !== undefined) parts.push(`${rate}`);
   if (direction !== undefined) parts.push(direction);
   if (awaited) parts.push("awaited");
