@@ -22,7 +22,7 @@ import type { Handler } from "./worker_pool_types.ts";
 const TURN_MS = 1;
 /** The pool is rung at once for a task that has taken so many milliseconds. */
 const LONG_MS = 0.2;
-const GIVEN_UP = "The task was given up before it began";
+const GIVEN_UP = "The task was given up";
 
 /**
  * Rings the pool once for all tasks of a turn. A ring is a system call, and a pool that is woken
@@ -89,7 +89,7 @@ class Work implements CallContext {
   /** Has its handler know that nobody waits for it. Runs code of the application's. */
   tell(): void {
     this.isTold = true;
-    this.#abort?.abort(new CallError("call.cancelled", "The call was given up by its caller"));
+    this.#abort?.abort(new CallError("call.cancelled", GIVEN_UP));
   }
 }
 
