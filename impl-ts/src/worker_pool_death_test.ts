@@ -1,8 +1,8 @@
 /** Workers that die, that do not come, and that cannot be ended: what becomes of their tasks. */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { Pool, PoolError } from "./worker_pool.ts";
-import { countingPool, eventually, pause, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
+import { PoolError } from "./worker_pool.ts";
+import { countingPool, eventually, pause, poolOf } from "./worker_pool_fixture.ts";
 
 const isAll = Deno.env.get("MILLRACE_TEST_ALL") === "1";
 const SEEDS = Array.from({ length: isAll ? 50 : 2 }, (_, n) => n + 1);
@@ -157,10 +157,13 @@ Deno.test("a worker that lives on behind its end begins no task that another one
 
 Deno.test("a worker that is blocked for ever is replaced, in memory of its own", async () => {
   // For as long as the runtime needs to give up on it; it does not outlive the test by much.
-  const pool = new Pool(WORK_URL, { most: 1, grace: 10 });
+  const { pool, counts } = countingPool(1, { grace: 10 });
   await pool.run(0, { name: "twice" });
-  const signal = AbortSignal.timeout(10);
-  await assertRejects(() => pool.run(6000, { name: "blocked", signal }), DOMException);
+  const stop = new AbortController();
+  const blocked = pool.run(6000, { name: "blocked", signal: stop.signal });
+  await eventually(() => Atomics.load(counts, 0) === 1);
+  stop.abort();
+  await assertRejects(() => blocked, DOMException);
   assertEquals(await pool.run(1, { name: "twice" }), 2);
   assertEquals(pool.stats().workers.map(({ generation }) => generation), [1]);
   await pool.close();

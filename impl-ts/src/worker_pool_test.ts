@@ -192,10 +192,14 @@ Deno.test("a task that was given up before its turn at the worker does not begin
 });
 
 Deno.test("the worker of a task that never ends is replaced after the grace", async () => {
-  await using pool = poolOf({ ahead: 1, grace: 20 });
+  const { pool, counts } = countingPool(1, { ahead: 1, grace: 20 });
+  await using _ = pool;
   await pool.run(0, { name: "twice" });
-  const signal = AbortSignal.timeout(20);
+  const stop = new AbortController();
+  const { signal } = stop;
   const behind = [pool.run(0, { name: "never", signal }), pool.run(7, { name: "twice" })];
+  await eventually(() => Atomics.load(counts, 0) === 1);
+  stop.abort();
   await assertRejects(() => behind[0]!, DOMException);
   assertEquals(await behind[1], 14); // it had not begun
   assertEquals(pool.stats().workers[0]!.generation, 1);

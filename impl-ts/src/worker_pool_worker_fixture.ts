@@ -30,7 +30,10 @@ export default work({
   },
   long: (n: number) => "x".repeat(n),
   /** Blocks, without using its processor, as nothing but the end of its process can end. */
-  blocked: (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+  blocked(ms: number) {
+    if (counts !== undefined) Atomics.add(counts, 0, 1);
+    return Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  },
   /** Blocks until the first count is no 0 any more. */
   gate: (_: number) => Atomics.wait(counts!, 0, 0, 10_000),
   /** Blocks as `blocked` does, where the tasks behind it have come. */
@@ -50,7 +53,10 @@ export default work({
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     return "told";
   },
-  never: (_: number) => new Promise<never>(() => {}),
+  never(_: number): Promise<never> {
+    if (counts !== undefined) Atomics.add(counts, 0, 1);
+    return new Promise(() => {});
+  },
   async close(_: number): Promise<never> {
     scope.close();
     return await new Promise<never>(() => {});

@@ -32,6 +32,8 @@ export default async function main(stage: Stage): Promise<void> {
   assertEquals(late, "TimeoutError");
 
   await ready(pool);
+  // The one that was given up has its place until its worker says that it has ended.
+  await until(() => pool.stats().running === 0);
   const waiting = [0, 1].map(() => pool.run(0, { name: "wait" }));
   const dying = Promise.all(waiting.map((task) => assertFails("pool.died", () => task)));
   // One goes to each worker, where tasks begin in their order: the other has begun by its answer.
@@ -46,8 +48,12 @@ export default async function main(stage: Stage): Promise<void> {
 
 /** Waits until both workers are there. */
 async function ready(pool: Pool<typeof handlers>): Promise<void> {
-  const isReady = () => pool.stats().workers.every(({ state }) => state === "ready");
+  await until(() => pool.stats().workers.every(({ state }) => state === "ready"));
+}
+
+/** Waits until something holds. */
+async function until(holds: () => boolean): Promise<void> {
   await within((async () => {
-    while (!isReady()) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
   })());
 }
