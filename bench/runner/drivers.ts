@@ -4,6 +4,7 @@
  * @module
  */
 import { fileURLToPath } from "node:url";
+import { ENTRIES } from "../../tools/build_entries.ts";
 import { findChromium } from "../../tools/chromium.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
@@ -54,7 +55,7 @@ export async function openWorkshop(
       await writeOwnPackage(own);
       await writeBareModules(own);
     }
-    if (places.has("deno")) kinds.push(denoKind(env));
+    if (places.has("deno")) kinds.push(await denoKind(own, env));
     if (places.has("node")) kinds.push(await nodeKind(`${folder}/node`, env));
     if (places.has("chromium")) kinds.push(await chromiumKind(`${folder}/page`, env));
     await stopBundler();
@@ -82,8 +83,11 @@ function sabEnvironment(folder: string | undefined): Record<string, string> {
   return { MILLRACE_SAB_MESSAGE_PORT: folder, MILLRACE_SAB_MESSAGE_PORT_ENTRY: url };
 }
 
-function denoKind(env: Record<string, string>): DriverKind {
+/** Deno, with the modules of our npm package in a folder in the place of our sources. */
+async function denoKind(own: string, env: Record<string, string>): Promise<DriverKind> {
   const script = fileURLToPath(new URL("../script/deno_driver.ts", import.meta.url));
+  const map = `${own}/import_map.json`;
+  await Deno.writeTextFile(map, JSON.stringify(await importMap(own)));
   const command = (heap: boolean) => ({
     name: "deno",
     env,
@@ -92,11 +96,24 @@ function denoKind(env: Record<string, string>): DriverKind {
       "run",
       "-A",
       "--no-check",
+      `--import-map=${map}`,
       ...heap ? [`--v8-flags=${HEAP_FLAGS.join()}`] : [],
       script,
     ],
   });
   return { place: "deno", name: "deno", command };
+}
+
+/** What our programs import: what `deno.json` names, and each of our entries from the folder. */
+async function importMap(own: string): Promise<{ imports: Record<string, string> }> {
+  const root = `file://${ROOT}`;
+  const { imports: named } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+  const imports: Record<string, string> = {};
+  for (const [name, address] of Object.entries<string>(named)) {
+    imports[name] = address.startsWith("./") ? new URL(address, root).href : address;
+  }
+  for (const { source, name } of ENTRIES) imports[`${root}${source}`] = `file://${own}/${name}.js`;
+  return { imports };
 }
 
 async function nodeKind(folder: string, env: Record<string, string>): Promise<DriverKind> {

@@ -1,5 +1,6 @@
 /** The worker of the peer `coincident`: it asks the main thread, or is asked by it. @module */
 import coincident from "coincident/worker";
+import { scope } from "../../tools/worker_scope.ts";
 import { CallingEnd } from "./calling_end.ts";
 import { Control } from "./control.ts";
 import type { CallEnd, Order, Report } from "./peer.ts";
@@ -10,22 +11,30 @@ const { proxy } = await (coincident as () => Promise<{
   proxy: Record<string, (...values: unknown[]) => unknown>;
 }>)();
 
-proxy.play = async (order) => {
-  const { scenario, control: memory } = order as Order;
+async function play(order: Order): Promise<Report> {
+  const { scenario, control: memory } = order;
   if (scenario.name !== "calls") {
     const end = new CallingEnd(scenario, proxy.answer as (value: unknown) => unknown);
-    return await playOf(scenario)(end, order as Order, undefined as never);
+    return await playOf(scenario)(end, order, undefined as never);
   }
   const control = new Control(memory);
   const end = new WorkerEnd();
   control.addReady();
   // What is called before the main thread offers it is an error there.
   await control.waitUntilReady(2);
-  const report: Report = await playCalls(end, order as Order);
+  const report: Report = await playCalls(end, order);
   control.addDone();
   return report;
+}
+
+scope.onmessage = async ({ data }: MessageEvent<Order>) => {
+  try {
+    scope.postMessage({ report: await play(data) });
+  } catch (error) {
+    scope.postMessage({ error: String(error) });
+  }
 };
-proxy.ready!();
+scope.postMessage({ report: {} });
 
 /** The end that blocks. */
 class WorkerEnd implements CallEnd {

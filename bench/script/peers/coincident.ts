@@ -8,6 +8,7 @@ import coincident from "coincident/main";
 import { Control } from "../control.ts";
 import type { CallEnd, Order, Peer, Report } from "../peer.ts";
 import type { Player } from "../place.ts";
+import type { Note } from "../web_worker.ts";
 
 /** What is used of a worker of the library. */
 type Caller = Worker & { proxy: Record<string, (value: unknown) => unknown> };
@@ -35,15 +36,23 @@ const peer: Peer = {
     const { Worker } = coincident() as unknown as { Worker: new (url: string) => Caller };
     const worker = new Worker(place.moduleUrl("coincident_worker"));
     worker.proxy.answer = (value) => value;
+    // Orders and reports go beside the library: the first call shall be one of those that count.
+    const next = () =>
+      new Promise<Report>((resolve, reject) => {
+        worker.onmessage = ({ data }: MessageEvent<Note>) => {
+          if ("report" in data) resolve(data.report);
+          else reject(new Error(data.error));
+        };
+      });
     // What is called before the worker has set it is an error there.
-    started = new Promise<void>((resolve) => worker.proxy.ready = () => resolve())
-      .then(() => worker);
+    started = next().then(() => worker);
     await started;
     return {
       async play(order: Order) {
         // The main thread waits for it where it plays as well.
         new Control(order.control).addHere();
-        const report = await worker.proxy.play!(order) as Report;
+        worker.postMessage(order);
+        const report = await next();
         return { ...report, notes: [...report.notes ?? [], "a worker and the main thread"] };
       },
       close() {

@@ -3,6 +3,9 @@ import { createSyncFn } from "synckit";
 import { CallingEnd } from "../calling_end.ts";
 import type { Order, Peer } from "../peer.ts";
 
+/** The channel on which its thread says that it serves. */
+const STARTED = "synckit-started";
+
 const peer: Peer = {
   decline({ name, ends, wait, pin, direction }, place) {
     if (place.name === "chromium") return "needs the workers of Node";
@@ -12,12 +15,25 @@ const peer: Peer = {
     return wait === "spin" && pin === "one-core" ? "does not spin" : undefined;
   },
   prepare: () => ({ a: { value: undefined }, b: { value: undefined } }),
-  open({ scenario }: Order, place) {
+  async open({ scenario, isNew }: Order, place) {
     // It keeps its thread, and returns the same function for the same module.
+    const started = isNew ? untilStarted() : undefined;
     const call = createSyncFn(new URL(place.moduleUrl("synckit_worker")));
+    await started;
     return new CallingEnd(scenario, call as (value: unknown) => unknown);
   },
   alone: true,
 };
 
 export default peer;
+
+/** Settles when its thread serves: its first call would begin with the start of that otherwise. */
+function untilStarted(): Promise<void> {
+  const channel = new BroadcastChannel(STARTED);
+  return new Promise((resolve) => {
+    channel.onmessage = () => {
+      channel.close();
+      resolve();
+    };
+  });
+}
