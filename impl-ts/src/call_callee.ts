@@ -10,6 +10,7 @@ import { CallError } from "./call_error.ts";
 import { isInPieces, isLater, Served, stepsOf } from "./call_served.ts";
 import { cutText, type Manner, type Piece, pieceOf, ValueList } from "./call_values.ts";
 import type { CallWire } from "./call_wire.ts";
+import { NO_BYTES } from "./codec.ts";
 import { MessageError, type ReasonCode } from "./error.ts";
 import { ENDED } from "./gate.ts";
 import * as layout from "./layout.ts";
@@ -66,10 +67,10 @@ export class Callee {
     if (codec !== layout.CODEC_VALUES) return this.#takeBad(id, "message.codec");
     const isTooMuch = this.#keptSize > 0 && this.#keptSize + payload.length > KEPT_SIZE;
     if (isTooMuch) return this.#takeBad(id, faultOf(payload) ?? "call.limit");
-    const served = this.#enter(id, payload);
+    const served = this.enter(id, payload);
     this.waitingCount++;
     this.waitingSize += served.size;
-    this.#defer(() => this.#begin(served));
+    this.#defer(() => this.begin(served));
   }
 
   /** Takes note of one that was dropped. @throws {MessageError} its report. */
@@ -95,7 +96,7 @@ export class Callee {
       const { hasBegun, isTold } = served;
       if (served.isDone) continue;
       served.isDone = true;
-      served.payload = new Uint8Array(0);
+      served.payload = NO_BYTES;
       if (hasBegun && !isTold) served.tell();
       if (hasBegun && !served.isStepping) quit(served);
     }
@@ -112,19 +113,19 @@ export class Callee {
       if (served.steps !== undefined) this.#defer(() => this.#step(served));
     } else if (!served.isTold) {
       served.isTold = true;
-      if (!served.hasBegun) this.#leaveInbox(served); // [call.stops]
+      if (!served.hasBegun) this.leaveInbox(served); // [call.stops]
       else this.#defer(() => this.#cancel(served));
     }
   }
 
   /** Takes one that is refused for what is known of it by now. */
   #takeBad(id: number, code: ReasonCode): void {
-    const served = this.#enter(id, new Uint8Array(0));
+    const served = this.enter(id, NO_BYTES);
     this.#defer(() => this.#refuse(served, code));
   }
 
   /** Begins to keep a call or a notice. [call.duplicate] */
-  #enter(id: number, payload: Uint8Array): Served {
+  enter(id: number, payload: Uint8Array): Served {
     if (id !== 0 && this.#calls.has(id)) {
       throw new MessageError("call.duplicate", `Cannot take call: ${id} is not answered yet`);
     }
@@ -138,20 +139,22 @@ export class Callee {
     return served;
   }
 
-  #leaveInbox(served: Served): void {
+  /** Begins with one, or gives it up. Returns its list of values, which is no longer kept. */
+  leaveInbox(served: Served): Uint8Array {
+    const { payload } = served;
     this.waitingCount--;
     this.waitingSize -= served.size;
-    served.takePayload();
+    served.payload = NO_BYTES;
+    return payload;
   }
 
   /** Begins one, or refuses it by the first row of the table that holds. [call.refused] */
-  #begin(served: Served): void {
+  begin(served: Served): void {
     if (served.isDone) return;
     if (served.isTold) return this.#refuse(served, "call.cancelled");
-    const { payload } = served;
-    this.#leaveInbox(served);
+    const payload = this.leaveInbox(served);
     const isMute = (this.#wire.outlet.bits & ENDED) !== 0;
-    if (isMute && served.id !== 0) return this.#leave(served); // nobody can be answered
+    if (isMute && served.id !== 0) return this.leave(served); // nobody can be answered
     let values: unknown[];
     let isNamed: boolean;
     try {
@@ -170,17 +173,18 @@ export class Callee {
     if (method === undefined) return this.#refuse(served, "call.method", name);
     served.hasBegun = true;
     this.#servedCount++;
-    this.#run(served, () => method(values.slice(1)), (result) => this.#conclude(served, result));
+    values.shift();
+    this.run(served, () => method(values), (result) => this.conclude(served, result));
   }
 
   /** Runs code of the application's, and what is to be done behind it, now or later. */
-  #run(served: Served, work: () => unknown, done: (result: unknown) => void): void {
+  run(served: Served, work: () => unknown, done: (result: unknown) => void): void {
     let result: unknown;
     depth++;
     try {
       result = runWith(served, work);
       // Inside of the same care: to look for a `then` may run code as well.
-      if (isLater(result)) {
+      if (typeof result === "object" && isLater(result)) {
         result.then(done, (error) => this.#fail(served, error));
         return;
       }
@@ -193,11 +197,12 @@ export class Callee {
   }
 
   /** The method has given its result, or what gives it in pieces. */
-  #conclude(served: Served, result: unknown): void {
+  conclude(served: Served, result: unknown): void {
     if (served.isDone) return;
     // Nobody takes what a notice gives.
-    if (served.isNotice || !isInPieces(result)) return this.#answer(served, result);
-    this.#run(served, () => served.steps = stepsOf(result), () => this.#step(served));
+    const isWhole = served.id === 0 || typeof result !== "object" || !isInPieces(result);
+    if (isWhole) return this.answer(served, result);
+    this.run(served, () => served.steps = stepsOf(result), () => this.#step(served));
   }
 
   /** Writes items, as many as there is room for. [call.window] */
@@ -215,7 +220,7 @@ export class Callee {
       // Also where there is no room: it may be that nothing more comes, which needs none.
       served.isStepping = true;
       let isNow = true;
-      this.#run(served, () => served.steps!.next(), (step) => {
+      this.run(served, () => served.steps!.next(), (step) => {
         served.isStepping = false;
         this.#takeStep(served, step as IteratorResult<unknown>);
         if (!isNow) this.#step(served);
@@ -226,7 +231,7 @@ export class Callee {
 
   #takeStep(served: Served, step: IteratorResult<unknown>): void {
     if (served.isDone) return;
-    if (step.done) this.#answer(served, step.value);
+    if (step.done) this.answer(served, step.value);
     else served.next = step;
   }
 
@@ -238,7 +243,7 @@ export class Callee {
   #writeItem(served: Served, value: unknown): void {
     served.room--;
     const tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
-    if (this.#encode(served, value)) this.#send(layout.FRAME_KIND_RETURN, tag, () => {});
+    if (this.encode(served, value)) this.send(layout.FRAME_KIND_RETURN, tag, () => {});
     else quit(served);
   }
 
@@ -248,21 +253,21 @@ export class Callee {
     served.tell();
     if (served.steps === undefined || served.isStepping) return;
     quit(served);
-    this.#answer(served, undefined);
+    this.answer(served, undefined);
   }
 
   /** [call.answer] */
-  #answer(served: Served, result: unknown): void {
+  answer(served: Served, result: unknown): void {
     if (served.isDone) return;
-    if (served.isNotice) return this.#leave(served);
+    if (served.id === 0) return this.leave(served);
     // A claim is open, at which nothing can be written: a method has answered meanwhile.
-    if (this.#wire.outlet.isLent) return this.#defer(() => this.#answer(served, result));
+    if (this.#wire.outlet.isLent) return this.#defer(() => this.answer(served, result));
     if (served.isTold && result === undefined) return this.#refuse(served, "call.cancelled");
-    if (this.#encode(served, result)) this.#conclusion(served, layout.FRAME_KIND_RETURN);
+    if (this.encode(served, result)) this.writeAnswer(served, layout.FRAME_KIND_RETURN);
   }
 
   /** Encodes a result or an item; false where that cannot be, which is the answer. [call.result] */
-  #encode(served: Served, value: unknown): boolean {
+  encode(served: Served, value: unknown): boolean {
     try {
       this.#wire.encode(value === undefined ? [] : [value]);
       return true;
@@ -292,23 +297,23 @@ export class Callee {
     if (wire.outlet.isLent) return this.#defer(() => this.#throw(served, name, text, data));
     const short = cutText(name, layout.CALL_NAME_SIZE_MAX) || "Error";
     wire.encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data?.());
-    this.#conclusion(served, layout.FRAME_KIND_THROW);
+    this.writeAnswer(served, layout.FRAME_KIND_THROW);
   }
 
   #report(served: Served, code: ReasonCode, text: string): void {
-    this.#leave(served);
+    this.leave(served);
     this.#wire.inlet.keep(new MessageError(code, `Cannot serve notice: ${text}`));
   }
 
   /** Writes the answer that was encoded last. */
-  #conclusion(served: Served, kind: number): void {
+  writeAnswer(served: Served, kind: number): void {
     if (served.isDone) return;
     served.isDone = true;
-    this.#send(kind, served.id, () => this.#leave(served));
+    this.send(kind, served.id, () => this.leave(served));
   }
 
   /** Writes, or accepts; where nothing can be written any more, that is the end of it. */
-  #send(kind: number, tag: number, settle: () => void): void {
+  send(kind: number, tag: number, settle: () => void): void {
     try {
       this.#wire.outlet.check();
       this.#wire.send(kind, tag, settle);
@@ -318,7 +323,7 @@ export class Callee {
   }
 
   /** Keeps nothing more of a call. */
-  #leave(served: Served): void {
+  leave(served: Served): void {
     served.isDone = true;
     const { id } = served;
     if (id === 0 ? !this.#notices.delete(served) : this.#calls.get(id) !== served) return;

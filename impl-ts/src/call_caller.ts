@@ -7,7 +7,7 @@
 import { CallError } from "./call_error.ts";
 import { cutText, ValueList } from "./call_values.ts";
 import type { CallWire } from "./call_wire.ts";
-import type { Payload } from "./codec.ts";
+import { isWellFormed, type Payload } from "./codec.ts";
 import { MessageError, type MillraceError, type ReasonCode } from "./error.ts";
 import * as layout from "./layout.ts";
 
@@ -22,6 +22,8 @@ export class OwnCall {
   /** Whether it has ended for whoever made it: with a value, or an error. [call.once] */
   isOver = false;
   hasFailed = false;
+  /** Whether there is something for whoever waits for it: its end, or an item. */
+  isReady = false;
   value: unknown;
   error: unknown;
   /** Items that nobody has taken. */
@@ -42,7 +44,7 @@ export class OwnCall {
   /** Ends it with a value. */
   succeed(value: unknown): void {
     if (this.isOver) return;
-    this.isOver = true;
+    this.isOver = this.isReady = true;
     this.value = value;
     this.changed?.();
   }
@@ -50,7 +52,7 @@ export class OwnCall {
   /** Ends it with an error. */
   fail(error: unknown): void {
     if (this.isOver) return;
-    this.isOver = this.hasFailed = true;
+    this.isOver = this.isReady = this.hasFailed = true;
     this.error = error;
     this.changed?.();
   }
@@ -76,11 +78,6 @@ export class Caller {
     this.#defer = defer;
   }
 
-  /** Whether as many calls are under way as may be. [call.under_way] */
-  get isFull(): boolean {
-    return this.#calls.size >= layout.CALL_UNDER_WAY_MAX;
-  }
-
   /**
    * Makes a call, which is written or accepted for writing; or, while too many are under way, kept
    * as it is now until fewer are, behind those that are kept already.
@@ -90,32 +87,36 @@ export class Caller {
   call(name: string, values: readonly unknown[], takesItems: boolean, mayKeep: boolean): OwnCall {
     const wire = this.#wire;
     wire.outlet.check();
-    if (this.isFull && !mayKeep) {
+    const isFull = this.#calls.size >= layout.CALL_UNDER_WAY_MAX;
+    if (isFull && !mayKeep) {
       const most = layout.CALL_UNDER_WAY_MAX;
       throw new CallError("call.limit", `Cannot call ${name}: ${most} calls are under way`);
     }
     wire.encode([requireName(name), ...values]);
     const call = new OwnCall(takesItems);
-    if (mayKeep && (this.isFull || this.#kept.size > 0)) this.#kept.set(call, wire.keep());
-    else this.#write(call);
+    if (mayKeep && (isFull || this.#kept.size > 0)) this.#kept.set(call, wire.keep());
+    else this.write(call);
     return call;
   }
 
   /** Writes the call whose payload the wire has. */
-  #write(call: OwnCall): void {
-    call.id = this.#takeId();
-    this.#calls.set(call.id, call);
+  write(call: OwnCall): void {
+    let id = this.nextId;
+    while (this.#calls.has(id)) id = nextAfter(id);
+    this.nextId = nextAfter(id);
+    call.id = id;
+    this.#calls.set(id, call);
     const settle = (reason?: unknown) => {
       call.takeBack = undefined;
       if (reason === undefined) return;
-      this.#free(call.id); // it has never been made
+      this.free(call.id); // it has never been made
       call.fail(reason);
     };
     call.takeBack = this.#wire.send(layout.FRAME_KIND_CALL, call.id, settle);
   }
 
   /** A call is under way no more, and its place another one's. */
-  #free(id: number): void {
+  free(id: number): void {
     this.#calls.delete(id);
     if (this.#kept.size === 0 || this.#isGoingOn) return;
     this.#isGoingOn = true;
@@ -126,12 +127,12 @@ export class Caller {
   #goOn(): void {
     this.#isGoingOn = false;
     for (const [call, payload] of this.#kept) {
-      if (this.isFull) return;
+      if (this.#calls.size >= layout.CALL_UNDER_WAY_MAX) return;
       this.#kept.delete(call);
       try {
         this.#wire.outlet.check();
         this.#wire.restore(payload);
-        this.#write(call);
+        this.write(call);
       } catch (error) {
         call.fail(error);
       }
@@ -154,7 +155,7 @@ export class Caller {
     if (this.#kept.delete(call) || this.#calls.get(call.id) !== call) return;
     if (takeBack === undefined) return this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
     // Nothing of it, or a part, is in the ring: it has never been made.
-    this.#free(call.id);
+    this.free(call.id);
     takeBack();
   }
 
@@ -171,6 +172,7 @@ export class Caller {
   /** Takes the next item that has come; the caller has seen that there is one. [call.grant] */
   takeItem(call: OwnCall): unknown {
     const item = call.items.shift();
+    call.isReady = call.isOver || call.items.length > 0;
     if (++call.taken % layout.CALL_GRANT === 0 && !call.isOver) {
       call.allowed += layout.CALL_GRANT;
       this.#wire.owe((call.id | layout.CALL_MARK_MORE) >>> 0);
@@ -185,12 +187,11 @@ export class Caller {
    */
   answer(kind: number, codec: number, tag: number, payload: Uint8Array): void {
     const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
-    const call = this.#match(tag & ID_MASK);
-    if (!isItem) this.#forget(call);
+    const call = this.match(tag & ID_MASK, isItem);
     if (call.isOver) return; // [call.late]
     try {
       const isThrow = kind === layout.FRAME_KIND_THROW;
-      const values = this.#read(codec, payload, isThrow);
+      const values = this.read(codec, payload, isThrow);
       if (isThrow) call.fail(errorOf(values));
       else if (!isItem) call.succeed(values[0]);
       else if (!call.takesItems || call.allowed === 0) {
@@ -199,6 +200,7 @@ export class Caller {
       } else {
         call.allowed--;
         call.items.push(values[0]);
+        call.isReady = true;
         call.changed?.();
       }
     } catch (error) {
@@ -210,8 +212,7 @@ export class Caller {
   /** Takes note of an answer, or an item, that was dropped. [call.bad_answer] */
   lose(tag: number, error: MessageError): void {
     const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
-    const call = this.#match(tag & ID_MASK);
-    if (!isItem) this.#forget(call);
+    const call = this.match(tag & ID_MASK, isItem);
     this.#spoil(call, isItem, error);
   }
 
@@ -237,23 +238,19 @@ export class Caller {
     for (const call of [...this.#calls.values()]) this.giveUp(call, error());
   }
 
-  #takeId(): number {
-    while (this.#calls.has(this.nextId)) this.nextId = nextAfter(this.nextId);
-    const id = this.nextId;
-    this.nextId = nextAfter(id);
-    return id;
-  }
-
-  /** The call of that id, of which all is in the ring. [call.match] */
-  #match(id: number): OwnCall {
+  /**
+   * The call of that id, of which all is in the ring: under way no more, if this is not one of its
+   * items. [call.match]
+   */
+  match(id: number, isItem: boolean): OwnCall {
     const call = this.#calls.get(id);
-    if (call !== undefined && call.takeBack === undefined) return call;
-    throw new MessageError("call.answer", `Cannot take answer: no call ${id} is under way`);
-  }
-
-  #forget({ id }: OwnCall): void {
-    this.#free(id);
+    if (call === undefined || call.takeBack !== undefined) {
+      throw new MessageError("call.answer", `Cannot take answer: no call ${id} is under way`);
+    }
+    if (isItem) return call;
+    this.free(id);
     this.#wire.forget(id, ID_MASK);
+    return call;
   }
 
   /** Ends a call whose answer, or an item of it, is no good. */
@@ -263,14 +260,17 @@ export class Caller {
     else call.fail(error);
   }
 
-  #read(codec: number, payload: Uint8Array, isThrow: boolean): unknown[] {
+  /** Reads the values of an answer, or of an item. @throws {MessageError} if they are none. */
+  read(codec: number, payload: Uint8Array, isThrow: boolean): unknown[] {
     if (codec !== layout.CODEC_VALUES) {
       throw new MessageError("message.codec", `Cannot read answer: its codec is ${codec}`);
     }
     const list = new ValueList(payload, this.#wire.inlet.codecs);
     const { length } = list.values;
-    const isError = list.hasName && list.isText(1, 0, layout.CALL_TEXT_SIZE_MAX) && length <= 3;
-    if (isThrow ? isError : length <= 1) return list.values;
+    const isSound = isThrow
+      ? length <= 3 && list.hasName && list.isText(1, 0, layout.CALL_TEXT_SIZE_MAX)
+      : length <= 1;
+    if (isSound) return list.values;
     throw new MessageError("call.form", "Cannot read answer: its values are not those of one");
   }
 }
@@ -289,6 +289,7 @@ export function errorOf([name, text, data]: unknown[]): CallError {
 /** Throws for what is no name of a method. */
 function requireName(name: string): string {
   const most = layout.CALL_NAME_SIZE_MAX;
-  if (name !== "" && cutText(name, most) === name) return name;
+  const isShort = 3 * name.length <= most;
+  if (name !== "" && (isShort ? isWellFormed(name) : cutText(name, most) === name)) return name;
   throw new RangeError(`Cannot call: a name has 1 to ${most} bytes of UTF-8`);
 }

@@ -63,19 +63,20 @@ export function remote<Api extends object>(port: object): Remote<Api> {
   return makeRemote<Api>(CallLayer.of(port as Port), undefined);
 }
 
-/** What is called with a name and values. */
-type Call = (name: string, values: unknown[]) => unknown;
+/** What is called, with what is made of the name and the values. */
+type Call = (
+  layer: CallLayer,
+  name: string,
+  values: unknown[],
+  options: WaitOptions | undefined,
+) => unknown;
 
 function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Remote<Api> {
-  const later: Call = (name, values) => callLater(layer, name, values, options);
-  const now: Call = (name, values) => callNow(layer, name, values, options);
-  const pieces: Call = (name, values) => iterateLater(layer, name, values, options);
-  const piecesNow: Call = (name, values) => iterateNow(layer, name, values, options);
-  const notice: Call = (name, values) => notify(layer, name, values);
-  return makeFar(later, "", {
-    sync: makeFar(now, "", { iterate: makeFar(piecesNow, "") }),
-    iterate: makeFar(pieces, ""),
-    notify: makeFar(notice, ""),
+  const far = (call: Call, own?: Record<string, unknown>) => makeFar(call, layer, "", options, own);
+  return far(callLater, {
+    sync: far(callNow, { iterate: far(iterateNow) }),
+    iterate: far(iterateLater),
+    notify: far(notify),
     with: (more: WaitOptions) => makeRemote<Api>(layer, { ...options, ...more }),
     then: undefined, // it is no promise
   }) as Remote<Api>;
@@ -84,17 +85,19 @@ function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Re
 /** An object whose properties are functions that call what has their names, made at first use. */
 function makeFar(
   call: Call,
+  layer: CallLayer,
   name: string,
+  options: WaitOptions | undefined,
   own: Record<string, unknown> = { then: undefined },
 ): unknown {
   const known = new Map<string, unknown>(Object.entries(own));
-  const target = (...values: unknown[]) => call(name, values);
+  const target = (...values: unknown[]) => call(layer, name, values, options);
   return new Proxy(target, {
     get(_, key) {
       if (typeof key !== "string") return undefined;
       const far = known.get(key);
       if (far !== undefined || known.has(key)) return far;
-      const made = makeFar(call, name === "" ? key : `${name}.${key}`);
+      const made = makeFar(call, layer, name === "" ? key : `${name}.${key}`, options);
       known.set(key, made);
       return made;
     },
@@ -109,7 +112,8 @@ function callLater(
 ): Promise<unknown> {
   // What is thrown here rejects it.
   return new Promise((resolve, reject) => {
-    const call = begin(layer, name, values, options, false, false);
+    requireWait(options);
+    const call = begin(layer, name, values, false, false);
     const conclude = () => call.hasFailed ? reject(call.error) : resolve(call.value);
     if (call.isOver) return conclude();
     const release = attend(layer, call, options);
@@ -128,8 +132,8 @@ function callNow(
 ): unknown {
   const deadline = deadlineOfCall(options);
   layer.requireBlocking();
-  const call = begin(layer, name, values, undefined, false, true);
-  layer.block(call, () => call.isOver, deadline);
+  const call = begin(layer, name, values, false, true);
+  layer.block(call, deadline, options?.timeout === 0);
   return valueOf(call);
 }
 
@@ -139,7 +143,8 @@ async function* iterateLater(
   values: unknown[],
   options: WaitOptions | undefined,
 ): AsyncGenerator<unknown, unknown, void> {
-  const call = begin(layer, name, values, options, true, false);
+  requireWait(options);
+  const call = begin(layer, name, values, true, false);
   const release = attend(layer, call, options);
   try {
     for (;;) {
@@ -161,10 +166,10 @@ function* iterateNow(
 ): Generator<unknown, unknown, void> {
   const deadline = deadlineOfCall(options);
   layer.requireBlocking();
-  const call = begin(layer, name, values, undefined, true, true);
+  const call = begin(layer, name, values, true, true);
   try {
     for (;;) {
-      layer.block(call, () => call.items.length > 0 || call.isOver, deadline);
+      layer.block(call, deadline, true);
       while (call.items.length > 0) yield layer.caller.takeItem(call);
       if (call.isOver) return valueOf(call);
     }
@@ -194,11 +199,9 @@ function begin(
   layer: CallLayer,
   name: string,
   values: unknown[],
-  options: WaitOptions | undefined,
   takesItems: boolean,
   blocks: boolean,
 ): OwnCall {
-  requireWait(options);
   layer.requireOpen();
   // [call.under_way] What a method needs in order to answer must not wait for answers.
   const mayKeep = !blocks && callContext() === undefined;

@@ -7,7 +7,6 @@
 
 import type { CallContext } from "./call_context.ts";
 import { CallError } from "./call_error.ts";
-import { NO_BYTES } from "./codec.ts";
 import { CALL_WINDOW } from "./layout.ts";
 
 /** What a generator is to whoever takes its items. */
@@ -52,13 +51,6 @@ export class Served implements CallContext {
     this.#abort ??= new AbortController();
     if (this.isTold) this.tell();
     return this.#abort.signal;
-  }
-
-  /** Takes its list of values out. */
-  takePayload(): Uint8Array {
-    const { payload } = this;
-    this.payload = NO_BYTES;
-    return payload;
   }
 
   /** Has its method know that it was given up. Runs code of the application's. */

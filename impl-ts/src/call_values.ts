@@ -26,6 +26,8 @@ const DIGIT_0 = 0x30;
 
 let encoder: TextEncoder | undefined;
 let scratch: Uint8Array | undefined;
+/** The same, for the header and the entries. */
+let scratchWords: Int32Array | undefined;
 /** Its first bytes. Most lists are as long as the one before: the view is kept. */
 let view: Uint8Array | undefined;
 
@@ -60,7 +62,8 @@ export function encodeValues(
     throw new RangeError(`Cannot write ${values.length} values: they are too many`);
   }
   // Code of the application's may run here, and not behind it: the scratch is the thread's.
-  const pieces = values.map((value) => pieceOf(value, manner));
+  const pieces: Piece[] = [];
+  for (const value of values) pieces.push(pieceOf(value, manner));
   writePieces(pieces, payload);
 }
 
@@ -108,28 +111,26 @@ function writePieces(pieces: readonly Piece[], payload: Payload): void {
     }
   }
   const isKept = most > SCRATCH_SIZE;
-  const target = isKept ? new Uint8Array(most) : scratch ??= new Uint8Array(SCRATCH_SIZE);
-  setWord(target, 0, count);
-  setWord(target, 4, 0);
+  if (!isKept && scratch === undefined) {
+    scratch = new Uint8Array(SCRATCH_SIZE);
+    scratchWords = new Int32Array(scratch.buffer);
+  }
+  const target = isKept ? new Uint8Array(most) : scratch!;
+  const words = isKept ? new Int32Array(target.buffer, 0, from >> 2) : scratchWords!;
+  words[0] = count;
+  words[1] = 0;
+  let entry = HEADER_SIZE >> 2;
   let at = from;
-  for (let index = 0; index < count; index++) {
-    const { code, text, bytes } = pieces[index]!;
+  for (const { code, text, bytes } of pieces) {
     for (; at % ALIGN !== 0; at++) target[at] = 0;
     const size = bytes === undefined ? writeText(target, at, text) : bytes.length;
     if (bytes !== undefined) target.set(bytes, at);
-    setWord(target, HEADER_SIZE + index * ENTRY_SIZE, size);
-    setWord(target, HEADER_SIZE + index * ENTRY_SIZE + 4, code);
+    words[entry++] = size;
+    words[entry++] = code;
     at += size;
   }
   if (!isKept && view?.length !== at) view = target.subarray(0, at);
   takeBytes(isKept ? target.subarray(0, at) : view!, layout.CODEC_VALUES, payload, isKept);
-}
-
-function setWord(bytes: Uint8Array, at: number, value: number): void {
-  bytes[at] = value;
-  bytes[at + 1] = value >>> 8;
-  bytes[at + 2] = value >>> 16;
-  bytes[at + 3] = value >>> 24;
 }
 
 function writeText(target: Uint8Array, at: number, text: string): number {
@@ -159,21 +160,24 @@ export class ValueList {
   /** Makes all checks. @throws {MessageError} of the first that fails. */
   constructor(payload: Uint8Array, table: CodecTable) {
     this.#payload = payload;
-    const count = checkEntries(payload);
-    this.values = new Array(count);
-    let at = HEADER_SIZE + count * ENTRY_SIZE;
-    for (let index = 0; index < count; index++) {
-      at = align(at);
-      const size = this.#size(index);
-      this.values[index] = decodeValue(payload, at, size, this.#code(index), table);
+    const sizes = sizesOf(payload);
+    const values: unknown[] = this.values = [];
+    let entry = HEADER_SIZE + layout.VALUE_CODEC_OFFSET;
+    let at = HEADER_SIZE + sizes.length * ENTRY_SIZE;
+    for (const size of sizes) {
+      at += -at & (ALIGN - 1);
+      values.push(decodeValue(payload, at, size, payload[entry]!, table));
       at += size;
+      entry += ENTRY_SIZE;
     }
   }
 
   /** Whether a value is a text of so many bytes. */
   isText(index: number, least: number, most: number): boolean {
-    if (index >= this.values.length || this.#code(index) !== layout.CODEC_TEXT) return false;
-    const size = this.#size(index);
+    const entry = HEADER_SIZE + index * ENTRY_SIZE;
+    const code = this.#payload[entry + layout.VALUE_CODEC_OFFSET];
+    if (index >= this.values.length || code !== layout.CODEC_TEXT) return false;
+    const size = word(this.#payload, entry);
     return size >= least && size <= most;
   }
 
@@ -181,34 +185,30 @@ export class ValueList {
   get hasName(): boolean {
     return this.isText(0, 1, layout.CALL_NAME_SIZE_MAX);
   }
-
-  #size(index: number): number {
-    return word(this.#payload, HEADER_SIZE + index * ENTRY_SIZE);
-  }
-
-  #code(index: number): number {
-    return this.#payload[HEADER_SIZE + index * ENTRY_SIZE + layout.VALUE_CODEC_OFFSET]!;
-  }
 }
 
-/** Checks header and entries, and returns how many values there are. */
-function checkEntries(payload: Uint8Array): number {
+/** Checks header and entries, and returns the sizes of the values. */
+function sizesOf(payload: Uint8Array): number[] {
   const { length } = payload;
-  if (length === 0) return 0;
+  const sizes: number[] = [];
+  if (length === 0) return sizes;
   if (length < HEADER_SIZE) throw badList("it is shorter than its header");
   const count = word(payload, 0);
-  let at = HEADER_SIZE + count * ENTRY_SIZE;
-  if (count < 1 || count > layout.VALUES_COUNT_MAX || word(payload, 4) !== 0 || at > length) {
+  const end = HEADER_SIZE + count * ENTRY_SIZE;
+  if (count < 1 || count > layout.VALUES_COUNT_MAX || word(payload, 4) !== 0 || end > length) {
     throw badList(`it has ${count} values`);
   }
-  for (let entry = HEADER_SIZE; entry < HEADER_SIZE + count * ENTRY_SIZE; entry += ENTRY_SIZE) {
+  let at = end;
+  for (let entry = HEADER_SIZE; entry < end; entry += ENTRY_SIZE) {
     const codeWord = word(payload, entry + layout.VALUE_CODEC_OFFSET);
     const isList = codeWord === layout.CODEC_JSON_BATCH || codeWord === layout.CODEC_VALUES;
-    at = align(at) + word(payload, entry); // below 2^53: nothing overflows
+    const size = word(payload, entry);
+    at += (-at & (ALIGN - 1)) + size; // below 2^53: nothing overflows
     if (codeWord > 0xff || isList || at > length) throw badList("a value of it cannot be");
+    sizes.push(size);
   }
   if (at !== length) throw badList("something stands behind it");
-  return count;
+  return sizes;
 }
 
 function decodeValue(
@@ -283,10 +283,6 @@ function shortInteger(payload: Uint8Array, at: number, size: number): number | u
 
 function word(bytes: Uint8Array, at: number): number {
   return (bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16 | bytes[at + 3]! << 24) >>> 0;
-}
-
-function align(at: number): number {
-  return at + (-at & (ALIGN - 1));
 }
 
 function badList(why: string): MessageError {

@@ -157,15 +157,14 @@ export class Spinner {
    */
   skip(): boolean {
     if (!this.blocks) return false;
-    if (this.#misses < MISSES_MAX || this.#isTryDue) return this.#budget === 0;
+    // In one function, as what every wait of a fresh thread runs: see `wait` of the endpoint.
+    const skips = this.#skips;
+    const isDue = this.#misses < MISSES_MAX ||
+      skips >= SKIPS_MAX || this.#slept >= SLEPT_MIN * this.#long ||
+      (skips >= this.#skipsMost && this.#last >= ACROSS * this.#budget);
+    if (isDue) return this.#budget === 0;
     this.#skips++;
     return true;
-  }
-
-  /** Whether to try a spin, once it has stopped spinning. */
-  get #isTryDue(): boolean {
-    return this.#skips >= SKIPS_MAX || this.#slept >= SLEPT_MIN * this.#long ||
-      (this.#skips >= this.#skipsMost && this.#last >= ACROSS * this.#budget);
   }
 
   /**
