@@ -60,6 +60,10 @@ function enumerators(layout: Layout, kind: string, name: string): Enumerator[] |
     const about = "Major * 65,536 + minor; `millrace_version` must have the same major.";
     return [{ name: "MILLRACE_VERSION", value: major * 65_536 + minor, about }];
   }
+  if (kind === "limit") {
+    const limit = layout.limits.find((limit) => limit.name === name);
+    return limit && [{ ...limit, name: `MILLRACE_${name}`.toUpperCase() }];
+  }
   const groups = kind === "enum" ? layout.enums : kind === "flags" ? layout.flags : [];
   return groups.find((group) => group.name === name)?.values.map((item) => ({
     name: `MILLRACE_${name}_${item.name}`.toUpperCase(),

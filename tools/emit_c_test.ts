@@ -24,7 +24,13 @@ const LAYOUT: Layout = {
     about: "Bits.",
     values: [{ name: "last", value: 2, about: "The last." }],
   }],
-  limits: [],
+  limits: [{
+    name: "fanout_lose",
+    chapter: "fanout",
+    value: 1,
+    unit: "mask",
+    about: "A mode.",
+  }],
   reasons: [{ name: "ring.cursor", value: 16, chapter: "ring", about: 'Out "of" bounds.' }],
 };
 const CLOSE = "/* /generated */";
@@ -47,9 +53,10 @@ Deno.test("fillHeader: fills a region with an enumeration and leaves the rest al
   ]);
 });
 
-Deno.test("fillHeader: knows reasons, flags and the version of the layout", () => {
+Deno.test("fillHeader: knows reasons, flags, limits and the version of the layout", () => {
   assertStringIncludes(fill("reasons all"), "  MILLRACE_REASON_RING_CURSOR = 16\n};");
   assertStringIncludes(fill("flags frame_flag"), "  MILLRACE_FRAME_FLAG_LAST = 2\n};");
+  assertStringIncludes(fill("limit fanout_lose"), "  MILLRACE_FANOUT_LOSE = 1\n};");
   assertStringIncludes(fill("version layout"), "  MILLRACE_VERSION = 65538\n};");
 });
 

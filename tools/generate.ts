@@ -29,7 +29,7 @@ and the tables in the chapters of spec/; and from the static cases, the corpus o
 
 Exit code 0: all are. 1: with --check, some are not; or the layout has a fault. 2: wrong usage.`;
 
-const HEADERS = ["impl-zig/include/millrace.h", "impl-zig/include/millrace_property.h"];
+const HEADERS = ["impl-zig/include/millrace.h", "impl-zig/include/millrace_fanout.h"];
 
 /** A file and what it must hold. */
 export interface GeneratedFile {

@@ -291,7 +291,7 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
     await Deno.mkdir(`${root}/impl-zig/include`, { recursive: true });
     const header = "/* generated: reasons all */\n/* /generated */\n";
     await Deno.writeTextFile(`${root}/impl-zig/include/millrace.h`, header);
-    await Deno.writeTextFile(`${root}/impl-zig/include/millrace_property.h`, header);
+    await Deno.writeTextFile(`${root}/impl-zig/include/millrace_fanout.h`, header);
     // It is compiled only where it is stale, which its own test shows.
     for (const path of [...await originsOf(ROOT), DIGEST_CORE]) {
       await Deno.mkdir(`${root}/${path.slice(0, path.lastIndexOf("/"))}`, { recursive: true });
@@ -305,7 +305,7 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
       "impl-zig/src/fuzz_corpus.txt",
       "impl-ts/src/digest_blocks.ts",
       "impl-zig/include/millrace.h",
-      "impl-zig/include/millrace_property.h",
+      "impl-zig/include/millrace_fanout.h",
       "spec/ring.md",
     ];
     const stale = async () => (await findStale(root, await generate(root))).map((f) => f.path);

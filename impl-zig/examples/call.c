@@ -9,7 +9,7 @@
  *   cc -Izig-out/include impl-zig/examples/call.c zig-out/lib/libmillrace.a -o call
  */
 #define _POSIX_C_SOURCE 199309L
-#include <millrace.h>
+#include <millrace_call.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,18 +7,21 @@ import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const HEADER = (await Promise.all(
-  ["", "_stream", "_digest", "_property"].map((name) =>
-    Deno.readTextFile(`${ROOT}impl-zig/include/millrace${name}.h`)
-  ),
-)).join("\n");
+/** The files of a folder whose names match, in order. */
+function names(folder: string, pattern: RegExp): string[] {
+  return [...Deno.readDirSync(`${ROOT}${folder}`)].map(({ name }) => name)
+    .filter((name) => pattern.test(name)).sort();
+}
+
+/** Their texts, behind one another. */
+function texts(folder: string, files: string[]): string {
+  return files.map((name) => Deno.readTextFileSync(`${ROOT}${folder}/${name}`)).join("\n");
+}
+
+const HEADERS = names("impl-zig/include", /\.h$/);
+const HEADER = texts("impl-zig/include", HEADERS);
 const CODE = HEADER.replace(/\/\*[\s\S]*?\*\//g, "");
-const ZIG = (await Promise.all(
-  [
-    ...["", "_segment", "_port", "_codec", "_call", "_mailbox", "_stream", "_digest"],
-    ...["_property", "_arguments"],
-  ].map((name) => Deno.readTextFile(`${ROOT}impl-zig/src/c_abi${name}.zig`)),
-)).join("\n");
+const ZIG = texts("impl-zig/src", names("impl-zig/src", /^c_abi(?!.*_(test|fixture)\.zig$)/));
 
 /** A name with its type, as Zig would write it. */
 type Typed = [name: string, type: string];
@@ -85,6 +88,7 @@ Deno.test("millrace.h: its structures are those of the library, field by field",
     stats: "Stats",
     value: "ListValue",
     failure: "Failure",
+    fanout_message: "FanoutMessage",
     stream_sizes: "Sizes",
   };
   const found = [...CODE.matchAll(/^typedef struct millrace_(\w+) \{([^}]*)\}/gm)];
@@ -120,8 +124,7 @@ async function compile(compiler: string[], suffix: string, standard: string): Pr
   const folder = await Deno.makeTempDir({ prefix: "millrace-header-" });
   try {
     const source = `${folder}/header.${suffix}`;
-    const includes = ["_stream", "_digest", "_property"]
-      .map((name) => `#include <millrace${name}.h>\n`);
+    const includes = HEADERS.map((name) => `#include <${name}>\n`);
     await Deno.writeTextFile(source, includes.join(""));
     const strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", `-std=${standard}`];
     const include = `-I${ROOT}impl-zig/include`;

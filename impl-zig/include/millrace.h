@@ -14,7 +14,8 @@
  *   millrace_port_write(port, "hello", 5, MILLRACE_CODEC_TEXT, 0, 1000);
  *
  * examples/echo.c is a whole program, and examples/echo.py the same in Python. millrace_stream.h
- * has ports over sockets and pipes, millrace_property.h the latest values of things.
+ * has ports over sockets and pipes, millrace_call.h calls, millrace_property.h the latest values of
+ * things, millrace_fanout.h messages to many readers, millrace_digest.h digests.
  *
  * Status. Calls return an int32_t:
  *    1  MILLRACE_DONE: done, or here is a message;
@@ -29,7 +30,7 @@
  * Everything that can go wrong with what a peer does is a status: its bytes are checked before they
  * are used. What no library can check is an address at which the process has no memory.
  *
- * Objects (millrace_segment, millrace_port, millrace_mailbox, millrace_calls). The library
+ * Objects (millrace_segment, millrace_port, millrace_mailbox and so on). The library
  * allocates nothing, but for calls, which take memory from a function of yours: an object lies in
  * storage of yours of the size that its ..._size() says, aligned as malloc does it (to 8 bytes at
  * least), with any bytes in it. It becomes an object by a call that creates, opens or attaches, and
@@ -59,7 +60,6 @@ extern "C" {
 typedef struct millrace_segment millrace_segment;
 typedef struct millrace_port millrace_port;
 typedef struct millrace_mailbox millrace_mailbox;
-typedef struct millrace_calls millrace_calls;
 
 /* Statuses that are no reason codes. */
 enum {
@@ -286,6 +286,22 @@ enum {
 };
 /* /generated */
 
+/* What a channel is: a ring, where it is 0 too; a property, for which see millrace_property.h; a
+   fanout, for which see millrace_fanout.h. */
+/* generated: enum channel_kind */
+enum {
+  /* A ring of frames. */
+  MILLRACE_CHANNEL_KIND_RING = 1,
+  /* A latest-value register: the chapter property, which is optional. */
+  MILLRACE_CHANNEL_KIND_PROPERTY = 2,
+  /* One writer, and every reader gets every message: the chapter fanout, which is optional. */
+  MILLRACE_CHANNEL_KIND_FANOUT = 3
+};
+/* /generated */
+
+/* Not an endpoint: the reader of a property, which is anybody. */
+#define MILLRACE_NOBODY ((uint32_t)0xffffffffu)
+
 /* The version of the layout of segments, not of this library. */
 /* generated: version layout */
 enum {
@@ -311,14 +327,15 @@ const char *millrace_reason_text(uint32_t reason);
 /* ---- Segments ---- */
 
 /* A channel: a ring of bytes from one endpoint to another, two of which, {0, 1, ...} and
-   {1, 0, ...}, make a port [port.layout]; or a property, for which see millrace_property.h. */
+   {1, 0, ...}, make a port [port.layout]; or one of another kind. */
 typedef struct millrace_channel {
   uint32_t writer;   /* the endpoints, by index */
-  uint32_t reader;   /* of a property nobody, MILLRACE_NOBODY */
+  uint32_t reader;   /* of a property MILLRACE_NOBODY; of a fanout the last endpoint that reads */
   uint32_t capacity; /* bytes: a power of two from 256 to 2^30; of a property its largest value */
   uint32_t label;    /* your own number for it */
-  uint32_t start;    /* the position at which its cursors begin: 0, or a multiple of 16 */
-  uint32_t kind;     /* 0 or MILLRACE_CHANNEL_KIND_RING, or MILLRACE_CHANNEL_KIND_PROPERTY */
+  uint32_t start;    /* the position at which its cursors begin: 0, or a multiple of 16; of a
+                        fanout, with MILLRACE_FANOUT_LOSE added for that mode */
+  uint32_t kind;     /* 0, or MILLRACE_CHANNEL_KIND_... */
   const char *name;  /* of a property: NULL, or at most 124 bytes of UTF-8 [property.name] */
 } millrace_channel;
 
@@ -478,6 +495,11 @@ int32_t millrace_port_attach_writer(millrace_port *port, millrace_segment *segme
 int32_t millrace_port_attach_reader(millrace_port *port, millrace_segment *segment,
                                     uint32_t endpoint, uint32_t channel);
 
+/* Takes an endpoint without any ring, for what is opened through it: properties and fanouts. Calls
+   that write or read are MILLRACE_INVALID on such a port. Otherwise as millrace_port_attach. */
+int32_t millrace_port_attach_endpoint(millrace_port *port, millrace_segment *segment,
+                                      uint32_t endpoint);
+
 /* Gives a port storage for messages that arrive while it waits for room, so that two sides that
    both write do not wait for one another [port.inbox]. A message takes 16 bytes more than its
    payload, rounded up to a multiple of 16. The storage must outlive the port; size 0 takes it away.
@@ -597,140 +619,6 @@ int32_t millrace_port_close(millrace_port *port);
 
 /* Closes the port and gives the object up: its storage is the caller's again. */
 int32_t millrace_port_leave(millrace_port *port);
-
-/* ---- Calls ----
- *
- * Both sides of a port may call the other, and do so while they wait for one another: whoever waits
- * for an answer serves the calls that arrive, on the same stack, up to 128 deep [spec/call.md].
- * From millrace_calls_attach to millrace_calls_leave the port is read and written through its calls
- * alone: what reads or writes it otherwise, and millrace_port_leave, is MILLRACE_INVALID.
- *
- * A value is text, JSON, bytes as they are, or absent: JSON of no bytes, which stands for an
- * argument that is left out, and for no result. Lists have at most 255 values beside the name.
- *
- * How a call ends: MILLRACE_DONE with its result; MILLRACE_NOTHING where the time was over, which
- * its callee is told; -MILLRACE_REASON_CALL_THROWN where the method has failed, for which see
- * millrace_call_thrown; another -MILLRACE_REASON_CALL_... or _MESSAGE_... that says what is wrong
- * with the call, or its answer; -MILLRACE_REASON_CALL_ENDED where the peer has ended its stream, or
- * what ends a port; MILLRACE_NO_RESOURCES without memory.
- */
-
-/* One value of a list. */
-typedef struct millrace_value {
-  const void *payload; /* may be NULL where the size is 0 */
-  size_t size;
-  uint32_t codec; /* MILLRACE_CODEC_BYTES, _TEXT, _JSON, or one of the application's */
-} millrace_value;
-
-/* The error of a method. */
-typedef struct millrace_failure {
-  const void *name; /* text, without a zero behind it, and so is the next */
-  size_t name_size;
-  const void *text;
-  size_t text_size;
-  const void *data; /* a value, where has_data is 1 */
-  size_t data_size;
-  uint32_t data_codec;
-  uint32_t has_data;
-} millrace_failure;
-
-/* Where `memory` is NULL, gives so many bytes at a multiple of 16, as malloc does on systems of 64
-   bits, or NULL where there are none. Else `memory` is what this has returned, and the size 0: it
-   is given back, and what is then returned does not matter. */
-typedef void *(*millrace_allocate)(void *context, void *memory, size_t size);
-
-/* Serves one call or notice. Name and values are valid until it is answered. `serving` is its
-   number, by which it is answered: before this returns, or later, where millrace_serve_later was
-   said. Returns MILLRACE_DONE, or a negated reason code with which the call fails, such as
-   -MILLRACE_REASON_CALL_METHOD for a name that is not served, or _CALL_ARGUMENTS. One that was not
-   answered by then has no result. It may make calls itself. */
-typedef int32_t (*millrace_handler)(void *context, millrace_calls *calls, size_t serving,
-                                    const void *name, size_t name_size,
-                                    const millrace_value *values, size_t count);
-
-/* Takes one item, which is valid until it returns. 0 gives the call up. */
-typedef int32_t (*millrace_on_item)(void *context, const millrace_value *item);
-
-/* Bytes of storage for a millrace_calls: about 600. */
-size_t millrace_calls_size(void);
-
-/* Gives a port calls. MILLRACE_INVALID where it has some, was attached to write or to read alone,
-   or where something is claimed, lent, in its inbox, or read in part. */
-int32_t millrace_calls_attach(millrace_calls *calls, millrace_port *port,
-                              millrace_allocate allocate, void *context);
-
-/* The largest message that is taken (1 MiB at first); how many bytes are kept of messages that
-   nobody has read or begun yet (64 KiB), beside one that always is [call.takes_in]; and how many of
-   calls that are being served (64 MiB), beyond which they are refused. */
-int32_t millrace_calls_set_limits(millrace_calls *calls, size_t message_size, size_t inbox_size,
-                                  size_t serving_size);
-
-/* Ends all calls and gives the object up, and all memory; the port stays. MILLRACE_INVALID from
-   within a handler. */
-int32_t millrace_calls_leave(millrace_calls *calls);
-
-/* Serves the calls that come, and copies the next plain message into the storage, as
-   millrace_port_read. What is wrong with a call or a notice that cannot be told its caller is a
-   status, once, and the next read goes on. */
-int32_t millrace_calls_read(millrace_calls *calls, void *storage, size_t capacity,
-                            int32_t timeout_ms, millrace_message *message);
-
-/* Writes a plain message, as millrace_port_write, behind the answers that have no room yet. */
-int32_t millrace_calls_write(millrace_calls *calls, const void *payload, size_t size,
-                             uint32_t codec, uint32_t tag, int32_t timeout_ms);
-
-/* Ends the outgoing stream, as millrace_port_end, behind the answers that have no room yet: it
-   waits for that. From then on nobody is called, and what is served is told [call.told]. */
-int32_t millrace_calls_end(millrace_calls *calls, int32_t timeout_ms);
-
-/* As millrace_port_vacate; the next owner of the endpoint meets no call [call.vacated]. */
-int32_t millrace_calls_vacate(millrace_calls *calls);
-
-/* Calls a method of the peer, and waits for its result; serves meanwhile [call.serve_waiting]. The
-   name has 1 to 255 bytes of UTF-8; what cannot be written is -MILLRACE_REASON_CALL_ARGUMENTS. The
-   result is valid until another call through the same object has one. */
-int32_t millrace_call(millrace_calls *calls, const char *name, const millrace_value *values,
-                      size_t count, int32_t timeout_ms, millrace_value *result);
-
-/* The same where the result comes in pieces, each of which `on_item` takes; the time is that for
-   one item. MILLRACE_NOTHING also where `on_item` has given the call up. */
-int32_t millrace_call_items(millrace_calls *calls, const char *name, const millrace_value *values,
-                            size_t count, int32_t timeout_ms, millrace_on_item on_item,
-                            void *context, millrace_value *result);
-
-/* Sends a notice: a call that nobody answers. */
-int32_t millrace_call_notify(millrace_calls *calls, const char *name, const millrace_value *values,
-                             size_t count, int32_t timeout_ms);
-
-/* Fills in the error of the last call that a throw has ended, valid until the next one;
-   MILLRACE_NOTHING where there is none. */
-int32_t millrace_call_thrown(millrace_calls *calls, millrace_failure *failure);
-
-/* Says what serves calls: `handler`, or, for NULL and at first, nothing, so that each is refused.
-   */
-int32_t millrace_serve(millrace_calls *calls, millrace_handler handler, void *context);
-
-/* Answers with a result; NULL for none. Never waits. One that cannot be written becomes a throw of
-   call.result. MILLRACE_INVALID where no call of that number waits for an answer, and so for the
-   calls below. */
-int32_t millrace_serve_return(millrace_calls *calls, size_t serving, const millrace_value *value);
-
-/* Answers with an error: name, text and data, each of which may be NULL. Never waits. */
-int32_t millrace_serve_throw(millrace_calls *calls, size_t serving, const char *name,
-                             const char *text, const millrace_value *data);
-
-/* Sends a piece of the result; waits until the caller has taken enough of those before, and serves
-   meanwhile [call.window]. -MILLRACE_REASON_CALL_CANCELLED where the caller has given up. */
-int32_t millrace_serve_item(millrace_calls *calls, size_t serving, const millrace_value *value,
-                            int32_t timeout_ms);
-
-/* Says, in the handler, that the call is answered later. When its caller gives it up, it is
-   answered by itself. */
-int32_t millrace_serve_later(millrace_calls *calls, size_t serving);
-
-/* MILLRACE_DONE where the caller has given the call up, or the port is lost [call.cancelled]
-   [call.told]; else MILLRACE_NOTHING. */
-int32_t millrace_serve_cancelled(millrace_calls *calls, size_t serving);
 
 /* ---- Mailboxes ----
  *

@@ -22,25 +22,6 @@
 extern "C" {
 #endif
 
-/* Not an endpoint: the reader of a property, which is anybody. */
-#define MILLRACE_NOBODY ((uint32_t)0xffffffffu)
-
-/* What a channel is. */
-/* generated: enum channel_kind */
-enum {
-  /* A ring of frames. */
-  MILLRACE_CHANNEL_KIND_RING = 1,
-  /* A latest-value register: the chapter property, which is optional. */
-  MILLRACE_CHANNEL_KIND_PROPERTY = 2,
-  /* One writer, and every reader gets every message: the chapter fanout, which is optional. */
-  MILLRACE_CHANNEL_KIND_FANOUT = 3
-};
-/* /generated */
-
-/* Takes an endpoint without any ring, for properties. Otherwise as millrace_port_attach. */
-int32_t millrace_port_attach_endpoint(millrace_port *port, millrace_segment *segment,
-                                      uint32_t endpoint);
-
 /* An object as the others are. */
 typedef struct millrace_property millrace_property;
 

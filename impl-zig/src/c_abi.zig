@@ -14,6 +14,7 @@ comptime {
     _ = @import("c_abi_codec.zig");
     _ = @import("c_abi_mailbox.zig");
     _ = @import("c_abi_property.zig");
+    _ = @import("c_abi_fanout.zig");
     _ = @import("c_abi_call.zig");
     _ = @import("c_abi_stream.zig");
     _ = @import("c_abi_digest.zig");

@@ -97,6 +97,7 @@ pub const Kind = enum(u64) {
     stream = 5,
     digest = 6,
     property = 7,
+    fanout = 8,
 };
 
 /// An object in storage of the caller's.

@@ -1,5 +1,6 @@
 //! Calls for C: made with lists of values, and served by one function of the caller's
-//! [spec/call.md]. What each call promises stands in `millrace.h`.
+//! [spec/call.md]. What each call promises stands in
+//! `millrace_call.h`.
 
 const std = @import("std");
 const layout = @import("layout.zig");

@@ -79,6 +79,8 @@ const Body = struct {
     segment: ?*c_abi_segment.Object,
     /// The ends of properties that are open through it. While there are any, it stays.
     property_count: u32,
+    /// Those of fanouts, which keep it as well.
+    fanouts: std.DoublyLinkedList,
 
     fn writerThere(body: *Body) ?*Writer {
         return if (@backingInt(body.role) & Role.writes != 0) &body.port.writer else null;
@@ -197,6 +199,7 @@ fn begin(
     object.body.role = role;
     object.body.segment = segment;
     object.body.property_count = 0;
+    object.body.fanouts = .{};
     _ = segment.body.port_count.fetchAdd(1, .monotonic);
     object.seal();
     return arguments.done;
@@ -207,6 +210,7 @@ pub fn beginOver(object: *Object) void {
     object.body.role = .both;
     object.body.segment = null;
     object.body.property_count = 0;
+    object.body.fanouts = .{};
     object.seal();
 }
 
@@ -494,6 +498,7 @@ pub export fn millrace_port_leave(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     if (object.body.role == .called) return arguments.invalid;
     if (object.body.property_count > 0) return arguments.invalid;
+    if (object.body.fanouts.first != null) return arguments.invalid;
     const segment = object.body.segment orelse return arguments.invalid;
     object.forget();
     object.body.port.endpoint.close();

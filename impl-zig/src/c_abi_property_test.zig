@@ -310,7 +310,7 @@ test "c_abi: a property is made with its name, or refused" {
     bad[2].start = 16;
     bad[3].name = &long;
     bad[4].name = "\xff";
-    bad[5].kind = 3;
+    bad[5].kind = 4;
     bad[6].capacity = std.math.maxInt(u32);
     bad[7].capacity = 1 << 30;
     bad[8] = .{ .writer = 0, .reader = 1, .capacity = 256, .name = "ring" };

@@ -7,6 +7,7 @@ const property_file = @import("property.zig");
 const segment_file = @import("segment.zig");
 const arguments = @import("c_abi_arguments.zig");
 const Channel = segment_file.Channel;
+const Fanout = @import("fanout.zig").Fanout;
 const Geometry = segment_file.Geometry;
 const Host = @import("host.zig").Host;
 const Memory = segment_file.Memory;
@@ -280,6 +281,8 @@ fn geometryOf(
                 storage.names[name_count] = .{ .channel = @intCast(index), .name = name };
                 name_count += 1;
             },
+            layout.channel_kind_fanout => channel.* = fanoutOf(endpoint_count, one) orelse
+                return null,
             else => return null,
         }
         channel.label = one.label;
@@ -301,6 +304,21 @@ fn ringOf(endpoint_count: u32, ring: Ring) ?Channel {
         .data_size = ring.capacity,
         .start = ring.start,
     };
+}
+
+fn fanoutOf(endpoint_count: u32, fanout: Ring) ?Channel {
+    if (fanout.reader >= endpoint_count or fanout.writer == fanout.reader) return null;
+    if (!segment_file.capacityValid(fanout.capacity) or fanout.name != null) return null;
+    const position = fanout.start & ~@as(u32, layout.fanout_lose);
+    if (position % layout.frame_align != 0) return null;
+    return Fanout.channel(.{
+        .writer = fanout.writer,
+        // The endpoints behind the writer, up to this one.
+        .readers = (fanout.reader + endpoint_count - fanout.writer) % endpoint_count,
+        .capacity = fanout.capacity,
+        .mode = if (position == fanout.start) .hold else .lose,
+        .start = position,
+    });
 }
 
 /// [property.areas]

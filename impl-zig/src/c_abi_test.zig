@@ -25,6 +25,7 @@ comptime {
     _ = @import("c_abi_digest_test.zig");
     _ = @import("c_abi_port_test.zig");
     _ = @import("c_abi_property_test.zig");
+    _ = @import("c_abi_fanout_test.zig");
 }
 
 fn claim(port: *anyopaque, size: u32, place: *?*anyopaque) arguments.Status {

@@ -165,9 +165,16 @@ pub fn find(
     segment: *const Segment,
     index: u32,
     named: ?u32,
-    end: enum { writer, reader },
+    end: End,
 ) error{ SegmentEndpoint, SegmentChannel }!u32 {
     try segment.checkVacant(index);
+    return channelFor(segment, index, named, end) orelse error.SegmentChannel;
+}
+
+pub const End = enum { writer, reader };
+
+/// The channel that `find` looks for; null where there is none.
+pub fn channelFor(segment: *const Segment, index: u32, named: ?u32, end: End) ?u32 {
     for (segment.channels, 0..) |channel, channel_index| {
         if (named) |wanted| if (wanted != channel_index) continue;
         const plan = FanoutPlan.of(channel, segment.endpoint_count) orelse continue;
@@ -177,7 +184,7 @@ pub fn find(
         };
         if (found) return @intCast(channel_index);
     }
-    return error.SegmentChannel;
+    return null;
 }
 
 /// Keeps the stores before it before the stores behind it, and the loads before the loads, plain

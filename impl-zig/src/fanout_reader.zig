@@ -172,6 +172,14 @@ pub const Reader = struct {
         return reader.read(storage, .none);
     }
 
+    /// Whether a call to read is one that it may make: in mode `hold`, while it has joined, and
+    /// where all is over [fanout.first_answer].
+    pub fn readFits(reader: *const Reader) bool {
+        if (reader.place.plan.loses or reader.is_joined) return true;
+        if (reader.fault != null or reader.ended_seen) return true;
+        return reader.endpoint.state() != .attached;
+    }
+
     /// Whether the writer has ended its stream, and everything before that was read.
     pub fn ended(reader: *const Reader) bool {
         return reader.ended_seen;

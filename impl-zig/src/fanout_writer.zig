@@ -103,9 +103,7 @@ pub const Writer = struct {
 
     /// The largest message.
     pub fn sizeMax(writer: *const Writer) u32 {
-        const plan = writer.place.plan;
-        if (!plan.loses) return plan.capacity / 2 - layout.frame_header_size;
-        return plan.capacity / 4 - layout.frame_header_size - layout.header_extension_size;
+        return writer.place.plan.sizeMax();
     }
 
     /// Writes a message to all readers. In mode `hold` it waits for room as long as the timeout
@@ -135,17 +133,27 @@ pub const Writer = struct {
         envelope: Envelope,
         timeout: Timeout,
     ) WriteError!usize {
+        var deadline: Deadline = .init(timeout);
+        return writer.writeManyBy(payloads, envelope, &deadline);
+    }
+
+    /// `writeMany` by a deadline that several calls share.
+    pub fn writeManyBy(
+        writer: *Writer,
+        payloads: []const []const u8,
+        envelope: Envelope,
+        deadline: *Deadline,
+    ) WriteError!usize {
         assert(envelope.valid());
         try writer.check();
         for (payloads) |payload| {
             if (payload.len > writer.sizeMax()) return error.MessageSize; // [fanout.size]
         }
         defer writer.flush();
-        var deadline: Deadline = .init(timeout);
         for (payloads, 0..) |payload, index| {
             while (!writer.placeMessage(payload, envelope)) {
                 if (deadline.over(writer.endpoint.host)) return index;
-                switch (writer.awaitRoom(@intCast(payload.len), &deadline)) {
+                switch (writer.awaitRoom(@intCast(payload.len), deadline)) {
                     .found => try writer.check(),
                     .timeout => return index,
                     .forbidden => return error.WaitForbidden,

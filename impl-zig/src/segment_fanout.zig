@@ -55,6 +55,12 @@ pub const FanoutPlan = struct {
         return (plan.writer + 1 + record) % plan.endpoint_count;
     }
 
+    /// The largest message [fanout.size].
+    pub fn sizeMax(plan: FanoutPlan) u32 {
+        if (!plan.loses) return plan.capacity / 2 - layout.frame_header_size;
+        return plan.capacity / 4 - layout.frame_header_size - layout.header_extension_size;
+    }
+
     /// How often a floor that stands there has passed a multiple of 2^31.
     pub fn eraOf(plan: FanoutPlan) u32 {
         return plan.position / layout.fanout_era_size;

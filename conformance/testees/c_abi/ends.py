@@ -8,8 +8,8 @@ import json
 import mmap
 from ctypes import byref, c_size_t, c_uint32, c_void_p, create_string_buffer
 
-from library import DONE, END, FIRST_CHANNEL, NOBODY, NOTHING, PROPERTY, Channel, Library, Message
-from library import PortError, PropertyValue, Refused, Stats
+from library import DONE, END, FANOUT, FIRST_CHANNEL, NOBODY, NOTHING, PROPERTY, Channel
+from library import FanoutMessage, Library, Message, PortError, PropertyValue, Refused, Stats
 
 LIMIT = 1 << 20
 PATIENCE_MS = 1_000
@@ -279,10 +279,82 @@ class PropertyEnd(SegmentEnd):
         super().drop()
 
 
+class FanoutEnd(SegmentEnd):
+    """One end of a fanout, whose port has no rings."""
+
+    def attach(self, command: dict) -> None:
+        lib, self.writes = self.lib, command["role"] == "fanout_writer"
+        endpoint = command.get("endpoint", 0 if self.writes else 1)
+        which = command.get("channel", FIRST_CHANNEL)
+        found = c_uint32()
+        # What cannot be opened must be refused before the endpoint is taken.
+        finds = lib.fanout_find_writer if self.writes else lib.fanout_find_reader
+        lib.check(finds(self.segment, endpoint, which, byref(found)))
+        port, self.fanout = lib.make("port"), lib.make("fanout")
+        lib.check(lib.port_attach_endpoint(port, self.segment, endpoint))
+        self.port = port
+        if "spin_us" in command:
+            lib.check(lib.port_set_spin(port, command["spin_us"]))
+        if self.writes:
+            lib.check(lib.fanout_open_writer(self.fanout, port, found.value))
+            return
+        oldest = int(command.get("oldest", False))
+        lib.check(lib.fanout_open_reader(self.fanout, port, found.value, oldest))
+        self.limit = command.get("limit", LIMIT)
+        self.storage = create_string_buffer(max(1, self.limit))
+
+    def can(self, name: str) -> bool:
+        if name in ("close", "run"):
+            return True
+        return name in (("write", "end") if self.writes else ("read", "leave", "join"))
+
+    def read(self, timeout_ms: int) -> dict:
+        message = FanoutMessage()
+        status = self.lib.fanout_read(
+            self.fanout, self.storage, self.limit, timeout_ms, byref(message)
+        )
+        try:
+            if self.lib.check(status, self.port) != DONE:
+                return {"end": "ended" if status == END else "nothing"}
+        except PortError as error:
+            error.count = message.lost or None
+            raise
+        payload = ctypes.string_at(self.storage, message.size)
+        item = {"kind": DATA, "codec": message.codec, "tag": message.tag}
+        return {"item": {**item, "payload": payload}}
+
+    def write(self, message: dict, payload: bytes, timeout_ms: int | None) -> None:
+        if message["kind"] != DATA:
+            raise Refused("fanouts carry data")
+        status = self.lib.fanout_write(
+            self.fanout, payload, len(payload), message["codec"], message["tag"],
+            0 if timeout_ms is None else timeout_ms,
+        )
+        if self.lib.check(status, self.port) == NOTHING:
+            raise Full if timeout_ms is None else PortError("wait.timeout")
+
+    def end(self) -> None:
+        self.lib.check(self.lib.fanout_end(self.fanout), self.port)
+
+    def leave(self) -> None:
+        self.lib.check(self.lib.fanout_set_joined(self.fanout, 0))
+
+    def join(self) -> None:
+        self.lib.check(self.lib.fanout_set_joined(self.fanout, 1))
+
+    def drop(self) -> None:
+        self.close()
+        self.lib.check(self.lib.fanout_leave(self.fanout))
+        super().drop()
+
+
 def channel_of(stated: dict) -> Channel:
     """A channel of the kit's, of which `capacity` is that of its byte area."""
     fields = ("writer", "reader", "capacity", "label", "start", "kind")
     channel = Channel(*(stated.get(name, 0) for name in fields))
+    if "readers" in stated:
+        # The last of the endpoints behind its writer.
+        channel.kind, channel.reader = FANOUT, channel.writer + stated["readers"]
     if channel.kind == PROPERTY:
         slot_size, rest = divmod(channel.capacity, 4)
         # Sizes that no creator may choose cannot be asked for.

@@ -8,13 +8,23 @@ DONE, NOTHING, END = 1, 0, 2
 # The caller's mistake, and the first of the statuses that no reason code stands behind.
 INVALID, UNSUPPORTED = -256, -257
 FIRST_CHANNEL = NOBODY = 0xFFFF_FFFF
-PROPERTY = 2
+PROPERTY, FANOUT = 2, 3
 
 
 class Channel(Structure):
     _fields_ = [
         *((name, c_uint32) for name in ("writer", "reader", "capacity", "label", "start", "kind")),
         ("name", c_char_p),
+    ]
+
+
+class FanoutMessage(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("number", c_uint64),
+        ("lost", c_uint64),
+        ("tag", c_uint32),
+        ("codec", c_uint32),
     ]
 
 
@@ -49,6 +59,7 @@ SIGNATURES = {
     "port_size": SIZE,
     "mailbox_size": SIZE,
     "property_size": SIZE,
+    "fanout_size": SIZE,
     "status_text": (c_char_p, [c_int32]),
     "reason_name": (c_char_p, [c_uint32]),
     "memory_format": (c_int32, [c_void_p, c_size_t, *CHANNELS]),
@@ -89,6 +100,15 @@ SIGNATURES = {
     "property_get": (c_int32, [OBJECT, c_void_p, c_size_t, POINTER(PropertyValue)]),
     "property_wait": (c_int32, [OBJECT, c_int32]),
     "property_leave": (c_int32, [OBJECT]),
+    "fanout_find_writer": (c_int32, [OBJECT, c_uint32, c_uint32, POINTER(c_uint32)]),
+    "fanout_find_reader": (c_int32, [OBJECT, c_uint32, c_uint32, POINTER(c_uint32)]),
+    "fanout_open_writer": (c_int32, [OBJECT, OBJECT, c_uint32]),
+    "fanout_open_reader": (c_int32, [OBJECT, OBJECT, c_uint32, c_int32]),
+    "fanout_write": (c_int32, [OBJECT, c_char_p, c_size_t, c_uint32, c_uint32, c_int32]),
+    "fanout_end": (c_int32, [OBJECT]),
+    "fanout_read": (c_int32, [OBJECT, c_void_p, c_size_t, c_int32, POINTER(FanoutMessage)]),
+    "fanout_set_joined": (c_int32, [OBJECT, c_int32]),
+    "fanout_leave": (c_int32, [OBJECT]),
     "mailbox_attach_writer": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_attach_reader": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_set_spin": (c_int32, [OBJECT, c_uint32]),
@@ -103,9 +123,16 @@ SIGNATURES = {
 class PortError(Exception):
     """What the library reports, by the name of its reason code."""
 
-    def __init__(self, code: str, reason: str | int | None = None) -> None:
+    def __init__(
+        self, code: str, reason: str | int | None = None, count: int | None = None
+    ) -> None:
         super().__init__(code)
-        self.code, self.reason = code, reason
+        self.code, self.reason, self.count = code, reason, count
+
+    def told(self) -> dict:
+        """As the protocol has it."""
+        told = {"code": self.code, "reason": self.reason, "count": self.count}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 class Refused(Exception):

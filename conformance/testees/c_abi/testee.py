@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True  # it runs from the checkout, which stays as it i
 import json
 import pathlib
 
-from ends import Full, MailboxEnd, MappedFile, Memory, PropertyEnd, SegmentEnd
+from ends import FanoutEnd, Full, MailboxEnd, MappedFile, Memory, PropertyEnd, SegmentEnd
 from library import Library, PortError, Refused
 from tasks import Task
 
@@ -24,7 +24,7 @@ HELLO = {
     "language": "C, by way of Python",
     "levels": ["static", "scripted", "live", "mailbox"],
     "nouns": ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port",
-              "property"],
+              "property", "fanout"],
     "carriers": ["bytes", "file", "mapped"],
     "waits": ["block", "poll"],
     # It moves bytes, of any codec; and what is finished it publishes at once.
@@ -35,8 +35,11 @@ HELLO = {
 OK = {"outcome": "ok"}
 CALLS = (
     "read", "peek", "release", "write", "claim", "finish", "abandon", "publish", "end", "resume",
-    "vacate", "close", "run", "get", "clear", "changed",
+    "vacate", "close", "run", "get", "clear", "changed", "leave", "join",
 )
+
+
+ENDS = {"property": PropertyEnd, "fanout": FanoutEnd}
 
 
 class Handle:
@@ -61,8 +64,7 @@ class Testee:
         except Full:
             return {"result": {"outcome": "full"}}
         except PortError as error:
-            reason = {} if error.reason is None else {"reason": error.reason}
-            return {"error": {"code": error.code, **reason}}
+            return {"error": error.told()}
 
     def perform(self, command: dict) -> dict:
         name = command["command"]
@@ -103,7 +105,7 @@ class Testee:
             place = handle.memory or MappedFile(command["path"])
             handle.end = MailboxEnd(self.lib, command, place)
         else:
-            opened = PropertyEnd if command["role"].startswith("property") else SegmentEnd
+            opened = ENDS.get(command["role"].partition("_")[0], SegmentEnd)
             handle.end = opened(self.lib, command, handle.memory)
         return {"result": OK}
 
@@ -155,7 +157,8 @@ def read_many(end: SegmentEnd | MailboxEnd, count: int, timeout_ms: int) -> dict
             got = told(end.read(timeout_ms))
         except PortError as error:
             if error.code.startswith("message."):
-                items.append({"report": error.code})
+                counted = {} if error.count is None else {"count": error.count}
+                items.append({"report": error.code, **counted})
                 continue
             reason = {} if error.reason is None else {"reason": error.reason}
             return {"items": items, "end": error.code, **reason}
