@@ -71,7 +71,7 @@ static int32_t serve(void *context, millrace_calls *calls, size_t serving, const
     }
     return MILLRACE_DONE;
   } else if (is("greet", name, name_size)) { /* asks its caller back, who waits for this answer */
-    int32_t status = millrace_call(calls, "name", NULL, 0, PATIENCE_MS, &result);
+    int32_t status = millrace_call(calls, "name", NULL, 0, PATIENCE_MS, NULL, &result);
     if (status != MILLRACE_DONE) return status;
     snprintf(answer, sizeof answer, "Hello, %.*s!", (int)result.size, (const char *)result.payload);
     result = text(answer);
@@ -121,24 +121,25 @@ static int ask(millrace_calls *calls, long count) {
     snprintf(digits, sizeof digits, "%ld", i);
     both[0] = json(digits);
     both[1] = json("1");
-    status = millrace_call(calls, "add", both, 2, PATIENCE_MS, &result);
+    status = millrace_call(calls, "add", both, 2, PATIENCE_MS, NULL, &result);
     if (status != MILLRACE_DONE) return failed("add", status);
     if (number(&result) != i + 1) return failed("add up", MILLRACE_INVALID);
     if (i == 0) begin = now_us();
   }
   if (count > 1) printf("%.2f us for a call\n", (now_us() - begin) / (double)(count - 1));
-  status = millrace_call_items(calls, "count", &hundred, 1, PATIENCE_MS, add_up, &sum, &result);
+  status = millrace_call_items(calls, "count", &hundred, 1, PATIENCE_MS, NULL, add_up, &sum,
+                               &result);
   if (status != MILLRACE_DONE) return failed("count", status);
   printf("0 to 99 are %ld\n", sum);
-  status = millrace_call(calls, "greet", NULL, 0, PATIENCE_MS, &result);
+  status = millrace_call(calls, "greet", NULL, 0, PATIENCE_MS, NULL, &result);
   if (status != MILLRACE_DONE) return failed("greet", status);
   printf("%.*s\n", (int)result.size, (const char *)result.payload);
-  status = millrace_call(calls, "fail", NULL, 0, PATIENCE_MS, &result);
+  status = millrace_call(calls, "fail", NULL, 0, PATIENCE_MS, NULL, &result);
   if (status != -MILLRACE_REASON_CALL_THROWN) return failed("fail", status);
   millrace_call_thrown(calls, &failure);
   printf("%.*s: %.*s\n", (int)failure.name_size, (const char *)failure.name,
          (int)failure.text_size, (const char *)failure.text);
-  status = millrace_call(calls, "nothing", NULL, 0, PATIENCE_MS, &result);
+  status = millrace_call(calls, "nothing", NULL, 0, PATIENCE_MS, NULL, &result);
   printf("%s\n", millrace_status_text(status));
   return 0;
 }

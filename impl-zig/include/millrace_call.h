@@ -13,7 +13,8 @@
  * its callee is told; -MILLRACE_REASON_CALL_THROWN where the method has failed, for which see
  * millrace_call_thrown; another -MILLRACE_REASON_CALL_... or _MESSAGE_... that says what is wrong
  * with the call, or its answer; -MILLRACE_REASON_CALL_ENDED where the peer has ended its stream, or
- * what ends a port; MILLRACE_NO_RESOURCES without memory.
+ * what ends a port; -MILLRACE_REASON_WAIT_ABORTED where its token was cancelled;
+ * MILLRACE_NO_RESOURCES without memory.
  */
 #ifndef MILLRACE_CALL_H
 #define MILLRACE_CALL_H
@@ -24,8 +25,9 @@
 extern "C" {
 #endif
 
-/* An object as the others are. */
+/* Objects as the others are. */
 typedef struct millrace_calls millrace_calls;
+typedef struct millrace_token millrace_token;
 
 /* One value of a list. */
 typedef struct millrace_value {
@@ -78,7 +80,7 @@ int32_t millrace_calls_set_limits(millrace_calls *calls, size_t message_size, si
                                   size_t serving_size);
 
 /* Ends all calls and gives the object up, and all memory; the port stays. MILLRACE_INVALID from
-   within a handler. */
+   within a handler, while a frame is lent, and before the tokens that were made for it are left. */
 int32_t millrace_calls_leave(millrace_calls *calls);
 
 /* Serves the calls that come, and copies the next plain message into the storage, as
@@ -86,6 +88,16 @@ int32_t millrace_calls_leave(millrace_calls *calls);
    status, once, and the next read goes on. */
 int32_t millrace_calls_read(millrace_calls *calls, void *storage, size_t capacity,
                             int32_t timeout_ms, millrace_message *message);
+
+/* Serves the calls that come, and lends the next frame of a plain message where it lies, as
+   millrace_port_peek; calls are never lent. Until millrace_calls_release nothing is served, and
+   what reads, calls, or waits for an answer is MILLRACE_INVALID; so it is behind a frame that is
+   not the last of its message, but for the next peek [call.whole_first]. MILLRACE_INVALID from
+   within a handler. */
+int32_t millrace_calls_peek(millrace_calls *calls, int32_t timeout_ms, millrace_message *message);
+
+/* Gives the lent frame back. MILLRACE_INVALID where none is lent. */
+int32_t millrace_calls_release(millrace_calls *calls);
 
 /* Writes a plain message, as millrace_port_write, behind the answers that have no room yet. */
 int32_t millrace_calls_write(millrace_calls *calls, const void *payload, size_t size,
@@ -100,19 +112,41 @@ int32_t millrace_calls_vacate(millrace_calls *calls);
 
 /* Calls a method of the peer, and waits for its result; serves meanwhile [call.serve_waiting]. The
    name has 1 to 255 bytes of UTF-8; what cannot be written is -MILLRACE_REASON_CALL_ARGUMENTS. The
-   result is valid until another call through the same object has one. */
+   result is valid until another call through the same object has one. `token`, which may be NULL,
+   was made for the same object, and gives the call up when it is cancelled [call.give_up]. */
 int32_t millrace_call(millrace_calls *calls, const char *name, const millrace_value *values,
-                      size_t count, int32_t timeout_ms, millrace_value *result);
+                      size_t count, int32_t timeout_ms, millrace_token *token,
+                      millrace_value *result);
+
+/* Makes a call and does not wait for its answer, which every other wait and read of this object
+   takes in. `begun` becomes its number, by which it is finished or given up. Time and token are for
+   writing it. */
+int32_t millrace_call_begin(millrace_calls *calls, const char *name, const millrace_value *values,
+                            size_t count, int32_t timeout_ms, millrace_token *token,
+                            size_t *begun);
+
+/* Waits for the result of a call that was begun, and serves meanwhile. MILLRACE_NOTHING where there
+   is none yet, which ends nothing: ask again. Neither do -MILLRACE_REASON_WAIT_FORBIDDEN and
+   MILLRACE_NO_RESOURCES. Behind anything else the call has ended, as millrace_call says, and its
+   number means nothing any more. MILLRACE_INVALID where no call that is under way, or that was not
+   finished, has the number, and where it is waited for already. */
+int32_t millrace_call_finish(millrace_calls *calls, size_t begun, int32_t timeout_ms,
+                             millrace_token *token, millrace_value *result);
+
+/* Gives a call up that was begun: its callee is told, and its number means nothing any more. A
+   finish that waits for it, under the handler that gives it up, ends with
+   -MILLRACE_REASON_WAIT_ABORTED. Never waits. */
+int32_t millrace_call_give_up(millrace_calls *calls, size_t begun);
 
 /* The same where the result comes in pieces, each of which `on_item` takes; the time is that for
    one item. MILLRACE_NOTHING also where `on_item` has given the call up. */
 int32_t millrace_call_items(millrace_calls *calls, const char *name, const millrace_value *values,
-                            size_t count, int32_t timeout_ms, millrace_on_item on_item,
-                            void *context, millrace_value *result);
+                            size_t count, int32_t timeout_ms, millrace_token *token,
+                            millrace_on_item on_item, void *context, millrace_value *result);
 
 /* Sends a notice: a call that nobody answers. */
 int32_t millrace_call_notify(millrace_calls *calls, const char *name, const millrace_value *values,
-                             size_t count, int32_t timeout_ms);
+                             size_t count, int32_t timeout_ms, millrace_token *token);
 
 /* Fills in the error of the last call that a throw has ended, valid until the next one;
    MILLRACE_NOTHING where there is none. */
@@ -143,6 +177,29 @@ int32_t millrace_serve_later(millrace_calls *calls, size_t serving);
 /* MILLRACE_DONE where the caller has given the call up, or the port is lost [call.cancelled]
    [call.told]; else MILLRACE_NOTHING. */
 int32_t millrace_serve_cancelled(millrace_calls *calls, size_t serving);
+
+/* Makes the token of a call that is served: it is cancelled when millrace_serve_cancelled says so.
+   A method gives it to the calls that it makes itself, so that they are given up as well, and to
+   the threads that work for it, which ask it. A handler that returns
+   -MILLRACE_REASON_WAIT_ABORTED answers with call.cancelled then. Behind the answer the token says
+   no more; it is the caller's until it is left. */
+int32_t millrace_serve_token(millrace_calls *calls, size_t serving, millrace_token *token);
+
+/* Bytes of storage for a millrace_token: about 50. */
+size_t millrace_token_size(void);
+
+/* Makes a token, which is not cancelled, for calls through this object. */
+int32_t millrace_token_create(millrace_token *token, millrace_calls *calls);
+
+/* Ends the calls that were given this token, and wakes their thread; later ones end at once. Again,
+   it does nothing. Any thread. */
+int32_t millrace_token_cancel(millrace_token *token);
+
+/* MILLRACE_DONE where it was cancelled; else MILLRACE_NOTHING. Any thread. */
+int32_t millrace_token_cancelled(millrace_token *token);
+
+/* Gives the object up, on the thread of its calls and before them. */
+int32_t millrace_token_leave(millrace_token *token);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,9 @@ comptime {
     _ = @import("c_abi_property.zig");
     _ = @import("c_abi_fanout.zig");
     _ = @import("c_abi_call.zig");
+    _ = @import("c_abi_call_make.zig");
+    _ = @import("c_abi_call_serve.zig");
+    _ = @import("c_abi_call_token.zig");
     _ = @import("c_abi_stream.zig");
     _ = @import("c_abi_digest.zig");
 }

@@ -98,6 +98,7 @@ pub const Kind = enum(u64) {
     digest = 6,
     property = 7,
     fanout = 8,
+    token = 9,
 };
 
 /// An object in storage of the caller's.

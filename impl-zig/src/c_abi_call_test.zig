@@ -3,6 +3,8 @@
 const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");
 const called = @import("c_abi_call.zig");
+const calling = @import("c_abi_call_make.zig");
+const serves = @import("c_abi_call_serve.zig");
 const fixture = @import("c_abi_fixture.zig");
 const ports = @import("c_abi_port.zig");
 const testing = std.testing;
@@ -41,28 +43,28 @@ fn handle(
         var result: ListValue = json("0");
         if (left > 0) {
             const less = json(std.fmt.bufPrint(&text, "{}", .{left - 1}) catch unreachable);
-            const status = called.millrace_call(calls, "down", &less, 1, 10_000, &result);
+            const status = calling.millrace_call(calls, "down", &less, 1, 10_000, null, &result);
             if (status != arguments.done) return status;
             const depth = std.fmt.parseInt(u32, textOf(result), 10) catch unreachable;
             result = json(std.fmt.bufPrint(&text, "{}", .{depth + 1}) catch unreachable);
         }
-        return called.millrace_serve_return(calls, serving, &result);
+        return serves.millrace_serve_return(calls, serving, &result);
     }
     if (std.mem.eql(u8, method, "count")) {
         for (0..100) |number| {
             const item = json(std.fmt.bufPrint(&text, "{}", .{number}) catch unreachable);
-            const status = called.millrace_serve_item(calls, serving, &item, 10_000);
+            const status = serves.millrace_serve_item(calls, serving, &item, 10_000);
             if (status != arguments.done) return status;
         }
         return arguments.done;
     }
     if (std.mem.eql(u8, method, "fail")) {
         const data = json("[1]");
-        return called.millrace_serve_throw(calls, serving, "Oops", "it broke", &data);
+        return serves.millrace_serve_throw(calls, serving, "Oops", "it broke", &data);
     }
     if (std.mem.eql(u8, method, "later")) {
         @as(*usize, @ptrCast(@alignCast(context.?))).* = serving;
-        return called.millrace_serve_later(calls, serving);
+        return serves.millrace_serve_later(calls, serving);
     }
     if (std.mem.eql(u8, method, "nothing")) return arguments.done;
     return reasonStatus(.call_method);
@@ -76,7 +78,7 @@ const Side = struct {
     fn attach(side: *Side, port: *anyopaque) !void {
         const attach_calls = called.millrace_calls_attach;
         try expectStatus(1, attach_calls(&side.storage, port, fixture.allocate, null));
-        try expectStatus(1, called.millrace_serve(&side.storage, handle, &side.later));
+        try expectStatus(1, serves.millrace_serve(&side.storage, handle, &side.later));
     }
 
     fn read(side: *Side, timeout_ms: i32) Status {
@@ -113,32 +115,33 @@ test "c_abi: calls, items and errors, both ways" {
     defer _ = called.millrace_calls_end(own, 1_000);
     var result: ListValue = undefined;
 
-    try expectStatus(1, called.millrace_call(own, "down", &json("20"), 1, 10_000, &result));
+    try expectStatus(1, calling.millrace_call(own, "down", &json("20"), 1, 10_000, null, &result));
     try testing.expectEqualStrings("20", textOf(result));
-    try expectStatus(1, called.millrace_call(own, "nothing", null, 0, 10_000, &result));
+    try expectStatus(1, calling.millrace_call(own, "nothing", null, 0, 10_000, null, &result));
     try testing.expectEqual(0, result.size);
-    var failure: called.Failure = undefined;
-    try expectStatus(0, called.millrace_call_thrown(own, &failure));
+    var failure: calling.Failure = undefined;
+    try expectStatus(0, calling.millrace_call_thrown(own, &failure));
     const thrown = reasonStatus(.call_thrown);
-    try expectStatus(thrown, called.millrace_call(own, "fail", null, 0, 10_000, &result));
-    try expectStatus(1, called.millrace_call_thrown(own, &failure));
+    try expectStatus(thrown, calling.millrace_call(own, "fail", null, 0, 10_000, null, &result));
+    try expectStatus(1, calling.millrace_call_thrown(own, &failure));
     const name: [*]const u8 = @ptrCast(failure.name.?);
     try testing.expectEqualStrings("Oops", name[0..failure.name_size]);
     try testing.expectEqual(1, failure.has_data);
     const unknown = reasonStatus(.call_method);
-    try expectStatus(unknown, called.millrace_call(own, "none", null, 0, 10_000, &result));
+    try expectStatus(unknown, calling.millrace_call(own, "none", null, 0, 10_000, null, &result));
     const wrong = reasonStatus(.call_arguments);
-    try expectStatus(wrong, called.millrace_call(own, "down", &json("x"), 1, 10_000, &result));
-    try expectStatus(0, called.millrace_call(own, "later", null, 0, 5, &result));
+    const down = calling.millrace_call(own, "down", &json("x"), 1, 10_000, null, &result);
+    try expectStatus(wrong, down);
+    try expectStatus(0, calling.millrace_call(own, "later", null, 0, 5, null, &result));
 
     var count: usize = 0;
-    const items = called.millrace_call_items;
-    try expectStatus(0, items(own, "count", null, 0, 10_000, countItem, &count, &result));
+    const items = calling.millrace_call_items;
+    try expectStatus(0, items(own, "count", null, 0, 10_000, null, countItem, &count, &result));
     try testing.expectEqual(50, count);
     count = 51;
-    try expectStatus(0, items(own, "count", null, 0, 10_000, countItem, &count, &result));
-    try expectStatus(1, called.millrace_call_notify(own, "nothing", null, 0, 1_000));
-    try expectStatus(1, called.millrace_call(own, "down", &json("1"), 1, 10_000, &result));
+    try expectStatus(0, items(own, "count", null, 0, 10_000, null, countItem, &count, &result));
+    try expectStatus(1, calling.millrace_call_notify(own, "nothing", null, 0, 1_000, null));
+    try expectStatus(1, calling.millrace_call(own, "down", &json("1"), 1, 10_000, null, &result));
 }
 
 test "c_abi: a call is answered later, and once" {
@@ -155,11 +158,11 @@ test "c_abi: a call is answered later, and once" {
         "\x05\x00\x00\x00\x01\x00\x00\x00" ++ "later";
     try expectStatus(1, ports.millrace_port_write_kind(peer, 3, list, list.len, 4, 7, 0));
     try expectStatus(0, side.read(0));
-    try expectStatus(0, called.millrace_serve_cancelled(own, side.later));
-    try expectStatus(-256, called.millrace_serve_later(own, side.later));
-    try expectStatus(-256, called.millrace_serve_return(own, side.later + 1, null));
-    try expectStatus(1, called.millrace_serve_return(own, side.later, &json("5")));
-    try expectStatus(-256, called.millrace_serve_return(own, side.later, &json("5")));
+    try expectStatus(0, serves.millrace_serve_cancelled(own, side.later));
+    try expectStatus(-256, serves.millrace_serve_later(own, side.later));
+    try expectStatus(-256, serves.millrace_serve_return(own, side.later + 1, null));
+    try expectStatus(1, serves.millrace_serve_return(own, side.later, &json("5")));
+    try expectStatus(-256, serves.millrace_serve_return(own, side.later, &json("5")));
     var storage: [64]u8 = undefined;
     var message: ports.Message = undefined;
     try expectStatus(1, ports.millrace_port_read(peer, &storage, storage.len, 0, &message));
@@ -171,7 +174,7 @@ test "c_abi: a call is answered later, and once" {
     const cancel = 8 | 1 << 30;
     try expectStatus(1, ports.millrace_port_write_kind(peer, 3, null, 0, 4, cancel, 0));
     try expectStatus(0, side.read(0));
-    try expectStatus(-256, called.millrace_serve_return(own, side.later, null));
+    try expectStatus(-256, serves.millrace_serve_return(own, side.later, null));
     try expectStatus(1, ports.millrace_port_read(peer, &storage, storage.len, 0, &message));
     try testing.expectEqual(5, message.kind);
 }

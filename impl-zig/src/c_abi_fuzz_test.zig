@@ -10,6 +10,9 @@ const mailboxes = @import("c_abi_mailbox.zig");
 const properties = @import("c_abi_property.zig");
 const fanouts = @import("c_abi_fanout.zig");
 const called = @import("c_abi_call.zig");
+const calling = @import("c_abi_call_make.zig");
+const serves = @import("c_abi_call_serve.zig");
+const tokens = @import("c_abi_call_token.zig");
 const fixture = @import("c_abi_fixture.zig");
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const testing = std.testing;
@@ -20,9 +23,9 @@ const call_count = 400;
 
 /// What a pointer of a call means, so that what it is given may be wrong but lies in memory of this
 /// process, and apart from what the library may keep to itself until a later call:
-///   o an object's storage, k one that is likely to hold calls, y a property, n a fanout; s shared
-///   memory; b bytes to read or fill in; c channels; p pieces; i an inbox; f a path; v values of a
-///   list; x a function. Numbers stand in no list.
+///   o an object's storage, k one that is likely to hold calls, y a property, n a fanout, t a
+///   token; s shared memory; b bytes to read or fill in; c channels; p pieces; i an inbox; f a
+///   path; v values of a list; x a function. Numbers stand in no list.
 const calls = .{
     .{ ports.millrace_port_set_inbox, "oi" },
     .{ ports.millrace_port_write, "ob" },
@@ -42,14 +45,20 @@ const calls = .{
     .{ mailboxes.millrace_mailbox_partial, "o" },
     .{ called.millrace_calls_read, "kbb" },
     .{ called.millrace_calls_write, "kb" },
-    .{ called.millrace_call, "kfvb" },
-    .{ called.millrace_call_items, "kfvxxb" },
-    .{ called.millrace_call_notify, "kfv" },
-    .{ called.millrace_call_thrown, "kb" },
-    .{ called.millrace_serve_return, "kv" },
-    .{ called.millrace_serve_throw, "kffv" },
-    .{ called.millrace_serve_item, "kv" },
-    .{ called.millrace_serve_cancelled, "k" },
+    .{ called.millrace_calls_peek, "kb" },
+    .{ called.millrace_calls_release, "k" },
+    .{ calling.millrace_call, "kfvtb" },
+    .{ calling.millrace_call_items, "kfvtxxb" },
+    .{ calling.millrace_call_notify, "kfvt" },
+    .{ calling.millrace_call_begin, "kfvtb" },
+    .{ calling.millrace_call_finish, "ktb" },
+    .{ calling.millrace_call_give_up, "k" },
+    .{ tokens.millrace_token_cancelled, "t" },
+    .{ calling.millrace_call_thrown, "kb" },
+    .{ serves.millrace_serve_return, "kv" },
+    .{ serves.millrace_serve_throw, "kffv" },
+    .{ serves.millrace_serve_item, "kv" },
+    .{ serves.millrace_serve_cancelled, "k" },
     .{ properties.millrace_property_set, "yb" },
     .{ properties.millrace_property_clear, "y" },
     .{ properties.millrace_property_get, "ybb" },
@@ -106,10 +115,14 @@ const calls = .{
     .{ called.millrace_calls_end, "k" },
     .{ called.millrace_calls_vacate, "k" },
     .{ called.millrace_calls_leave, "k" },
-    .{ called.millrace_serve, "kxx" },
-    .{ called.millrace_serve_later, "k" },
+    .{ serves.millrace_serve, "kxx" },
+    .{ tokens.millrace_token_create, "tk" },
+    .{ tokens.millrace_serve_token, "kt" },
+    .{ tokens.millrace_token_cancel, "t" },
+    .{ tokens.millrace_token_leave, "t" },
+    .{ serves.millrace_serve_later, "k" },
 };
-const often_count = 37;
+const often_count = 43;
 
 /// Both ways, a property of the first endpoint, and a fanout of each mode.
 const geometry = fixture.both ++ [_]segments.Ring{
@@ -126,7 +139,7 @@ const geometry = fixture.both ++ [_]segments.Ring{
 
 const World = struct {
     random: std.Random,
-    objects: [14]Storage align(8) = @splat(@splat(0)),
+    objects: [16]Storage align(8) = @splat(@splat(0)),
     shared: [3][8192]u8 align(128) = @splat(@splat(0)),
     bytes: [32 * 1024]u8 align(8),
     channels: [4][2]segments.Ring = @splat(fixture.both),
@@ -157,6 +170,10 @@ const World = struct {
                 &world.objects[random.uintLessThan(usize, world.objects.len)],
             'k' => &world.objects[5 + random.uintLessThan(usize, 3)],
             'y' => &world.objects[8 + random.uintLessThan(usize, 2)],
+            't' => if (random.uintLessThan(u32, 2) == 0)
+                null
+            else
+                &world.objects[14 + random.uintLessThan(usize, 2)],
             'n' => &world.objects[10 + random.uintLessThan(usize, 4)],
             's' => &world.shared[random.uintLessThan(usize, world.shared.len)],
             'b' => &world.bytes[8 * random.uintLessThan(usize, 1024)],
@@ -180,8 +197,8 @@ const World = struct {
         }
         const some = random.uintLessThan(u32, 8) > 0;
         if (T == ?called.Allocate) return if (some) fixture.allocate else null;
-        if (T == ?called.Handler) return if (some) handle else null;
-        if (T == ?called.OnItem) return if (some) takeItem else null;
+        if (T == ?serves.Handler) return if (some) handle else null;
+        if (T == ?calling.OnItem) return if (some) takeItem else null;
         if (T == usize) return switch (role) {
             'v' => random.uintLessThan(usize, world.values.len / 2),
             'p' => random.uintLessThan(usize, world.pieces.len + 1),
@@ -250,11 +267,12 @@ const World = struct {
         defer world.depth -= 1;
         const own = &world.objects[5];
         for (0..random.uintLessThan(u32, 4)) |_| world.step();
-        _ = switch (random.uintLessThan(u32, 6)) {
-            0 => called.millrace_serve_return(own, serving, if (count > 0) values else null),
-            1 => called.millrace_serve_throw(own, serving, "name", null, null),
-            2 => called.millrace_serve_item(own, serving, &world.values[0], 0),
-            3 => called.millrace_serve_later(own, serving),
+        _ = switch (random.uintLessThan(u32, 7)) {
+            0 => serves.millrace_serve_return(own, serving, if (count > 0) values else null),
+            1 => serves.millrace_serve_throw(own, serving, "name", null, null),
+            2 => serves.millrace_serve_item(own, serving, &world.values[0], 0),
+            3 => serves.millrace_serve_later(own, serving),
+            4 => tokens.millrace_serve_token(own, serving, &world.objects[14]),
             else => 0,
         };
         return ([_]arguments.Status{ 1, 0, -118, -300, std.math.minInt(i32) })[
@@ -300,7 +318,8 @@ const World = struct {
             for (random.uintLessThan(usize, 2)..2) |index| {
                 const own = &objects[5 + index];
                 _ = called.millrace_calls_attach(own, &objects[1 + index], fixture.allocate, null);
-                _ = called.millrace_serve(own, handle, world);
+                _ = serves.millrace_serve(own, handle, world);
+                _ = tokens.millrace_token_create(&objects[14 + index], own);
             }
         }
         _ = properties.millrace_property_open_writer(&objects[8], &objects[1], 2, null);
@@ -318,6 +337,8 @@ const World = struct {
 
     /// Calls, properties and fanouts before their ports, and those before the segments under them.
     fn leave(world: *World) void {
+        for (&world.objects) |*object| _ = called.millrace_calls_release(object);
+        for (&world.objects) |*object| _ = tokens.millrace_token_leave(object);
         for (&world.objects) |*object| _ = called.millrace_calls_leave(object);
         for (&world.objects) |*object| _ = ports.millrace_port_close(object);
         for (&world.objects) |*object| _ = properties.millrace_property_leave(object);

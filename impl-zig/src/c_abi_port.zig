@@ -42,6 +42,21 @@ pub fn copied(storage: ?*const anyopaque, message: pipe.Message) Message {
     };
 }
 
+/// A frame that is lent where it lies.
+pub fn inPlace(lent: pipe.Lent) Message {
+    const first: u8 = if (lent.first) layout.frame_flag_first else 0;
+    const last: u8 = if (lent.last) layout.frame_flag_last else 0;
+    return .{
+        .payload = lent.payload.ptr,
+        .size = lent.payload.len,
+        .total = lent.total,
+        .tag = lent.tag,
+        .kind = @intCast(@backingInt(lent.kind)),
+        .codec = @intCast(@backingInt(lent.codec)),
+        .flags = first | last,
+    };
+}
+
 /// `millrace_bytes`.
 pub const Piece = extern struct {
     address: ?*const anyopaque,
@@ -429,17 +444,7 @@ pub export fn millrace_port_peek(port: ?*anyopaque, timeout_ms: i32, message: ?*
     if (!body.peekFits()) return arguments.invalid;
     const found = if (body.role == .both) body.port.peek(timeout) else reader.peek(timeout);
     const lent = (found catch |err| return body.failed(err)) orelse return body.whyNone();
-    const first: u8 = if (lent.first) layout.frame_flag_first else 0;
-    const last: u8 = if (lent.last) layout.frame_flag_last else 0;
-    result.* = .{
-        .payload = lent.payload.ptr,
-        .size = lent.payload.len,
-        .total = lent.total,
-        .tag = lent.tag,
-        .kind = @intCast(@backingInt(lent.kind)),
-        .codec = @intCast(@backingInt(lent.codec)),
-        .flags = first | last,
-    };
+    result.* = inPlace(lent);
     return arguments.done;
 }
 

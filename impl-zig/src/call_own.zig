@@ -76,9 +76,10 @@ pub const Call = struct {
     }
 
     /// Waits until it is done, and serves meanwhile; returns false where it is not by then.
-    pub fn wait(call: *Call, timeout: Timeout) CallError!bool {
+    /// `error.Aborted`, by the token, ends nothing, and neither does another error of the wait's.
+    pub fn wait(call: *Call, timeout: Timeout, token: ?*const CancelToken) CallError!bool {
         var patience: Patience = .init(timeout);
-        return call_wait.awaitOwn(call.calls, call, .done, &patience, null);
+        return call_wait.awaitOwn(call.calls, call, .done, &patience, token);
     }
 
     /// Waits until it is done, and gives it up where it is not by then, or the token is cancelled;

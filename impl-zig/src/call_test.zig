@@ -87,9 +87,9 @@ test "Calls: a call that was begun is answered by whoever reads" {
     pair.ends[1].serve(Sums);
     const call = try pair.ends[0].begin("add", .{ 1, 2 }, .{});
     defer call.release();
-    try testing.expect(!try call.wait(.none));
+    try testing.expect(!try call.wait(.none, null));
     try testing.expectEqual(null, try pair.ends[1].read(&.{}, .none));
-    try testing.expect(try call.wait(.none));
+    try testing.expect(try call.wait(.none, null));
     try testing.expectEqual(3, try call.result(i64));
 }
 

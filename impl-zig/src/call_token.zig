@@ -11,6 +11,8 @@ const Endpoint = @import("wait.zig").Endpoint;
 pub const CancelToken = struct {
     endpoint: *const Endpoint,
     cancelled: std.atomic.Value(bool) = .init(false),
+    /// Whom to tell with it. Belongs to the thread of the port.
+    told: ?*CancelToken = null,
 
     /// A token for calls of the port with this endpoint, which must outlive it.
     pub fn init(endpoint: *const Endpoint) CancelToken {
@@ -33,5 +35,23 @@ pub const CancelToken = struct {
     /// Tells a method of the thread that this is: nobody sleeps who would have to be woken.
     pub fn tell(token: *CancelToken) void {
         token.cancelled.store(true, .seq_cst);
+        if (token.told) |other| other.tell();
+    }
+
+    /// Tells another one from now on when this is told, until `unfollow`.
+    pub fn follow(token: *CancelToken, other: *CancelToken) void {
+        other.told = token.told;
+        token.told = other;
+        if (token.isCancelled()) other.tell();
+    }
+
+    /// Tells that one no more, if it did.
+    pub fn unfollow(token: *CancelToken, other: *CancelToken) void {
+        var place = &token.told;
+        while (place.*) |each| : (place = &each.told) {
+            if (each != other) continue;
+            place.* = other.told;
+            return;
+        }
     }
 };

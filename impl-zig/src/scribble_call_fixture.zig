@@ -125,7 +125,7 @@ pub const World = struct {
                 if (call.takes_items and !call.isDone()) {
                     return try call.next(u32, timeout, null) != null;
                 }
-                if (!try call.wait(timeout)) return false;
+                if (!try call.wait(timeout, null)) return false;
                 defer {
                     call.release();
                     place.* = null;
