@@ -49,6 +49,7 @@ export const REASON_NAMES: Readonly<Record<number, string>> = Object.freeze({
   80: "pipe.closed",
   81: "pipe.failed",
   82: "pipe.ended",
+  83: "pipe.forked",
   96: "wait.timeout",
   97: "wait.aborted",
   98: "wait.forbidden",

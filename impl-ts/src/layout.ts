@@ -718,6 +718,8 @@ export const REASON_PIPE_CLOSED = 80;
 export const REASON_PIPE_FAILED = 81;
 /** The writer has ended its stream and cannot write any more. */
 export const REASON_PIPE_ENDED = 82;
+/** This process was forked from the one that attached this endpoint: attach another one. */
+export const REASON_PIPE_FORKED = 83;
 /** The deadline passed before the call could be done. */
 export const REASON_WAIT_TIMEOUT = 96;
 /** The caller's signal aborted the call. */
@@ -816,6 +818,7 @@ export type ReasonCode =
   | "pipe.closed"
   | "pipe.failed"
   | "pipe.ended"
+  | "pipe.forked"
   | "wait.timeout"
   | "wait.aborted"
   | "wait.forbidden"
@@ -854,7 +857,7 @@ const REASONS: readonly string[] = [
   "mailbox 40 size signal length part",
   "message 48 cancelled truncated size kind codec text json values lost",
   "peer 64 closed failed terminated lost",
-  "pipe 80 closed failed ended",
+  "pipe 80 closed failed ended forked",
   "wait 96 timeout aborted forbidden",
   "stream 104 magic version feature preface credit",
   "call 112 form duplicate answer limit depth method arguments result thrown cancelled ended items",

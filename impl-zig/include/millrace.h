@@ -44,8 +44,10 @@
  * Threads. An object belongs to one thread at a time, but for the calls that say "any thread".
  * Nothing may use it while or after it is left.
  *
- * Processes. After fork(), only one of the two processes may use an object, and the locks of its
- * file last until both are gone.
+ * Processes. Objects belong to the process that made them. In a child of fork() whatever reads,
+ * writes or waits through them is -MILLRACE_REASON_PIPE_FORKED, and to close or leave them harms
+ * nobody; the child attaches endpoints of its own, and opens files anew [segment.forked]. Mailboxes
+ * alone are not told apart. The locks of a file last until the child is gone too, or has exec'd.
  */
 #ifndef MILLRACE_H
 #define MILLRACE_H
@@ -172,6 +174,8 @@ enum {
   MILLRACE_REASON_PIPE_FAILED = 81,
   /* The writer has ended its stream and cannot write any more. */
   MILLRACE_REASON_PIPE_ENDED = 82,
+  /* This process was forked from the one that attached this endpoint: attach another one. */
+  MILLRACE_REASON_PIPE_FORKED = 83,
   /* The deadline passed before the call could be done. */
   MILLRACE_REASON_WAIT_TIMEOUT = 96,
   /* The caller's signal aborted the call. */

@@ -245,7 +245,8 @@ pub export fn millrace_fanout_set_joined(fanout: ?*anyopaque, joined: i32) Statu
     const object = Object.known(fanout) orelse return arguments.invalid;
     const reader = readerOf(object) orelse return arguments.invalid;
     if (reader.place.plan.loses) return arguments.invalid;
-    if (object.body.endpoint().closedHere()) return object.body.failed(error.PipeClosed);
+    const endpoint = object.body.endpoint();
+    if (endpoint.closedHere()) return object.body.failed(endpoint.whyClosed());
     if (joined == 0) reader.leave() else if (!reader.is_joined) reader.join();
     return arguments.done;
 }

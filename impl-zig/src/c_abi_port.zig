@@ -398,7 +398,7 @@ fn unclaimed(object: *Object) ?Status {
     if (writer.isClaimed()) return null;
     if (writer.ring.claimed == 0) return arguments.invalid;
     writer.abandon();
-    return object.body.failed(error.PipeClosed);
+    return object.body.failed(object.body.port.endpoint.whyClosed());
 }
 
 pub export fn millrace_port_end(port: ?*anyopaque) Status {

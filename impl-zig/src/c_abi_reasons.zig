@@ -48,6 +48,7 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .pipe_closed => "This endpoint is closed; nothing can be read or written any more.",
         .pipe_failed => "This endpoint was marked failed by its peer or its supervisor.",
         .pipe_ended => "The writer has ended its stream and cannot write any more.",
+        .pipe_forked => "This process was forked from the one that attached this endpoint: attach another one.",
         .wait_timeout => "The deadline passed before the call could be done.",
         .wait_aborted => "The caller's signal aborted the call.",
         .wait_forbidden => "This thread must not block; use the asynchronous call.",

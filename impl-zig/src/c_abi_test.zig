@@ -6,6 +6,7 @@ const segments = @import("c_abi_segment.zig");
 const ports = @import("c_abi_port.zig");
 const mailboxes = @import("c_abi_mailbox.zig");
 const fixture = @import("c_abi_fixture.zig");
+const SegmentFile = @import("segment_file.zig").SegmentFile;
 const testing = std.testing;
 const Message = ports.Message;
 const Pair = fixture.Pair;
@@ -18,6 +19,7 @@ const write = fixture.write;
 comptime {
     _ = @import("c_abi_file_test.zig");
     _ = @import("c_abi_fuzz_test.zig");
+    if (SegmentFile.supported) _ = @import("c_abi_fork_test.zig");
     _ = @import("c_abi_kind_test.zig");
     _ = @import("c_abi_codec_test.zig");
     _ = @import("c_abi_stream_test.zig");

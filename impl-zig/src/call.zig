@@ -248,7 +248,7 @@ pub const Calls = struct {
         assert(!calls.isLent()); // [pipe.lend_one]
         var patience: Patience = .init(timeout);
         while (true) {
-            if (calls.endpoint.closedHere()) return calls.losing(error.PipeClosed);
+            if (calls.endpoint.closedHere()) return calls.losing(calls.endpoint.whyClosed());
             const did = try call_wait.step(calls, &patience.loaded, .read);
             if (did == .did) continue;
             if (did == .delivers) return try calls.deliver(storage);
@@ -406,7 +406,7 @@ pub const Calls = struct {
 
     /// [call.lost]
     fn checkLost(calls: *Calls) CallError!void {
-        if (calls.endpoint.closedHere()) return calls.losing(error.PipeClosed);
+        if (calls.endpoint.closedHere()) return calls.losing(calls.endpoint.whyClosed());
         const err = calls.lost orelse return;
         calls.endpoint.behind = calls.lost_behind;
         return err;
@@ -483,7 +483,7 @@ pub const Calls = struct {
 
     /// Gives back all that it keeps of both sides.
     fn forget(calls: *Calls) void {
-        calls.lose(error.PipeClosed);
+        calls.lose(calls.endpoint.whyClosed());
         calls.silence();
         while (calls.pending.pop()) |serving| serving.conclude();
         while (calls.servings.first) |node| {

@@ -16,7 +16,7 @@ pub fn peek(calls: *Calls, timeout: Timeout) CallError!?Lent {
     assert(!calls.reader.isLent() and !calls.lent_note); // [pipe.lend_one]
     var patience: Patience = .init(timeout);
     while (true) {
-        if (calls.endpoint.closedHere()) return calls.losing(error.PipeClosed);
+        if (calls.endpoint.closedHere()) return calls.losing(calls.endpoint.whyClosed());
         // The next part of a message of which some were lent.
         const did = if (calls.lent_part)
             .left

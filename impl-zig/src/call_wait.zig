@@ -170,7 +170,7 @@ pub fn awaitOwn(
     while (true) {
         if (own.isDone() or until == .item and own.items.first != null) return true;
         if (calls.endpoint.closedHere()) {
-            calls.lose(error.PipeClosed);
+            calls.lose(calls.endpoint.whyClosed());
             continue;
         }
         const did = step(calls, &patience.loaded, .answer) catch |err| switch (err) {

@@ -83,6 +83,8 @@ pub const Fanout = struct {
 
     /// Why a message was not written.
     pub const WriteError = error{
+        /// This process was forked from the one that attached this endpoint.
+        PipeForked,
         /// This endpoint is closed.
         PipeClosed,
         /// This endpoint was marked failed.

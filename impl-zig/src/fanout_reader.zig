@@ -197,12 +197,19 @@ pub const Reader = struct {
     }
 
     const Fault = frame.Error || error{ RingCursor, FanoutNumber };
-    const Report = error{ MessageLost, MessageSize, MessageKind, PipeClosed, PipeFailed };
+    const Report = error{
+        MessageLost,
+        MessageSize,
+        MessageKind,
+        PipeForked,
+        PipeClosed,
+        PipeFailed,
+    };
 
     /// Reads the next message as far as one load of the cursor shows it [ring.one_load].
     fn readNow(reader: *Reader, storage: []u8) ReadError!?Message {
         // [fanout.first_answer]
-        if (reader.endpoint.closedHere()) return error.PipeClosed;
+        if (reader.endpoint.closedHere()) return reader.endpoint.whyClosed();
         if (reader.fault != null) return reader.corrupt();
         try pipe.checkOwn(reader.endpoint);
         if (reader.ended_seen) return null;
@@ -211,6 +218,7 @@ pub const Reader = struct {
             error.MessageLost,
             error.MessageSize,
             error.MessageKind,
+            error.PipeForked,
             error.PipeClosed,
             error.PipeFailed,
             => |told| return told,

@@ -183,7 +183,7 @@ pub const Writer = struct {
 
     /// [fanout.first_answer]
     fn check(writer: *Writer) WriteError!void {
-        if (writer.endpoint.closedHere()) return error.PipeClosed;
+        if (writer.endpoint.closedHere()) return writer.endpoint.whyClosed();
         try pipe.checkOwn(writer.endpoint);
         if (writer.ended) return error.PipeEnded;
     }

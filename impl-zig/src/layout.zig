@@ -676,6 +676,8 @@ pub const reason_pipe_closed = 80;
 pub const reason_pipe_failed = 81;
 /// The writer has ended its stream and cannot write any more.
 pub const reason_pipe_ended = 82;
+/// This process was forked from the one that attached this endpoint: attach another one.
+pub const reason_pipe_forked = 83;
 /// The deadline passed before the call could be done.
 pub const reason_wait_timeout = 96;
 /// The caller's signal aborted the call.
@@ -928,6 +930,8 @@ pub const Reason = enum(u32) {
     pipe_failed = 81,
     /// The writer has ended its stream and cannot write any more.
     pipe_ended = 82,
+    /// This process was forked from the one that attached this endpoint: attach another one.
+    pipe_forked = 83,
     /// The deadline passed before the call could be done.
     wait_timeout = 96,
     /// The caller's signal aborted the call.
@@ -1027,6 +1031,7 @@ pub const Reason = enum(u32) {
             .pipe_closed => "pipe.closed",
             .pipe_failed => "pipe.failed",
             .pipe_ended => "pipe.ended",
+            .pipe_forked => "pipe.forked",
             .wait_timeout => "wait.timeout",
             .wait_aborted => "wait.aborted",
             .wait_forbidden => "wait.forbidden",

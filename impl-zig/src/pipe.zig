@@ -29,6 +29,8 @@ pub const vacate = @import("pipe_vacate.zig").vacate;
 /// What ends every use of a pipe, in the order in which a call looks for it [pipe.first_answer].
 /// `reason()` of the pipe says more about those that speak of a failure.
 pub const PipeError = error{
+    /// This process was forked from the one that attached this endpoint: attach another one.
+    PipeForked,
     /// This endpoint is closed.
     PipeClosed,
     /// A word or a frame of the peer breaks the layout; the peer is now marked failed, and the
@@ -134,11 +136,14 @@ pub fn find(
     return error.SegmentChannel;
 }
 
+/// How the own endpoint's state ends a call.
+pub const OwnError = error{ PipeForked, PipeClosed, PipeFailed };
+
 /// Refuses a call where the own endpoint's state is final.
-pub fn checkOwn(endpoint: *Endpoint) callconv(hot) error{ PipeClosed, PipeFailed }!void {
+pub fn checkOwn(endpoint: *Endpoint) callconv(hot) OwnError!void {
     const state = endpoint.marked();
     if (state == .attached) return;
-    if (state == .closed) return error.PipeClosed;
+    if (state == .closed) return endpoint.whyClosed();
     blame(endpoint, state);
     return error.PipeFailed;
 }

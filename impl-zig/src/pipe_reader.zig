@@ -258,7 +258,7 @@ pub const Reader = struct {
         /// Whether a final state was seen, so that this look is the last.
         last: bool = false,
         /// What to report behind it if that state is the own one.
-        own: ?error{ PipeClosed, PipeFailed } = null,
+        own: ?pipe.OwnError = null,
 
         pub fn init(timeout: Timeout) Patience {
             return .{ .deadline = .init(timeout) };
@@ -343,7 +343,8 @@ pub const Reader = struct {
         part: *Part,
     ) callconv(hot) ReadError!bool {
         // [pipe.first_answer]
-        if (reader.ring.endpoint.closedHere()) return reader.gone(error.PipeClosed);
+        const endpoint = reader.ring.endpoint;
+        if (endpoint.closedHere()) return reader.gone(endpoint.whyClosed());
         assert(reader.lent == 0); // [pipe.lend_one]
         if (reader.fault != null) return reader.corrupt();
         return reader.nextPartUnchecked(limit, large, loaded, part) catch |err| switch (err) {

@@ -185,8 +185,9 @@ pub const Writer = struct {
         if (writer.ended) return;
         writer.check() catch |err| switch (err) {
             error.PipeEnded, error.Timeout, error.WaitForbidden => unreachable,
-            error.PipeClosed, error.PeerClosed => {
-                if (writer.ring.endpoint.closedHere()) return error.PipeClosed;
+            error.PipeForked, error.PipeClosed, error.PeerClosed => {
+                const endpoint = writer.ring.endpoint;
+                if (endpoint.closedHere()) return endpoint.whyClosed();
                 writer.ended = true;
                 return;
             },
@@ -361,7 +362,7 @@ pub const Writer = struct {
     /// `check` for whoever must say why.
     noinline fn checkAll(writer: *Writer) WriteError!void {
         const endpoint = writer.ring.endpoint;
-        if (endpoint.closedHere()) return error.PipeClosed;
+        if (endpoint.closedHere()) return endpoint.whyClosed();
         if (writer.fault != null) return writer.corrupt();
         if (writer.ended) return error.PipeEnded;
         try pipe.checkOwn(endpoint);

@@ -410,7 +410,7 @@ pub const Port = struct {
     /// the inbox is completed there.
     fn awaitInbox(port: *Port, timeout: Timeout) ReadError!bool {
         // What was not delivered by then is dropped [pipe.close].
-        if (port.endpoint.closedHere()) return error.PipeClosed;
+        if (port.endpoint.closedHere()) return port.endpoint.whyClosed();
         assert(!port.inbox.lent); // [pipe.lend_one]
         if (port.inbox.count > 0) return true;
         assert(port.inbox.filling);

@@ -32,6 +32,7 @@ pub const OpenError = error{
 pub const SetError = error{
     /// It is larger than `sizeMax`.
     PropertySize,
+    PipeForked,
     PipeClosed,
     PipeFailed,
 };
@@ -44,6 +45,7 @@ pub const GetError = error{
     PropertySlot,
     /// The value was overwritten each time that it was read.
     PropertyBusy,
+    PipeForked,
     PipeClosed,
     PipeFailed,
 };
@@ -53,6 +55,7 @@ pub const WaitError = error{
     /// The writer has closed, or is marked failed, and the value is still the one that was seen.
     PeerClosed,
     PeerFailed,
+    PipeForked,
     PipeClosed,
     PipeFailed,
     WaitForbidden,
@@ -245,7 +248,7 @@ pub const PropertyWriter = struct {
     }
 
     /// Takes the value back: there is none now.
-    pub fn clear(writer: *PropertyWriter) error{ PipeClosed, PipeFailed }!void {
+    pub fn clear(writer: *PropertyWriter) pipe.OwnError!void {
         try pipe.checkOwn(writer.endpoint);
         writer.put(.{ .present = 0, .codec = @fromBackingInt(0) }, &.{});
     }

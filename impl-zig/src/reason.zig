@@ -49,6 +49,7 @@ noinline fn codeOf(err: anyerror) layout.Reason {
         error.PeerFailed => .peer_failed,
         error.PipeClosed => .pipe_closed,
         error.PipeFailed => .pipe_failed,
+        error.PipeForked => .pipe_forked,
         error.PipeEnded => .pipe_ended,
         error.Timeout => .wait_timeout,
         error.Aborted => .wait_aborted,

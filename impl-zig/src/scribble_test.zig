@@ -18,6 +18,7 @@ const no_streams = "no stream is among what two threads share";
 const exceptions = [_]struct { why: Reason, because: []const u8 }{
     .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
     .{ .why = .segment_missing, .because = "says that there is no file" },
+    .{ .why = .pipe_forked, .because = "says that this process was forked, which no byte does" },
     .{ .why = .mailbox_size, .because = "is about the memory that the caller gives" },
     .{ .why = .message_lost, .because = no_fanouts },
     .{ .why = .fanout_number, .because = no_fanouts },

@@ -359,6 +359,8 @@ pub const Segment = struct {
         try segment.checkVacant(index);
         const own = segment.record(index);
         const file = segment.inFile();
+        // Its lock is that of the parent [segment.forked].
+        if (file) |of| if (of.isForked()) return error.SegmentEndpoint;
         if (file == null or !file.?.taken) {
             const attached = try segment.takeLoaded(
                 index,

@@ -9,6 +9,7 @@ const std = @import("std");
 const builtin = @import("builtin");
 const host_file = @import("host.zig");
 const segment_zig = @import("segment.zig");
+const host_process = @import("host_process.zig");
 const segment_record = @import("segment_record.zig");
 const system = @import("segment_file_linux.zig");
 const found_zig = @import("segment_file_found.zig");
@@ -42,7 +43,8 @@ pub const Error = segment_zig.Error || system.Error || error{
 /// The file may hold anything. But whoever can write to it, which is processes of the same user,
 /// can also make it shorter; to touch what is gone is the end of the process (SIGBUS), and no check
 /// prevents it: only memory of `createSealed` has a size that nobody can change. A process that
-/// forks without `exec` gives its locks to the child: it counts as alive until both are gone.
+/// forks without `exec` gives its locks to the child: it counts as alive until both are gone. The
+/// child itself has nothing of them: it opens the file anew, for an endpoint of its own.
 ///
 /// It holds a pointer to itself: it must stay where it was opened, until nothing uses it any more.
 ///
@@ -57,6 +59,8 @@ pub const SegmentFile = struct {
     attached: ?u32,
     handle: system.Handle,
     memory: Memory,
+    /// The process that has opened it [segment.forked].
+    process: u32,
 
     /// Whether this target has segments in files: Linux, in 64 bits. To use `create` or `open`
     /// elsewhere is a compile error.
@@ -179,6 +183,8 @@ pub const SegmentFile = struct {
     ///
     /// Nothing may use the segment afterwards, `Port.close` included.
     pub fn close(file: *SegmentFile) void {
+        // The lock and the endpoint are the parent's; the mapping and the descriptor are not.
+        if (file.isForked()) return file.leave();
         const record = file.segment.record(file.index);
         if (file.attached) |attached| {
             if (@atomicLoad(u32, &record.state, .seq_cst) == attached) {
@@ -189,6 +195,11 @@ pub const SegmentFile = struct {
         // A child that inherited the description would keep the lock [segment.file_lock].
         system.unlock(file.handle, .{ .offset = 0, .size = 0 });
         file.leave();
+    }
+
+    /// Whether this process was forked from the one that has opened it [segment.forked].
+    pub fn isForked(file: *const SegmentFile) bool {
+        return host_process.isOther(file.process);
     }
 
     /// Whether an endpoint that was attached has lost its process: nobody locks its record
@@ -306,6 +317,7 @@ pub const SegmentFile = struct {
             .attached = null,
             .handle = handle,
             .memory = memory,
+            .process = host_process.number(),
         };
         file.segment.file = file;
     }
@@ -333,6 +345,8 @@ test {
         if (@import("test_options").emulator == null) {
             _ = @import("segment_race_test.zig");
             _ = @import("segment_kill_test.zig");
+            // Nor does every emulator know what a child must not inherit.
+            _ = @import("fork_test.zig");
         }
     }
 }

@@ -113,6 +113,8 @@ pub const StreamLink = struct {
     /// Of two threads, of which one closes, one does the work of both.
     fn pump(base: *Link) void {
         const link = of(base);
+        // What is read and written here would be missing there [segment.forked].
+        if (link.port.isForked()) return;
         link.again.store(true, .seq_cst);
         while (link.again.load(.seq_cst)) {
             if (link.busy.swap(true, .seq_cst)) return;
@@ -162,6 +164,7 @@ pub const StreamLink = struct {
     pub fn finish(link: *StreamLink, deadline: *Deadline) bool {
         assert(link.port.closedHere());
         const host = link.port.host;
+        if (link.port.isForked()) return true;
         while (true) {
             link.base.pump();
             if (link.base.notes.load(.monotonic).done) return true;

@@ -7,6 +7,7 @@
 const std = @import("std");
 const layout = @import("layout.zig");
 const host_file = @import("host.zig");
+const host_process = @import("host_process.zig");
 const segment_zig = @import("segment.zig");
 const segment_record = @import("segment_record.zig");
 const wait_link = @import("wait_link.zig");
@@ -58,6 +59,8 @@ pub const Endpoint = struct {
     /// [segment.again].
     generation: u32,
     host: *const Host,
+    /// The process that attached it [segment.forked].
+    process: u32,
     peers: EndpointSet,
     /// Tells whether the processes of peers are gone; null where nobody can.
     file: ?*SegmentFile,
@@ -116,6 +119,7 @@ pub const Endpoint = struct {
             // Behind the exchange: until then, it may be the next owner's [segment.again].
             .generation = @atomicLoad(u32, &record.generation, .seq_cst),
             .host = host,
+            .process = host_process.number(),
             .peers = segment.peersOf(index),
             .file = segment.file,
             .spin_ns = wait_spin.budgetOf(options.spin_us, host),
@@ -128,7 +132,7 @@ pub const Endpoint = struct {
     ///
     /// Thread-safe.
     pub fn close(endpoint: *Endpoint) void {
-        if (endpoint.closed.swap(true, .seq_cst)) return;
+        if (endpoint.closed.swap(true, .seq_cst) or endpoint.isForked()) return;
         segment_record.closeOwn(endpoint.record, endpoint.attached);
         endpoint.ringAll(endpoint.index, &endpoint.peers);
         var next = endpoint.leaving;
@@ -146,7 +150,7 @@ pub const Endpoint = struct {
     /// where nothing ever waits. One system call for each attached peer; in a segment that is not
     /// in a file, where a supervisor has to know, it does nothing.
     pub fn checkPeers(endpoint: *Endpoint) void {
-        if (!SegmentFile.supported) return;
+        if (!SegmentFile.supported or endpoint.isForked()) return;
         const file = endpoint.file orelse return;
         var iterator = endpoint.peers.iterator(.{});
         while (iterator.next()) |peer| {
@@ -180,20 +184,33 @@ pub const Endpoint = struct {
         return if (endpoint.closedHere()) .closed else endpoint.marked();
     }
 
-    /// Whether it was closed by its own `close`.
+    /// Whether this process may not act for it any more: it was closed by its own `close`, or
+    /// attached by the process that this one was forked from.
     pub inline fn closedHere(endpoint: *const Endpoint) bool {
-        return endpoint.closed.load(.monotonic);
+        return endpoint.closed.load(.monotonic) or endpoint.isForked();
+    }
+
+    /// Whether this process was forked from the one that attached it [segment.forked].
+    pub inline fn isForked(endpoint: *const Endpoint) bool {
+        return host_process.isOther(endpoint.process);
+    }
+
+    /// Why calls are refused where its state here is closed.
+    pub fn whyClosed(endpoint: *const Endpoint) error{ PipeClosed, PipeForked } {
+        return if (endpoint.isForked()) error.PipeForked else error.PipeClosed;
     }
 
     /// Whether its word in the segment says that it may act: all that nearly every call has to
     /// know. If not, `marked` tells more.
     pub inline fn isAttached(endpoint: *const Endpoint) bool {
+        if (endpoint.isForked()) return false;
         return @atomicLoad(u32, &endpoint.record.state, .seq_cst) == endpoint.attached;
     }
 
     /// Returns this endpoint's own state as its word in the segment tells it, which anybody can
     /// mark: `.attached`, or a final one.
     pub inline fn marked(endpoint: *const Endpoint) State {
+        if (endpoint.isForked()) return .closed;
         const word = @atomicLoad(u32, &endpoint.record.state, .seq_cst);
         if (word == endpoint.attached) return .attached;
         const loaded: State = .of(word);
