@@ -110,7 +110,26 @@ fn addLibraries(b: *std.Build, options: Library) *std.Build.Step.Compile {
         const path = b.path(b.fmt("impl-zig/include/{s}", .{name}));
         step.dependOn(&b.addInstallHeaderFile(path, name).step);
     }
+    const described = b.addWriteFiles().add("millrace.pc", pkgConfig(b));
+    const install_described = b.addInstallFileWithDir(described, .lib, "pkgconfig/millrace.pc");
+    step.dependOn(&install_described.step);
     return static;
+}
+
+/// What `pkg-config` is told of the library, wherever its folder is moved to.
+fn pkgConfig(b: *std.Build) []const u8 {
+    return b.fmt(
+        \\prefix=${{pcfiledir}}/../..
+        \\libdir=${{prefix}}/lib
+        \\includedir=${{prefix}}/include
+        \\
+        \\Name: millrace
+        \\Description: Messages between threads, runtimes and processes through shared memory
+        \\Version: {f}
+        \\Libs: -L${{libdir}} -lmillrace
+        \\Cflags: -I${{includedir}}
+        \\
+    , .{version});
 }
 
 fn addLibrary(

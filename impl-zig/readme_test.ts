@@ -2,6 +2,7 @@
 // of its beginning are run by `package_test.ts`.
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
+import { findProgram } from "../tools/programs.ts";
 import { buildWasm } from "../tools/wasm_worker.ts";
 import { block, BLOCKS, inFolder, README, ROOT, succeed } from "./readme_fixture.ts";
 
@@ -12,7 +13,7 @@ Deno.test("README: every block of code is marked, and so run by a test", () => {
   assertEquals(BLOCKS.length, blocks.length);
   const known = [
     ...["file: build.zig", "worker", "program: threads", "program: processes"], // package_test.ts
-    ...["test", "wasi", "c", "page", "page worker"],
+    ...["test", "wasi", "c", "c fanout", "page", "page worker"],
   ];
   assertEquals([...new Set(BLOCKS.map(({ mark }) => mark))].sort(), known.sort());
 });
@@ -47,7 +48,9 @@ Deno.test({
       await Deno.writeTextFile(`${folder}/reader.c`, block("c"));
       await succeed(ROOT, "zig", "build", "lib");
       const strict = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-value", "-Werror"];
-      const library = [`-I${ROOT}zig-out/include`, `${ROOT}zig-out/lib/libmillrace.a`];
+      // Somewhere else than where it was installed.
+      await succeed(folder, "cp", "-R", `${ROOT}zig-out/include`, `${ROOT}zig-out/lib`, ".");
+      const library = [...await flagsOf(folder), `-Wl,-rpath,${folder}/lib`];
       // What is undefined traps; to say what it was would take a library that is compiled for long.
       const checks = ["-O2", "-fsanitize=undefined", "-fsanitize-trap=undefined"];
       const command = [...strict, ...checks, "reader.c", ...library, "-o", "reader"];
@@ -57,8 +60,39 @@ Deno.test({
       const modules = ["--dep", "millrace", "-Mroot=writer.zig", `-Mmillrace=${MODULE}`];
       await succeed(folder, "zig", "run", ...modules, "--", `${folder}/port`);
       assertEquals(await reader, "7: from Zig\n");
+      await Deno.writeTextFile(`${folder}/fanout.c`, block("c fanout"));
+      await succeed(folder, "zig", "cc", ...strict, "fanout.c", ...library, "-o", "fanout");
+      assertEquals(await succeed(folder, "./fanout"), "1: to all\n2: to all\n");
     }),
 });
+
+/** What `pkg-config` says of the library in a folder, which is also what its file says. */
+async function flagsOf(folder: string): Promise<string[]> {
+  const described = `${folder}/lib/pkgconfig`;
+  const text = await Deno.readTextFile(`${described}/millrace.pc`);
+  const valueOf = (name: string): string =>
+    name === "pcfiledir" ? described : valued(new RegExp(`^${name}(?:=|: )(.*)$`, "m"));
+  const valued = (line: RegExp): string =>
+    (line.exec(text)?.[1] ?? "").replace(/\$\{(\w+)\}/g, (_, name: string) => valueOf(name));
+  const flags = [valueOf("Cflags"), ...valueOf("Libs").split(" ")];
+  assertEquals(flags, [
+    `-I${described}/../../include`,
+    `-L${described}/../../lib`,
+    "-lmillrace",
+  ]);
+  const program = await findProgram(["pkg-config", "pkgconf"]);
+  if (program === undefined) return flags;
+  const asked = ["env", `PKG_CONFIG_PATH=${described}`, program, "--cflags", "--libs", "millrace"];
+  const found = (await succeed(folder, ...asked)).trim().split(/ +/);
+  assertEquals(await Promise.all(found.map(realOf)), await Promise.all(flags.map(realOf)));
+  return found;
+}
+
+/** A flag, with its folder without detours. */
+async function realOf(flag: string): Promise<string> {
+  const [, kind = "", path = ""] = /^(-[IL])(.*)$/.exec(flag) ?? [];
+  return kind === "" ? flag : `${kind}${await Deno.realPath(path)}`;
+}
 
 const WRITER = `const std = @import("std");
 const millrace = @import("millrace");
