@@ -34,6 +34,7 @@ const OWN_NAMES = new Set([
   "LICENSE",
   "Cargo.toml",
   "Cargo.lock",
+  "__init__.py",
 ]);
 
 /** Everything that is wrong with the files, one line each. */

@@ -1,0 +1,47 @@
+"""Messages between threads, runtimes and processes through shared memory.
+
+    import millrace
+
+    with millrace.SegmentFile.create("/dev/shm/service", endpoint=0) as file:
+        with file.port() as port:
+            port.write({"cmd": "run"})
+            for message in port:
+                print(message.value)
+
+The other side, in whatever language, creates or opens the same file for endpoint 1.
+"""
+
+from .error import (
+    ClosedError,
+    CorruptError,
+    MessageError,
+    MillraceError,
+    PeerError,
+    SegmentError,
+    WaitTimeout,
+)
+from .library import library_version
+from .message import Codec, Message
+from .port import Port
+from .property import PropertyReader, PropertyValue, PropertyWriter
+from .segment import Property, Ring, SegmentFile
+
+__all__ = [
+    "ClosedError",
+    "Codec",
+    "CorruptError",
+    "Message",
+    "MessageError",
+    "MillraceError",
+    "PeerError",
+    "Port",
+    "Property",
+    "PropertyReader",
+    "PropertyValue",
+    "PropertyWriter",
+    "Ring",
+    "SegmentError",
+    "SegmentFile",
+    "WaitTimeout",
+    "library_version",
+]

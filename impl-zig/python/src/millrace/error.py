@@ -1,0 +1,80 @@
+"""What can go wrong, each with the code of the specification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .library import INVALID, ffi, lib
+
+
+class MillraceError(Exception):
+    """Anything that the library reports. `code` is that of the specification: `"peer.lost"`."""
+
+    def __init__(self, code: str, number: int, reason: str | int | None = None) -> None:
+        text = ffi.string(lib.millrace_reason_text(number)).decode()
+        because = "" if reason is None else f" Behind it: {reason}."
+        super().__init__(f"{code}: {text}{because}")
+        self.code = code
+        self.number = number
+        self.reason = reason
+        """What is behind `pipe.failed` or `peer.failed`: a code, or a number without a name."""
+
+
+class ClosedError(MillraceError):
+    """This end is closed, failed, ended, or was attached before a `fork`: `pipe.*`."""
+
+
+class PeerError(MillraceError):
+    """The other end is gone: `peer.*`."""
+
+
+class SegmentError(MillraceError):
+    """A segment, its file or its endpoint is not what was asked for: `segment.*`."""
+
+
+class CorruptError(MillraceError):
+    """The other side broke the layout: `ring.*`, `frame.*`, `property.*` and so on."""
+
+
+class MessageError(MillraceError):
+    """One message was lost; the next call goes on: `message.*`."""
+
+
+class WaitTimeout(MillraceError, TimeoutError):
+    """The time was over before the call could be done: `wait.timeout`."""
+
+    def __init__(self) -> None:
+        super().__init__("wait.timeout", lib.MILLRACE_REASON_WAIT_TIMEOUT)
+
+
+FAMILIES: dict[str, type[MillraceError]] = {
+    "pipe": ClosedError,
+    "peer": PeerError,
+    "segment": SegmentError,
+    "message": MessageError,
+    "wait": MillraceError,
+}
+
+
+def name_of(number: int) -> str:
+    return ffi.string(lib.millrace_reason_name(number)).decode()
+
+
+def check(status: int, port: Any = None) -> int:
+    """Returns a status that is none of an error, or raises what it stands for."""
+    if status >= 0:
+        return status
+    text = ffi.string(lib.millrace_status_text(status)).decode()
+    if status == INVALID:
+        raise ValueError(text)
+    if status < INVALID:
+        raise OSError(text)
+    number = -status
+    code = name_of(number)
+    reason: str | int | None = None
+    if port is not None and code in ("pipe.failed", "peer.failed"):
+        behind = lib.millrace_port_reason(port)
+        name = name_of(behind)
+        reason = None if behind == 0 else behind if name == "unknown" else name
+    family = FAMILIES.get(code.partition(".")[0], CorruptError)
+    raise family(code, number, reason)
