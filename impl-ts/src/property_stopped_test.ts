@@ -3,40 +3,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { propertyChannel } from "./property.ts";
 import { NONE, Slots } from "./property_slots.ts";
+import { steppedSlots, stopAfter, Stopped } from "./property_stepped_fixture.ts";
 import { Segment } from "./segment.ts";
 import { NO_WORDS } from "./codec.ts";
-
-const scope = globalThis as unknown as { stopAfter: number; step(): void };
-
-/** What a writer dies of. */
-class Stopped extends Error {}
-
-scope.step = () => {
-  if (--scope.stopAfter < 0) throw new Stopped();
-};
-
-/** The module, with a step behind each statement of those methods that store. */
-async function steppedSlots(): Promise<typeof Slots> {
-  const url = new URL("./property_slots.ts", import.meta.url);
-  const source = await Deno.readTextFile(url);
-  let isIn = false;
-  const lines = source.split("\n").map((line) => {
-    if (/^ {2}(?:put|wake)\(/.test(line)) isIn = true;
-    if (line === "  }") isIn = false;
-    return isIn && /^ {4,}(?!return|continue).*;$/.test(line) && !line.includes("continue;")
-      ? `${line} step();`
-      : line;
-  });
-  const text = lines.join("\n").replace(/from "\.\//g, `from "${new URL("./", url)}`);
-  assert(text.split(" step();").length > 12);
-  const path = await Deno.makeTempFile({ suffix: ".ts" });
-  await Deno.writeTextFile(path, `declare function step(): void;\n${text}`);
-  try {
-    return (await import(`file://${path}`)).Slots;
-  } finally {
-    await Deno.remove(path);
-  }
-}
 
 const Stepped = await steppedSlots();
 
@@ -78,7 +47,7 @@ for (const start of [0, 5, -6]) {
         segment.bytes(dataOffset, dataSize).fill(0xee);
         const writer = Stepped.find(segment, 0);
         const numbers = new Map<number, number>();
-        scope.stopAfter = Infinity;
+        stopAfter();
         let version = start;
         for (let n = 1; n < sets; n++) {
           version = put(writer, version, n);
@@ -87,7 +56,7 @@ for (const start of [0, 5, -6]) {
         const before = version;
         const next = before + 1 === 0 ? 4 : before + 1;
         numbers.set(next, sets);
-        scope.stopAfter = steps;
+        stopAfter(steps);
         let hasStopped = false;
         try {
           put(writer, version, sets);
@@ -126,13 +95,13 @@ Deno.test("a reader that is overtaken by any store of the fourth value behind be
       const value = bytes(n);
       return writer.put(version, value, new Int32Array(value.buffer), 16, 0, 1);
     };
-    scope.stopAfter = Infinity;
+    stopAfter();
     set(0, 1);
     let hasStopped = false;
     // Behind the reader's load of the version, which is 1.
     const overtake = () => {
       for (let version = 1; version < 4;) version = set(version, version + 1);
-      scope.stopAfter = steps;
+      stopAfter(steps);
       try {
         set(4, 5);
       } catch (error) {

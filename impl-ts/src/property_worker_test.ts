@@ -1,98 +1,147 @@
-// One thread sets without a pause, and another gets: no value is half one and half another.
+// One thread sets without a pause, or dies at any store, and others get: no value is half one and
+// half another.
 
 import { assert, assertEquals } from "@std/assert";
 import { propertyChannel, PropertyReader } from "./property.ts";
-import type { PropertyTask } from "./property_worker_fixture.ts";
+import { isTorn, type PropertyTask, type Read, WORDS } from "./property_worker_fixture.ts";
 import { Segment } from "./segment.ts";
 import { failEndpoint } from "./wait_state.ts";
 
 const ALL = Deno.env.get("MILLRACE_TEST_ALL") === "1";
+/** Of all readers together. */
 const READS = ALL ? 100_000_000 : 1_000_000;
 const READERS = 3;
-/** Reads that must find another value than before: otherwise nothing was shown. */
-const CHANGES = 1000;
+/** Reads of each reader that must find another value than before: otherwise nothing was shown. */
+const CHANGES = 300;
+/** Words of the values at whose stores the writer dies. */
+const SIZES = ALL ? Array.from({ length: WORDS }, (_, index) => index + 1) : [1, 6, WORDS];
+/** Stores of a set beside those of its words. */
+const STORES = 6;
 const LONG = { timeout: 20_000 };
 
-/** Readers in this thread, and a writer in a worker, which has attached. */
-async function start(mode: PropertyTask["mode"]) {
-  const channels = [propertyChannel({ writer: 0, size: 240 })];
-  const segment = Segment.allocate({ endpoints: 1 + READERS, channels });
-  const memory = segment.memory as SharedArrayBuffer;
-  const readers = Array.from(
-    { length: READERS },
-    (_, index) => PropertyReader.attach(segment, { endpoint: index + 1 }),
-  );
-  const stop = new SharedArrayBuffer(4);
-  const url = new URL("./property_worker_fixture.ts", import.meta.url);
-  const worker = new Worker(url, { type: "module" });
-  const said: unknown[] = [];
-  let heard = () => {};
-  worker.onmessage = ({ data }) => {
-    said.push(data);
-    heard();
-  };
-  const says = async (count: number) => {
-    while (said.length < count) await new Promise<void>((resolve) => heard = resolve);
-    return said[count - 1];
-  };
-  worker.postMessage({ memory, stop, mode } satisfies PropertyTask);
-  assertEquals(await says(1), "attached");
-  const end = async () => {
-    Atomics.store(new Int32Array(stop), 0, 1);
-    const count = await says(2);
-    worker.terminate();
-    return count;
-  };
-  return { segment, readers, worker, end };
-}
+type Wish<T> = T extends unknown ? Omit<T, "memory" | "flags"> : never;
 
-/** How many of the words are not the first of them; the size is that of the value's number. */
-function tornIn(target: Int32Array, size: number): number {
-  const [n = 0] = target;
-  let wrong = size >> 2 === (n >>> 0) % 60 + 1 ? 0 : 1;
-  for (let index = 1; index < size >> 2; index++) if (target[index] !== n) wrong++;
-  return wrong;
-}
+/** A property in memory that workers share. */
+class Place {
+  readonly segment: Segment;
+  readonly flags = new SharedArrayBuffer(4 * (2 + READERS));
+  readonly #workers: Worker[] = [];
 
-Deno.test(`PropertyReader.getInto: no value is torn in ${READS} reads`, async () => {
-  const { readers, end } = await start("flood");
-  const target = new Int32Array(60);
-  let torn = 0;
-  let changes = 0;
-  assert(readers[0]!.wait(LONG));
-  // Where one processor has both threads, a turn of the other is long.
-  const until = performance.now() + LONG.timeout;
-  const isEnough = (count: number) =>
-    changes >= CHANGES || count % 1024 === 0 && performance.now() > until;
-  for (let count = 0; count < READS || !isEnough(count); count++) {
-    const reader = readers[count % READERS]!;
-    const before = reader.seen;
-    const size = reader.getInto(target)!;
-    torn += tornIn(target, size);
-    if (reader.seen !== before) changes++;
+  constructor() {
+    const channels = [propertyChannel({ writer: 0, size: 4 * WORDS })];
+    this.segment = Segment.allocate({ endpoints: 1 + READERS, channels });
   }
-  const sets = await end();
-  assertEquals(torn, 0);
-  assert(changes >= CHANGES, `only ${changes} reads found another value`);
-  console.log(`  ${READS} reads, ${changes} of another value than before, ${sets} sets`);
+
+  /** Starts a worker, and returns what it says, one after the other. */
+  start(task: Wish<PropertyTask>): AsyncGenerator<unknown> & { worker: Worker } {
+    const url = new URL("./property_worker_fixture.ts", import.meta.url);
+    const worker = new Worker(url, { type: "module" });
+    this.#workers.push(worker);
+    const memory = this.segment.memory as SharedArrayBuffer;
+    worker.postMessage({ ...task, memory, flags: this.flags } as PropertyTask);
+    return Object.assign(heard(worker), { worker });
+  }
+
+  /** Starts all readers, and has them read so many times altogether. */
+  read(changes: number): Promise<Read[]> {
+    const reads = Math.ceil(READS / READERS);
+    const starts = Array.from({ length: READERS }, (_, index) => {
+      const said = this.start({ mode: "read", endpoint: index + 1, reads, changes });
+      return next<Read>(said);
+    });
+    return Promise.all(starts);
+  }
+
+  end(): void {
+    for (const worker of this.#workers) worker.terminate();
+  }
+}
+
+async function* heard(worker: Worker): AsyncGenerator<unknown> {
+  const queue: unknown[] = [];
+  let wake = () => {};
+  let failure: Error | undefined;
+  worker.onmessage = ({ data }) => (queue.push(data), wake());
+  worker.onerror = (event) => {
+    event.preventDefault();
+    failure = new Error(event.message);
+    wake();
+  };
+  for (;;) {
+    while (queue.length === 0 && failure === undefined) {
+      await new Promise<void>((resolve) => wake = resolve);
+    }
+    if (failure !== undefined) throw failure;
+    yield queue.shift();
+  }
+}
+
+async function next<T = unknown>(said: AsyncGenerator<unknown>): Promise<T> {
+  return (await said.next()).value as T;
+}
+
+/** Judges what the readers have found, and prints it. */
+function judge(found: Read[], what: string): void {
+  const sum = (of: (read: Read) => number) => found.reduce((before, read) => before + of(read), 0);
+  const changes = found.map((read) => read.changes);
+  const reads = sum((read) => read.reads);
+  assertEquals(sum(({ torn }) => torn), 0);
+  assert(reads >= READS, `only ${reads} reads`);
+  console.log(`  ${reads} reads by ${READERS} threads, ${changes} of another value, ${what}`);
+}
+
+Deno.test(`no value is torn in ${READS} reads by ${READERS} threads at full speed`, async () => {
+  const place = new Place();
+  try {
+    const writer = place.start({ mode: "flood" });
+    assertEquals(await next(writer), "attached");
+    const found = await place.read(CHANGES);
+    Atomics.store(new Int32Array(place.flags), 0, 1);
+    judge(found, `${await next(writer)} sets`);
+    for (const { changes } of found) assert(changes >= CHANGES, `only ${changes} changes`);
+  } finally {
+    place.end();
+  }
+});
+
+Deno.test(`no value is torn in ${READS} reads, and the writer dies at every store`, async () => {
+  const place = new Place();
+  try {
+    const writer = place.start({ mode: "deaths", sizes: SIZES });
+    assertEquals(await next(writer), "attached");
+    const [found, deaths] = await Promise.all([place.read(1), next<number>(writer)]);
+    judge(found, `${deaths} deaths`);
+    const least = SIZES.reduce((sum, size) => sum + STORES + size, 0);
+    assert(deaths >= least, `only ${deaths} deaths, of ${least} stores`);
+  } finally {
+    place.end();
+  }
 });
 
 Deno.test("the value of a worker that was terminated stays, and is whole", async () => {
-  const { segment, readers, worker, end: _ } = await start("bursts");
-  const target = new Int32Array(60);
-  const [reader, other] = readers as [PropertyReader, PropertyReader];
-  assert(reader.wait(LONG));
-  reader.getInto(target);
-  assert(reader.wait(LONG)); // in the middle of its work
-  worker.terminate();
-  failEndpoint(segment, 0, "peer.terminated");
-  // It ends at its next turn of the loop at the latest.
-  for (let before = -1; before !== reader.version;) {
-    before = reader.version;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  for (let n = 0; n < 100; n++) {
-    const size = other.getInto(target)!;
-    assertEquals([tornIn(target, size), other.seen], [0, reader.version]);
+  const place = new Place();
+  const { segment } = place;
+  try {
+    const writer = place.start({ mode: "bursts" });
+    assertEquals(await next(writer), "attached");
+    const target = new Int32Array(WORDS);
+    const [reader, other] = [1, 2].map((endpoint) => PropertyReader.attach(segment, { endpoint }));
+    assert(reader!.wait(LONG));
+    reader!.getInto(target);
+    assert(reader!.wait(LONG)); // in the middle of its work
+    writer.worker.terminate();
+    failEndpoint(segment, 0, "peer.terminated");
+    // It ends at its next turn of the loop at the latest.
+    for (let before = -1; before !== reader!.version;) {
+      before = reader!.version;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    for (let n = 0; n < 100; n++) {
+      const size = other!.getInto(target)!;
+      assert(!isTorn(target, size, other!.seen));
+      assertEquals(other!.seen, reader!.version);
+    }
+  } finally {
+    place.end();
   }
 });

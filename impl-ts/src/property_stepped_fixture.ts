@@ -1,0 +1,40 @@
+/** Properties whose writer stops behind any single store, as one that is killed there. */
+
+import { assert } from "@std/assert";
+import type { Slots } from "./property_slots.ts";
+
+const scope = globalThis as unknown as { stopAfter: number; step(): void };
+
+/** What a writer dies of. */
+export class Stopped extends Error {}
+
+/** Has the next set stop behind so many of its statements; without a number, behind none. */
+export function stopAfter(steps = Infinity): void {
+  scope.stopAfter = steps;
+}
+
+/** The module, with a step behind each statement of those methods that store. */
+export async function steppedSlots(): Promise<typeof Slots> {
+  scope.step = () => {
+    if (--scope.stopAfter < 0) throw new Stopped();
+  };
+  const url = new URL("./property_slots.ts", import.meta.url);
+  const source = await Deno.readTextFile(url);
+  let isIn = false;
+  const lines = source.split("\n").map((line) => {
+    if (/^ {2}(?:put|wake)\(/.test(line)) isIn = true;
+    if (line === "  }") isIn = false;
+    return isIn && /^ {4,}(?!return|continue).*;$/.test(line) && !line.includes("continue;")
+      ? `${line} step();`
+      : line;
+  });
+  const text = lines.join("\n").replace(/from "\.\//g, `from "${new URL("./", url)}`);
+  assert(text.split(" step();").length > 12);
+  const path = await Deno.makeTempFile({ suffix: ".ts" });
+  await Deno.writeTextFile(path, `declare function step(): void;\n${text}`);
+  try {
+    return (await import(`file://${path}`)).Slots;
+  } finally {
+    await Deno.remove(path);
+  }
+}
