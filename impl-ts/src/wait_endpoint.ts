@@ -97,6 +97,9 @@ const ABLE = 4;
 
 /** One endpoint, owned by the thread that made this object. */
 export class Endpoint implements Loop {
+  /** The one that is lent, while something attaches to it. */
+  static #lent: Endpoint | undefined;
+
   readonly segment: Segment;
   readonly index: number;
   readonly mechanism: Mechanism;
@@ -162,7 +165,32 @@ export class Endpoint implements Loop {
    * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
    */
   static attach(segment: Segment, index: number, options: EndpointOptions = {}): Endpoint {
-    return new Endpoint(segment, index, options);
+    const lent = Endpoint.#lent;
+    if (lent === undefined || !lent.#is(segment, index)) {
+      return new Endpoint(segment, index, options);
+    }
+    Endpoint.#lent = undefined;
+    return lent;
+  }
+
+  /**
+   * Calls what attaches to this endpoint, which was taken already, and has it find it vacant.
+   *
+   * @throws {TypeError} if it attaches to nothing, or elsewhere.
+   */
+  lend<T>(attach: () => T): T {
+    Endpoint.#lent = this;
+    try {
+      const user = attach();
+      if (Endpoint.#lent === undefined) return user;
+    } finally {
+      Endpoint.#lent = undefined;
+    }
+    throw new TypeError(`Cannot lend endpoint ${this.index}: nothing has attached to it`);
+  }
+
+  #is(segment: Segment, index: number): boolean {
+    return this.segment === segment && this.index === index;
   }
 
   /**
@@ -175,7 +203,8 @@ export class Endpoint implements Loop {
       throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: no such one`);
     }
     const word = Atomics.load(segment.records, index * RECORD_WORDS + STATE_WORD);
-    if (stateOf(word) !== VACANT) throw taken(index);
+    const isLent = Endpoint.#lent !== undefined && Endpoint.#lent.#is(segment, index);
+    if (stateOf(word) !== VACANT && !isLent) throw taken(index);
     return word;
   }
 

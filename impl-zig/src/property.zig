@@ -333,10 +333,12 @@ pub const PropertyReader = struct {
         which: Which,
     ) OpenError!PropertyReader {
         const index = try find(segment, which);
+        const writer = segment.channels[index].writer;
+        if (writer != endpoint.index) endpoint.watched.set(writer);
         return .{
             .endpoint = endpoint,
             .areas = .init(segment, index),
-            .writer = .init(segment, endpoint.index, segment.channels[index].writer),
+            .writer = .init(segment, endpoint.index, writer),
         };
     }
 

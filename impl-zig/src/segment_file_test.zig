@@ -256,6 +256,35 @@ test "a file system without nameless files gets a secret name, and loses it" {
     }
 }
 
+test "a writer that dies is found by who waits for its property [property.slice]" {
+    var directory: Directory = undefined;
+    try directory.init();
+    defer directory.deinit();
+    const path = directory.path("property");
+    const channels = [_]millrace.Channel{millrace.property.channelOf(0, 64)};
+    const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
+    var storage: [2][1]millrace.Channel = undefined;
+    var files: [2]millrace.SegmentFile = undefined;
+    var ends: [2]millrace.Endpoint = undefined;
+    for (&files, &ends, 0..) |*file, *end, index| {
+        try file.create(path, geometry, @intCast(index), &storage[index], .{ .timeout = .none });
+        end.* = try .attach(&file.segment, @intCast(index), .{});
+    }
+    var writer: millrace.PropertyWriter = undefined;
+    try writer.open(&ends[0], &files[0].segment, .{ .channel = 0 });
+    var reader: millrace.PropertyReader = try .init(&ends[1], &files[1].segment, .{ .channel = 0 });
+    try writer.set("last", .text);
+    try testing.expect(try reader.wait(.none));
+    var bytes: [64]u8 = undefined;
+    try testing.expectEqualStrings("last", (try reader.get(&bytes)).bytes.?);
+    system.unmap(files[0].memory);
+    system.close(files[0].handle);
+    try testing.expectError(error.PeerFailed, reader.wait(.ms(10_000)));
+    try testing.expectEqualStrings("last", (try reader.get(&bytes)).bytes.?); // [property.stays]
+    ends[1].close();
+    files[1].close();
+}
+
 test "a peer that is gone is marked at the end of a slice, or on demand [segment.file_dead]" {
     var directory: Directory = undefined;
     try directory.init();

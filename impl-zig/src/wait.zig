@@ -62,6 +62,9 @@ pub const Endpoint = struct {
     /// The process that attached it [segment.forked].
     process: u32,
     peers: EndpointSet,
+    /// The writers of the properties that it reads, which are no peers: its waits look whether they
+    /// live as well [property.slice].
+    watched: EndpointSet = .empty,
     /// Tells whether the processes of peers are gone; null where nobody can.
     file: ?*SegmentFile,
     /// When it was last asked, in the time of `Host.now`.
@@ -145,14 +148,16 @@ pub const Endpoint = struct {
         return if (wait_link.supported) endpoint.link else null;
     }
 
-    /// Marks the peers failed whose process is gone, with `peer.lost` [segment.file_dead]; the next
-    /// call on a pipe of theirs then fails. A wait does so at the end of each slice: call it only
-    /// where nothing ever waits. One system call for each attached peer; in a segment that is not
-    /// in a file, where a supervisor has to know, it does nothing.
+    /// Marks the peers failed whose process is gone, and the writers of properties that it reads,
+    /// with `peer.lost` [segment.file_dead]; the next call on a pipe of theirs then fails. A wait
+    /// does so at the end of each slice: call it only where nothing ever waits. One system call for
+    /// each that is attached; in a segment that is not in a file, where a supervisor has to know,
+    /// it does nothing.
     pub fn checkPeers(endpoint: *Endpoint) void {
         if (!SegmentFile.supported or endpoint.isForked()) return;
         const file = endpoint.file orelse return;
-        var iterator = endpoint.peers.iterator(.{});
+        const looked_for = endpoint.peers.unionWith(endpoint.watched);
+        var iterator = looked_for.iterator(.{});
         while (iterator.next()) |peer| {
             const index: u32 = @intCast(peer);
             // The state first: its owner locks before it attaches, and closes before it unlocks.

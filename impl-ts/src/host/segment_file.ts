@@ -5,7 +5,8 @@
  */
 
 import { SegmentError } from "../error.ts";
-import { ENDPOINT_STATE_ATTACHED, REASON_SHIFT, SEGMENT_MAGIC_SIZE } from "../layout.ts";
+import { CHANNEL_KIND_PROPERTY, ENDPOINT_STATE_ATTACHED, REASON_SHIFT } from "../layout.ts";
+import { SEGMENT_MAGIC_SIZE } from "../layout.ts";
 import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe.ts";
 import type { ReaderOptions, WriterOptions } from "../pipe.ts";
 import { Reader } from "../pipe_reader.ts";
@@ -98,8 +99,8 @@ export class SegmentFile {
   readonly #endpoint: Endpoint;
   readonly #fd: number;
   readonly #mapping: Mapping;
-  /** The endpoints at the other ends of our channels. */
-  readonly #peers: readonly number[];
+  /** The endpoints at the other ends of our channels, and the writers of properties. */
+  readonly #peers: ReadonlySet<number>;
   #user: { close(): void } | undefined;
   #isClosed = false;
 
@@ -113,7 +114,12 @@ export class SegmentFile {
     this.mechanism = new FutexMechanism(this.#mapping, check, isAlive);
     try {
       this.segment = join.attach(this.#mapping.buffer);
-      this.#peers = peersOf(this.segment, order.endpoint);
+      const peers = peersOf(this.segment, order.endpoint);
+      // [property.slice] No peers, but whoever watches a property looks whether they live.
+      const writers = this.segment.channels.filter(({ kind, writer }) =>
+        kind === CHANNEL_KIND_PROPERTY && writer !== order.endpoint
+      );
+      this.#peers = new Set([...peers, ...writers.map(({ writer }) => writer)]);
       // [segment.file_lock] Before the state is attached.
       Endpoint.requireVacant(this.segment, order.endpoint);
       locks.lockRecord(fd, order.endpoint);
@@ -340,6 +346,39 @@ export class SegmentFile {
   }
 
   /**
+   * Has something else attach to this endpoint: a property or a fanout, one end of it or all
+   * properties of the segment. `attach` gets the segment, and the options that say which endpoint;
+   * it attaches before it returns.
+   *
+   * @throws {TypeError} if the endpoint has a user already, or `attach` does not use it.
+   *
+   * @example
+   * ```ts
+   * import { PropertyReader, PropertyWriter, propertyChannel } from "@millrace/millrace/property";
+   * import { SegmentFile } from "@millrace/millrace/host"; // needs --allow-ffi
+   *
+   * const path = `/dev/shm/my-service-${crypto.randomUUID()}`;
+   * const geometry = { endpoints: 2, channels: [propertyChannel({ writer: 0, name: "gain" })] };
+   * using here = SegmentFile.create(path, geometry, { endpoint: 0 });
+   * const writer = here.use((segment, own) => PropertyWriter.attach<number>(segment, own));
+   * // Usually in another process:
+   * using there = SegmentFile.open(path, { endpoint: 1 });
+   * const reader = there.use((segment, own) => PropertyReader.attach<number>(segment, own));
+   *
+   * writer.set(0.5);
+   * console.log(reader.get()); // 0.5
+   * Deno.removeSync(path);
+   * ```
+   */
+  use<T extends { close(): void }>(
+    attach: (segment: Segment, options: { readonly endpoint: number }) => T,
+  ): T {
+    this.#requireUnused();
+    const { segment, endpoint } = this;
+    return this.#user = this.#endpoint.lend(() => attach(segment, { endpoint }));
+  }
+
+  /**
    * Looks whether the processes of the peers live, and marks those failed that do not: their reason
    * is `peer.lost`. Calls that wait do so themselves; this is for those who never wait.
    * [segment.file_dead]
@@ -377,8 +416,13 @@ export class SegmentFile {
   }
 
   #link(peer: number): Link {
+    this.#requireUnused();
+    return new Link(this.#endpoint, peer);
+  }
+
+  #requireUnused(): void {
     if (this.#isClosed) throw new TypeError(`Cannot use ${this.path}: it is closed`);
-    if (this.#user === undefined) return new Link(this.#endpoint, peer);
+    if (this.#user === undefined) return;
     throw new TypeError(`Cannot use ${this.path} twice: endpoint ${this.endpoint} is in use`);
   }
 }

@@ -4,9 +4,12 @@ import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { createServer } from "node:net";
 import process from "node:process";
-import { ClosedError, portGeometry, SegmentError, TimeoutError } from "../mod.ts";
-import { segmentSize } from "../mod.ts";
-import { asNobody, GEOMETRY, Place, test } from "./host_fixture.ts";
+import { fanoutChannel, FanoutWriter } from "../fanout.ts";
+import { ENDPOINT_STATE_ATTACHED, ENDPOINT_STATE_WORD } from "../layout.ts";
+import { ClosedError, PeerFailedError, portGeometry, SegmentError } from "../mod.ts";
+import { segmentSize, TimeoutError } from "../mod.ts";
+import { propertyChannel, PropertyReader, PropertyWriter } from "../property.ts";
+import { asNobody, GEOMETRY, Place, test, WAIT } from "./host_fixture.ts";
 import * as files from "./files.ts";
 import { SegmentFile, SystemError } from "./mod.ts";
 import { makeDraft } from "./segment_file_draft.ts";
@@ -51,6 +54,41 @@ test("create and open share one segment, and every kind of end works on it", () 
   assert(info.blocks * 512 >= SIZE, "all bytes are reserved"); // [segment.file_space]
   // Nothing else is left in the folder.
   assertEquals(fs.readdirSync(place.folder), ["segment"]);
+});
+
+test("use has a property or a fanout attach to the endpoint, and closes it with the file", () => {
+  using place = new Place();
+  const channels = [propertyChannel({ writer: 0 }), fanoutChannel({ writer: 1, readers: 1 })];
+  const geometry = { endpoints: 2, channels };
+  using here = SegmentFile.create(place.path, geometry, A);
+  using there = SegmentFile.open(place.path, B);
+  const neither = () => here.use(() => ({ close: () => {} }));
+  assertThrows(neither, TypeError, "nothing has attached");
+  // Nobody else takes the endpoint, and nothing is lent any more.
+  refuses("segment.endpoint", () => PropertyWriter.attach(here.segment, A));
+  const writer = here.use((segment, own) => PropertyWriter.attach<string>(segment, own));
+  assertThrows(() => here.use(neither), TypeError, "endpoint 0 is in use");
+  const fanout = there.use((segment, own) => FanoutWriter.attach<string>(segment, own));
+  fanout.write("to nobody");
+  writer.set("one");
+  using third = SegmentFile.create(`${place.folder}/other`, geometry, B);
+  const reader = third.use((segment, own) => PropertyReader.attach(segment, own));
+  assertEquals([reader.get(), reader.wait({ timeout: 0 })], [null, false]);
+  third.close();
+  assertThrows(() => reader.get(), ClosedError);
+  here.close();
+  assertThrows(() => writer.set("two"), ClosedError);
+});
+
+test("[property.slice] who may watch a property finds its writer dead, which is no peer", () => {
+  using place = new Place();
+  const geometry = { endpoints: 2, channels: [propertyChannel({ writer: 0 })] };
+  using there = SegmentFile.create(place.path, geometry, B);
+  const reader = there.use((segment, own) => PropertyReader.attach(segment, own));
+  // Attached, and its record is not locked.
+  Atomics.store(there.segment.records, ENDPOINT_STATE_WORD, ENDPOINT_STATE_ATTACHED);
+  const error = assertThrows(() => reader.wait(WAIT), PeerFailedError);
+  assertEquals(error.reason, "peer.lost");
 });
 
 test("a writer and a reader share a one-way segment; each endpoint has one user", () => {
