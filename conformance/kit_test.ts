@@ -8,6 +8,7 @@ import { bytes } from "./kit/carriers/bytes.ts";
 import { Connection } from "./kit/connection.ts";
 import { crc32, Transcript } from "./kit/crc32.ts";
 import type { Link } from "./kit/link.ts";
+import { crowdCases } from "./kit/crowds/all.ts";
 import { CALL_PLANS } from "./kit/live_calls.ts";
 import { LIVE_PLANS } from "./kit/live_cases.ts";
 import { digest, judgePart } from "./kit/live_plan.ts";
@@ -53,9 +54,19 @@ Deno.test("the whole matrix: every cell is run, or says why not, and nothing fai
     }
   }
   // Every writer against every reader, in each place where both can be.
-  for (const { name: carrier } of CARRIERS) {
-    const pairs = cells.filter((cell) => cell.level === "live" && cell.carrier === carrier);
+  for (const { name: carrier, hasRoom } of CARRIERS) {
+    const live = cells.filter((cell) => cell.level === "live" && cell.carrier === carrier);
+    const pairs = live.filter(({ testees }) => testees.length === 2);
     assertEquals(pairs.length, names.length ** 2);
+    // And every writer with all others as its readers, where there is room for many.
+    const crowds = live.filter(({ testees }) => testees.length > 2);
+    const writers = new Set(crowds.map(({ testees }) => testees[0]));
+    assertEquals(writers.size, crowds.length);
+    assert(hasRoom === undefined ? crowds.length === 0 : crowds.length > 1, carrier);
+    for (const { testees, counts, empty } of crowds) {
+      const isPlayed = empty === undefined && counts.pass > 3;
+      assert(isPlayed, `${testees} on ${carrier}: ${empty ?? counts.pass}`);
+    }
     for (const { testees, counts, empty } of pairs) {
       assert(
         empty !== undefined || counts.pass > 0,
@@ -156,7 +167,7 @@ Deno.test("wrong usage says what is wrong and ends with 2", async () => {
   }
   const { code, output } = await kit(["--list", "--level", "live"]);
   assertEquals(code, 0);
-  const plans = [...LIVE_PLANS, ...CALL_PLANS, ...STREAM_PLANS];
+  const plans = [...LIVE_PLANS, ...CALL_PLANS, ...STREAM_PLANS, ...crowdCases("", 3)];
   assertEquals(output.trim().split("\n").length, plans.length);
 });
 
@@ -260,7 +271,8 @@ Deno.test("every command of the kit is as command.schema.json says", async () =>
 Deno.test("every script and live run has an id of its own, and cites clauses that exist", () => {
   const clauses = new Set(loadClauses().map(({ id }) => id));
   const scripts = [...SCRIPTS, ...WATCHED, ...FILES, ...MAILBOXES, ...STREAMS];
-  const all = [...scripts, ...LIVE_PLANS, ...CALL_PLANS, ...STREAM_PLANS];
+  const lives = [...LIVE_PLANS, ...CALL_PLANS, ...STREAM_PLANS, ...crowdCases("", 3)];
+  const all = [...scripts, ...lives];
   assertEquals(new Set(all.map(({ id }) => id)).size, all.length);
   for (const entry of all) {
     assert(entry.clauses.length > 0, entry.id);

@@ -44,6 +44,10 @@ export interface Carrier {
   open(programs: Program[]): Promise<Arena>;
   /** What a survivor learns of a peer that was killed: beside `peer.failed`. */
   death: "peer.lost" | "peer.terminated";
+  /** Whether more than two programs can be here. */
+  hasRoom?: true;
+  /** Programs of the kit that are here beside the others, where there are many. */
+  own?: Program[];
   /** Ends what its places share, such as a browser; the next place starts it again. */
   end?(): Promise<void>;
 }

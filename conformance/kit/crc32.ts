@@ -19,6 +19,9 @@ export function crc32(bytes: Uint8Array, before = 0): number {
   return ~value >>> 0;
 }
 
+/** Stands for the size of an entry without a message. */
+export const NO_MESSAGE = 0xffffffff;
+
 /** What was written or read, in order: tags, sizes and payloads. */
 export class Transcript {
   count = 0;
@@ -36,12 +39,23 @@ export class Transcript {
 
   /** Adds a message. */
   add(tag: number, payload: Uint8Array): void {
-    const view = new DataView(this.#words.buffer);
-    view.setUint32(0, tag, true);
-    view.setUint32(4, payload.length, true);
-    this.crc32 = crc32(payload, crc32(this.#words, this.crc32));
-    this.count++;
+    this.#add(tag, payload.length);
+    this.crc32 = crc32(payload, this.crc32);
     this.size += payload.length;
     this.record?.push([tag, payload.length, crc32(payload)]);
+  }
+
+  /** Adds an entry without a message: a version without a value, or how many messages were lost. */
+  addNone(tag: number): void {
+    this.#add(tag, NO_MESSAGE);
+    this.record?.push([tag, NO_MESSAGE, 0]);
+  }
+
+  #add(tag: number, size: number): void {
+    const view = new DataView(this.#words.buffer);
+    view.setUint32(0, tag, true);
+    view.setUint32(4, size, true);
+    this.crc32 = crc32(this.#words, this.crc32);
+    this.count++;
   }
 }

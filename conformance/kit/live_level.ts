@@ -74,7 +74,9 @@ export async function runLive(plan: LivePlan, arena: Arena, death: string): Prom
     if (plan.kills !== undefined) await killOne(plan, plan.kills, arena, field, death);
     const rans = await Promise.all(running);
     const problems = judgeParts(plan, rans, death);
-    problems.push(...parksProblems(plan, rans), ...lateProblems(plan, rans));
+    problems.push(...parksProblems(plan, rans));
+    const waker = plan.on === "mailbox" ? "mailbox.notify" : "wait.exchange";
+    if (plan.kills === undefined) problems.push(...lateProblems(rans, waker));
     let left = new Left(snapshot(field));
     if (problems.length === 0) left.judgeRings(plan);
     for (const [index, { connection, handle }] of ends.entries()) {
@@ -229,9 +231,7 @@ function parksProblems(plan: LivePlan, rans: (Ran | undefined)[]): Problem[] {
 }
 
 /** Sleeps that nobody has ended in time, though there was a reason. */
-function lateProblems(plan: LivePlan, rans: (Ran | undefined)[]): Problem[] {
-  if (plan.kills !== undefined) return [];
-  const clause = plan.on === "mailbox" ? "mailbox.notify" : "wait.exchange";
+export function lateProblems(rans: readonly (Ran | undefined)[], clause: string): Problem[] {
   return rans.flatMap((ran, index) => {
     const { parks = 0, late_wakes = 0 } = ran ?? {};
     if (late_wakes <= Math.max(LATE_WAKES_MAX, parks * LATE_SHARE)) return [];

@@ -6,7 +6,6 @@
 
 import { diff } from "../inspect/mod.ts";
 import { clauseText } from "./clauses.ts";
-import type { Level } from "./protocol.ts";
 import { unplayedMarkdown } from "./declines.ts";
 import type { Cell, Collector, Counts, Spent } from "./report.ts";
 import type { Group } from "./runner.ts";
@@ -46,7 +45,12 @@ export class Progress {
 }
 
 function titleOf({ level, carrier, testees }: Pick<Cell, "level" | "carrier" | "testees">) {
-  return `${level.padEnd(8)} ${carrier.padEnd(6)} ${testees.join(" to ")}`;
+  return `${level.padEnd(8)} ${carrier.padEnd(6)} ${namesOf({ testees })}`;
+}
+
+/** Who meets whom: `a to b`, or, of one that writes and many that read, `a to b, c`. */
+function namesOf({ testees: [first, ...others] }: Pick<Cell, "testees">): string {
+  return others.length === 0 ? first! : `${first} to ${others.join(", ")}`;
 }
 
 /** What one and what several of each are called. */
@@ -85,7 +89,7 @@ export function spentText(seconds: number, spent: Spent): string {
 /** A failed case: what was expected and what came, the clause, and how to run it again. */
 export function failureText(verdict: Verdict, rerun: string): string {
   const { id, status, carrier, testees, about, why } = verdict;
-  const where = `(${testees.join(" to ")}, ${carrier})`;
+  const where = `(${namesOf({ testees })}, ${carrier})`;
   if (verdict.unstarted) {
     const who = testees[verdict.by ?? 0];
     const rest = "its other cases were not run";
@@ -126,6 +130,7 @@ export function matrixText(cells: Cell[]): string {
     ...(["live", "mailbox", "stress"] as const).map((level) =>
       pairTable(level, cells.filter((cell) => cell.level === level && cell.testees.length === 2))
     ),
+    pairTable("live, one to many", cells.filter(({ testees }) => testees.length > 2)),
   ];
   const notes = () => reasons.map((reason, index) => `${mark(index)}: ${reason}`);
   return [...tables.filter((table) => table !== ""), notes().join("\n")].filter(Boolean)
@@ -148,18 +153,16 @@ export function matrixText(cells: Cell[]): string {
     );
   }
 
-  function pairTable(level: Level, some: Cell[]): string {
+  function pairTable(title: string, some: Cell[]): string {
     if (some.length === 0) return "";
     const carriers = [...new Set(some.map(({ carrier }) => carrier))];
-    const pairs = [...new Set(some.map(({ testees }) => testees.join(" to ")))];
+    const pairs = [...new Set(some.map(namesOf))];
     return table(
-      [level, ...carriers],
+      [title, ...carriers],
       pairs.map((pair) => [
         pair,
         ...carriers.map((carrier) => {
-          const cell = some.find((each) =>
-            each.carrier === carrier && each.testees.join(" to ") === pair
-          );
+          const cell = some.find((each) => each.carrier === carrier && namesOf(each) === pair);
           return cell === undefined ? "" : cellText(cell);
         }),
       ]),

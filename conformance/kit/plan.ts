@@ -5,6 +5,7 @@
  */
 
 import type { Arena, Carrier, Program } from "./arena.ts";
+import { crowdCases } from "./crowds/all.ts";
 import { liveCases, liveMailboxes } from "./live_all.ts";
 import { loadStaticCases } from "./load_cases.ts";
 import { ALONE, CARRIERS } from "./programs.ts";
@@ -44,6 +45,7 @@ export function plan(wish: Wish): Group[] {
     if (!levels.includes(level)) continue;
     if (level !== "live" && level !== "stress") groups.push(...lone(level, wish));
     if (level !== "static" && level !== "scripted") groups.push(...pairs(level, wish));
+    if (level === "live") groups.push(...crowds(wish));
   }
   return groups.filter(({ cases, empty }) => cases.length > 0 || empty !== undefined);
 }
@@ -93,6 +95,25 @@ function pairs(level: Level, wish: Wish): Group[] {
       for (const second of wish.programs) {
         groups.push(makeGroup(level, carrier, [first, second], cases, wish));
       }
+    }
+  }
+  return groups;
+}
+
+/** Least readers of a crowd: one alone has nobody beside it. */
+const READERS_LEAST = 2;
+
+/** Groups of one that writes and all others there that read, in the places that take many. */
+function crowds(wish: Wish): Group[] {
+  const groups: Group[] = [];
+  for (const carrier of CARRIERS.filter((each) => each.hasRoom && isWanted(each, wish))) {
+    const all = [...wish.programs, ...(carrier.own ?? [])];
+    const present = all.filter((program) => carrier.refuses(program, []) === undefined);
+    for (const [at, writer] of present.entries()) {
+      const others = [...present.slice(at + 1), ...present.slice(0, at)];
+      while (others.length < READERS_LEAST) others.push(writer);
+      const cases = crowdCases(carrier.death, 1 + others.length);
+      groups.push(makeGroup("live", carrier, [writer, ...others], cases, wish));
     }
   }
   return groups;

@@ -15,8 +15,8 @@ import type { Shared } from "../../testees/server.ts";
 import { WorkerLink } from "../worker_link.ts";
 
 const PAGE = 65_536;
-/** The first 8 MiB belong to the WebAssembly guests; fields follow, each with room for itself. */
-const FIELDS_AT = 8 << 20;
+/** The first 16 MiB belong to the WebAssembly guests; fields follow, each with room for itself. */
+const FIELDS_AT = 16 << 20;
 const SLOT_SIZE = 1 << 20;
 const SLOTS = 8;
 const AGENT = 1;
@@ -29,6 +29,7 @@ export const deno: Carrier = {
   open: (programs) => Promise.resolve(new WorkerArena(programs)),
   // Nobody but a supervisor can find out that a worker is gone; here it is the kit.
   death: "peer.terminated",
+  hasRoom: true,
 };
 
 /** A testee that can be handed memory of this process. */

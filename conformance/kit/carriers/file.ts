@@ -29,6 +29,7 @@ export const file: Carrier = {
   starts: () => "process",
   open: (programs) => Promise.resolve(new FileArena(programs)),
   death: "peer.lost",
+  hasRoom: true,
 };
 
 class FileArena implements Arena {

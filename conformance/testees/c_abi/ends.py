@@ -241,8 +241,8 @@ class PropertyEnd(SegmentEnd):
         self.storage = create_string_buffer(lib.property_value_size(self.property))
 
     def can(self, name: str) -> bool:
-        return name in ("close", "write", "clear") if self.writes else name in (
-            "close", "get", "changed",
+        return name in ("close", "run", "write", "clear") if self.writes else name in (
+            "close", "run", "get", "changed",
         )
 
     def write(self, message: dict, payload: bytes, timeout_ms: int | None) -> None:

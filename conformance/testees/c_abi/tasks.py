@@ -5,12 +5,14 @@ import threading
 import time
 import zlib
 
-from ends import Full, MailboxEnd, PortError, SegmentEnd
+from ends import Full, MailboxEnd, PortError, PropertyEnd, SegmentEnd
 from library import Refused
 
 POLL_S = 0.0002
 LETTERS = bytes(range(ord("a"), ord("z") + 1))
 WORD = 0xFFFF_FFFF
+# Stands for the size of an entry without a message.
+NO_MESSAGE = WORD
 
 
 class Workload:
@@ -62,6 +64,13 @@ class Transcript:
         if self.record is not None:
             self.record.append([tag, len(payload), zlib.crc32(payload)])
 
+    def add_none(self, tag: int) -> None:
+        """An entry without a message: a version without a value."""
+        self.crc32 = zlib.crc32(struct.pack("<II", tag, NO_MESSAGE), self.crc32)
+        self.count += 1
+        if self.record is not None:
+            self.record.append([tag, NO_MESSAGE, 0])
+
     def told(self) -> dict:
         told = {"count": self.count, "size": self.size, "crc32": self.crc32}
         return told if self.record is None else {**told, "record": self.record}
@@ -73,6 +82,7 @@ class Task:
     def __init__(self, end: SegmentEnd | MailboxEnd, task: dict, timeout_ms: int) -> None:
         self.end, self.task, self.timeout_ms = end, task, timeout_ms
         self.is_mailbox = isinstance(end, MailboxEnd)
+        self.is_property = isinstance(end, PropertyEnd)
         self.polls = task["wait"] == "poll"
         self.transcript = Transcript(task.get("record", False))
         self.workload = Workload(task["seed"], task["capacity"], self.is_mailbox)
@@ -83,6 +93,9 @@ class Task:
         if self.task["wait"] == "event" or self.task["role"] == "cross":
             return "no event loop"
         role = self.task["role"]
+        if self.is_property:
+            fits = "write" if self.end.writes else "read"
+            return None if role == fits else "not for this role"
         reads, writes = role != "write", role != "read"
         if reads and not self.end.can("read") or writes and not self.end.can("write"):
             return "not for this role"
@@ -117,6 +130,8 @@ class Task:
         return "done"
 
     def read(self) -> str:
+        if self.is_property:
+            return self.get()
         index = 0
         while index < self.task.get("count", WORD):
             self.pause(index)
@@ -137,6 +152,31 @@ class Task:
         return "done"
 
     echo = read
+
+    def get(self) -> str:
+        """Gets each value that is another one than the last, up to the version of the count."""
+        last, version = None, 0
+        deadline = time.monotonic() + self.timeout_ms / 1000
+        while True:
+            try:
+                got = self.end.get()
+            except PortError as error:
+                if error.code != "property.busy":
+                    raise
+                continue
+            if got["version"] != 0 and got != last:
+                last, version = got, got["version"]
+                if "item" in got:
+                    self.transcript.add(version, got["item"]["payload"])
+                else:
+                    self.transcript.add_none(version)
+                deadline = time.monotonic() + self.timeout_ms / 1000
+            if version == self.task.get("count"):
+                return "ended"
+            if not self.polls:
+                self.end.changed(self.timeout_ms)
+            elif time.monotonic() >= deadline:
+                raise PortError("wait.timeout")
 
     def drive(self) -> str:
         count, written = self.task["count"], 0
@@ -168,6 +208,8 @@ class Task:
         if self.is_mailbox:
             text = payload.decode()
             payload = f'[[{tag},"{text}"]]'.encode()
+        if self.is_property and len(payload) == 0:
+            return self.end.clear()
         self.write_message({"kind": 1, "codec": 0, "tag": tag}, payload)
 
     def write_message(self, message: dict, payload: bytes) -> None:

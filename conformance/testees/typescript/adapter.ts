@@ -98,8 +98,8 @@ export function open(
   }
   const segment = Segment.attach(memory, { timeout: 0 });
   if (role === "segment") return undefined;
-  if (role.startsWith("property")) return propertyEnd(segment, opening, mechanism);
-  if (role.startsWith("fanout")) return fanoutEnd(segment, opening, mechanism);
+  if (role.startsWith("property")) return propertyEnd(segment, opening, failureOf, mechanism);
+  if (role.startsWith("fanout")) return fanoutEnd(segment, opening, failureOf, mechanism);
   if (role === "reader") {
     return new PipeSession(opening, { reader: Reader.attach(segment, { ...options, channel }) });
   }

@@ -6,10 +6,11 @@
 
 import type { Geometry, Mechanism, Message, Segment } from "../../../impl-ts/src/mod.ts";
 import { fanoutChannel, FanoutReader, FanoutWriter } from "../../../impl-ts/src/fanout.ts";
-import type { Opening, Outgoing, Wait } from "../../kit/protocol.ts";
+import type { Opening, Outgoing, Task, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";
 import { packHex, type Session } from "../server.ts";
+import { type FailureOf, poll, run, Stop, type Ways } from "./tasks.ts";
 
 /** Bit 0 of a `start`. */
 const LOSE = 1;
@@ -28,17 +29,23 @@ export function fanouts({ endpoints, channels }: Geometry): Geometry {
 }
 
 /** Opens one end of a fanout. */
-export function fanoutEnd(segment: Segment, opening: Opening, mechanism?: Mechanism): Session {
+export function fanoutEnd(
+  segment: Segment,
+  opening: Opening,
+  failureOf: FailureOf,
+  mechanism?: Mechanism,
+): Session {
   const { role, channel, endpoint, limit, oldest, spin_us: spin } = opening;
   const options = { channel, endpoint, spin, mechanism };
   if (role === "fanout_reader") {
     const more = { maxMessageSize: limit, oldest };
-    return readerSession(FanoutReader.attach(segment, { ...options, ...more }));
+    return readerSession(FanoutReader.attach(segment, { ...options, ...more }), failureOf);
   }
-  return writerSession(FanoutWriter.attach(segment, { ...options, codec: "bytes" }));
+  const writer = FanoutWriter.attach<Uint8Array>(segment, { ...options, codec: "bytes" });
+  return writerSession(writer, failureOf);
 }
 
-function readerSession(reader: FanoutReader): Session {
+function readerSession(reader: FanoutReader, failureOf: FailureOf): Session {
   return {
     read(timeout, wait?: Wait) {
       const message = wait === "poll" ? reader.tryReadMessage() : reader.readMessage({ timeout });
@@ -47,11 +54,12 @@ function readerSession(reader: FanoutReader): Session {
     },
     leave: () => reader.leave(),
     join: () => reader.join(),
+    run: (task, timeout) => run(waysOf({ reader }, task, timeout), task, failureOf),
     close: () => reader.close(),
   };
 }
 
-function writerSession(writer: FanoutWriter): Session {
+function writerSession(writer: FanoutWriter<Uint8Array>, failureOf: FailureOf): Session {
   return {
     write({ kind, codec, tag, hex }: Outgoing, timeout, wait?: Wait) {
       const message = { kind, codec, tag, payload: fromHex(hex) };
@@ -60,7 +68,47 @@ function writerSession(writer: FanoutWriter): Session {
       return true;
     },
     end: () => writer.end(),
+    run: (task, timeout) => run(waysOf({ writer }, task, timeout), task, failureOf),
     close: () => writer.close(),
+  };
+}
+
+/** How a task writes or reads. */
+function waysOf(
+  { reader, writer }: { reader?: FanoutReader; writer?: FanoutWriter<Uint8Array> },
+  { wait }: Task,
+  timeout: number,
+): Ways {
+  const late = <T>(message: T | undefined) => {
+    if (message === undefined && !reader!.ended) throw new Stop("wait.timeout");
+    return message;
+  };
+  const calls: Ways = {
+    write: (tag, payload) => writer!.writeMessage({ codec: 0, tag, payload }, { timeout }),
+    read: () => late(reader!.readMessage({ timeout })),
+    end: () => writer?.end(),
+    close: () => (reader ?? writer)!.close(),
+    stats: () => (reader ?? writer)!.stats,
+  };
+  if (wait === "block") return calls;
+  if (wait === "event") {
+    return {
+      ...calls,
+      write: (_tag, payload) => writer!.writeAsync(payload, { timeout }),
+      read: async () => {
+        const payload = late(await reader!.readAsync({ timeout })) as Uint8Array | undefined;
+        return payload && { tag: reader!.tag, payload };
+      },
+    };
+  }
+  const take = () => reader!.tryReadMessage() ?? (reader!.ended ? null : undefined);
+  return {
+    ...calls,
+    write: (tag, payload) => {
+      const message = { codec: 0, tag, payload };
+      return poll(timeout, () => writer!.tryWriteMessage(message) || undefined).then(() => {});
+    },
+    read: async () => await poll(timeout, take) ?? undefined,
   };
 }
 

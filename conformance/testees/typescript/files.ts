@@ -11,7 +11,10 @@ import type { Geometry } from "../../../impl-ts/src/mod.ts";
 import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
 import type { Opening } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
-import { callsOf, type Ends, mailboxReader, mailboxWriter, PipeSession } from "./adapter.ts";
+import { callsOf, type Ends, failureOf, mailboxReader, mailboxWriter } from "./adapter.ts";
+import { PipeSession } from "./adapter.ts";
+import { fanoutEnd, fanouts } from "./fanouts.ts";
+import { properties, propertyEnd } from "./properties.ts";
 
 /** Opens or makes the file at a path. */
 export function openFile(path: string, opening: Opening): Session {
@@ -19,13 +22,27 @@ export function openFile(path: string, opening: Opening): Session {
   if (role === "mailbox_reader" || role === "mailbox_writer") return openMailbox(path, opening);
   const options = { endpoint: opening.endpoint!, spin, timeout: opening.timeout_ms };
   const file = opening.kind === "create"
-    ? SegmentFile.create(path, opening.geometry as Geometry, options)
+    ? SegmentFile.create(path, fanouts(properties(opening.geometry as Geometry)), options)
     : SegmentFile.open(path, options);
+  if (/^(?:property|fanout)_/.test(role)) return useOf(file, opening);
   const ends = endsOf(file, opening);
   const session = new PipeSession(opening, ends, callsOf(ends, opening));
   // It closes the end as well.
   session.close = () => file.close();
   return session;
+}
+
+/** An end of a property or a fanout, which closes with its file. */
+function useOf(file: SegmentFile, opening: Opening): Session {
+  const make = opening.role.startsWith("property") ? propertyEnd : fanoutEnd;
+  try {
+    const session = file.use((segment) => make(segment, opening, failureOf));
+    const { close } = session;
+    return { ...session, close: () => (close(), file.close()) };
+  } catch (error) {
+    file.close();
+    throw error;
+  }
 }
 
 function endsOf(file: SegmentFile, { role, channel, limit, calls, inbox }: Opening): Ends {

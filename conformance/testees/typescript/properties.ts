@@ -8,10 +8,11 @@ import { type Codec, type Geometry, type Mechanism, Segment } from "../../../imp
 import { TimeoutError } from "../../../impl-ts/src/mod.ts";
 import { cbor } from "../../../impl-ts/src/cbor.ts";
 import { propertyChannel, PropertyReader } from "../../../impl-ts/src/property.ts";
-import { PropertyWriter } from "../../../impl-ts/src/property.ts";
-import type { Gotten, Opening, Outgoing } from "../../kit/protocol.ts";
+import { PropertyError, PropertyWriter } from "../../../impl-ts/src/property.ts";
+import type { Gotten, Opening, Outgoing, Task } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import { packHex, type Session } from "../server.ts";
+import { type FailureOf, type Incoming, run, Stop, type Ways } from "./tasks.ts";
 
 const BYTES = 0;
 const TEXT = 1;
@@ -42,7 +43,12 @@ export function properties({ endpoints, channels }: Geometry): Geometry {
 }
 
 /** Opens one end of a property. */
-export function propertyEnd(segment: Segment, opening: Opening, mechanism?: Mechanism): Session {
+export function propertyEnd(
+  segment: Segment,
+  opening: Opening,
+  failureOf: FailureOf,
+  mechanism?: Mechanism,
+): Session {
   const { role, endpoint, spin_us: spin } = opening;
   const property = opening.channel ?? opening.property;
   const options = { property, endpoint, spin, mechanism };
@@ -69,6 +75,7 @@ export function propertyEnd(segment: Segment, opening: Opening, mechanism?: Mech
         return true;
       },
       clear: () => writer.set(null),
+      run: (task) => run(writerWays(writer), task, failureOf),
       close: () => writer.close(),
     };
   }
@@ -78,8 +85,89 @@ export function propertyEnd(segment: Segment, opening: Opening, mechanism?: Mech
     changed(timeout) {
       if (!reader.wait({ timeout })) throw new TimeoutError("Cannot wait: nothing has changed");
     },
+    // Its count is the version at which it ends.
+    run: ({ count, ...task }, timeout) =>
+      run(readerWays(reader, task, count, timeout), task, failureOf),
     close: () => reader.close(),
   };
+}
+
+/** A message without a payload is none. */
+function writerWays(writer: PropertyWriter<Outgoing>): Ways {
+  return {
+    write: (_tag, payload) => writer.set(payload.length > 0 ? payload : null),
+    read: () => undefined,
+    end: () => {},
+    close: () => writer.close(),
+    stats: () => ({}),
+  };
+}
+
+/** Gives each value that is another one than the last, until it has given the last version. */
+function readerWays(
+  reader: PropertyReader,
+  { wait }: Omit<Task, "count">,
+  lastVersion: number | undefined,
+  timeout: number,
+): Ways {
+  const bytes = new Uint8Array(reader.capacity);
+  let last: Incoming | undefined;
+  const look = (): Incoming | undefined => {
+    const size = getInto(reader, bytes);
+    if (reader.seen === 0 || size === undefined) return undefined;
+    const payload = size === null ? undefined : bytes.subarray(0, size);
+    if (last?.tag === reader.seen && isSame(last.payload, payload)) return undefined;
+    return last = { tag: reader.seen, payload: payload?.slice() };
+  };
+  const common = {
+    write: () => {},
+    end: () => {},
+    close: () => reader.close(),
+    stats: () => ({}),
+  };
+  const hasEnded = () => lastVersion !== undefined && last?.tag === lastVersion;
+  const late = () => new Stop("wait.timeout");
+  if (wait === "event") {
+    return {
+      ...common,
+      async read() {
+        while (!hasEnded()) {
+          const found = look();
+          if (found !== undefined) return found;
+          if (!await reader.waitAsync({ timeout })) throw late();
+        }
+        return undefined;
+      },
+    };
+  }
+  return {
+    ...common,
+    read() {
+      const deadline = performance.now() + timeout;
+      while (!hasEnded()) {
+        const found = look();
+        if (found !== undefined) return found;
+        const isInTime = wait === "block" ? reader.wait({ timeout }) : performance.now() < deadline;
+        if (!isInTime) throw late();
+      }
+      return undefined;
+    },
+  };
+}
+
+/** The size of the value; null where there is none, and nothing where it has to be got again. */
+function getInto(reader: PropertyReader, bytes: Uint8Array): number | null | undefined {
+  try {
+    return reader.getInto(bytes);
+  } catch (error) {
+    if (error instanceof PropertyError && error.code === "property.busy") return undefined;
+    throw error;
+  }
+}
+
+function isSame(some: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
+  if (some === undefined || other === undefined) return some === other;
+  return some.length === other.length && some.every((byte, index) => byte === other[index]);
 }
 
 function bytesOf(reader: PropertyReader): Gotten {

@@ -4,7 +4,8 @@
  * @module
  */
 
-import { type Message, MessageError } from "../../../impl-ts/src/mod.ts";
+import { MessageError } from "../../../impl-ts/src/mod.ts";
+import { LostError } from "../../../impl-ts/src/fanout.ts";
 import type { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
 import type { Stats } from "../../../impl-ts/src/mod.ts";
 import { fill, Workload } from "../../kit/workload.ts";
@@ -13,10 +14,10 @@ import { letters } from "../../kit/letters.ts";
 import type { Failed, Ran, Task } from "../../kit/protocol.ts";
 import type { Ends } from "./adapter.ts";
 
-type FailureOf = (error: unknown) => Failed | "refused" | undefined;
+export type FailureOf = (error: unknown) => Failed | "refused" | undefined;
 
 /** How messages come and go, whatever they go through. */
-interface Ways {
+export interface Ways {
   /** Returns a promise where it is asynchronous. Throws at its deadline. */
   write(tag: number, payload: Uint8Array): void | Promise<void>;
   /** Nothing at the end of the stream. Throws at its deadline. */
@@ -28,10 +29,14 @@ interface Ways {
   stats(): Partial<Stats>;
 }
 
-type Incoming = Pick<Message, "tag" | "payload">;
+/** A message; or an entry of the transcript that has none. */
+export interface Incoming {
+  tag: number;
+  payload: Uint8Array | undefined;
+}
 
 /** Ends a task with a code. */
-class Stop extends Error {
+export class Stop extends Error {
   readonly code: string;
   constructor(code: string) {
     super(code);
@@ -176,7 +181,7 @@ function toIncoming(value: unknown): Incoming {
 }
 
 /** Calls again and again until something comes. The first call, and its errors, come at once. */
-function poll<T>(timeout: number, call: () => T | undefined): Promise<T> {
+export function poll<T>(timeout: number, call: () => T | undefined): Promise<T> {
   const first = call();
   return first !== undefined ? Promise.resolve(first) : pollOn(timeout, call);
 }
@@ -191,7 +196,8 @@ async function pollOn<T>(timeout: number, call: () => T | undefined): Promise<T>
   }
 }
 
-async function run(
+/** Runs a task, by those ways. */
+export async function run(
   ways: Ways,
   task: Task,
   failureOf: FailureOf,
@@ -260,10 +266,13 @@ const roles: Record<Task["role"], Perform> = {
         const coming = ways.read();
         const message = coming instanceof Promise ? await coming : coming;
         if (message === undefined) return "ended";
-        transcript.add(message.tag, message.payload);
+        if (message.payload === undefined) transcript.addNone(message.tag);
+        else transcript.add(message.tag, message.payload);
       } catch (error) {
         if (!(task.lossy && error instanceof MessageError)) throw error;
-        transcript.lost++;
+        const lost = error instanceof LostError ? error.count : undefined;
+        if (lost !== undefined) transcript.addNone(lost);
+        transcript.lost += lost ?? 1;
       }
     }
     return "done";
@@ -273,8 +282,8 @@ const roles: Record<Task["role"], Perform> = {
       await pause(task, index);
       const message = await ways.read();
       if (message === undefined) return "ended";
-      transcript.add(message.tag, message.payload);
-      await ways.write(message.tag, message.payload);
+      transcript.add(message.tag, message.payload!);
+      await ways.write(message.tag, message.payload!);
     }
     return "done";
   },
@@ -292,12 +301,12 @@ const roles: Record<Task["role"], Perform> = {
       }
       const message = await ways.read();
       if (message === undefined) return "ended"; // too early, as the transcript shows
-      transcript.add(message.tag, message.payload);
+      transcript.add(message.tag, message.payload!);
       sum -= underWay.shift()!;
     }
     await ways.end();
     const more = await ways.read();
-    if (more !== undefined) transcript.add(more.tag, more.payload);
+    if (more !== undefined) transcript.add(more.tag, more.payload!);
     return "ended";
   },
   async cross(ways, task, transcript, make) {
@@ -307,7 +316,7 @@ const roles: Record<Task["role"], Perform> = {
     for (let index = 0; index < task.count!; index++) await source.next();
     const message = await reading;
     if (message === undefined) return "ended";
-    transcript.add(message.tag, message.payload);
+    transcript.add(message.tag, message.payload!);
     return "done";
   },
 };

@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const millrace = @import("millrace");
+const properties = @import("properties.zig");
 const protocol = @import("protocol.zig");
 const Allocator = std.mem.Allocator;
 const Deadline = millrace.host.Deadline;
@@ -22,6 +23,11 @@ pub fn unfit(session: *const Session, task: protocol.Task) ?[]const u8 {
     if (task.role == .tree and session.calling == null) return "no calls here";
     const reads = task.role != .write;
     const writes = task.role == .write or task.role == .echo or task.role == .drive;
+    const is_property = session.role == .property_reader or session.role == .property_writer;
+    if (is_property) {
+        const role: protocol.TaskRole = if (session.role == .property_reader) .read else .write;
+        return if (task.role == role) null else "not for this role";
+    }
     if (reads and !session.hasReader()) return "not for this role";
     if (writes and !session.hasWriter()) return "not for this role";
     return null;
@@ -94,7 +100,11 @@ const Runner = struct {
     fn perform(runner: *Runner) !End {
         const end = switch (runner.task.role) {
             .write => try runner.writeAll(),
-            .read, .echo => try runner.readAll(),
+            .read => if (runner.session.role == .property_reader)
+                try runner.getAll()
+            else
+                try runner.readAll(),
+            .echo => try runner.readAll(),
             .drive => try runner.drive(),
             .tree => try runner.growTrees(),
             .cross => unreachable,
@@ -124,7 +134,10 @@ const Runner = struct {
             runner.pause(index);
             const found = runner.read() catch |err| {
                 if (!runner.task.lossy or !costsOneMessage(err)) return err;
-                runner.lost += 1;
+                const is_count = err == error.MessageLost;
+                const lost = if (is_count) runner.session.fanout_reader.lost() else 0;
+                if (lost > 0) try runner.transcript.addNone(runner.arena, @intCast(lost));
+                runner.lost += @max(lost, 1);
                 continue;
             };
             const message = found orelse return .ended;
@@ -132,6 +145,39 @@ const Runner = struct {
             if (runner.task.role == .echo) try runner.write(message.payload, message.envelope);
         }
         return .done;
+    }
+
+    /// Gets each value that is another one than the last, up to the version that is the count.
+    fn getAll(runner: *Runner) !End {
+        const session = runner.session;
+        const reader = &session.property_reader;
+        var kept: std.ArrayList(u8) = .empty;
+        var last: struct { version: u32 = 0, is_none: bool = true } = .{};
+        var deadline: Deadline = .init(runner.timeout);
+        while (true) {
+            const found = reader.get(session.storage) catch |err| {
+                if (err == error.PropertyBusy) continue;
+                return err;
+            };
+            const bytes = found.bytes orelse "";
+            const is_none = found.bytes == null;
+            const is_same = found.version == last.version and is_none == last.is_none and
+                std.mem.eql(u8, bytes, kept.items);
+            if (found.version != 0 and !is_same) {
+                last = .{ .version = found.version, .is_none = is_none };
+                kept.clearRetainingCapacity();
+                try kept.appendSlice(runner.arena, bytes);
+                if (is_none)
+                    try runner.transcript.addNone(runner.arena, last.version)
+                else
+                    try runner.transcript.add(runner.arena, last.version, bytes);
+                deadline = .init(runner.timeout);
+            }
+            if (runner.task.count) |count| if (last.version == count) return .ended;
+            if (runner.task.wait == .block) {
+                if (!try reader.wait(runner.timeout)) return error.Timeout;
+            } else if (deadline.passed(session.host)) return error.Timeout;
+        }
     }
 
     fn drive(runner: *Runner) !End {
@@ -182,7 +228,8 @@ const Runner = struct {
 
     /// Ends the own stream, where there is one.
     fn endOwn(runner: *Runner) !void {
-        if (runner.session.writer != null) try runner.session.end();
+        const writes = runner.session.writer != null or runner.session.role == .fanout_writer;
+        if (writes) try runner.session.end();
     }
 
     /// Reads a message that comes back to who drives. Returns false at the end of the stream, or
@@ -209,8 +256,10 @@ const Runner = struct {
 
     fn write(runner: *Runner, payload: []const u8, envelope: millrace.Envelope) !void {
         const session = runner.session;
+        if (session.role == .property_writer and payload.len == 0) return properties.clear(session);
         // A message that never fits the ring at once has no call that does not wait.
-        const polls = runner.task.wait == .poll and payload.len <= session.writer.?.trySizeMax();
+        const polls = runner.task.wait == .poll and
+            (session.writer == null or payload.len <= session.writer.?.trySizeMax());
         if (!polls) return session.write(payload, envelope, runner.timeout);
         var deadline: Deadline = .init(runner.timeout);
         while (true) {
@@ -274,7 +323,13 @@ const Runner = struct {
 
     fn readWithin(runner: *Runner, timeout: Timeout) !?Incoming {
         if (runner.session.isMailbox()) return runner.readLetters(timeout);
-        const message = (try runner.session.readMessage(timeout)) orelse return null;
+        const session = runner.session;
+        if (session.role == .fanout_reader) {
+            const reader = &session.fanout_reader;
+            const message = (try reader.read(session.storage, timeout)) orelse return null;
+            return .{ .payload = message.payload, .envelope = .{ .tag = message.tag } };
+        }
+        const message = (try session.readMessage(timeout)) orelse return null;
         return .{
             .payload = message.payload,
             .envelope = .{ .kind = message.kind, .codec = message.codec, .tag = message.tag },
@@ -306,6 +361,7 @@ const Runner = struct {
             error.MessageTruncated,
             error.MessageSize,
             error.MessageKind,
+            error.MessageLost,
             => true,
             else => false,
         };

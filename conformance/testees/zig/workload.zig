@@ -94,6 +94,9 @@ pub const Transcript = struct {
     /// Each message, where they are wanted: its tag, its size, and its own checksum.
     record: ?std.ArrayList([3]u32) = null,
 
+    /// Stands for the size of an entry without a message.
+    pub const no_message = std.math.maxInt(u32);
+
     /// Adds a message; `arena` keeps the record.
     pub fn add(
         transcript: *Transcript,
@@ -102,16 +105,26 @@ pub const Transcript = struct {
         payload: []const u8,
     ) !void {
         const size: u32 = @intCast(payload.len);
-        var words: [8]u8 = undefined;
-        std.mem.writeInt(u32, words[0..4], tag, .little);
-        std.mem.writeInt(u32, words[4..8], size, .little);
-        transcript.crc.update(&words);
+        transcript.addHead(tag, size);
         transcript.crc.update(payload);
-        transcript.count += 1;
         transcript.size += size;
         if (transcript.record) |*record| {
             try record.append(arena, .{ tag, size, Crc32.hash(payload) });
         }
+    }
+
+    /// Adds an entry without a message: a version without a value, or how many messages were lost.
+    pub fn addNone(transcript: *Transcript, arena: std.mem.Allocator, tag: u32) !void {
+        transcript.addHead(tag, no_message);
+        if (transcript.record) |*record| try record.append(arena, .{ tag, no_message, 0 });
+    }
+
+    fn addHead(transcript: *Transcript, tag: u32, size: u32) void {
+        var words: [8]u8 = undefined;
+        std.mem.writeInt(u32, words[0..4], tag, .little);
+        std.mem.writeInt(u32, words[4..8], size, .little);
+        transcript.crc.update(&words);
+        transcript.count += 1;
     }
 
     pub fn crc32(transcript: *const Transcript) u32 {
