@@ -27,6 +27,7 @@ const small: Operation = { write: bytesOf(80) };
 export function addFanoutWriter(cases: Cases): void {
   addWrites(cases);
   addRoom(cases);
+  addReserve(cases);
   addHeads(cases);
   addGone(cases);
   addRings(cases);
@@ -103,6 +104,26 @@ function addWrites(cases: Cases): void {
       ],
       bytes: [controlIs(plan, "tail", 272)],
     },
+  );
+}
+
+/** The last 16 bytes are for `end`, which then finds its room. */
+function addReserve(cases: Cases): void {
+  const plan = fanout({ states: STATES, heads: [joined(0)] });
+  const from = cases.valid(
+    "filled",
+    "Frames of 240 bytes leave the room of `end`, in an area of 256.",
+    "fanout.room fanout.writer",
+    writes(plan, [large, { write: bytesOf(96) }, { end: true }]),
+    { results: ["ok", "ok", "ok"], bytes: [controlIs(plan, "tail", 256)] },
+  );
+  cases.invalid(
+    "filled_whole",
+    "The second frame would leave none.",
+    "fanout.room",
+    from,
+    member("operations.1", large),
+    { results: ["ok", "full", "ok"], bytes: [controlIs(plan, "tail", 144)] },
   );
 }
 
