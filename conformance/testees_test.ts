@@ -11,7 +11,7 @@ import { loadStaticCases } from "./kit/load_cases.ts";
 import { denoRun } from "./kit/programs.ts";
 import { Collector } from "./kit/report.ts";
 import { Runner } from "./kit/runner.ts";
-import { catchFaults, checkGood } from "./kit/self_check.ts";
+import { catchFaults, catchInCrowd, checkGood } from "./kit/self_check.ts";
 import { staticCases } from "./kit/static_level.ts";
 import type { Status } from "./kit/verdict.ts";
 import { FAULTS } from "./testees/broken/faults.ts";
@@ -114,6 +114,26 @@ Deno.test("each fault is caught by a case that cites its clause, and names it", 
       assert(caught !== undefined, `nobody sees that the port ${fault.about}`);
       const named = caught.broken.includes(fault.clause);
       assert(named, `${caught.id} names ${caught.broken}: ${caught.why}`);
+    });
+  }
+});
+
+Deno.test("a live crowd with one fault is caught, and its clause named", async (test) => {
+  const names = [
+    "property_early",
+    "property_one_slot",
+    "property_unsequenced",
+    "fanout_overwrites",
+    "fanout_unnumbered",
+    "fanout_floor_left",
+    "fanout_untold",
+  ];
+  for (const fault of FAULTS.filter(({ name }) => names.includes(name))) {
+    await test.step(fault.name, async () => {
+      const caught = await catchInCrowd(fault);
+      assert(caught !== undefined, `nobody sees that the port ${fault.about}`);
+      assertMatch(caught.id, /^live\//);
+      assert(caught.broken.includes(fault.clause), `${caught.id} names ${caught.broken}`);
     });
   }
 });

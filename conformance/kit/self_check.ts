@@ -8,9 +8,10 @@
 
 import { small } from "../testees/broken/adapter.ts";
 import { breakPort, type Fault, FAULTS } from "../testees/broken/faults.ts";
-import type { Arena } from "./arena.ts";
+import type { Arena, Program } from "./arena.ts";
 import { deno } from "./carriers/deno.ts";
 import { Connection } from "./connection.ts";
+import { crowdCases } from "./crowds/all.ts";
 import { loadStaticCases } from "./load_cases.ts";
 import { SCRIPTS, WATCHED } from "./scripts/mod.ts";
 import { patience } from "./scripts/windows.ts";
@@ -41,6 +42,14 @@ export interface Control {
 
 const HELD_SWEEP_MS = 100;
 
+/** One that writes, and the least number of readers that makes them several. */
+const CROWD = 3;
+
+/** The cases in which the port meets itself: one writes, and several read. */
+function crowds(): KitCase<Arena>[] {
+  return crowdCases(deno.death, CROWD);
+}
+
 /** The cases that need nothing but commands, and so run in this thread. */
 function localCases(): KitCase<Arena>[] {
   return [...staticCases(loadStaticCases()), ...SCRIPTS];
@@ -53,17 +62,24 @@ export async function* catchFaults(faults: readonly Fault[] = FAULTS): AsyncGene
     // A fault that takes a window is one of time, and found where the kit sees the memory.
     const isLocal = fault.window === undefined;
     const first = isLocal ? await firstFailure(local, fault, localArena(fault.name)) : undefined;
-    const caught = first ??
-      await firstFailure(WATCHED, fault, await workerArena({ fault: fault.name }));
+    const setup = { fault: fault.name };
+    const second = first ?? await firstFailure(WATCHED, fault, await workerArena(setup));
+    const caught = second ?? await catchInCrowd(fault);
     yield caught === undefined ? { fault } : { fault, caught };
   }
   breakPort(undefined, undefined);
+}
+
+/** The first live case of a crowd that catches a fault, all of whom have it. */
+export async function catchInCrowd(fault: Fault): Promise<Caught | undefined> {
+  return await firstFailure(crowds(), fault, await workerArena({ fault: fault.name }, CROWD));
 }
 
 /** Runs everything against the port without a fault, with each window held open. */
 export async function* checkGood(): AsyncGenerator<Control> {
   breakPort(undefined, undefined);
   yield await control("none", localCases(), localArena(undefined));
+  yield await control("none", crowds(), await workerArena({}, CROWD));
   const windows = new Set(FAULTS.map(({ window }) => window ?? "none"));
   for (const window of windows) {
     const setup = window === "none" ? {} : { window };
@@ -149,8 +165,9 @@ function localArena(fault: string | undefined): Arena {
   };
 }
 
-/** The port in a worker of its own. */
-function workerArena(setup: { fault?: string; window?: string }): Promise<Arena> {
+/** The port in workers of their own. */
+function workerArena(setup: { fault?: string; window?: string }, count = 1): Promise<Arena> {
   const worker = new URL("../testees/broken/worker.ts", import.meta.url);
-  return deno.open([{ name: "small", worker, first: () => Promise.resolve({ setup }) }]);
+  const program = { name: "small", worker, first: () => Promise.resolve({ setup }) };
+  return deno.open(Array<Program>(count).fill(program));
 }

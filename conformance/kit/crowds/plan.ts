@@ -61,6 +61,9 @@ export interface Role {
 /** A message as it stands in a transcript: its tag, its size, and the CRC-32 of its payload. */
 type Entry = [number, number, number];
 
+/** It may be the reader's fault or the writer's. */
+const TORN = "[property.whole] [property.publish]";
+
 /** Versions wrap to this: the slots still take turns, and 0 says that nothing was ever set. */
 const AROUND = 4;
 
@@ -171,14 +174,14 @@ function propertyFacts(
     }
     const isAgain = index === before && transcript.count > 0;
     if (index < before) facts.push(`[property.version] version ${version} came behind a later one`);
-    if (isAgain) facts.push(`[property.whole] version ${version} was got twice, and differs`);
+    if (isAgain) facts.push(`${TORN} version ${version} was got twice, and differs`);
     const payload = index < 0 ? STARTED : expected.payload(index);
     if (payload.length > 0) transcript.add(version, payload);
     else transcript.addNone(version);
     const must = entryOf(version, payload);
     if (`${must}` !== `${entry}`) {
       facts.push(
-        `[property.whole] version ${version}: expected ${shown(must)}, got ${shown(entry)}`,
+        `${TORN} version ${version}: expected ${shown(must)}, got ${shown(entry)}`,
       );
     }
     if (facts.length > 0) break;
@@ -291,7 +294,7 @@ function isSame(transcript: Transcript, { count, size, crc32 }: Ran): boolean {
 /** Facts name their clauses. */
 function told(who: string, facts: string[]): Problem[] {
   return facts.map((fact) => {
-    const [, clause = "", text = fact] = /^(\[.*?\] )?(.*)$/s.exec(fact) ?? [];
-    return { text: `${clause}${who}: ${text}`, clauses: [] };
+    const [clauses] = /^(?:\[.*?\] )*/.exec(fact)!;
+    return { text: `${clauses}${who}: ${fact.slice(clauses.length)}`, clauses: [] };
   });
 }

@@ -7,6 +7,7 @@
 import { fromHex } from "../../reference/bytes.ts";
 import type { Failed, Opening, Outgoing, Taken } from "../../kit/protocol.ts";
 import { type Adapter, packHex, type Session } from "../server.ts";
+import { openFanout, openProperty } from "./small_many.ts";
 import { runTask } from "./small_task.ts";
 import { Memory, PortError, Refused } from "./small_memory.ts";
 import { Reader } from "./small_reader.ts";
@@ -29,8 +30,28 @@ export const small: Adapter = {
     version: "1",
     language: "TypeScript",
     levels: ["static", "scripted", "live"],
-    nouns: ["segment", "wait", "frame", "ring", "codec", "pipe", "port", "call"],
-    roles: ["segment", "reader", "writer", "port"],
+    nouns: [
+      "segment",
+      "wait",
+      "frame",
+      "ring",
+      "codec",
+      "pipe",
+      "port",
+      "call",
+      "property",
+      "fanout",
+    ],
+    roles: [
+      "segment",
+      "reader",
+      "writer",
+      "port",
+      "property_reader",
+      "property_writer",
+      "fanout_reader",
+      "fanout_writer",
+    ],
     carriers: ["bytes", "shared"],
     waits: ["block"],
     lacks: [],
@@ -46,6 +67,8 @@ function open(bytes: Uint8Array, opening: Opening): Session | undefined {
   if (kind === "create") Segment.create(memory, opening.geometry!, opening.sole_owner ?? false);
   const segment = Segment.attach(memory);
   if (role === "segment") return undefined;
+  if (role.startsWith("property")) return openProperty(segment, opening);
+  if (role.startsWith("fanout")) return openFanout(segment, opening, told);
   if (endpoint !== undefined) segment.requireVacant(endpoint);
   const ringOf = (own: "writer" | "reader") => {
     const fits = (each: Channel) => endpoint === undefined || each[own] === endpoint;
@@ -129,6 +152,10 @@ function writing(writer: Writer) {
 function failureOf(error: unknown): Failed | "refused" | undefined {
   if (error instanceof Refused) return "refused";
   if (!(error instanceof PortError)) return undefined;
-  const { code, reason } = error;
-  return reason === undefined ? { code } : { code, reason };
+  const { code, reason, count } = error;
+  return {
+    code,
+    ...(reason !== undefined && { reason }),
+    ...(count !== undefined && { count }),
+  };
 }

@@ -6,6 +6,7 @@
  */
 
 import { CALL_FAULTS } from "./faults_call.ts";
+import { MANY_FAULTS } from "./faults_many.ts";
 import { STREAM_FAULTS } from "./faults_stream.ts";
 import { pause } from "./small_memory.ts";
 
@@ -136,6 +137,7 @@ export const FAULTS: readonly Fault[] = [
   fault("published_early", "stores `tail` before the payload", "ring.publish", "publish"),
   fault("fetched_twice", "loads a size again when it has checked it", "frame.check", "fetch"),
   ...CALL_FAULTS.map(([name, about, clause]) => fault(name, about, clause)),
+  ...MANY_FAULTS.map(([name, about, clause]) => fault(name, about, clause)),
   fault("payload_back", "gives a frame back before it has copied it", "ring.release", "fetch"),
 ];
 

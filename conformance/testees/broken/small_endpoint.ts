@@ -17,6 +17,12 @@ const SLICE_MS = 100;
 const SLICE_ATTACHED_MS = 1_000;
 const POLL_MS = 4;
 
+/** How a sleeper asks for its ring, and takes that back. */
+export interface Ask {
+  arm(): void;
+  disarm(): void;
+}
+
 /** What an endpoint does with each of its ends before it waits. */
 export interface End {
   settle(): void;
@@ -80,6 +86,13 @@ export class Endpoint {
     return new PortError("pipe.failed", reason);
   }
 
+  /** What every call answers first: this endpoint was closed, or its state says so. */
+  answer(): void {
+    if (this.closed) throw new PortError("pipe.closed");
+    const own = this.ownState();
+    if (own !== undefined) throw own;
+  }
+
   /** What the peer's state says: nothing while it is vacant or attached. */
   peerState(): PortError | undefined {
     if (this.#final !== undefined) return this.#final;
@@ -99,10 +112,15 @@ export class Endpoint {
   /** Marks the peer for a fault in its words, and returns what to report. [ring.fault] */
   failPeer(code: string): PortError {
     if (!has("fault_silent")) {
-      const marked = FAILED | reasonOf(code) << 8;
-      this.segment.changeState(this.peer, (state) => (state & LOW) <= ATTACHED, marked);
+      const isAlive = (state: number) => (state & LOW) <= ATTACHED;
+      this.segment.changeState(this.peer, isAlive, this.failedBy(code));
     }
     return new PortError(code);
+  }
+
+  /** The state of who has failed for that. */
+  failedBy(code: string): number {
+    return FAILED | reasonOf(code) << 8;
   }
 
   /** Rings the peer if it has asked for what a cursor has reached. [wait.exchange] */
@@ -130,25 +148,38 @@ export class Endpoint {
   /** Sleeps until something may have changed; `look` says whether it has. Not beyond a slice. */
   sleep(wants: number, position: number, look: () => boolean, deadline: number): void {
     const { memory } = this.segment;
+    const wanted = (has("asks_wrong") ? position - 16 : position) | 1;
+    const ask: Ask = {
+      arm: () => memory.store(wants, wanted),
+      disarm: () => {
+        if (!has("wants_armed")) memory.store(wants, 0);
+      },
+    };
+    this.rest(this.peer, ask, look, deadline);
+  }
+
+  /** The same, whatever it is that a peer is asked by. */
+  rest(peer: number, ask: Ask, look: () => boolean, deadline: number): void {
+    const { memory } = this.segment;
     const bellAt = recordAt(this.index);
     hold("arm");
     let bell = memory.load(bellAt);
-    memory.store(wants, (has("asks_wrong") ? position - 16 : position) | 1);
+    ask.arm();
     const found = !has("recheck_forgotten") && look();
     hold("sleep");
     if (has("bell_late")) bell = memory.load(bellAt);
     const left = deadline - performance.now();
     if (!found && left > 0) {
       // [wait.mechanism] A peer that is attached and cannot ring this is not waited for.
-      const state = memory.load(recordAt(this.peer) + STATE) & LOW;
-      const isRung = state === VACANT || (memory.load(recordAt(this.peer) + WAKES) & AGENT) !== 0;
+      const state = memory.load(recordAt(peer) + STATE) & LOW;
+      const isRung = state === VACANT || (memory.load(recordAt(peer) + WAKES) & AGENT) !== 0;
       // [wait.slice] One that is vacant may come and not ring.
       const isShort = state === VACANT && !has("slice_long");
       const slice = has("slice_forgotten") ? left : isShort ? SLICE_MS : SLICE_ATTACHED_MS;
       if (isRung) memory.sleep(bellAt, bell, Math.min(left, slice));
       else pause(Math.min(left, POLL_MS));
     }
-    if (!has("wants_armed")) memory.store(wants, 0);
+    ask.disarm();
   }
 
   /** [pipe.close] */

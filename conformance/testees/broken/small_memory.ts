@@ -9,11 +9,14 @@
 export class PortError extends Error {
   readonly code: string;
   readonly reason: string | number | undefined;
+  /** Beside `message.lost`. */
+  readonly count: number | undefined;
 
-  constructor(code: string, reason?: string | number) {
+  constructor(code: string, reason?: string | number, count?: number) {
     super(code);
     this.code = code;
     this.reason = reason;
+    this.count = count;
   }
 }
 
@@ -60,6 +63,16 @@ export class Memory {
   /** Sets bits of a word. */
   set(offset: number, bits: number): void {
     Atomics.or(this.#words, offset >> 2, bits);
+  }
+
+  /** Takes bits of a word away. */
+  clear(offset: number, bits: number): void {
+    Atomics.and(this.#words, offset >> 2, ~bits);
+  }
+
+  /** Returns a word by an operation that others see as a change of it. */
+  look(offset: number): number {
+    return Atomics.or(this.#words, offset >> 2, 0) >>> 0;
   }
 
   /** Wakes so many that sleep on a word, all of them where no number is given. */

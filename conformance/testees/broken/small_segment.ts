@@ -5,6 +5,7 @@
  */
 
 import { has } from "./faults.ts";
+import { beginOther, isCapacity, nameOf, otherKind, PROPERTY, readersOf } from "./small_kinds.ts";
 import { type Memory, PortError, Refused, roundUp } from "./small_memory.ts";
 
 /** A channel, as its descriptor says. */
@@ -29,6 +30,9 @@ export interface Geometry {
     capacity: number;
     label?: number;
     start?: number;
+    kind?: number;
+    name?: string;
+    readers?: number;
   }[];
 }
 
@@ -93,8 +97,12 @@ export class Segment {
   /** The other endpoints at the ends of an endpoint's channels. [segment.peers] */
   peersOf(endpoint: number): Set<number> {
     const peers = new Set<number>();
-    for (const { kind, writer, reader } of this.channels) {
+    for (const channel of this.channels) {
+      const { kind, writer, reader } = channel;
       if (kind !== RING && has("peers_of_rings")) continue;
+      const readers = readersOf(channel, this.endpoints);
+      if (writer === endpoint) { for (const each of readers) peers.add(each); }
+      if (readers.includes(endpoint)) peers.add(writer); // [fanout.peers]
       if (writer === endpoint) peers.add(reader);
       if (reader === endpoint) peers.add(writer);
     }
@@ -172,10 +180,6 @@ function isChannel(channel: Channel, endpoints: number, tables: number, size: nu
   return isPair && controlSize >= RING_CONTROL_SIZE && isCapacity(capacity) && start % 16 === 0;
 }
 
-function isCapacity(capacity: number): boolean {
-  return Number.isInteger(Math.log2(capacity)) && capacity >= 256 && capacity <= 2 ** 30;
-}
-
 function overlap(channels: readonly Channel[]): boolean {
   const areas = channels.flatMap(({ control, controlSize, data, capacity }) => [
     { from: control, to: control + controlSize },
@@ -190,30 +194,40 @@ function place({ endpoints, channels }: Geometry) {
     Number.isInteger(value) && value >= least && value <= most;
   if (!isWhole(endpoints, 1, 256) || channels.length > 1024) throw new Refused("counts");
   let offset = 128 + 128 * endpoints + 64 * channels.length;
-  const places = channels.map(({ writer, reader, capacity, label = 0, start = 0 }) => {
+  const placed = (kind: number, given: Geometry["channels"][number], controlSize: number) => {
+    const { writer, reader, capacity, label = 0, start = 0 } = given;
+    const control = roundUp(offset, 128);
+    const data = control + controlSize;
+    offset = data + capacity;
+    return [kind, writer, reader, control, controlSize, data, capacity, label, start];
+  };
+  const places = channels.map((given) => {
+    const { writer, reader, capacity, label = 0, start = 0 } = given;
+    const other = otherKind(given, endpoints);
+    if (other !== undefined) return placed(other.kind, given, other.controlSize);
     const isPair = isWhole(writer, 0, endpoints - 1) && isWhole(reader, 0, endpoints - 1);
     const isStart = isWhole(start, 0, 2 ** 32 - 16) && start % 16 === 0;
     const isRing = isCapacity(capacity) && isStart && isWhole(label, 0, 2 ** 32 - 1);
     if (!isPair || writer === reader || !isRing) throw new Refused("channel");
-    const control = roundUp(offset, 128);
-    const data = control + RING_CONTROL_SIZE;
-    offset = data + capacity;
-    return [RING, writer, reader, control, RING_CONTROL_SIZE, data, capacity, label, start];
+    return placed(RING, given, RING_CONTROL_SIZE);
   });
   return { places, size: roundUp(offset, 128) };
 }
 
 /** [segment.write] */
-function write(memory: Memory, { endpoints }: Geometry, places: number[][], size: number): void {
+function write(memory: Memory, geometry: Geometry, places: number[][], size: number): void {
+  const { endpoints } = geometry;
   const end = places.length > 0 ? places[0]![3]! : size;
   memory.bytes.fill(0, 12, end);
   for (const [index, place] of places.entries()) {
     const at = 128 + 128 * endpoints + 64 * index;
     place.forEach((value, word) => memory.setU32(at + 4 * word, value));
-    const [control, start] = [place[3]!, place[8]!];
-    memory.bytes.fill(0, control, control + RING_CONTROL_SIZE);
-    memory.store(control, start);
-    memory.store(control + 128, start);
+    const [kind, control, size, start] = [place[0]!, place[3]!, place[4]!, place[8]!];
+    memory.bytes.fill(0, control, control + size);
+    if (kind === RING) {
+      memory.store(control, start);
+      memory.store(control + 128, start);
+    } else beginOther(memory, kind, control, start, geometry.channels[index]!.name ?? "");
   }
   memory.bytes.set(new TextEncoder().encode("MILLRACE"));
   memory.view.setUint16(12, 1, true);
@@ -229,9 +243,20 @@ function compare(memory: Memory, geometry: Geometry): void {
   const { endpoints, channels } = Segment.attach(memory);
   const key = ({ writer, reader, capacity, label = 0, start = 0 }: Geometry["channels"][number]) =>
     [writer, reader, capacity, label, start].join();
-  const isRing = ({ kind, controlSize }: Channel) =>
-    kind === RING && (controlSize === RING_CONTROL_SIZE || has("control_size_free"));
+  const isForm = ({ kind, controlSize, control }: Channel, index: number) => {
+    const wanted = geometry.channels[index]!;
+    const other = otherKind(wanted, geometry.endpoints);
+    if (other === undefined) {
+      return kind === RING && (controlSize === RING_CONTROL_SIZE || has("control_size_free"));
+    }
+    // [property.same_name]
+    const isNamed = kind !== PROPERTY || has("property_names_free") ||
+      nameOf(memory, control) === (wanted.name ?? "");
+    return kind === other.kind && controlSize === other.controlSize && isNamed;
+  };
   const isSame = endpoints === geometry.endpoints && channels.length === geometry.channels.length &&
-    channels.every((each, index) => isRing(each) && key(each) === key(geometry.channels[index]!));
+    channels.every((each, index) =>
+      isForm(each, index) && key(each) === key(geometry.channels[index]!)
+    );
   if (!isSame) throw new PortError("segment.geometry");
 }
