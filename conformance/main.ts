@@ -130,7 +130,9 @@ function namesOf(programs: Program[]): string {
 /** The command that runs one case again. */
 function rerunOf(order: Order): (verdict: Verdict) => string {
   return ({ id, level, carrier, testees }) => {
-    const names = testees.map((name) => {
+    // Those of the kit come of themselves.
+    const given = testees.filter((name) => order.programs.some((each) => each.name === name));
+    const names = given.map((name) => {
       const index = order.programs.findIndex((program) => program.name === name);
       return quote(order.testees[index] ?? `@${name}`);
     });

@@ -30,6 +30,7 @@ export const deno: Carrier = {
   // Nobody but a supervisor can find out that a worker is gone; here it is the kit.
   death: "peer.terminated",
   hasRoom: true,
+  own: [{ name: "kit", worker: new URL("../../testees/broken/worker.ts", import.meta.url) }],
 };
 
 /** A testee that can be handed memory of this process. */
