@@ -26,7 +26,8 @@ import { End, type Seated, TIMEOUT_MS } from "./end.ts";
 /** A crowd writes so much before somebody is killed, in byte areas or values. */
 const FLOWED = 4;
 const FLOWED_VERSIONS = 50;
-/** A worker's last steps. */
+/** A worker has stopped that has written nothing for so many times so long. */
+const LAST_STEPS = 3;
 const LAST_STEPS_MS = 20;
 /** A task of many waits may take longer than any one of them. */
 const TASK_MS = 60_000;
@@ -131,7 +132,9 @@ class Crowd {
       for (const [index, ran] of rans.entries()) {
         this.saved.set(`testee_${index + 1}.json`, JSON.stringify(ran));
       }
-      const problems = rans.flatMap((some, endpoint) => this.#judge(endpoint, some));
+      const problems = rans.flatMap((some, endpoint) =>
+        endpoint === killed ? [] : this.#judge(endpoint, some)
+      );
       const waker = this.#isProperty ? "property.wake" : "fanout.wake";
       if (killed === undefined) problems.push(...lateProblems(rans.map((some) => some[0]), waker));
       if (problems.length === 0) problems.push(...await this.#judgeLeft(killed));
@@ -262,11 +265,18 @@ class Crowd {
     if (victim === undefined) return undefined;
     const { start = 0, area } = this.#plan;
     const least = this.#isProperty ? FLOWED_VERSIONS : FLOWED * area;
-    const deadline = performance.now() + TIMEOUT_MS;
+    let deadline = performance.now() + TIMEOUT_MS;
     const flowed = () => this.#word(this.#counter) - start >>> 0;
     while (flowed() < least && performance.now() < deadline) await sleep(2);
     await this.#arena.kill(this.#seated[victim]!.index);
-    await sleep(LAST_STEPS_MS);
+    deadline = performance.now() + TIMEOUT_MS;
+    // A worker that has ended may go on to the end of a call, or of a turn of its loop.
+    for (let before = -1, still = 0; still < LAST_STEPS && performance.now() < deadline;) {
+      await sleep(LAST_STEPS_MS);
+      const now = this.#word(this.#counter);
+      still = victim !== 0 || now === before ? still + 1 : 0;
+      before = now;
+    }
     // Where the death of a peer leaves no trace, a supervisor says so. [pipe.supervisor]
     const isSupervised = this.#death === "peer.terminated";
     if (isSupervised && stateOf(this.#field, victim) === ATTACHED) {

@@ -124,7 +124,7 @@ export function judgeReader(
     return told(who, [...facts, "its record does not list what it has counted"]);
   }
   const found = plan.on === "property"
-    ? propertyFacts(plan, role, record, expected, left)
+    ? propertyFacts(plan, record, expected, left)
     : plan.on === "hold"
     ? heldFacts(plan, role, record, expected)
     : lossyFacts(plan, role, ran, record, expected);
@@ -153,7 +153,6 @@ function endFacts({ end, reason }: Role, ran: Ran, death: string): string[] {
 /** Versions rise, and each has the value that was set as that. */
 function propertyFacts(
   { start = 0, count }: CrowdPlan,
-  role: Role,
   record: Entry[],
   expected: Expected,
   left: number,
@@ -161,13 +160,12 @@ function propertyFacts(
   const facts: string[] = [];
   const transcript = new Transcript();
   const indexes = new Map<number, number>();
-  const most = role.got === "all" ? count : count * 2;
   let before = -1;
   for (const entry of record) {
     const [version] = entry;
     const index = start === version ? -1 : indexOf(version, start);
     indexes.set(version, index);
-    const isKnown = index < most && (index >= 0 || start !== 0);
+    const isKnown = index < count && (index >= 0 || start !== 0);
     if (!isKnown) {
       facts.push(`[property.version] version ${version} was never set`);
       break;
