@@ -107,9 +107,13 @@ async function denoKind(own: string, env: Record<string, string>): Promise<Drive
 /** What our programs import: what `deno.json` names, and each of our entries from the folder. */
 async function importMap(own: string): Promise<{ imports: Record<string, string> }> {
   const root = `file://${ROOT}`;
-  const { imports: named } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
-  const imports: Record<string, string> = {};
-  for (const [name, address] of Object.entries<string>(named)) {
+  const importsOf = async (path: string): Promise<[string, string][]> =>
+    Object.entries(JSON.parse(await Deno.readTextFile(ROOT + path)).imports);
+  // The libraries of the package as well, which its modules import from the folder.
+  const libraries = (await importsOf("impl-ts/deno.json"))
+    .filter(([, address]) => address.startsWith("npm:"));
+  const imports: Record<string, string> = Object.fromEntries(libraries);
+  for (const [name, address] of await importsOf("deno.json")) {
     imports[name] = address.startsWith("./") ? new URL(address, root).href : address;
   }
   for (const { source, name } of ENTRIES) imports[`${root}${source}`] = `file://${own}/${name}.js`;
