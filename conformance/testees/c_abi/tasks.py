@@ -65,7 +65,7 @@ class Transcript:
             self.record.append([tag, len(payload), zlib.crc32(payload)])
 
     def add_none(self, tag: int) -> None:
-        """An entry without a message: a version without a value."""
+        """An entry without a message: a version without a value, or how many were lost."""
         self.crc32 = zlib.crc32(struct.pack("<II", tag, NO_MESSAGE), self.crc32)
         self.count += 1
         if self.record is not None:
@@ -140,7 +140,10 @@ class Task:
             except PortError as error:
                 if not (self.task.get("lossy", False) and error.code.startswith("message.")):
                     raise
-                self.transcript.lost += 1
+                lost = error.count or 0
+                if lost > 0:
+                    self.transcript.add_none(lost)
+                self.transcript.lost += max(lost, 1)
                 index += 1
                 continue
             if message is None:
