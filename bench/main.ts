@@ -26,7 +26,8 @@ import { withRatios } from "./runner/pairs.ts";
 import { isOurs, type Results, RESULTS_VERSION } from "./runner/results.ts";
 import type { Row, ScenarioInfo } from "./runner/results.ts";
 import { readResults, writeResults } from "./runner/results_file.ts";
-import { EFFORTS, loadTasks, partsOf, type PlaceName, type Task } from "./runner/scenarios.ts";
+import { EFFORTS, loadTasks, partsOf, type PlaceName } from "./runner/scenarios.ts";
+import { quickTasks, type Task } from "./runner/scenarios.ts";
 import { runSummary } from "./runner/table.ts";
 import { taskTable } from "./runner/table_parts.ts";
 
@@ -74,8 +75,10 @@ function selectTasks(tasks: readonly Task[], wanted: Arguments, goals: readonly 
   const { only, names } = wanted;
   const unknown = names.find((name) => !tasks.some(({ id }) => isNamed(id, name)));
   if (unknown !== undefined) throw new UsageError(`No scenario is named ${unknown}`);
-  return tasks.filter((task) =>
-    (only.length + names.length === 0 || only.some((glob) => fits(task.id, glob)) ||
+  const whole = only.length + names.length === 0;
+  const offered = whole && wanted.effort === "quick" ? quickTasks(tasks) : tasks;
+  return offered.filter((task) =>
+    (whole || only.some((glob) => fits(task.id, glob)) ||
       names.some((name) => isNamed(task.id, name))) &&
     (wanted.places.length === 0 || task.places.some((place) => wanted.places.includes(place))) &&
     (!wanted.goals || goals.some((goal) => needs(goal, task)))

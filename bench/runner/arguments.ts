@@ -30,7 +30,7 @@ export class UsageError extends Error {}
 export const USAGE = `Usage: ./millrace bench [option...] [scenario...]
 
   SCENARIO                 those with that word in their name, such as start, cold or one-core
-  --quick                  a part of the scenarios, in a few minutes
+  --quick                  a part of the scenarios, in two minutes; or those that are named
   --smoke                  every scenario and peer once, in seconds; the figures mean nothing
   --only GLOB              scenarios whose name fits, such as 'echo/*' or '*/one-core'
   --peer NAME[,NAME...]    these peers alone, beside the floor and the rival of each scenario

@@ -110,6 +110,8 @@ export interface Task {
   readonly figure: Figure;
   readonly scenario: Scenario;
   readonly places: readonly PlaceName[];
+  /** Where a quick run has it that names no scenario; often nowhere. */
+  readonly quick: readonly PlaceName[];
   readonly repetitions: number;
   readonly floor: string | undefined;
   readonly rival: string | undefined;
@@ -174,6 +176,12 @@ export async function loadTasks(effort: Effort): Promise<Task[]> {
   return effort.name === "smoke" ? onePayloadEach(tasks) : tasks;
 }
 
+/** What a quick run has that names nothing: each where it is listed for that. */
+export function quickTasks(tasks: readonly Task[]): Task[] {
+  return tasks.filter(({ quick }) => quick.length > 0)
+    .map((task) => ({ ...task, places: task.quick }));
+}
+
 /** One payload of each format, and one rate, show that it works as well as several. */
 function onePayloadEach(tasks: readonly Task[]): Task[] {
   const seen = new Set<string>();
@@ -205,9 +213,7 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
   for (const p of payload) {
     for (const e of ends) {
       const native = e === "threads" || e === "processes";
-      const all: readonly PlaceName[] = native ? ["native"] : listed ?? SCRIPT_PLACES;
-      const places = effort.name === "quick" ? quick : all;
-      if (places.length === 0) continue;
+      const places: readonly PlaceName[] = native ? ["native"] : listed ?? SCRIPT_PLACES;
       for (const r of rate) {
         for (const d of direction) {
           const [kind, size = "0"] = p.split("-") as [string, string?];
@@ -234,6 +240,7 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
             figure: own ?? figure,
             scenario,
             places,
+            quick,
             repetitions: Math.min(repetitions, usual),
             floor,
             rival,
