@@ -15,8 +15,8 @@ export interface Wire {
   write(bytes: Uint8Array): Promise<boolean>;
   /** Ends what the testee reads, and goes on reading. */
   end(): Promise<void>;
-  /** Takes nothing any more that the testee writes, where a transport can be so. */
-  deaf?(): void;
+  /** Takes nothing any more that the testee writes, where a transport can be so: from its end on. */
+  deaf?(): Promise<void>;
   /** Gives up both ways at once. */
   kill(): void;
 }
@@ -112,9 +112,10 @@ async function fifoDock(path: string): Promise<Dock> {
     isHeld = false;
   };
   let isOver = false;
-  const deaf = () => {
+  const deaf = async () => {
     if (!isOver) cat.kill("SIGKILL");
     isOver = true;
+    await cat.status; // until then the pipe has a reader
   };
   cat.status.then(() => isOver = true);
   let isEnded = false;
@@ -133,7 +134,7 @@ async function fifoDock(path: string): Promise<Dock> {
     deaf,
     kill() {
       letGo();
-      deaf();
+      void deaf();
       if (!isEnded) writes.close();
       isEnded = true;
     },

@@ -219,7 +219,7 @@ async function broken(arena: Arena, closes: boolean): Promise<void> {
   await StreamStage.with(arena, order, async (stage) => {
     await stage.ready();
     await stage.takes("the preface", [stated()]);
-    stage.wire.deaf!();
+    await stage.wire.deaf!();
     const begun = performance.now();
     // The first ones may still be taken.
     let code: unknown = "ok";
