@@ -128,7 +128,9 @@ Deno.test("a live crowd with one fault is caught, and its clause named", async (
     "fanout_floor_left",
     "fanout_untold",
   ];
-  for (const fault of FAULTS.filter(({ name }) => names.includes(name))) {
+  const faults = FAULTS.filter(({ name }) => names.includes(name));
+  assertEquals(faults.length, names.length);
+  for (const fault of faults) {
     await test.step(fault.name, async () => {
       const caught = await catchInCrowd(fault);
       assert(caught !== undefined, `nobody sees that the port ${fault.about}`);
