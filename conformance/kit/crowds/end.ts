@@ -61,9 +61,12 @@ export class End {
     return this.#send({ command: "write", handle: this.#handle, message }, "write");
   }
 
+  /** May be called long before anybody waits for it: what fails until then is still told of. */
   changed(timeoutMs: number): Promise<void> {
     const command = { command: "changed", handle: this.#handle, timeout_ms: timeoutMs } as const;
-    return this.#send(command, "wait for a change", 2 * timeoutMs);
+    const change = this.#send<void>(command, "wait for a change", 2 * timeoutMs);
+    change.catch(() => {});
+    return change;
   }
 
   async drop(): Promise<void> {

@@ -56,7 +56,7 @@ function roleOf(noun: "property" | "fanout", isWriter: boolean): Opening["role"]
   return `${noun}_${isWriter ? "writer" : "reader"}`;
 }
 
-/** Those that take part, the writer first; where a reader is missing, why. */
+/** Those that take part, the writer first; where it or every reader is missing, why. */
 export async function gather(
   arena: Arena,
   seats: number,
@@ -66,9 +66,11 @@ export async function gather(
   const reasons: string[] = [];
   for (let index = 0; index < seats; index++) {
     const connection = await arena.connect(index);
-    const isWriter = index === 0;
-    const reason = why(connection.hello, isWriter);
+    const { hello } = connection;
+    const reason = why(hello, index === 0) ??
+      (arena.folder === undefined ? undefined : lacksCarrier(hello, "file"));
     if (reason === undefined) seated.push({ index, connection });
+    else if (index === 0) return { status: "declined", why: [reason], by: 0 };
     else reasons.push(reason);
   }
   if (seated.length > 1) return seated;
@@ -82,13 +84,7 @@ async function runCrowd(
   death: string,
   seats: number,
 ): Promise<Result> {
-  const kind = (hello: Hello) =>
-    arena.folder === undefined ? undefined : lacksCarrier(hello, "file");
-  const seated = await gather(
-    arena,
-    seats,
-    (hello, isWriter) => whyNot(plan, hello, isWriter) ?? kind(hello),
-  );
+  const seated = await gather(arena, seats, (hello, isWriter) => whyNot(plan, hello, isWriter));
   if (!Array.isArray(seated)) return seated;
   const crowd = new Crowd(plan, arena, death, seated);
   const problems = await crowd.run();

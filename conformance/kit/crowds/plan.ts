@@ -211,8 +211,8 @@ function heldFacts({ count }: CrowdPlan, role: Role, record: Entry[], expected: 
   const first = due;
   for (const entry of record) {
     const [tag] = entry;
-    if (tag !== due) {
-      facts.push(`[fanout.room] message ${tag} stands where ${due} was due`);
+    if (tag !== due || tag >= count) {
+      facts.push(`[fanout.room] message ${tag} of ${count} stands where ${due} was due`);
       break;
     }
     const payload = expected.payload(due++);
@@ -250,9 +250,9 @@ function lossyFacts(
       lost += tag;
       continue;
     }
-    if (tag !== due) {
-      const text = `message ${tag} stands where ${due} was due, and ${lost} were told as lost`;
-      facts.push(`[fanout.overrun] ${text}`);
+    if (tag !== due || tag >= count) {
+      const place = `message ${tag} of ${count} stands where ${due} was due`;
+      facts.push(`[fanout.overrun] ${place}, and ${lost} were told as lost`);
       break;
     }
     const payload = expected.payload(due++);
@@ -262,7 +262,7 @@ function lossyFacts(
     facts.push(`[fanout.validate] message ${tag}: expected ${shown(must)}, got ${shown(entry)}`);
     break;
   }
-  if (facts.length === 0 && role.got === "all" && due !== count) {
+  if (facts.length === 0 && (role.got === "all" ? due !== count : due > count)) {
     facts.push(`[fanout.overrun] read and lost: expected ${count}, got ${due}`);
   }
   if (facts.length === 0 && ran.lost !== lost) {
