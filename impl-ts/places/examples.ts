@@ -157,7 +157,11 @@ function textOf(id: string): string {
 async function use(page: Page, url: string, user: () => Promise<void>): Promise<void> {
   const wrong: string[] = [];
   const failed = Promise.withResolvers<never>();
-  const onError = (error: unknown) => failed.reject(error);
+  failed.promise.catch(() => {}); // it may fail before anybody waits for that
+  const onError = (error: unknown) => {
+    wrong.push(String(error));
+    failed.reject(error);
+  };
   const onConsole = (said: ConsoleMessage) => said.type() === "error" && wrong.push(said.text());
   page.on("pageerror", onError);
   page.on("console", onConsole);

@@ -238,7 +238,7 @@ Deno.test("PropertyReader.watch gives the last value, and ends with its writer",
   for (const value of [1, 2, 3, null]) {
     writer.set(value);
     writer.set(value); // the first of two that come at once is not missed by anybody
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => seen.at(-1) === value);
   }
   writer.close();
   await done;

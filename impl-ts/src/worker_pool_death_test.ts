@@ -143,16 +143,21 @@ Deno.test("what makes workers may fail, and the pool says so", async () => {
 });
 
 Deno.test("a worker that lives on behind its end begins no task that another one has", async () => {
-  const { pool, counts } = countingPool(20, { least: 1, most: 1, ahead: 30, grace: 0 });
+  const { pool, counts } = countingPool(22, { least: 1, most: 1, ahead: 30, grace: 0 });
   await using _ = pool;
   await pool.run(0, { name: "count" });
-  const signal = AbortSignal.timeout(20);
-  const blocked = pool.run(200, { name: "blockedLater", signal });
+  const stop = new AbortController();
+  const blocked = pool.run(20, { name: "blockedLater", signal: stop.signal });
   const behind = Array.from({ length: 19 }, (_, n) => pool.run(n + 1, { name: "count" }));
+  await eventually(() => Atomics.load(counts, 20) === 1);
+  stop.abort();
   await assertRejects(() => blocked, DOMException);
+  await eventually(() => pool.stats().workers[0]!.state === "ending");
+  Atomics.store(counts, 21, 1);
+  Atomics.notify(counts, 21);
   await Promise.all(behind);
   await pause(300); // by then it has come back
-  assertEquals([...counts], Array(20).fill(1));
+  assertEquals([...counts], Array(22).fill(1));
 });
 
 Deno.test("a worker that is blocked for ever is replaced, in memory of its own", async () => {

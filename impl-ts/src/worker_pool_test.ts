@@ -182,12 +182,15 @@ Deno.test("a task that was given up before its turn at the worker does not begin
   await using _ = counting;
   await counting.run(0, { name: "count" });
   const stop = new AbortController();
-  const first = counting.run(30, { name: "later" });
+  const before = new AbortController();
+  const first = counting.run(0, { name: "hang", signal: before.signal });
   const second = counting.run(1, { name: "count", signal: stop.signal });
   const third = counting.run(2, { name: "count" });
   stop.abort();
+  before.abort();
   await assertRejects(() => second);
-  await Promise.all([first, third]);
+  await assertRejects(() => first);
+  await third;
   assertEquals([...counts], [1, 0, 1]);
 });
 

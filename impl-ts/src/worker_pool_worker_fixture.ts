@@ -36,11 +36,21 @@ export default work({
   },
   /** Blocks until the first count is no 0 any more. */
   gate: (_: number) => Atomics.wait(counts!, 0, 0, 10_000),
-  /** Blocks as `blocked` does, where the tasks behind it have come. */
-  async blockedLater(ms: number) {
+  /** Counts itself where the tasks behind it have come, and blocks until the next count is no 0. */
+  async blockedLater(id: number) {
     await null;
-    return Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    Atomics.add(counts!, id, 1);
+    return Atomics.wait(counts!, id + 1, 0, 10_000);
   },
+  /** Ends at once, and has its worker blocked for a while then. */
+  pausesBehind(ms: number) {
+    setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms));
+  },
+  thenThrows: (_: number) => ({
+    then() {
+      throw new RangeError("no promise");
+    },
+  }),
   async later(ms: number): Promise<number> {
     await pause(ms);
     return ms;
