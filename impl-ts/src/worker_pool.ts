@@ -306,6 +306,7 @@ export class Pool<W = Work> {
         this.#pressedSince = undefined;
         this.#dispatch();
         this.#size();
+        this.#look(); // a value that cannot be sent ends its task here
       },
       takeAnswer: (task, hasFailed, value) => this.#takeAnswer(task, hasFailed, value),
       goOn: (place) => this.#goOn(place),

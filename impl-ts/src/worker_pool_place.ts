@@ -26,10 +26,12 @@ const LINGER_MS = 10;
 /**
  * Milliseconds between two looks for answers of which no ring has come: a worker that handles many
  * short tasks rings behind a millisecond of them, and not before a long one in their midst has
- * ended. And how many looks find nothing before there are no more.
+ * ended. Behind so many looks that have found nothing, there is a longer time between two: a worker
+ * that begins late, since it was kept from its processor, holds results back as well.
  */
 const LOOK_MS = 2;
 const LOOK_COUNT = 4;
+const LOOK_LATER_MS = 20;
 /** What tells that a worker is lost, and not that its task has failed. */
 const LOST = /^(peer|pipe|ring|frame|segment)\.|^call\.ended$/;
 
@@ -75,7 +77,7 @@ export class Place implements Party {
   #isEnded = false;
   /** The number of the last task that was given. */
   #number = 0;
-  /** Ends the stay of the process; and looks for answers, so many times more. */
+  /** Ends the stay of the process; and looks for answers, so many times more at short intervals. */
   #linger: unknown;
   #looking: unknown;
   #looksLeft = 0;
@@ -206,10 +208,10 @@ export class Place implements Party {
     clearTimeout(this.#linger as number);
     clearTimeout(this.#looking as number);
     this.#linger = this.#looking = undefined;
+    this.#line.keeps = false;
     if (this.given.size === 0) return;
     const lost = [...this.given.values()];
     this.given.clear();
-    this.#line.keeps = false;
     this.endNow();
     const last = this.#gauge.seal();
     const begun = lost.filter(({ number }) => hasBegun(number, last));
@@ -240,17 +242,15 @@ export class Place implements Party {
     }, LINGER_MS);
   }
 
-  /** Looks for answers after a while, and as long as there are some. */
-  #lookLater(): void {
-    this.#looksLeft = LOOK_COUNT;
+  /** Looks for answers after a while, and as long as there is a task without one. */
+  #lookLater(looksLeft = LOOK_COUNT): void {
+    this.#looksLeft = looksLeft;
     this.#looking ??= setTimeout(() => {
       this.#looking = undefined;
-      const left = this.#looksLeft - 1;
-      if (this.given.size === 0 || left < 0) return;
+      if (this.given.size === 0) return;
       this.#line.look();
-      this.#lookLater();
-      this.#looksLeft = left;
-    }, LOOK_MS);
+      this.#lookLater(Math.max(0, this.#looksLeft - 1));
+    }, looksLeft > 0 ? LOOK_MS : LOOK_LATER_MS);
   }
 
   /** Waits until nothing is left of the worker, and gives its endpoint back. */

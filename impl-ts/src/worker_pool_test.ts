@@ -3,9 +3,9 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
 import { CallError } from "./call_error.ts";
-import { codeOf } from "./fixture.ts";
+import { codeOf, printedApart, withoutSlices } from "./fixture.ts";
 import { Pool, PoolError, work } from "./worker_pool.ts";
-import { countingPool, eventually, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
+import { countingPool, eventually, pause, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
 import { LateRings } from "./worker_pool_turns.ts";
 
 Deno.test("run gives each task to a worker, and settles with its result", async () => {
@@ -73,6 +73,41 @@ Deno.test("a result comes while a task behind it, which was given with it, block
   Atomics.store(counts, 0, 1);
   Atomics.notify(counts, 0);
   assertEquals(await blocked, "ok");
+});
+
+Deno.test("a result comes while a task behind it blocks, also of a worker that was late", async () => {
+  const { pool, counts } = countingPool(1, { ahead: 8 });
+  await using _ = pool;
+  await withoutSlices(async () => {
+    await pool.run(60, { name: "pausesBehind" });
+    await pause(5);
+    const first = pool.run(1, { name: "twice" });
+    const blocked = pool.run(0, { name: "gate" });
+    assertEquals(await first, 2);
+    Atomics.store(counts, 0, 1);
+    Atomics.notify(counts, 0);
+    assertEquals(await blocked, "ok"); // or else it has ended by itself
+  });
+});
+
+Deno.test("a promise of its own kind that throws fails its task, and no other", async () => {
+  await using pool = poolOf();
+  assertEquals(await codeOf(pool.run(0, { name: "thenThrows" })), "call.thrown");
+  assertEquals(await pool.run(1, { name: "twice" }), 2);
+});
+
+Deno.test("close settles though the last task, when a worker comes, cannot be sent", async () => {
+  const pool = poolOf();
+  const refused = assertRejects(
+    () => pool.run(1n as unknown as number, { name: "twice" }),
+    TypeError,
+  );
+  await pool.close();
+  await refused;
+});
+
+Deno.test("a pool that has no worker any more lets its process end", async () => {
+  assertEquals(await printedApart("worker_pool_idle_fixture.ts"), "2\n");
 });
 
 Deno.test("rings are held back while they are to be, and then one is made", () => {

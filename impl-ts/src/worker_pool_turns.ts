@@ -194,10 +194,12 @@ export class Turns implements Party {
     this.#current = work;
     let result: unknown;
     let isThrown = false;
+    let comesLater = false;
     try {
       result = runWith(work, this.#handle);
       // Inside of the same care: to look for a `then` may run code as well.
       if (isLater(result)) {
+        comesLater = true;
         this.#running.add(work);
         result.then(
           (value) => this.#conclude(work, began, false, value),
@@ -206,6 +208,8 @@ export class Turns implements Party {
         return performance.now();
       }
     } catch (error) {
+      // A `then` of its own kind may throw, also when it has settled.
+      if (comesLater && !this.#running.delete(work)) return performance.now();
       isThrown = true;
       result = error;
     }
