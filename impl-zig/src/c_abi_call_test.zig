@@ -89,7 +89,7 @@ const Side = struct {
     /// Serves until the peer ends its stream.
     fn run(side: *Side) !void {
         try expectStatus(arguments.end, side.read(10_000));
-        try expectStatus(1, called.millrace_calls_end(&side.storage, 1_000));
+        try expectStatus(1, called.millrace_calls_end(&side.storage, 20_000));
     }
 };
 
@@ -112,7 +112,7 @@ test "c_abi: calls, items and errors, both ways" {
     const thread: std.Thread = try .spawn(.{}, Side.run, .{&sides[1]});
     defer thread.join();
     const own = &sides[0].storage;
-    defer _ = called.millrace_calls_end(own, 1_000);
+    defer _ = called.millrace_calls_end(own, 20_000);
     var result: ListValue = undefined;
 
     try expectStatus(1, calling.millrace_call(own, "down", &json("20"), 1, 10_000, null, &result));
@@ -140,7 +140,7 @@ test "c_abi: calls, items and errors, both ways" {
     try testing.expectEqual(50, count);
     count = 51;
     try expectStatus(0, items(own, "count", null, 0, 10_000, null, countItem, &count, &result));
-    try expectStatus(1, calling.millrace_call_notify(own, "nothing", null, 0, 1_000, null));
+    try expectStatus(1, calling.millrace_call_notify(own, "nothing", null, 0, 20_000, null));
     try expectStatus(1, calling.millrace_call(own, "down", &json("1"), 1, 10_000, null, &result));
 }
 

@@ -53,7 +53,7 @@ const Side = struct {
     fn begin(side: *Side, name: [*:0]const u8) !usize {
         var number: usize = 0;
         const begin_call = calling.millrace_call_begin;
-        try expectStatus(1, begin_call(&side.calls, name, null, 0, 1_000, null, &number));
+        try expectStatus(1, begin_call(&side.calls, name, null, 0, 20_000, null, &number));
         return number;
     }
 
@@ -70,7 +70,7 @@ const Side = struct {
     /// Serves until the peer ends its stream.
     fn run(side: *Side) !void {
         try expectStatus(arguments.end, side.read(20_000));
-        try expectStatus(1, called.millrace_calls_end(&side.calls, 1_000));
+        try expectStatus(1, called.millrace_calls_end(&side.calls, 20_000));
     }
 };
 
@@ -143,7 +143,7 @@ test "c_abi: calls that were begun are finished in any order, or given up" {
     try expectStatus(-256, own.finish(others[1] + 1, 0, null));
     // Those that nobody has finished end with the object.
     try expectStatus(1, own.call("quick", null));
-    try expectStatus(1, called.millrace_calls_end(&own.calls, 1_000));
+    try expectStatus(1, called.millrace_calls_end(&own.calls, 20_000));
     thread.join();
     for (&sides) |*side| try side.leave();
 }
@@ -186,7 +186,7 @@ test "c_abi: a call is given up by its token, from any thread" {
         try expectStatus(1, tokens.millrace_token_leave(&own.token));
     }
     try expectStatus(1, own.call("quick", null));
-    try expectStatus(1, called.millrace_calls_end(&own.calls, 1_000));
+    try expectStatus(1, called.millrace_calls_end(&own.calls, 20_000));
     server.join();
     for (&sides) |*side| try side.leave();
 }

@@ -34,7 +34,7 @@ const End = struct {
     fn open(end: *End, path: [*:0]const u8, endpoint: u32) !void {
         const place = &end.segment;
         const create = segments.millrace_segment_create_file;
-        const all = .{ place, path, 2, &channels, channels.len, endpoint, 1_000 };
+        const all = .{ place, path, 2, &channels, channels.len, endpoint, 20_000 };
         try expectStatus(1, @call(.auto, create, all));
         try expectStatus(1, ports.millrace_port_attach(&end.port, place, endpoint));
         if (endpoint != 0) return;

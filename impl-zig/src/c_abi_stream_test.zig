@@ -63,7 +63,7 @@ test "c_abi: a stream is a port like others, until it is left" {
     try pair.open();
     const near = &pair.sides[0];
     const far = &pair.sides[1];
-    try expectStatus(1, streams.millrace_stream_await_ready(near.stream(), 1000));
+    try expectStatus(1, streams.millrace_stream_await_ready(near.stream(), 20_000));
     try expectStatus(1, streams.millrace_stream_pump(near.stream()));
     for (0..40) |index| {
         const tag: u32 = @intCast(index);
@@ -77,7 +77,7 @@ test "c_abi: a stream is a port like others, until it is left" {
     try expectStatus(arguments.nothing, streams.millrace_stream_finish(near.stream(), 0));
     var storage: [16]u8 = undefined;
     var message: ports.Message = undefined;
-    const found = ports.millrace_port_read(far.port(), &storage, storage.len, 1000, &message);
+    const found = ports.millrace_port_read(far.port(), &storage, storage.len, 20_000, &message);
     try expectStatus(reasonStatus(.peer_closed), found);
     try expectStatus(1, streams.millrace_stream_leave(far.stream()));
     try expectStatus(1, streams.millrace_stream_leave(near.stream()));
@@ -95,7 +95,7 @@ test "c_abi: a stream whose peer is gone says so, with the reason" {
     _ = system.write(both[1], "HTTP/1.1 400 Bad Request", 24);
     var storage: [16]u8 = undefined;
     var message: ports.Message = undefined;
-    const found = ports.millrace_port_read(side.port(), &storage, storage.len, 1000, &message);
+    const found = ports.millrace_port_read(side.port(), &storage, storage.len, 20_000, &message);
     try expectStatus(reasonStatus(.peer_failed), found);
     const reason = ports.millrace_port_reason(side.port());
     try testing.expectEqual(@backingInt(@import("layout.zig").Reason.stream_magic), reason);

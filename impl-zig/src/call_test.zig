@@ -75,7 +75,7 @@ const Sums = struct {
     }
 
     pub fn upTo(serving: *Serving, n: u32) !u32 {
-        for (0..n) |number| try serving.item(number, .ms(100));
+        for (0..n) |number| try serving.item(number, .ms(20_000));
         return n;
     }
 };
@@ -108,7 +108,7 @@ const Server = struct {
         calls.serve(&server.sums);
         var storage: [16]u8 = undefined;
         while (try calls.read(&storage, .ms(10_000))) |_| {}
-        try calls.end(.ms(1_000));
+        try calls.end(.ms(20_000));
     }
 };
 
@@ -173,7 +173,7 @@ test "Calls.call: results, errors and items between two threads" {
     _ = try few.next();
     few.deinit();
     try testing.expectEqual(3, try calls.call(i64, "add", .{ 1, 2 }, within));
-    try calls.end(.ms(1_000));
+    try calls.end(.ms(20_000));
     try testing.expectEqual(null, try calls.read(&.{}, .ms(10_000)));
     try testing.expectError(error.CallEnded, calls.call(i64, "add", .{ 1, 2 }, within));
 }
