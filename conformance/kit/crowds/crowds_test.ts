@@ -37,7 +37,7 @@ Deno.test("End.changed: what fails before anybody waits for it is told of then",
   await assertRejects(() => change, Wrong, "testee 1 cannot wait for a change: wait.timeout");
 });
 
-Deno.test("gather: a writer that cannot be there declines, and no reader takes its place", async () => {
+Deno.test("gather: where the writer cannot be there, no reader takes its place", async () => {
   const hellos = [["bytes"], ["file"], ["file"]].map((carriers) => ({ carriers }));
   const arena = (order: number[]) => {
     const connect = (index: number) => Promise.resolve(fake(hellos[order[index]!]!, {}));
