@@ -75,7 +75,7 @@ Deno.test("a result comes while a task behind it, which was given with it, block
   assertEquals(await blocked, "ok");
 });
 
-Deno.test("a result comes while a task behind it blocks, also of a worker that was late", async () => {
+Deno.test("a result comes while a task behind it blocks, also of a late worker", async () => {
   const { pool, counts } = countingPool(1, { ahead: 8 });
   await using _ = pool;
   await withoutSlices(async () => {

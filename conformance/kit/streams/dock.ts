@@ -15,7 +15,7 @@ export interface Wire {
   write(bytes: Uint8Array): Promise<boolean>;
   /** Ends what the testee reads, and goes on reading. */
   end(): Promise<void>;
-  /** Takes nothing any more that the testee writes, where a transport can be so: from its end on. */
+  /** Takes nothing that the testee writes from then on, where a transport can be so. */
   deaf?(): Promise<void>;
   /** Gives up both ways at once. */
   kill(): void;
