@@ -66,6 +66,11 @@ const life_scribble_count = 150;
 /// Calls behind the first answer that is final: it must stay.
 const late_call_count = 4;
 
+/// How often both act in turns, on one thread. How two threads meet is the machine's affair: where
+/// they share a busy processor, one of them lives through a whole life before the other begins, and
+/// rare reasons do not come.
+const turns_every = 4;
+
 /// Beyond its deadline, until a call counts as hung. Generous: it is no matter of speed, and the
 /// machine may have other work.
 const patience_ms = 20_000;
@@ -125,6 +130,10 @@ pub fn Duel(comptime World: type) type {
                 life += 1;
                 var prng: Random.DefaultPrng = .init(life);
                 try duel.world.begin(life);
+                if (life % turns_every == 0) {
+                    try duel.takeTurns(prng.random());
+                    continue;
+                }
                 duel.over.store(false, .release);
                 duel.life.store(life, .release);
                 defer duel.awaitLeft(life);
@@ -134,6 +143,19 @@ pub fn Duel(comptime World: type) type {
                     if (outcome == .final) late_calls += 1;
                 }
             }
+        }
+
+        /// A life that only the victim's thread knows of: it scribbles between its calls.
+        fn takeTurns(duel: *Self, random: Random) !void {
+            var scribble_count: u32 = 0;
+            var late_calls: u32 = 0;
+            while (scribble_count < life_scribble_count and late_calls < late_call_count) {
+                if (try duel.call(random) == .final) late_calls += 1;
+                const count = random.uintLessThan(u32, 16);
+                for (0..count) |_| duel.world.scribble(random);
+                scribble_count += count;
+            }
+            _ = duel.scribbles.fetchAdd(scribble_count, .acq_rel);
         }
 
         fn call(duel: *Self, random: Random) !Act {
