@@ -33,11 +33,10 @@ const HEAD = layout.FANOUT_READER_HEAD_WORD;
 const WRITER_WANTS = layout.FANOUT_READER_WRITER_WANTS_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const KIND_PAD = layout.FRAME_KIND_PAD;
-/** Words of a header, an extension and a preamble: all that is looked at before the payload. */
-const COPIED_WORDS = 12;
-/** Where the extension begins in them, and what stands in it. */
+/** What stands in an extension, in words from the frame's begin. */
 const EXTENSION_KIND = (HEADER_SIZE + layout.EXTENSION_KIND_OFFSET) >> 2;
 const NUMBER = (HEADER_SIZE + layout.EXTENSION_CONTENT_OFFSET) >> 2;
+
 /**
  * The reader of a fanout in mode `lose` was overrun: so many messages were overwritten before it
  * read them. Code `message.lost`. The next call goes on with the oldest that is there.
@@ -82,9 +81,9 @@ export class FanoutInlet implements Waitable, Holder {
   /** Word and bit of the own wish. */
   readonly #want: number;
   readonly #bit: number;
-  /** The frame that is looked at, and a copy of its first words. */
+  /** The frame that is looked at, and in mode `lose` the number that it carries, -1 for none. */
   readonly #frame: FrameReader = new FrameReader();
-  readonly #copied: Int32Array = new Int32Array(COPIED_WORDS);
+  #number = -1;
   /** The position that the writer was told last; mode `hold`. */
   #stored = 0;
   /** Whether it reads: not before it has begun or joined, nor when it has left. */
@@ -221,7 +220,8 @@ export class FanoutInlet implements Waitable, Holder {
     if (link.closed || this.#fault !== undefined) {
       raise(link.closedError("read") ?? this.#fault);
     }
-    if (link.endpoint.hasEnded()) raise(link.ownError("read"));
+    const { endpoint } = link;
+    if (!endpoint.isLinked(link.peer) && endpoint.hasEnded()) raise(link.ownError("read"));
     if (this.isEnded || this.#isJoined) return;
     if (!this.place.isLossy) throw new TypeError("Cannot read fanout: this end has left it");
     this.#begin();
@@ -270,14 +270,13 @@ export class FanoutInlet implements Waitable, Holder {
     const frame = this.#frame;
     const { capacity, own } = place;
     const at = own & (capacity - 1);
-    const copied = this.#copied;
-    // Into private memory: what is checked below is what was copied.
-    for (let i = 0, from = at >> 2; i < COPIED_WORDS; i++) copied[i] = this.#words[from + i]!;
     const known = (place.tail - own) | 0;
-    const reason = frame.check(copied, 0, known, capacity - at, capacity >> 1);
+    const reason = frame.check(this.#words, at >> 2, known, capacity - at, capacity >> 1);
     const isMessage = reason === 0 && frame.kind < KIND_PAD &&
       frame.kind !== layout.FRAME_KIND_END;
-    const isTaken = isMessage && this.#refusal() === undefined &&
+    if (place.isLossy) this.#number = this.#numberAt(at >> 2);
+    const refusal = isMessage ? this.#refusal() : undefined;
+    const isTaken = isMessage && refusal === undefined &&
       (mode !== INTO || frame.size <= target!.length);
     const payload = isTaken ? this.#copy(at + HEADER_SIZE + frame.lead, mode, target) : undefined;
     const found = place.validate();
@@ -292,7 +291,16 @@ export class FanoutInlet implements Waitable, Holder {
       this.#pass();
       return undefined;
     }
-    return this.#deliver(mode, target, payload);
+    return this.#deliver(mode, target, payload, refusal);
+  }
+
+  /** The number of the message in the frame there, which the extension behind its header says. */
+  #numberAt(word: number): number {
+    const words = this.#words;
+    const isNumbered = this.#frame.lead === layout.HEADER_EXTENSION_SIZE &&
+      words[word + EXTENSION_KIND] === layout.EXTENSION_KIND_NUMBER;
+    if (!isNumbered) return -1;
+    return (words[word + NUMBER]! >>> 0) + (words[word + NUMBER + 1]! >>> 0) * 2 ** 32;
   }
 
   /** Copies the message, before it is known whether it is still there. */
@@ -316,11 +324,8 @@ export class FanoutInlet implements Waitable, Holder {
     if (frame.flags !== WHOLE) return layout.REASON_FRAME_FLAGS;
     if (!place.isLossy) return 0;
     if (frame.extent > place.capacity >> 2) return layout.REASON_FRAME_SIZE;
-    const copied = this.#copied;
-    const isNumbered = frame.lead === layout.HEADER_EXTENSION_SIZE &&
-      copied[EXTENSION_KIND] === layout.EXTENSION_KIND_NUMBER;
-    if (!isNumbered) return layout.REASON_FRAME_EXTENSION;
-    const number = (copied[NUMBER]! >>> 0) + (copied[NUMBER + 1]! >>> 0) * 2 ** 32;
+    const number = this.#number;
+    if (number < 0) return layout.REASON_FRAME_EXTENSION;
     const expected = this.#expected < 0 ? number : this.#expected;
     const lost = number - expected;
     if (lost !== 0 && !(place.isOverrun && lost > 0)) return layout.REASON_FANOUT_NUMBER;
@@ -341,9 +346,13 @@ export class FanoutInlet implements Waitable, Holder {
   }
 
   /** Hands a message out that is whole, or says why not. */
-  #deliver(mode: Mode, target: Uint8Array | undefined, payload: Uint8Array | undefined): unknown {
+  #deliver(
+    mode: Mode,
+    target: Uint8Array | undefined,
+    payload: Uint8Array | undefined,
+    refusal: string | undefined,
+  ): unknown {
     const { kind, codec, tag, size } = this.#frame;
-    const refusal = this.#refusal();
     if (refusal === undefined && mode === INTO) requireFit(size, target!);
     if (this.#expected >= 0) this.#expected++;
     this.#pass();

@@ -318,8 +318,9 @@ export class FanoutWriter<T = unknown> {
 
   /** Throws what a call to write answers first. [fanout.first_answer] */
   #check(): void {
-    const { endpoint, closed } = this.#link;
-    if (closed || endpoint.hasEnded()) raise(this.#link.ownError("write"));
+    const { endpoint, peer, closed } = this.#link;
+    const isWell = !closed && endpoint.isLinked(peer); // the link of a writer is to itself
+    if (!isWell && (closed || endpoint.hasEnded())) raise(this.#link.ownError("write"));
     if (this.#isEnded) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
     if (this.#isEncoding) throw new TypeError("Cannot write: a value is being encoded");
   }
