@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { listSources, runExamples } from "./fixture.ts";
+import { checkExamples, listSources, runExamples } from "./examples_fixture.ts";
 
 /** A symbol in what `deno doc --json` prints, as far as it matters here. */
 interface Symbol {
@@ -32,6 +32,11 @@ async function documented(path: string): Promise<Symbol[]> {
   const { nodes } = JSON.parse(new TextDecoder().decode(stdout));
   return Object.values<{ symbols?: Symbol[] }>(nodes).flatMap(({ symbols }) => symbols ?? []);
 }
+
+Deno.test("the examples in the doc comments compile, with those of the folders below", async () => {
+  const directory = import.meta.dirname!;
+  await checkExamples([directory, `${directory}/host`, `${directory}/compat`]);
+});
 
 Deno.test("the examples in the doc comments run", async () => {
   const directory = import.meta.dirname!;

@@ -13,9 +13,6 @@ import { agentMechanism, type Mechanism } from "./wait.ts";
 /** Below 2^32 by so little that the first messages cross it. */
 export const NEAR_WRAP = 2 ** 32 - 128;
 
-/** Only an example that hangs gets there. */
-const EXAMPLES_TIMEOUT_MS = 600_000;
-
 /** What a program beside this file prints, in a process of its own that ends well. */
 export async function printedApart(
   program: string,
@@ -47,107 +44,6 @@ export interface PipeOptions extends WriterOptions, ReaderOptions {
 export function pipeSegment({ capacity = 256, start = NEAR_WRAP }: PipeOptions = {}): Segment {
   const channel = { writer: 0, reader: 1, capacity, start: start >>> 0 };
   return Segment.allocate({ endpoints: 2, channels: [channel] });
-}
-
-/**
- * Checks the types of the examples in the doc comments of some files, runs them, and returns how
- * many there are. Each must print what the comments behind its calls of `console.log` say: `// 1,
- * then 2` are two lines, and neither quotes nor spaces count.
- */
-export async function runExamples(
-  directory: string,
-  files: string[],
-  permissions: string[] = ["-A"],
-): Promise<number> {
-  const folder = await Deno.makeTempDir({ prefix: "millrace-examples-" });
-  const config = `${folder}/deno.json`;
-  await Deno.writeTextFile(config, await examplesConfig());
-  // It says the versions of the libraries, which are there already.
-  await Deno.copyFile(new URL("../../deno.lock", import.meta.url), `${folder}/deno.lock`);
-  const command = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--doc", "--config", config, ...permissions, ...files],
-    cwd: directory,
-    env: { NO_COLOR: "1" },
-    signal: AbortSignal.timeout(EXAMPLES_TIMEOUT_MS),
-    stdout: "piped",
-    stderr: "piped",
-  });
-  const { code, stdout, stderr } = await command.output();
-  await Deno.remove(folder, { recursive: true });
-  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  assert(code === 0, text);
-  let count = 0;
-  for (const file of files) {
-    const lines = Deno.readTextFileSync(`${directory}/${file}`).split("\n");
-    for (const [first, last] of placesIn(lines)) {
-      const said = linesOf(lines.slice(first, last).flatMap(promisedBy).join("\n"));
-      // Deno counts lines from 1, from the first fence to behind the last.
-      assertEquals(printedBy(text, `${file}#${first}-${last + 2}.ts`), said, `${file}:${first}`);
-      count++;
-    }
-  }
-  assertEquals(Number(/(\d+) passed/.exec(text)?.[1]), count);
-  return count;
-}
-
-/**
- * A project that has the package. Not that of the sources: what Deno puts around an example imports
- * every name of the file, and would fail at `noUnusedLocals`.
- */
-export async function examplesConfig(): Promise<string> {
-  const root = new URL("../", import.meta.url);
-  const { name, exports, imports } = JSON.parse(
-    await Deno.readTextFile(new URL("deno.json", root)),
-  );
-  const libraries = Object.entries<string>(imports).filter(([, path]) => path.startsWith("npm:"));
-  const entries = Object.entries<string>(exports).map(([subpath, path]) => [
-    name + subpath.slice(1),
-    new URL(path, root).href,
-  ]);
-  const compilerOptions = {
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    noUncheckedIndexedAccess: true,
-  };
-  return JSON.stringify({
-    imports: Object.fromEntries([...entries, ...libraries]),
-    compilerOptions,
-  });
-}
-
-/** Where the examples of a file stand: the lines between the fences, the last one left out. */
-function placesIn(lines: string[]): [first: number, last: number][] {
-  const places: [number, number][] = [];
-  let open = "";
-  for (const [index, line] of lines.entries()) {
-    const language = /^ *\* ```(\w*)$/.exec(line)?.[1];
-    if (language === undefined) continue;
-    if (language === "ts") places.push([index + 1, -1]);
-    else if (open === "ts") places.at(-1)![1] = index;
-    open = language;
-  }
-  return places;
-}
-
-/** What the comment behind a call of `console.log` promises. */
-function promisedBy(line: string): string[] {
-  return /\bconsole\.log\(.*?[;,] \/\/ (.*)$/.exec(line)?.[1]?.split(", then ") ?? [];
-}
-
-/** What an example has printed, among everything that the run of all of them printed. */
-function printedBy(text: string, name: string): string[] {
-  const mark = `/${name.replaceAll(".", "\\.")} \\.\\.\\.\n-+ (?:post-test )?output -+\n`;
-  return linesOf(new RegExp(`${mark}([^]*?)\n?-+ (?:post-test )?output end`).exec(text)?.[1] ?? "");
-}
-
-function linesOf(text: string): string[] {
-  return text.replaceAll(/[" ]/g, "").split("\n").filter((line) => line !== "");
-}
-
-/** What is no test, and nothing that only tests share. */
-export function listSources(directory: string): string[] {
-  return [...Deno.readDirSync(directory)].map(({ name }) => name)
-    .filter((name) => name.endsWith(".ts") && !/(_test|^fixture|_fixture)\.ts$/.test(name));
 }
 
 /** Both ends of a pipe in one thread. */
