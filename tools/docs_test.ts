@@ -19,6 +19,8 @@ import { requiresAll } from "./test_counts.ts";
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);
 const program = await findChromium();
 const TIMEOUT_MS = 120_000;
+/** What the site takes with both references, many times over. */
+const MAKE_MS = 10 * 60_000;
 /** The references take longer than the pages. */
 const isAll = Deno.env.get("MILLRACE_TEST_ALL") === "1";
 const SHOWN: readonly (readonly [path: string, title: string])[] = [
@@ -125,7 +127,8 @@ Deno.test({
     const options = { executablePath: program, args: [...CHROMIUM_ARGUMENTS] };
     let context: BrowserContext | undefined;
     try {
-      await makeDocs(ROOT, `${folder}/site`, { typescript: isAll, zig: isAll }, () => {});
+      const parts = { typescript: isAll, zig: isAll };
+      await within(MAKE_MS, makeDocs(ROOT, `${folder}/site`, parts, () => {}));
       await t.step("links", async () => {
         assertEquals(await brokenLinks(`${folder}/site`), []);
       });
@@ -153,6 +156,19 @@ Deno.test({
     }
   },
 });
+
+/** Waits for what may hang, and fails where it does. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done in ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /** A page has its title, and the list of all pages, which a script writes. */
 async function showsPage(tab: Tab, url: string, title: string): Promise<void> {
