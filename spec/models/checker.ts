@@ -1,7 +1,7 @@
 /**
  * Makes checkers of models with Spin, and searches the states of a model with them.
  *
- * Needs `spin` and `zig` on PATH: `zig cc` is the preprocessor and the compiler.
+ * Needs `spin` and `zig` on PATH: `zig clang` is the preprocessor, and `zig cc` the compiler.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export interface Result {
 
 /** How a checker is compiled, and what it may take. */
 export interface Size {
-  /** There are millions of states: it is worth compiling for speed. */
+  /** There are half a million states or more: it is worth compiling for speed. */
   large?: boolean | undefined;
   /** Megabytes. */
   memory: number;
@@ -34,7 +34,11 @@ export interface Size {
 export type Search = (cycles: boolean) => Promise<Result>;
 
 const HERE = import.meta.dirname!;
-const CPP = ["cc", "-E", "-x", "c"];
+/** Checkers that were compiled, by what they were compiled from. */
+const KEPT = `${HERE}/../../.zig-cache/models`;
+// Not `zig cc`, which looks for the system's headers first: that takes three times as long as the
+// rest, and no model includes one.
+const CPP = ["clang", "-E", "-x", "c"];
 /** The variable of the environment by which a checker is asked for cycles. */
 const CYCLES = "MILLRACE_CYCLES";
 
@@ -124,7 +128,40 @@ async function make(directory: string, given: string[], size: Size): Promise<voi
   // The generated checker shifts signed numbers; zig cc would trap that.
   const flags = [...speed, "-g0", "-w", "-fno-sanitize=undefined"];
   const defines = [`-DMEMLIM=${size.memory}`, "-DSAFETY"];
-  await execute("zig", ["cc", ...flags, ...defines, "-o", "pan", "pan.c"], directory);
+  const command = ["cc", ...flags, ...defines, "-o", "pan", "pan.c"];
+  const kept = `${KEPT}/${await digestOf(directory, command)}`;
+  if (await copied(kept, `${directory}/pan`)) return;
+  await execute("zig", command, directory);
+  // Under another name first: others may be looking for it.
+  await Deno.mkdir(KEPT, { recursive: true });
+  const unique = `${kept}-${crypto.randomUUID()}`;
+  await Deno.copyFile(`${directory}/pan`, unique);
+  await Deno.rename(unique, kept);
+}
+
+let version: Promise<string> | undefined;
+
+/** What tells a checker from all others: the compiler, what it is told, and the sources. */
+async function digestOf(directory: string, command: string[]): Promise<string> {
+  version ??= execute("zig", ["version"], HERE);
+  const texts = [await version, ...command];
+  const names = [...Deno.readDirSync(directory)].map(({ name }) => name);
+  for (const name of names.filter((each) => /^pan\.|^speed\.h$/.test(each)).sort()) {
+    texts.push(name, await Deno.readTextFile(`${directory}/${name}`));
+  }
+  const bytes = new TextEncoder().encode(JSON.stringify(texts));
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+}
+
+/** Copies a file, if it is there. */
+async function copied(from: string, to: string): Promise<boolean> {
+  try {
+    await Deno.copyFile(from, to);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
 }
 
 async function search(
@@ -143,7 +180,8 @@ async function execute(
   cwd: string,
   variables: Record<string, string> = {},
 ): Promise<string> {
-  // Objects of a model are never asked for twice, so they need not stay in the shared cache.
+  // Objects of a model are never asked for twice, so they need not stay in the shared cache: only
+  // the checkers do.
   const env = { ZIG_LOCAL_CACHE_DIR: `${cwd}/cache`, ...variables };
   const run = new Deno.Command(command, { args, cwd, env, stdout: "piped", stderr: "piped" });
   const { code, stdout, stderr } = await run.output();

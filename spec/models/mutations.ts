@@ -14,7 +14,7 @@ export interface Model {
   defines?: string[];
   /** Makes the model smaller for the mutations, where that still shows them. */
   mutationDefines?: string[];
-  /** Has millions of states, or mutations of it have. */
+  /** Has half a million states or more, or mutations of it have. */
   large?: boolean;
   /** Takes minutes, or gigabytes: only with MILLRACE_TEST_ALL=1. */
   long?: boolean;
@@ -64,6 +64,7 @@ export const models: Model[] = [
   },
   {
     file: "space",
+    large: true,
     mutationDefines: ["N=3"],
     mutations: {
       LAST_UNIT: { assert: "head[0])%(4*16))<16" },
@@ -139,6 +140,7 @@ export const models: Model[] = [
   },
   {
     file: "async",
+    large: true,
     mutations: {
       CLEAR_SHARED: "deadlock",
       NO_DISARM: FOR_NOBODY,
@@ -232,6 +234,7 @@ export const models: Model[] = [
   },
   {
     file: "posted",
+    large: true,
     mutations: {
       DATA_ONLY: "deadlock",
       OWN_RING_ONLY: "deadlock",
@@ -243,6 +246,7 @@ export const models: Model[] = [
   },
   {
     file: "hub",
+    large: true,
     mutations: {
       PUBLISHES_ONE: "deadlock",
       GIVES_BACK_ONE: "deadlock",
@@ -263,6 +267,7 @@ export const models: Model[] = [
   },
   {
     file: "mechanism",
+    large: true,
     mutationDefines: ["CLIENTS=2"],
     mutations: {
       FIRST_CLIENT_ONLY: "deadlock",
@@ -274,6 +279,7 @@ export const models: Model[] = [
   },
   {
     file: "file",
+    large: true,
     mutationDefines: ["NO_DEATH"],
     mutations: {
       LEFT_BLIND: LOST_NAME,
@@ -295,6 +301,7 @@ export const models: Model[] = [
   {
     file: "file",
     defines: ["VACATES"],
+    large: true,
     mutationDefines: ["NO_DEATH"],
     mutations: {
       VACATES_UNLOCKED: LOST_NAME,
@@ -303,6 +310,7 @@ export const models: Model[] = [
   },
   {
     file: "generation",
+    large: true,
     mutationDefines: ["FIRST=1"],
     mutations: {
       VACATES_EARLY: NOT_READ,
@@ -332,6 +340,7 @@ export const models: Model[] = [
   },
   {
     file: "rung",
+    large: true,
     mutations: {
       BELL_BEFORE_BIT: "deadlock",
       BITS_BEFORE_BELL: "deadlock",
@@ -348,10 +357,12 @@ export const models: Model[] = [
   {
     file: "rung",
     defines: ["DEATH"],
+    large: true,
     mutations: { NO_FULL_LOOK: "cycle" },
   },
   {
     file: "property",
+    large: true,
     mutations: {
       NO_CHECK: TORN,
       CHECK_FIRST: TORN,
@@ -375,6 +386,7 @@ export const models: Model[] = [
   {
     file: "property",
     defines: ["DEATH"],
+    large: true,
     mutations: {
       ONE_SLOT: { assert: "(version!=v)" },
       STATE_UNSEEN: "cycle",
@@ -406,7 +418,7 @@ export const models: Model[] = [
       NOT_TOLD: { assert: "told[((e*((1+1)+1))+" },
     },
   },
-  { file: "call", defines: ["DEATH", "DEPTH=2", "N=3"], mutations: {} },
+  { file: "call", defines: ["DEATH", "DEPTH=2", "N=3"], large: true, mutations: {} },
   { file: "call", defines: ["DEPTH=2", "N=3"], long: true, mutations: {} },
   {
     file: "stream",
@@ -442,6 +454,7 @@ export const models: Model[] = [
   },
   {
     file: "fanout",
+    large: true,
     mutations: {
       JOIN_LATE: { assert: "from[" },
       WANT_STORED: "deadlock",
@@ -466,6 +479,7 @@ export const models: Model[] = [
   },
   {
     file: "overrun",
+    large: true,
     mutations: {
       FLOOR_LATE: { assert: "first==position" },
       FLOOR_BEFORE_TAIL: { assert: "t-position" },
