@@ -86,6 +86,7 @@ function playAll(carriers: string[]): Promise<Report> {
     const [json, junit, md] = ["json", "xml", "md"].map((end) => `${folder}/report.${end}`);
     const args = ["--json", json!, "--junit", junit!, "--md", md!, "--save", `${folder}/kept`];
     for (const carrier of carriers) args.push("--carrier", carrier);
+    if (Deno.env.get("MILLRACE_TEST_ALL") !== "1") args.push("--brief");
     const { code, output, errors } = await kit(args);
     // What failed stands before the table; the counts behind it.
     const failed = output.slice(0, output.indexOf("\n| "));

@@ -17,6 +17,7 @@ import type { Level } from "./kit/protocol.ts";
 import { Collector, readKnown } from "./kit/report.ts";
 import { type Group, Runner } from "./kit/runner.ts";
 import { selfTest } from "./kit/self_test.ts";
+import { BRIEF, patience } from "./kit/scripts/windows.ts";
 import { outliveTrouble } from "./kit/trouble.ts";
 import type { Verdict } from "./kit/verdict.ts";
 
@@ -35,6 +36,7 @@ Runs the conformance kit: on our own testees, or on yours.
 }
   --seed N              where the random work of the level stress begins; default 1
   --seconds N           how long stress works each pair; default 10
+  --brief               sweeps the moments of races for a quarter of the time
   --known-failing FILE  a case id in each line, that is known to fail; one that passes fails the run
   --json FILE           writes the report (conformance/report.schema.json)
   --junit FILE          writes it in the form of JUnit
@@ -54,6 +56,7 @@ interface Order extends Wish {
   save: string | undefined;
   known: string | undefined;
   list: boolean;
+  brief: boolean;
   selfTest: boolean;
   /** The command line again, for every case that is to be run alone. */
   testees: string[];
@@ -77,6 +80,7 @@ function readOrder(args: string[]): Order {
       md: { type: "string" },
       save: { type: "string" },
       list: { type: "boolean", default: false },
+      brief: { type: "boolean", default: false },
       "self-test": { type: "boolean", default: false },
     },
   });
@@ -100,6 +104,7 @@ function readOrder(args: string[]): Order {
     save: values.save,
     known: values["known-failing"],
     list: values.list,
+    brief: values.brief,
     selfTest: values["self-test"],
   };
 }
@@ -161,6 +166,7 @@ async function main(args: string[]): Promise<number> {
     console.error(`millrace conformance: ${(error as Error).message}\n\n${USAGE}`);
     return 2;
   }
+  if (order.brief) Object.assign(patience, BRIEF);
   if (order.selfTest) return await selfTest(write);
   const groups = plan(order);
   if (order.list) return list(groups);

@@ -14,6 +14,7 @@ import type { Hello, Level } from "../protocol.ts";
 import { Racer } from "../racer.ts";
 import { judge } from "../runner.ts";
 import { WATCHED, WATCHED_MAILBOXES } from "../scripts/mod.ts";
+import { type Patience, patience } from "../scripts/windows.ts";
 import { stressCases } from "../stress.ts";
 import type { KitCase } from "../verdict.ts";
 import { LocalLink, WorkerLink } from "../worker_link.ts";
@@ -29,6 +30,8 @@ export interface Order {
   level: Level;
   id: string;
   stress?: { seed: number; seconds: number };
+  /** Of the kit, whose part this is. */
+  patience: Patience;
 }
 
 /** How to start a testee there. */
@@ -72,6 +75,7 @@ export class Outpost {
       this.#place = order.place;
       this.#arena = this.#open(order);
     }
+    Object.assign(patience, order.patience);
     const entry = findCase(order);
     const hellos: Hello[] = [];
     const watcher = { hello: (_name: string, hello: Hello) => void hellos.push(hello) };

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { fromHex } from "../../reference/bytes.ts";
 import type { Arena, Played, Program } from "../arena.ts";
 import type { Level } from "../protocol.ts";
+import { patience } from "../scripts/windows.ts";
 import { Trouble } from "../trouble.ts";
 import type { KitCase } from "../verdict.ts";
 import type { Actor, Order, Report } from "./outpost.ts";
@@ -80,6 +81,7 @@ export class OutpostArena implements Arena {
       level,
       id,
       ...(stress && { stress }),
+      patience,
     };
     const timeoutMs = CASE_MS + 1000 * (stress?.seconds ?? 0);
     const { result, hellos } = await this.#host.play(order, timeoutMs);

@@ -48,7 +48,16 @@ const NAP_MS = 20;
 const NAP_LATE_MS = 2;
 
 /** Milliseconds of a sweep, and of one for the order of stores; a test may have less time. */
-export const patience = { sweepMs: 1_000, orderSweepMs: 2_000 };
+export const patience: Patience = { sweepMs: 1_000, orderSweepMs: 2_000 };
+
+/** How long sweeps may take where a thousand tries on each side do not end them before. */
+export interface Patience {
+  sweepMs: number;
+  orderSweepMs: number;
+}
+
+/** That of a brief run: on a machine that is not busy, enough for nearly all tries. */
+export const BRIEF: Patience = { sweepMs: 250, orderSweepMs: 500 };
 
 export const WINDOW_SCRIPTS: Script[] = [
   ...both(
