@@ -96,7 +96,7 @@ export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
 }
 
 /** Writes the list into the scratch where it surely fits, otherwise into fresh memory. */
-function writePieces(pieces: readonly Piece[], payload: Payload): void {
+export function writePieces(pieces: readonly Piece[], payload: Payload): void {
   const count = pieces.length;
   if (count === 0) return takeBytes(new Uint8Array(0), layout.CODEC_VALUES, payload);
   const from = HEADER_SIZE + count * ENTRY_SIZE;
@@ -211,7 +211,8 @@ function sizesOf(payload: Uint8Array): number[] {
   return sizes;
 }
 
-function decodeValue(
+/** Decodes one value of a list. @throws {MessageError} if it cannot be. */
+export function decodeValue(
   payload: Uint8Array,
   at: number,
   size: number,

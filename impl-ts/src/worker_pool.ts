@@ -26,6 +26,7 @@ import { processorCount } from "./wait.ts";
 import { PoolError } from "./worker_pool_error.ts";
 import { latest } from "./worker_pool_gauge.ts";
 import type { WorkSource } from "./worker_pool_life.ts";
+import { portLimitOf } from "./worker_pool_list.ts";
 import { flow } from "./worker_pool_map.ts";
 import { Place, type PlaceOwner } from "./worker_pool_place.ts";
 import { wantsMore } from "./worker_pool_size.ts";
@@ -122,6 +123,7 @@ export class Pool<W = Work> {
   /** Has the size looked at again; and whether that is known while tasks wait. */
   #sizing: unknown;
   #isPressed = false;
+  #isDispatching = false;
   /** Since when tasks wait, as far as it was looked at; and how many sources are held back. */
   #pressedSince: number | undefined;
   #heldBackCount = 0;
@@ -248,7 +250,20 @@ export class Pool<W = Work> {
 
   /** Gives what waits to workers, each time to the one that has the fewest. */
   #dispatch(): void {
-    const now = this.#queue.size > 0 ? performance.now() : 0;
+    // Code of the application's that encodes a value may have run a task: it goes with the others.
+    if (this.#isDispatching) return;
+    this.#isDispatching = true;
+    try {
+      if (this.#queue.size > 0) this.#give();
+    } finally {
+      this.#isDispatching = false;
+    }
+    if (this.#queue.size > 0 && !this.#isPressed) this.#size();
+    if (this.onprogress !== undefined) this.#tell();
+  }
+
+  #give(): void {
+    const now = performance.now();
     while (this.#queue.size > 0) {
       let best: Place | undefined;
       for (const place of this.#places) {
@@ -264,8 +279,7 @@ export class Pool<W = Work> {
       this.#queue.putBack([task]);
       best.endNow();
     }
-    if (this.#queue.size > 0 && !this.#isPressed) this.#size();
-    if (this.onprogress !== undefined) this.#tell();
+    for (const place of this.#places) place.flush();
   }
 
   /** Rejects a task before its end. */
@@ -496,7 +510,8 @@ export class Pool<W = Work> {
 
 function hubOptionsOf(options: PoolOptions): HubOptions<unknown, unknown> {
   const { codec, codecs, capacity, maxMessageSize } = options;
-  return { codec, codecs, capacity, maxMessageSize } as HubOptions<unknown, unknown>;
+  const limit = portLimitOf(maxMessageSize);
+  return { codec, codecs, capacity, maxMessageSize: limit } as HubOptions<unknown, unknown>;
 }
 
 function requireOptions(options: PoolOptions & { least: number; most: number }): void {

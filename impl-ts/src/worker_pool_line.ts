@@ -1,13 +1,17 @@
 /**
- * The line between a pool and one of its workers: a port on which each task is one message, and
- * what came of it another one. Messages are numbered by their tags:
+ * The line between a pool and one of its workers: a port on which tasks go in lists, and what came
+ * of each comes back. Messages are numbered by their tags:
  *
  * | message | tag | values |
  * | --- | --- | --- |
- * | a task | its number | the name of the handler, the value |
- * | nobody waits for it | its number, marked | none |
- * | its result | its number | the result, if there is one |
- * | its failure | its number, marked | name and text of the error, its `data` if there is any |
+ * | tasks | the number of the first | of each the name of its handler, and the value |
+ * | nobody waits for one | its number, marked | none |
+ * | results | the number of the first | each of them |
+ * | a failure | its number, marked | name and text of the error, its `data` if there is any |
+ *
+ * Items of a list are numbered one behind the other. A name is left out where it is that of the
+ * item before. What is given to a worker in one go is one list; a result is a list of one, since
+ * the pool must be able to see it before the next task begins, in which the worker may die.
  *
  * They are no calls: what a call needs beside, its own objects on both sides and a turn of the
  * event loop's rota, took more than half of the time of a task of 10 µs (measured: Node 24).
@@ -18,9 +22,10 @@
 import { CallError } from "./call_error.ts";
 import { type Piece, ValueList } from "./call_values.ts";
 import { CallWire } from "./call_wire.ts";
-import { copyInto } from "./codec.ts";
+import { copyInto, makePayload, type Payload } from "./codec.ts";
 import { MessageError, MillraceError, PeerFailedError } from "./error.ts";
 import { WHOLE } from "./frame.ts";
+import { ENCODING } from "./gate.ts";
 import { CODEC_VALUES, FRAME_HEADER_SIZE, FRAME_KIND_DATA } from "./layout.ts";
 import type { CallTaker } from "./pipe_calls.ts";
 import { NONE, rouse, type Taking, TOOK } from "./pipe_inbox.ts";
@@ -29,23 +34,24 @@ import type { Message } from "./pipe.ts";
 import type { Outlet } from "./pipe_outlet.ts";
 import type { Port } from "./port.ts";
 import type { Waitable } from "./wait.ts";
+import { numberBehind } from "./worker_pool_gauge.ts";
+import { LIST_SIZE, ListReader, ListWriter } from "./worker_pool_list.ts";
+import { partOf, sizeOf, writeAlone } from "./worker_pool_list.ts";
 
 /** What a tag is marked by; numbers are below it. */
 const MARK = 0x80000000;
 /** Most messages that are taken before anything is done with them. */
 const TAKE_COUNT = 512;
 
-/**
- * Messages up to so many bytes are copied into the same memory each time, of which nothing is left
- * when they are taken: memory for each took a fifth of all that is allocated for a task.
- */
-const SHORT_SIZE = 256;
-
 /** What stands at one end of a line. But for `go`, nothing of it runs the application's code. */
 export interface Party {
-  /** Takes a message. @throws {MessageError} if it is none. */
-  take(number: number, isMarked: boolean, values: unknown[]): void;
-  /** A message was dropped, for this reason. */
+  /** How many values an item of the lists has that come. */
+  readonly width: number;
+  /** Takes an item, whose values it reads. @throws {MessageError} if it is none. */
+  take(number: number, list: ListReader): void;
+  /** Takes a message that is marked. @throws {MessageError} if it is none. */
+  takeMarked(number: number, values: unknown[]): void;
+  /** An item, or a message that is marked, was dropped, for this reason. */
   lose(number: number, isMarked: boolean, error: MessageError): void;
   /** Does what is to be done behind those that were taken. */
   go(): void;
@@ -69,17 +75,29 @@ export class Line implements CallTaker {
   #isFresh = false;
   #lost: MillraceError | undefined;
   #keeps = false;
-  /** Memory for short messages, and its beginnings by their sizes. */
-  readonly #short = new Uint8Array(SHORT_SIZE);
-  readonly #shortWords = new Int32Array(this.#short.buffer);
-  readonly #shorts: Uint8Array[] = [];
-  readonly #shortSize: number;
+  /**
+   * Memory into which messages up to the size of a list are copied, each time the same, of which
+   * nothing is left when they are taken.
+   */
+  readonly #copy = new Uint8Array(LIST_SIZE);
+  readonly #copyWords = new Int32Array(this.#copy.buffer);
+  readonly #reader: ListReader;
+  /** The list that is being written, the number of its first item, and that behind its last. */
+  readonly #writer: ListWriter;
+  #firstNumber = 0;
+  #nextNumber = 0;
+  #lastName: string | undefined;
+  readonly #payload: Payload = makePayload();
 
-  /** Begins to take what comes on a port, whose messages have so many bytes at most. */
-  constructor(port: Port<unknown>, party: Party, maxMessageSize: number = SHORT_SIZE) {
-    this.#shortSize = Math.min(SHORT_SIZE, maxMessageSize);
+  /**
+   * Begins to take what comes on a port. An item may have so many bytes, and the messages of the
+   * port no fewer than a list.
+   */
+  constructor(port: Port<unknown>, party: Party, maxMessageSize: number = Infinity) {
     const { inlet } = port.reader;
     const { outlet } = port.writer;
+    this.#reader = new ListReader(party.width, maxMessageSize, inlet.codecs);
+    this.#writer = new ListWriter(outlet.largest);
     this.#port = port;
     this.#party = party;
     this.what = this.#inlet = inlet;
@@ -106,22 +124,70 @@ export class Line implements CallTaker {
   }
 
   /**
-   * Writes a message, or accepts it for writing.
+   * Adds an item to the list that is written next: a value, and the name of its handler where that
+   * belongs to it. Writes the list before it, if it has no room.
    *
    * @throws {TypeError} for a value that cannot be carried.
    * @throws {MillraceError} if the other end is gone.
    */
-  send(number: number, isMarked: boolean, values: readonly unknown[]): void {
+  add(number: number, name: string | undefined, value: unknown): void {
+    const { outlet } = this;
+    const writer = this.#writer;
+    if (this.#lost !== undefined) throw this.#lost;
+    outlet.check();
+    // Code of the application's may run in it, which must not write meanwhile.
+    outlet.bits |= ENCODING;
+    let part;
+    try {
+      part = partOf(value, outlet);
+    } finally {
+      outlet.bits &= ~ENCODING;
+    }
+    const count = name === undefined ? 1 : 2;
+    const size = sizeOf(part) + (name === undefined ? 0 : 3 * name.length);
+    if (number !== this.#nextNumber || !writer.hasRoom(count, size)) this.flush();
+    if (writer.isEmpty) {
+      this.#firstNumber = number;
+      this.#lastName = undefined;
+      if (!writer.hasRoom(count, size)) {
+        writeAlone(name, part, this.#payload);
+        return this.#write(number);
+      }
+    }
+    if (name !== undefined) {
+      writer.addText(name === this.#lastName ? undefined : name);
+      this.#lastName = name;
+    }
+    writer.add(part);
+    this.#nextNumber = numberBehind(number);
+  }
+
+  /**
+   * Writes the list, if there is anything in it, or accepts it for writing.
+   *
+   * @throws {MillraceError} if the other end is gone.
+   */
+  flush(): void {
+    if (this.#writer.isEmpty) return;
+    this.#writer.take(this.#payload);
     this.outlet.check();
-    this.#wire.encode(values);
-    this.#write(number, isMarked);
+    this.#write(this.#firstNumber);
+  }
+
+  /** Writes that nobody waits for a task. @throws {MillraceError} if the other end is gone. */
+  sendMark(number: number): void {
+    this.flush();
+    this.outlet.check();
+    this.#wire.encode([]);
+    this.#wire.send(FRAME_KIND_DATA, marked(number), settled);
   }
 
   /** Writes the failure of a task. @throws {MillraceError} if the other end is gone. */
   sendFailure(number: number, texts: readonly string[], data: Piece | undefined): void {
+    this.flush();
     this.outlet.check();
     this.#wire.encodeTexts(texts, data);
-    this.#write(number, true);
+    this.#wire.send(FRAME_KIND_DATA, marked(number), settled);
   }
 
   /** Has what was published looked at, also where no ring has come. */
@@ -176,9 +242,17 @@ export class Line implements CallTaker {
     this.#party.finish(error);
   }
 
-  #write(number: number, isMarked: boolean): void {
-    const tag = isMarked ? (number | MARK) >>> 0 : number;
-    this.#wire.send(FRAME_KIND_DATA, tag, settled);
+  /** Writes the list of the payload. */
+  #write(number: number): void {
+    const { outlet } = this;
+    const payload = this.#payload;
+    if (outlet.bits === 0) {
+      outlet.restore(payload);
+      outlet.start(FRAME_KIND_DATA, number);
+      if (outlet.send()) return;
+    }
+    this.#wire.restore(payload);
+    this.#wire.send(FRAME_KIND_DATA, number, settled);
   }
 
   /** Takes one message, or a part of one; false where there is none. */
@@ -188,15 +262,17 @@ export class Line implements CallTaker {
     try {
       if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING) return false;
       const isWhole = frame.flags === WHOLE;
-      if (isWhole && frame.size <= this.#shortSize) {
-        this.#takeShort();
+      if (isWhole && frame.size <= LIST_SIZE) {
+        this.#takeCopy();
         return true;
       }
       const message = isWhole
         ? inlet.takeShown()
         : inlet.take(KEEP, undefined, false) as Message | undefined;
       if (message === undefined) return true;
-      this.#take(message.kind, message.codec, message.tag, message.payload);
+      const { kind, codec, tag, payload } = message;
+      const words = new Int32Array(payload.buffer, payload.byteOffset, payload.length >> 2);
+      this.#take(kind, codec, tag, payload, words, payload.length);
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
       if (!(error instanceof MessageError)) return false; // the port is lost, and says so itself
@@ -207,30 +283,52 @@ export class Line implements CallTaker {
     return true;
   }
 
-  /** Takes the short message that a look has shown. */
-  #takeShort(): void {
+  /** Takes the message that a look has shown, no larger than a list. */
+  #takeCopy(): void {
     const inlet = this.#inlet;
     const { kind, codec, tag, size, lead } = inlet.frame;
     const at = (inlet.own & (inlet.capacity - 1)) + FRAME_HEADER_SIZE + lead;
-    const payload = this.#shorts[size] ??= this.#short.subarray(0, size);
-    copyInto(inlet.bytes, inlet.words, at, size, payload, this.#shortWords);
+    copyInto(inlet.bytes, inlet.words, at, size, this.#copy, this.#copyWords);
     inlet.release();
-    this.#take(kind, codec, tag >>> 0, payload);
+    this.#take(kind, codec, tag >>> 0, this.#copy, this.#copyWords, size);
   }
 
-  #take(kind: number, codec: number, tag: number, payload: Uint8Array): void {
+  #take(
+    kind: number,
+    codec: number,
+    tag: number,
+    bytes: Uint8Array,
+    words: Int32Array,
+    size: number,
+  ): void {
     if (kind !== FRAME_KIND_DATA) return; // no pool and no worker has sent it
     this.#isFresh = true;
-    const [number, isMarked] = [tag & ~MARK, tag >= MARK];
     try {
       if (codec !== CODEC_VALUES) {
         throw new MessageError("message.codec", `Cannot read message: its codec is ${codec}`);
       }
-      const { values } = new ValueList(payload, this.#inlet.codecs);
-      this.#party.take(number, isMarked, values);
+      if (tag < MARK) return this.#takeList(tag, bytes, words, size);
+      const { values } = new ValueList(bytes.subarray(0, size), this.#inlet.codecs);
+      this.#party.takeMarked(tag & ~MARK, values);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       this.#lose(tag, error);
+    }
+  }
+
+  /** Takes the items of a list; one that cannot be read is lost alone. */
+  #takeList(first: number, bytes: Uint8Array, words: Int32Array, size: number): void {
+    const list = this.#reader;
+    list.open(bytes, words, size);
+    for (let item = 0, number = first; item < list.itemCount; item++) {
+      list.goTo(item);
+      try {
+        this.#party.take(number, list);
+      } catch (error) {
+        if (!(error instanceof MessageError)) throw error;
+        this.#lose(number, error);
+      }
+      number = numberBehind(number);
     }
   }
 
@@ -249,6 +347,11 @@ export class Line implements CallTaker {
       if (!(error instanceof MillraceError)) throw error;
     }
   }
+}
+
+/** The tag of a message that is marked. */
+function marked(number: number): number {
+  return (number | MARK) >>> 0;
 }
 
 /** What is not written any more, its sender hears of when the line is lost. */

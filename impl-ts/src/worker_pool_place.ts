@@ -15,6 +15,7 @@ import { unref } from "./wait_task.ts";
 import { GAUGE_SIZE, GaugeReader, hasBegun, numberBehind } from "./worker_pool_gauge.ts";
 import { arrival, Life, type WorkSource } from "./worker_pool_life.ts";
 import { Line, type Party } from "./worker_pool_line.ts";
+import type { ListReader } from "./worker_pool_list.ts";
 import { aheadOf } from "./worker_pool_size.ts";
 import type { Task } from "./worker_pool_task.ts";
 import type { WorkerStats } from "./worker_pool_types.ts";
@@ -63,6 +64,7 @@ export class Place implements Party {
   /** Tasks that it has, by their numbers, in the order in which they were given. */
   readonly given: Map<number, Task> = new Map();
   readonly isDue = false;
+  readonly width = 1;
   done = 0;
   generation = 0;
   /** Since when it has nothing to do. */
@@ -149,21 +151,36 @@ export class Place implements Party {
     this.#life?.end();
   }
 
-  /** Gives it a task. False: its worker is lost, which it is about to find. */
+  /**
+   * Gives it a task, which its worker gets with all others at the next `flush`. False: its worker
+   * is lost, which it is about to find.
+   */
   give(task: Task): boolean {
     task.place = this;
-    const number = task.number = this.#number = numberBehind(this.#number);
+    const number = task.number = numberBehind(this.#number);
     try {
-      this.#line.send(number, false, [task.name, task.value]);
+      this.#line.add(number, task.name, task.value);
     } catch (error) {
       if (isLost(error)) return false;
       this.#owner.takeAnswer(task, true, error);
       return true;
     }
+    this.#number = number;
     this.given.set(number, task);
+    return true;
+  }
+
+  /** Has its worker get what was given since. */
+  flush(): void {
+    if (this.given.size === 0) return;
+    try {
+      this.#line.flush();
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      return this.endNow(); // behind which `finish` sorts what was given
+    }
     if (this.given.size === 1) this.#hold();
     else this.#lookLater();
-    return true;
   }
 
   /** Has its worker know that nobody waits for a task, whose place it has until it is answered. */
@@ -172,7 +189,7 @@ export class Place implements Party {
     const has = () => this.given.get(task.number) === task;
     if (!has()) return;
     try {
-      this.#line.send(task.number, true, []);
+      this.#line.sendMark(task.number);
     } catch (error) {
       if (!isLost(error)) throw error;
     }
@@ -183,12 +200,16 @@ export class Place implements Party {
     unref(setTimeout(end, grace));
   }
 
-  take(number: number, isMarked: boolean, values: unknown[]): void {
-    const isForm = isMarked
-      ? typeof values[0] === "string" && typeof values[1] === "string" && values.length <= 3
-      : values.length <= 1;
-    if (!isForm) throw new MessageError("call.form", "Cannot read answer: it is none");
-    this.#takeAnswer(number, isMarked, isMarked ? errorOf(values) : values[0]);
+  take(number: number, list: ListReader): void {
+    this.#takeAnswer(number, false, list.read());
+  }
+
+  takeMarked(number: number, values: unknown[]): void {
+    const [name, text] = values;
+    if (typeof name !== "string" || typeof text !== "string" || values.length > 3) {
+      throw new MessageError("call.form", "Cannot read answer: it is none");
+    }
+    this.#takeAnswer(number, true, errorOf(values));
   }
 
   /** [call.bad_answer] */

@@ -6,13 +6,21 @@
 
 import type { Place } from "./worker_pool_place.ts";
 
+/** What settles the promise that was made last: a function that keeps it is not made for each. */
+const settlers = { resolve: (_: unknown): void => {}, reject: (_: unknown): void => {} };
+
+function keepSettlers(resolve: (result: unknown) => void, reject: (error: unknown) => void): void {
+  settlers.resolve = resolve;
+  settlers.reject = reject;
+}
+
 /** One task, until its promise is settled and no worker has it any more. */
 export class Task {
   readonly name: string;
   readonly value: unknown;
   readonly promise: Promise<unknown>;
-  resolve!: (result: unknown) => void;
-  reject!: (error: unknown) => void;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
   /** How often it may still be given to another worker. */
   retry: number;
   /** When it began to wait. */
@@ -33,10 +41,9 @@ export class Task {
     this.name = name;
     this.value = value;
     this.retry = retry;
-    this.promise = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
+    this.promise = new Promise(keepSettlers);
+    this.resolve = settlers.resolve;
+    this.reject = settlers.reject;
   }
 }
 

@@ -16,6 +16,7 @@ import type { Port } from "./port.ts";
 import { agentMechanism, type Mechanism } from "./wait.ts";
 import type { WorkGauge } from "./worker_pool_gauge.ts";
 import { Line, type Party } from "./worker_pool_line.ts";
+import type { ListReader } from "./worker_pool_list.ts";
 import type { Handler } from "./worker_pool_types.ts";
 
 /** Milliseconds of tasks that end at once, before whatever else has come. */
@@ -95,6 +96,7 @@ class Work implements CallContext {
 
 /** The worker's end of a line. */
 export class Turns implements Party {
+  readonly width = 2;
   readonly #line: Line;
   readonly #gauge: WorkGauge;
   readonly #rings: LateRings;
@@ -103,6 +105,9 @@ export class Turns implements Party {
   /** Those that have not begun, from the first on; and those whose results come later. */
   readonly #waiting: Work[] = [];
   #first = 0;
+  /** Of the task that has come last, whose name is left out where it is that of the one before. */
+  #name = "";
+  #handler: Handler | undefined;
   readonly #running = new Set<Work>();
   /** The one that is handled now; a function for each took part in the time of a short one. */
   #current: Work | undefined;
@@ -132,10 +137,18 @@ export class Turns implements Party {
     return this.#first < this.#waiting.length && this.#running.size < this.#concurrency;
   }
 
-  take(number: number, isMarked: boolean, [name, value]: unknown[]): void {
-    if (isMarked) return this.#giveUp(number);
-    if (typeof name !== "string") throw new MessageError("call.form", "Cannot take task: no name");
-    this.#waiting.push(new Work(number, name, value, this.#handlers.get(name)));
+  take(number: number, list: ListReader): void {
+    const name = list.read();
+    if (name !== undefined && name !== this.#name) {
+      if (typeof name !== "string") throw new MessageError("call.form", "Cannot take task");
+      this.#name = name;
+      this.#handler = this.#handlers.get(name);
+    }
+    this.#waiting.push(new Work(number, this.#name, list.read(), this.#handler));
+  }
+
+  takeMarked(number: number): void {
+    this.#giveUp(number);
   }
 
   lose(number: number, isMarked: boolean, error: MessageError): void {
@@ -238,7 +251,8 @@ export class Turns implements Party {
       return this.#fail(number, "call.items", "A task has one result", undefined);
     }
     try {
-      this.#line.send(number, false, result === undefined ? [] : [result]);
+      this.#line.add(number, undefined, result);
+      this.#line.flush();
     } catch (error) {
       if (error instanceof MillraceError) return; // the pool is gone
       this.#fail(number, "call.result", textOf(error), undefined);
