@@ -26,7 +26,6 @@ import { processorCount } from "./wait.ts";
 import { PoolError } from "./worker_pool_error.ts";
 import { latest } from "./worker_pool_gauge.ts";
 import type { WorkSource } from "./worker_pool_life.ts";
-import { portLimitOf } from "./worker_pool_list.ts";
 import { flow } from "./worker_pool_map.ts";
 import { Place, type PlaceOwner } from "./worker_pool_place.ts";
 import { wantsMore } from "./worker_pool_size.ts";
@@ -510,8 +509,7 @@ export class Pool<W = Work> {
 
 function hubOptionsOf(options: PoolOptions): HubOptions<unknown, unknown> {
   const { codec, codecs, capacity, maxMessageSize } = options;
-  const limit = portLimitOf(maxMessageSize);
-  return { codec, codecs, capacity, maxMessageSize: limit } as HubOptions<unknown, unknown>;
+  return { codec, codecs, capacity, maxMessageSize } as HubOptions<unknown, unknown>;
 }
 
 function requireOptions(options: PoolOptions & { least: number; most: number }): void {

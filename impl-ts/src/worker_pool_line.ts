@@ -36,7 +36,7 @@ import type { Port } from "./port.ts";
 import type { Waitable } from "./wait.ts";
 import { numberBehind } from "./worker_pool_gauge.ts";
 import { LIST_SIZE, ListReader, ListWriter } from "./worker_pool_list.ts";
-import { partOf, sizeOf, writeAlone } from "./worker_pool_list.ts";
+import { partOf, requireSize, sizeOf, writeAlone } from "./worker_pool_list.ts";
 
 /** What a tag is marked by; numbers are below it. */
 const MARK = 0x80000000;
@@ -82,6 +82,7 @@ export class Line implements CallTaker {
   readonly #copy = new Uint8Array(LIST_SIZE);
   readonly #copyWords = new Int32Array(this.#copy.buffer);
   readonly #reader: ListReader;
+  readonly #limit: number;
   /** The list that is being written, the number of its first item, and that behind its last. */
   readonly #writer: ListWriter;
   #firstNumber = 0;
@@ -90,12 +91,13 @@ export class Line implements CallTaker {
   readonly #payload: Payload = makePayload();
 
   /**
-   * Begins to take what comes on a port. An item may have so many bytes, and the messages of the
-   * port no fewer than a list.
+   * Begins to take what comes on a port. An item may have so many bytes, as the port's option says;
+   * a list of several may have more.
    */
   constructor(port: Port<unknown>, party: Party, maxMessageSize: number = Infinity) {
     const { inlet } = port.reader;
     const { outlet } = port.writer;
+    this.#limit = maxMessageSize;
     this.#reader = new ListReader(party.width, maxMessageSize, inlet.codecs);
     this.#writer = new ListWriter(outlet.largest);
     this.#port = port;
@@ -308,6 +310,7 @@ export class Line implements CallTaker {
         throw new MessageError("message.codec", `Cannot read message: its codec is ${codec}`);
       }
       if (tag < MARK) return this.#takeList(tag, bytes, words, size);
+      requireSize(size, this.#limit);
       const { values } = new ValueList(bytes.subarray(0, size), this.#inlet.codecs);
       this.#party.takeMarked(tag & ~MARK, values);
     } catch (error) {

@@ -11,7 +11,7 @@
 import { decodeValue, type Manner, type Piece, pieceOf, writePieces } from "./call_values.ts";
 import type { CodecTable, Payload } from "./codec.ts";
 import { NO_BYTES, NO_WORDS, takeBytes } from "./codec.ts";
-import { lost, MessageError } from "./error.ts";
+import { lost } from "./error.ts";
 import * as layout from "./layout.ts";
 
 const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
@@ -33,11 +33,6 @@ const SHORT_COUNT = 32;
  * one worker than so many small tasks are, and its copy stays in the cache of a processor.
  */
 export const LIST_SIZE = 4096;
-
-/** The most bytes that a port must take in, where an item may have so many. */
-export function portLimitOf(maxMessageSize: number | undefined): number | undefined {
-  return maxMessageSize === undefined ? undefined : Math.max(maxMessageSize, LIST_SIZE);
-}
 
 /** A value that was looked at, behind which no code of the application's runs any more. */
 export type Part = number | undefined | Piece;
@@ -180,6 +175,12 @@ function writeDigits(target: Uint8Array, at: number, integer: number): number {
   return size;
 }
 
+/** Throws for more bytes than an item, or a message that is no list, may have. [pipe.limit] */
+export function requireSize(size: number, limit: number): void {
+  if (size <= limit) return;
+  throw lost("message.size", `it has ${size} bytes, and maxMessageSize is ${limit}`);
+}
+
 /** The list that is being read on one end of a line. One object for all lists of that end. */
 export class ListReader {
   /** Items of the list. */
@@ -253,9 +254,6 @@ export class ListReader {
   }
 
   #checkSize(): void {
-    const size = HEADER_SIZE + this.#width * ENTRY_SIZE + this.#at - this.#itemAt;
-    if (size <= this.#limit) return;
-    const why = `it has ${size} bytes, and maxMessageSize is ${this.#limit}`;
-    throw new MessageError("message.size", `Cannot read message: ${why}`);
+    requireSize(HEADER_SIZE + this.#width * ENTRY_SIZE + this.#at - this.#itemAt, this.#limit);
   }
 }

@@ -8,7 +8,6 @@ import { Port, type PortOptions } from "./port.ts";
 import type { PortHandoff } from "./port_handoff.ts";
 import { holdLife } from "./supervise.ts";
 import { WorkGauge } from "./worker_pool_gauge.ts";
-import { portLimitOf } from "./worker_pool_list.ts";
 import { LateRings, Turns } from "./worker_pool_turns.ts";
 import type { Handlers, Work } from "./worker_pool_types.ts";
 
@@ -88,8 +87,7 @@ async function begin(start: Start, handlers: Handlers, options: WorkOptions): Pr
   await holdLife(start.lock);
   const rings = new LateRings();
   const { mechanism } = rings;
-  const maxMessageSize = portLimitOf(options.maxMessageSize);
-  const port = Port.from<unknown>(start.handoff, { ...options, maxMessageSize, mechanism });
+  const port = Port.from<unknown>(start.handoff, { ...options, mechanism });
   const named = typeof handlers === "function" ? { [ONLY]: handlers } : handlers;
   const methods = new Map(Object.entries(named));
   const gauge = new WorkGauge(start.gauge);
