@@ -179,8 +179,8 @@ export class Place implements Party {
       if (!isLost(error)) throw error;
       return this.endNow(); // behind which `finish` sorts what was given
     }
-    if (this.given.size === 1) this.#hold();
-    else this.#lookLater();
+    if (this.#linger !== undefined || !this.#line.keeps) this.#hold();
+    if (this.given.size > 1) this.#lookLater();
   }
 
   /** Has its worker know that nobody waits for a task, whose place it has until it is answered. */
