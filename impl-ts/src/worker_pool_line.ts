@@ -36,7 +36,7 @@ import type { Port } from "./port.ts";
 import type { Waitable } from "./wait.ts";
 import { numberBehind } from "./worker_pool_gauge.ts";
 import { LIST_SIZE, ListReader, ListWriter } from "./worker_pool_list.ts";
-import { partOf, requireSize, sizeOf, writeAlone } from "./worker_pool_list.ts";
+import { type Part, partOf, requireSize, sizeOf, writeAlone } from "./worker_pool_list.ts";
 
 /** What a tag is marked by; numbers are below it. */
 const MARK = 0x80000000;
@@ -87,7 +87,10 @@ export class Line implements CallTaker {
   readonly #writer: ListWriter;
   #firstNumber = 0;
   #nextNumber = 0;
-  #lastName: string | undefined;
+  /** The name of its last item; and the name that was written last, as it is written. */
+  #listName: string | undefined;
+  #name: string | undefined;
+  #namePart: Part;
   readonly #payload: Payload = makePayload();
 
   /**
@@ -145,22 +148,24 @@ export class Line implements CallTaker {
     } finally {
       outlet.bits &= ~ENCODING;
     }
+    if (name !== this.#name) {
+      this.#namePart = partOf(name, outlet);
+      this.#name = name;
+    }
     const count = name === undefined ? 1 : 2;
-    const size = sizeOf(part) + (name === undefined ? 0 : 3 * name.length);
+    const size = sizeOf(part) + sizeOf(this.#namePart);
     if (number !== this.#nextNumber || !writer.hasRoom(count, size)) this.flush();
     if (writer.isEmpty) {
       this.#firstNumber = number;
-      this.#lastName = undefined;
+      this.#listName = undefined;
       if (!writer.hasRoom(count, size)) {
-        writeAlone(name, part, this.#payload);
+        writeAlone(name === undefined ? [part] : [this.#namePart, part], this.#payload);
         return this.#write(number);
       }
     }
-    if (name !== undefined) {
-      writer.addText(name === this.#lastName ? undefined : name);
-      this.#lastName = name;
-    }
+    if (name !== undefined) writer.add(name === this.#listName ? undefined : this.#namePart);
     writer.add(part);
+    this.#listName = name;
     this.#nextNumber = numberBehind(number);
   }
 

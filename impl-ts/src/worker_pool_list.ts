@@ -99,12 +99,6 @@ export class ListWriter {
     this.#at = at + size;
   }
 
-  /** Adds a text, or that it is left out. */
-  addText(text: string | undefined): void {
-    if (text === undefined) this.add(undefined);
-    else this.add({ code: layout.CODEC_TEXT, text, bytes: undefined });
-  }
-
   /** Hands the list out, as a payload that lasts until something is added; and begins anew. */
   take(payload: Payload): void {
     const from = VALUES_OFFSET - HEADER_SIZE - this.#count * ENTRY_SIZE;
@@ -133,13 +127,13 @@ export function sizeOf(part: Part): number {
 }
 
 /** Writes an item that is too large for a list with others. */
-export function writeAlone(name: string | undefined, part: Part, payload: Payload): void {
-  const piece = typeof part === "object"
-    ? part
-    : { code: CODEC_JSON, text: part === undefined ? "" : String(part), bytes: undefined };
-  const pieces = [piece];
-  if (name !== undefined) pieces.unshift({ code: layout.CODEC_TEXT, text: name, bytes: undefined });
-  writePieces(pieces, payload);
+export function writeAlone(parts: readonly Part[], payload: Payload): void {
+  writePieces(parts.map(pieceOfPart), payload);
+}
+
+function pieceOfPart(part: Part): Piece {
+  if (typeof part === "object") return part;
+  return { code: CODEC_JSON, text: part === undefined ? "" : String(part), bytes: undefined };
 }
 
 let encoder: TextEncoder | undefined;

@@ -135,6 +135,7 @@ Deno.test("a task that fails in the middle of a list leaves the others alone", a
     pool.run(5, { name: "none" as "twice" }),
     pool.run(3, { name: "each" }),
     pool.run(6, TWICE),
+    pool.run("x", { name: "\ud800" as "echo" }), // a name that is no text, and a handler's
   ];
   const outcomes = await Promise.allSettled(tasks);
   const shown = outcomes.map((outcome) =>
@@ -143,8 +144,8 @@ Deno.test("a task that fails in the middle of a list leaves the others alone", a
   const [size, thrown] = ["message.size", "call.thrown"];
   const [items, method, result] = ["call.items", "call.method", "call.result"];
   assertEquals(shown.slice(0, 6), [2, thrown, 4, result, 6, size]);
-  assertEquals(shown.slice(6), [size, 8, "TypeError", method, items, 12]);
-  assertEquals([pool.stats().running, pool.stats().done, pool.stats().failed], [0, 5, 7]);
+  assertEquals(shown.slice(6), [size, 8, "TypeError", method, items, 12, "found"]);
+  assertEquals([pool.stats().running, pool.stats().done, pool.stats().failed], [0, 6, 7]);
 });
 
 Deno.test("a value that is larger than the worker takes is refused, and no other", async () => {

@@ -24,6 +24,8 @@ function busy(ms: number): number {
 export default work({
   twice: (n: number) => 2 * n,
   echo: (value: unknown) => value,
+  /** Its name is no text that has UTF-8. */
+  "\ud800": (_: unknown) => "found",
   busy,
   *each(n: number): Generator<number> {
     for (let index = 0; index < n; index++) yield index;
