@@ -2,9 +2,12 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
-import { type MeterSnapshot, snapshotSchema } from "../impl-ts/src/meter.ts";
+import { type Estimate, estimate, type MeterSnapshot } from "../impl-ts/src/meter.ts";
+import { snapshotSchema } from "../impl-ts/src/meter.ts";
+import { Port } from "../impl-ts/src/mod.ts";
 
-/** A test of Zig compares this file with what it writes. */
+/** Tests of Zig compare these files with what it writes. */
+const ESTIMATE = new URL("./src/meter_estimate.jsonl", import.meta.url);
 const REPORTS = new URL("./src/meter_snapshot.jsonl", import.meta.url);
 
 Deno.test("meter: [meter.report] JSON of Zig is by the schema of TypeScript", async () => {
@@ -18,4 +21,17 @@ Deno.test("meter: [meter.report] JSON of Zig is by the schema of TypeScript", as
     assert(!validate({ ...report, endpoint: { ...report.endpoint, sleeps: undefined } }));
     assert(!validate({ ...report, incoming: { ...report.incoming, wait: 1 } }));
   }
+});
+
+Deno.test("estimate: JSON of Zig has what a result of TypeScript has", async () => {
+  const found = JSON.parse(await Deno.readTextFile(ESTIMATE)) as Estimate;
+  using here = Port.create<number>();
+  using there = Port.attach<number>(here.memory);
+  here.write(1);
+  const own = await estimate(there, () => {}, { count: 1 });
+  assertEquals(Object.keys(found).sort(), Object.keys(own).sort());
+  assertEquals(Object.keys(found.service).sort(), Object.keys(own.service).sort());
+  const edges = ({ service }: Estimate) => service.buckets.map(([edge]) => edge);
+  assertEquals(edges(found), edges(own));
+  assertEquals(found.frequency, found.count / found.elapsed * 1e6);
 });

@@ -6,6 +6,7 @@
 const std = @import("std");
 const host_file = @import("host.zig");
 const meter_clock = @import("meter_clock.zig");
+const meter_estimate = @import("meter_estimate.zig");
 const meter_histogram = @import("meter_histogram.zig");
 const meter_queue = @import("meter_queue.zig");
 const pipe = @import("pipe.zig");
@@ -35,6 +36,12 @@ pub const Bucket = meter_histogram.Bucket;
 pub const edges_us = meter_histogram.edges_us;
 /// What waits to be read.
 pub const Queue = meter_queue.Queue;
+/// How long a handler takes, and how many messages a second it can handle.
+pub const estimate = meter_estimate.estimate;
+/// What that measures.
+pub const Estimate = meter_estimate.Estimate;
+/// How it measures.
+pub const EstimateOptions = meter_estimate.EstimateOptions;
 /// What a meter reports.
 pub const Snapshot = @import("meter_snapshot.zig").Snapshot;
 /// A clock that tells nanoseconds since the Unix epoch.
@@ -452,6 +459,7 @@ fn rate(count: u64, elapsed_ns: u64) f64 {
 }
 
 test {
+    _ = @import("meter_estimate.zig");
     _ = @import("meter_histogram.zig");
     _ = @import("meter_test.zig");
 }

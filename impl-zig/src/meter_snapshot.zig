@@ -61,7 +61,7 @@ pub const Snapshot = struct {
 };
 
 /// Structs with their names in the case of JSON, and a bucket as a pair.
-fn put(json: *Stringify, value: anytype) Stringify.Error!void {
+pub fn put(json: *Stringify, value: anytype) Stringify.Error!void {
     const T = @TypeOf(value);
     switch (@typeInfo(T)) {
         .@"struct" => |info| {

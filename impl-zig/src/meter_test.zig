@@ -3,59 +3,14 @@
 const std = @import("std");
 const millrace = @import("root.zig");
 const frame = @import("frame.zig");
-const layout = millrace.layout;
+const clocks = @import("meter_fixture.zig");
 const Meter = millrace.Meter;
 const Port = millrace.Port;
+const layout = millrace.layout;
+const passUs = clocks.passUs;
+const wall = clocks.wall;
 const expect = std.testing.expect;
 const expectEqual = std.testing.expectEqual;
-
-const ns_per_us = 1_000;
-
-/// Both clocks, in nanoseconds; and what happens while the thread sleeps.
-var now_ns: u64 = 0;
-var epoch_ns: u64 = 0;
-var asleep: ?*const fn () void = null;
-
-const wound: millrace.Host = .{
-    .wakes = layout.wake_mechanism_futex,
-    .mechanism = layout.wake_mechanism_futex,
-    .now = now,
-    .sleep = sleep,
-    .notify = notify,
-    .pause = pass,
-    .processor_count = processorCount,
-};
-
-fn now() u64 {
-    return now_ns;
-}
-
-fn wall() u64 {
-    return epoch_ns + now_ns;
-}
-
-fn sleep(_: *const u32, _: u32, limit_ns: u64) bool {
-    const act = asleep orelse {
-        pass(limit_ns);
-        return false;
-    };
-    act();
-    return true;
-}
-
-fn notify(_: *const u32) void {}
-
-fn pass(limit_ns: u64) void {
-    now_ns += limit_ns;
-}
-
-fn processorCount() u32 {
-    return 1;
-}
-
-fn passUs(us: u64) void {
-    pass(us * ns_per_us);
-}
 
 /// A port with both ends in one hand. Must stay where it was initialized.
 const Table = struct {
@@ -69,13 +24,13 @@ const Table = struct {
 
     /// With clocks that show `epoch_us` microseconds at the Unix epoch's count.
     fn init(table: *Table, capacity: u32, epoch_us: u64) !void {
-        now_ns = 1_000_000;
-        epoch_ns = epoch_us * ns_per_us - now_ns;
-        asleep = null;
+        clocks.now_ns = 1_000_000;
+        clocks.epoch_ns = epoch_us * 1_000 - clocks.now_ns;
+        clocks.asleep = null;
         try Port.format(&table.memory, .{ .capacities = @splat(capacity) });
         for (&table.ports, &table.meters, &table.inboxes, 0..) |*port, *each, *inbox, index| {
             try port.attach(&table.memory, @intCast(index), .{
-                .endpoint = .{ .host = &wound, .spin_us = 0 },
+                .endpoint = .{ .host = &clocks.wound, .spin_us = 0 },
                 .inbox = inbox,
             });
             each.* = .init(port, options);
@@ -137,7 +92,7 @@ test "Meter: [frame.time] differences are signed and modulo 2^32, and one below 
     try expectEqual(300, table.in().waiting.most);
     // Somebody sets the clock back while the message waits.
     try table.meters[0].write("set", .{}, .none);
-    epoch_ns -= 1_000_000_000;
+    clocks.epoch_ns -= 1_000_000_000;
     passUs(200_000);
     _ = try table.read();
     try expectEqual(0, table.in().waiting.least);
@@ -245,7 +200,7 @@ test "Meter: a message that found no room is a stall, and its time is that of it
     var table: Table = undefined;
     try table.init(256, some_us);
     sleeper = &table;
-    asleep = readMeanwhile;
+    clocks.asleep = readMeanwhile;
     const half: [100]u8 = @splat('h');
     try table.meters[0].write(&half, .{}, .forever);
     try expectEqual(0, table.out().stalls);
@@ -258,7 +213,7 @@ test "Meter: a message that found no room is a stall, and its time is that of it
     try expectEqual(70, table.in().waiting.most);
     try expect(table.meters[0].snapshot().endpoint.sleeps > 0);
     // Who does not want to wait has no stall, and who gives up has.
-    asleep = null;
+    clocks.asleep = null;
     try expect(try table.meters[0].tryWrite(&half, .{}));
     try expect(!try table.meters[0].tryWrite(&half, .{}));
     try expectEqual(1, table.out().stalls);
@@ -272,7 +227,7 @@ test "Meter: a message of many frames that waits for room again and again is one
     var table: Table = undefined;
     try table.init(256, some_us);
     sleeper = &table;
-    asleep = readMeanwhile;
+    clocks.asleep = readMeanwhile;
     const large: [1000]u8 = @splat('l');
     try table.meters[0].write(&large, .{}, .forever);
     const rounds = table.meters[0].snapshot().endpoint.sleeps;
@@ -406,7 +361,8 @@ test "Meter: one direction alone reports no other" {
     const segment: millrace.Segment = try .attach(&memory, &storage, .none);
     var endpoints: [2]millrace.Endpoint = undefined;
     for (&endpoints, 0..) |*endpoint, index| {
-        endpoint.* = try .attach(&segment, @intCast(index), .{ .host = &wound, .spin_us = 0 });
+        const options: millrace.Endpoint.Options = .{ .host = &clocks.wound, .spin_us = 0 };
+        endpoint.* = try .attach(&segment, @intCast(index), options);
     }
     var writer: millrace.Writer = try .init(&endpoints[0], &segment, 0);
     var reader: millrace.Reader = try .init(&endpoints[1], &segment, 0);
