@@ -72,7 +72,7 @@ Deno.test("[pipe.first_answer] a writer answers by the first row that holds", as
           assertEquals(await codeOf(writer.writeAsync(pattern(1), NOW)), first, what);
           // A second end does nothing, whatever has happened since; nor does one that nobody is
           // left to read. [pipe.end_closed]
-          const late = !closed && first.endsWith(".closed");
+          const late = !closed && /\.(closed|failed)$/.test(first);
           const end = found === "ended" || late ? undefined : first;
           assertEquals(codeIn(() => writer.end()), end, what);
           if (late) assertEquals(codeIn(() => writer.tryWrite(pattern(1))), "pipe.ended", what);
@@ -101,6 +101,25 @@ Deno.test("[pipe.end_closed] two sides end and close, in any order", async () =>
     assertCode(() => b.write(3), "pipe.ended");
     assertEquals(codeIn(() => b.tryRead()), undefined);
     b.close();
+  }
+});
+
+Deno.test("[pipe.end_closed] an end in a finally hides no error", async () => {
+  for (const endpoint of [0, 1]) {
+    const port = Port.create<string>({ capacity: 256 });
+    using _there = Port.attach<string>(port.memory);
+    const end = async () => {
+      try {
+        throw new RangeError("the first");
+      } finally {
+        failEndpoint(port.segment, endpoint, "peer.lost");
+        port.end();
+        await port.endAsync();
+      }
+    };
+    await assertRejects(end, RangeError, "the first");
+    assertCode(() => port.write("late"), "pipe.ended");
+    port.close();
   }
 });
 

@@ -5,7 +5,7 @@
  */
 
 import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
-import { ClosedError, PeerClosedError, raise } from "./error.ts";
+import { ClosedError, PeerClosedError, PeerFailedError, raise } from "./error.ts";
 import * as layout from "./layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
 import { deadlineOfCall, requireWait, requireWriterOptions, type WriterOptions } from "./pipe.ts";
@@ -301,10 +301,10 @@ export class Writer<T = unknown> {
    * asynchronous writes are under way, the end comes behind them. Nothing can be written from now
    * on, and a second call does nothing, whatever has happened since.
    *
-   * Where the reader has closed already, or a hub has closed this end, there is nobody to tell, and
-   * it does nothing. [pipe.end_closed] Otherwise it throws what `tryWrite` throws: that the reader
-   * has failed, whoever only writes may learn nowhere else. In a `finally`, where that would hide
-   * what was thrown before, `close` or `using` is the way, which never throw.
+   * Where the reader has closed or failed, or somebody has closed this end or marked it failed,
+   * there is nobody to tell, and it does nothing. [pipe.end_closed] So in a `finally` it hides
+   * nothing that was thrown before, as long as this end is not closed by its own `close`, and no
+   * fault was found in the reader's words: otherwise it throws what `tryWrite` throws.
    */
   end(): void {
     if (this.ended) return;
@@ -344,9 +344,8 @@ export class Writer<T = unknown> {
 
   /** Whether an `end` that was refused with this error does nothing instead. [pipe.end_closed] */
   #mayEnd(error: unknown): boolean {
-    if (error instanceof PeerClosedError) return true;
-    return error instanceof ClosedError && error.code === "pipe.closed" &&
-      !this.#outlet.link.closed;
+    if (error instanceof PeerClosedError || error instanceof PeerFailedError) return true;
+    return error instanceof ClosedError && !this.#outlet.link.closed;
   }
 
   async #endLater(): Promise<void> {

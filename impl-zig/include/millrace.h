@@ -560,7 +560,8 @@ int32_t millrace_port_publish(millrace_port *port, uint32_t size, uint32_t codec
 int32_t millrace_port_abandon(millrace_port *port);
 
 /* Ends the outgoing stream: the reader gets everything written so far, then MILLRACE_END. Reading
-   goes on. Ending again does nothing. Never waits [pipe.end_now]. */
+   goes on. Ending again does nothing, nor does ending where the peer has closed or failed, or
+   somebody has marked this end so [pipe.end_closed]. Never waits [pipe.end_now]. */
 int32_t millrace_port_end(millrace_port *port);
 
 /* Copies the next message into the storage and describes it in `message`, whose `payload` is then

@@ -177,15 +177,21 @@ pub const Writer = struct {
 
     /// Ends the stream: the reader gets everything written so far, then the end. Never waits.
     /// Ending again does nothing, whatever has happened since [pipe.end_again]; nor does ending
-    /// when the reader has closed, or somebody has closed this end on its behalf: nobody is left
-    /// to be told [pipe.end_closed]. So `error.PeerClosed` never comes.
+    /// when the reader has closed or failed, or somebody has closed this end or marked it failed:
+    /// nobody is left to be told [pipe.end_closed]. So `error.PeerClosed`, `error.PeerFailed` and
+    /// `error.PipeFailed` never come.
     ///
     /// Asserts that no claim is open.
     pub fn end(writer: *Writer) PipeError!void {
         if (writer.ended) return;
         writer.check() catch |err| switch (err) {
             error.PipeEnded, error.Timeout, error.WaitForbidden => unreachable,
-            error.PipeForked, error.PipeClosed, error.PeerClosed => {
+            error.PipeForked,
+            error.PipeClosed,
+            error.PipeFailed,
+            error.PeerClosed,
+            error.PeerFailed,
+            => {
                 const endpoint = writer.ring.endpoint;
                 if (endpoint.closedHere()) return endpoint.whyClosed();
                 writer.ended = true;

@@ -457,10 +457,7 @@ class Writer(Pipe):
         if self.ended:
             return
         self.refuse()
-        gone = self.gone()
-        if gone and not gone.code.endswith(".closed"):
-            raise gone
-        if not gone:  # [pipe.end_closed] otherwise
+        if not self.gone():  # [pipe.end_closed] otherwise
             if self.owed and not self.fits([HEADER.size]):
                 self.look()
             if self.owed and self.fits([HEADER.size]):  # [pipe.owed_end]

@@ -210,8 +210,8 @@ export class Writer implements End {
     try {
       this.#answer();
     } catch (error) {
-      const isClosed = error instanceof PortError && error.code.endsWith(".closed");
-      if (!isClosed || this.endpoint.closed) throw error;
+      const isState = error instanceof PortError && /\.(closed|failed)$/.test(error.code);
+      if (!isState || this.endpoint.closed) throw error;
       this.#hasEnded = true; // [pipe.end_closed]
       return;
     }
