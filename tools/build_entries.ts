@@ -54,8 +54,11 @@ export interface Entry {
   taken?: Readonly<Record<string, RegExp>>;
 }
 
-/** What the package itself consists of. Constants every entry has of its own. */
-const CORE = /^(?:error|gate|segment|wait|frame|ring|codec|pipe|port)(?:_\w+)?\.ts$/;
+/**
+ * What the package itself consists of. Constants every entry has of its own; and `supervise` has
+ * the giving back of an endpoint.
+ */
+const CORE = /^(?!pipe_vacate)(?:error|segment|wait|frame|ring|codec|pipe|port)(?:_\w+)?\.ts$/;
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
@@ -83,7 +86,7 @@ export const ENTRIES: readonly Entry[] = [
     taken: {
       millrace: CORE,
       hub: /^hub\.ts$/,
-      supervise: /^supervise\.ts$/,
+      supervise: /^(?:supervise|pipe_vacate)\.ts$/,
       call: /^call_\w+\.ts$/,
     },
   }),

@@ -143,7 +143,7 @@ Deno.test({
         await searchFinds(tab, "Dekker", `${site}/spec/wait.html`);
         if (!isAll) return;
         await tab.goto(`${site}/index.html`);
-        await searchFinds(tab, "vacatePeer", `${site}/functions/millrace.vacatePeer.html`);
+        await searchFinds(tab, "receivePort", `${site}/functions/millrace.receivePort.html`);
       });
       if (!isAll) return;
       await t.step("the reference of Zig shows a declaration", async () => {

@@ -55,6 +55,5 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "portMemory",
     "receivePort",
     "segmentSize",
-    "vacatePeer",
   ]);
 });

@@ -42,8 +42,6 @@ export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe.
 export type { ClaimOptions, MessageInit } from "./pipe_writer.ts";
 export { Writer } from "./pipe_writer.ts";
 export { Reader } from "./pipe_reader.ts";
-export type { VacatingEnd } from "./pipe_vacate.ts";
-export { vacatePeer } from "./pipe_vacate.ts";
 export type {
   PortEventMap,
   PortListener,

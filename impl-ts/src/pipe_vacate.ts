@@ -26,7 +26,8 @@ import { ringAround, stateOf, vacantWord } from "./wait_state.ts";
  *
  * @example
  * ```ts
- * import { Port, vacatePeer, type VacatingEnd } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { vacatePeer, type VacatingEnd } from "@millrace/millrace/supervise";
  *
  * const isGivenBack = (end: VacatingEnd): boolean => {
  *   try {
@@ -70,7 +71,8 @@ export type VacatingEnd =
  *
  * @example
  * ```ts
- * import { failEndpoint, Port, vacatePeer } from "@millrace/millrace";
+ * import { failEndpoint, Port } from "@millrace/millrace";
+ * import { vacatePeer } from "@millrace/millrace/supervise";
  *
  * using port = Port.create<string>();
  * const first = Port.attach<string>(port.memory); // usually in a worker

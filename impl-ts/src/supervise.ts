@@ -1,5 +1,6 @@
 /**
- * Telling the peers of a worker that it is gone. See `spec/pipe.md`.
+ * Telling the peers of a worker that it is gone, and giving its end to the next one. See
+ * `spec/pipe.md`.
  *
  * @module
  */
@@ -11,6 +12,9 @@ import { recordOffset, requireInteger } from "./segment_geometry.ts";
 import { defaultMechanism } from "./wait.ts";
 import { failEndpoint, generationOf, stateOf } from "./wait_state.ts";
 import { unref } from "./wait_task.ts";
+
+export type { VacatingEnd } from "./pipe_vacate.ts";
+export { vacatePeer } from "./pipe_vacate.ts";
 
 /**
  * A worker, as far as it matters here: a web `Worker`, or one of `node:worker_threads`.

@@ -101,7 +101,8 @@ export function markFailed(
  *
  * @example
  * ```ts
- * import { failEndpoint, generationOf, Port, vacatePeer } from "@millrace/millrace";
+ * import { failEndpoint, generationOf, Port } from "@millrace/millrace";
+ * import { vacatePeer } from "@millrace/millrace/supervise";
  *
  * using port = Port.create<string>();
  * const first = generationOf(port.segment, 1); // of the worker that is started now

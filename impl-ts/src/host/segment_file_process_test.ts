@@ -1,7 +1,8 @@
 // Two processes: messages both ways, and what becomes of the one when the other is killed.
 
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { generationOf, PeerFailedError, Port, vacatePeer } from "../mod.ts";
+import { generationOf, PeerFailedError, Port } from "../mod.ts";
+import { vacatePeer } from "../supervise.ts";
 import { GEOMETRY, Peer, Place, type Task, test, WAIT } from "./host_fixture.ts";
 import type { FutexMechanism } from "./futex.ts";
 import { ENDPOINT_BELL_WORD, ENDPOINT_RECORD_SIZE } from "../layout.ts";
