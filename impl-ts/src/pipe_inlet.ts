@@ -22,7 +22,6 @@ import { type Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE, type Message } from "./pipe
 import type { ReaderOptions } from "./pipe.ts";
 import { KeptTarget } from "./pipe_target.ts";
 import type { CallTaker } from "./pipe_calls.ts";
-import { Lent } from "./pipe_lend.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
 
@@ -89,7 +88,6 @@ export class Inlet extends Lane {
   #isLentInParts = false;
   /** Whether what is lent lies in the ring, and has to be given back there. */
   isLentInRing = false;
-  #lent: Lent | undefined;
   /** The byte area once more, for texts. */
   #doubles: Float64Array | undefined;
   /** Made when a message is first read into memory of the caller's. */
@@ -239,14 +237,11 @@ export class Inlet extends Lane {
     }
   }
 
-  /** Lends the frame in the ring, or a copy of what was taken out of there before. */
-  #lend(copy: Uint8Array | undefined): Lent {
-    const lent = this.#lent ??= new Lent(this.bytes);
-    if (copy === undefined) lent.show(this);
-    else lent.showCopy(copy, this);
+  /** Lends the frame in the ring, or a copy of what was taken out before; returns what has it. */
+  #lend(copy: Uint8Array | undefined): Uint8Array {
     this.isLentInRing = copy === undefined;
     this.bits |= LENT;
-    return lent;
+    return copy ?? this.bytes;
   }
 
   /** Gives back what was lent. */

@@ -100,37 +100,28 @@ export class Lent {
   }
 
   /**
-   * Shows the frame that a reader stands before.
+   * Shows what an inlet has lent: the frame that it stands before, or a message that was taken out
+   * of the ring before, and fills its area.
    *
    * @internal
    */
-  show(inlet: Inlet): void {
-    const { frame, own, capacity } = inlet;
-    this.area = inlet.bytes;
-    this.offset = (own & (capacity - 1)) + FRAME_HEADER_SIZE + frame.lead;
-    this.size = frame.size;
-    this.first = (frame.flags & FRAME_FLAG_FIRST) !== 0;
-    this.last = frame.isLast;
-    this.total = frame.isUnknown ? undefined : frame.total;
-    this.#note(inlet);
-  }
-
-  /**
-   * Shows a message that was taken out of the ring before.
-   *
-   * @internal
-   */
-  showCopy(payload: Uint8Array, inlet: Inlet): void {
-    this.area = payload;
-    this.offset = 0;
-    this.size = this.total = payload.length;
-    this.first = this.last = true;
-    this.#note(inlet);
-  }
-
-  #note({ kind, codec, tag }: Inlet): void {
-    this.kind = kind;
-    this.codec = codec;
-    this.tag = tag;
+  show(area: Uint8Array, inlet: Inlet): this {
+    const { frame, own, capacity, isLentInRing } = inlet;
+    this.area = area;
+    this.kind = inlet.kind;
+    this.codec = inlet.codec;
+    this.tag = inlet.tag;
+    if (isLentInRing) {
+      this.offset = (own & (capacity - 1)) + FRAME_HEADER_SIZE + frame.lead;
+      this.size = frame.size;
+      this.first = (frame.flags & FRAME_FLAG_FIRST) !== 0;
+      this.last = frame.isLast;
+      this.total = frame.isUnknown ? undefined : frame.total;
+    } else {
+      this.offset = 0;
+      this.size = this.total = area.length;
+      this.first = this.last = true;
+    }
+    return this;
   }
 }

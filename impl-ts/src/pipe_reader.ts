@@ -7,7 +7,7 @@
 import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import type { Channel } from "./segment_geometry.ts";
 import { Inlet, INTO, LEND, MESSAGE, type Mode, VALUE } from "./pipe_inlet.ts";
-import type { Lent } from "./pipe_lend.ts";
+import { Lent } from "./pipe_lend.ts";
 import { requireMax, takeMany } from "./pipe_many.ts";
 import { deadlineOf, deadlineOfCall, findRing, Link, requireReaderOptions } from "./pipe.ts";
 import { STREAK } from "./pipe.ts";
@@ -41,6 +41,7 @@ import { Turns } from "./wait.ts";
 export class Reader<T = unknown> {
   readonly #inlet: Inlet;
   #turns: Turns | undefined;
+  #lent: Lent | undefined;
   #streak = 0;
 
   /**
@@ -203,12 +204,18 @@ export class Reader<T = unknown> {
    * blocks until there is one. For trusted peers: they can write to it. End with `release`.
    */
   peek(options?: WaitOptions): Lent | undefined {
-    return this.#read(LEND, undefined, options) as Lent | undefined;
+    return this.#show(this.#read(LEND, undefined, options));
   }
 
   /** The same, if there is a frame. */
   tryPeek(): Lent | undefined {
-    return this.#try(LEND, undefined) as Lent | undefined;
+    return this.#show(this.#try(LEND, undefined));
+  }
+
+  #show(area: unknown): Lent | undefined {
+    const inlet = this.#inlet;
+    if (area === undefined) return undefined;
+    return (this.#lent ??= new Lent(inlet.bytes)).show(area as Uint8Array, inlet);
   }
 
   /**
