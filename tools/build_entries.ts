@@ -55,10 +55,11 @@ export interface Entry {
 }
 
 /**
- * What the package itself consists of. Constants every entry has of its own; and `supervise` has
- * the giving back of an endpoint.
+ * What the package itself consists of. Constants every entry has of its own; `supervise` has the
+ * giving back of an endpoint, and `json` its codec.
  */
-const CORE = /^(?!pipe_vacate)(?:error|segment|wait|frame|ring|codec|pipe|port)(?:_\w+)?\.ts$/;
+const CORE =
+  /^(?!\w+_(?:vacate|json|path)\.)(?:error|segment|wait|frame|ring|codec|pipe|port)(?:_\w+)?\.ts$/;
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
@@ -67,6 +68,7 @@ export const ENTRIES: readonly Entry[] = [
   // What was chosen last is known to select alone.
   small("hub", { globalName: "Millrace", taken: { millrace: CORE, select: /^select_set\.ts$/ } }),
   small("supervise", { globalName: "Millrace" }),
+  small("json", { source: "impl-ts/src/codec_json.ts", globalName: "Millrace" }),
   small("mailbox", { globalName: "Millrace" }),
   small("property"),
   small("fanout"),

@@ -6,7 +6,8 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { cbor } from "../src/cbor.ts";
-import { type Codec, type CodecName, json, Port } from "../src/mod.ts";
+import { json } from "../src/codec_json.ts";
+import { type Codec, type CodecName, Port } from "../src/mod.ts";
 
 const PAGE = new URL("../guide/values.md", import.meta.url);
 

@@ -10,7 +10,7 @@ import { Tag } from "cbor-x/decode";
 import { BIG_SIZE_MAX, PATTERN_SIZE_MAX, PROTO } from "./cbor_check.ts";
 import { TAG_CLASS, TAG_CLASS_KEPT, TAG_REGEXP } from "./cbor_check.ts";
 import { isWellFormed } from "./codec.ts";
-import { instanceName, pathOf } from "./codec_json.ts";
+import { instanceName, pathOf } from "./codec_path.ts";
 import { CBOR_DEPTH_MAX } from "./layout.ts";
 
 /** The classes of errors that every engine has, those that extend another one first. */

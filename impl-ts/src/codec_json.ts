@@ -6,6 +6,7 @@
 
 import type { Codec } from "./codec.ts";
 import { decodeJson, encodeJson } from "./codec.ts";
+import { instanceName, pathOf } from "./codec_path.ts";
 import { CODEC_JSON } from "./layout.ts";
 
 /**
@@ -13,7 +14,8 @@ import { CODEC_JSON } from "./layout.ts";
  *
  * @example
  * ```ts
- * import { json, type JsonOptions, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { json, type JsonOptions } from "@millrace/millrace/json";
  *
  * const options: JsonOptions = { strict: true };
  * using port = Port.create<unknown>({ codec: json(options) });
@@ -36,7 +38,8 @@ export interface JsonOptions {
  *
  * @example
  * ```ts
- * import { json, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { json } from "@millrace/millrace/json";
  *
  * using here = Port.create<unknown>({ codec: json({ strict: true }) });
  * using there = Port.attach<unknown>(here.memory); // it need not know
@@ -104,16 +107,4 @@ function lossInObject(object: object, holders: object[]): string | undefined {
 function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
-}
-
-/** A property in a path, such as `$.users[3]`. */
-export function pathOf(key: string): string {
-  return /^[\w$]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
-}
-
-/** What an object is called in a message. */
-export function instanceName(value: object): string {
-  const { constructor } = value as { constructor?: { name?: unknown } };
-  const name = constructor?.name;
-  return `an instance of ${typeof name === "string" && name !== "" ? name : "a class"}`;
 }

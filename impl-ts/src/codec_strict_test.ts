@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "@std/assert";
-import { json, Port, Segment, Writer } from "./mod.ts";
+import { json } from "./codec_json.ts";
+import { Port, Segment, Writer } from "./mod.ts";
 import { CallError, remote, serve } from "./call.ts";
 import { Hub } from "./hub.ts";
 

@@ -49,7 +49,6 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "closeEndpoint",
     "failEndpoint",
     "generationOf",
-    "json",
     "pollingMechanism",
     "portGeometry",
     "portMemory",

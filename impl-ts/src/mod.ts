@@ -36,7 +36,6 @@ export { agentMechanism, pollingMechanism } from "./wait.ts";
 export type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 export { closeEndpoint, failEndpoint, generationOf } from "./wait_state.ts";
 export type { Codec, CodecName } from "./codec.ts";
-export { json, type JsonOptions } from "./codec_json.ts";
 export type { Lent, Place } from "./pipe_lend.ts";
 export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe.ts";
 export type { ClaimOptions, MessageInit } from "./pipe_writer.ts";

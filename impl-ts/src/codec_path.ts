@@ -1,0 +1,17 @@
+/**
+ * How messages of errors name a part of a value that a codec cannot carry. See `spec/codec.md`.
+ *
+ * @module
+ */
+
+/** A property in a path, such as `$.users[3]`. */
+export function pathOf(key: string): string {
+  return /^[\w$]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+}
+
+/** What an object is called in a message. */
+export function instanceName(value: object): string {
+  const { constructor } = value as { constructor?: { name?: unknown } };
+  const name = constructor?.name;
+  return `an instance of ${typeof name === "string" && name !== "" ? name : "a class"}`;
+}
