@@ -1,5 +1,6 @@
-//! Builds the Zig implementation: `zig build` installs `zig-out/bin/millrace*.wasm`, `zig build
-//! lib` the library for C, `zig build docs` the reference; `zig build test` runs the tests. As a
+//! Builds the Zig implementation: `zig build` installs the library for C, with its headers and
+//! what `pkg-config` reads, and `zig-out/bin/millrace*.wasm`; `zig build lib` and `zig build wasm`
+//! one of these. `zig build docs` makes the reference, `zig build test` runs the tests. As a
 //! package it offers the module "millrace", `wasmTarget` and `addWasmWorker`. The steps that need
 //! more than the package are in `impl-zig/build_repository.zig`.
 
@@ -96,6 +97,7 @@ const Library = struct {
 /// The library for C, and its headers (see `impl-zig/include/millrace.h`). Returns the static one.
 fn addLibraries(b: *std.Build, options: Library) *std.Build.Step.Compile {
     const step = b.step("lib", "Build libmillrace for C in zig-out/lib and zig-out/include");
+    b.getInstallStep().dependOn(step);
     const static = addLibrary(b, options, .static);
     const dynamic = addLibrary(b, options, .dynamic);
     step.dependOn(&b.addInstallArtifact(static, .{}).step);
