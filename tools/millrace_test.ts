@@ -87,13 +87,13 @@ Deno.test("millrace: a task waits only for the tools that it needs", async () =>
 
 const FETCHING = "millrace: fetching the npm packages of the tools and tests";
 
-Deno.test("millrace: fetches packages at once where a task needs any, and quietly", async () => {
+Deno.test("millrace: fetches packages at once where a task needs any, quietly", async () => {
   for (const words of [["check"], ["demo", "--no-open", "--page"]]) {
     assertEquals((await call(words)).lines, [FETCHING, `deno task ${OWN}`]);
   }
 });
 
-Deno.test("millrace: what fetching packages says is shown if it fails; the task tries", async () => {
+Deno.test("millrace: what fetching packages says is shown if it fails", async () => {
   const { code, lines } = await call(["check"], SETS, { INSTALL_ENDS: "1" });
   assertEquals(code, 0);
   assertEquals(lines, [
@@ -112,4 +112,19 @@ Deno.test("millrace: a task that there is not is code 2, with the usage", async 
   const { code, lines } = await call(["no-such-task"]);
   assertEquals(code, 2);
   assertStringIncludes(lines[0]!, "Usage: ./millrace <task>");
+});
+
+Deno.test("millrace: tasks for which no packages are fetched import none", async () => {
+  const script = await Deno.readTextFile(`${ROOT}/millrace`);
+  const names = /^ +([\w |]+)\) packages=false/m.exec(script)![1]!.split(" | ");
+  assertEquals(names, ["demo", "inspect", "top"]);
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
+  for (const name of names) {
+    const args = ["info", "--json", tasks[name].split(" ").at(-1)];
+    const { stdout } = await new Deno.Command(Deno.execPath(), { args, cwd: ROOT }).output();
+    const { modules } = JSON.parse(new TextDecoder().decode(stdout));
+    assert(modules.length > 1);
+    const specifiers: string[] = modules.map(({ specifier }: { specifier: string }) => specifier);
+    assertEquals(specifiers.filter((each) => !/^(?:file|node):/.test(each)), [], name);
+  }
 });

@@ -41,9 +41,9 @@ async function demo(args: readonly string[]): Promise<number> {
       return 0;
     }
     if (wanted.page !== undefined) {
-      // Loaded here, since it stands on packages that the stream does without.
-      const { showPages } = await import("./page.ts");
-      return await showPages(wanted.page);
+      // It stands on packages, which Deno would fetch for the stream too if it saw the name here.
+      const page = new URL("./page.ts", import.meta.url).href;
+      return await (await import(page)).showPages(wanted.page);
     }
     const source = openSource(wanted);
     showStep("Compiling the Zig worker (about ten seconds, the first time) ...");
