@@ -115,6 +115,28 @@ Deno.test("what the guide says of Millrace in its comparison, tests show", async
   for (const path of links.flat()) await Deno.stat(`${PACKAGE}/guide/${path}`);
 });
 
+/** What plays each row of the table "Nothing arrives", and a word of it there. */
+const SYMPTOMS: readonly (readonly [symptom: string, path: string, word: string])[] = [
+  ["a page says that it is not cross-origin isolated", "not_isolated/main.ts", "Embedder-Policy"],
+  ["`peer.failed`, with `peer.terminated`", "bare_worker/main.ts", '"peer.terminated"'],
+  ['`segment.endpoint`, "it is taken"', "nothing_arrives/main.ts", "it is taken"],
+  ["`worker.postMessage(port)` throws", "nothing_arrives/main.ts", "worker.postMessage(port)"],
+  ["`wait.forbidden`", "page_blocks/main.ts", '"wait.forbidden"'],
+  ["the last posts of a worker are lost", "nothing_arrives/worker.ts", "port.close()"],
+  ["an array comes where one message was posted", "../guide/events.md", "// 3 [1,2]"],
+];
+
+Deno.test("each symptom of the table where nothing arrives is played somewhere", async () => {
+  const text = await Deno.readTextFile(`${PACKAGE}/README.md`);
+  const table = text.slice(text.indexOf("## Nothing arrives")).match(/(?:^\|.*\|\n)+/m)![0];
+  const rows = table.trim().split("\n").slice(2).map((row) => row.slice(2).split(" | ")[0]);
+  assertEquals(rows, SYMPTOMS.map(([symptom]) => symptom));
+  for (const [symptom, path, word] of SYMPTOMS) {
+    const played = await Deno.readTextFile(`${import.meta.dirname}/${path}`);
+    assertEquals([symptom, played.includes(word)], [symptom, true]);
+  }
+});
+
 Deno.test("the main page of the guide has at most 250 lines", async () => {
   const lines = (await Deno.readTextFile(`${PACKAGE}/README.md`)).trimEnd().split("\n");
   assertEquals(lines.slice(250), []);

@@ -28,6 +28,7 @@ const BROWSERS: readonly Place[] = ["chromium", "firefox"];
 const ONLY: Readonly<Record<string, readonly Place[]>> = {
   audio_heap: ["chromium"],
   audio_worklet: BROWSERS,
+  bare_worker: BROWSERS,
   digest_audio: BROWSERS,
   // Firefox takes a module that its policy refuses for an error of the page.
   digest_policy: ["chromium"],
