@@ -18,23 +18,18 @@ self.onmessage = async ({ data }) => {
   const page = remote(port).sync;
 
   const decoder = new TextDecoder();
-  const output = {
-    isatty: true,
-    write(bytes) {
-      port.write(decoder.decode(bytes, { stream: true }));
-      return bytes.length;
-    },
+  const write = (bytes) => {
+    port.write(decoder.decode(bytes, { stream: true }));
+    return bytes.length;
   };
-  python.setStdout(output);
-  python.setStderr(output);
-  python.setStdin({
-    isatty: true,
-    stdin() {
-      const line = page.ask(); // this thread sleeps until the user has answered
-      python.checkInterrupt();
-      return line;
-    },
-  });
+  const stdin = () => {
+    const line = page.ask(); // this thread sleeps until the user has answered
+    python.checkInterrupt();
+    return line;
+  };
+  python.setStdout({ isatty: true, write });
+  python.setStderr({ isatty: true, write });
+  python.setStdin({ isatty: true, stdin });
 
   page.ready(python.version);
   for (let program; (program = port.read()) !== undefined;) {
