@@ -64,7 +64,6 @@ export function ownPrograms(): Program[] {
     {
       name: "c-abi",
       command: `python3 ${quote(fileURLToPath(new URL("c_abi/testee.py", TESTEES)))}`,
-      hasNoStreams: true,
       prepare: () => build("lib"),
     },
     { name: "typescript-page", ways: { page: true } },

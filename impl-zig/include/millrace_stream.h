@@ -55,13 +55,13 @@ int32_t millrace_stream_await_ready(millrace_stream *stream, int32_t timeout_ms)
    nothing will come any more. */
 int32_t millrace_stream_pump(millrace_stream *stream);
 
-/* Closes the port where it is not closed yet, and goes on until the system has everything and the
-   peer has ended too, or 2 s have passed [stream.linger]. MILLRACE_NOTHING where the time was over
-   before: then call it again. */
+/* Closes the port where it is not closed yet, goes on until the system has everything and the peer
+   has ended too, or 2 s have passed [stream.linger], and closes the descriptors. Both objects may
+   still be asked. MILLRACE_NOTHING where the time was over before: then call it again. */
 int32_t millrace_stream_finish(millrace_stream *stream, int32_t timeout_ms);
 
-/* Finishes, which takes 2 s at most, closes the descriptors, and gives up both objects: the stream
-   and its port. MILLRACE_INVALID while the port has calls: leave them first. */
+/* Finishes, which takes 2 s at most, and gives up both objects: the stream and its port.
+   MILLRACE_INVALID while the port has calls: leave them first. */
 int32_t millrace_stream_leave(millrace_stream *stream);
 
 #ifdef __cplusplus

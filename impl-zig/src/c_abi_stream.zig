@@ -93,7 +93,9 @@ pub export fn millrace_stream_finish(stream: ?*anyopaque, timeout_ms: i32) Statu
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
     object.body.port.body.port.close();
     var deadline: Deadline = .init(timeout);
-    return if (object.body.link.finish(&deadline)) arguments.done else arguments.nothing;
+    if (!object.body.link.finish(&deadline)) return arguments.nothing;
+    object.body.link.giveUp();
+    return arguments.done;
 }
 
 pub export fn millrace_stream_leave(stream: ?*anyopaque) Status {

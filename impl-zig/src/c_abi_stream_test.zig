@@ -85,6 +85,32 @@ test "c_abi: a stream is a port like others, until it is left" {
     try expectStatus(arguments.invalid, fixture.write(near.port(), "[1]", 1));
 }
 
+test "c_abi: a stream that has finished has closed its descriptor, and may still be asked" {
+    if (!StreamDescriptors.supported) return error.SkipZigTest;
+    var pair: Pair = undefined;
+    var both: [2]posix.fd_t = undefined;
+    const result = system.socketpair(posix.AF.UNIX, posix.SOCK.STREAM, 0, &both);
+    try testing.expectEqual(.SUCCESS, posix.errno(result));
+    for (&pair.sides, both) |*side, descriptor| try expectStatus(1, side.open(descriptor));
+    const near = &pair.sides[0];
+    const far = &pair.sides[1];
+    try expectStatus(1, streams.millrace_stream_await_ready(near.stream(), 20_000));
+    try expectStatus(arguments.nothing, streams.millrace_stream_finish(near.stream(), 0));
+    try testing.expectEqual(.SUCCESS, posix.errno(flagsOf(both[0])));
+    try expectStatus(1, streams.millrace_stream_leave(far.stream()));
+    for (0..2) |_| {
+        try expectStatus(1, streams.millrace_stream_finish(near.stream(), 20_000));
+        try testing.expectEqual(.BADF, posix.errno(flagsOf(both[0])));
+    }
+    try expectStatus(0, streams.millrace_stream_pump(near.stream()));
+    try expectStatus(reasonStatus(.pipe_closed), fixture.write(near.port(), "[1]", 1));
+    try expectStatus(1, streams.millrace_stream_leave(near.stream()));
+}
+
+fn flagsOf(descriptor: posix.fd_t) @TypeOf(system.fcntl(0, 0, @as(usize, 0))) {
+    return system.fcntl(descriptor, posix.F.GETFL, @as(usize, 0));
+}
+
 test "c_abi: a stream whose peer is gone says so, with the reason" {
     if (!StreamDescriptors.supported) return error.SkipZigTest;
     var both: [2]posix.fd_t = undefined;

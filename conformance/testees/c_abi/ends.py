@@ -110,7 +110,12 @@ class SegmentEnd:
             status = lib.port_attach_writer(port, self.segment, endpoint, channel)
         lib.check(status)
         self.port, self.reads, self.writes = port, role != "writer", role != "reader"
-        if role == "port":
+        self.prepare(command, role == "port")
+
+    def prepare(self, command: dict, is_port: bool) -> None:
+        """Gives a new port what the command says of it, and storage."""
+        lib, port = self.lib, self.port
+        if is_port:
             size = command.get("inbox", LIMIT)
             self.inbox = (ctypes.c_uint64 * (size // 8 + 2))()
             lib.check(lib.port_set_inbox(port, self.inbox, size))

@@ -1,4 +1,4 @@
-"""libmillrace as Python sees it, by ctypes alone: what `millrace.h` says, as far as it is used."""
+"""libmillrace as Python sees it, by ctypes alone: what its headers say, as far as it is used."""
 
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_size_t, c_uint8, c_uint32
@@ -60,6 +60,7 @@ SIGNATURES = {
     "mailbox_size": SIZE,
     "property_size": SIZE,
     "fanout_size": SIZE,
+    "stream_size": SIZE,
     "status_text": (c_char_p, [c_int32]),
     "reason_name": (c_char_p, [c_uint32]),
     "memory_format": (c_int32, [c_void_p, c_size_t, *CHANNELS]),
@@ -109,6 +110,13 @@ SIGNATURES = {
     "fanout_read": (c_int32, [OBJECT, c_void_p, c_size_t, c_int32, POINTER(FanoutMessage)]),
     "fanout_set_joined": (c_int32, [OBJECT, c_int32]),
     "fanout_leave": (c_int32, [OBJECT]),
+    "stream_memory_size": (c_size_t, [c_void_p]),
+    "stream_open": (
+        c_int32,
+        [OBJECT, OBJECT, c_int32, c_int32, c_void_p, c_size_t, c_void_p],
+    ),
+    "stream_finish": (c_int32, [OBJECT, c_int32]),
+    "stream_leave": (c_int32, [OBJECT]),
     "mailbox_attach_writer": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_attach_reader": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_set_spin": (c_int32, [OBJECT, c_uint32]),

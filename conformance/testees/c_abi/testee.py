@@ -15,6 +15,7 @@ import pathlib
 
 from ends import FanoutEnd, Full, MailboxEnd, MappedFile, Memory, PropertyEnd, SegmentEnd
 from library import Library, PortError, Refused
+from streams import StreamEnd
 from tasks import Task
 
 HELLO = {
@@ -24,9 +25,10 @@ HELLO = {
     "language": "C, by way of Python",
     "levels": ["static", "scripted", "live", "mailbox"],
     "nouns": ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port",
-              "property", "fanout"],
-    "carriers": ["bytes", "file", "mapped"],
+              "property", "fanout", "stream"],
+    "carriers": ["bytes", "file", "mapped", "stream"],
     "waits": ["block", "poll"],
+    "streams": {"transports": ["unix", "tcp", "fifo"], "waits": ["block", "poll"]},
     # It moves bytes, of any codec; and what is finished it publishes at once.
     "lacks": ["values", "unknown_codec", "finishing"],
     "offers": ["read_many", "ways", "inbox", "lossy", "close_ms"],
@@ -105,7 +107,8 @@ class Testee:
             place = handle.memory or MappedFile(command["path"])
             handle.end = MailboxEnd(self.lib, command, place)
         else:
-            opened = ENDS.get(command["role"].partition("_")[0], SegmentEnd)
+            usual = StreamEnd if carrier == "stream" else SegmentEnd
+            opened = ENDS.get(command["role"].partition("_")[0], usual)
             handle.end = opened(self.lib, command, handle.memory)
         return {"result": OK}
 
