@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { zigNames } from "./docs_zig.ts";
 import type { TextFile } from "./files.ts";
 import { mapLinks, readLinks, resolveLink } from "./links.ts";
 
@@ -39,6 +40,7 @@ const GROUPS: readonly [name: string, pages: RegExp][] = [
   ["Project", /^/],
 ];
 export const GROUP_NAMES: readonly string[] = GROUPS.map(([name]) => name);
+const ZIG_SOURCE = /^impl-zig\/src\/\w+\.zig$/;
 const HEADER = /^impl-zig\/include\/\w+\.h$/;
 
 /** Lays out the files of the repository as pages; one leads to the reference of Zig, if any. */
@@ -58,7 +60,7 @@ export function stage(files: readonly TextFile[], hasZig: boolean): Stage {
     return { path, title: titleOf(text), group, text: onSite(text, path) };
   });
   const guide = laid.findIndex(({ path }) => path === "impl-zig/README.md");
-  if (hasZig) laid.splice(guide + 1, 0, zigPage());
+  if (hasZig) laid.splice(guide + 1, 0, zigPage(texts));
   // The generator writes the name of the project above it.
   const start = onSite((texts.get(START) ?? "").replace(/^# .*\n/, ""), START);
   return {
@@ -88,12 +90,22 @@ function headerPage(path: string, text: string, group: string): Page {
   return { path: `${path}.md`, title, group, text: `# ${title}\n\n\`\`\`c\n${text}\`\`\`\n` };
 }
 
-function zigPage(): Page {
+/** The names of Zig, for the search of the site: each leads to its place in the reference. */
+function zigPage(texts: ReadonlyMap<string, string>): Page {
+  const sources = new Map(
+    [...texts].filter(([path]) => ZIG_SOURCE.test(path))
+      .map(([path, text]) => [path.slice(path.lastIndexOf("/") + 1), text]),
+  );
+  const rows = zigNames(sources).map(({ name, about }) => {
+    const plain = name.replaceAll(/[@"]/g, "");
+    return `- [\`${plain}\`](${ZIG_LINK}#millrace.${plain})${about === "" ? "" : ` ${about}`}\n`;
+  });
   const text = `# Reference of Zig
 
 Zig's own generator makes [the reference of the module](${ZIG_LINK}), with its sources, and with a
-search of its own; the search above knows the guides to Zig and the headers of C, and no Zig.
-`;
+search of its own. These are the names in it, which the search above finds.
+
+${rows.join("")}`;
   const path = "impl-zig/reference.md";
   return { path, title: "Reference of Zig", group: "Guide to Zig and C", text };
 }

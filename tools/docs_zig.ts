@@ -5,6 +5,70 @@
  * @module
  */
 
+/** A public name of the module, and the first sentence of what is said of it, if anything is. */
+export interface ZigName {
+  name: string;
+  about: string;
+}
+
+const DECLARATION = /^( *)pub (?:inline |noinline )?(?:const|fn|var) (@"\w+"|\w+)/;
+const IMPORT = /= (?:@import\("(\w+\.zig)"\)|(\w+))(?:\.(\w+))?;$/;
+
+/**
+ * The names that `root.zig` offers, each followed by those in it: what a search for them needs, by
+ * the indentation that `zig fmt` gives them. `texts` has the sources by their names.
+ */
+export function zigNames(texts: ReadonlyMap<string, string>): ZigName[] {
+  const root = (texts.get("root.zig") ?? "").split("\n");
+  return declared(root, 0).flatMap(({ name, about, line }) => {
+    const [, file, own, inner] = IMPORT.exec(line) ?? [];
+    // One that is handed on from a file that is named above it, such as `layout.Reason`.
+    const source = file ?? (own === undefined ? undefined : `${own}.zig`);
+    const lines = source === undefined ? [] : (texts.get(source) ?? "").split("\n");
+    if (inner === undefined) {
+      const members = source === undefined || file === undefined ? [] : declared(lines, 0);
+      return [{ name, about: about || heading(lines) }, ...named(name, members)];
+    }
+    const all = declared(lines, 0);
+    const found = all.find((each) => each.name === inner);
+    if (found === undefined) return [{ name, about }];
+    const body = lines.slice(found.at + 1);
+    const end = body.findIndex((each) => /^[^ \n]/.test(each));
+    const isType = /= (?:extern |packed )?(?:struct|enum|union)\b.*\{$/.test(found.line);
+    const members = isType ? declared(body.slice(0, end), 4) : [];
+    return [{ name, about: about || found.about }, ...named(name, members)];
+  });
+}
+
+function named(owner: string, members: readonly ZigName[]): ZigName[] {
+  return members.map(({ name, about }) => ({ name: `${owner}.${name}`, about }));
+}
+
+/** What is public in some lines at this depth. */
+function declared(
+  lines: readonly string[],
+  depth: number,
+): (ZigName & { line: string; at: number })[] {
+  return lines.flatMap((line, at) => {
+    const [, indentation, name] = DECLARATION.exec(line) ?? [];
+    if (indentation?.length !== depth) return [];
+    let first = at;
+    while (/^ *\/\/\/ /.test(lines[first - 1] ?? "")) first--;
+    const words = lines.slice(first, at).map((each) => each.replace(/^ *\/\/\/ /, ""));
+    return [{ name: name!, about: sentence(words), line, at }];
+  });
+}
+
+/** What stands at the top of a file. */
+function heading(lines: readonly string[]): string {
+  const end = lines.findIndex((each) => !each.startsWith("//! "));
+  return sentence(lines.slice(0, Math.max(end, 0)).map((each) => each.slice(4)));
+}
+
+function sentence(words: readonly string[]): string {
+  return /^.*?[.:](?= |$)/.exec(words.join(" "))?.[0] ?? words.join(" ");
+}
+
 /** The files that the page fetches, with the types that it expects. */
 const FETCHED = { "main.wasm": "application/wasm", "sources.tar": "application/x-tar" };
 const BLOCK = 512;
