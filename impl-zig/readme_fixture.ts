@@ -5,7 +5,9 @@ import { fileURLToPath } from "node:url";
 import { run } from "../tools/run.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const names = ["README", "calls", "streams", "digest", "fanout", "properties", "meter", "pool"];
+const names = [
+  ...["README", "batches", "calls", "streams", "digest", "fanout", "properties", "meter", "pool"],
+];
 const pages = names.map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}.md`));
 /** The guide, with its pages. */
 export const README = (await Promise.all(pages)).join("\n");

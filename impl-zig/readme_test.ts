@@ -13,7 +13,7 @@ Deno.test("README: every block of code is marked, and so run by a test", () => {
   assertEquals(BLOCKS.length, blocks.length);
   const known = [
     ...["file: build.zig", "worker", "program: threads", "program: processes"], // package_test.ts
-    ...["test", "wasi", "c", "c fanout", "page", "page worker"],
+    ...["test", "wasi", "c", "c batch", "ts batch", "c fanout", "page", "page worker"],
   ];
   assertEquals([...new Set(BLOCKS.map(({ mark }) => mark))].sort(), known.sort());
 });
