@@ -171,8 +171,8 @@ Deno.test({
         await searchFinds(tab, "Dekker", `${site}/spec/wait.html`);
         if (!isAll) return;
         await tab.goto(`${site}/index.html`);
-          await searchFinds(tab, "createSealed", `${site}/impl-zig/reference.html`);
-          await tab.goto(`${site}/index.html`);
+        await searchFinds(tab, "createSealed", `${site}/impl-zig/reference.html`);
+        await tab.goto(`${site}/index.html`);
         await searchFinds(tab, "receivePort", `${site}/functions/millrace.receivePort.html`);
       });
       if (!isAll) return;

@@ -37,7 +37,11 @@ export const LIST_SIZE = 4096;
 /** A value that was looked at, behind which no code of the application's runs any more. */
 export type Part = number | undefined | Piece;
 
-/** Looks at a value. May run the application's code. @throws {TypeError} if it cannot be carried. */
+/**
+ * Looks at a value. May run the application's code.
+ *
+ * @throws {TypeError} if it cannot be carried.
+ */
 export function partOf(value: unknown, manner: Manner): Part {
   if (value === undefined || isDigits(value)) return value;
   return pieceOf(value, manner);

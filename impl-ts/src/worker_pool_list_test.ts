@@ -177,7 +177,7 @@ Deno.test("a worker that dies in the middle of a list has lost the task that it 
   assertEquals([pool.stats().running, pool.stats().restarted], [0, 1]);
 });
 
-Deno.test("a task of a list can be given up, by its signal or a deadline, and no other", async () => {
+Deno.test("a task of a list is given up by its signal or a deadline, and no other", async () => {
   const { pool, counts } = countingPool(4, MANY);
   await using _ = pool;
   await pool.run(3, { name: "count" });
