@@ -111,9 +111,11 @@ function prefaces(cases: StreamCases): void {
     ["magic", "stream.magic", "magic", 0x4c4c494e, 4],
     ["major", "stream.version", "version_major", 2, 2],
     ["feature", "stream.feature", "required_features", 1, 4],
+    ["feature_last", "stream.feature", "required_features", 0x80000000, 4],
     ["largest_small", "stream.preface", "largest", largest - 16, 4],
     ["largest_odd", "stream.preface", "largest", largest + 8, 4],
     ["largest_zero", "stream.preface", "largest", 0, 4],
+    ["largest_above", "stream.preface", "largest", SMALL.window + 16, 4],
     ["window_small", "stream.preface", "window", largest - 16, 4],
     ["window_odd", "stream.preface", "window", 260, 4],
     ["window_large", "stream.preface", "window", most + 16, 4],
@@ -203,6 +205,16 @@ function headers(cases: StreamCases): void {
     "stream.check stream.frames",
     two,
     { operation: 0, at: BEHIND, structure: "frame_header", field: "payload", hex: "68 69 00 01" },
+    1,
+    drained([], "peer.failed", "frame.reserved"),
+  );
+  const last = `68 69 ${"00 ".repeat(13)}01`;
+  cases.invalid(
+    "fill_last",
+    "The last byte of the fill is not 0.",
+    "stream.check stream.frames",
+    two,
+    { operation: 0, at: BEHIND, structure: "frame_header", field: "payload", hex: last },
     1,
     drained([], "peer.failed", "frame.reserved"),
   );
@@ -299,6 +311,15 @@ function controls(cases: StreamCases): void {
     "stream.behind",
     closed,
     { member: "operations.0.arrive.3", value: "ff ff ff ff ff" },
+    1,
+    drained([HI], "peer.closed"),
+  );
+  cases.invalid(
+    "close_behind_message",
+    "A message behind a close is none.",
+    "stream.behind",
+    closed,
+    { member: "operations.0.arrive.3", value: bytes(20, 7) },
     1,
     drained([HI], "peer.closed"),
   );

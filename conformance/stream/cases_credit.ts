@@ -17,6 +17,7 @@ import {
   END,
   fail,
   field,
+  frame,
   HI,
   message,
   preface,
@@ -157,6 +158,28 @@ function tells(cases: StreamCases): void {
     { member: "operations.2", value: { arrive: [] } },
     2,
     "ok",
+    taken([], { credit: "none" }),
+  );
+  const skipped = frame({ kind: 200, payload: new Uint8Array(112) });
+  const behind = cases.valid(
+    "told_behind_end",
+    "Frames that nobody reads, behind `end`, are given back as well.",
+    "stream.credit_told",
+    SMALL,
+    [
+      arrive(preface(), END, skipped, skipped),
+      take(stated()),
+      read([], "ended"),
+      [{ take: true }, taken([], { credit: at(256) })],
+    ],
+  );
+  cases.invalid(
+    "told_behind_end_not",
+    "There is one of them, which a window less a frame has room for.",
+    "stream.credit_told",
+    behind,
+    { member: "operations.0.arrive", value: [preface(), END, skipped] },
+    3,
     taken([], { credit: "none" }),
   );
   const twice = cases.valid(

@@ -87,6 +87,8 @@ export class StreamInlet extends Lane {
   #isOver = false;
   /** Whether nobody reads any more what comes. */
   #drops = false;
+  /** Whether nobody reads the frame that comes, because it stands behind `end`. */
+  #isPast = false;
 
   /** Makes the inlet of a stream whose own side has stated `own`. */
   constructor(endpoint: Endpoint, channel: Channel, own: Preface, control: StreamControl) {
@@ -203,8 +205,9 @@ export class StreamInlet extends Lane {
 
   /** Finds the place of the frame whose header has come, and puts the header there. */
   #begin(): void {
+    this.#isPast = this.#hasEnded;
     this.#hasEnded ||= this.#kind === layout.FRAME_KIND_END;
-    if (!this.#drops) {
+    if (!this.#drops && !this.#isPast) {
       const extent = this.#extent;
       const place = this.own & (this.capacity - 1);
       const toEnd = this.capacity - place;
@@ -224,7 +227,8 @@ export class StreamInlet extends Lane {
 
   #takeRest(piece: Uint8Array): void {
     const done = this.#extent - this.#left;
-    if (!this.#drops) this.bytes.set(piece, (this.own & (this.capacity - 1)) + done);
+    const isKept = !this.#drops && !this.#isPast;
+    if (isKept) this.bytes.set(piece, (this.own & (this.capacity - 1)) + done);
     this.#left -= piece.length;
     if (this.#left === 0) this.#finish();
   }
@@ -233,6 +237,8 @@ export class StreamInlet extends Lane {
   #finish(): void {
     if (counts(this.#kind)) this.#position = (this.#position + this.#extent) | 0;
     if (this.#drops) return;
+    // Given back as soon as the `end` before it is.
+    if (this.#isPast) return void this.#ends.push({ ring: this.own, position: this.#position });
     const at = this.own & (this.capacity - 1);
     const isMessage = this.#kind < layout.FRAME_KIND_EXTENSION_MIN;
     const fill = this.bytes.subarray(at + HEADER_SIZE + this.#size, at + this.#extent);

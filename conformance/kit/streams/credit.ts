@@ -17,7 +17,7 @@ import type { Sizes } from "../../stream/case.ts";
 import type { Arena } from "../arena.ts";
 import { Random } from "../workload.ts";
 import { numbered, type StreamScript, streamScript } from "./script.ts";
-import { during, within } from "./bounds.ts";
+import { during, sleep, within } from "./bounds.ts";
 import { patience, StreamStage } from "./stage.ts";
 
 /** More than a socket takes that nobody reads, and a window that takes all of it. */
@@ -93,6 +93,13 @@ export const CREDIT_SCRIPTS: StreamScript[] = [
     "A fault is answered in the middle of a message that waits for credit.",
     "stream.unhindered stream.fail",
     unhindered,
+  ),
+  streamScript(
+    "unhindered_part",
+    "A credit is due while the transport has taken a part of a frame.",
+    "stream.unhindered stream.frames",
+    unhinderedPart,
+    { declinedBy: (hello) => hello.offers?.includes("inbox") ? undefined : "offers no inbox" },
   ),
   streamScript(
     "between",
@@ -320,6 +327,26 @@ async function takesIn(arena: Arena): Promise<void> {
     const item = sent.find((each): each is MessageCase => "kind" in each);
     stage.demand(item !== undefined, "[stream.takes_in] the message does not come");
     stage.demand(stage.taken > FLOOD_SIZE, "[stream.takes_in] the message is cut");
+  });
+}
+
+/** The transport stands in the middle of a frame when a credit is due: it is not cut in two. */
+async function unhinderedPart(arena: Arena): Promise<void> {
+  const order = { own: TAKEN, peer: WIDE, limit: 2 << 20, inbox: 2 * TAKEN.window };
+  await StreamStage.with(arena, order, async (stage) => {
+    await stage.ready();
+    stage.pause();
+    const writing = stage.posts(message({ count: FLOOD_SIZE }));
+    if (!await stage.isWaiting(60)) return;
+    const size = TAKEN.largest - 16;
+    await stage.sends(bytes(size).repeat(Math.floor(TAKEN.window / extentOf(size))));
+    await sleep(20);
+    stage.resume();
+    const what = "[stream.unhindered] a credit, while its transport takes nothing";
+    const { sent } = await stage.collects((each) => each.length > 1, patience.longMs, what);
+    stage.expect(await writing, "ok", "the write");
+    stage.demand(sent.some((each) => "kind" in each), `${what}: the message does not come`);
+    stage.demand(stage.taken > FLOOD_SIZE, `${what}: the message is cut`);
   });
 }
 

@@ -228,6 +228,7 @@ async function broken(arena: Arena, closes: boolean): Promise<void> {
       await sleep(5);
     }
     if (closes) {
+      await stage.reads("[stream.broken] read, before anything comes", [], "nothing");
       await stage.sends(text("hi", 5), CLOSED);
       await stage.reads("[stream.broken] [stream.closed] read", [HI], "peer.closed");
       return;
