@@ -25,12 +25,13 @@ export interface PlayOrder {
 }
 
 /**
- * Where the testees are: as commands alone, as processes on a file, and in workers. In this order:
- * on a file the kit halts a testee between two accesses, and need not try until it is lucky.
+ * Where the testees are: as commands alone, as processes on a file, in workers, and over streams.
+ * In this order: on a file the kit halts a testee between two accesses, and need not try until it
+ * is lucky.
  */
 const CARRIERS: Readonly<Record<string, string[]>> = {
-  typescript: ["bytes", "file", "deno"],
-  zig: ["bytes", "file"],
+  typescript: ["bytes", "file", "deno", "stream"],
+  zig: ["bytes", "file", "stream"],
   "zig-wasm": ["deno"],
 };
 /** So many cases that do not cite the clause tell enough. */
