@@ -542,7 +542,7 @@ test {
     _ = @import("call_values.zig");
     _ = @import("call_error.zig");
     _ = @import("call_test.zig");
-    _ = @import("call_nested_test.zig");
+    if (!@import("builtin").single_threaded) _ = @import("call_nested_test.zig");
     _ = @import("call_hostile_test.zig");
     _ = @import("call_loss_test.zig");
 }

@@ -21,7 +21,7 @@ const Api = struct {
     pub fn tree(serving: *Serving, seed: u64, depth: u32) !u64 {
         var random: std.Random.DefaultPrng = .init(seed);
         var sum = random.next();
-        if (depth > 0) for (0..random.next() % 4) |_| {
+        if (depth > 0) for (0..@intCast(random.next() % 4)) |_| {
             const way = random.next() % 16;
             const child = random.next();
             sum = sum *% 31 +% switch (way) {
@@ -38,7 +38,7 @@ const Api = struct {
     fn grown(seed: u64, depth: u32) u64 {
         var random: std.Random.DefaultPrng = .init(seed);
         var sum = random.next();
-        if (depth > 0) for (0..random.next() % 4) |_| {
+        if (depth > 0) for (0..@intCast(random.next() % 4)) |_| {
             const way = random.next() % 16;
             const child = random.next();
             sum = sum *% 31 +% switch (way) {
@@ -71,7 +71,7 @@ const Api = struct {
 const World = struct {
     memory: [64 * 1024]u8 align(layout.segment_align) = @splat(0),
     capacity: u32,
-    trees: u64 = 0,
+    trees: usize = 0,
     depth: u32 = 0,
     /// What a call of so many nested ones is to end with.
     expected: millrace.CallError!u32 = 0,

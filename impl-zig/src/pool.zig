@@ -343,7 +343,7 @@ pub fn Pool(comptime handler: anytype) type {
         /// What a dead worker had: the task that it had begun has died, or is repeated, and all
         /// others go to the next ones that are free, before those that wait.
         fn bury(pool: *Self, seat: *Crew.Seat) StartError!void {
-            const had_begun = seat.shared.begun.load(.acquire) > seat.answered;
+            const had_begun = seat.shared.begun.load(.acquire) != seat.answered;
             pool.given_count -= @intCast(seat.given.count);
             while (seat.given.count > @intFromBool(had_begun)) {
                 pool.table.takeBack(seat.given.takeLast());
@@ -437,5 +437,5 @@ pub fn Pool(comptime handler: anytype) type {
 }
 
 test {
-    _ = @import("pool_test.zig");
+    if (!@import("builtin").single_threaded) _ = @import("pool_test.zig");
 }

@@ -64,7 +64,8 @@ pub fn Crew(comptime handler: anytype) type {
             dead: bool,
             /// Its tasks, the one that it runs first.
             given: Row,
-            answered: u64,
+            /// How many of those that its worker began, modulo 2^32.
+            answered: u32,
             /// When it last had a task.
             busy_ns: u64,
         };
@@ -192,7 +193,7 @@ pub fn Crew(comptime handler: anytype) type {
             } orelse return null;
             // One thread answers in the order in which it was given them.
             assert(message.tag == seat.given.first().?);
-            seat.answered += 1;
+            seat.answered +%= 1;
             if (seat.given.count == 1) seat.busy_ns = crew.endpoint.host.now();
             return reply;
         }

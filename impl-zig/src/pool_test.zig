@@ -218,6 +218,15 @@ fn stubborn(n: u32, turn: Turn) !u32 {
     return error.GateShut;
 }
 
+/// Until a worker is in `stubborn`.
+fn awaitBegun() !void {
+    for (0..20_000) |_| {
+        if (began.load(.seq_cst) > 0) return;
+        millrace.Host.native.pause(1_000_000);
+    }
+    return error.NothingBegan;
+}
+
 test "Pool: a task that is given up is cancelled at once, whether it waits or runs" {
     gate.store(0, .seq_cst);
     began.store(0, .seq_cst);
@@ -227,7 +236,7 @@ test "Pool: a task that is given up is cancelled at once, whether it waits or ru
     defer gate.store(1, .seq_cst);
     var ids: [3]millrace.pool.Id = undefined;
     for (&ids, 0..) |*id, n| id.* = try pool.submit(@intCast(n), .{});
-    while (began.load(.seq_cst) == 0) millrace.Host.native.pause(1_000_000);
+    try awaitBegun();
     // The first runs, the second lies in the ring, the third waits.
     try expectEqual(2, pool.stats().given);
     // The one that runs is the last: its worker goes on with the next one as soon as it is told.
@@ -297,7 +306,11 @@ test "Pool: it starts workers while tasks wait, and ends those that have none" {
     // Those that were ended come again at the same places.
     gate.store(0, .seq_cst);
     for (0..9) |_| _ = try pool.submit(1, .{});
-    while (pool.stats().workers < 3) _ = try pool.next(.ms(1));
+    for (0..20_000) |_| {
+        if (pool.stats().workers == 3) break;
+        _ = try pool.next(.ms(1));
+    }
+    try expectEqual(3, pool.stats().workers);
     gate.store(1, .seq_cst);
     for (0..9) |_| _ = try must(&pool);
     try expectEqual(18, pool.stats().done);
@@ -309,7 +322,7 @@ test "Pool: deinit gives up what is open" {
     var pool: Pool(stubborn) = undefined;
     try pool.init(gpa, .{ .least = 2, .most = 2 });
     for (0..100) |n| _ = try pool.submit(@intCast(n), .{});
-    while (began.load(.seq_cst) == 0) millrace.Host.native.pause(1_000_000);
+    try awaitBegun();
     pool.deinit();
     try expect(began.load(.seq_cst) <= 4);
 }

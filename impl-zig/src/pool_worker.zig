@@ -65,8 +65,9 @@ pub const Shared = struct {
     reply_channel: u32,
     /// Whoever it is that attaches next.
     owner: Owner = undefined,
-    /// Tasks that it has begun.
-    begun: std.atomic.Value(u64) = .init(0),
+    /// Tasks that it has begun, modulo what a word holds: not every processor of 32 bits has atomic
+    /// ones of 64.
+    begun: std.atomic.Value(u32) = .init(0),
 
     /// The worker is dead, whether its thread can say so itself or not. Its endpoint is touched by
     /// nobody any more.

@@ -211,5 +211,5 @@ fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Result 
             @sizeOf(linux.sigset_t),
         );
     }
-    return result;
+    return @bitCast(result); // with a C library, `system` answers as that does
 }
