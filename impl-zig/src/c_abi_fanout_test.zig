@@ -351,56 +351,56 @@ test "c_abi: who breaks a fanout's words is found out, and nobody else is harmed
     }
 }
 
+const Wish = enum { message, end, close, room };
+
 test "c_abi: a reader of a fanout is woken by a message and by its end, and a writer by room" {
     if (builtin.single_threaded) return error.SkipZigTest;
-    const Action = enum { write, end, close };
-    for (std.enums.values(Action)) |action| {
-        var stage: Stage = .{};
-        try stage.open(0, 1);
-        try expectStatus(1, ports.millrace_port_set_spin(stage.port(1), 0));
-        const Waiter = struct {
-            fn run(own: *Stage, status: *Status) void {
-                status.* = own.read(1, 20_000);
-            }
-        };
-        var status: Status = undefined;
-        const thread = try std.Thread.spawn(.{}, Waiter.run, .{ &stage, &status });
-        const asked = awaitWord(stage.word(layout.fanout_readers_want_offset));
-        try expectStatus(1, switch (action) {
-            .write => stage.write("wake", 0),
-            .end => fanouts.millrace_fanout_end(stage.end(0)),
-            .close => ports.millrace_port_close(stage.port(0)),
-        });
-        thread.join();
-        try testing.expect(asked);
-        try expectStatus(switch (action) {
-            .write => 1,
-            .end => 2,
-            .close => reasonStatus(.peer_closed),
-        }, status);
-        try expectPrompt(&stage, 1);
-        try stage.leave();
+    // Whoever is not woken finds it by the end of a slice, every time; on a busy machine others do
+    // now and then.
+    for (std.enums.values(Wish)) |wish| {
+        for (0..20) |_| {
+            if (try lateWakes(wish) == 0) break;
+        } else return error.NeverWoken;
     }
+}
+
+/// Fulfils the wish of somebody who sleeps for it; returns how often that was found by the end of a
+/// slice.
+fn lateWakes(wish: Wish) !u64 {
+    const index: u32 = if (wish == .room) 0 else 1;
     var stage: Stage = .{};
     try stage.open(0, 1);
-    try expectStatus(1, ports.millrace_port_set_spin(stage.port(0), 0));
-    while (stage.write("full", 0) == 1) {}
+    try expectStatus(1, ports.millrace_port_set_spin(stage.port(index), 0));
+    if (wish == .room) while (stage.write("full", 0) == 1) {};
     const Waiter = struct {
-        fn run(own: *Stage, status: *Status) void {
-            status.* = own.write("room", 20_000);
+        fn run(own: *Stage, is_writer: bool, status: *Status) void {
+            status.* = if (is_writer) own.write("room", 20_000) else own.read(1, 20_000);
         }
     };
     var status: Status = undefined;
-    const thread = try std.Thread.spawn(.{}, Waiter.run, .{ &stage, &status });
-    const wants = layout.fanout_control_size + layout.fanout_reader_writer_wants_offset;
-    const asked = awaitWord(stage.word(wants));
-    for (0..7) |_| try expectStatus(1, stage.read(1, 0));
+    const thread = try std.Thread.spawn(.{}, Waiter.run, .{ &stage, wish == .room, &status });
+    const asked = awaitWord(stage.word(if (wish == .room)
+        layout.fanout_control_size + layout.fanout_reader_writer_wants_offset
+    else
+        layout.fanout_readers_want_offset));
+    switch (wish) {
+        .message => try expectStatus(1, stage.write("wake", 0)),
+        .end => try expectStatus(1, fanouts.millrace_fanout_end(stage.end(0))),
+        .close => try expectStatus(1, ports.millrace_port_close(stage.port(0))),
+        .room => for (0..7) |_| try expectStatus(1, stage.read(1, 0)),
+    }
     thread.join();
     try testing.expect(asked);
-    try expectStatus(1, status);
-    try stage.expectRead(1, "room", 0);
-    try expectPrompt(&stage, 0);
+    try expectStatus(switch (wish) {
+        .message, .room => 1,
+        .end => 2,
+        .close => reasonStatus(.peer_closed),
+    }, status);
+    if (wish == .room) try stage.expectRead(1, "room", 0);
+    var stats: ports.Stats = undefined;
+    try expectStatus(1, ports.millrace_port_stats(stage.port(index), &stats));
     try stage.leave();
+    return stats.late_wakes;
 }
 
 /// Until somebody has asked to be rung. How long that takes is the machine's affair.
@@ -409,13 +409,6 @@ fn awaitWord(word: *u32) bool {
         if (@atomicLoad(u32, word, .seq_cst) != 0) break true;
         std.Thread.yield() catch {};
     } else false;
-}
-
-/// Nobody has found it by the end of a slice.
-fn expectPrompt(stage: *Stage, index: usize) !void {
-    var stats: ports.Stats = undefined;
-    try expectStatus(1, ports.millrace_port_stats(stage.port(index), &stats));
-    try testing.expectEqual(0, stats.late_wakes);
 }
 
 test "c_abi: a fanout is made with its readers, or refused" {
