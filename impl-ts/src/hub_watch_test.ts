@@ -345,6 +345,29 @@ Deno.test("[port.inbox_wake] a write that fills the inbox ends the read that wai
   });
 });
 
+Deno.test("[port.inbox_wake] so it does where the bell has rung before", async () => {
+  await withoutSlices(async () => {
+    const [hub, [client]] = hubWith(1);
+    const [port] = hub.ports;
+    const reading = port!.readAsync(SOON);
+    await pause(5);
+    while (port!.tryWrite(0));
+    // As if the client had taken the wish, and rung for something else: it does not ring again.
+    const { controlOffset, controlSize } = hub.segment.channels[1]!;
+    const words = hub.segment.words(controlOffset, controlSize);
+    assert(Atomics.exchange(words, RING_READER_WANTS_WORD, 0) !== 0);
+    client!.write("kept");
+    assertEquals(client!.stats.wakes, 0);
+    assertCode(() => port!.write(0, { timeout: 0 }), "wait.timeout");
+    // In this job: what else would end it comes with later ones.
+    let value: unknown;
+    reading.then((read) => value = read);
+    for (let turn = 0; turn < 100; turn++) await undefined;
+    assertEquals(value, "kept");
+    hub.close();
+  });
+});
+
 Deno.test("what one call has seen in the ring and left ends the read that waits", async () => {
   await withoutSlices(async () => {
     const [hub, [client]] = hubWith(1);
