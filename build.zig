@@ -36,8 +36,8 @@ pub fn build(b: *std.Build) void {
 fn optimizeOption(b: *std.Build) ?std.builtin.OptimizeMode {
     const about =
         "How all that is built is optimized. Default: the library and the benchmarks fast, " ++
-        "modules of WebAssembly small, testees and fuzz tests safe, other tests debug. Always " ++
-        "fast: the process that the tests kill at each of its stores";
+        "modules of WebAssembly small, testees but that for WASI and fuzz tests safe, other " ++
+        "tests debug. Always fast: the process that the tests kill at each of its stores";
     if (b.option(std.builtin.OptimizeMode, "optimize", about)) |mode| return mode;
     return switch (b.graph.release_mode) {
         .off => null,
