@@ -107,7 +107,10 @@ fn addLibraries(b: *std.Build, options: Library) *std.Build.Step.Compile {
         .implib_dir = if (is_windows) .{ .override = .{ .custom = "lib/dll" } } else .default,
     });
     step.dependOn(&install.step);
-    for ([_][]const u8{ "", "_call", "_fanout", "_stream", "_digest", "_property" }) |part| {
+    const parts = [_][]const u8{
+        "", "_call", "_fanout", "_stream", "_digest", "_property", "_meter",
+    };
+    for (parts) |part| {
         const name = b.fmt("millrace{s}.h", .{part});
         const path = b.path(b.fmt("impl-zig/include/{s}", .{name}));
         step.dependOn(&b.addInstallHeaderFile(path, name).step);

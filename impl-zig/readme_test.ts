@@ -2,6 +2,8 @@
 // of its beginning are run by `package_test.ts`.
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
+import { Ajv2020 } from "ajv/2020";
+import { type MeterSnapshot, snapshotSchema } from "../impl-ts/src/meter.ts";
 import { findProgram } from "../tools/programs.ts";
 import { buildWasm } from "../tools/wasm_worker.ts";
 import { block, BLOCKS, inFolder, README, ROOT, succeed } from "./readme_fixture.ts";
@@ -13,7 +15,8 @@ Deno.test("README: every block of code is marked, and so run by a test", () => {
   assertEquals(BLOCKS.length, blocks.length);
   const known = [
     ...["file: build.zig", "worker", "program: threads", "program: processes"], // package_test.ts
-    ...["test", "wasi", "c", "c batch", "ts batch", "c fanout", "page", "page worker"],
+    ...["test", "wasi", "c", "c batch", "ts batch", "c fanout", "c meter"],
+    ...["page", "page worker"],
   ];
   assertEquals([...new Set(BLOCKS.map(({ mark }) => mark))].sort(), known.sort());
 });
@@ -63,6 +66,12 @@ Deno.test({
       await Deno.writeTextFile(`${folder}/fanout.c`, block("c fanout"));
       await succeed(folder, "zig", "cc", ...strict, "fanout.c", ...library, "-o", "fanout");
       assertEquals(await succeed(folder, "./fanout"), "1: to all\n2: to all\n");
+      await Deno.writeTextFile(`${folder}/meter.c`, block("c meter"));
+      await succeed(folder, "zig", "cc", ...strict, "meter.c", ...library, "-o", "meter");
+      const report = JSON.parse(await succeed(folder, "./meter")) as MeterSnapshot;
+      const check = new Ajv2020().compile(snapshotSchema); // [meter.report]
+      assert(check(report), JSON.stringify(check.errors));
+      assertEquals([report.incoming?.messages, report.incoming?.waiting.count], [100, 100]);
     }),
 });
 

@@ -111,8 +111,8 @@ Deno.test("millrace.h: its statuses are those of the library", () => {
 });
 
 Deno.test("README and its pages: name every call of the header", async () => {
-  const pages = ["README.md", "calls.md", "streams.md", "digest.md", "fanout.md", "properties.md"]
-    .map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}`));
+  const names = ["README", "calls", "streams", "digest", "fanout", "properties", "meter"];
+  const pages = names.map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}.md`));
   const readme = (await Promise.all(pages)).join("\n");
   const missing = [...CODE.matchAll(/\b(millrace_\w+)\(/g)].map(([, name = ""]) => name)
     .filter((name) => !readme.includes(`\`${name}\``));

@@ -15,7 +15,8 @@
  *
  * examples/echo.c is a whole program, and examples/echo.py the same in Python. millrace_stream.h
  * has ports over sockets and pipes, millrace_call.h calls, millrace_property.h the latest values of
- * things, millrace_fanout.h messages to many readers, millrace_digest.h digests.
+ * things, millrace_fanout.h messages to many readers, millrace_meter.h how busy a port is and how
+ * long messages wait, millrace_digest.h digests.
  *
  * Status. Calls return an int32_t:
  *    1  MILLRACE_DONE: done, or here is a message;

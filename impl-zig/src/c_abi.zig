@@ -21,6 +21,7 @@ comptime {
     _ = @import("c_abi_call_token.zig");
     _ = @import("c_abi_stream.zig");
     _ = @import("c_abi_digest.zig");
+    _ = @import("c_abi_meter.zig");
 }
 
 /// Traps. Only mistakes of the library's own end there, never a caller's or a peer's.

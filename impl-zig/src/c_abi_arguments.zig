@@ -99,6 +99,7 @@ pub const Kind = enum(u64) {
     property = 7,
     fanout = 8,
     token = 9,
+    meter = 10,
 };
 
 /// An object in storage of the caller's.

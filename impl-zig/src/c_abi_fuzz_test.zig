@@ -4,6 +4,7 @@
 const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");
 const segments = @import("c_abi_segment.zig");
+const meters = @import("c_abi_meter.zig");
 const ports = @import("c_abi_port.zig");
 const codecs = @import("c_abi_codec.zig");
 const mailboxes = @import("c_abi_mailbox.zig");
@@ -23,9 +24,9 @@ const call_count = 400;
 
 /// What a pointer of a call means, so that what it is given may be wrong but lies in memory of this
 /// process, and apart from what the library may keep to itself until a later call:
-///   o an object's storage, k one that is likely to hold calls, y a property, n a fanout, t a
-///   token; s shared memory; b bytes to read or fill in; c channels; p pieces; i an inbox; f a
-///   path; v values of a list; x a function. Numbers stand in no list.
+///   o an object's storage, k one that is likely to hold calls, y a property, n a fanout, m a
+///   meter, t a token; s shared memory; b bytes to read or fill in; c channels; p pieces; i an
+///   inbox; f a path; v values of a list; x a function. Numbers stand in no list.
 const calls = .{
     .{ ports.millrace_port_set_inbox, "oi" },
     .{ ports.millrace_port_write, "ob" },
@@ -70,6 +71,9 @@ const calls = .{
     .{ fanouts.millrace_fanout_read, "nbb" },
     .{ fanouts.millrace_fanout_set_joined, "n" },
     .{ fanouts.millrace_fanout_size_max, "n" },
+    .{ meters.millrace_meter_done, "m" },
+    .{ meters.millrace_meter_next_value, "m" },
+    .{ meters.millrace_meter_report, "mbb" },
     // From here on seldom: they end what the others need.
     .{ ports.millrace_port_set_spin, "o" },
     .{ ports.millrace_port_set_blocking, "o" },
@@ -110,6 +114,9 @@ const calls = .{
     .{ fanouts.millrace_fanout_open_reader, "no" },
     .{ fanouts.millrace_fanout_end, "n" },
     .{ fanouts.millrace_fanout_leave, "n" },
+    .{ meters.millrace_meter_attach, "mo" },
+    .{ meters.millrace_meter_reset, "m" },
+    .{ meters.millrace_meter_leave, "m" },
     .{ called.millrace_calls_attach, "koxx" },
     .{ called.millrace_calls_set_limits, "k" },
     .{ called.millrace_calls_end, "k" },
@@ -122,7 +129,7 @@ const calls = .{
     .{ tokens.millrace_token_leave, "t" },
     .{ serves.millrace_serve_later, "k" },
 };
-const often_count = 43;
+const often_count = 46;
 
 /// Both ways, a property of the first endpoint, and a fanout of each mode.
 const geometry = fixture.both ++ [_]segments.Ring{
@@ -140,6 +147,7 @@ const geometry = fixture.both ++ [_]segments.Ring{
 const World = struct {
     random: std.Random,
     objects: [16]Storage align(8) = @splat(@splat(0)),
+    meters: [2][64 * 1024]u8 align(8) = @splat(@splat(0)),
     shared: [3][8192]u8 align(128) = @splat(@splat(0)),
     bytes: [32 * 1024]u8 align(8),
     channels: [4][2]segments.Ring = @splat(fixture.both),
@@ -174,6 +182,7 @@ const World = struct {
                 null
             else
                 &world.objects[14 + random.uintLessThan(usize, 2)],
+            'm' => &world.meters[random.uintLessThan(usize, 2)],
             'n' => &world.objects[10 + random.uintLessThan(usize, 4)],
             's' => &world.shared[random.uintLessThan(usize, world.shared.len)],
             'b' => &world.bytes[8 * random.uintLessThan(usize, 1024)],
@@ -330,13 +339,18 @@ const World = struct {
             _ = fanouts.millrace_fanout_open_writer(&ends[0], &objects[1 + index], channel);
             _ = fanouts.millrace_fanout_open_reader(&ends[1], &objects[2 - index], channel, 0);
         }
+        for (&world.meters, objects[1..3]) |*meter, *port| { // refused where that has calls
+            if (random.boolean()) _ = meters.millrace_meter_attach(meter, port);
+        }
         const size = random.intRangeAtMost(usize, 33, 300);
         _ = mailboxes.millrace_mailbox_attach_writer(&objects[3], &world.shared[1], size);
         _ = mailboxes.millrace_mailbox_attach_reader(&objects[4], &world.shared[1], size);
     }
 
-    /// Calls, properties and fanouts before their ports, and those before the segments under them.
+    /// Meters, calls, properties and fanouts before their ports, and those before the segments
+    /// under them.
     fn leave(world: *World) void {
+        for (&world.meters) |*meter| _ = meters.millrace_meter_leave(meter);
         for (&world.objects) |*object| _ = called.millrace_calls_release(object);
         for (&world.objects) |*object| _ = tokens.millrace_token_leave(object);
         for (&world.objects) |*object| _ = called.millrace_calls_leave(object);

@@ -6,6 +6,7 @@ const layout = @import("layout.zig");
 const host = @import("host.zig");
 const pipe = @import("pipe.zig");
 const arguments = @import("c_abi_arguments.zig");
+const c_abi_meter = @import("c_abi_meter.zig");
 const c_abi_segment = @import("c_abi_segment.zig");
 const assert = std.debug.assert;
 const Deadline = host.Deadline;
@@ -71,8 +72,8 @@ pub const Stats = extern struct {
     late_wakes: u64,
 };
 
-/// What may be done with a port. One test says whether it writes, or reads, so that calls cost
-/// nothing those who make none.
+/// What may be done with a port. One test says whether it writes, or reads, so that calls and
+/// meters cost nothing those who have none.
 const Role = enum(u8) {
     /// It is read and written through its calls alone.
     called = 0,
@@ -81,9 +82,18 @@ const Role = enum(u8) {
     both = writes | reads,
     /// It has no ring: its endpoint is there for what is opened through it.
     none = 4,
+    /// The same with a meter, which is called in place of the port.
+    metered_writer = metered | writes,
+    metered_reader = metered | reads,
+    metered_both = metered | writes | reads,
 
     const writes = 1;
     const reads = 2;
+    const metered = 8;
+
+    fn has(role: Role, bits: u8) bool {
+        return @backingInt(role) & bits == bits;
+    }
 };
 
 const Body = struct {
@@ -96,13 +106,15 @@ const Body = struct {
     property_count: u32,
     /// Those of fanouts, which keep it as well.
     fanouts: std.DoublyLinkedList,
+    /// Undefined where no meter is attached to it.
+    meter: *c_abi_meter.Metered,
 
     fn writerThere(body: *Body) ?*Writer {
-        return if (@backingInt(body.role) & Role.writes != 0) &body.port.writer else null;
+        return if (body.role.has(Role.writes)) &body.port.writer else null;
     }
 
     fn readerThere(body: *Body) ?*Reader {
-        return if (@backingInt(body.role) & Role.reads != 0) &body.port.reader else null;
+        return if (body.role.has(Role.reads)) &body.port.reader else null;
     }
 
     /// Says that it has calls from now on; false where it cannot have them, or not now.
@@ -113,17 +125,44 @@ const Body = struct {
         return true;
     }
 
+    fn meterThere(body: *Body) ?*c_abi_meter.Metered {
+        return if (body.role.has(Role.metered)) body.meter else null;
+    }
+
+    /// Says that its calls go by way of a meter from now on; false where they cannot.
+    pub fn takeMeter(body: *Body, meter: *c_abi_meter.Metered) bool {
+        if (body.segment == null) return false;
+        meter.* = switch (body.role) {
+            .both => .{ .port = .init(&body.port, .{}) },
+            .writer => .{ .writer = .init(&body.port.writer, .{}) },
+            .reader => .{ .reader = .init(&body.port.reader, .{}) },
+            else => return false,
+        };
+        body.meter = meter;
+        body.role = @fromBackingInt(@backingInt(body.role) | Role.metered);
+        return true;
+    }
+
+    /// Says that there is no meter any more.
+    pub fn dropMeter(body: *Body) void {
+        body.role = @fromBackingInt(@backingInt(body.role) & ~@as(u8, Role.metered));
+    }
+
+    fn isBoth(body: *const Body) bool {
+        return body.role.has(Role.writes | Role.reads);
+    }
+
     fn lent(body: *Body) bool {
-        return if (body.role == .both) body.port.lent() else body.port.reader.isLent();
+        return if (body.isBoth()) body.port.lent() else body.port.reader.isLent();
     }
 
     fn peekFits(body: *Body) bool {
-        if (body.role == .both) return body.port.peekFits();
+        if (body.isBoth()) return body.port.peekFits();
         return !body.lent() and !body.port.reader.partial();
     }
 
     fn storageFits(body: *Body, storage: []const u8) bool {
-        if (body.role == .both) return body.port.storageFits(storage);
+        if (body.isBoth()) return body.port.storageFits(storage);
         const reader = &body.port.reader;
         if (body.lent()) return false;
         const parts = reader.parts orelse return !reader.inProgress();
@@ -131,7 +170,7 @@ const Body = struct {
     }
 
     fn whyNone(body: *Body) Status {
-        const ended = if (body.role == .both) body.port.ended() else body.port.reader.ended();
+        const ended = if (body.isBoth()) body.port.ended() else body.port.reader.ended();
         return if (ended) arguments.end else arguments.nothing;
     }
 
@@ -237,7 +276,7 @@ pub fn isCalled(object: *const Object) bool {
 pub export fn millrace_port_set_inbox(port: ?*anyopaque, storage: ?*anyopaque, size: usize) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const body = &object.body;
-    if (body.role != .both or !body.port.inbox.empty()) return arguments.invalid;
+    if (!body.isBoth() or !body.port.inbox.empty()) return arguments.invalid;
     const bytes = arguments.storageAt(storage, size) orelse return arguments.invalid;
     const skipped = std.mem.alignForward(usize, @intFromPtr(bytes.ptr), Inbox.entry_align) -
         @intFromPtr(bytes.ptr);
@@ -300,6 +339,8 @@ pub export fn millrace_port_write_kind(
     const result = if (body.role == .both)
         // One call less: a sixth of a short write.
         @call(.always_inline, Port.write, .{ &body.port, bytes, envelope, timeout })
+    else if (body.meterThere()) |meter|
+        meter.write(bytes, envelope, timeout)
     else
         writer.write(bytes, envelope, timeout);
     result catch |err| return body.failed(err);
@@ -340,7 +381,9 @@ pub export fn millrace_port_write_many(
         for (part, pieces[written_count..][0..part.len]) |*slice, piece| {
             slice.* = arguments.bytesAt(piece.address, piece.size).?;
         }
-        const placed = if (body.role == .both)
+        const placed = if (body.meterThere()) |meter|
+            meter.writeMany(part, envelope, &deadline)
+        else if (body.role == .both)
             writer.writeManyWith(part, envelope, &deadline, &body.port)
         else
             writer.writeManyWith(part, envelope, &deadline, writer);
@@ -364,7 +407,9 @@ pub export fn millrace_port_claim(
     const writer = body.writerThere() orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
     if (writer.isClaimed() or size > writer.frameSizeMax()) return arguments.invalid;
-    const claimed = if (body.role == .both)
+    const claimed = if (body.meterThere()) |meter|
+        meter.claim(size, timeout)
+    else if (body.role == .both)
         body.port.claim(size, timeout)
     else
         writer.claim(size, timeout);
@@ -379,8 +424,12 @@ pub export fn millrace_port_publish(port: ?*anyopaque, size: u32, codec: u32, ta
     const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
     if (unclaimed(object)) |status| return status;
     if (size > writer.ring.claimed - layout.frame_header_size) return arguments.invalid;
-    writer.finish(size, envelope);
-    writer.publish();
+    if (object.body.meterThere()) |meter| {
+        meter.publish(size, envelope);
+    } else {
+        writer.finish(size, envelope);
+        writer.publish();
+    }
     return arguments.done;
 }
 
@@ -427,6 +476,8 @@ pub export fn millrace_port_read(
     const found = if (body.role == .both)
         // One call less: a tenth of a short read.
         @call(.always_inline, Port.read, .{ &body.port, bytes, timeout })
+    else if (body.meterThere()) |meter|
+        meter.read(bytes, timeout)
     else
         reader.read(bytes, timeout);
     const own = (found catch |err| return body.failed(err)) orelse return body.whyNone();
@@ -442,7 +493,12 @@ pub export fn millrace_port_peek(port: ?*anyopaque, timeout_ms: i32, message: ?*
     const reader = body.readerThere() orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
     if (!body.peekFits()) return arguments.invalid;
-    const found = if (body.role == .both) body.port.peek(timeout) else reader.peek(timeout);
+    const found = if (body.meterThere()) |meter|
+        meter.peek(timeout)
+    else if (body.role == .both)
+        body.port.peek(timeout)
+    else
+        reader.peek(timeout);
     const lent = (found catch |err| return body.failed(err)) orelse return body.whyNone();
     result.* = inPlace(lent);
     return arguments.done;
@@ -453,7 +509,7 @@ pub export fn millrace_port_release(port: ?*anyopaque) Status {
     const body = &object.body;
     const reader = body.readerThere() orelse return arguments.invalid;
     if (!body.lent()) return arguments.invalid;
-    if (body.role == .both) body.port.release() else reader.release();
+    if (body.isBoth()) body.port.release() else reader.release();
     return arguments.done;
 }
 
@@ -461,9 +517,9 @@ pub export fn millrace_port_vacate(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
     const own = &object.body.port;
     const given = switch (object.body.role) {
-        .both => own.vacate(),
-        .writer => pipe.vacate(&.{}, &.{&own.writer}),
-        .reader => pipe.vacate(&.{&own.reader}, &.{}),
+        .both, .metered_both => own.vacate(),
+        .writer, .metered_writer => pipe.vacate(&.{}, &.{&own.writer}),
+        .reader, .metered_reader => pipe.vacate(&.{&own.reader}, &.{}),
         .called, .none => return arguments.invalid,
     };
     return if (given) arguments.done else arguments.invalid;
@@ -501,7 +557,7 @@ pub export fn millrace_port_close(port: ?*anyopaque) Status {
 
 pub export fn millrace_port_leave(port: ?*anyopaque) Status {
     const object = Object.known(port) orelse return arguments.invalid;
-    if (object.body.role == .called) return arguments.invalid;
+    if (object.body.role == .called or object.body.role.has(Role.metered)) return arguments.invalid;
     if (object.body.property_count > 0) return arguments.invalid;
     if (object.body.fanouts.first != null) return arguments.invalid;
     const segment = object.body.segment orelse return arguments.invalid;

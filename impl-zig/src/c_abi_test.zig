@@ -26,6 +26,7 @@ comptime {
     _ = @import("c_abi_call_test.zig");
     _ = @import("c_abi_call_token_test.zig");
     _ = @import("c_abi_digest_test.zig");
+    _ = @import("c_abi_meter_test.zig");
     _ = @import("c_abi_port_test.zig");
     _ = @import("c_abi_property_test.zig");
     _ = @import("c_abi_fanout_test.zig");

@@ -229,22 +229,32 @@ pub fn Meter(comptime End: type) type {
             envelope: Envelope,
             timeout: Timeout,
         ) WriteError!usize {
+            var deadline: Deadline = .init(timeout);
+            return meter.writeManyWith(payloads, envelope, &deadline);
+        }
+
+        /// `writeMany` until a deadline that others have a share in.
+        pub fn writeManyWith(
+            meter: *Self,
+            payloads: []const []const u8,
+            envelope: Envelope,
+            deadline: *Deadline,
+        ) WriteError!usize {
             const writer = writerOf(meter.end);
             writer.ring.loaded = false;
-            var deadline: Deadline = .init(timeout);
             for (payloads, 0..) |payload, index| {
-                var send: Send = .init(&.{payload}, envelope, timeout);
+                var send: Send = .init(&.{payload}, envelope, deadline.timeout);
                 send.stamp = &meter.clock;
                 var waiter: Waiter = .{ .meter = meter };
                 defer waiter.over();
-                writer.placeWith(&send, &deadline, &waiter) catch |err| switch (err) {
+                writer.placeWith(&send, deadline, &waiter) catch |err| switch (err) {
                     error.Timeout => return index,
                     else => |other| return other,
                 };
                 meter.outgoing.count(payload.len);
             }
             writer.publish();
-            if (End == Port) try meter.end.settle(&deadline);
+            if (End == Port) try meter.end.settle(deadline);
             return payloads.len;
         }
 
