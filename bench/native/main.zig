@@ -6,6 +6,7 @@ const builtin = @import("builtin");
 const digest = @import("digest.zig");
 const ends = @import("ends.zig");
 const memcpy = @import("memcpy.zig");
+const pool = @import("pool.zig");
 const protocol = @import("protocol.zig");
 const runs = @import("runs.zig");
 const serve = @import("serve.zig");
@@ -16,6 +17,8 @@ const peers = .{
     .{ "millrace-zig", @import("peer_millrace.zig").Copying },
     .{ "millrace-zig-lend", @import("peer_millrace.zig").Lending },
     .{ "millrace-digest", digest },
+    .{ "millrace-pool", pool.Peer(2) },
+    .{ "millrace-pool-one", pool.Peer(1) },
     .{ "millrace-c", @import("peer_c.zig").Peer },
     .{ "floor-cacheline", @import("peer_floor.zig").CacheLine },
     .{ "floor-frame", @import("peer_frame.zig").Peer },
@@ -117,6 +120,8 @@ fn performWith(
     outcome.clear();
     const declined = if (Peer == memcpy or Peer == digest)
         Peer.run(&plan, &outcome)
+    else if (Peer == pool.Peer(2) or Peer == pool.Peer(1))
+        try Peer.run(&plan, &outcome)
     else
         try runs.run(Peer, &plan, &outcome);
     if (declined) |why| return .{ .decline = why };

@@ -96,13 +96,21 @@ const PLAYS: readonly Partial<Scenario>[] = [
   { name: "memory" },
 ];
 
+const POOL: Partial<Scenario> = { name: "pool", wait: "own", task_us: 10, window: 4 };
+/** Of peers that play one scenario alone. */
+const OWN_PLAYS: Readonly<Record<string, readonly Partial<Scenario>[]>> = {
+  "millrace-digest": [{ name: "sha1" }],
+  "millrace-pool": [POOL],
+  "millrace-pool-one": [POOL],
+};
+
 test("every peer of the driver in Zig plays every scenario, or says why not", async () => {
   const driver = new Driver([PROGRAM]);
   const { driver: { name, peers } } = await driver.line() as Hello;
   assertEquals(name, "zig-native");
   const played = new Map<string, number>();
   for (const peer of peers) {
-    for (const play of peer === "millrace-digest" ? [{ name: "sha1" }] : PLAYS) {
+    for (const play of OWN_PLAYS[peer] ?? PLAYS) {
       for (const ends of ["threads", "processes"] as const) {
         for (const wait of ["spin", "park"] as const) {
           const scenario: Scenario = { ...ECHO, ends, wait, ...play };

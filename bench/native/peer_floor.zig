@@ -15,6 +15,7 @@ fn declinesAllBut(plan: *const Plan, wait: @TypeOf(plan.scenario.wait)) ?[]const
     if (plan.scenario.wait != wait) return switch (wait) {
         .spin => "this floor spins",
         .park => "this floor sleeps",
+        .own => unreachable, // no floor wants it
     };
     return null;
 }

@@ -29,13 +29,16 @@ pub const Scenario = struct {
     awaited: bool = false,
     /// Messages that are written before an answer is awaited.
     burst: u32 = 1_000,
-    /// Messages that may be under way.
+    /// Messages, or tasks, that may be under way.
     window: u32 = 4_096,
+    /// `pool`: how long each task keeps its worker busy.
+    task_us: f64 = 0,
 
     /// `calls`: which way they go; `nested` is one back inside of each, and so two trips.
     direction: []const u8 = "down",
 
-    pub const Wait = enum { spin, park };
+    /// `own` is as each library does it by itself.
+    pub const Wait = enum { spin, park, own };
     pub const Pin = enum { free, @"one-core" };
 
     pub fn is(scenario: *const Scenario, name: []const u8) bool {
