@@ -51,6 +51,8 @@ export class SmallStream {
   #state: State = { code: "here" };
   #isStopped = false;
   #hasEnded = false;
+  /** Whether the `end` of the peer was given back. */
+  #isPast = false;
   /** Positions: received, given back, told; sent, and told by the peer. */
   #received = START;
   #given = START;
@@ -109,11 +111,15 @@ export class SmallStream {
     if (kind !== END || !has("end_held_back") || this.hasCredit(bytes.length)) this.#send(bytes);
   }
 
-  /** Gives a frame back that was read. [stream.credit_told] */
+  /** Gives a frame back that was read, and what nobody reads behind `end`. [stream.credit_told] */
   giveBack({ extent, kind }: Frame): void {
-    if (!counts(kind)) return;
-    this.#given = after(this.#given, extent);
-    this.#tell();
+    if (counts(kind)) {
+      this.#given = after(this.#given, extent);
+      this.#tell();
+    }
+    if (kind !== END) return;
+    this.#isPast = true;
+    for (let behind; (behind = this.frames.shift()) !== undefined;) this.giveBack(behind);
   }
 
   #tell(): void {
@@ -286,7 +292,7 @@ export class SmallStream {
     if (kind === CLOSE || kind === FAIL) return this.#stop(kind, tag);
     if (counts(kind)) this.#received = after(this.#received, frame.extent);
     if (kind === END) this.#hasEnded = true;
-    if (this.#isClosed) return this.giveBack(frame);
+    if (this.#isClosed || this.#isPast) return this.giveBack(frame);
     this.frames.push(frame);
     if (has("given_at_once")) this.giveBack(frame);
   }
