@@ -4,8 +4,9 @@
  *
  * @module
  */
-import { PeerFailedError, Port, vacatePeer } from "millrace";
+import { PeerFailedError, Port } from "millrace";
 import { SharedProperties } from "millrace/property";
+import { vacatePeer } from "millrace/supervise";
 import { Laps, tickOf } from "./laps.js";
 import { CAPACITY, FLOOD_COUNT, FLOOD_SIZE, PHASE_MS } from "./shared.js";
 import { WINDOW_COUNT, WINDOW_SIZE } from "./shared.js";
