@@ -14,8 +14,13 @@ pub const Way = enum(u8) {
 
 /// The fastest way that the target may have; whether the machine has it, `present` says.
 pub const way: Way = switch (builtin.cpu.arch) {
-    // The backend for C has no vectors in assembly.
-    .x86_64 => if (builtin.zig_backend == .stage2_c) .portable else .x86,
+    .x86_64 => switch (builtin.zig_backend) {
+        .stage2_llvm => .x86,
+        // The backend for C has no vectors in assembly.
+        .stage2_c => .portable,
+        // Zig's own backend refuses instructions that the target is not said to have.
+        else => if (is_said) .x86 else .portable,
+    },
     .aarch64 => if (builtin.zig_backend != .stage2_c and builtin.cpu.has(.aarch64, .sha2))
         .aarch64
     else
@@ -24,8 +29,11 @@ pub const way: Way = switch (builtin.cpu.arch) {
     else => .portable,
 };
 
+/// Whether every machine of this target of x86-64 has the instructions.
+const is_said = builtin.cpu.arch == .x86_64 and builtin.cpu.hasAll(.x86, &.{ .sha, .ssse3 });
+
 /// Whether only the machine can say it: programs for x86-64 run on processors with and without.
-const is_asked = way == .x86 and !builtin.cpu.hasAll(.x86, &.{ .sha, .ssse3 });
+const is_asked = way == .x86 and !is_said;
 
 /// What the machine answered; it is asked once, since in a virtual machine the host answers.
 var answer: enum(u8) { unknown, no, yes } = .unknown;
