@@ -102,6 +102,33 @@ fn readChecked(
     }
 }
 
+/// Waits until so many readers have joined, and fails where they do not.
+fn awaitReaders(joined: *const std.atomic.Value(u32), count: u32) !void {
+    for (0..20_000) |_| {
+        if (joined.load(.seq_cst) >= count) return;
+        millrace.Host.native.pause(1_000_000);
+    }
+    return error.NobodyJoined;
+}
+
+fn writeAll(
+    endpoint: *millrace.Endpoint,
+    hall: *Hall,
+    count: usize,
+    joined: *const std.atomic.Value(u32),
+) !void {
+    var seats: [reader_count]Fanout.Writer.Seat = undefined;
+    var writer: Fanout.Writer = .init(endpoint, &hall.segment, 0, &seats);
+    try awaitReaders(joined, reader_count);
+    var payload: [4096]u8 = undefined;
+    for (0..count) |number| {
+        const size = sizeOf(number, writer.sizeMax());
+        fill(payload[0..size], number);
+        try writer.write(payload[0..size], .{}, patience);
+    }
+    try writer.end();
+}
+
 fn play(mode: Fanout.Mode, capacity: u32, count: usize, spin_us: u32, start: u32) ![2]Seen {
     const gpa = std.testing.allocator;
     const memory = try gpa.alignedAlloc(u8, .fromByteUnits(layout.segment_align), 4096 + capacity);
@@ -111,23 +138,16 @@ fn play(mode: Fanout.Mode, capacity: u32, count: usize, spin_us: u32, start: u32
     var seen: [reader_count]Seen = @splat(.{});
     var joined: std.atomic.Value(u32) = .init(0);
     var threads: [reader_count]std.Thread = undefined;
+    var endpoint: millrace.Endpoint = try .attach(&hall.segment, 0, .{ .spin_us = spin_us });
     for (&threads, &seen, 1..) |*thread, *each, index| {
         const of: u32 = @intCast(index);
         thread.* = try .spawn(.{}, readAll, .{ &hall, of, spin_us, &joined, each });
     }
-    var endpoint: millrace.Endpoint = try .attach(&hall.segment, 0, .{ .spin_us = spin_us });
-    var seats: [reader_count]Fanout.Writer.Seat = undefined;
-    var writer: Fanout.Writer = .init(&endpoint, &hall.segment, 0, &seats);
-    while (joined.load(.seq_cst) < reader_count) std.atomic.spinLoopHint();
-    var payload: [4096]u8 = undefined;
-    for (0..count) |number| {
-        const size = sizeOf(number, writer.sizeMax());
-        fill(payload[0..size], number);
-        try writer.write(payload[0..size], .{}, patience);
-    }
-    try writer.end();
+    const written = writeAll(&endpoint, &hall, count, &joined);
+    // Also where that has failed: the threads use this function's memory.
     for (threads) |thread| thread.join();
     endpoint.close();
+    try written;
     for (seen) |each| {
         if (each.err) |err| return err;
         try expectEqual(count, each.taken + each.lost);
@@ -153,11 +173,11 @@ test "Fanout: [fanout.validate] on threads, in mode lose no message is torn, and
 }
 
 /// A reader that joins, reads a little, and then stands still, as one that was stopped.
-fn stall(hall: *Hall, stands: *std.atomic.Value(bool), release: *std.atomic.Value(bool)) void {
+fn stall(hall: *Hall, joined: *std.atomic.Value(u32), release: *std.atomic.Value(bool)) void {
     var endpoint = millrace.Endpoint.attach(&hall.segment, 2, .{}) catch unreachable;
     var reader: Fanout.Reader = .init(&endpoint, &hall.segment, 0, .tail);
     var storage: [256]u8 = undefined;
-    stands.store(true, .seq_cst);
+    _ = joined.fetchAdd(1, .seq_cst);
     _ = reader.read(&storage, patience) catch {};
     while (!release.load(.seq_cst)) millrace.Host.native.pause(1_000_000);
 }
@@ -180,16 +200,16 @@ fn lateRelease() !u64 {
     var memory: [4096]u8 align(layout.segment_align) = undefined;
     var hall: Hall = .{ .memory = &memory, .capacity = 256 };
     try hall.init(.hold, 0);
-    var stands: std.atomic.Value(bool) = .init(false);
+    var joined: std.atomic.Value(u32) = .init(0);
     var release: std.atomic.Value(bool) = .init(false);
-    const stalled: std.Thread = try .spawn(.{}, stall, .{ &hall, &stands, &release });
+    const stalled: std.Thread = try .spawn(.{}, stall, .{ &hall, &joined, &release });
     defer stalled.join();
     defer release.store(true, .seq_cst);
     var endpoint: millrace.Endpoint = try .attach(&hall.segment, 0, .{ .spin_us = 0 });
     defer endpoint.close();
     var seats: [reader_count]Fanout.Writer.Seat = undefined;
     var writer: Fanout.Writer = .init(&endpoint, &hall.segment, 0, &seats);
-    while (!stands.load(.seq_cst)) std.atomic.spinLoopHint();
+    try awaitReaders(&joined, 1);
     for (0..20) |_| writer.write("held", .{}, .ms(50)) catch |err| {
         try expectEqual(error.Timeout, err);
         break;
