@@ -6,9 +6,10 @@
 
 import { fromChapter } from "../reference/chapter.ts";
 import { kindOf, LAST } from "../reference/encode.ts";
-import { flagOf, limitOf } from "../reference/layout.ts";
+import { flagOf, limitOf, reasonOf } from "../reference/layout.ts";
 import {
   arrive,
+  at,
   BEHIND,
   bytes,
   chunks,
@@ -30,6 +31,8 @@ import {
   text,
   upTo,
 } from "./builder.ts";
+import type { StreamCase } from "./case.ts";
+import { CLOSE, CREDIT, FAIL } from "./taker.ts";
 
 /** Where the frame behind "hi" begins. */
 const SECOND = BEHIND + 32;
@@ -219,15 +222,15 @@ function headers(cases: StreamCases): void {
     drained([], "peer.failed", "frame.reserved"),
   );
   const third = SECOND + 32;
-  for (const [of, value, code] of [["size", 1, "size"], ["flags", 3, "flags"]] as const) {
+  for (const [of, value, size] of [["size", 1, 4], ["flags", 3, 1], ["reserved", 1, 1]] as const) {
     cases.invalid(
       `end_${of}`,
       `The \`${of}\` of \`end\` is not 0.`,
       "stream.check",
       two,
-      field(0, third, "frame_header", of, value, of === "size" ? 4 : 1),
+      field(0, third, "frame_header", of, value, size),
       1,
-      drained([HI, message({ count: 16 })], "peer.failed", `frame.${code}`),
+      drained([HI, message({ count: 16 })], "peer.failed", `frame.${of}`),
     );
   }
   behindEnd(cases);
@@ -296,6 +299,7 @@ function controls(cases: StreamCases): void {
     drained([HI], "peer.failed", "frame.size"),
     { code: "peer.failed", reason: "frame.size" },
   );
+  reservedBytes(cases, closed);
   cases.invalid(
     "close_time",
     "Nobody looks at the time of a close.",
@@ -333,6 +337,27 @@ function controls(cases: StreamCases): void {
     drained([HI]),
     "ok",
   );
+}
+
+/** In the place of a close; nothing else is wrong with these frames. */
+function reservedBytes(cases: StreamCases, closed: StreamCase): void {
+  const reserved: [string, number, number][] = [
+    ["close", CLOSE, 0],
+    ["credit", CREDIT, at(0)],
+    ["fail", FAIL, reasonOf("frame.size")],
+  ];
+  for (const [name, kind, tag] of reserved) {
+    cases.invalid(
+      `${name}_reserved`,
+      `The reserved byte of a ${name} is not 0.`,
+      "stream.check stream.control",
+      closed,
+      { member: "operations.0.arrive.2", value: frame({ kind, reserved: 1, tag }) },
+      1,
+      drained([HI], "peer.failed", "frame.reserved"),
+      { code: "peer.failed", reason: "frame.reserved" },
+    );
+  }
 }
 
 function parts(cases: StreamCases): void {
