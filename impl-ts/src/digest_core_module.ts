@@ -1,6 +1,6 @@
 // Generated from impl-zig/src/digest_wasm.zig by tools/generate.ts; do not edit.
 // The SHA-256 of its sources and of what compiles them:
-// e63e6cb02c4ecda954e027f4448d6c21b03a55af2455a5b69ffde89c443e60ab
+// 7fec2104a78b6c3fe9ae86e1955a528ccfceaefbe12a4e25bd5248c8dc05bcf6
 
 /**
  * The core of the digests, compiled from Zig.
