@@ -12,6 +12,7 @@ import { judgePart, type LivePlan, type Part } from "./live_plan.ts";
 import type { Hello, Opening, Ran, Task, TreeTask } from "./protocol.ts";
 import { lacksNoun, lacksOption, lacksRole } from "./static_level.ts";
 import type { Problem } from "../static/difference.ts";
+import { together } from "./together.ts";
 import { Trouble } from "./trouble.ts";
 import { failed, type KitCase, PASS, type Result, Wrong } from "./verdict.ts";
 import { buildSegment, failed as failedState } from "../reference/encode.ts";
@@ -72,7 +73,7 @@ export async function runLive(plan: LivePlan, arena: Arena, death: string): Prom
     // One that fails before it is waited for is still told of then.
     for (const part of running) part.catch(() => {});
     if (plan.kills !== undefined) await killOne(plan, plan.kills, arena, field, death);
-    const rans = await Promise.all(running);
+    const rans = await together(running);
     const problems = judgeParts(plan, rans, death);
     problems.push(...parksProblems(plan, rans));
     const waker = plan.on === "mailbox" ? "mailbox.notify" : "wait.exchange";

@@ -11,6 +11,7 @@ import { buildSegment, NOBODY } from "../../reference/encode.ts";
 import { valueOf } from "../../reference/layout.ts";
 import type { Gotten, Hello, Opening } from "../protocol.ts";
 import { lacksNoun, lacksRole } from "../static_level.ts";
+import { together } from "../together.ts";
 import { failed, type KitCase, PASS, type Result } from "../verdict.ts";
 import { End, type Seated, TIMEOUT_MS } from "./end.ts";
 import { gather } from "./level.ts";
@@ -109,7 +110,7 @@ async function play(order: End, sides: Side[], readers: End[]): Promise<string[]
     const hex = toHex(new TextEncoder().encode(`order ${round}`)).replaceAll(" ", "");
     const waits = sides.map((side) => side.order.changed(TIMEOUT_MS));
     await order.write(hex);
-    await Promise.all(waits);
+    await together(waits);
     for (const [index, side] of sides.entries()) {
       const got = await side.order.must<Gotten>("get");
       const isRight = got.version === round && got.item?.hex === hex;

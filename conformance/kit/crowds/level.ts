@@ -17,6 +17,7 @@ import { property } from "../../reference/builder_property.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import { buildSegment, failed as failedState, NOBODY } from "../../reference/encode.ts";
 import { fieldOf, limitOf, valueOf } from "../../reference/layout.ts";
+import { together } from "../together.ts";
 import { Trouble } from "../trouble.ts";
 import { failed, type KitCase, PASS, type Result } from "../verdict.ts";
 import { Expected, judgeReader, judgeWriter, nextVersion, type Role, STARTED } from "./plan.ts";
@@ -124,7 +125,7 @@ class Crowd {
       // One that fails before it is waited for is still told of then.
       for (const part of running) part.catch(() => {});
       const killed = await this.#kill();
-      const rans = await Promise.all(running);
+      const rans = await together(running);
       for (const [index, ran] of rans.entries()) {
         this.saved.set(`testee_${index + 1}.json`, JSON.stringify(ran));
       }

@@ -17,6 +17,7 @@ import { digest, type LivePlan, type Part } from "../live_plan.ts";
 import { type End, judgeParts, limitOf, runPart, TIMEOUT_MS } from "../live_level.ts";
 import type { Hello, Ran, TransportKind, Wait } from "../protocol.ts";
 import { lacksNoun, lacksOption } from "../static_level.ts";
+import { together } from "../together.ts";
 import { failed, type KitCase, PASS, Wrong } from "../verdict.ts";
 import { openDock, type Wire } from "./dock.ts";
 import { type Damage, Relay, type RelayPlan } from "./relay.ts";
@@ -157,7 +158,7 @@ async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<P
     const running = ends.map((end, index) => runPart(live, index, end, TIMEOUT_MS));
     for (const part of running) part.catch(() => {});
     if (plan.kills !== undefined) await killOne(plan.kills, arena, relay);
-    const rans = await Promise.all(running);
+    const rans = await together(running);
     const problems = judgeParts(live, rans, death);
     // Together: who has closed may wait for the other one to do so, too.
     await Promise.all(ends.map(async ({ connection, handle }, index) => {
@@ -228,7 +229,7 @@ async function runBounded(
     const live = settled(plan, ends);
     const open = [0, 1].filter((index) => opened[index] === "ok");
     const rans: Damaged["rans"] = [undefined, undefined];
-    await Promise.all(open.map(async (index) => {
+    await together(open.map(async (index) => {
       rans[index] = await runPart(live, index, ends[index]!, boundMs);
     }));
     await relay.close(); // nobody is to linger for a peer that cannot be heard
