@@ -7,14 +7,13 @@ import type { Plugin } from "esbuild";
 import { ENTRIES } from "./build_entries.ts";
 
 /**
- * The functions and methods that every port calls until its first answer is there, and those that
- * the drop-in calls, by module: V8 compiles them with the module, where it otherwise reads them
- * twice, and compiles each when it is called first. That takes 10 to 15 µs of each. And what was
- * compiled with its module is in the code cache of Deno, which has nothing of what was compiled
- * later (measured: V8 13, 15).
+ * The functions, methods and getters that every port calls until its first answer is there, or when
+ * it waits and spins first, and those that the drop-in calls, by module: V8 compiles them with the
+ * module, where it otherwise reads them twice, and compiles each when it is called first. That
+ * takes 10 to 20 µs of each. And what was compiled with its module is in the code cache of Deno,
+ * which has nothing of what was compiled later (measured: V8 13, 15).
  *
- * Not what is private: that stays so. And no function that a constant of a module is made by, as it
- * is then called before it is there.
+ * No function that a constant of a module is made by, as it is then called before it is there.
  */
 export const EARLY: Readonly<Record<string, readonly string[]>> = {
   "call_callee.ts": [
@@ -130,6 +129,12 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
   ],
   "pipe_inbox.ts": ["Inbox.takeOne"],
   "pipe_inlet.ts": [
+    "Inlet.#decode",
+    "Inlet.get ended",
+    "Inlet.get need",
+    "Inlet.glance",
+    "Inlet.look",
+    "Inlet.lookAgain",
     "Inlet.note",
     "Inlet.pull",
     "Inlet.release",
@@ -138,27 +143,53 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "doublesOf",
   ],
   "pipe_outlet.ts": [
+    "Outlet.#copy",
+    "Outlet.#put",
     "Outlet.check",
     "Outlet.encode",
+    "Outlet.expectAnswer",
+    "Outlet.get isAnswerDue",
     "Outlet.restore",
     "Outlet.send",
     "Outlet.start",
   ],
-  "pipe_reader.ts": ["Reader.read"],
-  "pipe_writer.ts": ["Writer.write"],
+  "pipe_reader.ts": [
+    "Reader.#block",
+    "Reader.#glance",
+    "Reader.#read",
+    "Reader.#takeLast",
+    "Reader.#try",
+    "Reader.get ended",
+    "Reader.read",
+  ],
+  "pipe_writer.ts": [
+    "Writer.#begin",
+    "Writer.write",
+  ],
   "port.ts": ["Port.read", "Port.write"],
   "port_delivery.ts": ["requireDeliveryOptions"],
   "port_handoff.ts": ["isHandoff", "makeHandoff"],
   "port_options.ts": ["endpointOf", "findRings", "portGeometry", "requirePortOptions"],
   "port_outbox.ts": ["requireName", "requirePostingOptions"],
-  "ring.ts": ["Lane.load", "Lane.store"],
+  "ring.ts": [
+    "Lane.#wish",
+    "Lane.arm",
+    "Lane.disarm",
+    "Lane.get hasMoved",
+    "Lane.load",
+    "Lane.lookAround",
+    "Lane.store",
+  ],
   "segment.ts": [
+    "findClock",
     "isPast",
     "isShared",
     "now",
     "readyOf",
     "requireTimeout",
     "sharedMemory",
+    "sleepBlind",
+    "sleepOn",
     "toRegion",
     "wordsOf",
   ],
@@ -176,9 +207,40 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "takes",
     "writePlan",
   ],
-  "wait.ts": ["agentMechanism", "defaultMechanism", "found"],
-  "wait_endpoint.ts": ["Endpoint.isLinked"],
-  "wait_spinner.ts": ["requireTime"],
+  "wait.ts": [
+    "agentMechanism",
+    "defaultMechanism",
+    "found",
+    "mayBlock",
+    "processorCount",
+  ],
+  "wait_endpoint.ts": [
+    "Endpoint.demands",
+    "Endpoint.doze",
+    "Endpoint.get spinner",
+    "Endpoint.hasChanged",
+    "Endpoint.isLinked",
+    "Endpoint.noteRings",
+    "Endpoint.prepare",
+    "Endpoint.ring",
+    "Endpoint.settle",
+    "Endpoint.sliceMs",
+    "Endpoint.wait",
+    "Endpoint.waitBriefly",
+  ],
+  "wait_spinner.ts": [
+    "Spinner.dip",
+    "Spinner.get dips",
+    "Spinner.get glances",
+    "Spinner.get learns",
+    "Spinner.skip",
+    "Spinner.slept",
+    "Spinner.spin",
+    "budgetOf",
+    "looks",
+    "requireTime",
+    "spinFor",
+  ],
   "wait_state.ts": ["ring", "ringAround", "stateOf"],
 };
 
@@ -204,7 +266,7 @@ export async function readSources(root: string): Promise<Plugin> {
  * Has functions and methods of a module compiled with it: V8 takes parentheses around one for a
  * call, but has no such hint for the methods of a class. So they are set in a static block, where
  * private names are known, and the class stands in a call that bundlers may drop, which they must
- * not do with static blocks.
+ * not do with static blocks. A private method becomes a private field that holds the function.
  */
 export function hoist(text: string, names: readonly string[]): string {
   const isMethod = (name: string) => name.includes(".");
@@ -215,7 +277,7 @@ export function hoist(text: string, names: readonly string[]): string {
     (before, [name, own]) => hoistMethods(before, name, own.map((each) => each.split(".")[1]!)),
     plain,
   );
-  return `import { setMethod } from "${SET_METHOD}"; ${classes}`;
+  return `import { setGetter, setMethod } from "${SET_METHOD}"; ${classes}`;
 }
 
 function hoistFunction(text: string, name: string): string {
@@ -228,17 +290,22 @@ function hoistMethods(text: string, name: string, methods: readonly string[]): s
   const whole = new RegExp(`^((?:export )?)(?:abstract )?(class ${name}\\b.*?)^}$`, "ms");
   if (!whole.test(text)) throw new Error(`There is no class ${name}`);
   return text.replace(whole, (_, head, body) => {
-    const parts = methods.reduce(hoistMethod, body);
+    const parts = methods.reduce((before, each) => hoistMethod(before, name, each), body);
     return `${head}const ${name} = ${PURE_NAME}(() => { ${parts}} return ${name}; })();`;
   });
 }
 
-function hoistMethod(text: string, name: string): string {
+function hoistMethod(text: string, owner: string, name: string): string {
   const whole = new RegExp(`^  (?:override )?${name}\\b([(<].*?)^  }$`, "ms");
   const [found = "", rest = ""] = whole.exec(text) ?? [];
   if (found === "" || found.includes("super.")) throw new Error(`There is no method ${name}`);
-  const set = `  static { setMethod(this.prototype, "${name}", (function${rest}  })); }`;
-  return text.replace(found, () => set);
+  const set = `(function${rest}  })`;
+  if (name.startsWith("#")) {
+    const early = `#early_${name.slice(1)}`;
+    return text.replace(found, () => `  static ${early} = ${set}; ${name} = ${owner}.${early};`);
+  }
+  const [kind, own] = name.startsWith(GET) ? ["Getter", name.slice(GET.length)] : ["Method", name];
+  return text.replace(found, () => `  static { set${kind}(this.prototype, "${own}", ${set}); }`);
 }
 
 /**
@@ -254,11 +321,16 @@ export function finish(text: string): string {
   return text.replaceAll(PURE_NAME, PURE_COMMENT);
 }
 
-/** What sets a method as a class does. */
+/** What sets a method or a getter as a class does. */
 const SET_METHOD = "millrace:set-method";
 const SET_METHOD_TEXT = `export function setMethod(prototype, name, value) {
   Object.defineProperty(prototype, name, { value, configurable: true, writable: true });
+}
+export function setGetter(prototype, name, get) {
+  Object.defineProperty(prototype, name, { get, configurable: true });
 }`;
+/** Before the name of a getter. */
+const GET = "get ";
 
 /** The names of the classes that the entries export. */
 async function classNames(root: string): Promise<ReadonlySet<string>> {

@@ -51,7 +51,7 @@ const CLASS = `export abstract class A<T> extends B {
 Deno.test("hoist: a method is set in a static block, and each line stays where it was", () => {
   const text = hoist(CLASS, ["A.e"]);
   const start = text.indexOf("export");
-  assertMatch(text.slice(0, start), /^import \{ setMethod \} from "[^"\n]+"; $/);
+  assertMatch(text.slice(0, start), /^import \{ setGetter, setMethod \} from "[^"\n]+"; $/);
   assertEquals(
     text.slice(start),
     CLASS.replace("abstract class A", "const A = PURE_$COMMENT(() => { class A")
@@ -59,6 +59,31 @@ Deno.test("hoist: a method is set in a static block, and each line stays where i
       .replace("return f;\n  }", "return f;\n  })); }")
       .replace(/\}\n$/, "} return A; })();\n"),
   );
+});
+
+Deno.test("hoist: a getter is set as one, and a private method becomes a private field", () => {
+  const text = `class A {
+  get b(): number {
+    return this.#c();
+  }
+
+  #c(): number {
+    return 1;
+  }
+}
+`;
+  const own = hoist(text, ["A.get b", "A.#c"]);
+  assertEquals(
+    own.slice(own.indexOf("const A")),
+    text.replace("class A", "const A = PURE_$COMMENT(() => { class A")
+      .replace("  get b(", '  static { setGetter(this.prototype, "b", (function(')
+      .replace("#c();\n  }", "#c();\n  })); }")
+      .replace("  #c():", "  static #early_c = (function():")
+      .replace("return 1;\n  }", "return 1;\n  }); #c = A.#early_c;")
+      .replace(/\}\n$/, "} return A; })();\n"),
+  );
+  assertThrows(() => hoist(text, ["A.get c"]), Error, "There is no method get c");
+  assertThrows(() => hoist(text, ["A.#b"]), Error, "There is no method #b");
 });
 
 Deno.test("hoist: a method that is not there, or calls that of a class above, is a mistake", () => {
@@ -75,11 +100,13 @@ Deno.test("the bundler keeps the parentheses of all, and what a pure call says",
   const isMethod = (name: string) => name.includes(".");
   const names = namesIn(/^(?!compat\/|call)/);
   const methods = names.filter(isMethod);
+  const hidden = methods.filter((name) => name.includes("#"));
   const classes = new Set(methods.map((name) => name.split(".")[0]));
   const text = textOf("millrace.js");
   const count = (pattern: RegExp) => text.match(pattern)?.length;
   assertEquals(count(/[,\s][\w$]+=\(function\(/g), names.length - methods.length);
-  assertEquals(count(/"\w+",\(function\(/g), methods.length);
+  assertEquals(count(/"\w+",\(function\(/g), methods.length - hidden.length);
+  assertEquals(count(/static ?#\w+=\(function\(/g), hidden.length);
   assertEquals(count(/=\/\*@__PURE__\*\/\(\(\)=>\{class /g), classes.size);
   // Of others, too, this entry has some of its own.
   const ofCalls = new Set(textOf("call.js").match(/(?<=")\w+(?=",\(function\()/g));
