@@ -305,7 +305,7 @@ function hoistMethod(text: string, owner: string, name: string): string {
     return text.replace(found, () => `  static ${early} = ${set}; ${name} = ${owner}.${early};`);
   }
   const [kind, own] = name.startsWith(GET) ? ["Getter", name.slice(GET.length)] : ["Method", name];
-  return text.replace(found, () => `  static { set${kind}(this.prototype, "${own}", ${set}); }`);
+  return text.replace(found, () => `  static { set${kind}(this, "${own}", ${set}); }`);
 }
 
 /**
@@ -323,11 +323,11 @@ export function finish(text: string): string {
 
 /** What sets a method or a getter as a class does. */
 const SET_METHOD = "millrace:set-method";
-const SET_METHOD_TEXT = `export function setMethod(prototype, name, value) {
-  Object.defineProperty(prototype, name, { value, configurable: true, writable: true });
+const SET_METHOD_TEXT = `export function setMethod(owner, name, value) {
+  Object.defineProperty(owner.prototype, name, { value, configurable: true, writable: true });
 }
-export function setGetter(prototype, name, get) {
-  Object.defineProperty(prototype, name, { get, configurable: true });
+export function setGetter(owner, name, get) {
+  Object.defineProperty(owner.prototype, name, { get, configurable: true });
 }`;
 /** Before the name of a getter. */
 const GET = "get ";
@@ -348,7 +348,9 @@ async function classNames(root: string): Promise<ReadonlySet<string>> {
  * binding takes away: `port.constructor.name` is what a debugger shows.
  */
 function nameClasses(text: string, classes: ReadonlySet<string>): string {
-  return text.replace(/^export (?:abstract )?class (\w+)[^{]*\{/gm, (head, name) => {
-    return classes.has(name) ? `${head} static name = "${name}";` : head;
+  // An error has its own in the source.
+  const head = /^export (?:abstract )?class (\w+)[^{]*\{(?!\s*\/\*\*.*\*\/\s*static .*\bname\b)/gm;
+  return text.replace(head, (found, name) => {
+    return classes.has(name) ? `${found} static name = "${name}";` : found;
   });
 }

@@ -55,7 +55,7 @@ Deno.test("hoist: a method is set in a static block, and each line stays where i
   assertEquals(
     text.slice(start),
     CLASS.replace("abstract class A", "const A = PURE_$COMMENT(() => { class A")
-      .replace("  override e(", '  static { setMethod(this.prototype, "e", (function(')
+      .replace("  override e(", '  static { setMethod(this, "e", (function(')
       .replace("return f;\n  }", "return f;\n  })); }")
       .replace(/\}\n$/, "} return A; })();\n"),
   );
@@ -76,7 +76,7 @@ Deno.test("hoist: a getter is set as one, and a private method becomes a private
   assertEquals(
     own.slice(own.indexOf("const A")),
     text.replace("class A", "const A = PURE_$COMMENT(() => { class A")
-      .replace("  get b(", '  static { setGetter(this.prototype, "b", (function(')
+      .replace("  get b(", '  static { setGetter(this, "b", (function(')
       .replace("#c();\n  }", "#c();\n  })); }")
       .replace("  #c():", "  static #early_c = (function():")
       .replace("return 1;\n  }", "return 1;\n  }); #c = A.#early_c;")

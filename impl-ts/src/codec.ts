@@ -4,7 +4,7 @@
  * @module
  */
 
-import { lost } from "./error.ts";
+import { cannot, lost, mistake, outOfRange } from "./error.ts";
 import { CODEC_APPLICATION_MIN, CODEC_CBOR, CODEC_JSON, CODEC_JSON_BATCH } from "./layout.ts";
 import { CODEC_TEXT } from "./layout.ts";
 
@@ -90,14 +90,14 @@ export function requireCodec(codec: CodecName | AnyCodec): void {
   if (codec === "json" || codec === "text" || codec === "bytes") return;
   const { code, encode, decode, vet } = (codec ?? EMPTY) as Partial<AnyCodec>;
   if (typeof encode !== "function" || typeof decode !== "function") {
-    throw new TypeError(
+    mistake(
       `codec must be "json", "text", "bytes", or have code, encode and decode: ${String(codec)}`,
     );
   }
   // By `json`; and by `cbor`, or by another library.
   if (code === CODEC_CBOR || code === CODEC_JSON && vet !== undefined) return;
   if (Number.isInteger(code) && code! >= CODEC_APPLICATION_MIN && code! <= CODEC_MAX) return;
-  throw new RangeError(`codec.code must be from ${CODEC_APPLICATION_MIN} to ${CODEC_MAX}: ${code}`);
+  outOfRange(`codec.code must be from ${CODEC_APPLICATION_MIN} to ${CODEC_MAX}: ${code}`);
 }
 
 /** The codecs of an application that a reader knows, by number; undefined for none. */
@@ -112,7 +112,7 @@ export function codecTable(
   for (const each of typeof codec === "string" ? codecs : [codec, ...codecs]) {
     requireCodec(each);
     const other = table.get(each.code) ?? each;
-    if (other !== each) throw new TypeError(`codecs must differ in code: ${each.code}`);
+    if (other !== each) mistake(`codecs must differ in code: ${each.code}`);
     table.set(each.code, each);
   }
   requireCodec(codec);
@@ -191,11 +191,11 @@ export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Pay
   if (typeof codec !== "string") return encodeForeign(value, codec, payload);
   if (codec === "text" && typeof value === "string") {
     if (isWellFormed(value)) return encodeText(value, CODEC_TEXT, payload);
-    throw new TypeError("Cannot write text: it has a lone surrogate");
+    cannot("write text: it has a lone surrogate");
   }
   const text = codec === "json" ? JSON.stringify(value) : undefined;
   if (text !== undefined) return encodeText(text, CODEC_JSON, payload);
-  throw new TypeError(`Cannot write ${typeof value}: the codec ${codec} cannot carry it`);
+  cannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
 }
 
 /** Takes bytes as they are. */
@@ -231,7 +231,7 @@ export function encodeText(text: string, code: number, payload: Payload): void {
 function encodeForeign(value: unknown, codec: AnyCodec, payload: Payload): void {
   const bytes: unknown = codec.encode(value as never);
   if (bytes instanceof Uint8Array) return takeBytes(bytes, codec.code, payload, false);
-  throw new TypeError(`Cannot write message: codec ${codec.code} did not make a Uint8Array`);
+  cannot(`write message: codec ${codec.code} did not make a Uint8Array`);
 }
 
 /** Copies a payload out of memory that is used again, so that it outlasts the call. */

@@ -61,13 +61,16 @@ export type ReasonCode = SharedReason | "port.overflow" | `pool.${string}`;
  */
 export class MillraceError extends Error {
   /** The name of the class. */
-  override name = "MillraceError";
+  static override readonly name: string = "MillraceError";
+  /** The name of its class, also where a bundler has made that of the binding short. */
+  override name: string;
   /** The reason code, from the table in the specification. */
   readonly code: ReasonCode;
 
   /** Makes an error with a code and a message for people. */
   constructor(code: ReasonCode, message: string, options?: ErrorOptions) {
     super(`${message} (${code})`, options);
+    this.name = new.target.name;
     this.code = code;
   }
 }
@@ -91,7 +94,7 @@ export class MillraceError extends Error {
  */
 export class SegmentError extends MillraceError {
   /** The name of the class. */
-  override name = "SegmentError";
+  static override readonly name: string = "SegmentError";
 }
 
 /**
@@ -116,7 +119,7 @@ export class SegmentError extends MillraceError {
  */
 export class CorruptError extends MillraceError {
   /** The name of the class. */
-  override name = "CorruptError";
+  static override readonly name: string = "CorruptError";
 }
 
 /**
@@ -141,7 +144,7 @@ export class CorruptError extends MillraceError {
  */
 export class MessageError extends MillraceError {
   /** The name of the class. */
-  override name = "MessageError";
+  static override readonly name: string = "MessageError";
 }
 
 /**
@@ -165,7 +168,7 @@ export class MessageError extends MillraceError {
  */
 export class PeerClosedError extends MillraceError {
   /** The name of the class. */
-  override name = "PeerClosedError";
+  static override readonly name: string = "PeerClosedError";
 }
 
 /**
@@ -186,7 +189,7 @@ export class PeerClosedError extends MillraceError {
  */
 export class PeerFailedError extends MillraceError {
   /** The name of the class. */
-  override name = "PeerFailedError";
+  static override readonly name: string = "PeerFailedError";
   /**
    * Why it was marked, for instance `peer.terminated` or `frame.size`; the number of a reason that
    * this version does not know; `undefined` if no reason was given. [pipe.failed_reason]
@@ -217,7 +220,7 @@ export class PeerFailedError extends MillraceError {
  */
 export class ClosedError extends MillraceError {
   /** The name of the class. */
-  override name = "ClosedError";
+  static override readonly name: string = "ClosedError";
   /**
    * Why this endpoint was marked failed: a reason code, the number of one that this version does
    * not know, or `undefined` when it was not marked, or without a reason. [pipe.failed_reason]
@@ -252,7 +255,7 @@ export class ClosedError extends MillraceError {
  */
 export class OverflowError extends MillraceError {
   /** The name of the class. */
-  override name = "OverflowError";
+  static override readonly name: string = "OverflowError";
 
   /** Makes the error for a message that is not sent. */
   constructor(message: string) {
@@ -280,7 +283,7 @@ export class OverflowError extends MillraceError {
  */
 export class TimeoutError extends MillraceError {
   /** The name of the class. */
-  override name = "TimeoutError";
+  static override readonly name: string = "TimeoutError";
   /**
    * Whether a part of the message is written already, in a mailbox, and the next write completes
    * it: a caller that wrote it again would send it twice. [mailbox.begun]
@@ -314,7 +317,7 @@ export class TimeoutError extends MillraceError {
  */
 export class ForbiddenError extends MillraceError {
   /** The name of the class. */
-  override name = "ForbiddenError";
+  static override readonly name: string = "ForbiddenError";
 
   /** Makes the error for a call that would have to block. */
   constructor(message: string) {
@@ -330,6 +333,31 @@ function named(reason: number): ReasonCode | number | undefined {
 /** The same for people. */
 function describe(reason: number): string {
   return reason === 0 ? "no reason given" : reasonName(reason) ?? `unknown reason ${reason}`;
+}
+
+/** Throws for a mistake of the caller's: what is wrong with what it gave. */
+export function mistake(what: string): never {
+  throw new TypeError(what);
+}
+
+/** The same for a call that cannot be done. */
+export function cannot(what: string): never {
+  mistake(`Cannot ${what}`);
+}
+
+/** The same for a number that is none of those that are allowed. */
+export function outOfRange(what: string): never {
+  throw new RangeError(what);
+}
+
+/** What stands behind the point of a code of segments. */
+type SegmentFault = SharedReason extends infer Code
+  ? Code extends `segment.${infer Fault}` ? Fault : never
+  : never;
+
+/** Throws for memory that cannot be used as a segment, or not so. */
+export function unusable(fault: SegmentFault, what: string): never {
+  throw new SegmentError(`segment.${fault}`, `Cannot ${what}`);
 }
 
 /** Makes the error of a message that is lost. */

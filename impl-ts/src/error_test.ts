@@ -20,6 +20,16 @@ Deno.test("errors say their code, their class and, for a failure, the reason", (
   assertEquals(new mod.ForbiddenError("x").code, "wait.forbidden");
 });
 
+Deno.test("an error is called like its class, a program's own class among them", () => {
+  class OwnError extends mod.MessageError {}
+  for (const Class of [mod.SegmentError, mod.CorruptError, mod.MessageError, OwnError]) {
+    const error = new Class("message.lost", "x");
+    assertEquals([Class.name, error.name], [error.constructor.name, Class.name]);
+    assertEquals(String(error), `${Class.name}: x (message.lost)`);
+  }
+  assertEquals([mod.MillraceError.name, OwnError.name], ["MillraceError", "OwnError"]);
+});
+
 Deno.test("a code of this library's own never stands in shared memory", () => {
   using port = mod.Port.create();
   const local = "port.overflow" as mod.SharedReason;

@@ -8,8 +8,14 @@
 import { type Codec, type CodecName, codecTable, requireCodec } from "./codec.ts";
 import type { Endpoint, EndpointOptions } from "./wait_endpoint.ts";
 import { causeOf, stateOf } from "./wait_state.ts";
-import { ClosedError, type MillraceError, PeerClosedError, PeerFailedError } from "./error.ts";
-import { SegmentError } from "./error.ts";
+import {
+  ClosedError,
+  type MillraceError,
+  mistake,
+  PeerClosedError,
+  PeerFailedError,
+  unusable,
+} from "./error.ts";
 import { GONE } from "./gate.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
@@ -128,7 +134,7 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
 /** Throws for what a writer cannot work with: before its endpoint is taken, for ever. */
 export function requireWriterOptions({ codec = "json", batch = true }: WriterOptions): void {
   requireCodec(codec);
-  if (typeof batch !== "boolean") throw new TypeError(`batch must be true or false: ${batch}`);
+  if (typeof batch !== "boolean") mistake(`batch must be true or false: ${batch}`);
 }
 
 /** The same for a reader. */
@@ -161,7 +167,7 @@ export function findRing(
   const channel = index === undefined ? segment.channels.find(isRing) : segment.channels[index];
   if (channel !== undefined && isRing(channel)) return channel;
   // [pipe.find_none] The segment was checked when it was attached, and no state has changed yet.
-  throw new SegmentError("segment.channel", "Cannot attach to segment: it has no such ring");
+  unusable("channel", "attach to segment: it has no such ring");
 }
 
 /** Asynchronous calls between two times that a port looks whether the event loop has to turn. */

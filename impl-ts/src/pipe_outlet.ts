@@ -13,7 +13,7 @@ import {
   type Payload,
   takeBytes,
 } from "./codec.ts";
-import { ClosedError, type CorruptError, raise } from "./error.ts";
+import { cannot, ClosedError, type CorruptError, outOfRange, raise } from "./error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "./frame.ts";
 import { ASIDE, ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./gate.ts";
 import * as layout from "./layout.ts";
@@ -205,9 +205,9 @@ export class Outlet extends Lane implements Payload {
 
   /** Throws while a claim is open, or a value is encoded: nothing can be placed before that. */
   requireFree(): void {
-    if ((this.bits & LENT) !== 0) throw new TypeError("Cannot write: a claim is open");
+    if ((this.bits & LENT) !== 0) cannot("write: a claim is open");
     if ((this.bits & ENCODING) !== 0) {
-      throw new TypeError("Cannot write: a value is being encoded");
+      cannot("write: a value is being encoded");
     }
   }
 
@@ -228,7 +228,7 @@ export class Outlet extends Lane implements Payload {
     const { size, largest, capacity } = this;
     // [pipe.try_never]
     if (size > largest && this.#worstCost(size) > capacity - RESERVE) {
-      throw new RangeError(`Cannot write ${size} bytes at once: the ring is too small`);
+      outOfRange(`Cannot write ${size} bytes at once: the ring is too small`);
     }
     if (!this.placeCancel()) return false;
     const before = this.own;
@@ -254,7 +254,7 @@ export class Outlet extends Lane implements Payload {
     if (this.source.length < this.size) {
       // The caller's own bytes, which a write that waits does not copy. What would be sent in place
       // of them are old bytes of the ring.
-      throw new TypeError("Cannot write message: its bytes were detached, or are fewer now");
+      cannot("write message: its bytes were detached, or are fewer now");
     }
     this.hold(); // the caller may place more, and run code of the application's in between
     if (this.size > this.largest) return this.#putChunks();

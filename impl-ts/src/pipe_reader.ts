@@ -12,7 +12,7 @@ import { requireMax, takeMany } from "./pipe_many.ts";
 import { deadlineOf, deadlineOfCall, findRing, Link, requireReaderOptions } from "./pipe.ts";
 import { STREAK } from "./pipe.ts";
 import type { Message, ReaderOptions, WaitOptions } from "./pipe.ts";
-import { raise } from "./error.ts";
+import { cannot, raise } from "./error.ts";
 import { isPast, requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
 
@@ -226,7 +226,7 @@ export class Reader<T = unknown> {
   release(): void {
     const inlet = this.#inlet;
     raise(inlet.link.closedError("release")); // [pipe.lend_one]
-    if (!inlet.isLent) throw new TypeError("Cannot release: nothing is lent");
+    if (!inlet.isLent) cannot("release: nothing is lent");
     inlet.giveBack();
   }
 

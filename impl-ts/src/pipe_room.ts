@@ -5,7 +5,7 @@
  */
 
 import { detach } from "./codec.ts";
-import { raise, TimeoutError } from "./error.ts";
+import { cannot, raise, TimeoutError } from "./error.ts";
 import { BUSY } from "./gate.ts";
 import { deadlineOfCall, type WaitOptions } from "./pipe.ts";
 import type { Outlet } from "./pipe_outlet.ts";
@@ -25,7 +25,7 @@ function flushAll(outlet: Outlet, options: WaitOptions | undefined): number {
   const deadline = deadlineOfCall(options);
   let waits = 0;
   if (flush(outlet, () => waitRoom(outlet, deadline, waits++))) return deadline;
-  throw new TypeError("Cannot write: an asynchronous write is under way");
+  cannot("write: an asynchronous write is under way");
 }
 
 /** The same for one that does not wait. False: the turn is still somebody else's. */

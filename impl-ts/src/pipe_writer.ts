@@ -5,7 +5,14 @@
  */
 
 import { detach, makePayload, NO_BYTES, takeBytes } from "./codec.ts";
-import { ClosedError, PeerClosedError, PeerFailedError, raise } from "./error.ts";
+import {
+  cannot,
+  ClosedError,
+  outOfRange,
+  PeerClosedError,
+  PeerFailedError,
+  raise,
+} from "./error.ts";
 import * as layout from "./layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
 import { deadlineOfCall, requireWait, requireWriterOptions, type WriterOptions } from "./pipe.ts";
@@ -271,7 +278,7 @@ export class Writer<T = unknown> {
     const outlet = this.#outlet;
     // [pipe.close] drops the claim, and [pipe.peer_gone] forbids to place it.
     raise(outlet.link.knownError("finish"));
-    if (!outlet.isLent) throw new TypeError("Cannot finish: nothing is claimed");
+    if (!outlet.isLent) cannot("finish: nothing is claimed");
     if (size !== undefined) requireInteger("size", size, 0, outlet.claimed);
     outlet.finish(size ?? outlet.claimed);
   }
@@ -292,7 +299,7 @@ export class Writer<T = unknown> {
    */
   abandon(): void {
     raise(this.#outlet.link.closedError("abandon")); // [pipe.claim_one]
-    if (!this.#outlet.isLent) throw new TypeError("Cannot abandon: nothing is claimed");
+    if (!this.#outlet.isLent) cannot("abandon: nothing is claimed");
     this.#outlet.abandon();
   }
 
@@ -384,11 +391,11 @@ export class Writer<T = unknown> {
   #start(kind: number, codec: number, tag: number, payload: Uint8Array): void {
     requireInteger("kind", kind, 0, 255);
     const isCall = kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW;
-    if (kind !== DATA && !isCall) throw new RangeError(`kind must be 1, 3, 4 or 5: ${kind}`);
+    if (kind !== DATA && !isCall) outOfRange(`kind must be 1, 3, 4 or 5: ${kind}`);
     requireInteger("codec", codec, 0, 255);
     requireInteger("tag", tag, 0, 0xffffffff);
     if (codec === layout.CODEC_JSON_BATCH && payload.length > this.#outlet.largest) {
-      throw new RangeError(`Cannot write a batch of ${payload.length} bytes: it takes one frame`);
+      outOfRange(`Cannot write a batch of ${payload.length} bytes: it takes one frame`);
     }
     takeBytes(payload, codec, this.#outlet);
     this.#outlet.start(kind, tag);

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { MillraceError } from "./error.ts";
+import { cannot, MillraceError } from "./error.ts";
 import { Link, type Message, type WaitOptions } from "./pipe.ts";
 import type { Lent, Place } from "./pipe_lend.ts";
 import { Inbox } from "./pipe_inbox.ts";
@@ -172,7 +172,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     handoff: unknown,
     options: PortOptions<In, Out> & AttachOptions & { readonly side?: undefined } = {},
   ): Port<In, Out> {
-    if (!isHandoff(handoff)) throw new TypeError("Cannot make port: this is no handoff of one");
+    if (!isHandoff(handoff)) cannot("make port: this is no handoff of one");
     return Port.attach<In, Out>(handoff.memory, { ...options, endpoint: handoff.endpoint });
   }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { cannot } from "./error.ts";
 import type { Segment } from "./segment.ts";
 import type { Memory } from "./segment.ts";
 
@@ -33,11 +34,11 @@ export function makeHandoff<Extra extends object>(
   endpoint: number,
   extra: Extra | undefined,
 ): PortHandoff & Extra {
-  if (!segment.shared) throw new TypeError("Cannot hand port over: its memory is not shared");
+  if (!segment.shared) cannot("hand port over: its memory is not shared");
   const handoff: PortHandoff = { millrace: "port", memory: segment.memory, endpoint };
   const taken = Object.keys(handoff).find((name) => Object.hasOwn(extra ?? {}, name));
   if (taken === undefined) return { ...extra as Extra, ...handoff };
-  throw new TypeError(`Cannot hand port over: ${taken} is a property of every handoff`);
+  cannot(`hand port over: ${taken} is a property of every handoff`);
 }
 
 /** Whether a value is a handoff, as far as can be seen without attaching. */

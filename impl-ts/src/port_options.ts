@@ -5,7 +5,7 @@
  */
 
 import type { Codec, CodecName } from "./codec.ts";
-import { SegmentError } from "./error.ts";
+import { cannot, unusable } from "./error.ts";
 import { findRing, type ReaderOptions, requireReaderOptions } from "./pipe.ts";
 import { requireWriterOptions, type WriterOptions } from "./pipe.ts";
 import { type DeliveryOptions, requireDeliveryOptions } from "./port_delivery.ts";
@@ -147,7 +147,7 @@ export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
 export function endpointOf({ side, endpoint }: PortAttachOptions): number {
   if (endpoint === undefined) return side === "a" ? 0 : 1;
   if (side === undefined) return endpoint;
-  throw new TypeError("Cannot attach port: side and endpoint are both given");
+  cannot("attach port: side and endpoint are both given");
 }
 
 /** Throws for what a port cannot work with. */
@@ -169,5 +169,5 @@ export function findRings(segment: Segment, index: number): [Channel, Channel] {
   const outgoing = findRing(segment, undefined, (channel) => channel.writer === index);
   const incoming = findRing(segment, undefined, (channel) => channel.reader === index);
   if (outgoing.reader === incoming.writer) return [outgoing, incoming];
-  throw new SegmentError("segment.channel", "Cannot attach port: its rings have different peers");
+  unusable("channel", "attach port: its rings have different peers");
 }

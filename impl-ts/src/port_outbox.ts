@@ -6,7 +6,7 @@
  */
 
 import { detach, encodeText, makePayload, type Payload } from "./codec.ts";
-import { OverflowError } from "./error.ts";
+import { mistake, OverflowError } from "./error.ts";
 import { RENEWED } from "./gate.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { RUN_COUNT, RUN_SIZE } from "./pipe_many.ts";
@@ -117,7 +117,7 @@ export function requirePostingOptions(options: PostingOptions): void {
 /** Throws for a name that is none of those that there are. */
 export function requireName(what: string, name: string, names: readonly string[]): void {
   if (names.includes(name)) return;
-  throw new TypeError(`${what} must be one of ${names.join(", ")}: ${name}`);
+  mistake(`${what} must be one of ${names.join(", ")}: ${name}`);
 }
 
 /** What is done behind it is a microtask. */
@@ -166,7 +166,7 @@ export class Outbox implements Posts, Duty {
     const outlet = this.#outlet;
     // As callers of a `MessagePort` write it.
     if (options && (Array.isArray(options) || "transfer" in options)) {
-      throw new TypeError(NO_TRANSFER);
+      mistake(NO_TRANSFER);
     }
     const signal = options?.signal;
     outlet.requireFree();

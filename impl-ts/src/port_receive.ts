@@ -4,6 +4,7 @@
  * @module
  */
 
+import { cannot } from "./error.ts";
 import { Port } from "./port.ts";
 import type { PortOptions } from "./port_options.ts";
 import type { AttachOptions } from "./segment.ts";
@@ -124,5 +125,5 @@ function parentOf(scope: Scope): HandoffSource {
     ? scope
     : scope.process?.getBuiltinModule?.("node:worker_threads")?.parentPort;
   if (port) return port as HandoffSource;
-  throw new TypeError("Cannot receive port: this thread is no worker, and no source is given");
+  cannot("receive port: this thread is no worker, and no source is given");
 }

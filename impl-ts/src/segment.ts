@@ -4,7 +4,7 @@
  * @module
  */
 
-import { assert, ForbiddenError, SegmentError } from "./error.ts";
+import { assert, cannot, ForbiddenError, mistake, outOfRange, unusable } from "./error.ts";
 import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
 import { samePlan, writePlan } from "./segment_geometry.ts";
 import * as layout from "./layout.ts";
@@ -279,7 +279,7 @@ export class Segment {
 export function requireTimeout(timeout: number | undefined, otherwise: number): number {
   if (timeout === undefined) return otherwise;
   if (typeof timeout !== "number" || !(timeout >= 0)) {
-    throw new RangeError(`timeout must be milliseconds, 0 or more: ${timeout}`);
+    outOfRange(`timeout must be milliseconds, 0 or more: ${timeout}`);
   }
   return timeout;
 }
@@ -291,8 +291,8 @@ export function requireTimeout(timeout: number | undefined, otherwise: number): 
  */
 export function sharedMemory(size: number): SharedArrayBuffer {
   if (typeof SharedArrayBuffer !== "undefined") return new SharedArrayBuffer(size);
-  throw new TypeError(
-    "Cannot make shared memory: this page is not cross-origin isolated; it must be served with " +
+  cannot(
+    "make shared memory: this page is not cross-origin isolated; it must be served with " +
       "the headers Cross-Origin-Opener-Policy: same-origin and " +
       "Cross-Origin-Embedder-Policy: require-corp",
   );
@@ -364,14 +364,14 @@ let silent: Int32Array | undefined;
 /** Any piece of memory as the three numbers. @throws {TypeError} if it is none. */
 export function toRegion(memory: Memory): Region {
   if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
-    throw new TypeError("Cannot use memory: this processor is not little-endian");
+    cannot("use memory: this processor is not little-endian");
   }
   const given: Partial<Region> = memory;
   const buffer = given.buffer ?? memory as ArrayBufferLike;
   const byteOffset = given.byteOffset ?? 0;
   const byteLength = given.byteLength ?? buffer.byteLength;
   if (byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
-  throw new TypeError("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
+  mistake("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
 }
 
 /** The words of memory in which a segment of this size has room. */
@@ -379,10 +379,7 @@ function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32A
   const { buffer, byteOffset, byteLength } = toRegion(memory);
   if (byteOffset % layout.SEGMENT_ALIGN !== 0 || byteLength < size) {
     const what = `it takes ${size} bytes at a multiple of 128`;
-    throw new SegmentError(
-      "segment.size",
-      `Cannot use segment: ${what}, the memory has ${byteLength} at ${byteOffset}`,
-    );
+    unusable("size", `use segment: ${what}, the memory has ${byteLength} at ${byteOffset}`);
   }
   return new Int32Array(buffer, byteOffset, byteLength >>> 2);
 }
@@ -395,22 +392,19 @@ function expectPlan(segment: Segment, plan: Plan): Segment {
       return form === undefined || form.matches(segment.words(controlOffset, controlSize));
     });
   if (isSame) return segment;
-  throw new SegmentError("segment.geometry", "Cannot create segment: it has another geometry");
+  unusable("geometry", "create segment: it has another geometry");
 }
 
 /** How far the formatting is. [segment.await] No other byte is read before this returned 2. */
 function readyOf(words: Int32Array): number {
   const ready = Atomics.load(words, READY);
   if (ready >>> 0 <= layout.SEGMENT_READY_READY) return ready;
-  throw new SegmentError(
-    "segment.magic",
-    `Cannot attach segment: its ready word is ${ready >>> 0}`,
-  );
+  unusable("magic", `attach segment: its ready word is ${ready >>> 0}`);
 }
 
 /** Milliseconds to sleep, for who waits for the formatting. */
 function pauseUntil(deadline: number): number {
   const left = deadline - now();
   if (left > 0) return Math.min(left, layout.WAIT_POLL_MS);
-  throw new SegmentError("segment.unready", "Cannot attach segment: nobody has formatted it");
+  unusable("unready", "attach segment: nobody has formatted it");
 }

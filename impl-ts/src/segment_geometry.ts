@@ -5,7 +5,7 @@
  * @module
  */
 
-import { SegmentError } from "./error.ts";
+import { outOfRange, unusable } from "./error.ts";
 import * as layout from "./layout.ts";
 import { addFanoutPeers } from "./segment_fanout.ts";
 
@@ -152,7 +152,9 @@ export function place(geometry: Geometry): Plan {
   const channels: Channel[] = [];
   let forms: (Form | undefined)[] | undefined;
   if (!areCounts(endpointCount, given.length)) {
-    mistake(`segment of ${endpointCount} endpoints (1 to 256), ${given.length} channels (to 1024)`);
+    misplaced(
+      `segment of ${endpointCount} endpoints (1 to 256), ${given.length} channels (to 1024)`,
+    );
   }
   // Rounded up once: all areas of rings have whole multiples of 128. Not by a mask, as offsets go
   // beyond 2^31.
@@ -176,7 +178,7 @@ export function place(geometry: Geometry): Plan {
       start: ring.start ?? 0,
     };
     if (form === undefined ? !isRing(channel, endpointCount) : ring.writer >= endpointCount) {
-      mistake(
+      misplaced(
         `channel ${JSON.stringify(channel)}: its ends must be two of ${endpointCount} endpoints, ` +
           "its capacity a power of two from 256 to 2^30, and its start a multiple of 16",
       );
@@ -186,7 +188,7 @@ export function place(geometry: Geometry): Plan {
     size = dataOffset + ring.capacity;
   }
   if (size > layout.SEGMENT_SIZE_MAX) {
-    throw new SegmentError("segment.size", `Cannot place segment: ${size} bytes are too many`);
+    unusable("size", `place segment: ${size} bytes are too many`);
   }
   return forms === undefined
     ? { size, endpointCount, channels }
@@ -305,7 +307,7 @@ function shapeOf({ endpointCount, channels }: Plan): string {
 /** Throws unless the value is a capacity that a ring may have. */
 export function requireCapacity(value: number): void {
   if (isCapacity(value)) return;
-  throw new RangeError(`capacity must be a power of two from 256 to 2^30: ${value}`);
+  outOfRange(`capacity must be a power of two from 256 to 2^30: ${value}`);
 }
 
 /** Throws unless the value is an integer within the bounds, both included. */
@@ -316,7 +318,7 @@ export function requireInteger(
   max: number = Number.MAX_SAFE_INTEGER,
 ): void {
   if (!Number.isInteger(value) || value < min || value > max) {
-    throw new RangeError(`${name} must be an integer from ${min} to ${max}: ${value}`);
+    outOfRange(`${name} must be an integer from ${min} to ${max}: ${value}`);
   }
 }
 
@@ -368,14 +370,13 @@ function takes(areas: number[], begin: number, size: number, least: number, most
   return true;
 }
 
-function mistake(what: string): never {
-  throw new RangeError(`Cannot place ${what}`);
+function misplaced(what: string): never {
+  outOfRange(`Cannot place ${what}`);
 }
 
 /** What a check of a header is about, as the codes of the specification name it. */
 type Checked = "magic" | "version" | "feature" | "size" | "table" | "channel";
 
 function refuse(checked: Checked, found: string | number): never {
-  const text = `Cannot attach segment: its ${checked} is wrong: ${found}`;
-  throw new SegmentError(`segment.${checked}`, text);
+  unusable(checked, `attach segment: its ${checked} is wrong: ${found}`);
 }
