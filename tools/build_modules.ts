@@ -71,16 +71,19 @@ interface Taken {
 /** Finds what the modules of entries import from those that they take. */
 async function readTaken(root: string, entries: readonly Entry[]): Promise<Taken[]> {
   const found = new Map<string, Taken>();
+  const given = new Set<string>();
   for (const taker of entries.filter(({ taken }) => taken)) {
     for await (const { module, name } of importsOf(root, taker)) {
       const giver = entries.find((entry) => entry.name === giverOf(taker, module));
       if (giver === undefined) continue;
       const shown = await import(`${root}/${giver.source}`);
       const { [name]: value } = await import(`${root}/${SOURCES}/${module}`);
-      const outer = name in shown && shown[name] === value ? name : `$${name}`;
       const isOther = (each: Taken) =>
-        each.giver === giver && each.outer === outer && each.value !== value;
+        each.giver === giver && each.name === name && each.value !== value;
       if ([...found.values()].some(isOther)) throw new Error(`Two values are called ${name}`);
+      // Short, as everybody reads them who imports the giver.
+      const index = [...given.add(`${giver.name} ${name}`)].indexOf(`${giver.name} ${name}`);
+      const outer = name in shown && shown[name] === value ? name : `$${index.toString(36)}`;
       found.set(`${taker.name} ${module} ${name}`, { giver, taker, module, name, outer, value });
     }
   }

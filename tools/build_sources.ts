@@ -65,6 +65,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
   "call_remote.ts": ["attend", "begin", "callLater", "callNow", "makeFar", "makeRemote", "valueOf"],
   "call_serve.ts": ["addMethods", "isCommon", "isPlain", "methodsOf"],
   "call_served.ts": ["isInPieces", "isLater"],
+  "call_shown.ts": ["takeShown"],
   "call_values.ts": [
     "ValueList.isText",
     "decodeValue",
@@ -139,7 +140,6 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "Inlet.pull",
     "Inlet.release",
     "Inlet.take",
-    "Inlet.takeShown",
     "doublesOf",
   ],
   "pipe_outlet.ts": [

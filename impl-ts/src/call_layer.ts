@@ -9,6 +9,7 @@
 import { Callee } from "./call_callee.ts";
 import { Caller, type OwnCall } from "./call_caller.ts";
 import { CallError } from "./call_error.ts";
+import { takeShown } from "./call_shown.ts";
 import { CallWire } from "./call_wire.ts";
 import { MessageError, MillraceError, PeerClosedError, PeerFailedError } from "./error.ts";
 import { TimeoutError } from "./error.ts";
@@ -132,7 +133,7 @@ export class CallLayer implements CallTaker {
     if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING || !isOfCalls(inlet.frame)) return false;
     let message: Message | undefined;
     try {
-      message = inlet.frame.flags === WHOLE ? inlet.takeShown() : this.#takePart();
+      message = inlet.frame.flags === WHOLE ? takeShown(inlet) : this.#takePart();
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       this.#noteLost(error);

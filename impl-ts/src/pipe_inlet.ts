@@ -7,7 +7,15 @@
 
 import { type CodecTable, codecTable, copyInto, copyOut, decodeBatch } from "./codec.ts";
 import { decodeForeign, decodeJson, decodeText, encodeJson, NO_BYTES, takeCopy } from "./codec.ts";
-import { type CorruptError, lost, MessageError, type MillraceError, raise } from "./error.ts";
+import {
+  cannot,
+  type CorruptError,
+  lost,
+  MessageError,
+  type MillraceError,
+  outOfRange,
+  raise,
+} from "./error.ts";
 import { FrameReader, WHOLE } from "./frame.ts";
 import { ENDED, GONE, LENT, STOPPED } from "./gate.ts";
 import * as layout from "./layout.ts";
@@ -189,17 +197,7 @@ export class Inlet extends Lane {
     return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
   }
 
-  /** Takes the whole frame that a look has shown. @throws {MessageError} if it is lost. */
-  takeShown(): Message {
-    const { kind, codec, tag, size, lead } = this.frame;
-    this.#admit(size);
-    const at = (this.own & (this.capacity - 1)) + HEADER_SIZE + lead;
-    const payload = copyOut(this.bytes, at, size);
-    this.release();
-    return { kind, codec, tag: tag >>> 0, payload };
-  }
-
-  /** The same of the message whose parts `pull` has put together. */
+  /** Takes the message whose parts `pull` has put together. */
   takeParts(mode: Mode, target: Uint8Array | undefined): unknown {
     const parts = this.#parts;
     this.drop();
@@ -298,7 +296,7 @@ export class Inlet extends Lane {
   #requireBack(mode: Mode): void {
     if ((this.bits & LENT) === 0 || mode === LOOK) return;
     const what = mode === LEND ? "peek: a frame is lent already" : "read: a frame is lent";
-    throw new TypeError(`Cannot ${what}`);
+    cannot(`${what}`);
   }
 
   /**
@@ -320,7 +318,7 @@ export class Inlet extends Lane {
         if (reason !== 0) throw this.#frameFault(reason);
         if (frame.flags === WHOLE && frame.kind < KIND_PAD && mode !== LOOK) {
           if (frame.kind !== FRAME_KIND_DATA || frame.size > this.#jsonLimit) {
-            this.#admit(frame.size);
+            this.admit(frame.size);
           }
           if (mode === INTO) requireFit(frame.size, target!);
           this.note(frame);
@@ -378,14 +376,14 @@ export class Inlet extends Lane {
     const sum = isFirst ? size : frame.received + size;
     const total = isUnknown ? sum : frame.total;
     if (isFirst) {
-      this.#admit(isUnknown && mode === LEND ? 0 : total);
+      this.admit(isUnknown && mode === LEND ? 0 : total);
       this.#isLentInParts = mode === LEND;
     }
     if ((frame.flags & layout.FRAME_FLAG_CANCEL) !== 0) { // [pipe.cancelled]
       this.#refuse("message.cancelled", "its writer gave up");
     }
     if (this.#isLentInParts) {
-      if (mode !== LEND) throw new TypeError("Cannot read: a message is lent in part");
+      if (mode !== LEND) cannot("read: a message is lent in part");
       this.note(frame);
       return IN_RING;
     }
@@ -428,7 +426,7 @@ export class Inlet extends Lane {
    * Drops a message at its first frame, before anything is allocated for it, when this reader does
    * not take it. [pipe.unknown_kind] [pipe.limit]
    */
-  #admit(total: number): void {
+  admit(total: number): void {
     const { kind } = this.frame;
     if (kind !== FRAME_KIND_DATA && !this.#calls && this.taker === undefined) {
       this.#refuse("message.kind", `its kind is ${kind}`);
@@ -551,5 +549,5 @@ export function doublesOf({ buffer, byteOffset, length }: Int32Array): Float64Ar
 /** Throws unless the message fits the memory that the caller gave. */
 export function requireFit(size: number, target: Uint8Array): void {
   if (size <= target.length) return;
-  throw new RangeError(`Cannot read message of ${size} bytes into ${target.length}`);
+  outOfRange(`Cannot read message of ${size} bytes into ${target.length}`);
 }

@@ -30,11 +30,11 @@ export class Place {
   readonly area: Uint8Array;
   /** Where the payload begins in `area`, a multiple of 16. */
   offset = 0;
-  /** Bytes claimed. */
+  /** Bytes of it: those that are claimed, or of the message that are lent. */
   size = 0;
 
   /**
-   * Made by a writer.
+   * Made by one end of a pipe.
    *
    * @internal
    */
@@ -42,7 +42,7 @@ export class Place {
     this.area = area;
   }
 
-  /** The claimed bytes as a view of their own, made anew each time. */
+  /** These bytes as a view of their own, made anew each time. */
   get payload(): Uint8Array {
     return this.area.subarray(this.offset, this.offset + this.size);
   }
@@ -65,13 +65,9 @@ export class Place {
  * console.log(sum); // 6
  * ```
  */
-export class Lent {
+export class Lent extends Place {
   /** The memory that holds the payload. */
-  area: Uint8Array;
-  /** Where the payload begins in `area`. */
-  offset = 0;
-  /** Bytes of the message that are lent. */
-  size = 0;
+  declare area: Uint8Array;
   /** Whether the message begins here. */
   first = true;
   /** Whether the message ends here. */
@@ -84,20 +80,6 @@ export class Lent {
   codec = 0;
   /** The tag of the message. */
   tag = 0;
-
-  /**
-   * Made by a reader.
-   *
-   * @internal
-   */
-  constructor(area: Uint8Array) {
-    this.area = area;
-  }
-
-  /** The lent bytes as a view of their own, made anew each time. */
-  get payload(): Uint8Array {
-    return this.area.subarray(this.offset, this.offset + this.size);
-  }
 
   /**
    * Shows what an inlet has lent: the frame that it stands before, or a message that was taken out

@@ -17,6 +17,7 @@ import { requireInteger } from "./segment_geometry.ts";
 import type { Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { loopSpinnerOf } from "./wait_loop_spinner.ts";
+import { requireTime } from "./wait_spinner.ts";
 import { nextTask, unref } from "./wait_task.ts";
 import type { Waiter } from "./wait_watch.ts";
 
@@ -51,10 +52,9 @@ export interface DeliveryOptions {
 
 /** Throws for what a delivery cannot work with. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
-  const { turnCount = 1, turnTime = 0 } = options;
+  const { turnCount = 1, turnTime } = options;
   requireInteger("turnCount", turnCount, 1);
-  if (turnTime >= 0) return;
-  throw new RangeError(`turnTime must be 0 or more: ${turnTime}`);
+  requireTime("turnTime", turnTime);
 }
 
 /** The events of one port. */

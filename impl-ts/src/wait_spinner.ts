@@ -215,7 +215,7 @@ export function budgetOf(us: number | undefined): number {
 }
 
 /** Throws for a time to spin or to nap that is none. */
-export function requireTime(name: "spin" | "nap", time: number | undefined): void {
+export function requireTime(name: string, time: number | undefined): void {
   if (time === undefined || time >= 0) return;
   throw new RangeError(`${name} must be 0 or more: ${time}`);
 }

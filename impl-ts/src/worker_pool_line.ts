@@ -20,6 +20,7 @@
  */
 
 import { CallError } from "./call_error.ts";
+import { takeShown } from "./call_shown.ts";
 import { type Piece, ValueList } from "./call_values.ts";
 import { CallWire } from "./call_wire.ts";
 import { copyInto, makePayload, type Payload } from "./codec.ts";
@@ -274,7 +275,7 @@ export class Line implements CallTaker {
         return true;
       }
       const message = isWhole
-        ? inlet.takeShown()
+        ? takeShown(inlet)
         : inlet.take(KEEP, undefined, false) as Message | undefined;
       if (message === undefined) return true;
       const { kind, codec, tag, payload } = message;
