@@ -127,6 +127,7 @@ async function measureAll(
     await measure(tasks, places, {
       kinds: workshop.kinds,
       wants: (peer, task) => wantsPeer(peer, task, wanted, goals),
+      sharesDeclined: wanted.effort === "smoke",
       stopped: () => interrupt.happened,
       onSession: () => {},
       onRun: (what) => progress.step(what),

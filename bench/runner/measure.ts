@@ -17,6 +17,11 @@ export interface MeasureOptions {
   readonly kinds: readonly DriverKind[];
   /** Whether a peer is wanted in a scenario. */
   wants(peer: string, task: Task): boolean;
+  /**
+   * Whether a process that has only declined may play the next peer, fresh as that is to be: where
+   * the figures mean nothing. It has loaded the code of who declined.
+   */
+  readonly sharesDeclined?: boolean;
   /** Whether somebody has asked to stop. */
   stopped(): boolean;
   /** Called when a session begins, with all that it may play. */
@@ -150,7 +155,8 @@ async function playTask(
       const request = { id: id++, peer: contest.peer, scenario: task.scenario, repetition };
       const driver = drivers.get(contest.driver)!;
       const answer = await driver.ask(request);
-      if (task.scenario.fresh) await driver.stop();
+      const isSpoilt = !("decline" in answer && options.sharesDeclined);
+      if (task.scenario.fresh && isSpoilt) await driver.stop();
       if ("result" in answer) {
         const at_ms = performance.now();
         const after = await ping(pinger);

@@ -12,7 +12,7 @@ import { playOf } from "./plays.ts";
 
 /** How long the two threads of a run play ping-pong before it and behind it. */
 const PING_MS = 3;
-/** So that the code of the ping-pong is compiled before it counts. */
+/** So that the code of the ping-pong is compiled before it counts, as far as there is a warm-up. */
 const NEW_GAMES = 20;
 const NEW_MS = 1;
 
@@ -23,7 +23,12 @@ export async function playRole(order: Order, place: Place): Promise<Report> {
   control.addHere();
   if (!isPinged(order, peer)) return await playEnd(peer, order, place, control);
   // Where both threads sleep or wait on their loops, they are nevertheless two processors.
-  if (order.isNew) { for (let game = 0; game < NEW_GAMES; game++) ping(order, control, NEW_MS); }
+  if (order.isNew) {
+    // Each loads for as long as a tenth of a second, and a game spins until the other plays.
+    await control.waitUntilHere(2);
+    const games = Math.min(NEW_GAMES, Math.ceil(order.scenario.warmup_ms / NEW_MS));
+    for (let game = 0; game < games; game++) ping(order, control, NEW_MS);
+  }
   const before = ping(order, control);
   const report = await playEnd(peer, order, place, control);
   const after = ping(order, control);
