@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { type Estimate, estimate, meter } from "./meter.ts";
 import { stopClock } from "./meter_fixture.ts";
 import { Port } from "./port.ts";
@@ -67,56 +67,31 @@ Deno.test("estimate ends with the stream, and with its signal, and refuses no co
   for (const port of [here, there, other, open]) port.close();
 });
 
-Deno.test("meter and estimate agree with a handler of known cost within 5 %", async () => {
-  const COUNT = 21;
-  // What it took by the same clock, whatever else the machine does; of all, the one in the middle,
-  // since the kernel may take the processor away just before or behind one of them.
-  const busy = (spent: number[]) => () => {
-    const from = performance.now();
-    while (performance.now() - from < 1);
-    spent.push((performance.now() - from) * 1000);
-  };
-  const middle = (spent: number[]) => spent.toSorted((a, b) => a - b)[COUNT >> 1]!;
-  const near = (found: number, real: number, what: string) =>
-    assert(Math.abs(found - real) <= real * 0.05, `${what}: ${found}, not ${real} us`);
-
+Deno.test("meter and estimate agree with a handler of known cost", async () => {
+  using clock = stopClock();
   const [here, there] = pair<number>();
-  for (let n = 0; n < COUNT; n++) here.write(n);
-  const alone: number[] = [];
-  const { service, frequency } = await estimate(there, busy(alone), { count: COUNT });
-  near(service.p50, middle(alone), "service by estimate");
-  assert(frequency > 0 && frequency <= 1000, `${frequency} in a second`);
+  const costs = [100, 300, 200, 900];
+  const send = () => costs.forEach((cost) => here.write(cost));
+
+  send();
+  const alone = await estimate(there, (cost) => clock.pass(cost), { count: costs.length });
+  assertEquals([alone.service.least, alone.service.mean, alone.service.most], [100, 375, 900]);
 
   using writing = meter(here);
   using reading = meter(there);
-  const waited: number[] = [];
-  const served: number[] = [];
-  const work = busy(served);
-  const written: number[] = [];
-  const play = (count: number, work: () => void) => {
-    [written.length, waited.length] = [0, 0];
-    for (let n = 0; n < count; n++) {
-      here.write(n);
-      written.push(performance.now());
-    }
-    return new Promise<void>((resolve) => {
-      there.onmessage = ({ data }) => {
-        waited.push((performance.now() - written[data]!) * 1000);
-        work();
-        if (data === count - 1) resolve();
-      };
-    });
-  };
-  // Code that is not compiled yet takes a tenth of a millisecond beside the handler.
-  for (let round = 0; round < 3; round++) await play(500, () => {});
-  reading.reset();
-  writing.reset();
-  await play(COUNT, work);
+  send();
+  await new Promise<void>((resolve) => {
+    there.onmessage = ({ data }) => {
+      clock.pass(data);
+      if (data === costs.at(-1)) resolve();
+    };
+  });
   there.onmessage = null;
-  const { incoming } = reading.snapshot();
-  near(incoming!.service.p50, middle(served), "service by meter");
-  near(incoming!.waiting.p50, middle(waited), "waiting");
-  assertEquals(writing.snapshot().outgoing?.messages, COUNT);
+  const { service, waiting } = reading.snapshot().incoming!;
+  assertEquals(service, alone.service);
+  // All were written at once: each waits for the handler to be done with those before it.
+  assertEquals([waiting.least, waiting.mean, waiting.most], [0, (0 + 100 + 400 + 600) / 4, 600]);
+  assertEquals(writing.snapshot().outgoing?.messages, costs.length);
   here.close();
   there.close();
 });
