@@ -1,11 +1,16 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import type { Arena } from "../arena.ts";
+import type { Arena, Field, FieldPlan } from "../arena.ts";
+import { deno } from "../carriers/deno.ts";
 import type { Connection } from "../connection.ts";
 import { NO_MESSAGE } from "../crc32.ts";
-import { Wrong } from "../verdict.ts";
+import { stateOf } from "../peer.ts";
+import { PASS, Wrong } from "../verdict.ts";
+import { ATTACHED } from "../../reference/builder.ts";
+import { descriptorAt } from "../../reference/encode.ts";
+import { fieldOf } from "../../reference/layout.ts";
 import { CROWD_PLANS } from "./cases.ts";
 import { End } from "./end.ts";
-import { gather } from "./level.ts";
+import { crowdCase, gather } from "./level.ts";
 import { type CrowdPlan, Expected, judgeReader, type Role } from "./plan.ts";
 
 /** A testee that says so of itself, and replies so to every command. */
@@ -51,3 +56,48 @@ Deno.test("gather: where the writer cannot be there, no reader takes its place",
   assertEquals(await seats([0, 1, 2]), { ...declined, by: 0 });
   assertEquals(await seats([1, 0, 2]), [0, 2]);
 });
+
+Deno.test("a crowd whose killed writer goes on behind its end is played again", async () => {
+  const plan = CROWD_PLANS.find(({ on, kills }) => on === "property" && kills === "writer")!;
+  const worker = new URL("../../testees/broken/worker.ts", import.meta.url);
+  const first = () => Promise.resolve({ setup: {} });
+  const arena = await deno.open(["one", "other"].map((name) => ({ name, worker, first })));
+  try {
+    const once = lateSteps(arena, 1);
+    assertEquals(await crowdCase(plan, deno.death, 2).run(once.arena), PASS);
+    assertEquals(once.played, 2);
+    const always = lateSteps(arena, Infinity);
+    await assertRejects(() => crowdCase(plan, deno.death, 2).run(always.arena), Wrong);
+    assertEquals(always.played, 5);
+  } finally {
+    await arena.close();
+  }
+});
+
+/** An arena whose killed writer takes one step more behind its end, in so many runs. */
+function lateSteps(arena: Arena, late: number) {
+  let field: Field;
+  const runs = {
+    played: 0,
+    arena: {
+      connect: (index: number) => arena.connect(index),
+      field: async (plan: FieldPlan) => field = await arena.field(plan),
+      kill: async (index: number) => {
+        await arena.kill(index);
+        if (++runs.played <= late) step(field);
+      },
+    } as Arena,
+  };
+  return runs;
+}
+
+/** When the writer has been declared dead, within seconds, there is a version more. */
+async function step(field: Field): Promise<void> {
+  const words = field.words();
+  for (let left = 1_000; left > 0 && stateOf(field, 0) === ATTACHED; left--) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const channel = descriptorAt(2, 0) + fieldOf("channel_descriptor", "control_offset").offset;
+  const control = Atomics.load(words, channel >> 2);
+  Atomics.add(words, control + fieldOf("property_control", "version").offset >> 2, 1);
+}
