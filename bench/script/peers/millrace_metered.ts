@@ -1,20 +1,32 @@
-/** Our port with a meter at each end, as `millrace` but for that. @module */
+/** Two ports of ours between the same threads, one of them with a meter at each end. @module */
 import { meter } from "../../../impl-ts/src/meter.ts";
-import type { End, Peer } from "../peer.ts";
-import { kindOf } from "../peer.ts";
-import millrace, { openPort, PortEvents, PortJson } from "./millrace.ts";
+import { portMemory } from "../../../impl-ts/src/mod.ts";
+import type { Order, Peer, Report } from "../peer.ts";
+import { playMeter } from "../play_meter.ts";
+import { openPort, PortJson, portOptions } from "./millrace.ts";
 
 const peer: Peer = {
-  decline: ({ name, format }) =>
-    name === "meter" && format === "json" ? undefined : "measured with one stream of JSON",
-  prepare: millrace.prepare,
-  open(order): End {
-    const { scenario, role } = order;
-    const port = openPort<unknown>(order);
-    meter(port);
-    if (kindOf(scenario, role) === "events") return new PortEvents(port, scenario);
-    return new PortJson(port, scenario);
+  decline: ({ name }) => name === "meter" ? undefined : "of meters only",
+  prepare({ ...scenario }) {
+    const value = [portMemory(portOptions(scenario)), portMemory(portOptions(scenario))];
+    return { a: { value }, b: { value } };
   },
+  open() {
+    throw new Error("Cannot open: it has two ports");
+  },
+  play: async (order) => await playBoth(order),
 };
 
 export default peer;
+
+async function playBoth(order: Order): Promise<Report> {
+  const [bare, metered] = (order.gear as SharedArrayBuffer[])
+    .map((gear) => openPort<unknown>({ ...order, gear }));
+  meter(metered!);
+  const ends = [bare!, metered!].map((port) => new PortJson(port, order.scenario));
+  try {
+    return playMeter([ends[0]!, ends[1]!], order);
+  } finally {
+    for (const end of ends) end.close();
+  }
+}

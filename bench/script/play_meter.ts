@@ -1,0 +1,85 @@
+/**
+ * What a meter costs: the same stream through two ports of the same two threads, one of which has a
+ * meter at each end. Two processes differ by more than a meter costs, so both are measured in short
+ * windows that take turns.
+ *
+ * @module
+ */
+import type { Result } from "../contract.ts";
+import { Control } from "./control.ts";
+import { histogramOf } from "./meter.ts";
+import { type BlockingEnd, type Order, PATIENCE_MS, type Report } from "./peer.ts";
+import { check } from "./play_echo.ts";
+
+/** Messages of a window, where the scenario does not say it. */
+const WINDOW = 1_000;
+/** Looks between two readings of the clock. */
+const LOOKS = 1 << 16;
+/** Four windows, and the next four: a slow change of the machine meets both ports as much. */
+const TURNS = [[0, 1, 1, 0], [1, 0, 0, 1]] as const;
+/** The parts, in the order of the ports. */
+const PARTS = ["off", "on"] as const;
+
+/** Plays a role with the end of a port that has no meter, and that of one that has. */
+export function playMeter(ends: readonly [BlockingEnd, BlockingEnd], order: Order): Report {
+  const control = new Control(order.control);
+  return order.role === "a" ? send(ends, order, control) : receive(ends, order, control);
+}
+
+/** Sends a window when the one before is taken, so that no part of it is in the time of that. */
+function send(ends: readonly BlockingEnd[], { scenario }: Order, control: Control): Report {
+  const { window = WINDOW } = scenario;
+  let count = 0;
+  for (let turn = 0; !control.stopped; turn++) {
+    for (const index of TURNS[turn & 1]!) {
+      const end = ends[index]!;
+      for (let n = 0; n < window; n++) end.send(count + n);
+      count += window;
+      waitUntilTaken(control, count);
+    }
+  }
+  return {};
+}
+
+function waitUntilTaken(control: Control, count: number): void {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let look = 1; control.taken !== count; look++) {
+    if (look % LOOKS === 0 && performance.now() > deadline) {
+      throw new Error("The other end did not take the messages");
+    }
+  }
+}
+
+function receive(ends: readonly BlockingEnd[], { scenario }: Order, control: Control): Report {
+  const { window = WINDOW, warmup_ms, duration_ms } = scenario;
+  const laps: readonly [number[], number[]] = [[], []];
+  const warmUntil = performance.now() + warmup_ms;
+  const until = warmUntil + duration_ms;
+  let count = 0;
+  for (let turn = 0; !control.stopped; turn++) {
+    const counts = performance.now() >= warmUntil;
+    for (const [at, index] of TURNS[turn & 1]!.entries()) {
+      const ms = takeWindow(ends[index]!, window, count);
+      if (counts) laps[index].push(ms / (window - 1));
+      count += window;
+      if (at === 3 && counts && performance.now() >= until) control.stop();
+      control.taken = count;
+    }
+  }
+  const parts = laps.map((each, index): [string, Result] => {
+    const messages = each.length * (window - 1);
+    const ms = each.reduce((sum, lap) => sum + lap * (window - 1), 0);
+    const elapsed_ns = Math.round(ms * 1e6);
+    return [PARTS[index]!, { count: messages, elapsed_ns, latency: histogramOf(each) }];
+  });
+  const [, on] = parts[1]!;
+  return { count: on.count, elapsed_ns: on.elapsed_ns, parts: Object.fromEntries(parts) };
+}
+
+/** Takes a window; milliseconds from its first message to its last. */
+function takeWindow(end: BlockingEnd, window: number, first: number): number {
+  check(end.receive(), first);
+  const start = performance.now();
+  for (let n = 1; n < window; n++) check(end.receive(), first + n);
+  return performance.now() - start;
+}
