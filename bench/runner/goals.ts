@@ -138,13 +138,18 @@ function bestOf(
   return `${peers.join(", ")}: ${why.split("\n")[0]}`;
 }
 
+function limitOf({ at_most, at_least }: Goal): string {
+  if (at_most === undefined) return `>= ${at_least}`;
+  return at_least === undefined ? `<= ${at_most}` : `${at_least} to ${at_most}`;
+}
+
 /** The goals with the figure beside each. */
 export function goalsTable(verdicts: readonly Verdict[]): string {
   const lines: string[] = [];
   for (const group of new Set(verdicts.map(({ goal }) => goal.group))) {
     const rows = verdicts.filter(({ goal }) => goal.group === group).map((verdict) => {
       const { goal, place, value, ratio, holds, bound, because } = verdict;
-      const limit = goal.at_most !== undefined ? `<= ${goal.at_most}` : `>= ${goal.at_least}`;
+      const limit = limitOf(goal);
       const word = holds ? "holds" : value === undefined ? "not measured" : "MISSED";
       const text = value === undefined ? "-" : digits(value);
       const spread = ratio === undefined ? "" : formatSpread(ratio);

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { comparison, refusal } from "./compare.ts";
 import { type Goal, goalsTable, judge, loadGoals } from "./goals.ts";
 import { withRatios } from "./pairs.ts";
@@ -181,6 +181,13 @@ Deno.test("a goal that even its bound misses is out of reach", () => {
   assertEquals([alone?.holds, alone?.bound], [false, undefined]);
 });
 
+Deno.test("a goal between two limits is missed below and above", () => {
+  const goal: Goal = { ...GOAL, at_least: 0.95, at_most: 1.05 };
+  const ratio = (own: number) => judge([goal], results(row("ours", own), row("floor", 1000)))[0];
+  assertEquals([940, 960, 1040, 1060].map((own) => ratio(own)?.holds), [false, true, true, false]);
+  assertMatch(goalsTable([ratio(960)!]), /0\.95 to 1\.05/);
+});
+
 Deno.test("every goal speaks of a scenario that is measured in its places", async () => {
   const tasks = (await loadTasks(EFFORTS.full)).flatMap(partsOf);
   for (const goal of await loadGoals()) {
@@ -196,7 +203,8 @@ Deno.test("every goal speaks of a scenario that is measured in its places", asyn
     const asked = task?.peers ?? needed;
     assertEquals(needed.filter((name) => !asked.includes(name)), [], scenario);
     assertEquals(tasks.some(({ id }) => id === versus_scenario), true, versus_scenario);
-    assertEquals((at_most === undefined) !== (at_least === undefined), true);
+    assert(at_most !== undefined || at_least !== undefined, scenario);
+    assert((at_least ?? -Infinity) < (at_most ?? Infinity), scenario);
   }
 });
 

@@ -6,6 +6,7 @@
  * @module
  */
 import type { Result } from "../contract.ts";
+import { medianOf } from "../runner/results.ts";
 import { Control } from "./control.ts";
 import { histogramOf } from "./meter.ts";
 import { type BlockingEnd, type Order, PATIENCE_MS, type Report } from "./peer.ts";
@@ -17,9 +18,6 @@ const WINDOW = 1_000;
 const LOOKS = 1 << 16;
 /** Four windows, and the next four: a slow change of the machine meets both ports as much. */
 const TURNS = [[0, 1, 1, 0], [1, 0, 0, 1]] as const;
-/** The parts, in the order of the ports. */
-const PARTS = ["off", "on"] as const;
-
 /** Plays a role with the end of a port that has no meter, and that of one that has. */
 export function playMeter(ends: readonly [BlockingEnd, BlockingEnd], order: Order): Report {
   const control = new Control(order.control);
@@ -66,14 +64,26 @@ function receive(ends: readonly BlockingEnd[], { scenario }: Order, control: Con
       control.taken = count;
     }
   }
-  const parts = laps.map((each, index): [string, Result] => {
-    const messages = each.length * (window - 1);
-    const ms = each.reduce((sum, lap) => sum + lap * (window - 1), 0);
-    const elapsed_ns = Math.round(ms * 1e6);
-    return [PARTS[index]!, { count: messages, elapsed_ns, latency: histogramOf(each) }];
-  });
-  const [, on] = parts[1]!;
-  return { count: on.count, elapsed_ns: on.elapsed_ns, parts: Object.fromEntries(parts) };
+  return reportOf(laps, window - 1);
+}
+
+/**
+ * The rate without a meter is that of the window in the middle, and the rate with one is by how
+ * many times two windows took as long as their two neighbours: again the one in the middle, as a
+ * pause of the collector in one of them says nothing of the meter.
+ */
+function reportOf([off, on]: readonly [number[], number[]], messages: number): Report {
+  const ratios: number[] = [];
+  for (let index = 0; index < off.length; index += 2) {
+    ratios.push((on[index]! + on[index + 1]!) / (off[index]! + off[index + 1]!));
+  }
+  const count = off.length * messages;
+  const base = medianOf(off) * count * 1e6;
+  const part = (laps: number[], times: number): Result => {
+    return { count, elapsed_ns: Math.round(base * times), latency: histogramOf(laps) };
+  };
+  const parts = { off: part(off, 1), on: part(on, medianOf(ratios)) };
+  return { count, elapsed_ns: parts.on.elapsed_ns, parts };
 }
 
 /** Takes a window; milliseconds from its first message to its last. */

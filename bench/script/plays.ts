@@ -24,7 +24,6 @@ export function playOf({ name, fresh }: Scenario): PlayRole {
     case "burst":
     case "large":
     case "memory":
-    case "meter":
       return fresh ? playColdStream : playStream;
     case "load":
       return playLoad;
