@@ -241,7 +241,7 @@ function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effo
             scenario,
             places,
             quick,
-            repetitions: Math.min(repetitions, usual),
+            repetitions: effort.name === "full" ? repetitions : Math.min(repetitions, usual),
             floor,
             rival,
             peers,

@@ -1,7 +1,7 @@
 /**
- * What a meter costs: the same stream through two ports of the same two threads, one of which has a
- * meter at each end. Two processes differ by more than a meter costs, so both are measured in short
- * windows that take turns.
+ * What a meter costs: the same stream through three ports of the same two threads. One never had a
+ * meter, one has a meter at each end, and one had them, and they were closed. Two processes differ
+ * by more than a meter costs, so the ports are measured in short windows that take turns.
  *
  * @module
  */
@@ -16,10 +16,11 @@ import { check } from "./play_echo.ts";
 const WINDOW = 1_000;
 /** Looks between two readings of the clock. */
 const LOOKS = 1 << 16;
-/** Four windows, and the next four: a slow change of the machine meets both ports as much. */
-const TURNS = [[0, 1, 1, 0], [1, 0, 0, 1]] as const;
-/** Plays a role with the end of a port that has no meter, and that of one that has. */
-export function playMeter(ends: readonly [BlockingEnd, BlockingEnd], order: Order): Report {
+/** Six windows, and the next six: a slow change of the machine meets all ports as much. */
+const TURNS = [[0, 1, 2, 2, 1, 0], [2, 1, 0, 0, 1, 2]] as const;
+const LAST = TURNS[0].length - 1;
+/** Plays a role with the ends of the ports `off`, `on` and `closed`. */
+export function playMeter(ends: readonly BlockingEnd[], order: Order): Report {
   const control = new Control(order.control);
   return order.role === "a" ? send(ends, order, control) : receive(ends, order, control);
 }
@@ -50,7 +51,7 @@ function waitUntilTaken(control: Control, count: number): void {
 
 function receive(ends: readonly BlockingEnd[], { scenario }: Order, control: Control): Report {
   const { window = WINDOW, warmup_ms, duration_ms } = scenario;
-  const laps: readonly [number[], number[]] = [[], []];
+  const laps: number[][] = [[], [], []];
   const warmUntil = performance.now() + warmup_ms;
   const until = warmUntil + duration_ms;
   let count = 0;
@@ -58,9 +59,9 @@ function receive(ends: readonly BlockingEnd[], { scenario }: Order, control: Con
     const counts = performance.now() >= warmUntil;
     for (const [at, index] of TURNS[turn & 1]!.entries()) {
       const ms = takeWindow(ends[index]!, window, count);
-      if (counts) laps[index].push(ms / (window - 1));
+      if (counts) laps[index]!.push(ms / (window - 1));
       count += window;
-      if (at === 3 && counts && performance.now() >= until) control.stop();
+      if (at === LAST && counts && performance.now() >= until) control.stop();
       control.taken = count;
     }
   }
@@ -68,22 +69,27 @@ function receive(ends: readonly BlockingEnd[], { scenario }: Order, control: Con
 }
 
 /**
- * The rate without a meter is that of the window in the middle, and the rate with one is by how
- * many times two windows took as long as their two neighbours: again the one in the middle, as a
- * pause of the collector in one of them says nothing of the meter.
+ * The rate without a meter is that of the window in the middle. Another one is by how many times
+ * two windows took as long as their two neighbours without: again the one in the middle, as a pause
+ * of the collector in one of them says nothing of the meter.
  */
-function reportOf([off, on]: readonly [number[], number[]], messages: number): Report {
+function reportOf([off, on, closed]: number[][], messages: number): Report {
+  const count = off!.length * messages;
+  const base = medianOf(off!) * count * 1e6;
+  const part = (laps: number[]): Result => {
+    const elapsed_ns = Math.round(base * timesOf(laps, off!));
+    return { count, elapsed_ns, latency: histogramOf(laps) };
+  };
+  const parts = { off: part(off!), on: part(on!), closed: part(closed!) };
+  return { count, elapsed_ns: parts.on.elapsed_ns, parts };
+}
+
+function timesOf(laps: number[], off: number[]): number {
   const ratios: number[] = [];
   for (let index = 0; index < off.length; index += 2) {
-    ratios.push((on[index]! + on[index + 1]!) / (off[index]! + off[index + 1]!));
+    ratios.push((laps[index]! + laps[index + 1]!) / (off[index]! + off[index + 1]!));
   }
-  const count = off.length * messages;
-  const base = medianOf(off) * count * 1e6;
-  const part = (laps: number[], times: number): Result => {
-    return { count, elapsed_ns: Math.round(base * times), latency: histogramOf(laps) };
-  };
-  const parts = { off: part(off, 1), on: part(on, medianOf(ratios)) };
-  return { count, elapsed_ns: parts.on.elapsed_ns, parts };
+  return medianOf(ratios);
 }
 
 /** Takes a window; milliseconds from its first message to its last. */
