@@ -71,7 +71,7 @@ test("a service that is killed is an error of the call that is under way", async
   assertStringIncludes(await running.errors, "PeerFailedError");
   assertStringIncludes(await running.errors, "peer.lost");
   // Two slices of 100 ms, and what a busy machine adds.
-  assertEquals(performance.now() - killed < 5_000, true);
+  assertEquals(performance.now() - killed < 20_000, true);
 });
 
 test("a service ends by itself when its program is killed", async () => {

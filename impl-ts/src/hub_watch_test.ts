@@ -1,7 +1,7 @@
 /** What a hub with many clients costs while nothing comes, and for a message of one of them. */
 
 import { assert, assertEquals } from "@std/assert";
-import { assertCode, sliceTimers, withoutSlices } from "./fixture.ts";
+import { assertCode, sliceTimers, withClock, withoutSlices } from "./fixture.ts";
 import { Hub } from "./hub.ts";
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
@@ -54,6 +54,11 @@ async function changes(run: () => Promise<unknown>): Promise<number> {
   return count;
 }
 
+/** Runs so that no slice is ever over, as one may be at any moment on a busy machine. */
+function quietly(run: () => Promise<void>): Promise<void> {
+  return withClock(() => withoutSlices(run));
+}
+
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 Deno.test("a hub that is listened to has one timer, and one sleep for each slice", async () => {
@@ -62,32 +67,37 @@ Deno.test("a hub that is listened to has one timer, and one sleep for each slice
     for (const port of hub.ports) port.onmessage = () => {};
     await until(() => hub.stats.parks > 0);
     const before = hub.stats.parks;
+    const from = performance.now();
     await pause(5 * WAIT_SLICE_MS);
+    await until(() => hub.stats.parks >= before + 2);
     const parks = hub.stats.parks - before;
+    // A busy machine makes slices longer and fewer, and never shorter.
+    const slices = (performance.now() - from) / WAIT_SLICE_MS;
     const isOne = timers.ms.length === 1;
-    assert(isOne && parks >= 2 && parks <= 10, `${timers.ms.length} timers, ${parks} parks`);
+    assert(isOne && parks <= 2 * slices, `${timers.ms.length} timers, ${parks} parks`);
   });
   hub.close();
 });
 
-Deno.test("a message of one client leaves the other ports of a hub alone", async () => {
-  const [hub, clients] = hubWith(COUNT);
-  const heard: unknown[] = [];
-  for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
-  await until(() => hub.stats.parks > 0);
-  await pause(5);
-  for (const n of [0, 31, 63]) {
-    const before = hub.stats.parks;
-    const count = await changes(async () => {
-      clients[n]!.write(n);
-      await until(() => heard.at(-1) === n);
-    });
-    await pause(2);
-    const parks = hub.stats.parks - before;
-    assert(count <= FEW && parks <= 4, `${count} changes, ${parks} parks`);
-  }
-  hub.close();
-});
+Deno.test("a message of one client leaves the other ports of a hub alone", () =>
+  quietly(async () => {
+    const [hub, clients] = hubWith(COUNT);
+    const heard: unknown[] = [];
+    for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
+    await until(() => hub.stats.parks > 0);
+    await pause(5);
+    for (const n of [0, 31, 63]) {
+      const before = hub.stats.parks;
+      const count = await changes(async () => {
+        clients[n]!.write(n);
+        await until(() => heard.at(-1) === n);
+      });
+      await pause(2);
+      const parks = hub.stats.parks - before;
+      assert(count <= FEW && parks <= 4, `${count} changes, ${parks} parks`);
+    }
+    hub.close();
+  }));
 
 /** Runs with the atomic operations counted that touch records of some endpoints, or their rings. */
 async function touches(
@@ -120,26 +130,27 @@ async function touches(
   return count;
 }
 
-Deno.test("[wait.rung_take] a hub looks at the rings alone whose writers rang", async () => {
-  const [hub, clients] = hubWith(COUNT);
-  const heard: unknown[] = [];
-  for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
-  await until(() => hub.stats.parks > 0);
-  await pause(5);
-  clients[1]!.write("now all are looked at once"); // and for a slice no more
-  await until(() => heard.length === 1);
-  await pause(5);
-  for (const n of [0, 31, 32, 63]) {
-    const isOther = (endpoint: number) => endpoint !== 0 && endpoint !== n + 1;
-    const count = await touches(hub, isOther, async () => {
-      clients[n]!.write(n);
-      await until(() => heard.at(-1) === n);
-      await pause(1);
-    });
-    assertEquals(count, 0, `of others, for client ${n}`);
-  }
-  hub.close();
-});
+Deno.test("[wait.rung_take] a hub looks at the rings alone whose writers rang", () =>
+  quietly(async () => {
+    const [hub, clients] = hubWith(COUNT);
+    const heard: unknown[] = [];
+    for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
+    await until(() => hub.stats.parks > 0);
+    await pause(5);
+    clients[1]!.write("now all are looked at once"); // and for a slice no more
+    await until(() => heard.length === 1);
+    await pause(5);
+    for (const n of [0, 31, 32, 63]) {
+      const isOther = (endpoint: number) => endpoint !== 0 && endpoint !== n + 1;
+      const count = await touches(hub, isOther, async () => {
+        clients[n]!.write(n);
+        await until(() => heard.at(-1) === n);
+        await pause(1);
+      });
+      assertEquals(count, 0, `of others, for client ${n}`);
+    }
+    hub.close();
+  }));
 
 Deno.test("[wait.rung_take] who rang and died before its bit is found in a slice", async () => {
   const hub = Hub.create<Any>(8, { capacity: 256, spin: 0 }); // the last client is not there
@@ -192,39 +203,41 @@ Deno.test("[wait.rung_take] a change of a state is found by the bit of who chang
   await until(() => heard.length === COUNT);
 });
 
-Deno.test("a message of one client wakes no read of another port of a hub", async () => {
-  const [hub, clients] = hubWith(COUNT);
-  const reads = hub.ports.map((port) => port.readAsync());
-  await pause(5);
-  const count = await changes(async () => {
-    clients[40]!.write("one");
-    assertEquals(await reads[40], "one");
-    await pause(2);
-  });
-  assert(count <= FEW, `${count} changes`);
-  for (const client of clients) client.write("all");
-  assertEquals((await Promise.all(reads)).filter((value) => value === "all").length, COUNT - 1);
-  hub.close();
-});
+Deno.test("a message of one client wakes no read of another port of a hub", () =>
+  quietly(async () => {
+    const [hub, clients] = hubWith(COUNT);
+    const reads = hub.ports.map((port) => port.readAsync());
+    await pause(5);
+    const count = await changes(async () => {
+      clients[40]!.write("one");
+      assertEquals(await reads[40], "one");
+      await pause(2);
+    });
+    assert(count <= FEW, `${count} changes`);
+    for (const client of clients) client.write("all");
+    assertEquals((await Promise.all(reads)).filter((value) => value === "all").length, COUNT - 1);
+    hub.close();
+  }));
 
-Deno.test("room in one ring wakes the posts for that client alone", async () => {
-  const [hub, clients] = hubWith(COUNT);
-  const posts = hub.ports.map((port) => {
-    while (port.tryWrite(0));
-    return port.postMessage("x".repeat(100));
-  });
-  await pause(5);
-  const count = await changes(async () => {
-    while (clients[40]!.tryRead() === 0);
-    await posts[40];
-    await pause(2);
-  });
-  // Each message that was read may have rung.
-  assert(count <= 2 * FEW, `${count} changes`);
-  for (const client of clients) while (client.tryRead() !== undefined);
-  await Promise.all(posts);
-  hub.close();
-});
+Deno.test("room in one ring wakes the posts for that client alone", () =>
+  quietly(async () => {
+    const [hub, clients] = hubWith(COUNT);
+    const posts = hub.ports.map((port) => {
+      while (port.tryWrite(0));
+      return port.postMessage("x".repeat(100));
+    });
+    await pause(5);
+    const count = await changes(async () => {
+      while (clients[40]!.tryRead() === 0);
+      await posts[40];
+      await pause(2);
+    });
+    // Each message that was read may have rung.
+    assert(count <= 2 * FEW, `${count} changes`);
+    for (const client of clients) while (client.tryRead() !== undefined);
+    await Promise.all(posts);
+    hub.close();
+  }));
 
 /** A waker that was held up takes what was armed since, and rings for what was read already. */
 function takeLate({ segment }: Hub<Any>, channel: number, word: number): Int32Array {
@@ -326,8 +339,9 @@ Deno.test("[wait.mechanism] a hub polls while a client it waits for cannot ring"
   }
   await pause(10);
   const { parks } = hub.stats; // nobody waits for the silent one any more
+  const from = performance.now();
   await pause(50);
-  assert(hub.stats.parks - parks <= 2);
+  assert(hub.stats.parks - parks <= 2 + (performance.now() - from) / WAIT_SLICE_MS);
   hub.close();
 });
 

@@ -177,7 +177,7 @@ Deno.test("[mailbox.recheck] a close that only status still says ends every wait
       }, 5);
       const start = performance.now();
       assertEquals(await wait, "peer.closed");
-      assert(performance.now() - start < 1_000);
+      assert(performance.now() - start < 15_000);
       assertCode(() => reader.read(SOON), "peer.closed");
       assertCode(() => writer.write(1, SOON), "peer.closed");
     }

@@ -236,9 +236,9 @@ Deno.test("a flood of parts does not keep a call beyond its deadline", async () 
     const start = performance.now();
     words[COUNT] = 0x7fffffff;
     words[INDEX] = -1;
-    // Ahead of every load of ours, the next part is there; for a second at most.
+    // Ahead of every load of ours, the next part is there; for half a minute at most.
     const feed = () => {
-      if (words[SIGNAL] !== 0 || performance.now() - start > 1_000) return;
+      if (words[SIGNAL] !== 0 || performance.now() - start > 30_000) return;
       words[LENGTH] = 4;
       words[INDEX]!++;
       words[SIGNAL] = 1;
@@ -246,12 +246,12 @@ Deno.test("a flood of parts does not keep a call beyond its deadline", async () 
     assertEquals(verdict(() => withSteps(feed, () => reader.read(SOON))), "message.size");
     const late = withSteps(feed, () => blocking ? reader.read({ timeout: 5 }) : undefined);
     assertEquals(late, undefined);
-    assert(performance.now() - start < 500);
+    assert(performance.now() - start < 15_000);
     if (blocking) continue;
     const timer = setInterval(feed, 0);
     assertEquals(await reader.readAsync({ timeout: 5 }), undefined);
     clearInterval(timer);
-    assert(performance.now() - start < 500);
+    assert(performance.now() - start < 15_000);
   }
 });
 

@@ -10,19 +10,23 @@ export function ports(options: PortCreateOptions<any, any> = {}): [Port<any>, Po
   return [here, Port.attach(here.memory, { ...options, side: "b" })];
 }
 
-/** Lets the event loop turn until something is true, a few seconds at most. */
+/** Lets the event loop turn until something is true; who waits for 15 s hangs. */
 export async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 1000 && !condition(); turn++) {
+  // Not by `performance`, whose clock some tests stop.
+  for (const end = Date.now() + 15_000; !condition() && Date.now() < end;) {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   assert(condition());
 }
 
-/** A promise that keeps no process alive, with a timer that does, for some seconds. */
+/** A promise that keeps no process alive, with a timer that does; who waits for 60 s hangs. */
 export async function held<T>(promise: Promise<T>): Promise<T> {
-  const timer = setTimeout(() => {}, 5000);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const hung = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("Nothing came for 60 s")), 60_000);
+  });
   try {
-    return await promise;
+    return await Promise.race([promise, hung]);
   } finally {
     clearTimeout(timer);
   }

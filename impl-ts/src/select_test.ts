@@ -1,5 +1,14 @@
 import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "@std/assert";
-import { assertCode, codeOf, pattern, pipe, pipeSegment, Scribe, watched } from "./fixture.ts";
+import {
+  assertCode,
+  codeOf,
+  pattern,
+  pipe,
+  pipeSegment,
+  Scribe,
+  watched,
+  withClock,
+} from "./fixture.ts";
 import { Hub } from "./hub.ts";
 import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
@@ -72,27 +81,29 @@ Deno.test("[wait.bell_first] select arms every ring behind its bell, and disarms
   assertEquals(seen.at(-1), [0, 17, 17]);
 });
 
-Deno.test("[wait.mechanism] select polls while one of the clients cannot ring the hub", () => {
-  const seen: { ms: number; at: number }[] = [];
-  let come = 0;
-  const began = performance.now();
-  const mechanism = watched((ms) => {
-    seen.push({ ms, at: performance.now() - began });
-    if (come++ > 0) return;
-    // The others came before; this one comes while select sleeps.
-    Port.attach(hub.memory, { endpoint: 3, mechanism: pollingMechanism() });
-  });
-  const hub = Hub.create(3, { capacity: 256, spin: 0, mechanism });
-  Port.attach(hub.memory, { endpoint: 1 });
-  Port.attach(hub.memory, { endpoint: 2 });
-  assertEquals(select(hub.ports, { timeout: 250 }), undefined);
-  const later = seen.filter(({ at }) => at > 150); // the slice in which it came is over
-  assertEquals([seen[0]!.ms > 5, later.length > 0], [true, true]);
-  assertEquals(later.filter(({ ms }) => ms > 5), []);
-  seen.length = 0;
-  assertEquals(select(hub.ports.slice(0, 2), { timeout: 20 }), undefined);
-  assertEquals(seen.some(({ ms }) => ms > 5), true);
-});
+Deno.test("[wait.mechanism] select polls while one of the clients cannot ring the hub", () =>
+  withClock((clock) => {
+    const seen: { ms: number; at: number }[] = [];
+    let come = 0;
+    const began = performance.now();
+    const mechanism = watched((ms) => {
+      seen.push({ ms, at: performance.now() - began });
+      clock.ms += ms;
+      if (come++ > 0) return;
+      // The others came before; this one comes while select sleeps.
+      Port.attach(hub.memory, { endpoint: 3, mechanism: pollingMechanism() });
+    });
+    const hub = Hub.create(3, { capacity: 256, spin: 0, mechanism });
+    Port.attach(hub.memory, { endpoint: 1 });
+    Port.attach(hub.memory, { endpoint: 2 });
+    assertEquals(select(hub.ports, { timeout: 250 }), undefined);
+    const later = seen.filter(({ at }) => at > 150); // the slice in which it came is over
+    assertEquals([seen[0]!.ms > 5, later.length > 0], [true, true]);
+    assertEquals(later.filter(({ ms }) => ms > 5), []);
+    seen.length = 0;
+    assertEquals(select(hub.ports.slice(0, 2), { timeout: 20 }), undefined);
+    assertEquals(seen.some(({ ms }) => ms > 5), true);
+  }));
 
 for (const late of [0, 1, 2]) {
   Deno.test(`[wait.recheck] a message between the look and the arming of ring ${late}`, () => {
