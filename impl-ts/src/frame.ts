@@ -18,34 +18,39 @@ const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
 const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
 const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
 
-/** The `total` of a message whose size its writer does not know: no number of bytes reaches it. */
+/**
+ * The `total` of a message whose writer does not know its size: greater than any number of bytes.
+ */
 export const TOTAL_UNKNOWN: number = Infinity;
 
-/** Flags of the only frame of a message. [frame.whole] */
+/** The flags of a frame that is a whole message. [frame.whole] */
 export const WHOLE: number = FIRST | LAST;
 
-/** The second word of the usual frame, a whole message of data, but for its codec. */
+/** The second header word of the most common frame, a whole message of kind data, with codec 0. */
 const WHOLE_DATA = /* @__PURE__ */ packKind(FRAME_KIND_DATA, WHOLE, 0);
 const CODEC_MASK = 0xff << CODEC_SHIFT;
 
-/** Bytes that a frame takes in the ring. [frame.extent] */
+/** The bytes that a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
 export function extentOf(size: number): number {
   return (size + HEADER_SIZE + ALIGN - 1) & -ALIGN;
 }
 
-/** Packs the second word of a header; its reserved byte is 0. */
+/** Packs kind, flags and codec into the second word of a header; the reserved byte is 0. */
 export function packKind(kind: number, flags: number, codec: number): number {
   return (kind << KIND_SHIFT) | (flags << FLAGS_SHIFT) | (codec << CODEC_SHIFT);
 }
 
-/** Whether a message, or a part of one, of that codec may have these flags. [frame.check] */
+/**
+ * Whether a frame of a message with this codec, whole or a chunk, may have these flags.
+ * [frame.check]
+ */
 export function areMessageFlags(flags: number, codec: number): boolean {
   const others = flags & ~EXTENDED;
   if (codec === layout.CODEC_JSON_BATCH) return others === WHOLE;
   return others <= WHOLE || flags === (LAST | CANCEL);
 }
 
-/** Writes a header, every field of it. [frame.header] */
+/** Writes all fields of a frame's header at word `index`. [frame.header] */
 export function writeHeader(
   words: Int32Array,
   index: number,
@@ -56,59 +61,65 @@ export function writeHeader(
   words[index] = size;
   words[index + 1] = kindWord;
   words[index + 2] = tag;
-  words[index + 3] = 0; // `time`: nothing here measures yet.
+  words[index + 3] = 0; // `time`: this writer does not measure it.
 }
 
 /**
- * The frame that a reader stands before, and the message that it is in the middle of. One object
- * for each reader, overwritten by each frame: nothing is allocated.
+ * The frame that a reader is at, and its progress in a multipart message. A reader has one such
+ * object and overwrites it for each frame, so that reading allocates nothing.
  */
 export class FrameReader {
-  /** Bytes of the message in this frame: what its payload has behind `lead`. */
+  /** The bytes of the message in this frame: its payload without the first `lead` bytes. */
   size = 0;
-  /** Bytes that its payload begins with: a header extension, and the preamble. */
+  /** The bytes of the payload before those of the message: a header extension, and the preamble. */
   lead = 0;
-  /** Bytes that it takes in the ring. */
+  /** The bytes that the frame takes in the ring. */
   extent = 0;
   kind = 0;
-  /** Without `extended`, which makes no difference behind the checks. [frame.skip_extension] */
+  /**
+   * The flags without `extended`, which matters to nobody after the checks. [frame.skip_extension]
+   */
   flags = 0;
   codec = 0;
   tag = 0;
-  /** Bytes of the whole message, or `TOTAL_UNKNOWN`. */
+  /** The bytes of the whole message, or `TOTAL_UNKNOWN`. */
   total = 0;
-  /** Bytes of the parts accepted so far of the message in progress. */
+  /** The bytes of those parts of the message in progress that were accepted so far. */
   received = 0;
-  /** Whether a multipart message has begun and not ended. */
+  /** Whether a multipart message has begun and its last frame has not come. */
   inProgress = false;
-  /** Whether the reader drops the message in progress, and has reported it. */
+  /** Whether the reader drops the message in progress, and has reported that. */
   dropped = false;
-  /** Whether it has done so at the first frame, so that the sum is not checked. */
+  /**
+   * Whether the reader dropped that message at its first frame. The sum of its parts is not
+   * checked.
+   */
   unsummed = false;
-  /** Kind and codec, tag and total of the message in progress. */
+  /** Kind and codec, tag, and total of the message in progress. */
   begun = 0;
   begunTag = 0;
   #begunTotal = 0;
 
-  /** Whether it is the first frame of several. */
+  /** Whether this is the first of several frames of a message. */
   get isFirst(): boolean {
     return this.flags === FIRST;
   }
 
-  /** Whether its message ends with it. */
+  /** Whether this is the last frame of its message. */
   get isLast(): boolean {
     return (this.flags & LAST) !== 0;
   }
 
-  /** Whether the writer of the message did not know its size as it began. */
+  /** Whether the writer did not know the size of the message when it began to write it. */
   get isUnknown(): boolean {
     return this.total === TOTAL_UNKNOWN;
   }
 
   /**
-   * Loads the header at word `index` once and makes all checks in the order of the table; returns
-   * 0, or the number of the reason of the first that fails. Sizes in bytes, multiples of 16;
-   * `available` is at least 16. Changes nothing but the fields of this frame. [frame.check]
+   * Loads the header at word `index` once, and makes all checks in the order of the specification's
+   * table. Returns 0, or the number of the reason of the first check that fails. `available`,
+   * `toEnd` and `half` are in bytes, and multiples of 16; `available` is at least 16. Changes only
+   * the fields that describe this frame, not those of the message in progress. [frame.check]
    */
   check(words: Int32Array, index: number, available: number, toEnd: number, half: number): number {
     const size = words[index]! >>> 0;
@@ -124,8 +135,9 @@ export class FrameReader {
     if ((word & ~CODEC_MASK) !== WHOLE_DATA || this.inProgress) {
       return this.#checkOther(words, index, word, room, toEnd, half);
     }
-    // Of the usual frame only the size is left to be checked. This function is so short for the
-    // sake of speed: what V8 would make part of its callers with it, it otherwise calls.
+    // For the most common frame only the size is left to check. This function is kept short for
+    // speed: V8 inlines it into its callers together with other functions, which it would call
+    // instead if this one were longer.
     return size > (room < half ? room : half) - HEADER_SIZE ? layout.REASON_FRAME_SIZE : 0;
   }
 
@@ -149,8 +161,8 @@ export class FrameReader {
       const isValid = isBare ? flags === 0 : areMessageFlags(flags, this.codec);
       if (!isValid) return layout.REASON_FRAME_FLAGS;
     }
-    // The extent of `size` is at most a multiple of 16 exactly when 16 + size is: compared
-    // without rounding up, the sum cannot overflow.
+    // The extent of `size` is at most a multiple of 16 exactly when 16 + `size` is. So `size` is
+    // compared without rounding it up, and nothing can overflow.
     const most = isPad || room < half ? room : half;
     if (size > most - HEADER_SIZE) return layout.REASON_FRAME_SIZE;
     if (isPad) return this.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
@@ -158,7 +170,7 @@ export class FrameReader {
     return isExtension ? 0 : this.#checkMessage(words, index + (HEADER_SIZE >> 2));
   }
 
-  /** Takes the frame into the account of the message in progress. */
+  /** Updates the progress of the message to which this frame belongs. */
   accept(): void {
     const { kind, flags } = this;
     if (kind === FRAME_KIND_END || kind > FRAME_KIND_THROW) return;
@@ -173,7 +185,7 @@ export class FrameReader {
     this.inProgress = (flags & LAST) === 0;
   }
 
-  /** Checks a frame of a message, whose payload begins at word `at`. */
+  /** Makes the checks that apply to frames of messages only; the payload begins at word `at`. */
   #checkMessage(words: Int32Array, at: number): number {
     if ((this.flags & EXTENDED) !== 0) { // [frame.skip_extension]
       if (this.size < layout.HEADER_EXTENSION_SIZE) return layout.REASON_FRAME_EXTENSION;
@@ -203,20 +215,20 @@ export class FrameReader {
     return isRight ? 0 : layout.REASON_FRAME_TOTAL;
   }
 
-  /** Skips the preamble at word `at`, and takes its total. [frame.preamble] */
+  /** Checks the preamble at word `at`, takes the total from it, and skips it. [frame.preamble] */
   #checkPreamble(words: Int32Array, at: number): number {
     const total = at + (layout.PREAMBLE_TOTAL_OFFSET >> 2);
     const reserved = at + (layout.PREAMBLE_RESERVED_OFFSET >> 2);
     const low = words[total]!;
     const high = words[total + 1]!;
-    // One above 2^53 loses its last bits; it is above every limit all the same.
+    // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
     this.total = (low & high) === -1 ? TOTAL_UNKNOWN : (low >>> 0) + (high >>> 0) * 2 ** 32;
     if (words[reserved] !== 0 || words[reserved + 1] !== 0) return layout.REASON_FRAME_RESERVED;
     this.#skip(layout.MESSAGE_PREAMBLE_SIZE);
     return this.size <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
   }
 
-  /** Leaves so many bytes at the beginning of the payload out. */
+  /** Counts the next `size` bytes of the payload to `lead`, and no longer to the message. */
   #skip(size: number): void {
     this.lead += size;
     this.size -= size;

@@ -1,8 +1,9 @@
 /**
- * One direction seen from one end: a byte area, the own cursor, and the peer's. See `spec/ring.md`.
+ * One direction of a ring, as one of its two endpoints sees it: the byte area, this endpoint's own
+ * cursor, and the peer's cursor. See `spec/ring.md`.
  *
- * Positions are kept as signed 32-bit integers (`| 0`), which V8 holds in registers, and which
- * wrap around where the specification wraps.
+ * Positions are kept as signed 32-bit integers (`| 0`), which V8 holds in registers, and which wrap
+ * around where the specification says that they do.
  *
  * @module
  */
@@ -16,7 +17,7 @@ import type { Holder, Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { markFailed } from "./wait_state.ts";
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 builds constants of this module into the machine code, but looks imported ones up each time.
 const TAIL = layout.RING_TAIL_WORD;
 const HEAD = layout.RING_HEAD_WORD;
 const READER_WANTS = layout.RING_READER_WANTS_WORD;
@@ -25,8 +26,8 @@ const ARMED = layout.WANTS_ARMED;
 const MISALIGNED = layout.FRAME_ALIGN - 1;
 
 /**
- * One end of a ring: the outlet of a writer, or the inlet of a reader. Its methods belong to the
- * endpoint's thread.
+ * One end of a ring: the outlet of a writer, or the inlet of a reader. Only the endpoint's own
+ * thread may call its methods.
  */
 export abstract class Lane implements Waitable, Holder {
   readonly endpoint: Endpoint;
@@ -37,24 +38,28 @@ export abstract class Lane implements Waitable, Holder {
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
   readonly control: Int32Array;
-  /** The own cursor: behind what is finished, or taken; `stored` is what the peer sees of it. */
+  /**
+   * The own cursor: the position after the last frame that this end has finished, or has taken out.
+   * `stored` is the value of it that the peer sees.
+   */
   own: number;
   stored: number;
-  /** The peer's cursor, as it was loaded and checked last. */
+  /** The private copy of the peer's cursor: the value that was loaded and checked last. */
   other: number;
-  /** What stands in the way: see `gate.ts`; 0 where nothing does. */
+  /** Bits of `gate.ts`: what keeps a call from its usual course; 0 where nothing does. */
   bits = 0;
-  /** The first fault that was found in what the peer wrote. [pipe.fault] */
+  /** The first fault that this end found in what the peer wrote. [pipe.fault] */
   fault: CorruptError | undefined;
   readonly #isOut: boolean;
-  /** The index of the own `wants`. */
+  /** The index, in the control words, of this endpoint's own `wants` word. */
   readonly #wants: number;
   #arms = 0;
   #isHeld = false;
 
   /**
-   * Begins at the start of its channel [ring.start]; or, if somebody has had the endpoint before,
-   * where its own cursor stands, of which no bits count that it cannot have. [ring.start_again]
+   * Starts at the position that the channel descriptor states [ring.start]. If the endpoint was
+   * vacated before, starts at this endpoint's own cursor as it stands in the ring; its four low
+   * bits, which no valid cursor has set, are cleared. [ring.start_again]
    */
   constructor(endpoint: Endpoint, channel: Channel, isOut: boolean) {
     const { segment } = endpoint;
@@ -72,13 +77,17 @@ export abstract class Lane implements Waitable, Holder {
       : channel.start | 0;
   }
 
-  /** What the own `wants` asks for: the peer's cursor at which to be rung. */
+  /**
+   * The position that this end stores in its `wants` word: where the peer's cursor has to be before
+   * the peer rings.
+   */
   abstract get need(): number;
 
   /**
-   * Publishes what is finished, or gives back what was taken, by one store of the own cursor, which
-   * stands between frames; and wakes the peer if it sleeps until then. [ring.batch] But for this
-   * and `vacatePeer`, nothing stores the cursor. [ring.tail_owner] [ring.head_owner]
+   * Publishes all finished frames, or gives back the room of all released ones, by one store of the
+   * own cursor, which always stands between two frames. [ring.batch] Then wakes the peer, if it
+   * asked to be woken at a position that the cursor has reached. Apart from `vacatePeer`, nothing
+   * else stores the cursor. [ring.tail_owner] [ring.head_owner]
    */
   store(): void {
     const at = this.own;
@@ -86,9 +95,10 @@ export abstract class Lane implements Waitable, Holder {
     this.stored = at;
     const { control } = this;
     const isOut = this.#isOut;
-    // [ring.publish] [ring.release] Behind the last access to the bytes that it covers.
+    // [ring.publish] [ring.release] This store comes after the last access to the bytes it covers.
     Atomics.store(control, isOut ? TAIL : HEAD, at);
-    // [wait.store_order] The cursor first, then the wish: one side sees the other.
+    // [wait.store_order] Store the cursor first, then load the peer's `wants`. The peer does the
+    // reverse, so at least one side sees what the other has stored.
     const word = isOut ? READER_WANTS : WRITER_WANTS;
     const wants = Atomics.load(control, word);
     const isMet = wants !== 0 && ((at - (wants & ~ARMED)) | 0) >= 0;
@@ -97,16 +107,16 @@ export abstract class Lane implements Waitable, Holder {
   }
 
   /**
-   * Loads the peer's cursor, once, into a local: the peer may change the word between two loads.
-   * Returns whether it has moved.
+   * Loads the peer's cursor once, into a local, because the peer may change the word between two
+   * loads. Returns whether the cursor has moved.
    *
-   * @throws {CorruptError} if it is none that the peer may have stored. [ring.cursor]
+   * @throws {CorruptError} if the peer cannot rightly have stored this value. [ring.cursor]
    */
   load(): boolean {
     const seen = Atomics.load(this.control, this.#isOut ? HEAD : TAIL);
     const { other } = this;
-    // The writer's `tail` is at most a capacity ahead of the own head; the reader's `head` does not
-    // overtake what is published; and neither goes back.
+    // The writer's `tail` is at most one capacity ahead of the reader's own head. The reader's
+    // `head` does not go beyond what the writer has published. Neither cursor goes back.
     const most = this.#isOut ? this.stored - other : this.capacity - ((other - this.own) | 0);
     const step = (seen - other) | 0;
     const isValid = (seen & MISALIGNED) === 0 && step >= 0 && step <= (most | 0);
@@ -116,8 +126,8 @@ export abstract class Lane implements Waitable, Holder {
   }
 
   /**
-   * Marks the peer for a fault in what it wrote, and returns the error of this call and all later
-   * ones. [ring.fault] [pipe.fault]
+   * Marks the peer's endpoint failed because of a fault in what it wrote. Returns the error that
+   * this call and all later ones throw. [ring.fault] [pipe.fault]
    */
   protected fail(reason: number, what: string): CorruptError {
     const code = reasonName(reason)!;
@@ -127,13 +137,19 @@ export abstract class Lane implements Waitable, Holder {
     return this.fault = new CorruptError(code, `Cannot ${verb}: the peer wrote ${what}`);
   }
 
-  /** Takes its wish back, and stores nothing in this ring any more. [pipe.close] [wait.disarm] */
+  /**
+   * Disarms the own `wants` word. After that this end stores nothing in the ring. [pipe.close]
+   * [wait.disarm]
+   */
   close(): void {
     if (this.#arms > 0) this.#wish(0);
     this.bits |= STOPPED;
   }
 
-  /** Has the cursor stored before the endpoint waits. [ring.publish_all] [ring.release_all] */
+  /**
+   * Registers this end, so that its cursor is stored before the endpoint waits for anything.
+   * [ring.publish_all] [ring.release_all]
+   */
   hold(): void {
     if (this.#isHeld) return;
     this.#isHeld = true;
@@ -145,7 +161,9 @@ export abstract class Lane implements Waitable, Holder {
     this.store();
   }
 
-  /** Whether the peer's cursor has moved, or will not be looked at any more. */
+  /**
+   * Whether the peer's cursor has moved, or this end has stopped and will not look at it any more.
+   */
   get hasMoved(): boolean {
     return (this.bits & STOPPED) !== 0 ||
       Atomics.load(this.control, this.#isOut ? HEAD : TAIL) !== this.other;
