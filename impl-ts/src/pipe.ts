@@ -1,6 +1,6 @@
 /**
- * What both ends of a pipe have in common: messages, options, and how states and faults become
- * errors. See `spec/pipe.md`; the ends themselves are in `pipe_writer.ts` and `pipe_reader.ts`.
+ * What both ends of a pipe have in common: messages, options, and the mapping of states and faults
+ * to errors. See `spec/pipe.md`. The two ends are in `pipe_writer.ts` and `pipe_reader.ts`.
  *
  * @module
  */
@@ -24,7 +24,7 @@ import type { Outlet } from "./pipe_outlet.ts";
 import { now, requireTimeout, type Segment } from "./segment.ts";
 
 /**
- * A message as it stands in the ring, without a look into its payload.
+ * A message as it stands in the ring, with its payload not decoded.
  *
  * @example
  * ```ts
@@ -38,13 +38,16 @@ import { now, requireTimeout, type Segment } from "./segment.ts";
  * ```
  */
 export interface Message {
-  /** 1 is data; 3, 4 and 5 are calls, returns and throws. */
+  /** 1 is data, 3 a call, 4 a return, 5 a throw. */
   readonly kind: number;
-  /** How the payload is written: 0 bytes, 1 text, 2 JSON, 3 JSON batch, from 128 on your own. */
+  /**
+   * How the payload is written: 0 bytes, 1 text, 2 JSON, 3 JSON batch; your own codecs start at
+   * 128.
+   */
   readonly codec: number;
-  /** The application's own number, a `u32`; the id of a call. */
+  /** A number that the application chooses, a `u32`; in the messages of a call, its id. */
   readonly tag: number;
-  /** The payload, owned by whoever has the message. */
+  /** The payload: a private copy, which belongs to the caller. */
   readonly payload: Uint8Array;
 }
 
@@ -62,17 +65,18 @@ export interface Message {
  * ```
  */
 export interface WaitOptions {
-  /** Milliseconds; without it a call waits for ever, with 0 not at all. */
+  /** Milliseconds. By default a call waits without a limit; with 0 it does not wait at all. */
   readonly timeout?: number | undefined;
   /**
-   * Ends an asynchronous wait with the signal's reason. A blocking call looks at it once, before
-   * it begins: nothing can abort a signal of a thread that is blocked.
+   * Ends an asynchronous wait, which then rejects with the signal's reason. A blocking call looks
+   * at the signal only once, before it begins: while it blocks the thread, nothing there can abort
+   * the signal.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * How a writer works.
+ * Options of a writer.
  *
  * @example
  * ```ts
@@ -85,18 +89,19 @@ export interface WaitOptions {
  * ```
  */
 export interface WriterOptions<Out = never> extends EndpointOptions {
-  /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
+  /** How values become payloads: a codec of this library, or your own. Default `json`. */
   readonly codec?: CodecName | Codec<unknown, Out> | undefined;
   /**
-   * Whether several values of JSON, of one `writeMany` or posted in one job, may go out as one
-   * array in one message, of codec 3, `json_batch`. A reader of this library hands out its
-   * elements; one in C, Python or Zig gets the array, and takes it apart by itself. Default true.
+   * Whether several JSON values, given to one `writeMany` or posted in one job of the event loop,
+   * may go out as one message: one array with codec 3, `json_batch`. A reader of this library hands
+   * out its elements one by one. A reader in C, Python or Zig gets the array, and has to take it
+   * apart itself. Default true.
    */
   readonly batch?: boolean | undefined;
 }
 
 /**
- * How a reader works.
+ * Options of a reader.
  *
  * @example
  * ```ts
@@ -115,46 +120,51 @@ export interface WriterOptions<Out = never> extends EndpointOptions {
  * ```
  */
 export interface ReaderOptions<In = unknown> extends EndpointOptions {
-  /** A codec of your own that messages may have; those of this library every reader knows. */
+  /** A codec of your own that messages may use. Every reader knows those of this library. */
   readonly codec?: CodecName | Codec<In, never> | undefined;
-  /** Further codecs of your own that messages may have. */
+  /** Further codecs of your own that messages may use. */
   readonly codecs?: readonly Codec<In, never>[] | undefined;
   /**
-   * Largest message in bytes; larger ones are dropped with `message.size`. A batch counts as one,
-   * and `writeMany` and `postMessage` make some of up to 12 KiB. Default 64 MiB; of JSON 4 MiB,
-   * which is parsed in one go: a MiB of records takes 10 ms and 4 MB, but of brackets, which a
-   * hostile peer may send, 150 ms and 60 MB (V8 14, 15). One whose size its writer does not know
-   * is dropped where it goes beyond; what `peek` lends of such is kept nowhere, and not bounded.
+   * The largest message that is accepted, in bytes; a larger one is dropped with `message.size`. A
+   * batch counts as one message; `writeMany` and `postMessage` make batches of up to 12 KiB.
+   * Default 64 MiB, and for JSON 4 MiB, because JSON is parsed in one go: 1 MiB of records takes 10
+   * ms and 4 MB of memory, but 1 MiB of brackets, which a hostile peer may send, takes 150 ms and
+   * 60 MB (V8 14, 15). A message whose writer does not know its size is dropped once it exceeds the
+   * limit. There is no limit for such a message where `peek` lends its frames, since the reader
+   * stores nothing of it.
    */
   readonly maxMessageSize?: number | undefined;
-  /** Whether `readMessage` also delivers calls, returns and throws. Default false. */
+  /** Whether `readMessage` also returns calls, returns and throws. Default false. */
   readonly calls?: boolean | undefined;
 }
 
-/** Throws for what a writer cannot work with: before its endpoint is taken, for ever. */
+/**
+ * Throws for options that a writer cannot use. Called before the writer takes its endpoint, which
+ * cannot be undone.
+ */
 export function requireWriterOptions({ codec = "json", batch = true }: WriterOptions): void {
   requireCodec(codec);
   if (typeof batch !== "boolean") mistake(`batch must be true or false: ${batch}`);
 }
 
-/** The same for a reader. */
+/** Throws for options that a reader cannot use, before the reader takes its endpoint. */
 export function requireReaderOptions(options: ReaderOptions): void {
   const { maxMessageSize = MAX_MESSAGE_SIZE, codec, codecs } = options;
   requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
   codecTable(codec, codecs);
 }
 
-/** Default of `maxMessageSize`, but for JSON. */
+/** Default of `maxMessageSize`, except for JSON. */
 export const MAX_MESSAGE_SIZE: number = 64 * 1024 * 1024;
 
 /** Default of `maxMessageSize` for JSON. */
 export const MAX_JSON_SIZE: number = 4 * 1024 * 1024;
 
-/** The bounds of `maxMessageSize`: more than this no runtime can allocate. */
+/** The upper bound of `maxMessageSize`: no runtime can allocate more than this. */
 export const MAX_MESSAGE_SIZE_MAX: number = 2 ** 32;
 
 /**
- * The ring with this index, or the first that satisfies a condition. [pipe.find] [port.find]
+ * Returns the ring with this index, or the first ring that `fits` accepts. [pipe.find] [port.find]
  *
  * @throws {SegmentError} `segment.channel` if there is no such ring.
  */
@@ -166,85 +176,95 @@ export function findRing(
   const isRing = (channel: Channel) => channel.kind === layout.CHANNEL_KIND_RING && fits(channel);
   const channel = index === undefined ? segment.channels.find(isRing) : segment.channels[index];
   if (channel !== undefined && isRing(channel)) return channel;
-  // [pipe.find_none] The segment was checked when it was attached, and no state has changed yet.
+  // [pipe.find_none] The segment was checked when it was attached to, and no state has changed yet.
   unusable("channel", "attach to segment: it has no such ring");
 }
 
-/** Asynchronous calls between two times that a port looks whether the event loop has to turn. */
+/**
+ * How many asynchronous calls pass before a port looks again whether the event loop has to turn.
+ */
 export const STREAK = 64;
 
-/** The end of a wait: `deadline` is undefined until the call first has to wait. [wait.deadline] */
+/**
+ * Turns a timeout in milliseconds into a deadline. A call does so when it first has to wait.
+ * [wait.deadline]
+ */
 export function deadlineOf(timeout: number): number {
   return timeout === Infinity ? Infinity : now() + timeout;
 }
 
-/** The same by the options of a call, which it checks. */
+/** Checks the options of a call and returns its deadline. */
 export function deadlineOfCall(options: WaitOptions | undefined): number {
   requireWait(options);
   return deadlineOf(options?.timeout ?? Infinity);
 }
 
-/** Throws for options that are none, and for a signal that has aborted. */
+/** Throws for options that are not valid, and if the signal has aborted already. */
 export function requireWait(options: WaitOptions | undefined): void {
   if (options === undefined) return;
   requireTimeout(options.timeout, Infinity);
   options.signal?.throwIfAborted();
 }
 
-/** What one end of a pipe knows of itself and its peer. A port has one for both of its pipes. */
+/** What an endpoint knows of itself and one peer. Both pipes of a port share one link. */
 export class Link {
   readonly endpoint: Endpoint;
   /** Index of the endpoint at the other end. */
   readonly peer: number;
-  /** Whether `close` was called here. */
+  /** Whether `close` was called on this end. */
   closed = false;
-  /** The directions that this endpoint has with that peer. */
+  /** The pipes between this endpoint and that peer, one or both. */
   outgoing: Outlet | undefined;
   incoming: Inlet | undefined;
-  /** The port that both belong to, told of the next owner of the peer's endpoint. */
+  /** The port that both pipes belong to; it is told when the peer's endpoint was vacated. */
   port: { renew(): void } | undefined;
-  /** The peer's state word once it was final or invalid; it must not change any more. */
+  /**
+   * The first final or invalid state word of the peer; it must not change any more. 0: none yet.
+   */
   #final = 0;
-  /** Asynchronous writes and posts so far. */
+  /** How many times `giveWay` was called: once for each asynchronous write or post. */
   #streak = 0;
 
-  /** Makes a link from an attached endpoint to its peer. */
+  /** Makes the link of an attached endpoint to one peer. */
   constructor(endpoint: Endpoint, peer: number) {
     this.endpoint = endpoint;
     this.peer = peer;
   }
 
-  /** Closes the endpoint; every wait of it ends. [pipe.close] */
+  /** Closes the endpoint, which ends all of its waits. [pipe.close] */
   close(): void {
     if (this.closed) return;
     this.drop();
     this.endpoint.close();
   }
 
-  /** Drops what is not published or not delivered, and stores nothing any more. [pipe.close] */
+  /**
+   * Drops what is not published or not delivered; after that stores nothing in the rings.
+   * [pipe.close]
+   */
   drop(): void {
     this.closed = true;
     this.outgoing?.close();
     this.incoming?.close();
   }
 
-  /** Lets the event loop turn now and then, where asynchronous writes never have to wait. */
+  /** Lets the event loop turn now and then, even if asynchronous writes never have to wait. */
   giveWay(): Promise<void> | undefined {
     return ++this.#streak % STREAK === 0 ? this.endpoint.giveWay() : undefined;
   }
 
-  /** The error of the own close; above every other answer. [pipe.first_answer] */
+  /** The error after the own `close`, which comes before every other answer. [pipe.first_answer] */
   closedError(verb: string): MillraceError | undefined {
     if (!this.closed) return undefined;
     return new ClosedError("pipe.closed", `Cannot ${verb}: this end is closed`);
   }
 
-  /** The error of a state that was loaded before; without a load while there is none. */
+  /** The error of a state that was found final before; as long as none was, loads no state. */
   knownError(verb: string): MillraceError | undefined {
     return this.closedError(verb) ?? (this.#final === 0 ? undefined : this.peerError(verb));
   }
 
-  /** The error of the own close or state, or undefined while attached. [pipe.close_frees] */
+  /** The error of the own `close` or the own state; undefined while attached. [pipe.close_frees] */
   ownError(verb: string): MillraceError | undefined {
     const word = this.endpoint.state(this.endpoint.index);
     if (this.closed || this.endpoint.isOwn(word)) return this.closedError(verb);
@@ -252,25 +272,28 @@ export class Link {
     if (state === layout.ENDPOINT_STATE_CLOSED) {
       return new ClosedError("pipe.closed", `Cannot ${verb}: this end was closed`);
     }
-    // [segment.own_state] Any other was forged into our record, or is the next owner's: no reason.
+    // [segment.own_state] Any other word was forged into our record, or belongs to the endpoint's
+    // next owner; it has no reason for us.
     const failed = state === layout.ENDPOINT_STATE_FAILED;
     const reason = failed ? word >>> layout.REASON_SHIFT : 0;
     return new ClosedError("pipe.failed", `Cannot ${verb}: this end is marked failed`, reason);
   }
 
-  /** Whether a state, own or peer's, says that nothing will come but what is there. */
+  /** Whether the own state or the peer's is final, so that nothing more is published. */
   isFinal(): boolean {
     return this.closed || this.#final !== 0 || this.endpoint.hasChanged(this.peer);
   }
 
-  /** The error of the peer's state, or undefined while it is vacant or attached: one load. */
+  /**
+   * The error of the peer's state, which is loaded once; undefined while it is vacant or attached.
+   */
   peerError(verb: string): MillraceError | undefined {
     const word = this.endpoint.state(this.peer);
     const state = stateOf(word);
     const before = this.#final;
     if (state <= layout.ENDPOINT_STATE_ATTACHED && before === 0) return undefined;
     const what = `Cannot ${verb}: the peer`;
-    // [segment.state_invalid] From then on: an invalid word is kept like a final one.
+    // [segment.state_invalid] An invalid word is kept like a final one, and counts from then on.
     const isInvalid = state > layout.ENDPOINT_STATE_FAILED || (before !== 0 && word !== before);
     if (!isInvalid || before === 0) this.#keepFinal(word);
     if (isInvalid) {
@@ -283,7 +306,7 @@ export class Link {
     return new PeerFailedError(`${what} is marked failed`, word >>> layout.REASON_SHIFT, cause);
   }
 
-  /** The error of a final state, the own one looked at first. [pipe.first_answer] */
+  /** The error of the own state, or else of the peer's, if one is final. [pipe.first_answer] */
   stateError(verb: string): MillraceError | undefined {
     return this.ownError(verb) ?? this.peerError(verb);
   }
@@ -294,7 +317,7 @@ export class Link {
     if (this.incoming !== undefined) this.incoming.bits |= GONE;
   }
 
-  /** Forgets what the peer's state was: its endpoint has its next owner. */
+  /** Forgets the peer's final state, because its endpoint was vacated for the next owner. */
   renew(): void {
     this.#final = 0;
     this.port?.renew();

@@ -1,6 +1,6 @@
 /**
- * Looks into a reader from outside: of a port that waits for room, of `select`, and of whoever
- * waits for the end. See `spec/port.md`.
+ * Looks into a reader from outside: for a port that waits for room, for `select`, and for a wait
+ * for the end. See `spec/port.md`.
  *
  * @module
  */
@@ -13,41 +13,44 @@ import { Looking, type Waitable } from "./wait.ts";
 
 /** How a pipe has ended. */
 export interface Outcome {
-  /** Undefined behind an `end`. */
+  /** Undefined if the peer's `end` was read. */
   readonly error: MillraceError | undefined;
 }
 
-/** What has come of an attempt to take a message in. */
+/** The result of an attempt to take a message in: taken, none there, or no room in the inbox. */
 export type Taking = typeof TOOK | typeof NONE | typeof FULL;
 export const TOOK = 0;
 export const NONE = 1;
 export const FULL = 2;
 
-/** What a port takes in while it waits for room; it then waits for more of that as well. */
+/**
+ * The inbox of a port. It takes in what arrives while the port waits for room; the port then waits
+ * for further arrivals as well.
+ */
 export class Inbox implements Idle {
   readonly #inlet: Inlet;
   readonly #arrival: Waitable;
   readonly #maxCount: number;
   readonly #maxSize: number;
 
-  /** Makes the inbox of a reader, with room for so many messages and bytes. */
+  /** Makes the inbox of a reader, with room for `maxCount` messages and `maxSize` bytes. */
   constructor(inlet: Inlet, maxCount: number, maxSize: number) {
     this.#inlet = inlet;
-    // What it has taken in already is no reason to look again.
+    // What was taken into the queue already is no reason to look again.
     this.#arrival = new Looking(inlet, () => inlet.hasMoved);
     this.#maxCount = maxCount;
     this.#maxSize = maxSize;
   }
 
   /**
-   * Takes messages in while there is room. Returns what to wait for to go on, or undefined when
-   * there is no more room or nothing to come.
+   * Takes messages in while there is room. Returns what to wait for in order to go on; undefined if
+   * the inbox is full or nothing can come.
    */
   fill(): Waitable | undefined {
     const inlet = this.#inlet;
     if (!inlet.isOpen) return undefined;
     const before = inlet.queue.length;
-    // One load only: the writer looks at its deadline before it comes here again.
+    // One load only: the waiting writer looks at its deadline before it calls this again.
     let found = this.takeOne(true);
     while (found === TOOK) found = this.takeOne(false);
     inlet.store(); // [port.publish_both]
@@ -55,7 +58,9 @@ export class Inbox implements Idle {
     return inlet.isOpen && found !== FULL ? this.#arrival : undefined;
   }
 
-  /** Takes one message in, or hands it to its call, if there is room for it. [call.takes_in] */
+  /**
+   * Takes one message in, or hands it to the call layer, if there is room for it. [call.takes_in]
+   */
   takeOne(mayLoad: boolean): Taking {
     const inlet = this.#inlet;
     const { taker } = inlet;
@@ -70,14 +75,17 @@ export class Inbox implements Idle {
       if (message === undefined) return NONE;
       inlet.keep(message as Message);
     } catch (error) {
-      // [port.inbox_fault] A fault of the pipe keeps itself; it is met again behind the inbox.
+      // [port.inbox_fault] The inlet keeps a fault of the pipe, and reports it after the inbox.
       if (!(error instanceof MessageError)) return NONE;
       inlet.keep(error);
     }
     return TOOK;
   }
 
-  /** Whether it may take more. The elements of a batch, which stand before it, are none of it. */
+  /**
+   * Whether the inbox may take more. The elements of a batch at the front of the queue do not
+   * count.
+   */
   get hasRoom(): boolean {
     const { queue, keptSize, taker } = this.#inlet;
     let count = queue.length - (queue.length > 0 && "values" in queue[0]! ? 1 : 0);
@@ -93,13 +101,14 @@ export class Inbox implements Idle {
 
 /**
  * Looks whether a read would return or throw something at once; for `select`. What cannot be left
- * in the ring for it, a message of several frames or the report of a lost one, goes into the queue.
+ * in the ring for that, a message of several frames or the report of a lost one, moves into the
+ * queue.
  */
 export function poll(inlet: Inlet): boolean {
   const { queue, link, taker } = inlet;
   if (taker?.isDue) taker.begin();
   if (queue.length > 0) return true;
-  // Most of the ports of a hub: nothing has moved since the last look.
+  // True of most ports of a hub: nothing has moved since the last look.
   if (inlet.isOpen && !inlet.hasMore) return link.isFinal();
   const found = asLastRead(inlet, () => {
     try {
@@ -109,7 +118,7 @@ export function poll(inlet: Inlet): boolean {
       if (found === IN_PARTS) inlet.keep(inlet.takeParts(MESSAGE, undefined) as Message);
       return found;
     } catch (error) {
-      // A fault or a close keeps itself, for the read to meet again.
+      // A fault or a close is kept, and the next read reports it.
       if (!(error instanceof MillraceError)) throw error;
       if (error instanceof MessageError) inlet.keep(error);
       return OVER;
@@ -120,8 +129,8 @@ export function poll(inlet: Inlet): boolean {
 }
 
 /**
- * How the pipe has ended, for ports; undefined while more can come or is not read. Takes nothing
- * but the `end`.
+ * How the pipe has ended, for ports; undefined while more can come or something is unread. Takes
+ * nothing but the `end`.
  */
 export function takeOutcome(inlet: Inlet): Outcome | undefined {
   try {
@@ -137,7 +146,7 @@ export function takeOutcome(inlet: Inlet): Outcome | undefined {
   }
 }
 
-/** Does something, behind which the message that was read last is the same as before. */
+/** Does `work`, and then restores what was noted of the message that was read last. */
 function asLastRead<R>(inlet: Inlet, work: () => R): R {
   const { kind, codec, tag } = inlet;
   const last = { kind, codec, tag };
@@ -148,7 +157,10 @@ function asLastRead<R>(inlet: Inlet, work: () => R): R {
   }
 }
 
-/** [port.inbox_wake] Its peer has seen the `wants` of a wait for it satisfied, or never looks. */
+/**
+ * [port.inbox_wake] Has the endpoint's own waits look again. The peer does not ring for them: it
+ * has answered their `wants` already, or never looks at it.
+ */
 export function rouse(inlet: Inlet): void {
   inlet.endpoint.watch.look();
 }

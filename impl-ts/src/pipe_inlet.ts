@@ -1,6 +1,7 @@
 /**
- * The direction in, for a reader: puts messages together from the frames of a ring, says what
- * became of those that cannot be, and keeps what was read and not handed out. See `spec/pipe.md`.
+ * The incoming direction of a pipe, for a reader. It puts messages together from the frames of a
+ * ring, reports those that are lost, and keeps what it has taken out of the ring and not handed
+ * out. See `spec/pipe.md`.
  *
  * @module
  */
@@ -33,14 +34,19 @@ import type { CallTaker } from "./pipe_calls.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
 
-/** How a message is taken: as its value, as it is, into the caller's memory, where it lies. */
+/**
+ * How a message is taken: decoded, as a `Message`, copied into the caller's memory, or lent in
+ * place.
+ */
 export const VALUE = 0;
 export const MESSAGE = 1;
 export const INTO = 2;
 export const LEND = 3;
-/** As it is, out of the ring, whatever is in the queue: for an inbox. */
+/** Like `MESSAGE`, but from the ring, whatever is in the queue: for an inbox. */
 export const KEEP = 4;
-/** Not taken: what has to be read stays where it is, and only an `end` is taken. */
+/**
+ * Not at all: what has to be read stays where it is. Only an `end`, and what is skipped, is taken.
+ */
 export const LOOK = 5;
 export type Mode =
   | typeof VALUE
@@ -50,62 +56,69 @@ export type Mode =
   | typeof KEEP
   | typeof LOOK;
 
-/** What `pull` found: nothing, a frame still in the ring, a message in `parts`, the end. */
+/**
+ * What `pull` found: nothing, a frame that is still in the ring, a message in `#parts`, the end.
+ */
 export const NOTHING = 0;
 export const IN_RING = 1;
 export const IN_PARTS = 2;
 export const OVER = 3;
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 builds constants of this module into the machine code, but looks imported ones up each time.
 const TAIL = layout.RING_TAIL_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
-/** First kind of a frame that is skipped. */
+/** Frames of this kind and of all higher ones are skipped. */
 const KIND_PAD = layout.FRAME_KIND_PAD;
-/** The elements of a batch that are not handed out: those from `next` on. */
+/** A batch of which the elements from `next` on are not handed out yet. */
 interface Batch {
   readonly values: readonly unknown[];
   next: number;
   readonly kind: number;
-  /** That of the elements: JSON. */
+  /** The codec of the elements: JSON. */
   readonly codec: number;
   readonly tag: number;
 }
 
-/** The way out of one ring, and what was taken out of it and not handed out. */
+/** The reader's end of one ring, and what was taken out of the ring and not handed out. */
 export class Inlet extends Lane {
   readonly link: Link;
-  /** The frame that the own cursor stands before. */
+  /** The frame at the own cursor. */
   readonly frame: FrameReader = new FrameReader();
   /** Kind, codec and tag of the message that was taken last. */
   kind = 0;
   codec = 0;
   tag = 0;
-  /** What was collected of the message in progress, or of the one that is complete. */
+  /** The bytes collected of the message in progress, or all bytes of the one that is complete. */
   #parts: Uint8Array = NO_BYTES;
-  /** What comes before anything in the ring: of a batch, messages of an inbox, reports. */
+  /** What is delivered before anything in the ring: a batch, messages of an inbox, reports. */
   readonly queue: (Batch | Message | MessageError)[] = [];
-  /** Bytes of the messages in it. */
+  /** Bytes of the messages in the queue. */
   keptSize = 0;
-  /** The codecs of an application that it knows. */
+  /** The codecs of the application that this reader knows. */
   readonly codecs: CodecTable;
   readonly #calls: boolean;
-  /** Largest message that it takes, in bytes, and the largest of JSON, which is no larger. */
+  /**
+   * The largest message that is accepted, in bytes, and the largest one of JSON, which is no
+   * larger.
+   */
   readonly #limit: number;
   readonly #jsonLimit: number;
-  /** Whether the message in progress is lent, frame by frame, and not collected. */
+  /** Whether the message in progress is lent frame by frame, and not collected. */
   #isLentInParts = false;
-  /** Whether what is lent lies in the ring, and has to be given back there. */
+  /** Whether the lent frame lies in the ring, so that it has to be released there. */
   isLentInRing = false;
-  /** The byte area once more, for texts. */
+  /** The byte area as doubles, by which texts are copied. */
   #doubles: Float64Array | undefined;
-  /** Made when a message is first read into memory of the caller's. */
+  /** Made when a message is first read into the caller's memory. */
   #target: KeptTarget | undefined;
-  /** Set where calls are offered: takes all messages of their kinds. */
+  /**
+   * The call layer, where calls are offered: it takes all messages of kinds call, return and throw.
+   */
   taker: CallTaker | undefined;
-  /** Why the message of those kinds that is in progress was dropped at its first frame. */
+  /** The report of a message of such a kind that was dropped before its last frame has come. */
   refusal: MessageError | undefined;
 
-  /** Joins a ring to an attached endpoint. */
+  /** Makes the inlet of an attached endpoint for one of its rings. */
   constructor(link: Link, channel: Channel, options: ReaderOptions) {
     super(link.endpoint, channel, false);
     const { maxMessageSize, calls = false, codec, codecs } = options;
@@ -117,26 +130,26 @@ export class Inlet extends Lane {
     link.incoming = this;
   }
 
-  /** [wait.reader_asks] */
+  /** [wait.reader_asks] The `tail` at which there is something to read. */
   get need(): number {
     return this.own + layout.FRAME_ALIGN;
   }
 
   /**
-   * Whether something has come since a read has found nothing: into the ring, where another call
-   * may have seen it and left it, or by another call. [port.inbox_wake]
+   * Whether something has come since a read found nothing: into the ring, where another call may
+   * have seen it and left it, or into the queue, by another call. [port.inbox_wake]
    */
   look(): boolean {
     return this.hasMoved || this.own !== this.other || this.queue.length > 0 ||
       (this.bits & ENDED) !== 0 || (this.taker !== undefined && this.taker.isDue);
   }
 
-  /** Whether something came behind the last message, without a look at the states. */
+  /** Whether anything came after the last message. Does not look at the states. */
   get hasMore(): boolean {
     return this.own !== this.other || this.hasMoved || this.queue.length > 0;
   }
 
-  /** Whether the end of the stream was read, and nothing is left. */
+  /** Whether the end of the stream was read, and the queue is empty. */
   get ended(): boolean {
     return (this.bits & ENDED) !== 0 && this.queue.length === 0;
   }
@@ -146,12 +159,12 @@ export class Inlet extends Lane {
     return (this.bits & LENT) !== 0;
   }
 
-  /** Whether a frame is lent, or the rest of its message still has to be. */
+  /** Whether a frame is lent, or the rest of its message still has to be lent. */
   get isLending(): boolean {
     return this.isLent || this.#isLentInParts;
   }
 
-  /** Whether messages can still be received, and collected, in this state. */
+  /** Whether messages can still be received and collected: nothing has ended or is being lent. */
   get isOpen(): boolean {
     return (this.bits & (LENT | ENDED | STOPPED)) === 0 && !this.#isLentInParts;
   }
@@ -164,11 +177,11 @@ export class Inlet extends Lane {
   }
 
   /**
-   * Takes the next message, in one of the four ways; `undefined` where there is none, or the stream
-   * has ended. With `mayLoad` it loads the tail where what was known has no message.
+   * Takes the next message as `mode` says. Returns `undefined` if there is none or the stream has
+   * ended. With `mayLoad` it loads the tail once if the frames known before make no message.
    * [ring.one_load]
    *
-   * @throws {MessageError} for one that was lost.
+   * @throws {MessageError} for a message that was lost.
    */
   take(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): unknown {
     if (this.taker !== undefined && mode !== KEEP && (this.bits & LENT) === 0) {
@@ -182,7 +195,7 @@ export class Inlet extends Lane {
     const { bytes, words, codec } = this;
     const { size, lead } = this.frame;
     const at = (this.own & (this.capacity - 1)) + HEADER_SIZE + lead;
-    // The copy is made and the room given back before anything is decoded.
+    // The payload is copied, and its room given back, before anything is decoded.
     if (mode === INTO) {
       const kept = this.#target ??= new KeptTarget();
       copyInto(bytes, words, at, size, target!, kept.wordsOf(target!));
@@ -197,14 +210,14 @@ export class Inlet extends Lane {
     return mode === VALUE ? this.#decode(payload) : this.#handOut(payload, mode, target);
   }
 
-  /** Takes the message whose parts `pull` has put together. */
+  /** Takes the message that `pull` has put together in `#parts`. */
   takeParts(mode: Mode, target: Uint8Array | undefined): unknown {
     const parts = this.#parts;
     this.drop();
     return parts === target ? this.frame.received : this.#handOut(parts, mode, target);
   }
 
-  /** Hands out a message that is in private memory. */
+  /** Hands out a message that is in private memory, as `mode` says. */
   #handOut(payload: Uint8Array, mode: Mode, target: Uint8Array | undefined): unknown {
     if (mode === VALUE) return this.#decode(payload);
     if (mode === LEND) return this.#lend(payload);
@@ -235,14 +248,17 @@ export class Inlet extends Lane {
     }
   }
 
-  /** Lends the frame in the ring, or a copy of what was taken out before; returns what has it. */
+  /**
+   * Lends the frame in the ring, or `copy`, which was taken out before. Returns the memory it is
+   * in.
+   */
   #lend(copy: Uint8Array | undefined): Uint8Array {
     this.isLentInRing = copy === undefined;
     this.bits |= LENT;
     return copy ?? this.bytes;
   }
 
-  /** Gives back what was lent. */
+  /** Gives back the frame that is lent. */
   giveBack(): void {
     this.bits &= ~LENT;
     if (!this.isLentInRing) return;
@@ -250,13 +266,13 @@ export class Inlet extends Lane {
     this.release();
   }
 
-  /** Puts a message, or a report, behind what was read before. */
+  /** Appends a message, or a report, to the queue. */
   keep(arrival: Message | MessageError): void {
     if (!(arrival instanceof MessageError)) this.keptSize += arrival.payload.length;
     this.queue.push(arrival);
   }
 
-  /** Takes what was read before and not handed out. [port.inbox_order] */
+  /** Takes what comes next in the queue. [port.inbox_order] */
   #takeQueued(mode: Mode, target: Uint8Array | undefined): unknown {
     this.#requireBack(mode);
     const { queue } = this;
@@ -274,7 +290,7 @@ export class Inlet extends Lane {
     return this.#handOut(payload, mode, target);
   }
 
-  /** [codec.batch_read] */
+  /** Hands out the next element of a batch. [codec.batch_read] */
   #takeElement(batch: Batch, mode: Mode, target: Uint8Array | undefined): unknown {
     const { values } = batch;
     const value = values[batch.next++];
@@ -300,8 +316,9 @@ export class Inlet extends Lane {
   }
 
   /**
-   * Takes what earlier loads showed, up to the first whole message; with `mayLoad`, loads once and
-   * takes what that shows. [ring.one_load] The message stays where it is found.
+   * Goes through the frames that earlier loads of the tail showed, up to the first message. With
+   * `mayLoad`, then loads the tail once and goes through what that showed. [ring.one_load] A
+   * message of one frame stays in the ring, for the caller to take.
    */
   pull(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): number {
     if (this.bits !== 0) { // [pipe.first_answer]
@@ -332,7 +349,7 @@ export class Inlet extends Lane {
     }
   }
 
-  /** Handles one frame that is no whole message, or is only looked at. */
+  /** Handles a frame that is not a whole message, or any frame in mode `LOOK`. */
   #arrive(mode: Mode, target: Uint8Array | undefined): number {
     const { frame } = this;
     const isSkipped = frame.kind >= KIND_PAD; // [frame.skip]
@@ -357,7 +374,7 @@ export class Inlet extends Lane {
     this.refusal = undefined;
     this.drop();
     this.release();
-    this.endpoint.watch.look(); // whoever waits for the end of the port
+    this.endpoint.watch.look(); // wakes those who wait for the end of the port
     // [pipe.truncated]
     const error = frame.inProgress && !frame.dropped
       ? lost("message.truncated", "the stream ended inside it")
@@ -372,7 +389,8 @@ export class Inlet extends Lane {
   #arriveChunk(mode: Mode, target: Uint8Array | undefined): number {
     const { frame } = this;
     const { size, isFirst, isLast, isUnknown } = frame;
-    // What there must be room for: a message of unknown size as far as it has come.
+    // What there must be room for: the whole message, or, if its size is unknown, what has come of
+    // it.
     const sum = isFirst ? size : frame.received + size;
     const total = isUnknown ? sum : frame.total;
     if (isFirst) {
@@ -387,12 +405,12 @@ export class Inlet extends Lane {
       this.note(frame);
       return IN_RING;
     }
-    // A message of which a part is collected already, by a call whose time was up or by a write
-    // that waited, is collected to its end, and lent from there.
+    // If a part of the message is collected already, by a call that timed out or by a write that
+    // waited for room, the rest is collected too, and the whole is lent from there.
     if (isUnknown) this.#requireLimit(sum); // [pipe.limit_unknown]
     if (mode === INTO) requireFit(total, target!);
     if (isFirst) this.#parts = target ?? this.#allocate(total);
-    else if (sum > this.#parts.length) { // of unknown size: some more may follow
+    else if (sum > this.#parts.length) { // of unknown size, so that more may follow
       const capacity = Math.min(Math.max(sum, 2 * this.#parts.length), this.#limitOf());
       this.#resizeParts(frame.received, capacity);
     }
@@ -405,7 +423,7 @@ export class Inlet extends Lane {
     return IN_PARTS;
   }
 
-  /** Takes the first bytes of the parts, so many, into memory of that capacity. */
+  /** Moves the first `size` bytes of the parts into memory of `capacity` bytes. */
   #resizeParts(size: number, capacity: number): void {
     if (this.#parts.length === capacity) return;
     const parts = this.#allocate(capacity);
@@ -413,7 +431,7 @@ export class Inlet extends Lane {
     this.#parts = parts;
   }
 
-  /** [pipe.total_trust] The size is within the limit, which may exceed the memory there is. */
+  /** [pipe.total_trust] The size is within the limit, but there may be less memory than that. */
   #allocate(size: number): Uint8Array {
     try {
       return new Uint8Array(size);
@@ -423,8 +441,8 @@ export class Inlet extends Lane {
   }
 
   /**
-   * Drops a message at its first frame, before anything is allocated for it, when this reader does
-   * not take it. [pipe.unknown_kind] [pipe.limit]
+   * Drops a message at its first frame, before anything is allocated for it, if this reader does
+   * not accept its kind or its size. [pipe.unknown_kind] [pipe.limit]
    */
   admit(total: number): void {
     const { kind } = this.frame;
@@ -434,7 +452,7 @@ export class Inlet extends Lane {
     this.#requireLimit(total);
   }
 
-  /** Drops a message that has more bytes than this reader takes. */
+  /** Drops a message that is larger than this reader accepts. */
   #requireLimit(size: number): void {
     const limit = this.#limitOf();
     if (size <= limit) return;
@@ -449,16 +467,19 @@ export class Inlet extends Lane {
     return isJson ? this.#jsonLimit : this.#limit;
   }
 
-  /** Drops the frame and what was collected of its message, and reports it. */
+  /** Drops the frame, and what was collected of its message, and reports the message as lost. */
   #refuse(code: MessageError["code"], why: string): never {
     this.release();
-    // What comes of it behind this frame is not reported again.
+    // Later frames of the message are skipped without another report.
     this.frame.dropped = this.frame.unsummed = true;
     this.drop();
     throw lost(code, why);
   }
 
-  /** Gives the frame back; stored when a quarter is, or nothing is left. [ring.release_early] */
+  /**
+   * Releases the frame. Stores `head` when a quarter of the capacity is released, or nothing is
+   * left to read. [ring.release_early]
+   */
   release(): void {
     const { frame } = this;
     if (frame.flags !== WHOLE) frame.accept();
@@ -467,14 +488,14 @@ export class Inlet extends Lane {
     else this.hold();
   }
 
-  /** Remembers what the message is. */
+  /** Remembers kind, codec and tag of the message that was read last. */
   note({ kind, codec, tag }: Pick<Message, "kind" | "codec" | "tag">): void {
     this.kind = kind;
     this.codec = codec;
     this.tag = tag >>> 0;
   }
 
-  /** Takes the caller's storage out of use: when the call returns, it is the caller's again. */
+  /** Stops using the caller's array, which is the caller's again when the call returns. */
   leave(target: Uint8Array): void {
     if (this.#parts !== target) return;
     const { total, received, isUnknown } = this.frame;
@@ -482,13 +503,14 @@ export class Inlet extends Lane {
   }
 
   /**
-   * Behind a look that found nothing: throws if this end was closed here, and returns undefined
-   * while more can come. If the peer is gone, or somebody else has closed or failed this end, it
-   * loads `tail` once more, for a look that does not, and returns the error for `giveUp` when no
-   * message comes of that: a hub publishes, and then closes its client. [pipe.look_again]
+   * Called after a look that found nothing. Throws if this end was closed by its own `close`, and
+   * returns undefined while more can come. If the peer is gone, or somebody else has closed or
+   * failed this end, loads `tail` once more and returns the error of that state. The caller then
+   * looks without a load, and hands the error to `giveUp` if that finds no message. A hub, for one,
+   * publishes and then closes its client. [pipe.look_again]
    */
   lookAgain(): MillraceError | undefined {
-    // Mostly both are attached, and neither error has to be looked for.
+    // Mostly both ends are attached, and there is no error to look for.
     if ((this.bits & (STOPPED | GONE)) === 0 && this.endpoint.isLinked(this.peer)) return undefined;
     const closed = this.link.closedError("read");
     if (closed !== undefined) throw this.giveUp(closed);
@@ -497,19 +519,21 @@ export class Inlet extends Lane {
     return gone;
   }
 
-  /** Drops the parts of the message in progress, for the report of a state. [pipe.keep_parts] */
+  /**
+   * Drops the parts of the message in progress, as the report of a state does. [pipe.keep_parts]
+   */
   giveUp(error: MillraceError): MillraceError {
     this.drop();
     this.taker?.finish(error);
-    // What a peer still publishes of that message is skipped: the report has covered it.
+    // What the peer still publishes of that message is skipped, because this report covers it.
     if (this.frame.inProgress) this.frame.dropped = true;
     return error;
   }
 
   /**
-   * Loads the tail so many times in a row, and returns whether that shows more, which a look takes
-   * that does not load. For calls that may block: where the peer is awake, it spares the looks at
-   * the states, the deadline and a second load.
+   * Loads the tail up to `looks` times in a row. Returns whether there is more, which a `take`
+   * without a load then finds. For calls that may block: where the peer is awake, this spares the
+   * looks at the states and the deadline, and a second load.
    */
   glance(looks: number): boolean {
     const { control, other } = this;
@@ -521,7 +545,7 @@ export class Inlet extends Lane {
     return false;
   }
 
-  /** Lets go of the message in progress. */
+  /** Drops what was collected of the message in progress. */
   drop(): void {
     this.#parts = NO_BYTES;
     this.#isLentInParts = false;
@@ -534,19 +558,19 @@ export class Inlet extends Lane {
     return fault;
   }
 
-  // Apart, for what throws it is short for the sake of speed.
+  // A function of its own, so that the one that throws this stays short, for speed.
   #frameFault(reason: number): CorruptError {
     const { kind, flags, size } = this.frame;
     return this.fail(reason, `kind ${kind}, flags ${flags}, size ${size}`);
   }
 }
 
-/** The same memory by doubles, for texts. */
+/** The same memory as doubles, by which texts are copied. */
 export function doublesOf({ buffer, byteOffset, length }: Int32Array): Float64Array {
   return new Float64Array(buffer, byteOffset, length >> 1);
 }
 
-/** Throws unless the message fits the memory that the caller gave. */
+/** Throws unless the message fits the caller's memory. */
 export function requireFit(size: number, target: Uint8Array): void {
   if (size <= target.length) return;
   outOfRange(`Cannot read message of ${size} bytes into ${target.length}`);

@@ -1,8 +1,8 @@
 /**
- * Bytes of a ring that are handed to the caller where they lie. See `spec/pipe.md`.
+ * Bytes of a ring that are lent to the caller in place. See `spec/pipe.md`.
  *
- * Each end has one of these objects and fills it anew for each loan, so that lending allocates
- * nothing unless `payload` is asked for.
+ * Each end of a pipe has one of these objects and fills it anew for each loan. So lending allocates
+ * nothing, unless the caller asks for `payload`.
  *
  * @module
  */
@@ -11,7 +11,8 @@ import { FRAME_FLAG_FIRST, FRAME_HEADER_SIZE } from "./layout.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 
 /**
- * The place of a claimed message, to be filled. Valid until it is finished or abandoned.
+ * The place of a claimed message, for the caller to fill. Valid until the claim is finished or
+ * abandoned.
  *
  * @example
  * ```ts
@@ -30,11 +31,11 @@ export class Place {
   readonly area: Uint8Array;
   /** Where the payload begins in `area`, a multiple of 16. */
   offset = 0;
-  /** Bytes of it: those that are claimed, or of the message that are lent. */
+  /** Bytes of the payload: those that are claimed, or those that are lent. */
   size = 0;
 
   /**
-   * Made by one end of a pipe.
+   * Each end of a pipe makes its own.
    *
    * @internal
    */
@@ -42,14 +43,14 @@ export class Place {
     this.area = area;
   }
 
-  /** These bytes as a view of their own, made anew each time. */
+  /** The payload as a `Uint8Array`; a new view each time. */
   get payload(): Uint8Array {
     return this.area.subarray(this.offset, this.offset + this.size);
   }
 }
 
 /**
- * A frame lent to be read: a whole message, or one chunk. Valid until `release`.
+ * A frame that is lent to be read: a whole message, or one chunk of it. Valid until `release`.
  *
  * @example
  * ```ts
@@ -66,13 +67,13 @@ export class Place {
  * ```
  */
 export class Lent extends Place {
-  /** The memory that holds the payload. */
+  /** The memory that holds the payload: the ring's byte area, or a private copy. */
   declare area: Uint8Array;
-  /** Whether the message begins here. */
+  /** Whether this is the first frame of its message. */
   first = true;
-  /** Whether the message ends here. */
+  /** Whether this is the last frame of its message. */
   last = true;
-  /** Bytes of the whole message; undefined where its writer did not know them as it began. */
+  /** Bytes of the whole message; undefined if its writer did not know them when it began. */
   total: number | undefined = 0;
   /** The kind of the message; 1 is data. */
   kind = 0;
@@ -82,8 +83,8 @@ export class Lent extends Place {
   tag = 0;
 
   /**
-   * Shows what an inlet has lent: the frame that it stands before, or a message that was taken out
-   * of the ring before, and fills its area.
+   * Shows what an inlet has lent: the frame at its own cursor, or a message that was taken out of
+   * the ring before and is all of `area`.
    *
    * @internal
    */

@@ -1,5 +1,5 @@
 /**
- * Many messages in one call: short ones are packed into JSON batches. See `spec/codec.md`.
+ * Many messages in one call. Short ones are packed into JSON batches. See `spec/codec.md`.
  *
  * @module
  */
@@ -14,24 +14,29 @@ import type { Outlet } from "./pipe_outlet.ts";
 import { begin, waitRoom } from "./pipe_room.ts";
 import { requireInteger } from "./segment_geometry.ts";
 
-/** Most values in a batch, and the size from which on fewer are packed: more gains nothing. */
+/**
+ * The most values in a batch, and the size in bytes above which the next batch gets fewer values.
+ * More of either gains nothing.
+ */
 export const RUN_COUNT = 16;
 export const RUN_SIZE = 4096;
 
-/** Writes many values through one outlet. */
+/** Writes many values through one outlet, several of them in one message where that is possible. */
 export class Pack {
-  /** How many values of the last call are written. */
+  /** How many values the last call has written. */
   written = 0;
   readonly #outlet: Outlet;
-  /** How many values to try to pack next. */
+  /** The most values that go into the next batch. */
   #most = RUN_COUNT;
 
-  /** Makes what packs for an outlet. */
+  /** Makes the pack of an outlet. */
   constructor(outlet: Outlet) {
     this.#outlet = outlet;
   }
 
-  /** Writes all of them, and waits while there is no room; the caller has the outlet. */
+  /**
+   * Writes all values, and waits while there is no room. Only the owner of the outlet calls this.
+   */
   write(values: readonly unknown[], options: WaitOptions | undefined): void {
     const outlet = this.#outlet;
     const deadline = begin(outlet, options) ?? deadlineOfCall(options);
@@ -42,13 +47,13 @@ export class Pack {
         const count = this.#encodeRun(values, index);
         outlet.start(FRAME_KIND_DATA, 0);
         while (!outlet.advance()) {
-          this.written = index; // the wait publishes them
+          this.written = index; // the wait publishes those before
           waitRoom(outlet, deadline, waits++);
         }
         index += count;
       }
     } finally {
-      // Also when a value cannot be encoded: what stands before it is written.
+      // Also if a value cannot be encoded: the values before it are written.
       if (!outlet.link.closed) {
         outlet.store();
         this.written = index;
@@ -56,7 +61,7 @@ export class Pack {
     }
   }
 
-  /** Encodes the next values as one payload and returns how many it took. */
+  /** Encodes the next values as one payload. Returns how many it took. */
   #encodeRun(values: readonly unknown[], index: number): number {
     const outlet = this.#outlet;
     const count = outlet.mayBatch ? this.#encodeBatch(values, index) : 0;
@@ -72,8 +77,9 @@ export class Pack {
   }
 
   /**
-   * Encodes the next values that may go into one batch, if they are several; returns how many. None
-   * where one of them throws: one by one, those before it can be written, and then it throws.
+   * Encodes the next values as one batch, if two or more may go into one; returns how many may.
+   * Returns 0 if one of them throws: then the values before it are written one by one, before its
+   * error comes.
    */
   #encodeBatch(values: readonly unknown[], index: number): number {
     const outlet = this.#outlet;
@@ -94,12 +100,13 @@ export class Pack {
   }
 }
 
-/** Behind a first value, takes what is there up to `max`. */
+/** After a first value, takes further values that are there, up to `max` in all. */
 export function takeMany<T>(inlet: Inlet, first: T | undefined, max: number): T[] | undefined {
   if (first === undefined) return undefined;
   const values: T[] = [first];
   try {
-    // One load more: a peer that goes on writing must not keep us here. [ring.one_load]
+    // One more load at most: a peer that goes on writing must not keep this call here.
+    // [ring.one_load]
     for (let loads = 1; values.length < max;) {
       let value = inlet.take(VALUE, undefined, false);
       if (value === undefined && loads-- > 0) value = inlet.take(VALUE, undefined, true);
@@ -107,14 +114,15 @@ export function takeMany<T>(inlet: Inlet, first: T | undefined, max: number): T[
       values.push(value as T);
     }
   } catch (error) {
-    // A fault keeps itself; the report of a lost message would go lost with what was read.
+    // The inlet keeps a fault. The report of a lost message goes back into the queue: thrown now,
+    // it would cost the values that were read before it.
     if (!(error instanceof MillraceError)) throw error;
     if (error instanceof MessageError) inlet.queue.unshift(error);
   }
   return values;
 }
 
-/** Throws for a count that is none, before anything is taken. */
+/** Throws if `max` is not a count, before anything is taken. */
 export function requireMax(max: number): void {
   requireInteger("max", max, 1);
 }

@@ -1,6 +1,7 @@
 /**
- * The direction out, for a writer, the posts of a port and the drop-in: places messages in the
- * ring, one after the other, whole or in chunks. It never waits. See `spec/pipe.md`.
+ * The outgoing direction of a pipe, for a writer, the posts of a port and the drop-in layer. It
+ * places messages in the ring one after the other, whole or in chunks, and never waits. See
+ * `spec/pipe.md`.
  *
  * @module
  */
@@ -23,95 +24,106 @@ import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
 import { Turns, type Waitable } from "./wait.ts";
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 builds constants of this module into the machine code, but looks imported ones up each time.
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const PREAMBLE_SIZE = layout.MESSAGE_PREAMBLE_SIZE;
 const ALIGN = layout.FRAME_ALIGN;
 const RESERVE = layout.RING_RESERVE;
 const FLAGS_OF_WHOLE = /* @__PURE__ */ packKind(0, WHOLE, 0);
-/** [frame.pad] [frame.end] All of their fields but the kind, and a pad's size, are 0. */
+/** [frame.pad] [frame.end] All fields of both are 0 except the kind, and the size of a pad. */
 const PAD = /* @__PURE__ */ packKind(layout.FRAME_KIND_PAD, 0, 0);
 const END = /* @__PURE__ */ packKind(layout.FRAME_KIND_END, 0, 0);
-/** A cancel, or credit, of a call. [call.message] */
+/** The second header word of a call's cancel or credit. [call.message] */
 const WHOLE_CALL = /* @__PURE__ */ packKind(layout.FRAME_KIND_CALL, WHOLE, layout.CODEC_VALUES);
-/** Smallest extent of a chunk: a header and one byte, or a header and the preamble. */
+/** The smallest extent of a chunk: a header and one byte, or a header and the preamble. */
 const LEAST_CHUNK = 2 * ALIGN;
 
-/** Bytes of a cache line, and how many of a frame are taken before it is written. */
+/**
+ * Bytes of a cache line, and the most bytes of the next frame whose lines `expectAnswer` fetches.
+ */
 const LINE_SIZE = 64;
 const WARM_SIZE = 256;
 
 /** What a port does while it waits for room: it takes what arrives into its inbox. */
 export interface Idle {
-  /** Takes in what is there; returns what to wait for as well, undefined when the inbox is full. */
+  /**
+   * Takes in what has arrived. Returns what else to wait for, or undefined when the inbox is full.
+   */
   fill(): Waitable | undefined;
 }
 
-/** What was posted on a port and is not in the ring yet. It has the turn, or waits for it. */
+/**
+ * The messages posted on a port that are not in the ring yet. They have the turn, or wait for it.
+ */
 export interface Posts {
   /**
-   * Writes what has the turn, and gives the turn back behind it. Without `wait` it stops where
-   * there is no room; what `wait` throws leaves the rest posted.
+   * Writes the posts that have the turn, and then gives the turn back. Without `wait` it stops
+   * where there is no room. If `wait` throws, the rest stays posted.
    */
   flush(wait?: () => void): void;
 }
 
 /**
- * The way into one ring. It holds one message at a time, the one under way, and places nothing
- * between the frames of one. [pipe.order] [frame.contiguous]
+ * The writer's end of one ring. It holds one message at a time, the message under way, and places
+ * nothing between the frames of that message. [pipe.order] [frame.contiguous]
  */
 export class Outlet extends Lane implements Payload {
   readonly link: Link;
   readonly codec: CodecName | AnyCodec;
-  /** Whether several values may go out as one array of JSON. */
+  /** Whether several JSON values may go out as one array. */
   readonly mayBatch: boolean;
-  /** Looks at each value of JSON first. */
+  /** Checks each JSON value before it is encoded, if the codec has such a check. */
   readonly vet: ((value: never) => void) | undefined;
   /** Largest payload of one frame. */
   readonly largest: number;
-  /** Whether bytes are written as they are. */
+  /** Whether a `Uint8Array` is written as it is, with codec `bytes`. */
   readonly #isRaw: boolean;
   /** The payload of the message under way. */
   source: Uint8Array = NO_BYTES;
   size = 0;
   code = 0;
   isKept = true;
-  /** Set by a port: what it does while it waits for room, and what is posted on it. */
+  /** Set by a port: what it does while it waits for room, and its posts. */
   idle: Idle | undefined;
   posts: Posts | undefined;
-  /** Asynchronous calls so far: what is posted behind one has to wait for a turn of its own. */
+  /**
+   * How many turns were asked for so far. Posts after a write that asked for one need a turn anew.
+   */
   asked = 0;
-  /** Readers so far: one more each time that their endpoint was given back. */
+  /** How many times the reader's endpoint was vacated, and the outlet began anew. */
   round = 0;
-  /** Groups of posts that were accepted, and could not be written, so far. */
+  /**
+   * How many times posts that were accepted could not be written, those of one turn counted once.
+   */
   lostCount = 0;
-  /** Tags of the cancels, and of the credit, that calls owe. */
+  /** Tags of the cancels and of the credit that calls owe, in their order. */
   readonly asides: number[] = [];
-  /** Bytes of the place that is claimed; the pad before it is not placed yet. */
+  /** Payload bytes of the claimed place. The pad before it is placed only with the frame. */
   claimed = 0;
   #pad = 0;
-  /** Bytes of the message under way that are placed, -1 before its first frame. */
+  /** Bytes of the message under way that are placed; -1 before its first frame. */
   sent = -1;
-  /** Why it cannot go on: it was begun for a reader that is gone. [pipe.vacated] */
+  /** Why the message under way cannot go on: its reader's endpoint was vacated. [pipe.vacated] */
   cut: Error | undefined;
-  /** Its kind, with its codec, and its tag. */
+  /** Kind and codec, packed, and the tag of the message under way. */
   #kind = 0;
   #tag = 0;
   /**
-   * The same of the message of which a first frame is placed, and the last one is not. Whatever
-   * keeps it from going on, its cancel comes before any other frame. [frame.cancel]
+   * Kind and codec, and the tag, of a message whose first frame is placed and whose last frame is
+   * not. If that message does not go on, for whatever reason, its cancel comes before any other
+   * frame. [frame.cancel]
    */
   #owedKind = 0;
   #owedTag = 0;
-  /** The `head` at which there is room for what found none. */
+  /** The `head` at which there is room for the frame that found none. */
   #need = 0;
   #mayLoad = true;
   #turns: Turns | undefined;
-  /** What was stored at the last `expectAnswer`, and the extent of the last whole frame. */
+  /** The value of `stored` at the last `expectAnswer`, and the extent of the last whole frame. */
   #asking: number;
   #extent = 0;
 
-  /** Joins a ring to an attached endpoint. */
+  /** Makes the outlet of an attached endpoint for one of its rings. */
   constructor(link: Link, channel: Channel, options: WriterOptions = {}) {
     const codec: CodecName | AnyCodec = options.codec ?? "json";
     super(link.endpoint, channel, true);
@@ -126,12 +138,12 @@ export class Outlet extends Lane implements Payload {
     link.outgoing = this;
   }
 
-  /** Who writes next. */
+  /** Gives the turn to write to one asynchronous write, or to the posts, at a time. */
   get turns(): Turns {
     return this.#turns ??= new Turns(this);
   }
 
-  /** Whether an asynchronous write, or what was posted, has the turn. */
+  /** Whether an asynchronous write has the turn, or the posts have it. */
   get isTaken(): boolean {
     return (this.bits & TAKEN) !== 0;
   }
@@ -141,7 +153,7 @@ export class Outlet extends Lane implements Payload {
     return (this.bits & LENT) !== 0;
   }
 
-  /** [wait.writer_asks] The head at which what found no room fits. */
+  /** [wait.writer_asks] The `head` at which the frame that found no room fits. */
   get need(): number {
     return this.#need;
   }
@@ -156,7 +168,7 @@ export class Outlet extends Lane implements Payload {
     this.bits &= ~LENT;
   }
 
-  /** Encodes one value, as the payload of this outlet or apart from that. */
+  /** Encodes one value into `payload`, which is this outlet or a separate one. */
   encode(value: unknown, payload: Payload): void {
     const { codec } = this;
     if (value instanceof Uint8Array && this.#isRaw) return takeBytes(value, CODEC_BYTES, payload);
@@ -169,7 +181,7 @@ export class Outlet extends Lane implements Payload {
     }
   }
 
-  /** Takes a payload that was encoded before. */
+  /** Takes over a payload that was encoded before. */
   restore({ source, size, code, isKept }: Payload): void {
     this.source = source;
     this.size = size;
@@ -177,7 +189,7 @@ export class Outlet extends Lane implements Payload {
     this.isKept = isKept;
   }
 
-  /** Begins the message whose payload it has; one that is under way is given up. */
+  /** Begins a message with the payload that this outlet holds. A message under way is given up. */
   start(kind: number, tag: number): void {
     this.#kind = packKind(kind, 0, this.code);
     this.#tag = tag;
@@ -186,14 +198,15 @@ export class Outlet extends Lane implements Payload {
   }
 
   /**
-   * Throws the first answer that needs no look at the ring [pipe.first_answer], and lets the next
-   * claim that needs it load `head`, once until the next call of this [ring.one_load]. `accepted`
-   * is for what was written before the stream was to end.
+   * Throws the first answer that needs no look at the ring, if there is one. [pipe.first_answer]
+   * Allows the claims that follow one load of `head`, until this is called again. [ring.one_load]
+   * `accepted` says that the message was written before the stream was to end, so that `pipe.ended`
+   * does not apply.
    */
   check(accepted = false): void {
     this.bits &= ~RENEWED;
     this.#mayLoad = true;
-    // Who has the turn makes no difference.
+    // It makes no difference here whether somebody has the turn.
     if ((this.bits & ~TAKEN) === 0 && this.endpoint.isLinked(this.peer)) return;
     raise(this.link.closedError("write") ?? this.fault);
     if (!accepted && (this.bits & ENDED) !== 0) {
@@ -203,7 +216,7 @@ export class Outlet extends Lane implements Payload {
     this.requireFree();
   }
 
-  /** Throws while a claim is open, or a value is encoded: nothing can be placed before that. */
+  /** Throws while a claim is open or a value is being encoded: nothing else can be placed then. */
   requireFree(): void {
     if ((this.bits & LENT) !== 0) cannot("write: a claim is open");
     if ((this.bits & ENCODING) !== 0) {
@@ -212,9 +225,10 @@ export class Outlet extends Lane implements Payload {
   }
 
   /**
-   * Writes the message under way if nothing stands in its way: false leaves it to `advance`. No
-   * error is made, and nothing is asked twice: what is done between the arrival of a message and
-   * the store of its answer is half of an echo.
+   * Writes and publishes the message under way if nothing stands in the way. Returns false
+   * otherwise, and leaves the message to `advance`. For speed it makes no error and checks nothing
+   * twice: what is done between the arrival of a message and the store of its answer is half of an
+   * echo.
    */
   send(): boolean {
     if (this.bits !== 0 || !this.endpoint.isLinked(this.peer) || !this.#put()) return false;
@@ -242,28 +256,29 @@ export class Outlet extends Lane implements Payload {
   }
 
   /**
-   * Places what there is room for of the message under way; true when all of it is placed.
+   * Places as much of the message under way as there is room for. Returns true when all of it is
+   * placed.
    *
-   * @throws {TypeError} if the caller has taken its bytes away.
+   * @throws {TypeError} if the caller has detached its bytes, or made them fewer.
    */
   advance(): boolean {
-    // The application's own code may have closed this end, while the value was encoded.
+    // The application's own code may have closed this end while the value was encoded.
     if ((this.bits & STOPPED) !== 0) raise(this.link.closedError("write") ?? this.fault);
     raise(this.cut);
     if (this.sent < 0 && !this.placeCancel()) return false;
     if (this.source.length < this.size) {
-      // The caller's own bytes, which a write that waits does not copy. What would be sent in place
-      // of them are old bytes of the ring.
+      // These are the caller's own bytes, since a write that waits does not copy them. Without this
+      // check, old bytes of the ring would be sent in place of the missing ones.
       cannot("write message: its bytes were detached, or are fewer now");
     }
-    this.hold(); // the caller may place more, and run code of the application's in between
+    this.hold(); // the caller may place more before it publishes, and run the application's code
     if (this.size > this.largest) return this.#putChunks();
     return this.#put() || (this.#makeRoom(extentOf(this.size)) && this.#put());
   }
 
   /**
-   * Places the message under way as one frame, whatever its size, if there is room for it by what
-   * is known of `head`, without a pad. Not visible yet.
+   * Places the message under way as one frame, if it fits one and the known `head` leaves room for
+   * that without a pad. Otherwise returns false. Does not publish.
    */
   #put(): boolean {
     const { capacity, size, own } = this;
@@ -278,17 +293,18 @@ export class Outlet extends Lane implements Payload {
     return true;
   }
 
-  /** Copies a part of the payload into the byte area. */
+  /** Copies `size` bytes of the payload, beginning at `from`, to `at` in the byte area. */
   #copy(from: number, size: number, at: number): void {
-    if (size === 0) return; // of memory that was detached, nothing can be set
+    if (size === 0) return; // for detached memory, `set` throws even if there is nothing to copy
     const { source } = this;
     const isWhole = size === source.length;
     this.bytes.set(isWhole ? source : source.subarray(from, from + size), at);
   }
 
   /**
-   * Extent of the pad that a frame needs before it, mostly 0; or -1 where there is no room for
-   * both, also behind a load of `head`. Changes nothing in the ring.
+   * Returns the extent of the pad that a frame of this extent needs before it, mostly 0; or -1 if
+   * there is no room for both, even after the load of `head` that is allowed. Changes nothing in
+   * the ring.
    */
   #padFor(extent: number): number {
     const { capacity, own } = this;
@@ -304,14 +320,17 @@ export class Outlet extends Lane implements Payload {
     return -1;
   }
 
-  /** Makes room for a frame at the own cursor, with a pad before it if need be. [ring.pad] */
+  /**
+   * Makes room for a frame at the own cursor: places a pad if one is needed. False: no room.
+   * [ring.pad]
+   */
   #makeRoom(extent: number): boolean {
     const pad = this.#padFor(extent);
     if (pad > 0) this.#frame(pad - HEADER_SIZE, PAD, 0);
     return pad >= 0;
   }
 
-  /** Finishes a frame at the own cursor, whose payload is there already. */
+  /** Finishes a frame at the own cursor: writes its header. Its payload is in place already. */
   #frame(size: number, kindWord: number, tag: number): void {
     writeHeader(this.words, (this.own & (this.capacity - 1)) >> 2, size, kindWord, tag);
     this.own = (this.own + extentOf(size)) | 0;
@@ -324,7 +343,7 @@ export class Outlet extends Lane implements Payload {
       const isFirst = this.sent < 0;
       const from = isFirst ? 0 : this.sent;
       const head = HEADER_SIZE + (isFirst ? PREAMBLE_SIZE : 0);
-      // [frame.part] Only a first chunk can be left without room for more than its preamble.
+      // [frame.part] Only a first chunk can be so small that its preamble fills it.
       const part = Math.min(size - from, this.#chunkExtent() - head);
       const payload = part + head - HEADER_SIZE;
       if (!this.#makeRoom(extentOf(payload))) return false;
@@ -347,20 +366,26 @@ export class Outlet extends Lane implements Payload {
     }
   }
 
-  /** Extent of the next chunk: up to the end of the byte area where that spares a pad. */
+  /**
+   * The extent of the next chunk: up to the end of the byte area, if that is near and spares a pad.
+   */
   #chunkExtent(): number {
     const { capacity } = this;
     const toEnd = capacity - (this.own & (capacity - 1));
-    // A quarter, so that writing the next chunk overlaps with reading the last.
+    // A quarter, so that writing the next chunk overlaps with reading the last one.
     return toEnd >= LEAST_CHUNK && toEnd < capacity >> 2 ? toEnd : capacity >> 2;
   }
 
-  /** Most bytes that a multipart message can take, whatever the position it begins at. */
+  /**
+   * The most bytes that a multipart message can take in the ring, at whatever position it begins.
+   */
   #worstCost(size: number): number {
     const bytes = size + PREAMBLE_SIZE;
-    // Full chunks, and one more: where the end of the byte area cuts one in two, or a pad of 16.
+    // The number of full chunks, and one more: the end of the byte area may cut one chunk in two,
+    // or cost a pad of 16 bytes.
     const chunks = Math.ceil(bytes / ((this.capacity >> 2) - HEADER_SIZE)) + 1;
-    // The last chunk's extent is rounded up; not by `extentOf`, as bytes go beyond 2^31 here.
+    // The extent of the last chunk is rounded up; not by `extentOf`, as the sum may exceed 2^31
+    // here.
     return Math.ceil(bytes / ALIGN) * ALIGN + chunks * HEADER_SIZE;
   }
 
@@ -374,8 +399,9 @@ export class Outlet extends Lane implements Payload {
   }
 
   /**
-   * Places and publishes what comes before the next message: the cancel of one that was given up,
-   * and what calls owe. False: no room. [pipe.owed] [call.cancel_owed]
+   * Places and publishes what must come before the next message: the cancel of a message that was
+   * given up, and the cancels and credit that calls owe. False: no room. [pipe.owed]
+   * [call.cancel_owed]
    */
   placeCancel(): boolean {
     if ((this.bits & OWED) !== 0) {
@@ -383,12 +409,14 @@ export class Outlet extends Lane implements Payload {
       const flags = layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL;
       this.#frame(0, this.#owedKind | packKind(0, flags, 0), this.#owedTag);
       this.#owe(0);
-      this.store(); // [pipe.owed] At once: whatever becomes of the message behind it.
+      this.store(); // [pipe.owed] At once, whatever becomes of the next message.
     }
     return (this.bits & ASIDE) === 0 || this.#placeAsides();
   }
 
-  /** Has a cancel or credit of a call placed before the next message. [call.cancel_owed] */
+  /**
+   * Notes a cancel or credit of a call, to be placed before the next message. [call.cancel_owed]
+   */
   setAside(tag: number): void {
     this.asides.push(tag);
     this.bits |= ASIDE;
@@ -405,18 +433,20 @@ export class Outlet extends Lane implements Payload {
     return true;
   }
 
-  /** Claims the place of a message that the caller fills: where its payload begins, or -1. */
+  /**
+   * Claims the place of a message that the caller fills. Returns the offset of its payload, or -1.
+   */
   claim(size: number): number {
     if (!this.placeCancel()) return -1;
     const pad = this.#padFor(extentOf(size));
     if (pad < 0) return -1;
-    this.#pad = pad; // not placed before the frame is: the claim may be given up, or become smaller
+    this.#pad = pad; // placed with the frame, as the claim may still be abandoned
     this.claimed = size;
     this.bits |= LENT;
     return ((this.own + pad) & (this.capacity - 1)) + HEADER_SIZE;
   }
 
-  /** Completes the claimed message with so many bytes. Not visible yet. */
+  /** Finishes the claimed message with `size` bytes of payload. Does not publish. */
   finish(size: number): void {
     if (this.#pad > 0) this.#frame(this.#pad - HEADER_SIZE, PAD, 0);
     this.#frame(size, this.#kind | FLAGS_OF_WHOLE, this.#tag);
@@ -430,25 +460,28 @@ export class Outlet extends Lane implements Payload {
     this.bits &= ~LENT;
   }
 
-  /** Places and publishes the `end`, for which there is always room. [pipe.end_now] */
+  /** Places and publishes the `end` frame, for which there is always room. [pipe.end_now] */
   placeEnd(): void {
-    this.placeCancel(); // [pipe.owed_end] Without room for both it is left away.
+    this.placeCancel(); // [pipe.owed_end] If there is no room for both, the cancel is left out.
     this.bits |= ENDED; // [pipe.end]
     this.#frame(0, END, 0);
     this.store();
     this.link.incoming?.taker?.mute();
   }
 
-  /** Whether anything was written since the last `expectAnswer`: what comes may answer it. */
+  /**
+   * Whether anything was published since the last `expectAnswer`, so that what comes may answer it.
+   */
   get isAnswerDue(): boolean {
     return this.stored !== this.#asking;
   }
 
   /**
-   * Notes that the answer to what was written is waited for. Takes the cache lines of the next
-   * frame, if it is like the last one, away from the reader, who has read what stood there a lap
-   * ago: while the thread waits, that costs nothing, but when it writes, the store of `tail` would
-   * wait for it, a twentieth of an echo of 64 bytes. Behind the tail, bytes mean nothing.
+   * Called before the thread waits for the answer to what it wrote. Stores zeros where the next
+   * frame will stand, if it is like the last whole one, and so takes those cache lines from the
+   * reader, who read what stood there a lap ago. While the thread waits this costs nothing. Later
+   * the store of `tail` would wait for the lines, which took a twentieth of an echo of 64 bytes.
+   * The bytes behind the tail have no meaning.
    */
   expectAnswer(): void {
     this.#asking = this.stored;

@@ -12,8 +12,8 @@ import type { Waitable } from "./wait.ts";
 import { stateOf } from "./wait_state.ts";
 
 /**
- * Blocks until the peer has attached, and returns whether it has. What became of it since, the next
- * call tells.
+ * Blocks until the peer has attached, and returns whether it has. If the peer is gone by then, the
+ * next call reports that.
  *
  * @throws {ClosedError} if this end is closed or failed.
  */
@@ -39,7 +39,8 @@ export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): P
 function begin(link: Link, options: WaitOptions): Waitable {
   requireWait(options);
   requireOwn(link);
-  // Nothing to arm: who attaches rings all its peers, whether or not they ask. [segment.state_ring]
+  // There is nothing to arm: an endpoint that attaches rings all its peers, whether or not they ask
+  // for it. [segment.state_ring]
   return {
     peer: link.peer,
     look: () => stateOf(link.endpoint.state(link.peer)) !== ENDPOINT_STATE_VACANT,

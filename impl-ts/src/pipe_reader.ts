@@ -17,11 +17,11 @@ import { isPast, requireTimeout, type Segment } from "./segment.ts";
 import { Turns } from "./wait.ts";
 
 /**
- * Reads messages from a ring. All methods belong to the thread that attached it.
+ * Reads messages from a ring. Only the thread that attached it may call its methods.
  *
- * `undefined` means that there is nothing yet, or, when `ended` is true, that nothing will come.
+ * A read that returns `undefined` has found nothing yet; if `ended` is true, nothing will come.
  *
- * @typeParam T What it reads. Nothing checks that the peer writes that.
+ * @typeParam T The values that it reads. Nothing checks that the peer writes such values.
  *
  * @example
  * ```ts
@@ -45,7 +45,7 @@ export class Reader<T = unknown> {
   #streak = 0;
 
   /**
-   * Joins a ring to an attached endpoint; for ports. Use `Reader.attach`.
+   * Makes the reader of an attached endpoint; for ports. Use `Reader.attach`.
    *
    * @internal
    */
@@ -54,9 +54,11 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Attaches the reading endpoint of a ring: the one with index `channel`, by default the first.
+   * Attaches to the reading endpoint of a ring: the channel with index `channel`, or by default the
+   * first ring.
    *
-   * @throws {SegmentError} `segment.channel` or `segment.endpoint`.
+   * @throws {SegmentError} `segment.channel` if there is no such ring; `segment.endpoint` if its
+   * endpoint is not vacant.
    */
   static attach<T = unknown>(
     segment: Segment,
@@ -73,7 +75,7 @@ export class Reader<T = unknown> {
     return this.#inlet.ended;
   }
 
-  /** What this endpoint has counted. */
+  /** What this endpoint has counted since it attached. */
   get stats(): Stats {
     return this.#inlet.endpoint.stats;
   }
@@ -94,35 +96,35 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Reads one message and blocks until there is one. `undefined` at the timeout, which loses
+   * Reads one message. Blocks until there is one. Returns `undefined` at the timeout, which loses
    * nothing, and at the end of the stream.
    *
-   * @throws {MessageError} if a message was lost; the next call goes on behind it.
+   * @throws {MessageError} if a message was lost; the next call goes on after it.
    * @throws {PeerClosedError} if everything is read and the writer has closed without an `end`.
    * @throws {PeerFailedError} if everything is read and the writer is marked failed.
    * @throws {ClosedError} if this end was closed by `close`; or if everything is read and somebody
    * else has closed it or marked it failed.
-   * @throws {CorruptError} if the writer broke the ring; again from every later call.
+   * @throws {CorruptError} if the writer broke the ring; every later call throws it again.
    */
   read(options?: WaitOptions): T | undefined {
     return this.#read(VALUE, undefined, options) as T | undefined;
   }
 
-  /** Reads one message if there is one. */
+  /** Reads one message if there is one; otherwise returns `undefined`. Never waits. */
   tryRead(): T | undefined {
     return this.#try(VALUE, undefined) as T | undefined;
   }
 
-  /** `read` without blocking. Calls are served in order. */
+  /** `read` without blocking. Calls are served in the order in which they were made. */
   readAsync(options?: WaitOptions): Promise<T | undefined> {
     return this.#wait(VALUE, undefined, options) as Promise<T | undefined>;
   }
 
   /**
-   * Reads what is there, up to `max` messages, and blocks until there is one at least. `undefined`
-   * where `read` returns it.
+   * Reads the messages that are there, up to `max`. Blocks until there is at least one. Returns
+   * `undefined` where `read` does.
    *
-   * Throws what `read` throws. A lost message ends what is there: the next call reports it.
+   * Throws what `read` throws. A lost message ends the list, and the next call reports it.
    *
    * @example
    * ```ts
@@ -139,13 +141,16 @@ export class Reader<T = unknown> {
     return takeMany(this.#inlet, this.read(options), max);
   }
 
-  /** Reads what is there, up to `max` messages; `undefined` if nothing is. */
+  /**
+   * Reads the messages that are there, up to `max`; returns `undefined` if there are none. Never
+   * waits.
+   */
   tryReadMany(max: number): T[] | undefined {
     requireMax(max);
     return takeMany(this.#inlet, this.tryRead(), max);
   }
 
-  /** `readMany` without blocking. Calls are served in order. */
+  /** `readMany` without blocking. Calls are served in the order in which they were made. */
   async readManyAsync(max: number, options?: WaitOptions): Promise<T[] | undefined> {
     requireMax(max);
     const done = (first: unknown) => takeMany(this.#inlet, first as T | undefined, max);
@@ -153,19 +158,22 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Reads message after message until the stream ends, and throws what `readAsync` throws. Leaving
-   * the loop leaves the pipe as it is: what comes then can be read, or looped over, later.
+   * Reads message after message until the stream ends, and throws what `readAsync` rejects with.
+   * Leaving the loop leaves the pipe as it is: later messages can be read, or looped over, later.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
     for (let value; (value = await this.readAsync()) !== undefined;) yield value;
   }
 
-  /** Reads one message as it is, a batch as one, and blocks until there is one. */
+  /** Reads one message without decoding it; a batch is one message. Blocks until there is one. */
   readMessage(options?: WaitOptions): Message | undefined {
     return this.#read(MESSAGE, undefined, options) as Message | undefined;
   }
 
-  /** Reads one message as it is, if there is one. */
+  /**
+   * Reads one message without decoding it, if there is one; otherwise returns `undefined`. Never
+   * waits.
+   */
   tryReadMessage(): Message | undefined {
     return this.#try(MESSAGE, undefined) as Message | undefined;
   }
@@ -176,11 +184,12 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Copies one message into `target`, allocating nothing for a message of one frame, and returns
-   * its size; `kind`, `codec` and `tag` are then those of the message. Blocks until there is one.
+   * Copies the payload of one message into `target` and returns its size in bytes; `kind`, `codec`
+   * and `tag` are then those of the message. Allocates nothing for a message of one frame. Blocks
+   * until there is a message.
    *
-   * @throws {RangeError} if the message is larger than `target`; it stays, to be read again. One
-   * whose size its writer does not know as it begins may be larger than the error says.
+   * @throws {RangeError} if the message is larger than `target`; it stays, and can be read again.
+   * If the writer did not know its size when it began, it may be larger than the error says.
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
     try {
@@ -190,7 +199,7 @@ export class Reader<T = unknown> {
     }
   }
 
-  /** The same, if there is a message. */
+  /** `readInto` if there is a message; otherwise returns `undefined`. Never waits. */
   tryReadInto(target: Uint8Array): number | undefined {
     try {
       return this.#try(INTO, target) as number | undefined;
@@ -200,14 +209,15 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Lends the payload of the next frame where it lies, a whole message or a chunk of one, and
-   * blocks until there is one. For trusted peers: they can write to it. End with `release`.
+   * Lends the payload of the next frame in place: a whole message, or one chunk. Blocks until there
+   * is a frame. For trusted peers only, because they can still write to it. `release` ends the
+   * loan.
    */
   peek(options?: WaitOptions): Lent | undefined {
     return this.#show(this.#read(LEND, undefined, options));
   }
 
-  /** The same, if there is a frame. */
+  /** `peek` if there is a frame; otherwise returns `undefined`. Never waits. */
   tryPeek(): Lent | undefined {
     return this.#show(this.#try(LEND, undefined));
   }
@@ -219,9 +229,9 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Gives back what `peek` lent.
+   * Gives back the frame that `peek` lent.
    *
-   * @throws {ClosedError} if this end was closed meanwhile, which takes the frame back.
+   * @throws {ClosedError} if this end was closed meanwhile, which has taken the frame back.
    */
   release(): void {
     const inlet = this.#inlet;
@@ -230,7 +240,7 @@ export class Reader<T = unknown> {
     inlet.giveBack();
   }
 
-  /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
+  /** Closes this endpoint now. Unread messages are dropped; its waits end with `pipe.closed`. */
   close(): void {
     this.#inlet.link.close();
   }
@@ -241,7 +251,7 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * The direction in; for ports.
+   * The incoming direction; for ports.
    *
    * @internal
    */
@@ -250,7 +260,7 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Whether asynchronous reads wait, which are served before events; for ports.
+   * Whether asynchronous reads wait, which get messages before events do; for ports.
    *
    * @internal
    */
@@ -259,7 +269,7 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Settles when the asynchronous reads that wait now have been served; for ports.
+   * Resolves when the asynchronous reads that wait now have been served; for ports.
    *
    * @internal
    */
@@ -270,7 +280,7 @@ export class Reader<T = unknown> {
   }
 
   #read(mode: Mode, target: Uint8Array | undefined, options: WaitOptions | undefined): unknown {
-    // Before anything is taken.
+    // Checked before anything is taken.
     if (options !== undefined) requireTimeout(options.timeout, Infinity);
     const taken = this.#inlet.take(mode, target, true);
     return taken !== undefined || this.ended ? taken : this.#block(mode, target, options);
@@ -282,9 +292,9 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Behind a look that found nothing: throws for a state that is final, where one more look finds
-   * nothing either. Once and not in a loop: a peer that is gone and still publishes must not keep
-   * us here. [pipe.look_again]
+   * Called after a look that found nothing. If a state is final, looks once more, and throws the
+   * error of the state if that finds nothing either. Looks once and not in a loop, because a peer
+   * that is gone and still publishes must not keep this call here. [pipe.look_again]
    */
   #takeLast(mode: Mode, target: Uint8Array | undefined): unknown {
     const gone = this.#inlet.lookAgain();
@@ -295,9 +305,10 @@ export class Reader<T = unknown> {
   }
 
   /**
-   * Looks again a few times before the call blocks, where it may wait, and for an answer. A stream
-   * passes faster if its reader does not look all the time, and lets the writer keep the line of
-   * `tail` for a while. Returns whether something has come.
+   * Looks a few times more before the call blocks, if the call may wait and what comes may be an
+   * answer. Otherwise it does not: a stream passes faster if its reader does not look all the time,
+   * and leaves the cache line of `tail` to the writer for a while. Returns whether something has
+   * come.
    */
   #glance(options: WaitOptions | undefined): boolean {
     if (options?.timeout === 0 || options?.signal !== undefined) return false;
@@ -308,7 +319,7 @@ export class Reader<T = unknown> {
     return this.#inlet.glance(glances);
   }
 
-  /** Behind a look that found nothing. */
+  /** Waits for a message, after a look that found none. */
   #block(mode: Mode, target: Uint8Array | undefined, options: WaitOptions | undefined): unknown {
     const inlet = this.#inlet;
     const { endpoint } = inlet;
@@ -317,7 +328,7 @@ export class Reader<T = unknown> {
     options?.signal?.throwIfAborted();
     const timeout = options?.timeout ?? Infinity;
     taken = this.#takeLast(mode, target);
-    // Only computed where it is needed: within a stream, most waits are brief.
+    // Computed only when it is needed, because within a stream most waits are brief.
     let deadline: number | undefined;
     for (let waits = 0; taken === undefined && !this.ended; waits++) {
       if (timeout === 0) break;

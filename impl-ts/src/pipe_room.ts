@@ -1,5 +1,5 @@
 /**
- * How a call that writes waits for its turn, and for room in the ring. See `spec/pipe.md`.
+ * How a call that writes waits for its turn and for room in the ring. See `spec/pipe.md`.
  *
  * @module
  */
@@ -13,8 +13,8 @@ import { isPast } from "./segment.ts";
 import { Several, type Waitable } from "./wait.ts";
 
 /**
- * What a blocking call does first: throws the answer that it has without a look at the ring, and
- * writes what was posted. Returns its deadline, if it has had to wait for that.
+ * The first step of a blocking call: throws the answer that needs no look at the ring, if there is
+ * one, and writes what was posted. Returns the deadline of the call if there was anything posted.
  */
 export function begin(outlet: Outlet, options: WaitOptions | undefined): number | undefined {
   outlet.check();
@@ -28,7 +28,9 @@ function flushAll(outlet: Outlet, options: WaitOptions | undefined): number {
   cannot("write: an asynchronous write is under way");
 }
 
-/** The same for one that does not wait. False: the turn is still somebody else's. */
+/**
+ * The first step of a call that does not wait. Returns false if somebody else still has the turn.
+ */
 export function tryBegin(outlet: Outlet): boolean {
   outlet.check();
   return !outlet.isTaken || flush(outlet);
@@ -41,7 +43,7 @@ function flush(outlet: Outlet, wait?: () => void): boolean {
   return true;
 }
 
-/** Places and publishes all of the message under way, and waits where there is no room. */
+/** Places and publishes all of the message under way. Waits whenever there is no room. */
 export function sendAll(
   outlet: Outlet,
   options: WaitOptions | undefined,
@@ -55,7 +57,7 @@ export function sendAll(
   outlet.store();
 }
 
-/** Waits until there may be room. At the deadline the message stays under way. */
+/** Waits until there may be room. Throws at the deadline; the message then stays under way. */
 export function waitRoom(outlet: Outlet, deadline: number, waits: number): void {
   outlet.bits |= BUSY;
   try {
@@ -64,10 +66,10 @@ export function waitRoom(outlet: Outlet, deadline: number, waits: number): void 
   } finally {
     outlet.bits &= ~BUSY;
   }
-  outlet.check(true); // [pipe.peer_gone] The wait may have ended because of a state.
+  outlet.check(true); // [pipe.peer_gone] A state may have ended the wait.
 }
 
-/** The same without blocking; `room` is what shows that there may be some. */
+/** `waitRoom` without blocking. `room` is what shows that there may be room. */
 export async function waitRoomAsync(
   outlet: Outlet,
   deadline: number,
@@ -79,12 +81,15 @@ export async function waitRoomAsync(
   outlet.check(true);
 }
 
-/** What to wait for to place more, in a call that waits for something else. [port.posted] */
+/**
+ * Takes what arrives into the inbox. Returns what a call that waits for something else has to wait
+ * for as well, in order to place more. [port.posted]
+ */
 export function roomOf(outlet: Outlet): Waitable {
   return orArrival(outlet, outlet.idle?.fill());
 }
 
-/** The error of a write whose time is up. */
+/** The error of a write whose deadline has passed. */
 export function timedOut(): TimeoutError {
   return new TimeoutError("Cannot write: the ring stayed full until the deadline");
 }
@@ -93,13 +98,16 @@ function orArrival(room: Waitable, other: Waitable | undefined): Waitable {
   return other === undefined ? room : new Several([room, other]);
 }
 
-/** Publishes what is held back, and takes what arrives; returns what else to wait for. */
+/**
+ * Copies the payload if it would not outlast the call, publishes what is held back, and takes what
+ * arrives into the inbox. Returns what else to wait for.
+ */
 function prepare(outlet: Outlet, deadline: number): Waitable | undefined {
   detach(outlet);
   outlet.endpoint.settle();
   raise(outlet.link.stateError("write"));
   const other = outlet.idle?.fill();
-  // Here and not only in the wait, which comes back at once while the peer keeps a cursor moving.
+  // Here too, because the wait returns at once for as long as the peer keeps a cursor moving.
   if (isPast(deadline)) throw timedOut();
   return other;
 }

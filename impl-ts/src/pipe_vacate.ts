@@ -1,5 +1,5 @@
 /**
- * Giving a peer's endpoint back, whose owner is dead, so that another can take it. See
+ * Vacates the endpoint of a peer whose owner is dead, so that another owner can attach to it. See
  * `spec/segment.md`, "An endpoint that comes back".
  *
  * @module
@@ -22,7 +22,7 @@ import { fanoutRecord } from "./segment_fanout.ts";
 import { ringAround, stateOf, vacantWord } from "./wait_state.ts";
 
 /**
- * An end whose peer can be given back: a reader, a writer, or a port, one of a hub's for instance.
+ * An end whose peer can be vacated: a reader, a writer, or a port, one of a hub's included.
  *
  * @example
  * ```ts
@@ -50,24 +50,25 @@ export type VacatingEnd =
   Reader<any> | Writer<any> | { readonly reader: Reader<any> };
 
 /**
- * Gives the endpoint of the peer back, whose owner is dead, so that another thread or process can
- * attach to it: a worker that has crashed is started again, and goes on in the same memory. What
- * it had published must have been read; what it had not read is dropped. Messages written from now
- * on are for the next owner, also before that has come, and nothing is left of what the last one
- * did: no fault, no end. What is taken out of the ring already, of a batch for instance, still
- * comes first.
+ * Vacates the endpoint of a peer whose owner is dead, so that another thread or process can attach
+ * to it. In this way a worker that has crashed is started again and goes on in the same memory.
+ * Everything that the peer published must have been read; what it had not read is dropped. Messages
+ * written from now on are for the endpoint's next owner, even before that owner attaches. Nothing
+ * remains of what the last owner did, neither a fault nor an `end`. What was taken out of the ring
+ * already, the elements of a batch for instance, is still delivered first.
  *
- * The peer must have closed, or be marked failed, by `supervise` or `failEndpoint`; and the caller
- * must know that its thread has ended, or will not touch the memory any more: two owners would
- * write to one ring. In a file the lock of its process shows that. Never waits.
+ * The peer must have closed, or be marked failed, by `supervise` or `failEndpoint`. The caller must
+ * also know that the peer's thread has ended or will not touch the memory any more; otherwise two
+ * owners would write to one ring. In a file, the lock of the peer's process shows that. The call
+ * never waits.
  *
- * A port that is listened to goes on delivering; its `closed` is then a new promise, and its
- * streams are new ones. In a hub, give a client's endpoint back by its port, in place of closing
- * that. A hub itself, which has many peers, cannot be given back.
+ * A port with a listener goes on delivering messages; its `closed` is then a new promise, and its
+ * streams are new ones. In a hub, vacate a client's endpoint through its port, and do not close
+ * that port. A hub itself has many peers and cannot be vacated.
  *
- * @throws {TypeError} if it may not be given back, or not now: the peer is not gone, what it has
+ * @throws {TypeError} if the peer may not be vacated, or not now: it is not gone, something that it
  * published is not read, it has other peers, or channels that this end does not use.
- * @throws {ClosedError} if this end is closed, failed or replaced itself.
+ * @throws {ClosedError} if this end itself was closed, marked failed or replaced.
  *
  * @example
  * ```ts
@@ -90,7 +91,7 @@ export function vacatePeer(end: VacatingEnd): void {
   const link = linkOf(end);
   const { endpoint, peer, outgoing, incoming } = link;
   raise(link.ownError("vacate peer")); // [segment.vacate_peer]
-  // [segment.vacate_read] Before the look at what it has published.
+  // [segment.vacate_read] The state is loaded before the ring is searched for unread messages.
   const word = endpoint.state(peer);
   const state = stateOf(word);
   if (state !== ENDPOINT_STATE_CLOSED && state !== ENDPOINT_STATE_FAILED) {
@@ -105,12 +106,12 @@ export function vacatePeer(end: VacatingEnd): void {
     throw refusal("what it has published is not read");
   }
   giveBack(link, word);
-  endpoint.watch.look(); // who waits here waits for the next owner
+  endpoint.watch.look(); // waits of this endpoint go on, for the next owner
 }
 
 /**
- * Skips what nobody reads, and returns whether nothing else of what the peer has published is left
- * in the ring. [segment.vacate_read]
+ * Skips frames that nobody reads. Returns whether nothing else that the peer published is left in
+ * the ring. [segment.vacate_read]
  */
 function isRead(inlet: Inlet): boolean {
   if ((inlet.bits & (ENDED | STOPPED)) !== 0) return true;
@@ -124,7 +125,7 @@ function isRead(inlet: Inlet): boolean {
   }
 }
 
-/** Gives the peer's endpoint back, whose final state word is the one given. */
+/** Vacates the peer's endpoint, whose final state word is `final`. */
 function giveBack(link: Link, final: number): void {
   const { endpoint, peer, outgoing, incoming } = link;
   const { segment, mechanism } = endpoint;
@@ -141,15 +142,16 @@ function giveBack(link: Link, final: number): void {
   }
   const generation = (before + 1) | 0;
   Atomics.store(words, record + ENDPOINT_GENERATION_WORD, generation);
-  // [segment.vacate_state] Last: whoever finds it vacant finds the rest as it is to be.
+  // [segment.vacate_state] Last, so that whoever finds the endpoint vacant finds all else in place.
   const state = record + ENDPOINT_STATE_WORD;
   Atomics.compareExchange(words, state, final, vacantWord(generation));
   ringAround(segment, words, peer, mechanism);
 }
 
 /**
- * Begins anew with the next reader. Of a message that was begun it gets nothing, and who goes on
- * with it is told; one that was not begun is its own. [pipe.vacated]
+ * Begins anew with the next reader. That reader gets nothing of a message that was begun, and
+ * whoever writes the rest of it is told; a message that was not begun goes to the next reader.
+ * [pipe.vacated]
  */
 function renewOutlet(outlet: Outlet): void {
   const why = "Cannot write: the peer's endpoint was given back in the middle of the message";
@@ -175,7 +177,7 @@ function renewInlet(inlet: Inlet): void {
   renewControl(inlet, RING_WRITER_WANTS_WORD);
 }
 
-/** Makes both cursors equal, and takes the wish of the peer back. [segment.vacate_words] */
+/** Makes both cursors equal, and clears the `wants` word of the peer. [segment.vacate_words] */
 function renewControl({ control, own }: Lane, wants: number): void {
   Atomics.store(control, RING_TAIL_WORD, own);
   Atomics.store(control, RING_HEAD_WORD, own);
@@ -187,7 +189,7 @@ function linkOf(end: VacatingEnd): Link {
   return ("reader" in end ? end.reader : end).inlet.link;
 }
 
-/** Whether all channels that name the peer are the rings of this end. [segment.vacate_peer] */
+/** Whether every channel that names the peer is a ring of this end. [segment.vacate_peer] */
 function isOurs({ endpoint, peer, outgoing, incoming }: Link): boolean {
   const { index, segment } = endpoint;
   let [outCount, inCount] = [outgoing === undefined ? 0 : 1, incoming === undefined ? 0 : 1];

@@ -28,7 +28,7 @@ import { Endpoint, type Stats } from "./wait_endpoint.ts";
 const DATA = layout.FRAME_KIND_DATA;
 
 /**
- * What a claimed message is.
+ * What message is claimed, and how long the call may wait.
  *
  * @example
  * ```ts
@@ -44,16 +44,19 @@ const DATA = layout.FRAME_KIND_DATA;
  * ```
  */
 export interface ClaimOptions extends WaitOptions {
-  /** Default 0: bytes. 3, a batch, and the application's own from 128 on are allowed. */
+  /**
+   * The number of the payload's codec. Default 0, bytes. A batch, 3, and your own from 128 on may
+   * go.
+   */
   readonly codec?: number | undefined;
-  /** The application's own number. Default 0. */
+  /** A number that the application chooses, a `u32`. Default 0. */
   readonly tag?: number | undefined;
 }
 
 /**
- * Writes messages into a ring. All methods belong to the thread that attached it.
+ * Writes messages into a ring. Only the thread that attached it may call its methods.
  *
- * @typeParam T What it writes.
+ * @typeParam T The values that it writes.
  *
  * @example
  * ```ts
@@ -78,7 +81,7 @@ export class Writer<T = unknown> {
   #place: Place | undefined;
 
   /**
-   * Joins a ring to an attached endpoint; for ports. Use `Writer.attach`.
+   * Makes the writer of an attached endpoint; for ports. Use `Writer.attach`.
    *
    * @internal
    */
@@ -88,9 +91,11 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Attaches the writing endpoint of a ring: the one with index `channel`, by default the first.
+   * Attaches to the writing endpoint of a ring: the channel with index `channel`, or by default the
+   * first ring.
    *
-   * @throws {SegmentError} `segment.channel` or `segment.endpoint`.
+   * @throws {SegmentError} `segment.channel` if there is no such ring; `segment.endpoint` if its
+   * endpoint is not vacant.
    */
   static attach<T = unknown>(
     segment: Segment,
@@ -108,7 +113,7 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * The direction out; for ports.
+   * The outgoing direction; for ports.
    *
    * @internal
    */
@@ -116,18 +121,19 @@ export class Writer<T = unknown> {
     return this.#outlet;
   }
 
-  /** What this endpoint has counted. */
+  /** What this endpoint has counted since it attached. */
   get stats(): Stats {
     return this.#outlet.endpoint.stats;
   }
 
   /**
-   * Writes one message, and blocks while there is no room for it.
+   * Writes one message. Blocks while there is no room for it.
    *
-   * @throws {TimeoutError} at the timeout; the reader drops what was written of the message.
+   * @throws {TimeoutError} at the timeout; the reader drops the part of the message that was
+   * written.
    * @throws {PeerClosedError} if the reader has closed.
    * @throws {PeerFailedError} if the reader is marked failed.
-   * @throws {ClosedError} if this end is closed, failed or ended.
+   * @throws {ClosedError} if this end is closed, marked failed, or has ended its stream.
    * @throws {CorruptError} if the reader broke the ring.
    * @throws {TypeError} if the codec cannot carry the value.
    */
@@ -140,9 +146,9 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Writes one message if there is room for all of it, and returns whether it did. Never waits.
+   * Writes one message if there is room for all of it. Returns whether it did. Never waits.
    *
-   * @throws {RangeError} if the message could not be written at once even to an empty ring.
+   * @throws {RangeError} if the message is too large to be written at once even to an empty ring.
    */
   tryWrite(value: T): boolean {
     const outlet = this.#outlet;
@@ -153,19 +159,20 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Writes one message without blocking. Messages keep the order of the calls. The promise settles
-   * when all of the message is in the ring; until then, bytes given must not change.
+   * Writes one message without blocking. Messages keep the order of the calls. The promise resolves
+   * when the whole message is in the ring; until then, bytes that were passed in must not change.
    *
-   * Throws what `write` throws, and a `TypeError` if bytes given are detached or become fewer while
-   * it waits: that message alone is lost.
+   * Rejects with what `write` throws, and with a `TypeError` if bytes that were passed in are
+   * detached or become fewer while it waits. That message alone is then lost.
    */
   async writeAsync(value: T, options?: WaitOptions): Promise<void> {
     const outlet = this.#outlet;
     outlet.check();
     const signal = options?.signal;
     const deadline = deadlineOfCall(options);
-    // Encoded at the call, and as a copy beside a message that is under way; before the turn is
-    // taken, which a value that cannot be encoded must not keep.
+    // The value is encoded at the call, into a payload of its own if another message is under way.
+    // This comes before the turn is taken, because a value that cannot be encoded must not keep the
+    // turn.
     const payload = outlet.isTaken ? makePayload() : outlet;
     outlet.encode(value, payload);
     if (payload !== outlet) detach(payload);
@@ -189,10 +196,11 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Writes many messages, made visible together as far as there is room. With JSON, short runs are
-   * packed into batches, which takes half the time; the reader unpacks them.
+   * Writes many messages, and makes them visible together as far as there is room. With codec
+   * `json`, runs of short values are packed into batches, which takes half the time; the reader
+   * unpacks them.
    *
-   * Blocks, and throws what `write` throws. The values before the one that failed are written, and
+   * Blocks and throws as `write` does. The values before the one that failed are then written, and
    * `written` says how many they are.
    */
   writeMany(values: readonly T[], options?: WaitOptions): void {
@@ -203,8 +211,8 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * How many values the last `writeMany` has written: all, or, if it threw, those that stand before
-   * the one that failed. Of that one nothing is delivered.
+   * How many values the last `writeMany` has written: all of them, or, if it threw, those before
+   * the one that failed. Nothing of that value is delivered.
    *
    * @example
    * ```ts
@@ -228,14 +236,17 @@ export class Writer<T = unknown> {
     return this.#pack?.written ?? 0;
   }
 
-  /** Writes one message as it is, and blocks while there is no room. */
+  /** Writes one message whose payload is encoded already. Blocks while there is no room for it. */
   writeMessage(message: MessageInit, options?: WaitOptions): void {
     const deadline = this.#begin(options);
     this.#startMessage(message);
     if (!this.#outlet.send()) sendAll(this.#outlet, options, deadline);
   }
 
-  /** Writes one message as it is, if there is room for all of it. */
+  /**
+   * Writes one message whose payload is encoded already, if there is room for all of it. Returns
+   * whether it did. Never waits.
+   */
   tryWriteMessage(message: MessageInit): boolean {
     const outlet = this.#outlet;
     if (outlet.bits !== 0 && !tryBegin(outlet)) return false;
@@ -244,8 +255,8 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Lends the place of one message of up to `size` bytes, at most half the capacity less 16, and
-   * blocks while there is no room. Fill it, then `publish` or `abandon`.
+   * Lends the place of one message of up to `size` bytes, which is at most half the capacity less
+   * 16. Blocks while there is no room for it. Fill the place, then call `publish` or `abandon`.
    *
    * @throws {RangeError} if no frame can be so large.
    */
@@ -261,7 +272,10 @@ export class Writer<T = unknown> {
     }
   }
 
-  /** Lends a place if there is room; `undefined` if there is none. */
+  /**
+   * Lends the place of a message if there is room for it; otherwise returns `undefined`. Never
+   * waits.
+   */
   tryClaim(size: number, options?: ClaimOptions): Place | undefined {
     if (!tryBegin(this.#outlet)) return undefined;
     this.#startClaim(size, options);
@@ -269,14 +283,15 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Completes the claimed message with `size` bytes; it becomes visible at the next publish.
+   * Finishes the claimed message with `size` bytes, by default all that were claimed. The message
+   * becomes visible at the next publish.
    *
    * @throws {ClosedError} if this end was closed meanwhile, which drops the claim.
    * @throws {PeerClosedError} and {PeerFailedError} if another call has found the reader gone.
    */
   finish(size?: number): void {
     const outlet = this.#outlet;
-    // [pipe.close] drops the claim, and [pipe.peer_gone] forbids to place it.
+    // [pipe.close] has dropped the claim, or [pipe.peer_gone] forbids to place the message.
     raise(outlet.link.knownError("finish"));
     if (!outlet.isLent) cannot("finish: nothing is claimed");
     if (size !== undefined) requireInteger("size", size, 0, outlet.claimed);
@@ -284,8 +299,9 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Completes the claimed message, if one is open, and makes all finished ones visible. Behind the
-   * own close, which has dropped them, it does nothing. [pipe.publish_none]
+   * Finishes the claimed message, if a claim is open, and makes all finished messages visible.
+   * After the own `close`, which has dropped them, a call without `size` does nothing.
+   * [pipe.publish_none]
    */
   publish(size?: number): void {
     if (this.#outlet.isLent || size !== undefined) this.finish(size);
@@ -304,26 +320,27 @@ export class Writer<T = unknown> {
   }
 
   /**
-   * Ends the stream: the reader gets everything written, then the end. Never waits: while posts or
-   * asynchronous writes are under way, the end comes behind them. Nothing can be written from now
-   * on, and a second call does nothing, whatever has happened since.
+   * Ends the stream: the reader gets everything that was written, and then the end. The call never
+   * waits: while posts or asynchronous writes are under way, the end is placed after them. From now
+   * on nothing can be written, and a second call does nothing, whatever has happened since.
    *
-   * Where the reader has closed or failed, or somebody has closed this end or marked it failed,
-   * there is nobody to tell, and it does nothing. [pipe.end_closed] So in a `finally` it hides
-   * nothing that was thrown before, as long as this end is not closed by its own `close`, and no
-   * fault was found in the reader's words: otherwise it throws what `tryWrite` throws.
+   * If the reader has closed or failed, or somebody else has closed this end or marked it failed,
+   * there is nobody to tell, and the call does nothing. [pipe.end_closed] So in a `finally` block
+   * it does not hide an error that was thrown before. It throws what `tryWrite` throws after this
+   * end's own `close`, after a fault in what the reader wrote, and while a claim is open or a value
+   * is being encoded.
    */
   end(): void {
     if (this.ended) return;
     this.#ending = this.#tryEnd() ? undefined : this.#endLater();
-    // Who waits for it calls `endAsync`; to others the state of the pipe says the same.
+    // A caller that needs the outcome uses `endAsync`; others learn it from the state of the pipe.
     this.#ending?.catch(() => {});
   }
 
   /**
-   * Ends the stream as `end` does, and waits until the end is in the ring, behind everything that
-   * was posted and written before; rejects with the reason if posts that it waits for are lost. The
-   * wait can be given up, the end cannot.
+   * Ends the stream as `end` does, and waits until the end is in the ring, after everything that
+   * was posted and written before. Rejects with the reason if posts before it are lost. The options
+   * can give up the wait, but not the end.
    */
   async endAsync(options?: WaitOptions): Promise<void> {
     const deadline = deadlineOfCall(options);
@@ -335,7 +352,7 @@ export class Writer<T = unknown> {
     return this.#ending;
   }
 
-  /** Ends the stream, behind what was posted. False: it is not its turn. */
+  /** Ends the stream, after what was posted. Returns false if it is not yet its turn. */
   #tryEnd(): boolean {
     const outlet = this.#outlet;
     try {
@@ -343,13 +360,13 @@ export class Writer<T = unknown> {
       outlet.placeEnd();
     } catch (error) {
       if (!this.#mayEnd(error)) throw error;
-      if (outlet.isTaken) return false; // behind the posts, which are lost
+      if (outlet.isTaken) return false; // after the posts, which are lost
       outlet.bits |= ENDED;
     }
     return true;
   }
 
-  /** Whether an `end` that was refused with this error does nothing instead. [pipe.end_closed] */
+  /** Whether an `end` that failed with this error does nothing instead. [pipe.end_closed] */
   #mayEnd(error: unknown): boolean {
     if (error instanceof PeerClosedError || error instanceof PeerFailedError) return true;
     return error instanceof ClosedError && !this.#outlet.link.closed;
@@ -361,7 +378,8 @@ export class Writer<T = unknown> {
     const { lostCount, round } = outlet;
     await outlet.turns.take(Infinity, undefined);
     try {
-      if (outlet.round !== round) return; // the stream was one to a reader that is gone
+      // the stream that was to end went to a reader that is gone
+      if (outlet.round !== round) return;
       outlet.check(true);
       outlet.placeEnd();
     } catch (error) {
@@ -371,7 +389,9 @@ export class Writer<T = unknown> {
     }
   }
 
-  /** Closes this endpoint now. What is published stays readable; waits end with `pipe.closed`. */
+  /**
+   * Closes this endpoint now. What is published stays readable; its waits end with `pipe.closed`.
+   */
   close(): void {
     this.#outlet.link.close();
   }
@@ -381,9 +401,12 @@ export class Writer<T = unknown> {
     this.close();
   }
 
-  /** What a blocking call does first; returns its deadline if posts had to be written before. */
+  /**
+   * The first step of a blocking call. Returns its deadline if anything posted had to be written
+   * first.
+   */
   #begin(options: WaitOptions | undefined): number | undefined {
-    // Here and not only at the first wait: nothing may be stored for a call that is refused.
+    // Checked here and not only at the first wait: a call that is refused must store nothing.
     requireWait(options);
     return this.#outlet.bits === 0 ? undefined : begin(this.#outlet, options);
   }
@@ -421,7 +444,7 @@ export class Writer<T = unknown> {
 }
 
 /**
- * A message to write.
+ * A message to write, its payload encoded already.
  *
  * @example
  * ```ts
