@@ -1,5 +1,5 @@
 /**
- * How payloads are written: bytes, text, JSON and JSON batches. See `spec/codec.md`.
+ * How payloads are written: as bytes, text, JSON or JSON batches. See `spec/codec.md`.
  *
  * @module
  */
@@ -9,12 +9,14 @@ import { CODEC_APPLICATION_MIN, CODEC_CBOR, CODEC_JSON, CODEC_JSON_BATCH } from 
 import { CODEC_TEXT } from "./layout.ts";
 
 /**
- * How a writer turns values into payloads. A reader goes by each message's own codec, whatever its
- * writer chose. What a codec cannot carry is a `TypeError` of the call that writes it:
+ * How a writer turns values into payloads. A reader decodes each message by the codec that the
+ * message itself states, so the two sides need not choose the same. If a codec cannot carry a
+ * value, the call that writes it throws a `TypeError`:
  *
  * - `json` takes any JSON value, and a `Uint8Array` as bytes. It refuses `undefined`, a function, a
- *   symbol, a `BigInt`, and what contains itself. Inside a value it does as `JSON.stringify` does:
- *   what JSON lacks is left out, or becomes `null`. A lone surrogate is escaped, and comes back.
+ *   symbol, a `BigInt`, and a value that contains itself. Inside a value it follows
+ *   `JSON.stringify`: what JSON lacks is left out, or becomes `null`. A lone surrogate is escaped,
+ *   and comes back.
  * - `text` takes strings without lone surrogates, which UTF-8 does not have. [codec.text]
  * - `bytes` takes a `Uint8Array`.
  *
@@ -33,9 +35,9 @@ import { CODEC_TEXT } from "./layout.ts";
 export type CodecName = "json" | "text" | "bytes";
 
 /**
- * A codec of the application's own, for a writer, a reader or a port: its option `codec`.
+ * A codec of the application's own, for option `codec` of a writer, a reader or a port.
  *
- * @typeParam In What it reads. @typeParam Out What it writes.
+ * @typeParam In The values that it reads. @typeParam Out The values that it writes.
  *
  * @example
  * ```ts
@@ -57,25 +59,26 @@ export type CodecName = "json" | "text" | "bytes";
  */
 export interface Codec<In = unknown, Out = In> {
   /**
-   * The number that its messages carry, from 128 to 255, or 5, which is that of CBOR. Both sides
-   * must mean the same by it. And 2 is that of the function `json`.
+   * The number that messages of this codec carry: from 128 to 255, or 5, the number of CBOR. Both
+   * sides must mean the same codec by it. The codec that the function `json` makes has the number
+   * 2.
    */
   readonly code: number;
   /**
-   * Returns the payload, which is copied before this is called again: the codec may use the same
-   * bytes for each. What it throws goes to the caller of `write`, and nothing is written. While it
-   * runs, as while a `toJSON` does, every other write on the same end is refused.
+   * Returns the payload. It is copied before `encode` is called again, so the codec may use the
+   * same bytes each time. An error that it throws reaches the caller of `write`, and nothing is
+   * written. While it runs, as while a `toJSON` does, every other write on the same end is refused.
    */
   encode(value: Out): Uint8Array;
   /**
-   * Returns the value of a payload, never `undefined`. The payload is a copy, which is its own to
-   * keep. What it throws costs one message: the read throws a `MessageError`, `message.codec`,
-   * with that as its `cause`, and the next read goes on.
+   * Returns the value of a payload, never `undefined`. The payload is a private copy, which the
+   * codec may keep. An error that it throws costs one message: the read throws a `MessageError`,
+   * `message.codec`, with that error as its `cause`, and the next read goes on.
    */
   decode(payload: Uint8Array): In;
   /**
-   * Looks at each value of `json` before it is written, alone or with others, and throws for one
-   * that must not be.
+   * Checks each value before it is written as JSON, alone or in a batch, and throws for a value
+   * that must not be written.
    *
    * @internal
    */
@@ -85,7 +88,7 @@ export interface Codec<In = unknown, Out = In> {
 /** Any codec of an application. */
 export type AnyCodec = Codec<unknown, never>;
 
-/** Throws for what is no codec. */
+/** Throws unless this is a codec. */
 export function requireCodec(codec: CodecName | AnyCodec): void {
   if (codec === "json" || codec === "text" || codec === "bytes") return;
   const { code, encode, decode, vet } = (codec ?? EMPTY) as Partial<AnyCodec>;
@@ -94,16 +97,18 @@ export function requireCodec(codec: CodecName | AnyCodec): void {
       `codec must be "json", "text", "bytes", or have code, encode and decode: ${String(codec)}`,
     );
   }
-  // By `json`; and by `cbor`, or by another library.
+  // 5: by `cbor`, or by another library. 2: by `json`, which has `vet`.
   if (code === CODEC_CBOR || code === CODEC_JSON && vet !== undefined) return;
   if (Number.isInteger(code) && code! >= CODEC_APPLICATION_MIN && code! <= CODEC_MAX) return;
   outOfRange(`codec.code must be from ${CODEC_APPLICATION_MIN} to ${CODEC_MAX}: ${code}`);
 }
 
-/** The codecs of an application that a reader knows, by number; undefined for none. */
+/** The application's codecs that a reader knows, by number; undefined if there are none. */
 export type CodecTable = ReadonlyMap<number, AnyCodec> | undefined;
 
-/** Makes the table, of a codec that the peer's messages may have and of further ones. */
+/**
+ * Makes the table of the option `codec`, which the peer's messages may use, and of further codecs.
+ */
 export function codecTable(
   codec: CodecName | AnyCodec = "json",
   codecs: readonly AnyCodec[] = [],
@@ -119,32 +124,35 @@ export function codecTable(
   return table.size === 0 ? undefined : table;
 }
 
-/** Where `null` has no properties to look at. */
+/** Stands in for `null`, which has no properties to look at. */
 const EMPTY: object = {};
 /** The first of the three bytes of U+FEFF. */
 const BOM_FIRST_BYTE = 0xef;
 const SCRATCH_SIZE = 16 * 1024;
 /** Largest number of a codec. */
 const CODEC_MAX = 255;
-/** Up to so many bytes a loop takes no longer than `set`, which needs a view (V8 13, 14). */
+/** Up to this many bytes a loop takes no longer than `set`, which needs a view (V8 13, 14). */
 const LOOP_SIZE = 2048;
-/** The same for the caller's memory: by words, as far as a worklet for audio plays, or by bytes. */
+/**
+ * The same for copies into the caller's array: by words, up to what an audio worklet plays at once,
+ * or by bytes.
+ */
 const WORDS_SIZE = 512;
 const BYTES_SIZE = 128;
 
-/** No words, of memory that is not aligned to them. */
+/** Stands for the words of memory that is not aligned to them. */
 export const NO_WORDS: Int32Array = /* @__PURE__ */ new Int32Array(0);
 
-/** No payload. */
+/** An empty payload. */
 export const NO_BYTES: Uint8Array = /* @__PURE__ */ new Uint8Array(0);
 
-/** A payload on its way out: the first `size` bytes of `source`. */
+/** A payload to be written: the first `size` bytes of `source`. */
 export interface Payload {
   source: Uint8Array;
   size: number;
   /** The number of its codec. */
   code: number;
-  /** Whether `source` lasts: not the scratch, nor the memory of a codec of the application's. */
+  /** Whether `source` lasts: it is neither the scratch nor memory of the application's codec. */
   isKept: boolean;
 }
 
@@ -153,13 +161,14 @@ interface Scratch {
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
   readonly doubles: Float64Array;
-  /** Its first bytes, as many as were last asked for: most payloads are as long as the last one. */
+  /** Its first bytes, as many as the last payload had: most payloads are as long as the last. */
   view: Uint8Array;
 }
 
-// What all texts of a thread go through, and not those of each pipe: whoever fills a scratch has it
-// copied, or decoded, before anybody else can. Each is made when its first text comes. A worklet
-// for audio, which has neither encoder nor decoder, moves bytes.
+// All texts of a thread go through the same two scratches, and not through one for each pipe:
+// whoever fills a scratch has its content copied, or decoded, before anybody else can fill it. Each
+// is made for the first text. An audio worklet, which has neither encoder nor decoder, moves bytes
+// only.
 let outgoing: Scratch | undefined;
 let incoming: Scratch | undefined;
 let encoder: TextEncoder | undefined;
@@ -181,12 +190,16 @@ function textEncoder(): TextEncoder {
   return encoder ??= new TextEncoder();
 }
 
-/** Makes a payload that is to be encoded. */
+/** Makes a payload into which a value can be encoded. */
 export function makePayload(): Payload {
   return { source: NO_BYTES, size: 0, code: 0, isKept: true };
 }
 
-/** Encodes one value, no bytes. @throws {TypeError} if the codec cannot carry it. [codec.json] */
+/**
+ * Encodes one value that is not bytes. [codec.json]
+ *
+ * @throws {TypeError} if the codec cannot carry it.
+ */
 export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Payload): void {
   if (typeof codec !== "string") return encodeForeign(value, codec, payload);
   if (codec === "text" && typeof value === "string") {
@@ -198,7 +211,7 @@ export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Pay
   cannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
 }
 
-/** Takes bytes as they are. */
+/** Makes the bytes the payload as they are, without a copy. */
 export function takeBytes(
   bytes: Uint8Array,
   code: number,
@@ -211,18 +224,18 @@ export function takeBytes(
   payload.isKept = isKept;
 }
 
-/** Encodes one value or more as one batch. [codec.batch] */
+/** Encodes one or more values as one batch. [codec.batch] */
 export function encodeBatch(values: readonly unknown[], payload: Payload): void {
   encodeText(JSON.stringify(values), CODEC_JSON_BATCH, payload);
 }
 
-/** Encodes what is a text already, and well-formed. [codec.text] */
+/** Encodes a text that is made already and is well-formed. [codec.text] */
 export function encodeText(text: string, code: number, payload: Payload): void {
   // One UTF-16 unit takes at most three bytes.
   if (text.length * 3 > SCRATCH_SIZE) {
     return takeBytes(textEncoder().encode(text), code, payload);
   }
-  // Into the scratch and not into the ring: the size must be known before there is a place.
+  // Into the scratch and not into the ring, whose place can be claimed only when the size is known.
   outgoing ??= makeScratch();
   const { written } = textEncoder().encodeInto(text, outgoing.bytes);
   takeBytes(firstOf(outgoing, written), code, payload, false);
@@ -242,13 +255,14 @@ export function detach(payload: Payload): void {
 }
 
 /**
- * Copies the payload of a text out of shared memory, to be decoded before the next one is.
- * [codec.copy]
+ * Copies the payload of a text out of shared memory. The copy must be decoded before the next one
+ * is made. [codec.copy]
  *
- * Eight bytes at a time: 500 take 30 ns, where words take 65 (V8 13, 14). An engine may change the
- * bits of a double that is no number, but the last two bytes of such a one, F0 or more and 7F or
- * FF, are not in UTF-8, nor those of what it is changed to: that is refused. [codec.bad_text] What
- * stands behind the payload may be anything, so that no double reaches there.
+ * It copies eight bytes at a time: 500 bytes take 30 ns, by words 65 (V8 13, 14). An engine may
+ * change the bits of a double that is not a number. But the last two bytes of such a double, F0 or
+ * more and then 7F or FF, do not occur in UTF-8, nor do those to which it is changed, so that such
+ * a payload is refused. [codec.bad_text] What stands behind the payload may be anything, so no
+ * double reaches there.
  */
 export function takeCopy(
   bytes: Uint8Array,
@@ -271,9 +285,9 @@ export function takeCopy(
 }
 
 /**
- * Copies a payload out of shared memory into the caller's, without a view of it where it is short:
- * by the words of the target, if there are any, of which 64 bytes take 13 ns, or by those of the
- * ring, 28; `set` takes 33 with the view that it needs (V8 14, 15).
+ * Copies a payload out of shared memory into the caller's array, if it is short without making a
+ * view of it: by the words of the target, if there are any, where 64 bytes take 13 ns, or by the
+ * words of the ring, 28 ns. `set` takes 33 ns with the view that it needs (V8 14, 15).
  */
 export function copyInto(
   bytes: Uint8Array,
@@ -309,13 +323,14 @@ export function copyInto(
 /**
  * Decodes a text. [codec.bad_text]
  *
- * @throws {MessageError} `message.text` if it is not UTF-8, or longer than any string can be.
+ * @throws {MessageError} `message.text` if it is not UTF-8, or longer than a string can be.
  */
 export function decodeText(payload: Uint8Array): string {
   plainDecoder ??= new TextDecoder();
   try {
     // The plain decoder is three times faster in Deno (2.9: 165 against 485 ns for 119 bytes). It
-    // differs only where it drops a U+FEFF at the start, or shows U+FFFD for what is no UTF-8.
+    // differs from the strict one only in that it drops a U+FEFF at the start, and makes U+FFFD of
+    // what is not UTF-8.
     if (payload[0] !== BOM_FIRST_BYTE) {
       const text = plainDecoder.decode(payload);
       if (!text.includes("\ufffd")) return text;
@@ -342,7 +357,7 @@ export function decodeJson(payload: Uint8Array): unknown {
   }
 }
 
-/** Decodes a batch. @throws {MessageError} also if it is not an array of one element or more. */
+/** Decodes a batch. @throws {MessageError} also if it is not an array of at least one element. */
 export function decodeBatch(payload: Uint8Array): unknown[] {
   const values = decodeJson(payload);
   if (Array.isArray(values) && values.length > 0) return values;
@@ -350,9 +365,9 @@ export function decodeBatch(payload: Uint8Array): unknown[] {
 }
 
 /**
- * Decodes a payload of a codec of the application's, which may keep it.
+ * Decodes a payload by a codec of the application, which may keep the payload.
  *
- * @throws {MessageError} `message.codec` if the table does not have it, or if it fails.
+ * @throws {MessageError} `message.codec` if the table does not have the codec, or the codec fails.
  */
 export function decodeForeign(payload: Uint8Array, code: number, table: CodecTable): unknown {
   const codec = table?.get(code);
@@ -370,8 +385,8 @@ export function decodeForeign(payload: Uint8Array, code: number, table: CodecTab
 /**
  * Encodes one element of a batch again, for a reader that wants messages and not values.
  *
- * @throws {MessageError} `message.json` if it is nested too deeply: parsed it was, by a parser
- * without recursion, but `JSON.stringify` runs out of stack.
+ * @throws {MessageError} `message.json` if the element is nested too deeply: the parser, which does
+ * not recurse, took it, but `JSON.stringify` runs out of stack.
  */
 export function encodeJson(value: unknown): Uint8Array {
   try {
@@ -381,13 +396,13 @@ export function encodeJson(value: unknown): Uint8Array {
   }
 }
 
-/** Whether a string has UTF-8. */
+/** Whether a string has no lone surrogate, so that it can be written as UTF-8. */
 export function isWellFormed(text: string): boolean {
   const { isWellFormed } = text as { isWellFormed?(): boolean };
   return isWellFormed === undefined ? !/\p{Surrogate}/u.test(text) : isWellFormed.call(text);
 }
 
-/** Whether a value means the same inside a batch as alone. */
+/** Whether a value is written the same inside a batch as alone. */
 export function isBatchable(value: unknown): boolean {
   if (value === undefined || typeof value === "function" || typeof value === "symbol") return false;
   if (value instanceof Uint8Array) return false;
@@ -395,16 +410,18 @@ export function isBatchable(value: unknown): boolean {
   return typeof toJSON !== "function" || hasText(value);
 }
 
-/** Whether anything is left of a value with `toJSON`: an array would show nothing as `null`. */
+/** Whether JSON has a text for a value with `toJSON`; if not, an array would show it as `null`. */
 function hasText(value: unknown): boolean {
   try {
     return JSON.stringify(value) !== undefined;
   } catch {
-    return true; // It throws again where it is encoded, in its turn.
+    return true; // It throws again when it is encoded, in its turn.
   }
 }
 
-/** Copies bytes into fresh private memory. `slice` would not: that of Node's `Buffer` is a view. */
+/**
+ * Copies bytes into fresh private memory. `slice` would not do: on Node's `Buffer` it makes a view.
+ */
 export function copyOut(bytes: Uint8Array, at: number, size: number): Uint8Array<ArrayBuffer> {
   const copy = new Uint8Array(size);
   if (size > BYTES_SIZE) copy.set(bytes.subarray(at, at + size));

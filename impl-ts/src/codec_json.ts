@@ -1,5 +1,5 @@
 /**
- * The JSON codec with options of its own. See `spec/codec.md`.
+ * The JSON codec with options. See `spec/codec.md`.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { instanceName, pathOf } from "./codec_path.ts";
 import { CODEC_JSON } from "./layout.ts";
 
 /**
- * How values are written as JSON.
+ * Options of the codec that `json` makes.
  *
  * @example
  * ```ts
@@ -26,15 +26,15 @@ export interface JsonOptions {
   /**
    * Whether a value of which JSON would lose something is refused, with a `TypeError` that says
    * where. JSON carries null, booleans, finite numbers, strings, arrays without holes and plain
-   * objects; a property that is undefined may be left out, and -0 becomes 0. Default false:
-   * everything else becomes what `JSON.stringify` makes of it.
+   * objects; an undefined property may be left out, and -0 becomes 0. Default false: everything
+   * else becomes what `JSON.stringify` makes of it.
    */
   readonly strict?: boolean | undefined;
 }
 
 /**
- * The codec `json`, for option `codec` of ports, hubs and writers: all that `"json"` does, and what
- * the options say.
+ * Makes the codec `json` for option `codec` of ports, hubs and writers. It does all that `"json"`
+ * does, and what the options say.
  *
  * @example
  * ```ts
@@ -69,7 +69,10 @@ export function json({ strict = false }: JsonOptions = {}): Codec<any> {
   };
 }
 
-/** Where JSON loses something of a value, and what; of a cycle it says so itself. */
+/**
+ * Says where JSON loses something of a value, and what. For a cycle, `JSON.stringify` itself
+ * throws.
+ */
 function lossIn(value: unknown, holders: object[]): string | undefined {
   if (typeof value !== "object") {
     const isKept = typeof value === "string" || typeof value === "boolean" ||
@@ -103,7 +106,7 @@ function lossInObject(object: object, holders: object[]): string | undefined {
   return undefined;
 }
 
-/** Whether an object is of no class, in any realm. */
+/** Whether an object is plain, and not an instance of a class, in any realm. */
 function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

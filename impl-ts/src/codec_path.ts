@@ -1,15 +1,15 @@
 /**
- * How messages of errors name a part of a value that a codec cannot carry. See `spec/codec.md`.
+ * How error messages name a part of a value that a codec cannot carry. See `spec/codec.md`.
  *
  * @module
  */
 
-/** A property in a path, such as `$.users[3]`. */
+/** A property as one step of a path such as `$.users[3]`. */
 export function pathOf(key: string): string {
   return /^[\w$]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
-/** What an object is called in a message. */
+/** What an error message calls an object. */
 export function instanceName(value: object): string {
   const { constructor } = value as { constructor?: { name?: unknown } };
   const name = constructor?.name;
