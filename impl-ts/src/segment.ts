@@ -28,16 +28,17 @@ import * as layout from "./layout.ts";
 export interface Region {
   /** The memory that holds the piece. */
   readonly buffer: ArrayBufferLike;
-  /** Where it begins, a multiple of 128. */
+  /** Where the piece begins in the buffer; for a segment, a multiple of 128. */
   readonly byteOffset: number;
-  /** How many bytes it has. */
+  /** How many bytes the piece has. */
   readonly byteLength: number;
 }
 
 /**
- * What a segment may lie in. On an `ArrayBuffer` nobody else sees it, unless a native process does
- * through a mapping; an endpoint on one polls where it would sleep. A `WebAssembly.Memory` that is
- * not shared must not grow while it is in use: growing detaches the bytes that endpoints hold.
+ * The memory that a segment can lie in. Nobody else sees an `ArrayBuffer`, unless it is a mapping
+ * that a native process sees too; an endpoint on one polls where it would sleep. A
+ * `WebAssembly.Memory` that is not shared must not grow while it is in use: growing detaches the
+ * bytes that endpoints hold.
  *
  * @example
  * ```ts
@@ -55,12 +56,12 @@ export interface Region {
 export type Memory =
   | SharedArrayBuffer
   | ArrayBuffer
-  // A `WebAssembly.Memory`, of which not every program has the type.
+  // A `WebAssembly.Memory`, whose type not every program has.
   | { readonly buffer: ArrayBufferLike; grow(pages: number): number }
   | Region;
 
 /**
- * How long to wait for somebody else to finish formatting.
+ * How long to wait until somebody else has finished formatting.
  *
  * @example
  * ```ts
@@ -75,12 +76,12 @@ export type Memory =
  * ```
  */
 export interface AttachOptions {
-  /** Milliseconds; default 5,000. 0 only looks. */
+  /** Milliseconds. Default 5,000; with 0 the call only looks. */
   readonly timeout?: number | undefined;
 }
 
 /**
- * How long to wait without blocking, and what may end it.
+ * How long to wait without blocking, and a signal that can end the wait.
  *
  * @example
  * ```ts
@@ -93,7 +94,7 @@ export interface AttachOptions {
  * ```
  */
 export interface AttachAsyncOptions extends AttachOptions {
-  /** Ends the wait with its reason. */
+  /** Ends the wait, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -103,7 +104,7 @@ const READY = layout.SEGMENT_READY_WORD;
 /**
  * A segment that is formatted and checked, with a private copy of its geometry.
  *
- * Any number of objects, in any threads, may stand for the same bytes.
+ * Any number of objects, in any threads, may represent the same bytes.
  *
  * @example
  * ```ts
@@ -116,7 +117,7 @@ const READY = layout.SEGMENT_READY_WORD;
  * ```
  */
 export class Segment {
-  /** What the segment lies in, as it was given: post this to a worker. */
+  /** The memory of the segment as it was given; this is what to post to a worker. */
   readonly memory: Memory;
   /** Bytes of the segment, a multiple of 128. */
   readonly size: number;
@@ -133,13 +134,13 @@ export class Segment {
    */
   readonly records: Int32Array;
   /**
-   * By the index of an endpoint, what a supervisor in this thread knows of an owner that it has
-   * marked failed.
+   * What a supervisor in this thread knows of an owner that it has marked failed, by the index of
+   * the endpoint.
    *
    * @internal
    */
   causes: Map<number, { readonly generation: number; readonly cause: unknown }> | undefined;
-  /** All of the memory. */
+  /** All of the memory, which may be larger than the segment. */
   readonly #words: Int32Array;
 
   private constructor(memory: Memory, words: Int32Array, plan: Plan) {
@@ -156,12 +157,12 @@ export class Segment {
   }
 
   /**
-   * Formats blank memory, or takes it as another side has formatted it with the same geometry:
-   * either side may come first. Blocks while the other side is at it.
+   * Formats blank memory, or attaches to it if another side has formatted it with the same
+   * geometry. So either side may come first. Blocks while the other side is formatting.
    *
    * @throws {SegmentError} `segment.size`, `segment.unready`, `segment.geometry`, and whatever
    * `attach` throws.
-   * @throws {ForbiddenError} if it would have to block where the thread must not.
+   * @throws {ForbiddenError} if it would have to block on a thread that must not.
    */
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
     requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS); // before anything is touched
@@ -183,7 +184,7 @@ export class Segment {
   }
 
   /**
-   * Formats memory whatever it holds. The caller must be its only owner: nobody else has seen it
+   * Formats memory, whatever it holds. The caller must be its only owner: nobody else has seen it
    * yet. Never waits.
    *
    * @throws {SegmentError} `segment.size`, if the memory is too small or not aligned.
@@ -193,7 +194,7 @@ export class Segment {
   }
 
   /**
-   * Makes shared memory of the right size for a geometry, and formats it.
+   * Allocates shared memory of the size that the geometry needs, and formats it.
    *
    * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
    */
@@ -203,11 +204,11 @@ export class Segment {
   }
 
   /**
-   * Waits until the memory is formatted, blocking, and checks it.
+   * Blocks until the memory is formatted, and then checks it.
    *
    * @throws {SegmentError} `segment.unready` at the timeout; `segment.size`, `segment.magic`,
    * `segment.version`, `segment.feature`, `segment.table` or `segment.channel` if a check fails.
-   * @throws {ForbiddenError} if it would have to block where the thread must not.
+   * @throws {ForbiddenError} if it would have to block on a thread that must not.
    */
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
     const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
@@ -238,14 +239,14 @@ export class Segment {
   }
 
   /**
-   * A view of whole words from `offset` on, both in bytes; for the implementation and tools.
-   * Control words are touched through `Atomics` only. [segment.atomic]
+   * A view of whole words; `offset` and `size` count bytes. For the implementation and tools.
+   * Control words must be accessed through `Atomics` only. [segment.atomic]
    */
   words(offset: number, size: number): Int32Array {
     return new Int32Array(this.#words.buffer, this.#placeOf(offset, size), size / 4);
   }
 
-  /** A view of bytes from `offset` on; for the implementation and tools. */
+  /** A view of `size` bytes from `offset` on; for the implementation and tools. */
   bytes(offset: number, size: number): Uint8Array {
     return new Uint8Array(this.#words.buffer, this.#placeOf(offset, size), size);
   }
@@ -257,11 +258,12 @@ export class Segment {
   }
 
   /**
-   * Formats memory that is blank, or that has no other owner: undefined where it is neither. What
-   * was just written needs no check. [segment.claim]
+   * Formats memory that is blank, or of which the caller is the only owner. Returns undefined if it
+   * is neither. What was just written needs no check. [segment.claim]
    */
   static #format(memory: Memory, plan: Plan, isOwner = false): Segment | undefined {
-    // [segment.claim_checked] Both sides refuse what cannot be, and touch nothing.
+    // [segment.claim_checked] Memory and geometry are refused, if at all, before anything is
+    // touched.
     const words = wordsOf(memory, plan.size);
     const blank = layout.SEGMENT_READY_BLANK;
     const mine = layout.SEGMENT_READY_FORMATTING;
@@ -275,7 +277,7 @@ export class Segment {
   }
 }
 
-/** Turns the caller's timeout into milliseconds, `Infinity` for none. */
+/** Checks a caller's timeout and returns it in milliseconds; without one, returns `otherwise`. */
 export function requireTimeout(timeout: number | undefined, otherwise: number): number {
   if (timeout === undefined) return otherwise;
   if (typeof timeout !== "number" || !(timeout >= 0)) {
@@ -285,7 +287,7 @@ export function requireTimeout(timeout: number | undefined, otherwise: number): 
 }
 
 /**
- * Makes shared memory.
+ * Allocates shared memory.
  *
  * @throws {TypeError} in a page that is not cross-origin isolated, which has none.
  */
@@ -298,28 +300,29 @@ export function sharedMemory(size: number): SharedArrayBuffer {
   );
 }
 
-/** Whether a buffer is a SharedArrayBuffer, also where pages have no such global. */
+/** Whether a buffer is a SharedArrayBuffer, even in a page that has no such global. */
 export function isShared(buffer: ArrayBufferLike): boolean {
   return Object.prototype.toString.call(buffer) === "[object SharedArrayBuffer]";
 }
 
-/** Milliseconds of the clock of all deadlines, and of all that is timed. */
+/** The time in milliseconds, by the clock of all deadlines and of everything that is timed. */
 export function now(): number {
   return (clock ??= findClock())();
 }
 
 let clock: (() => number) | undefined;
 
-/** What has a clock: a part of the global scope. */
+/** The parts of the global scope that have a clock. */
 interface Scope {
   readonly Deno?: unknown;
   readonly process?: { hrtime?(): [seconds: number, nanoseconds: number] };
 }
 
 /**
- * In Node, the first touch of `performance` in a thread loads a library, 0.6 ms (measured: Node
- * 24); in Deno, that of `process` would, 8 ms. An audio worklet has no clock but that of the
- * system: what may not block there is to say so, and not that it has none.
+ * Finds the clock. In Node, the first touch of `performance` in a thread loads a library, which
+ * takes 0.6 ms (measured: Node 24); in Deno, the first touch of `process` would take 8 ms. An audio
+ * worklet has only the clock of the system. A call that must not block there has to report that,
+ * and not that it has no clock.
  */
 function findClock(): () => number {
   const scope = globalThis as Scope;
@@ -333,13 +336,15 @@ function findClock(): () => number {
   return typeof performance === "undefined" ? Date.now : () => performance.now();
 }
 
-/** Whether a deadline has passed. Without one it looks at no clock, whose first touch is dear. */
+/**
+ * Whether a deadline has passed. For an infinite one it reads no clock: the first reading is slow.
+ */
 export function isPast(deadline: number): boolean {
   return deadline < Infinity && now() >= deadline;
 }
 
 /**
- * Sleeps without anybody who could wake it, where that is allowed.
+ * Sleeps for `ms` milliseconds, if the thread may block. Nobody can wake it.
  *
  * @throws {ForbiddenError} on a thread that must not block.
  */
@@ -347,7 +352,9 @@ export function sleepBlind(ms: number): void {
   sleepOn(undefined, 0, 0, ms);
 }
 
-/** Sleeps while a word has this value; where there are no words, for all of the time. */
+/**
+ * Sleeps at most `ms` milliseconds while a word has this value; without words, all of that time.
+ */
 function sleepOn(words: Int32Array | undefined, index: number, value: number, ms: number): void {
   try {
     const alarm = words ?? (silent ??= new Int32Array(new SharedArrayBuffer(4)));
@@ -361,7 +368,7 @@ function sleepOn(words: Int32Array | undefined, index: number, value: number, ms
 /** A word that nobody changes. */
 let silent: Int32Array | undefined;
 
-/** Any piece of memory as the three numbers. @throws {TypeError} if it is none. */
+/** Any piece of memory as its buffer, offset and length. @throws {TypeError} if it is no memory. */
 export function toRegion(memory: Memory): Region {
   if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
     cannot("use memory: this processor is not little-endian");
@@ -374,7 +381,7 @@ export function toRegion(memory: Memory): Region {
   mistake("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
 }
 
-/** The words of memory in which a segment of this size has room. */
+/** The memory as words, after a check that a segment of `size` bytes fits and is aligned. */
 function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32Array {
   const { buffer, byteOffset, byteLength } = toRegion(memory);
   if (byteOffset % layout.SEGMENT_ALIGN !== 0 || byteLength < size) {
@@ -387,7 +394,7 @@ function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32A
 function expectPlan(segment: Segment, plan: Plan): Segment {
   const isSame = samePlan(plan, segment) &&
     (plan.forms ?? []).every((form, index) => {
-      // Where the segment has it, which need not be where this creator would have put it.
+      // In the segment, the channel need not be where this creator would have put it.
       const { controlOffset, controlSize } = segment.channels[index]!;
       return form === undefined || form.matches(segment.words(controlOffset, controlSize));
     });
@@ -395,14 +402,14 @@ function expectPlan(segment: Segment, plan: Plan): Segment {
   unusable("geometry", "create segment: it has another geometry");
 }
 
-/** How far the formatting is. [segment.await] No other byte is read before this returned 2. */
+/** How far the formatting is. [segment.await] No other byte is read before this has returned 2. */
 function readyOf(words: Int32Array): number {
   const ready = Atomics.load(words, READY);
   if (ready >>> 0 <= layout.SEGMENT_READY_READY) return ready;
   unusable("magic", `attach segment: its ready word is ${ready >>> 0}`);
 }
 
-/** Milliseconds to sleep, for who waits for the formatting. */
+/** How many milliseconds to sleep before the next look at whether the formatting is finished. */
 function pauseUntil(deadline: number): number {
   const left = deadline - now();
   if (left > 0) return Math.min(left, layout.WAIT_POLL_MS);

@@ -1,6 +1,6 @@
 /**
- * Which channels of a segment are sound fanouts, and whose their records are: what a port has to
- * know to find the peers of an endpoint. See `spec/fanout.md`.
+ * Which channels of a segment are sound fanouts, and which endpoints their records belong to: a
+ * port has to know this to find the peers of an endpoint. See `spec/fanout.md`.
  *
  * @module
  */
@@ -11,12 +11,12 @@ import type { Channel } from "./segment_geometry.ts";
 const CONTROL_SIZE = layout.FANOUT_CONTROL_SIZE;
 const RECORD_SIZE = layout.FANOUT_READER_SIZE;
 
-/** Bytes of the control area of a fanout with so many records. */
+/** The bytes of the control area of a fanout with this number of readers. */
 export function fanoutControlSize(readers: number): number {
   return CONTROL_SIZE + readers * RECORD_SIZE;
 }
 
-/** How many readers a fanout has; 0 for a channel that is none, or fails a check. [fanout.find] */
+/** How many readers a fanout has; 0 if the channel is none, or fails a check. [fanout.find] */
 export function fanoutReaders(channel: Channel, endpointCount: number): number {
   const { kind, writer, reader, controlSize, dataSize, start } = channel;
   const readers = (controlSize - CONTROL_SIZE) / RECORD_SIZE;
@@ -28,19 +28,19 @@ export function fanoutReaders(channel: Channel, endpointCount: number): number {
   return isSound ? readers : 0;
 }
 
-/** The record of an endpoint in a sound fanout, -1 where it has none. [fanout.record_owner] */
+/** The index of an endpoint's record in a sound fanout; -1 if it has none. [fanout.record_owner] */
 export function fanoutRecord(channel: Channel, endpointCount: number, endpoint: number): number {
   const readers = fanoutReaders(channel, endpointCount);
   const record = (endpoint - channel.writer - 1 + endpointCount) % endpointCount;
   return readers > 0 && record < readers ? record : -1;
 }
 
-/** The endpoint that has a record. */
+/** The index of the endpoint that a record belongs to. */
 export function fanoutReader(writer: number, endpointCount: number, record: number): number {
   return (writer + 1 + record) % endpointCount;
 }
 
-/** Adds the peers that an endpoint has by sound fanouts, where they are new. [fanout.peers] */
+/** Adds the peers that an endpoint has through sound fanouts, if they are new. [fanout.peers] */
 export function addFanoutPeers(
   channels: readonly Channel[],
   endpointCount: number,
@@ -49,7 +49,7 @@ export function addFanoutPeers(
 ): void {
   for (const channel of channels) {
     const { kind, writer } = channel;
-    // Most are rings, and each attach comes by here.
+    // Most channels are rings, and every attach runs this.
     if (kind !== layout.CHANNEL_KIND_FANOUT) continue;
     const isWriter = index === writer;
     const readers = isWriter ? fanoutReaders(channel, endpointCount) : 0;

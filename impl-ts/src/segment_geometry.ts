@@ -1,6 +1,6 @@
 /**
- * What a segment consists of, where its parts stand, and the checks of a header that anybody may
- * have written.
+ * The parts of a segment, where they stand, and the checks of a header that anybody may have
+ * written.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import * as layout from "./layout.ts";
 import { addFanoutPeers } from "./segment_fanout.ts";
 
 /**
- * One channel, as its creator chooses it. Sizes in bytes.
+ * One channel, as its creator chooses it. Sizes are in bytes.
  *
  * @example
  * ```ts
@@ -30,29 +30,29 @@ export interface ChannelGeometry {
   readonly reader: number;
   /** Capacity of the ring: a power of two from 256 to 2^30. */
   readonly capacity: number;
-  /** The application's own number for the channel, a `u32`. Default 0. */
+  /** A number that the application chooses for the channel, a `u32`. Default 0. */
   readonly label?: number;
-  /** Position at which both cursors begin: a `u32`, a multiple of 16. Default 0. */
+  /** The position at which both cursors begin: a `u32`, a multiple of 16. Default 0. */
   readonly start?: number;
   /**
-   * Of a channel of another kind than a ring, which a function of that kind has made and checked.
+   * Only for a channel that is not a ring: made and checked by a function of that channel kind.
    *
    * @internal
    */
   readonly form?: Form;
 }
 
-/** What a channel of another kind than a ring has, beside its ends and its byte area. */
+/** What a channel of another kind than a ring has besides its ends and its byte area. */
 export interface Form {
   readonly kind: number;
   /** The control area as it is when the segment becomes ready. */
   readonly control: Int32Array;
-  /** Whether a control area, found in a segment that is ready, is that of the same channel. */
+  /** Whether a control area that was found in a ready segment is that of the same channel. */
   matches(control: Int32Array): boolean;
 }
 
 /**
- * What a creator chooses: how many endpoints, and the channels between them.
+ * What a creator chooses: the number of endpoints, and the channels between them.
  *
  * @example
  * ```ts
@@ -71,9 +71,9 @@ export interface Form {
  * ```
  */
 export interface Geometry {
-  /** From 1 to 256. */
+  /** How many endpoints, from 1 to 256. */
   readonly endpoints: number;
-  /** At most 1,024. */
+  /** The channels, at most 1,024. */
   readonly channels: readonly ChannelGeometry[];
 }
 
@@ -92,11 +92,11 @@ export interface Geometry {
  * ```
  */
 export interface Channel {
-  /** The kind: 1 is a ring. Channels of other kinds are range-checked and left alone. */
+  /** The kind; 1 is a ring. Channels of other kinds are range-checked and left alone. */
   readonly kind: number;
-  /** Index of the endpoint that writes; of another kind than a ring, it may name nobody. */
+  /** Index of the endpoint that writes. In a channel that is not a ring it may name no endpoint. */
   readonly writer: number;
-  /** Index of the endpoint that reads; of another kind than a ring, it may name nobody. */
+  /** Index of the endpoint that reads. In a channel that is not a ring it may name no endpoint. */
   readonly reader: number;
   /** Where the control words stand. */
   readonly controlOffset: number;
@@ -106,23 +106,23 @@ export interface Channel {
   readonly dataOffset: number;
   /** Bytes of the byte area: the capacity of a ring. */
   readonly dataSize: number;
-  /** The application's own number. */
+  /** A number that the application chooses. */
   readonly label: number;
-  /** Position at which both cursors began. */
+  /** The position at which both cursors began. */
   readonly start: number;
 }
 
-/** The private copy of a segment's header and descriptors, made once and never read again. */
+/** The private copy of a segment's header and descriptors. The segment is not read again for it. */
 export interface Plan {
   readonly size: number;
   readonly endpointCount: number;
   readonly channels: readonly Channel[];
-  /** By the index of a channel, of a plan that is to be written; there are none of rings. */
+  /** Of a plan that is to be written, the forms by channel index; rings have none. */
   readonly forms?: readonly (Form | undefined)[];
 }
 
 /**
- * Returns the bytes that a segment of this geometry takes, a multiple of 128.
+ * Returns how many bytes a segment of this geometry takes, a multiple of 128.
  *
  * @throws {RangeError} if the geometry is outside the limits of the specification.
  * @throws {SegmentError} `segment.size`, if the segment would be larger than 4,294,967,168 bytes.
@@ -142,8 +142,8 @@ export function segmentSize(geometry: Geometry): number {
 /**
  * Computes where everything of a geometry stands. [segment.place]
  *
- * A fresh thread runs this, `writePlan` and `readPlan` once, and spends its time on compiling them:
- * so there are few of them, loops by index, and what is said of a fault stands elsewhere.
+ * A fresh thread runs this, `writePlan` and `readPlan` once, and spends its time on compiling them.
+ * So there are few functions, loops go by index, and the texts about faults are made elsewhere.
  *
  * @throws as `segmentSize` does.
  */
@@ -156,7 +156,7 @@ export function place(geometry: Geometry): Plan {
       `segment of ${endpointCount} endpoints (1 to 256), ${given.length} channels (to 1024)`,
     );
   }
-  // Rounded up once: all areas of rings have whole multiples of 128. Not by a mask, as offsets go
+  // Rounded up once, as the areas of rings are whole multiples of 128. Not by a mask, as offsets go
   // beyond 2^31.
   let size = Math.ceil(tablesEnd(endpointCount, given.length) / layout.SEGMENT_ALIGN) *
     layout.SEGMENT_ALIGN;
@@ -165,7 +165,7 @@ export function place(geometry: Geometry): Plan {
     const { form } = ring;
     const controlSize = form?.control.byteLength ?? layout.RING_CONTROL_SIZE;
     const dataOffset = size + controlSize;
-    // In the order of the descriptor's words, as `writePlan` copies them.
+    // In the order of the descriptor's words, because `writePlan` copies them in that order.
     const channel = {
       kind: form?.kind ?? layout.CHANNEL_KIND_RING,
       writer: ring.writer,
@@ -196,9 +196,10 @@ export function place(geometry: Geometry): Plan {
 }
 
 /**
- * Writes the header but `ready`, the records, the descriptors and the control words of a plan that
- * `place` has made. Blank says only that `ready` is 0: whatever else stands there is zeroed. The
- * byte areas need no zeroes, as nothing in them counts before a cursor covers it. [segment.write]
+ * Writes the header except `ready`, the records, the descriptors and the control words of a plan
+ * that `place` has made. Memory that is blank has 0 in `ready`, and may have anything elsewhere, so
+ * these parts are zeroed first. The byte areas need no zeros, because nothing in them counts before
+ * a cursor covers it. [segment.write]
  */
 export function writePlan(
   { size, endpointCount, channels, forms }: Plan,
@@ -228,8 +229,8 @@ export function writePlan(
 }
 
 /**
- * Loads the header and the descriptors once and checks them in the order of the specification's
- * table, from `magic` to the overlaps. Nothing is allocated before its count is checked.
+ * Loads the header and the descriptors once, and checks them in the order of the specification's
+ * table, from `magic` to the overlaps. Allocates nothing before its count is checked.
  * [segment.check]
  *
  * @throws {SegmentError} with the code of the first check that fails.
@@ -268,7 +269,7 @@ export function readPlan(words: Int32Array): Plan {
     if (
       !takes(areas, channel.controlOffset, channel.controlSize, first, size) ||
       !takes(areas, channel.dataOffset, channel.dataSize, first, size) ||
-      // Others may be anything. [segment.unknown_kind]
+      // Channels of other kinds may name anybody. [segment.unknown_kind]
       channel.kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount)
     ) refuse("channel", JSON.stringify(channel));
     channels.push(channel);
@@ -276,29 +277,33 @@ export function readPlan(words: Int32Array): Plan {
   return { size, endpointCount, channels };
 }
 
-/** Offset of an endpoint's record. */
+/** The offset of an endpoint's record. */
 export function recordOffset(index: number): number {
   return layout.ENDPOINT_TABLE_OFFSET + index * layout.ENDPOINT_RECORD_SIZE;
 }
 
-/** The other endpoints at the ends of all channels that name this one. [segment.peers] */
+/**
+ * The peers of an endpoint: the others at the ends of all channels that name it. [segment.peers]
+ */
 export function peersOf({ endpointCount, channels }: Plan, index: number): number[] {
   const peers: number[] = [];
   for (const { writer, reader } of channels) {
     const peer = writer === index ? reader : reader === index ? writer : index;
-    // An index beyond the table names nobody.
+    // An index beyond the table names no endpoint.
     if (peer !== index && peer < endpointCount && !peers.includes(peer)) peers.push(peer);
   }
   addFanoutPeers(channels, endpointCount, index, peers);
   return peers;
 }
 
-/** Whether two plans agree in everything that a geometry chooses. [segment.same_geometry] */
+/** Whether two plans agree in everything that a creator chooses. [segment.same_geometry] */
 export function samePlan(a: Plan, b: Plan): boolean {
   return shapeOf(a) === shapeOf(b);
 }
 
-/** All but the places: those follow from the sizes, or are the business of who made the segment. */
+/**
+ * All but the offsets: those follow from the sizes, or were the choice of the segment's creator.
+ */
 function shapeOf({ endpointCount, channels }: Plan): string {
   const others = { controlOffset: 0, dataOffset: 0 };
   return JSON.stringify([endpointCount, channels.map((channel) => ({ ...channel, ...others }))]);
@@ -335,18 +340,18 @@ function areCounts(endpointCount: number, channelCount: number): boolean {
     channelCount <= layout.CHANNEL_COUNT_MAX;
 }
 
-/** Whether it is an integer from 0, below a limit. */
+/** Whether a value is an integer, at least 0 and below a limit. */
 function isIndex(value: number, limit: number): boolean {
   return value >= 0 && value < limit && Math.floor(value) === value;
 }
 
-/** Whether it is a power of two within the limits; a number with a fraction is none. */
+/** Whether a value is a power of two within the limits. A number with a fraction is not. */
 function isCapacity(value: number): boolean {
   return value >= layout.RING_CAPACITY_MIN && value <= layout.RING_CAPACITY_MAX &&
     (value & -value) === value;
 }
 
-/** Whether the members of a ring are what they may be, but for where it stands. */
+/** Whether the fields of a ring's descriptor are valid, apart from where its areas stand. */
 function isRing(ring: Channel, endpointCount: number): boolean {
   return isIndex(ring.writer, endpointCount) && isIndex(ring.reader, endpointCount) &&
     ring.writer !== ring.reader && ring.controlSize >= layout.RING_CONTROL_SIZE &&
@@ -355,12 +360,12 @@ function isRing(ring: Channel, endpointCount: number): boolean {
 }
 
 /**
- * Takes an area for a channel, if it lies between the bounds, and beside those that are taken:
- * pairs of where one begins and ends, in order. It comes last where a creator has placed them as
- * `place` does.
+ * Adds an area of a channel to `areas`, if it lies within the bounds and overlaps none of them.
+ * Returns whether the area is valid. `areas` holds the begin and the end of each one, in order. If
+ * the creator placed the areas as `place` does, each new one comes last.
  */
 function takes(areas: number[], begin: number, size: number, least: number, most: number): boolean {
-  const end = begin + size; // Doubles hold the sum of two u32 exactly: it cannot overflow.
+  const end = begin + size; // a double holds the sum of two u32 exactly: it cannot overflow
   if (begin % layout.SEGMENT_ALIGN !== 0 || begin < least || end > most) return false;
   if (size === 0) return true;
   let at = areas.length;
@@ -374,7 +379,7 @@ function misplaced(what: string): never {
   outOfRange(`Cannot place ${what}`);
 }
 
-/** What a check of a header is about, as the codes of the specification name it. */
+/** What a check of a header is about, as the specification's codes name it. */
 type Checked = "magic" | "version" | "feature" | "size" | "table" | "channel";
 
 function refuse(checked: Checked, found: string | number): never {
