@@ -1,7 +1,7 @@
 /**
- * Everything that goes wrong with a segment, a pipe or a port, as errors with a stable `code`.
+ * Everything that can go wrong with a segment, a pipe or a port, as errors with a stable `code`.
  *
- * A caller's own mistake is not among them: that is a `TypeError` or a `RangeError`.
+ * A mistake of the caller is not among them: that is a `TypeError` or a `RangeError`.
  *
  * @module
  */
@@ -9,7 +9,7 @@
 import { type ReasonCode as LayoutReason, reasonName } from "./layout.ts";
 
 /**
- * A reason of the specification, which can stand in shared memory.
+ * A reason code of the specification, which can stand in shared memory.
  *
  * @example
  * ```ts
@@ -25,9 +25,10 @@ import { type ReasonCode as LayoutReason, reasonName } from "./layout.ts";
 export type SharedReason = LayoutReason;
 
 /**
- * What an error's `code` can be: a reason of the specification, or `port.overflow`. That one is
- * local: the queue of posts is this library's own, so the specification's table does not have it,
- * it never stands in shared memory, and `failEndpoint` refuses it.
+ * What an error's `code` can be: a reason code of the specification, `port.overflow`, or a code of
+ * worker pools. The last two are local, because the queue of posts and the pools are this library's
+ * own: the specification's table does not have them, they never stand in shared memory, and
+ * `failEndpoint` refuses them.
  *
  * @example
  * ```ts
@@ -62,7 +63,7 @@ export type ReasonCode = SharedReason | "port.overflow" | `pool.${string}`;
 export class MillraceError extends Error {
   /** The name of the class. */
   static override readonly name: string = "MillraceError";
-  /** The name of its class, also where a bundler has made that of the binding short. */
+  /** The name of the class, even if a bundler has shortened the name of its binding. */
   override name: string;
   /** The reason code, from the table in the specification. */
   readonly code: ReasonCode;
@@ -76,8 +77,8 @@ export class MillraceError extends Error {
 }
 
 /**
- * The memory cannot be used as a segment, or not by this endpoint: codes `segment.*`; or not as a
- * mailbox: code `mailbox.size`.
+ * The memory cannot be used as a segment, or not by this endpoint (codes `segment.*`), or it cannot
+ * be used as a mailbox (code `mailbox.size`).
  *
  * @example
  * ```ts
@@ -99,7 +100,7 @@ export class SegmentError extends MillraceError {
 
 /**
  * The peer broke the structure of a ring or of a mailbox: codes `ring.*`, `frame.*`, `mailbox.*`.
- * It is unusable from then on, and every later call reports the same error.
+ * The ring or mailbox is unusable from then on, and every later call reports the same error.
  *
  * @example
  * ```ts
@@ -123,7 +124,7 @@ export class CorruptError extends MillraceError {
 }
 
 /**
- * One message was lost: codes `message.*`. The next call goes on with the message behind it.
+ * One message was lost: codes `message.*`. The next call goes on with the message after it.
  *
  * @example
  * ```ts
@@ -148,7 +149,7 @@ export class MessageError extends MillraceError {
 }
 
 /**
- * The peer has closed its endpoint, without an `end` in front, or a mailbox: `peer.closed`.
+ * The peer has closed its endpoint without an `end` before, or a mailbox: code `peer.closed`.
  *
  * @example
  * ```ts
@@ -191,12 +192,12 @@ export class PeerFailedError extends MillraceError {
   /** The name of the class. */
   static override readonly name: string = "PeerFailedError";
   /**
-   * Why it was marked, for instance `peer.terminated` or `frame.size`; the number of a reason that
-   * this version does not know; `undefined` if no reason was given. [pipe.failed_reason]
+   * Why the peer was marked, for instance `peer.terminated` or `frame.size`. The number of a reason
+   * that this version does not know; `undefined` if no reason was given. [pipe.failed_reason]
    */
   readonly reason: ReasonCode | number | undefined;
 
-  /** Makes the error for a peer that was marked with this reason, 0 for none. */
+  /** Makes the error for a peer that was marked with this reason; 0 means none. */
   constructor(message: string, reason: number, options?: ErrorOptions) {
     super("peer.failed", `${message}: ${describe(reason)}`, options);
     this.reason = named(reason);
@@ -222,8 +223,8 @@ export class ClosedError extends MillraceError {
   /** The name of the class. */
   static override readonly name: string = "ClosedError";
   /**
-   * Why this endpoint was marked failed: a reason code, the number of one that this version does
-   * not know, or `undefined` when it was not marked, or without a reason. [pipe.failed_reason]
+   * Why this endpoint was marked failed: a reason code, or the number of one that this version does
+   * not know; `undefined` if it was not marked, or without a reason. [pipe.failed_reason]
    */
   readonly reason: ReasonCode | number | undefined;
 
@@ -239,8 +240,8 @@ export class ClosedError extends MillraceError {
 }
 
 /**
- * A message that was posted found the port's queue full, or was dropped from it for a newer one,
- * as the option `overflow` says: code `port.overflow`.
+ * A posted message found the port's queue full, or was dropped from the queue for a newer one, as
+ * the option `overflow` says: code `port.overflow`.
  *
  * @example
  * ```ts
@@ -264,8 +265,8 @@ export class OverflowError extends MillraceError {
 }
 
 /**
- * The deadline passed before the call could be done: code `wait.timeout`. The message is not sent;
- * of those of a `writeMany`, the first `written` of its writer are.
+ * The deadline passed before the call could be done: code `wait.timeout`. The message is not sent.
+ * Of those of a `writeMany`, the first ones are: `written` of the writer says how many.
  *
  * @example
  * ```ts
@@ -285,8 +286,8 @@ export class TimeoutError extends MillraceError {
   /** The name of the class. */
   static override readonly name: string = "TimeoutError";
   /**
-   * Whether a part of the message is written already, in a mailbox, and the next write completes
-   * it: a caller that wrote it again would send it twice. [mailbox.begun]
+   * Whether a part of the message is in the mailbox already, so that the next write completes it. A
+   * caller that wrote the message again would send it twice. [mailbox.begun]
    */
   readonly begun: boolean;
 
@@ -298,7 +299,8 @@ export class TimeoutError extends MillraceError {
 }
 
 /**
- * This thread must not block, a browser's main thread for one: code `wait.forbidden`.
+ * The call would have to block on a thread that must not, such as a browser's main thread: code
+ * `wait.forbidden`.
  *
  * @example
  * ```ts
@@ -325,42 +327,42 @@ export class ForbiddenError extends MillraceError {
   }
 }
 
-/** The reason of a state word as it is handed out. */
+/** The reason in a state word as errors have it: its code, or its number if that is not known. */
 function named(reason: number): ReasonCode | number | undefined {
   return reasonName(reason) ?? (reason || undefined);
 }
 
-/** The same for people. */
+/** The reason in a state word as messages for people have it. */
 function describe(reason: number): string {
   return reason === 0 ? "no reason given" : reasonName(reason) ?? `unknown reason ${reason}`;
 }
 
-/** Throws for a mistake of the caller's: what is wrong with what it gave. */
+/** Throws a `TypeError` for a mistake of the caller; `what` says what is wrong. */
 export function mistake(what: string): never {
   throw new TypeError(what);
 }
 
-/** The same for a call that cannot be done. */
+/** Throws a `TypeError` for a call that cannot be done. */
 export function cannot(what: string): never {
   mistake(`Cannot ${what}`);
 }
 
-/** The same for a number that is none of those that are allowed. */
+/** Throws a `RangeError` for a number that is not allowed. */
 export function outOfRange(what: string): never {
   throw new RangeError(what);
 }
 
-/** What stands behind the point of a code of segments. */
+/** The part of a `segment.*` code after the point. */
 type SegmentFault = SharedReason extends infer Code
   ? Code extends `segment.${infer Fault}` ? Fault : never
   : never;
 
-/** Throws for memory that cannot be used as a segment, or not so. */
+/** Throws a `SegmentError`: the memory cannot be used as a segment, or not in this way. */
 export function unusable(fault: SegmentFault, what: string): never {
   throw new SegmentError(`segment.${fault}`, `Cannot ${what}`);
 }
 
-/** Makes the error of a message that is lost. */
+/** Makes the error of a message that was lost. */
 export function lost(
   code: MessageError["code"],
   why: string,
@@ -369,12 +371,12 @@ export function lost(
   return new MessageError(code, `Cannot read message: ${why}`, options);
 }
 
-/** Throws the error that somebody has found, if one was found. */
+/** Throws the error, if there is one. */
 export function raise(error: Error | undefined): void {
   if (error !== undefined) throw error;
 }
 
-/** Throws when our own code is wrong; never used for what a peer or a caller may do. */
+/** Throws if this library itself is wrong. Never used for what a peer or a caller may do. */
 export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(`Assertion failed: ${message}`);
 }

@@ -1,5 +1,5 @@
 /**
- * Many ports in one segment, of which one thread has the hub's side. See `spec/port.md`.
+ * Many ports in one segment; one thread has the hub's side of all of them. See `spec/port.md`.
  *
  * @module
  */
@@ -15,12 +15,12 @@ import { Endpoint, type Stats } from "./wait_endpoint.ts";
 import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 import { Rung } from "./wait_watch.ts";
 
-/** The hub's endpoint; client `i` has endpoint `i + 1`. */
+/** The index of the hub's endpoint; client `i` has endpoint `i + 1`. */
 const HUB = 0;
 const DEFAULT_CAPACITY = 64 * 1024;
 
 /**
- * How a hub's side of its ports works.
+ * Options of the hub's side of its ports.
  *
  * @example
  * ```ts
@@ -38,7 +38,7 @@ export interface HubOptions<In = unknown, Out = never> extends PortOptions<In, O
 }
 
 /**
- * How to make a hub.
+ * Options for making a hub.
  *
  * @example
  * ```ts
@@ -53,18 +53,23 @@ export interface HubOptions<In = unknown, Out = never> extends PortOptions<In, O
  */
 export interface HubCreateOptions<In = unknown, Out = never>
   extends HubOptions<In, Out>, AttachOptions {
-  /** Blank memory, on which others may create the same hub. By default fresh shared memory. */
+  /**
+   * Blank memory, on which other threads may create the same hub. By default fresh shared memory.
+   */
   readonly memory?: Memory | undefined;
-  /** Bytes of each ring, or of those to the clients and those from them. Default 65,536. */
+  /**
+   * Bytes of each ring; or a pair, for the rings to the clients and for those from them. Default
+   * 65,536.
+   */
   readonly capacity?: number | readonly [number, number] | undefined;
   /** The position at which the cursors begin; for tests. */
   readonly start?: number | undefined;
 }
 
 /**
- * The geometry of a hub with `count` clients, at most 255: endpoint 0 is the hub, endpoint `i + 1`
- * client `i`; channel `2 i` leads to that client, channel `2 i + 1` from it. With one client it is
- * the geometry of a port.
+ * Returns the geometry of a hub with `count` clients, at most 255. Endpoint 0 is the hub's,
+ * endpoint `i + 1` is that of client `i`. Channel `2 i` leads to that client, channel `2 i + 1`
+ * from it. With one client it is the geometry of a port.
  *
  * @example
  * ```ts
@@ -86,13 +91,13 @@ export function hubGeometry(count: number, options: HubCreateOptions = {}): Geom
 }
 
 /**
- * One thread's ports to many others, which share one bell: it can wait for all of them at once.
- * All methods belong to the thread that made it.
+ * The ports of one thread to many others. They share one bell, so the thread can wait for all of
+ * them at once. Only the thread that made the hub may call its methods.
  *
- * A client that closes, fails or breaks its rings leaves the others as they are; its own port
- * reports it. But all of them share one segment: a hub is for clients that trust one another.
+ * A client that closes, fails or breaks its rings leaves the others as they are, and its own port
+ * reports it. But all clients share one segment: a hub is for clients that trust one another.
  *
- * @typeParam In What it reads. @typeParam Out What it writes.
+ * @typeParam In The values that it reads. @typeParam Out The values that it writes.
  *
  * @example
  * ```ts
@@ -116,16 +121,17 @@ export class Hub<In = unknown, Out = In> {
   /** The segment in which all ports lie. */
   readonly segment: Segment;
   /**
-   * The port to each client, by the client's number. Each is like any other port, but for its
-   * `close`, which gives up that client alone: the client's endpoint is closed on its behalf, so
-   * that it reads what was published for it and then gets `pipe.closed` from every call; one that
-   * has not come yet cannot attach any more. `end` before it lets the client read an end. In place
-   * of a client that has died, `vacatePeer(port)`, without `close`, lets the next one in.
+   * The port to each client, by the client's number. Each is like any other port, except for its
+   * `close`, which gives up that client alone. It closes the client's endpoint on the client's
+   * behalf: the client reads what was published for it, and then gets `pipe.closed` from every
+   * call. A client that has not attached yet cannot attach any more. `end` before `close` lets the
+   * client read an end. If a client has died, `vacatePeer(port)` without `close` lets the next one
+   * attach in its place.
    */
   readonly ports: readonly Port<In, Out>[];
   readonly #endpoint: Endpoint;
   readonly #ties: Ties = { openCount: 0, closing: false };
-  /** The ports that are open, to be selected from. */
+  /** The ports that are open, and the selection from them. */
   #open: { ports: Port<In, Out>[]; selection: Selection } | undefined;
 
   private constructor(segment: Segment, options: HubOptions<In, Out>) {
@@ -143,9 +149,11 @@ export class Hub<In = unknown, Out = In> {
 
   /**
    * Makes a hub for `count` clients, by default in fresh memory. Post `hub.ports[i].handoff()` to
-   * client `i`, which calls `Port.from` on it, or `Port.attach(memory, { endpoint: i + 1 })`.
+   * client `i`, which calls `Port.from` with it; or post the memory, and the client calls
+   * `Port.attach(memory, { endpoint: i + 1 })`.
    *
-   * @throws {RangeError} if `count` is not from 1 to 255, or a capacity no power of two from 256.
+   * @throws {RangeError} if `count` is not from 1 to 255, or a capacity is no power of two from
+   * 256.
    * @throws {SegmentError} if the memory given cannot be used.
    */
   static create<In = unknown, Out = In>(
@@ -186,15 +194,15 @@ export class Hub<In = unknown, Out = In> {
     return this.segment.memory;
   }
 
-  /** What this endpoint has counted, for all ports together. */
+  /** What the hub's endpoint has counted since it attached, for all ports together. */
   get stats(): Stats {
     return this.#endpoint.stats;
   }
 
   /**
    * `select` over the ports that are not closed: blocks until one can be read, and returns it.
-   * `undefined` at the timeout, and at once when all of them are closed. Close a port when its
-   * stream has ended or it has failed: until then it is returned again and again, in its turn.
+   * Returns `undefined` at the timeout, and at once if all of them are closed. Close a port when
+   * its stream has ended or it has failed: until then it is returned again and again, in its turn.
    */
   select(options?: WaitOptions): Port<In, Out> | undefined {
     const open = this.#select();
@@ -208,14 +216,15 @@ export class Hub<In = unknown, Out = In> {
       const open = this.#select();
       const timeout = Math.max(0, deadline - now());
       const port = open?.ports[await open.selection.selectAsync({ ...options, timeout })];
-      // Not one that was closed meanwhile.
+      // Not if it was closed meanwhile.
       if (port === undefined || !port.reader.inlet.link.closed) return port;
     }
   }
 
   /**
-   * Closes the hub's endpoint, and so all its ports at once: each client reads what was published
-   * for it, then gets `peer.closed`. Waits of the hub's ports, here or in async calls, end.
+   * Closes the hub's endpoint, and so all its ports at once. Each client reads what was published
+   * for it, and then gets `peer.closed`. All waits of the hub's ports end, asynchronous ones
+   * included.
    */
   close(): void {
     this.#ties.closing = true;
@@ -239,22 +248,22 @@ export class Hub<In = unknown, Out = In> {
   }
 }
 
-/** What the links of a hub have in common. */
+/** What the links of one hub share. */
 interface Ties {
-  /** How many of them are not closed. */
+  /** How many of the links are not closed. */
   openCount: number;
   /** Whether the hub itself is being closed. */
   closing: boolean;
 }
 
 /**
- * What the hub knows of one client. Its endpoint is that of all ports, so what a port does with the
- * endpoint of its own is done here for one port alone.
+ * What the hub knows of one client. All ports of a hub share its endpoint. So what the link of
+ * another port does to the endpoint, this link does for its one port alone.
  */
 class HubLink extends Link {
   readonly #ties: Ties;
 
-  /** Joins the links of the hub. */
+  /** Makes one of the hub's links. */
   constructor(endpoint: Endpoint, peer: number, ties: Ties) {
     super(endpoint, peer);
     this.#ties = ties;
@@ -262,9 +271,10 @@ class HubLink extends Link {
   }
 
   /**
-   * Drops what is not published or not delivered, and gives the client up. There is no state for
-   * one port of an endpoint, so the client's own is changed, as its supervisor may: from attached
-   * to closed, which ends its waits, or from vacant to failed, so that it need not come any more.
+   * Drops what is not published or not delivered, and gives the client up. An endpoint has one
+   * state for all its ports, so this changes the state of the client's endpoint instead, as a
+   * supervisor may: from attached to closed, which ends the client's waits, or from vacant to
+   * failed, so that the client need not come any more.
    */
   override close(): void {
     if (this.closed) return;
@@ -285,7 +295,7 @@ function requireHubOptions(options: HubOptions): void {
   throw new TypeError(`Cannot make hub: it has no side ${options.side}`);
 }
 
-/** The rings to and from each client. */
+/** Finds the rings to and from each client. */
 function findPairs(segment: Segment): [Channel, Channel][] {
   const rings = segment.channels.filter(({ kind }) => kind === CHANNEL_KIND_RING);
   if (segment.endpointCount === 1) {

@@ -45,8 +45,8 @@ const DATA = layout.FRAME_KIND_DATA;
  */
 export interface ClaimOptions extends WaitOptions {
   /**
-   * The number of the payload's codec. Default 0, bytes. A batch, 3, and your own from 128 on may
-   * go.
+   * The number of the payload's codec. Default 0: bytes. 3, a batch, and codecs of your own, from 128
+   * on, are allowed as well.
    */
   readonly codec?: number | undefined;
   /** A number that the application chooses, a `u32`. Default 0. */
@@ -378,7 +378,7 @@ export class Writer<T = unknown> {
     const { lostCount, round } = outlet;
     await outlet.turns.take(Infinity, undefined);
     try {
-      // the stream that was to end went to a reader that is gone
+      // The stream that was to end went to a reader that is gone.
       if (outlet.round !== round) return;
       outlet.check(true);
       outlet.placeEnd();

@@ -10,7 +10,7 @@ import type { StreamPort } from "./port_over_stream.ts";
 import { Selection } from "./select_set.ts";
 
 /**
- * What can be waited for together with others: a reader, or a port.
+ * What `select` can wait for together with others: a reader, or a port.
  *
  * @example
  * ```ts
@@ -28,19 +28,19 @@ import { Selection } from "./select_set.ts";
 export type Selectable = Reader<unknown> | { readonly reader: Reader<unknown> };
 
 /**
- * Blocks until one of the ports can be read, and returns it: a `tryRead` of it then returns a
- * message, finds that the stream has ended, or throws. `undefined` at the timeout.
+ * Blocks until one of the ports can be read, and returns that port; `undefined` at the timeout. A
+ * `tryRead` of the port then returns a message, finds that the stream has ended, or throws.
  *
- * Where several can be read it is the one that was chosen longest ago, so that none is starved. A
- * port that has ended, was closed, or whose peer failed can always be "read": leave it out of the
+ * If several ports can be read, returns the one that was chosen longest ago, so that none starves.
+ * A port that has ended, was closed, or whose peer failed can always be "read": leave it out of the
  * next call.
  *
- * All of them must be ports of one hub, which share one bell: one thread cannot sleep on several.
- * To learn that a message of several frames is complete, it is collected; what `peek` has lent must
- * be given back before.
+ * All of them must be ports of one hub, which share one bell, because a thread cannot sleep on
+ * several bells. To find out whether a message of several frames is complete, the call collects it.
+ * A frame that `peek` has lent must be given back before.
  *
- * @throws {TypeError} if there are none, if they belong to several endpoints and `timeout` is not
- * 0, or if a frame of one is lent.
+ * @throws {TypeError} if there are no ports, if they belong to several endpoints and `timeout` is
+ * not 0, or if a frame of one is lent.
  * @throws {ForbiddenError} on a thread that must not block, after a few looks.
  *
  * @example
@@ -64,9 +64,10 @@ export function select<P extends Selectable>(
 }
 
 /**
- * `select` without blocking, and over any ports and readers of this thread, over streams too.
+ * `select` without blocking, over any ports and readers of this thread, those over streams
+ * included.
  *
- * @throws {TypeError} if there are none, or if a frame of one is lent.
+ * @throws {TypeError} if there are no ports, or if a frame of one is lent.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * The readers that are waited for together, and which of them comes next.
+ * The readers that are waited for together, and the choice of the next one to read.
  *
  * @module
  */
@@ -13,11 +13,11 @@ import type { Selectable } from "./select.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { Several } from "./wait.ts";
 
-/** When a reader was chosen last, counted in choices. */
+/** The number of the choice in which each reader was chosen last. */
 const chosen = new WeakMap<object, number>();
 let choices = 0;
 
-/** Several readers, and how to wait for all of them. */
+/** Several readers, and the waits for all of them at once. */
 export class Selection {
   readonly #readers: readonly Reader<unknown>[];
   readonly #groups: readonly Group[];
@@ -39,7 +39,7 @@ export class Selection {
     }));
   }
 
-  /** The index of one that can be read, or -1 at the timeout. */
+  /** Returns the index of a reader that can be read, or -1 at the timeout. */
   select(options: WaitOptions): number {
     const timeout = requireTimeout(options.timeout, Infinity);
     options.signal?.throwIfAborted();
@@ -76,7 +76,9 @@ export class Selection {
     }
   }
 
-  /** Looks at all, and takes the one that was chosen longest ago. */
+  /**
+   * Looks at all readers. Of those that can be read, chooses the one that was chosen longest ago.
+   */
   #find(): number {
     let found = -1;
     let least = Infinity;
@@ -92,7 +94,7 @@ export class Selection {
     return found;
   }
 
-  /** Sleeps on all bells, each of which ends the sleep on the others. */
+  /** Sleeps on all bells at once. The first sleep to end, ends the others. */
   async #waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<void> {
     const [group, ...others] = this.#groups;
     if (others.length === 0) return await waitAsync(group!, deadline, signal);
@@ -108,13 +110,13 @@ export class Selection {
     } finally {
       signal?.removeEventListener("abort", stop);
       stop();
-      await Promise.allSettled(waits); // all words are disarmed behind this
+      await Promise.allSettled(waits); // all `wants` words are disarmed after this
     }
     signal?.throwIfAborted();
   }
 }
 
-/** The readers of one endpoint, which sleeps on its one bell. */
+/** The readers of one endpoint. One sleep on its bell waits for all of them. */
 interface Group {
   readonly endpoint: Endpoint;
   readonly what: Several;

@@ -1,5 +1,5 @@
 /**
- * Telling the peers of a worker that it is gone, and giving its end to the next one. See
+ * Tells the peers of a worker that it is gone, and vacates its endpoint for the next worker. See
  * `spec/pipe.md`.
  *
  * @module
@@ -17,7 +17,7 @@ export type { VacatingEnd } from "./pipe_vacate.ts";
 export { vacatePeer } from "./pipe_vacate.ts";
 
 /**
- * A worker, as far as it matters here: a web `Worker`, or one of `node:worker_threads`.
+ * A worker, as far as it is used here: a web `Worker`, or one of `node:worker_threads`.
  *
  * @example
  * ```ts
@@ -32,21 +32,21 @@ export { vacatePeer } from "./pipe_vacate.ts";
  * ```
  */
 export interface WorkerLike {
-  /** Ends the worker; in Node, a promise tells when it has ended. */
+  /** Ends the worker. In Node it returns a promise, which resolves when the worker has ended. */
   terminate(): unknown;
-  /** Of web workers. */
+  /** Web workers have it. */
   addEventListener?(type: string, listener: (event: Event) => void): void;
-  /** Of web workers. */
+  /** Web workers have it. */
   removeEventListener?(type: string, listener: (event: Event) => void): void;
-  /** Of Node's workers. */
+  /** Node's workers have it. */
   on?(type: string, listener: (value: unknown) => void): unknown;
-  /** Of Node's workers. */
+  /** Node's workers have it. */
   off?(type: string, listener: (value: unknown) => void): unknown;
 }
 
 /**
- * An endpoint of the worker's: the other side of a port that this thread has, or any endpoint by
- * its segment and index.
+ * An endpoint of the worker: the other side of a port that this thread has, or any endpoint by its
+ * segment and index.
  *
  * @example
  * ```ts
@@ -65,7 +65,7 @@ export type Supervised =
   | { readonly segment: Segment; readonly index: number };
 
 /**
- * How to watch a worker.
+ * Options of `supervise`.
  *
  * @example
  * ```ts
@@ -84,14 +84,15 @@ export type Supervised =
  */
 export interface SuperviseOptions {
   /**
-   * The name of the lock that the worker holds while it lives: see `holdLife`, which it must have
-   * awaited before it attaches. A worker that attaches without holding it is taken for dead.
+   * The name of the lock that the worker holds while it lives. The worker must have awaited
+   * `holdLife` before it attaches: a worker that attaches without holding the lock is taken for
+   * dead.
    */
   readonly lock?: string | undefined;
 }
 
 /**
- * How the end of a worker was found, and what was made of it.
+ * How the end of a worker was found, and whether that marked an endpoint.
  *
  * @example
  * ```ts
@@ -107,21 +108,21 @@ export interface SuperviseOptions {
  */
 export interface WorkerEnd {
   /**
-   * What told: `terminate` of this object, the worker's `error` event, its `exit` event in Node or
-   * `close` event in Bun, or the `lock`, which the worker let go.
+   * What showed the end: `terminate` of the supervision, the worker's `error` event, its `exit`
+   * event in Node or `close` event in Bun, or the `lock`, which the worker let go.
    */
   readonly signal: "terminate" | "error" | "exit" | "lock";
-  /** The error or the exit code that came with it, where there is one. */
+  /** The error or the exit code that came with the signal, if there is one. */
   readonly cause: unknown;
   /** Whether an endpoint was marked failed: false if the worker had closed all of them. */
   readonly marked: boolean;
 }
 
-/** A browser says no more of it than that there was an error. */
+/** The cause that is given in a browser, which says only that there was an error. */
 const NOT_LOADED =
   "Cannot start worker: its script, or one that it imports, could not be loaded from its URL";
 
-/** A place of the worker's in a segment, and how often it had been given back by then. */
+/** An endpoint of the worker, and its generation when the watching began. */
 interface Place {
   readonly segment: Segment;
   readonly index: number;
@@ -146,8 +147,8 @@ interface Place {
  */
 export class Supervision {
   /**
-   * Settles, without ever being rejected, once the worker is known to have ended and its endpoints
-   * are marked. Never, if the watching is stopped before.
+   * Resolves once the worker is known to have ended and its endpoints are marked; it never rejects.
+   * It stays pending if the watching is stopped before.
    */
   readonly failed: Promise<WorkerEnd>;
   readonly #worker: WorkerLike;
@@ -170,31 +171,32 @@ export class Supervision {
   }
 
   /**
-   * Ends the worker, and marks its endpoints failed: whoever waits for it, in any thread, wakes
-   * with a `PeerFailedError` whose reason is `peer.terminated`. The promise settles when the
+   * Ends the worker, and marks its endpoints failed: whoever waits for the worker, in any thread,
+   * wakes with a `PeerFailedError` whose reason is `peer.terminated`. The promise resolves when the
    * runtime says that the worker has ended, which only Node does; it need not be awaited.
    *
-   * Deno ends a worker only when it comes back to its event loop. One that sleeps in a call of this
-   * library is therefore woken by the mark, with `pipe.failed`; one that blocks elsewhere lives on.
+   * Deno ends a worker only when the worker returns to its event loop. So the mark also wakes a
+   * worker that sleeps in a call of this library, with `pipe.failed`; one that blocks elsewhere
+   * lives on.
    */
   async terminate(): Promise<void> {
     let ended: unknown;
     try {
       ended = this.#worker.terminate();
     } finally {
-      // Behind `terminate`: where the runtime can, a worker that sleeps wakes up to its end.
+      // After `terminate`: where the runtime can, a worker that sleeps wakes up only to end.
       this.#end("terminate", undefined);
     }
     await ended;
   }
 
-  /** Stops watching; the worker and its endpoints stay as they are, until `terminate`. */
+  /** Stops watching. The worker and its endpoints stay as they are, until `terminate` is called. */
   [Symbol.dispose](): void {
     this.#stop.abort();
     this.#unlisten();
   }
 
-  /** What comes second finds the states final and the promise settled. */
+  /** Any signal but the first finds the states final and the promise settled. */
   #end(signal: WorkerEnd["signal"], cause: unknown): void {
     this.#stop.abort();
     let marked = false;
@@ -223,12 +225,12 @@ export class Supervision {
       };
     } else if (worker.addEventListener !== undefined) {
       const onError = (event: Event) => {
-        // For the same reason: Deno would end the process. The error is in `failed`.
+        // Without this, Deno would end the whole process too. The error is in `failed`.
         event.preventDefault();
         const { error, message } = event as Partial<ErrorEvent>;
         this.#end("error", error ?? message ?? new Error(NOT_LOADED));
       };
-      // Of Bun: its web workers tell of their end, however it came, and it has no locks.
+      // For Bun: its web workers have a `close` event for every end, and it has no Web Locks.
       const onClose = (event: Event) => this.#end("exit", (event as Partial<CloseEvent>).code);
       worker.addEventListener("error", onError);
       worker.addEventListener("close", onClose);
@@ -239,7 +241,7 @@ export class Supervision {
     }
   }
 
-  /** Asks for the lock once the worker has it, which is before it attaches. */
+  /** Asks for the lock once a worker has attached: by then it holds the lock. */
   async #watch(lock: string): Promise<void> {
     const { signal } = this.#stop;
     await arrival(this.#places, signal);
@@ -248,7 +250,8 @@ export class Supervision {
         if (!signal.aborted) this.#end("lock", undefined);
       });
     } catch {
-      // Aborted; or in a page that has no locks, a sandboxed one for instance: as if without them.
+      // Aborted; or a page that may not use locks, a sandboxed one for instance: no different from
+      // none.
     }
   }
 }
@@ -258,23 +261,28 @@ export class Supervision {
  * whoever waits for it, in any thread, wakes at once with a `PeerFailedError` whose reason is
  * `peer.terminated`. Call it right after the worker is made.
  *
- * An error of the worker's, such as that there is no script at its URL, is the `cause` of what this
- * thread's ports then throw, as far as it is known here.
+ * If the worker failed by an error that this thread knows, for instance because there is no script
+ * at its URL, that error is the `cause` of what this thread's ports then throw.
  *
- * What is found: `terminate` of the object returned; an uncaught error of the worker, which counts
- * as its end also in a browser, where the worker lives on and its own calls then fail with
- * `pipe.failed`; the end of a worker of Node or Bun, however it came; and, where the runtime has
- * Web Locks, any end of a worker that called `holdLife`, such as a bare `worker.terminate()` or
- * `close()`, as soon as the runtime has carried it out: Chromium gives a worker that is blocked 2
- * s, Deno any time. Elsewhere, or without `holdLife`, a web worker that is ended in those ways
- * gives no signal: only the timeout of whoever waits for it finds out. One that never attaches,
- * `port.waitForPeer` finds.
+ * It finds these ends of a worker:
  *
- * A worker that has the endpoint after this one, as `vacatePeer` allows, is not marked for its end:
- * call this again for each, behind `vacatePeer`. [segment.state_owner]
+ * - `terminate` of the returned object.
+ * - An uncaught error of the worker. In a browser the worker lives on after one; this counts as its
+ *   end all the same, and its own calls then fail with `pipe.failed`.
+ * - Any end of a worker of Node or Bun.
+ * - Where the runtime has Web Locks, any end of a worker that called `holdLife`, such as a bare
+ *   `worker.terminate()` or `close()`, as soon as the runtime has carried it out. Chromium gives a
+ *   worker that is blocked 2 s, Deno any time.
  *
- * Watching does not keep the event loop of Node alive. May be called by any thread that has the
- * worker; the ports may be others' as well, by `{ segment, index }`.
+ * Elsewhere, or without `holdLife`, a web worker that is ended in the last way gives no signal:
+ * only the timeout of a call that waits for it finds that out. To find a worker that never
+ * attaches, use `port.waitForPeer`.
+ *
+ * After `vacatePeer` the endpoint may have another worker, which is not marked for the end of this
+ * one. Call `supervise` again for each worker, after `vacatePeer`. [segment.state_owner]
+ *
+ * Watching does not keep the event loop of Node alive. Any thread that has the worker may call
+ * this, also for ends of ports of other threads, given as `{ segment, index }`.
  *
  * @throws {RangeError} if a segment has no endpoint with the index given.
  * @throws {TypeError} if there is nothing to mark.
@@ -316,11 +324,11 @@ function placeOf(each: Supervised): Place {
 }
 
 /**
- * Holds a lock for as long as this worker lives, by which `supervise` finds any end of it. To be
- * awaited before the worker attaches its port. Returns false where the runtime has no Web Locks, as
- * Node 20 and Bun, in which an event tells `supervise` without them.
+ * Holds a lock for as long as this worker lives, by which `supervise` finds every end of the
+ * worker. Await it before the worker attaches its port. Returns false if the runtime has no Web
+ * Locks, as Node 20 and Bun; there an event tells `supervise`.
  *
- * @throws {TypeError} if another worker holds the lock: its name must be that of one worker's life.
+ * @throws {TypeError} if another worker holds the lock: every worker needs a lock name of its own.
  *
  * @example
  * ```ts
@@ -363,7 +371,7 @@ function locks(): Locks | undefined {
   return (globalThis as { navigator?: { locks?: Locks } }).navigator?.locks;
 }
 
-/** Waits until somebody has attached to one of the endpoints. */
+/** Waits until a worker has attached to one of the endpoints. */
 async function arrival(places: readonly Place[], signal: AbortSignal): Promise<void> {
   const vacant = ({ segment, index }: Place) => {
     const state = Atomics.load(recordOf(segment, index), ENDPOINT_STATE_WORD);
@@ -373,7 +381,8 @@ async function arrival(places: readonly Place[], signal: AbortSignal): Promise<v
   const words = recordOf(segment, index);
   const mechanism = defaultMechanism(segment);
   while (!signal.aborted) {
-    // Who attaches rings the bell of its endpoint; the slice is for those of other endpoints.
+    // An endpoint that attaches rings its own bell. The slice is for the other endpoints of the
+    // list.
     const bell = Atomics.load(words, ENDPOINT_BELL_WORD);
     if (!places.every(vacant)) return;
     await (mechanism.sleepAsync(words, ENDPOINT_BELL_WORD, bell, WAIT_SLICE_MS) ??
