@@ -1,5 +1,5 @@
 /**
- * Two pipes, both ways, between the same two threads. See `spec/port.md`.
+ * Two pipes, one each way, between the same two threads. See `spec/port.md`.
  *
  * @module
  */
@@ -25,7 +25,7 @@ import { Endpoint, type Stats } from "./wait_endpoint.ts";
 export { portGeometry, portMemory, requirePortOptions } from "./port_options.ts";
 export type { PortAttachOptions, PortCreateOptions, PortOptions, Side } from "./port_options.ts";
 
-/** Cannot be cloned: Deno and Node then say `DataCloneError`, and this. */
+/** A symbol cannot be cloned: Deno and Node then throw a `DataCloneError` with this text. */
 const UNPOSTABLE = /* @__PURE__ */ Symbol(
   "Cannot post a port itself: post port.handoff() in its place",
 );
@@ -33,14 +33,14 @@ const DEFAULT_INBOX_COUNT = 1024;
 const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
 
 /**
- * One end of a pair that sends messages both ways: blocking, as promises, as events or as streams.
- * All methods belong to the thread that made it.
+ * One end of a pair that sends messages both ways: by blocking calls, promises, events or streams.
+ * Only the thread that made it may use it.
  *
- * Each message goes to one taker. A verb that is called takes what is there; asynchronous reads
- * that wait, among them loops and streams, come next, one message each; the rest become events,
- * while anybody listens to `message`. Nothing is delivered while a frame is lent by `peek`.
+ * Each message goes to one taker. A call that reads takes what is there. Next come asynchronous
+ * reads that wait, among them loops and streams, which get one message each. The rest become
+ * events, while anybody listens to `message`. Nothing is delivered while a frame is lent by `peek`.
  *
- * @typeParam In What it reads. @typeParam Out What it writes.
+ * @typeParam In The values that it reads. @typeParam Out The values that it writes.
  *
  * @example
  * ```ts
@@ -58,8 +58,8 @@ const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
  */
 export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   /**
-   * Has `postMessage` refuse a port, as a browser does by itself. Deno and Node would send a plain
-   * object with a segment, of which nobody can make anything.
+   * Makes `postMessage` refuse a port, as a browser does by itself. Deno and Node would send a
+   * plain object with a segment, of which nobody can make anything.
    *
    * @internal
    */
@@ -77,7 +77,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   #writable: WritableStream<Out> | undefined;
 
   /**
-   * Joins two rings to an attached endpoint; for hubs. Use `Port.create` or `Port.attach`.
+   * Makes the port of an attached endpoint and its two rings; for hubs. Use `Port.create` or
+   * `Port.attach`.
    *
    * @internal
    */
@@ -95,7 +96,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * Delivers events, and makes streams, of what comes from the next owner; see `vacatePeer`.
+   * Begins anew with the next owner of the peer's endpoint: delivers the events, and makes the
+   * streams, of what comes from that owner. See `vacatePeer`.
    *
    * @internal
    */
@@ -107,7 +109,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
 
   /**
    * Makes a port, by default in fresh memory and as side `a`. Post `port.memory` to the thread of
-   * the other side, and `attach` there.
+   * the other side, and call `Port.attach` with it there.
    *
    * @throws {RangeError} if a capacity is no power of two from 256 to 2^30.
    * @throws {SegmentError} if the memory given cannot be used.
@@ -128,7 +130,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * Attaches to a port that another thread has made, by default as side `b`, or as a client of a
    * hub. Blocks until the memory is formatted.
    *
-   * @throws {SegmentError} if it is not formatted in time, is no port, or the side is taken.
+   * @throws {SegmentError} if it is not formatted in time, is not a port, or the side is taken.
    */
   static attach<In = unknown, Out = In>(
     memory: Memory,
@@ -150,8 +152,9 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * Attaches to a port that was handed over: to `handoff()` of the other end, as it was posted.
-   * Which side calls first makes no difference: what was sent before is there.
+   * Attaches to a port that was handed over. `handoff` is what `handoff()` of the other end
+   * returned, as it was posted. Either side may call first: messages that were sent before are
+   * there.
    *
    * @throws {TypeError} if the value is no handoff.
    * @throws {SegmentError} if the end is taken already.
@@ -176,7 +179,10 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     return Port.attach<In, Out>(handoff.memory, { ...options, endpoint: handoff.endpoint });
   }
 
-  /** Whether a value was made by `handoff`. `Extra` is what its caller has added. */
+  /**
+   * Whether a value was made by `handoff`. `Extra` is the type of what the caller of that has
+   * added.
+   */
   static isHandoff<Extra extends object = object>(value: unknown): value is PortHandoff & Extra {
     return isHandoff(value);
   }
@@ -199,8 +205,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * Makes a plain object to post to the thread of the other end, which calls `Port.from` on it.
-   * It has properties of the caller's own beside it, to tell several ports apart.
+   * Makes a plain object to post to the thread of the other end, which calls `Port.from` with it.
+   * `extra` adds properties of the caller's own, for instance to tell several ports apart.
    *
    * @throws {TypeError} if the memory is not shared, or a property has a name of the handoff's.
    */
@@ -208,21 +214,22 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     return makeHandoff(this.segment, this.peerIndex, extra);
   }
 
-  /** Whether everything was read and the peer has ended its stream. */
+  /** Whether the peer has ended its stream, and everything was read. */
   get ended(): boolean {
     return this.#reader.ended;
   }
 
   /**
-   * Settles when nothing more will come: with undefined if the peer has ended its stream or `close`
-   * was called here, otherwise with the error; it never rejects. What the peer has published is
-   * delivered first, so that somebody has to read it. Alone it does not keep the process alive.
+   * Resolves when nothing more will come: with undefined if the peer has ended its stream or
+   * `close` was called here, otherwise with the error; it never rejects. What the peer has
+   * published is delivered first, so somebody has to read it. This promise alone does not keep the
+   * process alive.
    */
   get closed(): Promise<MillraceError | undefined> {
     return this.delivery.closed;
   }
 
-  /** What this endpoint has counted. */
+  /** What this endpoint has counted since it attached. */
   get stats(): Stats {
     return this.#link.endpoint.stats;
   }
@@ -243,11 +250,12 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * What arrives, as a stream: one message is read for each that is pulled, and none ahead. It ends
-   * with the peer's stream, and fails with what `readAsync` throws, a lost message included.
+   * The messages that arrive, as a stream. Each pull reads one message, and none is read ahead. The
+   * stream ends with the peer's stream, and fails with what `readAsync` throws, for a lost message
+   * too.
    *
-   * Cancelling it closes the port, since nobody will read what comes; to read on, release its
-   * reader, or loop over `values({ preventCancel: true })`.
+   * Cancelling the stream closes the port, since nobody will read what comes. To go on reading,
+   * release the stream's reader, or loop over `values({ preventCancel: true })`.
    *
    * @example
    * ```ts
@@ -268,8 +276,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * What is sent, as a stream: a write is done when the message is in the ring. Closing it ends the
-   * outgoing stream, as `endAsync` does; aborting it closes the port.
+   * A stream that sends what is written to it. A write is done when the message is in the ring.
+   * Closing the stream ends the outgoing messages, as `endAsync` does; aborting it closes the port.
    *
    * @example
    * ```ts
@@ -286,13 +294,15 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * Sends one message without waiting, in order with all other writes. The value is encoded now;
-   * what is posted in one job goes out together at its end, when it fills a quarter of the ring, or
-   * before a call that blocks, and the rest in the background as soon as there is room. Short JSON
-   * goes in batches, but what a `signal` or `drop-oldest` may take back goes alone.
+   * Sends one message without waiting, in order with all other writes. The value is encoded at the
+   * call. Messages posted in one job go out together: at the end of the job, when they fill a
+   * quarter of the ring, or before a call that blocks. Those that find no room go out in the
+   * background, as soon as there is room. Short JSON messages go in batches, but a message that a
+   * `signal` or `drop-oldest` may take back goes alone.
    *
-   * The promise settles when the message is in the ring, or will not come there; messages of one
-   * batch have one. Nobody has to listen to it: `overflow` says what becomes of a queue that grows.
+   * The promise resolves when the message is in the ring, and rejects when it will not come there;
+   * messages of one batch share one promise. Nobody has to listen to it. The option `overflow` says
+   * what becomes of a queue that grows.
    *
    * @throws {TypeError} at the call, if the codec cannot carry the value.
    *
@@ -312,7 +322,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * What is posted; for calls.
+   * The queue of posted messages; for calls.
    *
    * @internal
    */
@@ -321,7 +331,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * What brings messages to listeners; for calls.
+   * Brings messages to listeners; for calls.
    *
    * @internal
    */
@@ -329,7 +339,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     return this.#delivery ??= new Delivery<In>(this.#reader, this.#options, this);
   }
 
-  /** See `Writer.write`. While it waits for room, it takes what arrives into the inbox. */
+  /** See `Writer.write`. While the call waits for room, arriving messages go into the inbox. */
   write(value: Out, options?: WaitOptions): void {
     this.#writer.write(value, options);
   }
@@ -460,9 +470,9 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * Blocks until the other side has attached, and returns whether it has: false at the timeout.
-   * A worker that never comes is found by this alone. What became of a peer that has come, the next
-   * call tells.
+   * Blocks until the other side has attached. Returns whether it has; false at the timeout. Only
+   * this call finds out that a worker never comes. If the peer has come and is gone again, the next
+   * call reports that.
    *
    * @throws {ClosedError} if this end is closed or failed.
    */
@@ -476,34 +486,35 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * Lets a port that is listened to keep the process alive, as it does unless `unref` was called;
-   * one that nobody listens to does not. Reads and writes that wait always do.
+   * Lets the port keep the process alive while anybody listens to it. That is so unless `unref` was
+   * called. A port without a listener does not keep it alive; reads and writes that wait always do.
    */
   ref(): void {
     this.delivery.keep(true);
   }
 
-  /** Lets the process end while the port is listened to. */
+  /** Lets the process end although somebody listens to the port. */
   unref(): void {
     this.delivery.keep(false);
   }
 
   /**
-   * Ends the outgoing stream, behind what was posted; reading goes on. Does nothing towards a peer
-   * that has closed. See `Writer.end`. [port.end]
+   * Ends the outgoing stream, after what was posted; reading goes on. Does nothing if the peer has
+   * closed. See `Writer.end`. [port.end]
    */
   end(): void {
     this.#writer.end();
   }
 
-  /** Ends it, and waits until all of it is in the ring. See `Writer.endAsync`. */
+  /** Ends the outgoing stream, and waits until all of it is in the ring. See `Writer.endAsync`. */
   endAsync(options?: WaitOptions): Promise<void> {
     return this.#writer.endAsync(options);
   }
 
   /**
-   * Closes both directions now. Waits of this port, here or in async calls, end. What this job has
-   * posted still goes out as far as there is room; the other promises reject. [port.close]
+   * Closes both directions now. All waits of this port end, asynchronous ones included. What this
+   * job has posted still goes out as far as there is room; the promises of the rest reject.
+   * [port.close]
    */
   close(): void {
     this.#outbox?.flushLast();
@@ -517,14 +528,15 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
-   * Ends the outgoing stream, waits until all that was posted is in the ring, and closes. The peer
-   * decides how long that takes; `endAsync` with a timeout, and `close`, do not wait longer.
+   * Ends the outgoing stream, waits until everything that was posted is in the ring, and closes.
+   * How long that takes is up to the peer; to wait no longer, use `endAsync` with a timeout, and
+   * `close`.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.endAsync();
     } catch (error) {
-      // The peer has gone, or this end: there is nothing left to wait for.
+      // The peer has gone, or this end has: there is nothing left to wait for.
       if (!(error instanceof MillraceError)) throw error;
     } finally {
       this.close();

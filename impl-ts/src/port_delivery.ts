@@ -1,5 +1,5 @@
 /**
- * Brings what a port reads to its listeners, turn by turn of the event loop. See `spec/port.md`.
+ * Delivers what a port reads to its listeners, turn by turn of the event loop. See `spec/port.md`.
  *
  * @module
  */
@@ -39,29 +39,29 @@ import type { Waiter } from "./wait_watch.ts";
  */
 export interface DeliveryOptions {
   /**
-   * Most messages in one turn of the event loop, from 1. Default 256. Those of all ports of the
-   * thread count, which take turns.
+   * The most messages in one turn of the event loop, from 1. Default 256. The messages of all ports
+   * of the thread count together, and the ports take turns.
    */
   readonly turnCount?: number | undefined;
   /**
-   * Milliseconds after which no further message is delivered in the same turn, since the first one
-   * of any port of the thread. Default 4.
+   * Milliseconds after which no further message is delivered in the same turn, counted from the
+   * first message of any port of the thread. Default 4.
    */
   readonly turnTime?: number | undefined;
 }
 
-/** Throws for what a delivery cannot work with. */
+/** Throws for options that a delivery cannot use. */
 export function requireDeliveryOptions(options: DeliveryOptions): void {
   const { turnCount = 1, turnTime } = options;
   requireInteger("turnCount", turnCount, 1);
   requireTime("turnTime", turnTime);
 }
 
-/** The events of one port. */
+/** Delivers the messages of one port as events. */
 export class Delivery<In> implements EventSource, Served, Waiter {
   readonly endpoint: Endpoint;
   readonly limits: DeliveryOptions;
-  /** What it waits for, or would. */
+  /** What this delivery waits for, or would wait for. */
   what: Waitable;
   readonly #target: EventTarget;
   readonly #reader: Reader<In>;
@@ -70,7 +70,9 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #isWatching = false;
   #isRunning = false;
   #keep = true;
-  /** Whether its listeners have sent something that may be answered; when it then fell asleep. */
+  /**
+   * Whether the listeners have sent something that may be answered, and when this then fell asleep.
+   */
   #hasAsked = false;
   #asleep = 0;
   #error: MillraceError | undefined;
@@ -78,7 +80,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #closed: Promise<MillraceError | undefined> | undefined;
   #settle: (() => void) | undefined;
 
-  /** Makes the delivery of a reader to a target. */
+  /** Makes the delivery from a reader to an event target. */
   constructor(reader: Reader<In>, options: DeliveryOptions, target: EventTarget) {
     this.#target = target;
     this.#reader = reader;
@@ -87,7 +89,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.limits = options;
   }
 
-  /** Settles when nothing more will come, with the error if there is one. */
+  /** Resolves when nothing more will come, with the error if there is one. */
   get closed(): Promise<MillraceError | undefined> {
     this.#closed ??= new Promise((resolve) => {
       this.#settle = () => resolve(this.#error);
@@ -97,7 +99,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     return this.#closed;
   }
 
-  /** Whether the process lives for it. */
+  /** Whether this delivery keeps the process alive. */
   get keeps(): boolean {
     return this.#keep && (this.#isListening || this.#inlet.taker?.keeps === true);
   }
@@ -109,12 +111,15 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     });
   }
 
-  /** Whether the process lives while messages are delivered. */
+  /** Sets whether the process stays alive while messages are delivered. */
   keep(on: boolean): void {
     this.change(() => this.#keep = on);
   }
 
-  /** Does what changes how much anybody wants of it, and finds out how things stand then. */
+  /**
+   * Runs `change`, which changes what this delivery is wanted for, and then acts on the new
+   * situation.
+   */
   change(change: () => void): void {
     const { watch } = this.endpoint;
     const before = this.keeps;
@@ -127,19 +132,19 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#rouse();
   }
 
-  /** Nothing more will come: tells everybody, once. */
+  /** Notes that nothing more will come, and tells everybody, once. */
   finish(error?: MillraceError | undefined): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    // The own close is no error, whatever the verbs say about it from now on.
+    // This end's own `close` is no error, whatever error its calls report from now on.
     this.#error = this.#inlet.link.closed ? undefined : error;
     this.#settle?.();
-    // Not inside of the call that has found it. An audio worklet has no `queueMicrotask`.
+    // Not inside the call that has found it. An audio worklet has no `queueMicrotask`.
     Promise.resolve().then(() => this.#target.dispatchEvent(new PortCloseEvent(this.#error)));
     this.#rouse();
   }
 
-  /** Goes on with the next owner of the peer's endpoint: what was over is not over any more. */
+  /** Goes on with the next owner of the peer's endpoint, if this delivery was over. */
   renew(): void {
     if (!this.#isOver) return;
     this.#isOver = false;
@@ -147,17 +152,20 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.#rouse();
   }
 
-  /** Whether it takes messages out of the ring. */
+  /** Whether this delivery takes messages out of the ring. */
   get #isTaking(): boolean {
     return !this.#isOver && (this.#isListening || this.#inlet.taker?.isActive === true);
   }
 
-  /** Whether anybody wants to know of anything. */
+  /** Whether anybody wants to know of messages, of calls, or of the end. */
   get #isWanted(): boolean {
     return this.#isTaking || (!this.#isOver && (this.#isWatching || this.#closed !== undefined));
   }
 
-  /** Sees to it that it is served, and finds out how things stand now. */
+  /**
+   * Starts this delivery if it is wanted, or, if it runs already, has it look at how things stand
+   * now.
+   */
   #rouse(): void {
     const { endpoint } = this;
     if (this.#isRunning) {
@@ -165,8 +173,8 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     } else if (this.#isWanted) {
       this.#isRunning = true;
       endpoint.watch.dwell(this.#inlet.peer, this.keeps);
-      // First of all the job that began to listen comes to its end, as with a MessagePort. Where
-      // nothing has come yet, that is so anyway: what wakes this is a task.
+      // The job that began to listen comes to its end first, as with a MessagePort. If nothing has
+      // come yet, that is certain: what wakes this delivery later is a task.
       if (!this.#inlet.hasMore && this.sleep()) return;
       nextTask(true, this.keeps).then(() => serveInNewTurn(this));
     }
@@ -181,7 +189,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     const event = this.#take();
     if (event === undefined) return DRY;
     if (event !== null) this.#target.dispatchEvent(event);
-    // Only a look without a message finds the end, and what a state says.
+    // Only a look that finds no message finds the end of the stream, or a final state.
     return inlet.hasMore || !this.#isTaking ? MORE : DRY;
   }
 
@@ -212,7 +220,10 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     this.what = this.#isListening ? inlet : inlet.taker?.what ?? inlet;
   }
 
-  /** The event of the next message; null where that was one of a call, undefined for no message. */
+  /**
+   * Takes the next message. Returns its event; null for a message of a call, undefined for no
+   * message.
+   */
   #take(): ArrivalEvent | null | undefined {
     try {
       if (!this.#isListening) {
@@ -233,7 +244,9 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     return undefined;
   }
 
-  /** Leaves what comes to others, for as long as they have to be served first. */
+  /**
+   * Leaves what comes to asynchronous reads, or to the user of a lent frame, until they are done.
+   */
   #stepAside(): Standing {
     const again = () => serve(this);
     if (this.#reader.isBusy) this.#reader.served().then(again);
@@ -245,7 +258,9 @@ export class Delivery<In> implements EventSource, Served, Waiter {
     return AWAY;
   }
 
-  /** While nobody takes messages: waits until a state may have ended the pipe, or is over. */
+  /**
+   * While nobody takes messages: waits until a state may have ended the pipe, or stops if it has.
+   */
   #lookOut(): Standing {
     const inlet = this.#inlet;
     const { watch } = this.endpoint;
@@ -255,9 +270,9 @@ export class Delivery<In> implements EventSource, Served, Waiter {
       this.#isRunning = false;
       watch.depart(this.keeps);
     } else if (inlet.hasMore || inlet.isLending || inlet.link.isFinal()) {
-      watch.rest(this); // what is left, somebody else has to read; nothing rings when that is done
+      watch.rest(this); // somebody else has to read what is left; nothing rings when that is done
     } else {
-      // It asks for no message.
+      // This wait asks for no message, so it arms nothing.
       const look = () => inlet.look();
       const lookAround = () => inlet.lookAround();
       this.what = { peer: inlet.peer, look, lookAround, arm() {}, stayArmed() {}, disarm() {} };

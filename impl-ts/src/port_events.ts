@@ -8,7 +8,7 @@
 import type { MessageError, MillraceError } from "./error.ts";
 
 /**
- * Says that nothing more will come, and why: the event `close`.
+ * The event `close`: nothing more will come, for the reason in `error`.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ import type { MessageError, MillraceError } from "./error.ts";
  * ```
  */
 export class PortCloseEvent extends Event {
-  /** Undefined where the peer has ended its stream, or `close` was called here. */
+  /** Undefined if the peer has ended its stream, or `close` was called here. */
   readonly error: MillraceError | undefined;
 
   /** Makes the event. */
@@ -31,12 +31,13 @@ export class PortCloseEvent extends Event {
 }
 
 /**
- * The event of a message, and a `MessageEvent` to everybody who asks. A port tells its listeners of
- * it itself: the platform converts each member of its own events, and looks at what it dispatches,
- * by the rules of WebIDL, which took a quarter of an echo (measured: Node 24, Deno 2.9).
+ * The event of a message, which is a `MessageEvent` to everybody who asks. A port calls its
+ * listeners itself. The platform would convert each member of its own events, and check what is
+ * dispatched, by the rules of WebIDL, which took a quarter of an echo (measured: Node 24, Deno
+ * 2.9).
  *
- * The class comes to be a kind of `MessageEvent` when somebody asks an event of it what it is, by
- * `instanceof`: in Node, the first touch of that global loads the library of `fetch`, which takes
+ * The class becomes a subclass of `MessageEvent` only when somebody asks an event what it is, by
+ * `instanceof`. In Node, the first touch of that global loads the library of `fetch`, which takes
  * 30 to 50 ms (measured: Node 24).
  */
 export class ArrivalEvent extends Event {
@@ -45,7 +46,7 @@ export class ArrivalEvent extends Event {
   override readonly target: EventTarget;
   override readonly currentTarget: EventTarget;
   override readonly srcElement: EventTarget;
-  /** Whether no further listener is called. */
+  /** Whether no further listener may be called. */
   isStopped = false;
 
   /** Makes the event, `message` or `messageerror`, of a port. */
@@ -72,9 +73,10 @@ export class ArrivalEvent extends Event {
 }
 
 /**
- * Has the class become a kind of `MessageEvent` when somebody asks. Until then a proxy stands in
- * its chain of prototypes, which is told of that question. What the platform stores in each event
- * stands in front of it, as in this one, to spare the way through it: 0.5 µs an event.
+ * Makes the class a subclass of `MessageEvent` when somebody asks what an event is. Until then a
+ * proxy stands in its chain of prototypes and notices that question. Everything that the platform
+ * stores in each event, as in this one, is also defined in front of the proxy, so that storing it
+ * does not go through the proxy: that took 0.5 µs an event.
  */
 function becomeWhenAsked(event: ArrivalEvent): void {
   const { prototype } = ArrivalEvent;
@@ -93,8 +95,8 @@ function becomeWhenAsked(event: ArrivalEvent): void {
 }
 
 /**
- * The event of a message: a `MessageEvent` that says what its data is, also where the platform's
- * type does not, as in programs for Node without the library `dom`.
+ * The event of a message: a `MessageEvent` whose type says what its data is, even where the
+ * platform's own type does not, as in programs for Node without the library `dom`.
  *
  * @example
  * ```ts
@@ -110,7 +112,7 @@ function becomeWhenAsked(event: ArrivalEvent): void {
  * ```
  */
 export interface PortMessageEvent<T = unknown> extends Omit<MessageEvent, "data"> {
-  /** The message, or of a lost one the error. */
+  /** The message; for a lost message, the error. */
   readonly data: T;
 }
 
@@ -136,18 +138,19 @@ export interface PortMessageEvent<T = unknown> extends Omit<MessageEvent, "data"
  */
 export interface PortEventMap<In = unknown> {
   /**
-   * A message has come: `data` is its value. In Node, to ask the event what it is, by `instanceof`
-   * for one, loads the library of `fetch` once, as the global `MessageEvent` does: 30 to 50 ms.
+   * A message has come: `data` is its value. In Node, to ask the event what it is, for instance by
+   * `instanceof`, loads the library of `fetch` once, as the global `MessageEvent` does: 30 to 50
+   * ms.
    */
   message: PortMessageEvent<In>;
-  /** A message was lost: `data` says why. */
+  /** A message was lost: `data` is the error that says why. */
   messageerror: PortMessageEvent<MessageError>;
   /** Nothing more will come. */
   close: PortCloseEvent;
 }
 
 /**
- * Who is told of an event.
+ * What is called for an event: a function, or an object with `handleEvent`.
  *
  * @example
  * ```ts
@@ -169,7 +172,7 @@ export type PortListener<E extends Event> =
   | { handleEvent(event: E): unknown };
 
 /**
- * How to listen to an event, as in the platform's `AddEventListenerOptions`.
+ * Options of a listener, as in the platform's `AddEventListenerOptions`.
  *
  * @example
  * ```ts
@@ -190,26 +193,26 @@ export interface PortListenerOptions {
   readonly once?: boolean | undefined;
   /** Whether the listener never cancels the event. */
   readonly passive?: boolean | undefined;
-  /** Ends the listening. */
+  /** Removes the listener when it aborts. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What the events come from. */
+/** Where the events of a port come from. */
 export interface EventSource {
-  /** Is told whether anybody listens to events of this type. */
+  /** Tells the source whether anybody listens to events of this type. */
   listen(type: string, on: boolean): void;
 }
 
-/** Who is told of the events of one type. */
+/** One listener to the events of one type. */
 interface Listener {
   readonly type: string;
-  /** What was given to listen, by which it is found; undefined for a handler. */
+  /** The listener that was given, by which this one is found; undefined for a handler. */
   readonly key: PortListener<Event> | undefined;
   readonly capture: boolean;
   readonly once: boolean;
-  /** What is called: of a handler, the one that was set last. */
+  /** What is called; for a handler, the one that was set last. */
   call: PortListener<Event>;
-  /** Whether it was removed. */
+  /** Whether the listener was removed. */
   isOver: boolean;
   readonly remove: () => void;
 }
@@ -235,11 +238,14 @@ type Handler<E> = ((event: E) => unknown) | null;
  */
 export class PortEventTarget<In = unknown> extends EventTarget {
   readonly #source: () => EventSource;
-  /** In the order of their registration, and not changed while an event is dispatched. */
+  /**
+   * In the order of their registration. The array is replaced, so that a dispatch goes on with its
+   * own.
+   */
   #listeners: readonly Listener[] = [];
 
   /**
-   * Made as a part of a port. `source` is called when somebody listens.
+   * The base class of ports. `source` is called when a listener is added or removed.
    *
    * @internal
    */
@@ -249,8 +255,9 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   }
 
   /**
-   * Is called with each message; null by default. Setting it starts the delivery, as the first
-   * listener to `message` does, and setting it to null stops it, as removing the last one does.
+   * The handler that is called with each message; null by default. Setting it starts the delivery,
+   * as the first listener to `message` does. Setting it to null stops the delivery, as removing the
+   * last one does.
    */
   get onmessage(): ((event: PortMessageEvent<In>) => unknown) | null {
     return this.#handler("message");
@@ -260,7 +267,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     this.#setHandler("message", handler);
   }
 
-  /** Is told of each message that was lost while messages are delivered; null by default. */
+  /** The handler of messages that are lost while messages are delivered; null by default. */
   get onmessageerror(): ((event: PortMessageEvent<MessageError>) => unknown) | null {
     return this.#handler("messageerror");
   }
@@ -269,7 +276,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     this.#setHandler("messageerror", handler);
   }
 
-  /** Is called once, when nothing more will come; null by default. */
+  /** The handler that is called once, when nothing more will come; null by default. */
   get onclose(): ((event: PortCloseEvent) => unknown) | null {
     return this.#handler("close");
   }
@@ -299,13 +306,13 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     if (listener) this.#add(type, listener, listener, options);
   }
 
-  /** Ends the listening to an event. Without a listener to `message` the delivery stops. */
+  /** Removes a listener. Without a listener to `message` the delivery stops. */
   override removeEventListener<K extends keyof PortEventMap<In>>(
     type: K,
     listener: PortListener<PortEventMap<In>[K]> | null,
     options?: boolean | PortListenerOptions,
   ): void;
-  /** Ends the listening to any other event. */
+  /** Removes a listener to any other event. */
   override removeEventListener(
     type: string,
     listener: PortListener<Event> | null,
@@ -320,7 +327,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     if (listener) this.#find(type, listener, isCapture(options))?.remove();
   }
 
-  /** Tells the listeners of an event. */
+  /** Calls the listeners of an event. */
   override dispatchEvent(event: Event): boolean {
     const isOwn = event instanceof ArrivalEvent;
     if (!isOwn) aim(event, this);
@@ -378,7 +385,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     return (this.#find(type, undefined, false)?.call ?? null) as Handler<E>;
   }
 
-  /** A handler has the place among the listeners where it was first set. */
+  /** Sets a handler, which keeps the place among the listeners where it was first set. */
   #setHandler<E>(type: string, handler: Handler<E>): void {
     const listener = this.#find(type, undefined, false);
     if (typeof handler !== "function") listener?.remove();
@@ -387,7 +394,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   }
 }
 
-/** Gives an event of another class what the platform gives it where it dispatches it. */
+/** Gives an event of another class the members that the platform gives it in its own dispatch. */
 function aim(event: Event, target: EventTarget): void {
   const at = { value: target, configurable: true };
   const { stopImmediatePropagation: value } = ArrivalEvent.prototype;
@@ -396,7 +403,7 @@ function aim(event: Event, target: EventTarget): void {
   Object.defineProperties(event, members);
 }
 
-/** Reports what a listener has thrown, as the platform does: by a dispatch of its own. */
+/** Reports what a listener has thrown as the platform does, by a dispatch of the platform's own. */
 function report(error: unknown): void {
   const target = new EventTarget();
   target.addEventListener("error", () => {

@@ -10,16 +10,16 @@ export function ports(options: PortCreateOptions<any, any> = {}): [Port<any>, Po
   return [here, Port.attach(here.memory, { ...options, side: "b" })];
 }
 
-/** Lets the event loop turn until something is true; who waits for 15 s hangs. */
+/** Lets the event loop turn until a condition is true; fails after 15 s. */
 export async function until(condition: () => boolean): Promise<void> {
-  // Not by `performance`, whose clock some tests stop.
+  // Not by `performance`, because some tests stop its clock.
   for (const end = Date.now() + 15_000; !condition() && Date.now() < end;) {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   assert(condition());
 }
 
-/** A promise that keeps no process alive, with a timer that does; who waits for 60 s hangs. */
+/** Waits for a promise that keeps no process alive, with a timer that does; fails after 60 s. */
 export async function held<T>(promise: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const hung = new Promise<never>((_, reject) => {
@@ -32,14 +32,14 @@ export async function held<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
-/** Fills the ring from a port, and returns how many messages that took. */
+/** Fills the ring from a port. Returns how many messages that took. */
 export function fill(port: Port<unknown>): number {
   let count = 0;
   while (port.tryWrite("fill")) count++;
   return count;
 }
 
-/** What comes of a promise: "sent", a code, or what it says otherwise. */
+/** The outcome of a promise: "sent", an error's code, or what another error says. */
 export async function fate(promise: Promise<void>): Promise<string> {
   const code = await codeOf(promise);
   return code === "no error" ? "sent" : code;

@@ -1,5 +1,5 @@
 /**
- * What is posted to another thread so that it makes its end of a port. See `spec/port.md`.
+ * What is posted to another thread, from which it makes its end of a port. See `spec/port.md`.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Segment } from "./segment.ts";
 import type { Memory } from "./segment.ts";
 
 /**
- * A plain object from which another thread makes its end of a port, by `Port.from`.
+ * A plain object from which `Port.from` makes the other end of a port in another thread.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ import type { Memory } from "./segment.ts";
  * ```
  */
 export interface PortHandoff {
-  /** Says what this is. */
+  /** Marks the object as a handoff. */
   readonly millrace: "port";
   /** The memory of the port. */
   readonly memory: Memory;
@@ -28,7 +28,7 @@ export interface PortHandoff {
   readonly endpoint: number;
 }
 
-/** Makes a handoff, with what the caller adds to it. */
+/** Makes a handoff, with the properties that the caller adds. */
 export function makeHandoff<Extra extends object>(
   segment: Segment,
   endpoint: number,
@@ -41,7 +41,7 @@ export function makeHandoff<Extra extends object>(
   cannot(`hand port over: ${taken} is a property of every handoff`);
 }
 
-/** Whether a value is a handoff, as far as can be seen without attaching. */
+/** Whether a value is a handoff, as far as that can be seen without attaching. */
 export function isHandoff(value: unknown): value is PortHandoff {
   if (typeof value !== "object" || value === null) return false;
   const { millrace, memory, endpoint } = value as Partial<PortHandoff>;

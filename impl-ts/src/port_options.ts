@@ -1,5 +1,5 @@
 /**
- * What a port is made of and how it works: options and geometry. See `spec/port.md`.
+ * The options of a port, and its geometry. See `spec/port.md`.
  *
  * @module
  */
@@ -31,7 +31,7 @@ import { requireTime } from "./wait_spinner.ts";
 export type Side = "a" | "b";
 
 /**
- * How a port works, on either side.
+ * Options of a port, on either side.
  *
  * @example
  * ```ts
@@ -46,18 +46,20 @@ export type Side = "a" | "b";
  */
 export interface PortOptions<In = unknown, Out = never>
   extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions<Out>, DeliveryOptions {
-  /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
+  /** How values become payloads: a codec of this library, or your own. Default `json`. */
   readonly codec?: CodecName | Codec<In, Out> | undefined;
   /** Which end this is. `create` takes `a` by default, `attach` takes `b`. */
   readonly side?: Side | undefined;
-  /** Most messages kept in the inbox while a write waits for room; 0 for none. Default 1,024. */
+  /**
+   * The most messages that the inbox keeps while a write waits for room; 0 for none. Default 1,024.
+   */
   readonly inboxCount?: number | undefined;
-  /** Most bytes kept there. Default 16 MiB. */
+  /** The most bytes that the inbox keeps. Default 16 MiB. */
   readonly inboxSize?: number | undefined;
 }
 
 /**
- * Which end to attach to.
+ * Options for attaching to a port.
  *
  * @example
  * ```ts
@@ -71,12 +73,12 @@ export interface PortOptions<In = unknown, Out = never>
  * ```
  */
 export interface PortAttachOptions<In = unknown, Out = never> extends PortOptions<In, Out> {
-  /** Index of the endpoint, in place of `side`: client `i` of a hub is endpoint `i + 1`. */
+  /** Index of the endpoint, instead of `side`. Client `i` of a hub is endpoint `i + 1`. */
   readonly endpoint?: number | undefined;
 }
 
 /**
- * How to make a port.
+ * Options for making a port.
  *
  * @example
  * ```ts
@@ -91,11 +93,11 @@ export interface PortAttachOptions<In = unknown, Out = never> extends PortOption
 export interface PortCreateOptions<In = unknown, Out = never>
   extends PortOptions<In, Out>, AttachOptions {
   /**
-   * Blank memory, which the other side may create a port on at the same time with the same
-   * capacity and start. By default fresh shared memory.
+   * Blank memory. The other side may create a port on it at the same time, with the same capacity
+   * and start. By default fresh shared memory.
    */
   readonly memory?: Memory | undefined;
-  /** Bytes of each ring, or of the rings from a to b and from b to a. Default 262,144. */
+  /** Bytes of each ring; or a pair, for the rings from a to b and from b to a. Default 262,144. */
   readonly capacity?: number | readonly [number, number] | undefined;
   /** The position at which the cursors begin; for tests. */
   readonly start?: number | undefined;
@@ -104,7 +106,7 @@ export interface PortCreateOptions<In = unknown, Out = never>
 const DEFAULT_CAPACITY = 256 * 1024;
 
 /**
- * The geometry of a port: two endpoints, a ring each way. [port.layout]
+ * Returns the geometry of a port: two endpoints, and a ring each way. [port.layout]
  *
  * @example
  * ```ts
@@ -126,7 +128,7 @@ export function portGeometry(options: PortCreateOptions = {}): Geometry {
 }
 
 /**
- * Makes shared memory of the size that a port takes, blank: either side may `create` on it.
+ * Allocates blank shared memory of the size that a port takes. Either side may `create` on it.
  *
  * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
  *
@@ -143,14 +145,14 @@ export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
   return sharedMemory(segmentSize(portGeometry(options)));
 }
 
-/** The endpoint to attach to. */
+/** The index of the endpoint to attach to. */
 export function endpointOf({ side, endpoint }: PortAttachOptions): number {
   if (endpoint === undefined) return side === "a" ? 0 : 1;
   if (side === undefined) return endpoint;
   cannot("attach port: side and endpoint are both given");
 }
 
-/** Throws for what a port cannot work with. */
+/** Throws for options that a port cannot use. */
 export function requirePortOptions(options: PortOptions): void {
   const { side = "a", spin, nap, inboxCount = 0, inboxSize = 0 } = options;
   requireInteger("inboxCount", inboxCount, 0);
@@ -164,7 +166,7 @@ export function requirePortOptions(options: PortOptions): void {
   requireDeliveryOptions(options);
 }
 
-/** The rings on which an endpoint writes and reads. [port.find] [port.find_none] */
+/** The rings that an endpoint writes to and reads from. [port.find] [port.find_none] */
 export function findRings(segment: Segment, index: number): [Channel, Channel] {
   const outgoing = findRing(segment, undefined, (channel) => channel.writer === index);
   const incoming = findRing(segment, undefined, (channel) => channel.reader === index);

@@ -1,6 +1,6 @@
 /**
- * What is posted on a port: messages that go out together at the end of the job, or when they are
- * many, in the background where there is no room. See `spec/port.md`.
+ * The messages that are posted on a port. They go out together, at the end of the job or as soon as
+ * they are many; those that find no room go out in the background. See `spec/port.md`.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { requireInteger } from "./segment_geometry.ts";
 import type { Duty, Waitable } from "./wait.ts";
 
 /**
- * How messages are posted.
+ * Options of the queue of posted messages.
  *
  * @example
  * ```ts
@@ -34,25 +34,25 @@ import type { Duty, Waitable } from "./wait.ts";
  */
 export interface PostingOptions<Out = never> {
   /**
-   * Most messages that are posted and not in the ring yet, from 1; one of which a part is there
-   * does not count. Default 1,024.
+   * The most messages that are posted and not in the ring yet, from 1. A message of which a part is
+   * in the ring does not count. Default 1,024.
    */
   readonly queueLimit?: number | undefined;
   /**
-   * What becomes of a message that is posted when so many are. Default `wait`.
+   * What becomes of a message that is posted when the queue is full. Default `wait`.
    *
-   * - `wait`: it is taken all the same; whoever awaits the promises does not get so far.
+   * - `wait`: it is queued all the same. A caller that awaits each promise never fills it.
    * - `reject`: its promise rejects with an `OverflowError`.
-   * - `drop-oldest`: it is taken, and the oldest one dropped, whose promise rejects with an
+   * - `drop-oldest`: it is queued, and the oldest one is dropped, whose promise rejects with an
    *   `OverflowError`.
    */
   readonly overflow?: "wait" | "reject" | "drop-oldest" | undefined;
-  /** Is told each value that `drop-oldest` drops, at the end of the job. */
+  /** Called with each value that `drop-oldest` drops, at the end of the job. */
   readonly onOverflow?: ((value: Out) => void) | undefined;
 }
 
 /**
- * How one message is posted.
+ * Options of one posted message.
  *
  * @example
  * ```ts
@@ -67,7 +67,10 @@ export interface PostingOptions<Out = never> {
  * ```
  */
 export interface PostOptions {
-  /** Takes the message back while it is not in the ring: the promise rejects with the reason. */
+  /**
+   * Takes back the message if it is not in the ring yet: its promise rejects with the signal's
+   * reason.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -76,29 +79,29 @@ const NO_TRANSFER =
   "Cannot post message: nothing is transferred, values are copied; write a Uint8Array as it is";
 
 /**
- * Values that go out as one message, and the promise of all of them, which is settled once. An
+ * Values that go out as one message, with one promise for all of them, which is settled once. An
  * object and a promise for each value took a fifth of a burst (measured: Deno 2.9, Node 24).
  */
 export class Run {
-  /** JSON texts with a comma between any two, or a payload; undefined when it is settled. */
+  /** JSON texts with a comma between any two, or a payload; undefined when the run is settled. */
   payload: string | Payload | undefined;
-  /** How many; 0 for a message of a call, which is never dropped and counts for nothing. */
+  /** The number of values; 0 for a message of a call, which is never dropped and does not count. */
   count = 1;
-  /** How many UTF-16 units more it may have, commas among them. */
+  /** How many UTF-16 units more the payload may have, commas among them. */
   room = 0;
-  /** What `onOverflow` is told. */
+  /** The value that `onOverflow` gets. */
   value: unknown;
   kind: number = FRAME_KIND_DATA;
   tag = 0;
   promise: Promise<void> | undefined;
-  /** Are told that it is in the ring, or why it will not come there. */
+  /** Called when the message is in the ring, or with the reason why it will not come there. */
   resolve!: () => void;
   reject!: (reason: unknown) => void;
-  /** Lets go of the signal. */
+  /** Removes the listener from the signal. */
   release: (() => void) | undefined;
-  /** The turn in which it is written: the outlet's count behind the request for that. */
+  /** The turn in which it is written: the outlet's `asked` after the request for that turn. */
   turn = 0;
-  /** The one behind it. */
+  /** The next run in the queue. */
   next: Run | undefined;
 
   /** Makes a run of one message. */
@@ -107,49 +110,53 @@ export class Run {
   }
 }
 
-/** Throws for what an outbox cannot work with. */
+/** Throws for options that an outbox cannot use. */
 export function requirePostingOptions(options: PostingOptions): void {
   const { queueLimit = DEFAULT_QUEUE_LIMIT, overflow = "wait" } = options;
   requireInteger("queueLimit", queueLimit, 1);
   requireName("overflow", overflow, ["wait", "reject", "drop-oldest"]);
 }
 
-/** Throws for a name that is none of those that there are. */
+/** Throws unless a name is one of `names`. */
 export function requireName(what: string, name: string, names: readonly string[]): void {
   if (names.includes(name)) return;
   mistake(`${what} must be one of ${names.join(", ")}: ${name}`);
 }
 
-/** What is done behind it is a microtask. */
+/** What is chained to this promise runs as a microtask. */
 const SETTLED: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
 /** The messages posted on one port. */
 export class Outbox implements Posts, Duty {
   readonly #outlet: Outlet;
   readonly #options: PostingOptions;
-  /** In their order: the first one that may not be settled, and the last one. */
+  /** The queue: the first run that may not be settled yet, and the last run. */
   #first: Run | undefined;
   #last: Run | undefined;
-  /** Whether the encoder holds the first, of which a part may be in the ring. */
+  /** Whether the outlet holds the first run, of which a part may be in the ring. */
   #isBegun = false;
-  /** The turn that this has, and the last one that it asked for and has not given back; or -1. */
+  /** The turn that the posts have, and the last one asked for and not given back; -1 for none. */
   #turn = -1;
   #asked = -1;
-  /** Posts that are not settled. */
+  /** The number of posts that are not settled. */
   #count = 0;
-  /** UTF-16 units of texts, and bytes, that were posted since room was last looked for. */
+  /**
+   * UTF-16 units of texts, and bytes of payloads, that were posted since the last look for room.
+   */
   #gathered = 0;
-  /** Whether a flush is under way, which may wait for room and so be asked for another. */
+  /** Whether a flush is under way. It may wait for room, and meanwhile be asked for again. */
   #isFlushing = false;
-  /** Whether the background waits for room, or until a message is taken back or all are written. */
+  /**
+   * Whether the background waits: for room, or until a message is taken back or all are written.
+   */
   #isWaiting = false;
-  // Made once: a conversation takes a turn for each message.
+  // Made once, because a conversation takes a turn for each message.
   readonly #writeRest = (): void => {
-    // Mostly, a call that waits, or this, has written all.
+    // Mostly, a call that waits, or this flush, has written everything.
     if (!this.flushLast() || this.#turn >= 0) this.#write();
   };
 
-  /** Makes an outbox that is empty. */
+  /** Makes an empty outbox. */
   constructor(outlet: Outlet, options: PostingOptions) {
     this.#outlet = outlet;
     this.#options = options;
@@ -157,14 +164,14 @@ export class Outbox implements Posts, Duty {
   }
 
   /**
-   * Posts one value. The promise settles when the message is in the ring, or will not come there;
-   * nobody has to listen to it.
+   * Posts one value. The promise resolves when the message is in the ring, and rejects when it will
+   * not come there; nobody has to listen to it.
    *
    * @throws {TypeError} if the value cannot be encoded, or a claim is open.
    */
   post(value: unknown, options: PostOptions | undefined): Promise<void> {
     const outlet = this.#outlet;
-    // As callers of a `MessagePort` write it.
+    // Callers of a `MessagePort` pass their transfers like this.
     if (options && (Array.isArray(options) || "transfer" in options)) {
       mistake(NO_TRANSFER);
     }
@@ -182,13 +189,13 @@ export class Outbox implements Posts, Duty {
     this.#gathered += typeof payload === "string" ? payload.length : payload.size;
     const mayJoin = this.#asked === outlet.asked && signal === undefined;
     const run = mayJoin && join(this.#last!, payload) || this.#begin(payload, value, signal);
-    // So that the peer reads while more is posted, and of many texts few are alive: in a thread
-    // that has just started, every collection of garbage takes as long as hundreds of posts.
+    // So that the peer reads while more is posted, and that of many texts few are alive: in a
+    // thread that has just started, every garbage collection takes as long as hundreds of posts.
     if (this.#gathered > outlet.capacity >> 2) this.flushLast();
     return run.promise!;
   }
 
-  /** Whether it has the turn: what is accepted then goes out without the event loop. */
+  /** Whether the posts have the turn: what is accepted then goes out without the event loop. */
   get isActive(): boolean {
     return this.#turn >= 0;
   }
@@ -210,12 +217,15 @@ export class Outbox implements Posts, Duty {
 
   /** [port.posted] */
   attend(): Waitable | undefined {
-    // Where a flush is under way, that is what waits.
+    // If a flush is under way, that flush itself waits for the room.
     if (this.#isFlushing || !this.flushLast()) return undefined;
     return this.#turn < 0 ? undefined : roomOf(this.#outlet);
   }
 
-  /** Before a close, or a wait for something else: writes what there is room for. */
+  /**
+   * Writes what there is room for, before a close or a wait for something else. Returns false if
+   * that failed.
+   */
   flushLast(): boolean {
     try {
       this.flush();
@@ -225,9 +235,9 @@ export class Outbox implements Posts, Duty {
     }
   }
 
-  /** Puts a run behind the others, and has it written when its turn comes. */
+  /** Appends a run, and has it written when its turn comes. */
   add(run: Run): void {
-    // Behind an asynchronous write that was called meanwhile, it needs a turn of its own.
+    // After an asynchronous write that was called meanwhile, the run needs a turn of its own.
     if (this.#asked !== this.#outlet.asked) this.#askForTurn();
     run.turn = this.#asked;
     if (this.#first === undefined) this.#first = run;
@@ -240,11 +250,11 @@ export class Outbox implements Posts, Duty {
     this.#asked = ++this.#outlet.asked;
     if (turns.tryTake()) {
       this.#takeTurn(this.#asked);
-      // The rest of the job may post more, which becomes visible at once.
+      // The rest of the job may post more, all of which becomes visible at once.
       (link.giveWay() ?? SETTLED).then(this.#writeRest);
     } else {
       const turn = this.#asked;
-      // At once, so that a verb that is called next finds the posts, and writes them.
+      // At once, so that the next call that writes finds the posts, and writes them first.
       turns.take(Infinity, undefined, () => this.#takeTurn(turn)).then(this.#writeRest);
     }
   }
@@ -260,10 +270,10 @@ export class Outbox implements Posts, Duty {
     this.#turn = -1;
     endpoint.discharge(this);
     turns.give();
-    if (this.#isWaiting) this.#rouse(); // for room that is not needed any more
+    if (this.#isWaiting) this.#rouse(); // it waits for room that is not needed any more
   }
 
-  /** Writes what has the turn, in the background where there is no room. */
+  /** Writes the posts that have the turn, in the background: waits where there is no room. */
   async #write(): Promise<void> {
     if (this.#isWaiting) return;
     this.#isWaiting = true;
@@ -273,25 +283,25 @@ export class Outbox implements Posts, Duty {
         if (this.#turn < 0) break;
         await waitRoomAsync(this.#outlet, Infinity, undefined);
       } catch (reason) {
-        // Unless a blocking call, or an end, has written it.
+        // Unless a blocking call, or an `end`, has written the posts meanwhile.
         if (this.#turn >= 0) this.#lose(reason);
       }
     }
     this.#isWaiting = false;
   }
 
-  /** What has the turn will not come into the ring. */
+  /** Settles the posts that have the turn, because they will not come into the ring. */
   #lose(reason: unknown): void {
     this.#outlet.lostCount++;
     this.#isBegun = false;
     let run = this.#first;
-    // Those of earlier turns are settled.
+    // Runs of earlier turns are settled.
     for (; run !== undefined && run.turn <= this.#turn; run = run.next) this.#settle(run, reason);
     this.#first = run;
     this.#finish();
   }
 
-  /** Places and publishes what there is room for; true when nothing of the turn is left. */
+  /** Places and publishes what there is room for. Returns true when nothing of the turn is left. */
   #advance(): boolean {
     const outlet = this.#outlet;
     this.#gathered = 0;
@@ -306,7 +316,9 @@ export class Outbox implements Posts, Duty {
     return run === undefined;
   }
 
-  /** Returns the run that is under way, or else begins the next one of the turn. */
+  /**
+   * Returns the run that is under way, or else begins the next one of the turn, if there is one.
+   */
   #start(): Run | undefined {
     let run = this.#first;
     while (run !== undefined && run.payload === undefined) run = run.next;
@@ -324,7 +336,7 @@ export class Outbox implements Posts, Duty {
     return run;
   }
 
-  /** A copy of the value as it is now: a JSON text, from which batches are made, or the payload. */
+  /** Encodes the value as it is now: as a JSON text, of which batches are made, or as a payload. */
   #encode(value: unknown): string | Payload {
     const outlet = this.#outlet;
     if (outlet.codec === "json" && !(value instanceof Uint8Array)) {
@@ -334,12 +346,12 @@ export class Outbox implements Posts, Duty {
     }
     const payload = makePayload();
     outlet.encode(value, payload);
-    payload.isKept = false; // nor are the caller's bytes, which may change at once
+    payload.isKept = false; // the caller's bytes may change at once, so they are copied as well
     detach(payload);
     return payload;
   }
 
-  /** Makes a run of one post, and puts it behind the others. */
+  /** Makes a run of one post, and appends it. */
   #begin(payload: string | Payload, value: unknown, signal: AbortSignal | undefined): Run {
     const { overflow, onOverflow } = this.#options;
     const { largest, mayBatch } = this.#outlet;
@@ -354,15 +366,15 @@ export class Outbox implements Posts, Duty {
       signal.addEventListener("abort", abort);
       run.release = () => signal.removeEventListener("abort", abort);
     } else if (typeof payload === "string" && mayBatch && overflow !== "drop-oldest") {
-      // What may be taken back stays alone. [frame.batch_whole] One UTF-16 unit takes at most three
-      // bytes; there are two brackets.
+      // A message that may be taken back stays alone. [frame.batch_whole] A batch has to fit one
+      // frame: one UTF-16 unit takes at most three bytes, and there are two brackets.
       run.room = Math.floor(Math.min(RUN_SIZE, largest / 3)) - 2 - payload.length;
     }
     this.add(run);
     return run;
   }
 
-  /** Settles the promise, once, and lets go of what the run holds. */
+  /** Settles the promise of a run, once, and lets go of what the run holds. */
   #settle(run: Run, reason?: unknown): void {
     if (run.payload === undefined) return;
     run.payload = undefined;
@@ -374,12 +386,12 @@ export class Outbox implements Posts, Duty {
     run.reject(reason);
   }
 
-  /** Settles a run that is not in the ring. */
+  /** Takes back a run that is not in the ring, and settles it. */
   takeBack(run: Run, reason: unknown): void {
     const wasBegun = this.#isBegun && run === this.#first;
     if (wasBegun) this.#isBegun = false;
     this.#settle(run, reason);
-    if (wasBegun) this.#rouse(); // what comes behind it may have room
+    if (wasBegun) this.#rouse(); // the runs after it may have room
   }
 
   /** Has the background look again, whether or not there is room. */
@@ -388,7 +400,7 @@ export class Outbox implements Posts, Duty {
     this.#outlet.endpoint.watch.look();
   }
 
-  /** Sees to it that one more can be posted, as `overflow` says. */
+  /** Makes sure that one more message can be posted, as `overflow` says. */
   #makeRoom(): void {
     const { overflow = "wait", onOverflow, queueLimit = DEFAULT_QUEUE_LIMIT } = this.#options;
     if (overflow === "wait" || this.#waitingCount < queueLimit) return;
@@ -397,7 +409,8 @@ export class Outbox implements Posts, Duty {
     if (overflow === "reject") {
       throw new OverflowError(`Cannot post: ${queueLimit} messages wait for room`);
     }
-    // Nothing of it is in the ring, and no call needs it. There is one, where there are too many.
+    // Of this run nothing is in the ring, and no call needs it. There is one, since there are too
+    // many.
     let oldest = this.#first!;
     while (oldest.payload === undefined || oldest.count === 0 || this.#isInRing(oldest)) {
       oldest = oldest.next!;
@@ -407,7 +420,7 @@ export class Outbox implements Posts, Duty {
     if (onOverflow) Promise.resolve().then(() => onOverflow(oldest.value as never));
   }
 
-  /** Posts of which nothing is in the ring. */
+  /** The number of posts of which nothing is in the ring. */
   get #waitingCount(): number {
     const first = this.#first;
     return this.#count - (first !== undefined && this.#isInRing(first) ? first.count : 0);
@@ -419,7 +432,7 @@ export class Outbox implements Posts, Duty {
   }
 }
 
-/** Has a text go out with a run, if that takes more; returns the run then. */
+/** Lets a text go out with a run, if the run takes more; returns the run then. */
 function join(run: Run, payload: Run["payload"]): Run | undefined {
   if (typeof payload !== "string" || run.room <= payload.length) return undefined;
   run.payload += `,${payload}`;
@@ -427,7 +440,7 @@ function join(run: Run, payload: Run["payload"]): Run | undefined {
   return run;
 }
 
-/** A promise whose rejection nobody has to handle: the close event says it too. */
+/** Marks the rejection of a promise as handled: the close event tells of the failure too. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -7,11 +7,11 @@
 import type { Port } from "./port.ts";
 
 /**
- * A port over a stream: all of a `Port` but what blocks its thread, which no thread of JavaScript
- * can for a socket, and what takes memory that both sides have, which is there to lend and to hand
- * over.
+ * A port over a stream. It has everything of a `Port` except what blocks the thread, which
+ * JavaScript cannot do for a socket, and what needs memory that both sides have, in order to lend
+ * it or to hand it over.
  *
- * Every `Port` is one too, so that a function which takes a `StreamPort` works over both.
+ * Every `Port` is a `StreamPort` too, so that a function that takes a `StreamPort` works over both.
  *
  * @example
  * ```ts
@@ -44,7 +44,7 @@ export type StreamPort<In = unknown, Out = In> = Omit<
   | "write"
   | "writeMany"
   | "writeMessage"
-  // These lend what lies in memory of both sides.
+  // These lend what lies in the memory of both sides.
   | "abandon"
   | "claim"
   | "finish"
@@ -53,14 +53,14 @@ export type StreamPort<In = unknown, Out = In> = Omit<
   | "release"
   | "tryClaim"
   | "tryPeek"
-  // These are about that memory, and who is there.
+  // These are about that memory, and about who has attached to it.
   | "handoff"
   | "memory"
   | "peerIndex"
   | "segment"
   | "waitForPeer"
   | "waitForPeerAsync"
-  // These have all of it.
+  // These offer all of the above.
   | "reader"
   | "writer"
 >;

@@ -1,5 +1,5 @@
 /**
- * Waiting, in a worker, for the end of a port that its parent hands over. See `spec/port.md`.
+ * Waits, in a worker, for the end of a port that its parent hands over. See `spec/port.md`.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { PortOptions } from "./port_options.ts";
 import type { AttachOptions } from "./segment.ts";
 
 /**
- * Where a handoff may come from: a `MessagePort`, or the global scope of a worker of the web.
+ * Where a handoff may come from: a `MessagePort`, or the global scope of a web worker.
  *
  * @example
  * ```ts
@@ -27,16 +27,16 @@ import type { AttachOptions } from "./segment.ts";
  * ```
  */
 export interface HandoffSource {
-  /** Tells of what is posted. */
+  /** Adds a listener to what is posted. */
   addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
-  /** Ends that. */
+  /** Removes the listener. */
   removeEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
-  /** Of a `MessagePort`. */
+  /** Starts the delivery of a `MessagePort`, which has this method. */
   start?(): void;
 }
 
 /**
- * How a worker receives its end of a port.
+ * Options of `receivePort`.
  *
  * @example
  * ```ts
@@ -56,15 +56,16 @@ export type ReceivePortOptions<In, Out = In> = PortOptions<In, Out> & AttachOpti
   readonly side?: undefined;
   /** Where the handoff comes from: by default, the parent of this worker. */
   readonly source?: HandoffSource | undefined;
-  /** Ends the waiting: the promise then rejects with its reason. */
+  /** Ends the wait: the promise then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 };
 
 /**
- * Waits in a worker until its parent posts the handoff of a port, and makes that end: the same in
- * the workers of the web, of Deno, of Bun and of Node. To be called before the first `await` of the
- * worker's module, since a message that nobody listens to yet may be lost. Other messages are left
- * to other listeners; where a worker gets several handoffs, listen yourself, and use `Port.from`.
+ * Waits in a worker until its parent posts the handoff of a port, and makes the worker's end of
+ * that port, alike in workers of the web, of Deno, of Bun and of Node. Call it before the first
+ * `await` of the worker's module, since a message that nobody listens to yet may be lost. Other
+ * messages are left to other listeners. In a worker that gets several handoffs, listen yourself,
+ * and use `Port.from`.
  *
  * @throws {TypeError} as a rejection, if this thread is no worker and no source is given.
  * @throws {SegmentError} as a rejection, if that end is taken, or the memory is none of a port.
@@ -112,13 +113,13 @@ export function receivePort<In = unknown, Out = In>(
   });
 }
 
-/** What differs between runtimes. */
+/** The parts of the global scope that differ between runtimes. */
 type Scope = Partial<HandoffSource> & {
   WorkerGlobalScope?: unknown;
   process?: { getBuiltinModule?(name: string): { parentPort: HandoffSource | null } | undefined };
 };
 
-/** The parent of this worker: the scope itself, or a port. */
+/** Where the messages of this worker's parent arrive: the global scope itself, or a port. */
 function parentOf(scope: Scope): HandoffSource {
   const isOfWeb = scope.WorkerGlobalScope !== undefined;
   const port = isOfWeb

@@ -1,5 +1,5 @@
 /**
- * Posts message after message with others always waiting, and prints how many payloads of those
+ * Posts message after message while others wait, and prints how many payloads of those that were
  * sent are still held. Run with `--v8-flags=--expose-gc`.
  *
  * @module
@@ -20,7 +20,7 @@ for (let i = 0; i < 400; i++) {
 }
 console.log((await externalSize() - before) / SIZE);
 
-/** Memory is given back a while after its collection. */
+/** Bytes of external memory after garbage collections; it is given back a while after one. */
 async function externalSize(): Promise<number> {
   for (let i = 0; i < 10; i++) {
     gc();

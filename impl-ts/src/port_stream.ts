@@ -7,7 +7,10 @@
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
 
-/** What a reader reads, one message for each pull and none ahead; `close` is for a cancel. */
+/**
+ * Makes a stream of what a reader reads. Each pull reads one message, and none is read ahead. A
+ * cancel calls `close`.
+ */
 export function readableOf<In>(reader: Reader<In>, close: () => void): ReadableStream<In> {
   return new ReadableStream<In>({
     async pull(controller): Promise<void> {
@@ -20,8 +23,9 @@ export function readableOf<In>(reader: Reader<In>, close: () => void): ReadableS
 }
 
 /**
- * What a writer writes, one message at a time; `close` is for an abort. It comes by the signal: the
- * stream itself tells of it only when the write or the end under way is over, which may wait long.
+ * Makes a stream that writes by a writer, one message at a time. An abort calls `close`. It does so
+ * by the signal: the stream itself tells of an abort only when the write or the end under way is
+ * over, which may take long.
  */
 export function writableOf<Out>(writer: Writer<Out>, close: () => void): WritableStream<Out> {
   return new WritableStream<Out>({
