@@ -30,7 +30,7 @@ export const WHOLE: number = FIRST | LAST;
 const WHOLE_DATA = /* @__PURE__ */ packKind(FRAME_KIND_DATA, WHOLE, 0);
 const CODEC_MASK = 0xff << CODEC_SHIFT;
 
-/** The bytes that a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
+/** How many bytes a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
 export function extentOf(size: number): number {
   return (size + HEADER_SIZE + ALIGN - 1) & -ALIGN;
 }
@@ -69,11 +69,11 @@ export function writeHeader(
  * object and overwrites it for each frame, so that reading allocates nothing.
  */
 export class FrameReader {
-  /** The bytes of the message in this frame: its payload without the first `lead` bytes. */
+  /** How many bytes of the message the frame has: its payload without the first `lead` bytes. */
   size = 0;
-  /** The bytes of the payload before those of the message: a header extension, and the preamble. */
+  /** How many bytes of the payload come before those: a header extension, and the preamble. */
   lead = 0;
-  /** The bytes that the frame takes in the ring. */
+  /** How many bytes the frame takes in the ring. */
   extent = 0;
   kind = 0;
   /**
@@ -82,9 +82,9 @@ export class FrameReader {
   flags = 0;
   codec = 0;
   tag = 0;
-  /** The bytes of the whole message, or `TOTAL_UNKNOWN`. */
+  /** How many bytes the whole message has, or `TOTAL_UNKNOWN`. */
   total = 0;
-  /** The bytes of those parts of the message in progress that were accepted so far. */
+  /** How many bytes of the message in progress were accepted so far. */
   received = 0;
   /** Whether a multipart message has begun and its last frame has not come. */
   inProgress = false;

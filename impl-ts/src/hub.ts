@@ -216,7 +216,7 @@ export class Hub<In = unknown, Out = In> {
       const open = this.#select();
       const timeout = Math.max(0, deadline - now());
       const port = open?.ports[await open.selection.selectAsync({ ...options, timeout })];
-      // Not if it was closed meanwhile.
+      // A port that was closed meanwhile is not returned.
       if (port === undefined || !port.reader.inlet.link.closed) return port;
     }
   }
@@ -257,8 +257,8 @@ interface Ties {
 }
 
 /**
- * What the hub knows of one client. All ports of a hub share its endpoint. So what the link of
- * another port does to the endpoint, this link does for its one port alone.
+ * What the hub knows of one client. All ports of a hub share its endpoint, so this link does for
+ * its one port alone what the link of an ordinary port does to its whole endpoint.
  */
 class HubLink extends Link {
   readonly #ties: Ties;

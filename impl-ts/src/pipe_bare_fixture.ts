@@ -1,9 +1,9 @@
 /**
- * Moves bytes where there is no more than a worklet for audio has, for `pipe_bare_test.ts`. Prints
+ * Moves bytes in a scope that has no more than an audio worklet's, for `pipe_bare_test.ts`. Prints
  * what came.
  */
 
-// Without a type: they are gone before anything of the library is loaded.
+// Without a type, so that they can be deleted, before anything of the library is loaded.
 const scope = globalThis as Record<string, unknown>;
 for (const name of ["TextDecoder", "TextEncoder", "performance", "setTimeout"]) delete scope[name];
 

@@ -115,7 +115,7 @@ export class Inlet extends Lane {
    * The call layer, where calls are offered: it takes all messages of kinds call, return and throw.
    */
   taker: CallTaker | undefined;
-  /** The report of a message of such a kind that was dropped before its last frame has come. */
+  /** The report of such a message in progress that was dropped before its last frame. */
   refusal: MessageError | undefined;
 
   /** Makes the inlet of an attached endpoint for one of its rings. */
@@ -410,7 +410,7 @@ export class Inlet extends Lane {
     if (isUnknown) this.#requireLimit(sum); // [pipe.limit_unknown]
     if (mode === INTO) requireFit(total, target!);
     if (isFirst) this.#parts = target ?? this.#allocate(total);
-    else if (sum > this.#parts.length) { // of unknown size, so that more may follow
+    else if (sum > this.#parts.length) { // its size is unknown, and more may follow
       const capacity = Math.min(Math.max(sum, 2 * this.#parts.length), this.#limitOf());
       this.#resizeParts(frame.received, capacity);
     }

@@ -87,7 +87,8 @@ export class Outlet extends Lane implements Payload {
   idle: Idle | undefined;
   posts: Posts | undefined;
   /**
-   * How many turns were asked for so far. Posts after a write that asked for one need a turn anew.
+   * How many turns were asked for so far. Posts that follow the request of another write need a new
+   * turn.
    */
   asked = 0;
   /** How many times the reader's endpoint was vacated, and the outlet began anew. */

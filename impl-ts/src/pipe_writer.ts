@@ -45,8 +45,8 @@ const DATA = layout.FRAME_KIND_DATA;
  */
 export interface ClaimOptions extends WaitOptions {
   /**
-   * The number of the payload's codec. Default 0: bytes. 3, a batch, and codecs of your own, from 128
-   * on, are allowed as well.
+   * The number of the payload's codec. Default 0: bytes. 3, a batch, and codecs of your own, from
+   * 128 on, are allowed as well.
    */
   readonly codec?: number | undefined;
   /** A number that the application chooses, a `u32`. Default 0. */
@@ -360,7 +360,7 @@ export class Writer<T = unknown> {
       outlet.placeEnd();
     } catch (error) {
       if (!this.#mayEnd(error)) throw error;
-      if (outlet.isTaken) return false; // after the posts, which are lost
+      if (outlet.isTaken) return false; // the end comes after the posts, which are lost
       outlet.bits |= ENDED;
     }
     return true;

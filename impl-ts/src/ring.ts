@@ -110,7 +110,7 @@ export abstract class Lane implements Waitable, Holder {
    * Loads the peer's cursor once, into a local, because the peer may change the word between two
    * loads. Returns whether the cursor has moved.
    *
-   * @throws {CorruptError} if the peer cannot rightly have stored this value. [ring.cursor]
+   * @throws {CorruptError} if no correct peer could have stored the value. [ring.cursor]
    */
   load(): boolean {
     const seen = Atomics.load(this.control, this.#isOut ? HEAD : TAIL);

@@ -11,7 +11,7 @@ import type { Channel } from "./segment_geometry.ts";
 const CONTROL_SIZE = layout.FANOUT_CONTROL_SIZE;
 const RECORD_SIZE = layout.FANOUT_READER_SIZE;
 
-/** The bytes of the control area of a fanout with this number of readers. */
+/** How many bytes the control area of a fanout with this number of readers has. */
 export function fanoutControlSize(readers: number): number {
   return CONTROL_SIZE + readers * RECORD_SIZE;
 }

@@ -230,7 +230,7 @@ export function writePlan(
 
 /**
  * Loads the header and the descriptors once, and checks them in the order of the specification's
- * table, from `magic` to the overlaps. Allocates nothing before its count is checked.
+ * table, from `magic` to the overlaps. Allocates nothing before the counts are checked.
  * [segment.check]
  *
  * @throws {SegmentError} with the code of the first check that fails.

@@ -94,7 +94,7 @@ export class Selection {
     return found;
   }
 
-  /** Sleeps on all bells at once. The first sleep to end, ends the others. */
+  /** Sleeps on all bells at once. When one sleep ends, it ends the others. */
   async #waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<void> {
     const [group, ...others] = this.#groups;
     if (others.length === 0) return await waitAsync(group!, deadline, signal);
