@@ -13,7 +13,7 @@ interface Point {
   readonly y: number;
 }
 
-/** Two doubles; all of its payloads are made in the same bytes. */
+/** Two doubles. The codec makes all payloads in the same bytes. */
 const point: Codec<Point> & { readonly scratch: Float64Array } = {
   code: 128,
   scratch: new Float64Array(2),
@@ -28,7 +28,7 @@ const point: Codec<Point> & { readonly scratch: Float64Array } = {
   },
 };
 
-/** Bytes, back to front. What it decodes is the payload itself. */
+/** Bytes, back to front. A decoded value is the payload itself. */
 const reversed: Codec<Uint8Array> = {
   code: 255,
   encode: (value) => value.toReversed(),
@@ -154,7 +154,7 @@ Deno.test("what is no codec is refused before the endpoint is taken", () => {
     assertThrows(() => Reader.attach(segment, { codec: wrong }), TypeError);
     assertThrows(() => Port.create({ codec: wrong }), TypeError);
   }
-  // 5 is CBOR, whoever writes it.
+  // 5 is the number of CBOR, whoever writes it.
   Port.create({ codec: { code: 5, encode, decode } }).close();
   const twin = { ...reversed };
   assertThrows(() => Reader.attach(segment, { codecs: [reversed, twin] }), TypeError, "255");

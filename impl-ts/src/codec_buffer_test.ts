@@ -1,4 +1,4 @@
-/** The `slice` of Node's `Buffer` copies nothing: whoever hands one in keeps its bytes. */
+/** The `slice` of Node's `Buffer` copies nothing. A caller that passes one in keeps its bytes. */
 
 import { Buffer } from "node:buffer";
 import { assertEquals } from "@std/assert";

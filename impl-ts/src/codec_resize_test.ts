@@ -1,4 +1,4 @@
-/** Memory of the caller that grows, shrinks or is detached, between calls or while one waits. */
+/** The caller's memory grows, shrinks or is detached, between calls or while a call waits. */
 
 import {
   assert,
@@ -14,7 +14,7 @@ import type { Writer } from "./pipe_writer.ts";
 import { Port } from "./port.ts";
 
 const WAIT = { timeout: 5000 };
-/** What stands in the ring before, and must never be handed out as a message. */
+/** What stands in the ring before. It must never be handed out as a message. */
 const OLD = 0xee;
 const CHANGED = "its bytes were detached, or are fewer now";
 
@@ -33,7 +33,7 @@ function growable(size: number, tracks = true) {
   return { buffer, bytes };
 }
 
-/** A pipe whose ring is full, and holds old bytes everywhere; an array is written there first. */
+/** A pipe whose ring is full and holds old bytes everywhere. `known` is written to it before. */
 function full(known?: Uint8Array) {
   const made = pipe({ capacity: 256 });
   const { segment, writer, reader } = made;
@@ -109,7 +109,7 @@ for (const tracks of [true, false]) {
         seen.push(await reader.readAsync(WAIT).catch((error) => error.code));
       }
       await next;
-      // The ring was full: nothing of it is there, so that nothing is cancelled.
+      // The ring was full, so that nothing of the message is in it, and nothing is cancelled.
       assertEquals(seen, ["next"], `${size}`);
       assertStringIncludes(`${await outcome}`, CHANGED);
     }
@@ -123,7 +123,7 @@ Deno.test("bytes that shrink while a call blocks cost that message alone", () =>
     (writer, payload) => writer.writeMessage({ payload }, WAIT),
   ];
   for (const write of writes) {
-    for (const size of [100, 700]) { // in one frame, for which there is no room, and in many
+    for (const size of [100, 700]) { // in one frame, which finds no room, and in many
       const { buffer, bytes } = resizable(size);
       const mechanism = watched(() => {
         buffer.resize(3);
@@ -164,7 +164,7 @@ for (const [name, lose] of Object.entries(losses)) {
     const { writer, reader } = pipe({ capacity: 256 });
     const { buffer, bytes } = resizable(700);
     const sent = writer.writeAsync(bytes, WAIT);
-    assertEquals(reader.tryRead(), undefined); // its first chunks are there, and are taken
+    assertEquals(reader.tryRead(), undefined); // takes its first chunks, which are there
     lose(buffer);
     await assertRejects(() => sent, TypeError, CHANGED);
     writer.write("next");
@@ -227,7 +227,7 @@ Deno.test("memory may shrink and grow between two reads of a message in parts", 
   const { buffer, bytes } = resizable(700);
   const sent = writer.writeAsync(pattern(700), WAIT);
   assertEquals(reader.tryReadInto(bytes), undefined);
-  buffer.resize(100); // between two calls, it is the caller's
+  buffer.resize(100); // between two calls the array is the caller's
   for (let caught; caught === undefined;) {
     try {
       assertEquals(reader.tryReadInto(bytes), undefined);

@@ -8,7 +8,7 @@ class Point {
   x = 1;
 }
 
-/** What JSON cannot carry, and where. */
+/** Values that JSON cannot carry, and what the error says of each. */
 const LOST: [unknown, string][] = [
   [{ users: [0, 1, 2, { born: new Date(0) }] }, "$.users[3].born, an instance of Date"],
   [new Map([[1, 2]]), "$, an instance of Map"],
@@ -31,7 +31,7 @@ const LOST: [unknown, string][] = [
   [{ a: Object.create({ b: 1 }) }, "$.a, an instance of Object"],
 ];
 
-/** What it carries. */
+/** Values that JSON carries. */
 const KEPT: unknown[] = [
   null,
   0.5,
@@ -100,9 +100,9 @@ Deno.test("strict: what comes back as it was is written", () => {
   }
   here.writer.writeMany(KEPT);
   assertEquals(there.reader.readMany(9), KEPT);
-  here.write(Uint8Array.of(1)); // bytes are bytes
+  here.write(Uint8Array.of(1)); // bytes are written as bytes
   assertEquals(there.read(), Uint8Array.of(1));
-  here.write({ left: undefined }); // a property that is not there reads the same
+  here.write({ left: undefined }); // a property that is left out reads as undefined, too
   assertEquals(there.read(), {});
   const cycle: unknown[] = [];
   cycle.push([cycle]);

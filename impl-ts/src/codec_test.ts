@@ -31,7 +31,7 @@ Deno.test("a lone surrogate is never written: refused as text, escaped in JSON",
     assertEquals(reader.read(), "ok");
     await assertRejects(() => writer.writeAsync(text), TypeError);
   }
-  writer.write("\ud83d\ude00\ufffd"); // a pair is none, nor is what stands for one
+  writer.write("\ud83d\ude00\ufffd"); // a surrogate pair is not a lone one, nor is U+FFFD
   assertEquals([reader.tryRead(), reader.tryRead()], ["\ud83d\ude00\ufffd", undefined]);
   const json = pipe();
   json.writer.write("\ud800x");
@@ -65,7 +65,8 @@ Deno.test("what a codec cannot carry is the caller's mistake", async () => {
     assertThrows(() => json.writeMany([value]), TypeError);
     await assertRejects(() => json.writeAsync(value), TypeError);
   }
-  json.write([undefined, () => 1, NaN, { a: undefined, b: 1 }]); // inside a value, as JSON does
+  // Inside a value, this codec does as `JSON.stringify` does.
+  json.write([undefined, () => 1, NaN, { a: undefined, b: 1 }]);
   assertEquals(reader.read(), [null, null, null, { b: 1 }]);
   assertEquals(reader.tryRead(), undefined);
   for (const value of [1, new Uint8Array(1), undefined, null]) {
@@ -147,7 +148,7 @@ Deno.test("writeMany packs short JSON into batches, and nothing else", () => {
   assertEquals(codecs, [3, 0, 3]);
   const values = Array.from({ length: 6 }, () => reader.read());
   assertEquals(values, [1, "two", pattern(3), { n: 4 }, null, 6]);
-  // Above half of the smallest ring, a batch of two does not fit: one by one.
+  // Above half of the smallest ring, a batch of two does not fit: the values go one by one.
   const small = pipe();
   small.writer.writeMany(["x".repeat(80), "y".repeat(80)]);
   assertEquals(small.reader.read(), "x".repeat(80));

@@ -10,7 +10,7 @@ Deno.test("errors say their code, their class and, for a failure, the reason", (
   ]);
   assert(error instanceof mod.MillraceError && error instanceof Error);
   assertEquals(error.message, "Cannot read: the peer is marked failed: peer.lost (peer.failed)");
-  // [pipe.failed_reason] One that is not known is a number, and none is none.
+  // [pipe.failed_reason] An unknown reason is a number; no reason is undefined.
   for (const [value, reason] of [[9999, 9999], [0, undefined], [10, "segment.state"]] as const) {
     assertEquals(new mod.PeerFailedError("x", value).reason, reason);
     assertEquals(new mod.ClosedError("pipe.failed", "x", value).reason, reason);

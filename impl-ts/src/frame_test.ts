@@ -6,7 +6,7 @@ import { Endpoint } from "./wait_endpoint.ts";
 
 const bytes = (size: number) => [...pattern(size)];
 
-/** Reads frames until nothing is left, and returns the code or how many messages came. */
+/** Reads frames until none is left. Returns an error's code, or how many messages came. */
 function outcome(frames: RawFrame[], capacity = 256): string | number {
   const { reader, scribe } = scribed({ capacity });
   for (const frame of frames) scribe.frame(frame);
@@ -17,7 +17,7 @@ function outcome(frames: RawFrame[], capacity = 256): string | number {
     return count;
   } catch (error) {
     const { code } = error as { code: string };
-    // [pipe.fault] The same from every later call, and the peer is marked.
+    // [pipe.fault] Every later call reports the same, and the peer is marked.
     if (!code.startsWith("message.")) assertCode(() => reader.tryReadMessage(), code);
     return code;
   }
@@ -121,7 +121,7 @@ Deno.test("a frame must end within the byte area, and within what is published",
   scribe.frame({ payload: bytes(112) }).frame({ payload: bytes(80) }).publish();
   reader.tryReadMessage();
   reader.tryReadMessage();
-  scribe.frame({ payload: bytes(17) }).publish(); // published, but around the end
+  scribe.frame({ payload: bytes(17) }).publish(); // it goes around the end of the area
   assertCode(() => reader.tryReadMessage(), "frame.size");
 });
 
@@ -133,7 +133,7 @@ Deno.test("the checks come in the order of the table", () => {
   assertEquals(outcome([{ ...all, kind: 1, reserved: 0, flags: 2 }]), "frame.size");
   assertEquals(outcome([{ ...all, kind: 1, reserved: 0, flags: 2, size: 0 }]), "frame.size");
   assertEquals(outcome([{ kind: 6, flags: 0, size: 0xffff }]), "frame.size");
-  // The sequence, too: nothing is in progress.
+  // Also with the flags of a later frame: no message is in progress.
   const extended: RawFrame = { flags: 8, extension: 8 };
   assertEquals(outcome([{ ...extended, size: 0xffff }]), "frame.size");
   assertEquals(outcome([extended]), "frame.extension");
@@ -172,7 +172,8 @@ Deno.test("[frame.skip_extension] so do the inbox and the events of a port", asy
   const extended: RawFrame = { flags: 11, extension: 16, payload: [1, 2] };
   while (here.tryWrite(pattern(100)));
   scribe.frame(extended).publish();
-  assertCode(() => here.write(pattern(100), { timeout: 1 }), "wait.timeout"); // takes it in
+  // While the write waits for room, it takes the message into the inbox.
+  assertCode(() => here.write(pattern(100), { timeout: 1 }), "wait.timeout");
   assertEquals(here.tryRead(), Uint8Array.of(1, 2));
   scribe.frame(extended).publish();
   const came = await new Promise((resolve) => here.onmessage = ({ data }) => resolve(data));

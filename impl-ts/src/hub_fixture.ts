@@ -4,7 +4,7 @@ import { pattern, random } from "./fixture.ts";
 import type { Hub } from "./hub.ts";
 import type { Port } from "./port.ts";
 
-/** No wait is longer. */
+/** The bound of every wait. */
 export const WAIT = { timeout: 60_000 };
 
 /** The messages of one client: JSON, and bytes of one frame or of several. */
@@ -16,21 +16,21 @@ export function messages(endpoint: number, count: number): unknown[] {
   );
 }
 
-/** Sends everything back until every client has ended, and returns how many there were. */
+/** Sends everything back until every client has ended. Returns how many messages there were. */
 export function echoAll(hub: Hub): number {
   let count = 0;
   for (let port; (port = hub.select(WAIT)) !== undefined;) count += echoOne(port);
   return count;
 }
 
-/** The same on an event loop. */
+/** `echoAll` on an event loop. */
 export async function echoAllAsync(hub: Hub): Promise<number> {
   let count = 0;
   for (let port; (port = await hub.selectAsync(WAIT)) !== undefined;) count += echoOne(port);
   return count;
 }
 
-/** Sends one message back, or closes a port that has ended; returns how many messages it was. */
+/** Sends one message back, or closes a port that has ended. Returns how many messages it sent. */
 export function echoOne(port: Port): number {
   const message = port.tryRead();
   if (message !== undefined) {

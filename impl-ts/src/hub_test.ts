@@ -74,7 +74,7 @@ Deno.test("a hub needs its rings, and no side", () => {
   assertCode(() => Hub.attach(segment.memory), "segment.channel");
   const lonely = Segment.allocate({ endpoints: 1, channels: [] });
   assertCode(() => Hub.attach(lonely.memory), "segment.channel");
-  assertEquals(Atomics.load(segment.words(128, 128), 1), 0); // it is still vacant
+  assertEquals(Atomics.load(segment.words(128, 128), 1), 0); // the endpoint is still vacant
   for (const side of ["a", "b"]) {
     assertThrows(() => Hub.create(1, { side } as unknown as HubCreateOptions), TypeError);
   }
@@ -89,7 +89,7 @@ Deno.test("closing one port frees its client, which first reads what was publish
   hub.ports[0]!.write("last");
   clients[0]!.write("dropped");
   hub.ports[0]!.close();
-  hub.ports[0]!.close(); // does nothing
+  hub.ports[0]!.close(); // a second close does nothing
   assertEquals(clients[0]!.read(), "last");
   assertCode(() => clients[0]!.read(), "pipe.closed");
   assertCode(() => clients[0]!.write(1), "pipe.closed");
@@ -120,7 +120,7 @@ Deno.test("what is published just before an end is closed from elsewhere is read
       const value = load(view, index);
       if (view.byteOffset === control.byteOffset && index === 0) {
         Atomics.load = load;
-        hub.ports[0]!.write("late"); // behind the look at the tail, before that at the state
+        hub.ports[0]!.write("late"); // after the look at the tail, before the look at the state
         hub.ports[0]!.close();
       }
       return value;

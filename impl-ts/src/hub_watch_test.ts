@@ -20,7 +20,7 @@ const {
 } = layout;
 
 const COUNT = 64;
-/** Operations that a message of one client may take: far below one for each of the others. */
+/** The most operations for a message of one client: far fewer than one for each other client. */
 const FEW = 20;
 /** Shorter than the slices of `withoutSlices`. */
 const SOON = { timeout: 5000 };
@@ -34,7 +34,7 @@ function hubWith(count: number, isAttached = true): [Hub<Any>, Port<Any>[]] {
   return [hub, clients];
 }
 
-/** Runs with all changes by atomic operations, of any thread's kind, counted. */
+/** Counts all atomic operations of this thread that change something or sleep, while `run` runs. */
 async function changes(run: () => Promise<unknown>): Promise<number> {
   const names = ["store", "add", "exchange", "compareExchange", "notify", "waitAsync"] as const;
   const originals = names.map((name) => [name, Atomics[name]] as const);
@@ -54,7 +54,7 @@ async function changes(run: () => Promise<unknown>): Promise<number> {
   return count;
 }
 
-/** Runs so that no slice is ever over, as one may be at any moment on a busy machine. */
+/** Runs so that no slice ends, as one may at any moment on a busy machine. */
 function quietly(run: () => Promise<void>): Promise<void> {
   return withClock(() => withoutSlices(run));
 }
@@ -62,7 +62,7 @@ function quietly(run: () => Promise<void>): Promise<void> {
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 Deno.test("a hub that is listened to has one timer, and one sleep for each slice", async () => {
-  const [hub] = hubWith(COUNT, false); // while nobody has come, slices are short
+  const [hub] = hubWith(COUNT, false); // while no client has attached, slices are short
   await sliceTimers(async (timers) => {
     for (const port of hub.ports) port.onmessage = () => {};
     await until(() => hub.stats.parks > 0);
@@ -99,7 +99,7 @@ Deno.test("a message of one client leaves the other ports of a hub alone", () =>
     hub.close();
   }));
 
-/** Runs with the atomic operations counted that touch records of some endpoints, or their rings. */
+/** Counts the atomic operations that touch the records of some endpoints, or their rings. */
 async function touches(
   { segment }: Hub<Any>,
   isCounted: (endpoint: number) => boolean,
@@ -137,7 +137,7 @@ Deno.test("[wait.rung_take] a hub looks at the rings alone whose writers rang", 
     for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
     await until(() => hub.stats.parks > 0);
     await pause(5);
-    clients[1]!.write("now all are looked at once"); // and for a slice no more
+    clients[1]!.write("now all are looked at once"); // and then for a slice not again
     await until(() => heard.length === 1);
     await pause(5);
     for (const n of [0, 31, 32, 63]) {
@@ -153,7 +153,7 @@ Deno.test("[wait.rung_take] a hub looks at the rings alone whose writers rang", 
   }));
 
 Deno.test("[wait.rung_take] who rang and died before its bit is found in a slice", async () => {
-  const hub = Hub.create<Any>(8, { capacity: 256, spin: 0 }); // the last client is not there
+  const hub = Hub.create<Any>(8, { capacity: 256, spin: 0 }); // the last client does not attach
   const clients = hub.ports.slice(0, 7).map((port) => Port.from<Any>(port.handoff()));
   const heard: unknown[] = [];
   for (const port of hub.ports) port.onmessage = ({ data }) => heard.push(data);
@@ -188,7 +188,7 @@ Deno.test("[wait.rung_take] a change of a state is found by the bit of who chang
   heard.length = 0;
   await pause(5);
   const counts: number[] = [];
-  // Now and then all are looked at, by the clock; on a busy machine, during the first of these.
+  // Now and then the hub looks at all, by the clock; on a busy machine, during the first of these.
   for (const index of [40, 30, 20]) {
     const isOther = (endpoint: number) => endpoint !== 0 && endpoint !== index + 1;
     const count = await touches(hub, isOther, async () => {
@@ -239,7 +239,9 @@ Deno.test("room in one ring wakes the posts for that client alone", () =>
     hub.close();
   }));
 
-/** A waker that was held up takes what was armed since, and rings for what was read already. */
+/**
+ * Acts as a waker that was held up: it takes a newer request, and rings for what was read already.
+ */
 function takeLate({ segment }: Hub<Any>, channel: number, word: number): Int32Array {
   const { controlOffset, controlSize } = segment.channels[channel]!;
   const words = segment.words(controlOffset, controlSize);
@@ -250,7 +252,7 @@ function takeLate({ segment }: Hub<Any>, channel: number, word: number): Int32Ar
   return words;
 }
 
-/** What stands in one of the `wants` words of each ring. */
+/** One of the `wants` words of each ring. */
 function wants({ segment }: Hub<Any>, word: number): number[] {
   return segment.channels.map(({ controlOffset, controlSize }) =>
     segment.words(controlOffset, controlSize)[word]!
@@ -326,7 +328,7 @@ Deno.test("[wait.mechanism] a hub polls while a client it waits for cannot ring"
   const silent = Port.attach<Any>(hub.memory, { endpoint: 2, mechanism: pollingMechanism() });
   first!.onmessage = ({ data }) => heard.push(data);
   await until(() => hub.stats.parks > 0);
-  // While the others sleep already, and once more behind what came of another.
+  // While the others sleep already, and once more after a message of another client.
   for (const n of [1, 2]) {
     await sliceTimers(async ({ ms }) => {
       const reading = second!.readAsync(SOON);
@@ -338,7 +340,7 @@ Deno.test("[wait.mechanism] a hub polls while a client it waits for cannot ring"
     await until(() => heard.length === n);
   }
   await pause(10);
-  const { parks } = hub.stats; // nobody waits for the silent one any more
+  const { parks } = hub.stats; // nobody waits for the silent client any more
   const from = performance.now();
   await pause(50);
   assert(hub.stats.parks - parks <= 2 + (performance.now() - from) / WAIT_SLICE_MS);
@@ -366,14 +368,14 @@ Deno.test("[port.inbox_wake] so it does where the bell has rung before", async (
     const reading = port!.readAsync(SOON);
     await pause(5);
     while (port!.tryWrite(0));
-    // As if the client had taken the wish, and rung for something else: it does not ring again.
+    // As if the client had taken the request, and rung for something else: it does not ring again.
     const { controlOffset, controlSize } = hub.segment.channels[1]!;
     const words = hub.segment.words(controlOffset, controlSize);
     assert(Atomics.exchange(words, RING_READER_WANTS_WORD, 0) !== 0);
     client!.write("kept");
     assertEquals(client!.stats.wakes, 0);
     assertCode(() => port!.write(0, { timeout: 0 }), "wait.timeout");
-    // In this job: what else would end it comes with later ones.
+    // In this job: everything else that could end the read comes in later jobs.
     let value: unknown;
     reading.then((read) => value = read);
     for (let turn = 0; turn < 100; turn++) await undefined;

@@ -33,7 +33,7 @@ function serve({ memory }: HubTask): number {
   return echoAll(hub);
 }
 
-/** Sends bursts, and reads the answers behind each. */
+/** Sends bursts of messages, and reads the answers after each. */
 function ask({ memory, endpoint, count }: HubTask): string {
   using port = Port.attach(memory, { endpoint });
   const all = messages(endpoint, count);

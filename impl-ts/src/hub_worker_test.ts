@@ -7,7 +7,7 @@ import { Port } from "./port.ts";
 
 const COUNT = 150;
 
-/** Starts a thread; what it says, or an error. It says one thing, and ends. */
+/** Starts a thread, which posts one result and ends. Resolves with that, or with an error. */
 function start(task: HubTask): Promise<unknown> {
   const url = new URL("./hub_worker_fixture.ts", import.meta.url);
   const worker = new Worker(url, { type: "module" });
@@ -41,7 +41,8 @@ Deno.test("select loses no wake: it is served where no slice ends a sleep", asyn
   const mechanism = unsliced(() => sleeps++);
   using hub = Hub.create(3, { capacity: 1024, spin: 0, mechanism });
   const memory = hub.memory as SharedArrayBuffer;
-  const [quiet, ...busy] = hub.ports; // whose rings never wake the hub on behalf of the others
+  // The rings of the quiet one never wake the hub on behalf of the others.
+  const [quiet, ...busy] = hub.ports;
   using _client = Port.from(quiet!.handoff());
   const said = busy.map(({ peerIndex }) =>
     start({ memory, endpoint: peerIndex, count: 10 * COUNT })

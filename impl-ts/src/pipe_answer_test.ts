@@ -1,4 +1,4 @@
-/** What a call answers first where several answers are true, and what it hands out with it. */
+/** What a call answers first if several answers are true, and what it hands out with the answer. */
 
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { ClosedError, MillraceError, PeerFailedError } from "./error.ts";
@@ -70,8 +70,8 @@ Deno.test("[pipe.first_answer] a writer answers by the first row that holds", as
           const what = `${closed} ${found} ${own} ${peer}`;
           for (const write of writes) assertEquals(codeIn(() => write(writer)), first, what);
           assertEquals(await codeOf(writer.writeAsync(pattern(1), NOW)), first, what);
-          // A second end does nothing, whatever has happened since; nor does one that nobody is
-          // left to read. [pipe.end_closed]
+          // A second `end` does nothing, whatever has happened since. Nor does an `end` that nobody
+          // is left to read. [pipe.end_closed]
           const late = !closed && /\.(closed|failed)$/.test(first);
           const end = found === "ended" || late ? undefined : first;
           assertEquals(codeIn(() => writer.end()), end, what);
@@ -94,7 +94,7 @@ Deno.test("[pipe.end_closed] two sides end and close, in any order", async () =>
     a.end();
     assertEquals([b.tryRead(), b.tryRead(), b.ended], [1, undefined, true]);
     b.write(2);
-    assertEquals(a.tryRead(), 2); // all that it wants to know
+    assertEquals(a.tryRead(), 2); // everything that it wants to know
     a.close();
     b.end();
     await b.endAsync();
@@ -176,7 +176,7 @@ Deno.test("[pipe.first_answer] a reader answers by the first row that holds", as
               if (inRing === "ended") scribe.frame({ kind: 2, flags: 0 });
               scribe.publish();
               if (closed) {
-                // What it has found before its close does not count any more.
+                // What the reader has found before its close does not count any more.
                 if (inRing !== "nothing") await read(reader);
                 reader.close();
               }
@@ -251,7 +251,7 @@ Deno.test("a call that is refused for its timeout has done nothing", async () =>
   assertEquals([control[layout.RING_HEAD_WORD], reader.tryRead()], [0, pattern(3)]);
 });
 
-/** Publishes what the peer has written so far just before the second load of its `tail`. */
+/** Publishes what the peer has written so far, just before the second load of the peer's `tail`. */
 function publishingLate(scribe: Scribe, run: () => void): void {
   let loads = 0;
   const before = (count: number) => {
@@ -296,7 +296,7 @@ Deno.test("[pipe.keep_parts] they are dropped with the report of a state", () =>
       const word = 3 | (66 << 8);
       setState(segment, index, word);
       assertCode(() => reader.tryRead(), code);
-      // A peer that is gone should not write any more; what it writes all the same is no message.
+      // A peer that is gone should not write any more. What it writes all the same is no message.
       if (more === "last") scribe.frame({ flags: 2, payload: [2] }).frame({ payload: [3] });
       if (more === "cancel") scribe.frame({ flags: 6 }).frame({ payload: [3] });
       if (more === "end") scribe.frame({ kind: 2, flags: 0 });
@@ -343,7 +343,7 @@ Deno.test("[pipe.close] drops an open claim, and what is finished and not publis
   assertEquals(segment.words(512, 512)[layout.RING_TAIL_WORD], 0);
   assertEquals(segment.bytes(1024, 256), before);
   assertCode(() => reader.tryRead(), "peer.closed");
-  // A reader that closes while a frame is lent.
+  // A reader closes while a frame is lent.
   const lending = pipe({ codec: "bytes" });
   lending.writer.write(pattern(3));
   lending.reader.peek();
@@ -393,7 +393,7 @@ Deno.test("[pipe.close] takes every wish back, and stores nothing from then on",
   assertEquals(wishes.map(([wish]) => wish !== 0), [true, true]);
   here.close();
   assertEquals(wishes.map(([wish]) => wish), [0, 0]);
-  // Whose memory that is from now on, its owner says.
+  // Whoever owns this memory from now on decides what is in it.
   for (const wish of wishes) wish[0] = 77;
   assertEquals(await Promise.all(pending), ["pipe.closed", "pipe.closed"]);
   assertEquals(wishes.map(([wish]) => wish), [77, 77]);

@@ -7,12 +7,12 @@ import { Port } from "./port.ts";
 import { Segment } from "./segment.ts";
 import { failEndpoint } from "./wait_state.ts";
 
-/** More loads of one cursor than any call that keeps to its deadline makes. */
+/** More loads of one cursor than any call makes that keeps to its deadline. */
 const ENDLESS = 200_000;
 
 /**
- * Lets a peer publish a frame of an unknown extension before every load of its `tail`, as one on
- * another processor could; it goes by the head that our side has stored.
+ * Lets a peer publish a frame of an unknown extension kind before every load of its `tail`, as a
+ * peer on another processor could. The peer goes by the head that our side has stored.
  */
 function flooded<R>(segment: Segment, index: number, run: () => R): R {
   const scribe = new Scribe(segment, index);
@@ -44,7 +44,7 @@ function flooded<R>(segment: Segment, index: number, run: () => R): R {
 Deno.test("a peer that is gone and floods does not hold a read beyond its deadline", async () => {
   const { segment, reader } = scribed();
   failEndpoint(segment, 0);
-  // [pipe.look_again] One more look, and then the state, whatever still arrives.
+  // [pipe.look_again] The call looks once more and then reports the state, whatever still arrives.
   flooded(segment, 0, () => {
     assertCode(() => reader.tryRead(), "peer.failed");
     assertCode(() => reader.read({ timeout: 0 }), "peer.failed");
@@ -64,7 +64,7 @@ Deno.test("a flood of frames that are no message does not hold a read", async ()
   const timer = setInterval(() => ticks++, 1);
   const control = new AbortController();
   await flooded(segment, 0, async () => {
-    // A machine that holds this thread up for all of one call lets the next one show it.
+    // If a busy machine holds this thread up for all of one call, the next call shows it.
     for (let calls = 0; ticks === 0 && calls < 10; calls++) {
       assertEquals(await reader.readAsync({ timeout: 30 }), undefined);
     }
@@ -92,7 +92,7 @@ Deno.test("a call that does not wait loads the peer's cursor once", () => {
   for (let i = 0; i < 15; i++) writer.write(pattern(0));
   const { load } = Atomics;
   let loads = 0;
-  // At each load, the reader has given back room for one more chunk.
+  // At each load, the reader has given back the room for one more chunk.
   Atomics.load = ((words: Int32Array, at: number) => {
     if (words.byteOffset === control && at === layout.RING_HEAD_WORD) {
       Atomics.load = load;
@@ -145,7 +145,7 @@ Deno.test("a value that cannot be written asynchronously keeps no turn", async (
   await assertRejects(() => writer.writeAsync(1n), TypeError);
   assertEquals(writer.tryWrite(1), true);
   await writer.writeAsync(2);
-  // Beside a message that is under way, which it leaves alone.
+  // While another message is under way, which the failed write leaves alone.
   const under = writer.writeAsync("x".repeat(1000));
   await assertRejects(() => writer.writeAsync(1n), TypeError);
   assertEquals([reader.read(), reader.read()], [1, 2]);
@@ -178,7 +178,7 @@ Deno.test("a batch element that is nested too deeply costs that message alone", 
   writer.writeMessage({ payload, codec: layout.CODEC_JSON_BATCH });
   assertEquals(reader.read(), 1);
   try {
-    // An engine without recursion may carry it.
+    // An engine whose `JSON.stringify` does not recurse may carry it.
     assertEquals(reader.tryReadMessage()?.payload.length, deep.length);
   } catch (error) {
     assertEquals((error as { code: string }).code, "message.json");

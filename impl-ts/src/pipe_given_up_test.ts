@@ -11,7 +11,7 @@ const CAPACITY = 256;
 
 type Bytes = Port<Uint8Array>;
 
-/** Both ends in one thread; the second element makes the writer's next sleep throw. */
+/** Both ends in one thread. `fail` makes the writer's next sleep throw. */
 function made(): { here: Bytes; there: Bytes; fail: (error: unknown) => void } {
   let failure: { error: unknown } | undefined;
   const mechanism: Mechanism = {
@@ -28,7 +28,9 @@ function made(): { here: Bytes; there: Bytes; fail: (error: unknown) => void } {
   return { here, there, fail: (error) => failure = error === undefined ? undefined : { error } };
 }
 
-/** What breaks off a message of which a part is in the ring, and what its writer is told. */
+/**
+ * What breaks off a message of which a part is in the ring; each returns what its writer is told.
+ */
 const breaks: Record<string, (end: ReturnType<typeof made>) => unknown> = {
   "the deadline of write": ({ here }) => caught(() => here.write(pattern(LARGE), { timeout: 1 })),
   "the deadline of writeMany": ({ here }) =>
@@ -65,7 +67,7 @@ const breaks: Record<string, (end: ReturnType<typeof made>) => unknown> = {
   },
 };
 
-/** What comes behind it. */
+/** The ways to write the next message. */
 const nexts: Record<string, (here: Bytes, next: Uint8Array) => unknown> = {
   write: (here, next) => here.write(next, WAIT),
   tryWrite: async (here, next) => {

@@ -1,4 +1,4 @@
-/** How large a message a reader takes: by default less of JSON, which costs most to parse. */
+/** How large a message a reader accepts: by default less of JSON, which costs most to parse. */
 
 import { assertEquals, assertThrows } from "@std/assert";
 import type { Codec } from "./codec.ts";
@@ -8,7 +8,7 @@ import * as layout from "./layout.ts";
 import { MailboxReader, MailboxWriter } from "./mailbox.ts";
 
 const MIB = 1024 * 1024;
-/** By default. */
+/** The default limits. */
 const LIMIT = 64 * MIB;
 const JSON_LIMIT = 4 * MIB;
 
@@ -19,7 +19,7 @@ const OWN: Codec<number> = {
   decode: (payload) => payload.length,
 };
 
-/** A payload of so many bytes: a JSON array of one text. */
+/** A JSON payload of `size` bytes: an array of one text. */
 function json(size: number): Uint8Array {
   const payload = new Uint8Array(size).fill("x".charCodeAt(0));
   payload.set(new TextEncoder().encode('["'));
@@ -86,7 +86,7 @@ Deno.test("[mailbox.limit] the default of a mailbox is that of JSON", () => {
     using writer = MailboxWriter.attach<string>(memory);
     using reader = MailboxReader.attach<string>(memory, options);
     for (const size of [limit, limit + 1, 9]) {
-      writer.write("x".repeat(size - 4)); // in quotes and brackets
+      writer.write("x".repeat(size - 4)); // the rest is quotes and brackets
       if (size > limit) assertCode(() => reader.tryRead(), "message.size");
       else assertEquals(reader.tryRead()?.length, size - 4);
     }

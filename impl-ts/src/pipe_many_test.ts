@@ -1,4 +1,6 @@
-/** A `writeMany` that cannot write all values writes those before, and says how many. */
+/**
+ * A `writeMany` that cannot write all values writes those before the failed one, and says how many.
+ */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Codec } from "./codec.ts";
@@ -10,7 +12,7 @@ import { failEndpoint } from "./wait_state.ts";
 
 const WAIT = { timeout: 5000 };
 
-/** Values that no JSON is made of, each with the error that `write` throws for it. */
+/** Values that JSON cannot carry; `write` throws an error for each of them. */
 const refused: Record<string, () => unknown> = {
   "undefined": () => undefined,
   "a function": () => () => {},
@@ -161,11 +163,11 @@ Deno.test("writeMany counts what was published before its peer failed, or this e
   using there = Port.attach(here.memory);
   const values = [1, 2, { toJSON: () => here.close() }];
   assertCode(() => here.writeMany(values), "pipe.closed");
-  assertEquals(here.writer.written, 0); // they were not published, and are dropped
+  assertEquals(here.writer.written, 0); // they were not published, and so are dropped
   assertCode(() => there.read(WAIT), "peer.closed");
 });
 
-/** What is there, without the report of a message that was given up. */
+/** Reads what is there, and leaves out the report of a message that was given up. */
 function drain(reader: Reader): unknown[] {
   const some: unknown[] = [];
   for (;;) {
@@ -179,7 +181,7 @@ function drain(reader: Reader): unknown[] {
   }
 }
 
-/** What a call throws, in an array; none if it does not. */
+/** What a call throws, in an array; an empty array if it does not throw. */
 function thrownBy(call: () => void): unknown[] {
   try {
     call();

@@ -1,4 +1,4 @@
-/** What runs while a value is encoded, a `toJSON` or a codec, may call anything. */
+/** Code that runs while a value is encoded, a `toJSON` or a codec, may call anything. */
 
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import type { Codec } from "./codec.ts";
@@ -8,7 +8,7 @@ import type { Writer } from "./pipe_writer.ts";
 
 const BUSY = "a value is being encoded";
 
-/** A value that does something when it becomes JSON, or by `codec`. */
+/** A value that does something when it is encoded, as JSON or by `codec`. */
 function doing(act: () => void): { toJSON(): string } {
   return {
     toJSON() {

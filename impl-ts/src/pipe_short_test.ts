@@ -1,4 +1,6 @@
-/** Messages of a few bytes: all sizes, whatever stands in their way, and each way to read them. */
+/**
+ * Messages of a few bytes: all sizes, all that can stand in their way, and each way to read them.
+ */
 
 import { assertEquals, assertThrows } from "@std/assert";
 import { MessageError, MillraceError } from "./error.ts";
@@ -20,7 +22,7 @@ import type { Segment } from "./segment.ts";
 const CAPACITY = 256;
 const AREA_SIZE = 400;
 
-/** Stores what no peer may: that an endpoint whose state was final is attached. */
+/** Stores what no peer may store: that an endpoint whose state was final is attached. */
 function reattach(segment: Segment, endpoint: number): void {
   const offset = layout.ENDPOINT_TABLE_OFFSET + endpoint * layout.ENDPOINT_RECORD_SIZE;
   const words = segment.words(offset, layout.ENDPOINT_RECORD_SIZE);
@@ -37,7 +39,8 @@ Deno.test("every size passes through arrays used again, and nothing beside them 
       for (let round = 0; round < 6; round++) {
         source.set(pattern(size, round));
         area.fill(255);
-        // More than one at a time where they fit, so that they meet the end of the area anyhow.
+        // Small messages go out several at a time, so that they meet the end of the area all the
+        // same.
         const most = size < 40 ? 3 : 1;
         let count = 0;
         while (count < most && writer.tryWrite(source)) count++;
@@ -90,7 +93,7 @@ Deno.test("whatever stands in the way of a write stands in the way of short byte
 
   const owed = kept();
   assertCode(() => owed.writer.write(pattern(2000), { timeout: 0 }), "wait.timeout");
-  owed.writer.write(bytes); // for which there is room, behind the cancel
+  owed.writer.write(bytes); // there is room for it, after the cancel
   assertCode(() => owed.reader.tryRead(), "message.cancelled");
   assertEquals(owed.reader.tryRead(), bytes);
 
@@ -139,7 +142,7 @@ Deno.test("what any bytes in a ring come to does not depend on how they are read
         const { kind, codec, tag } = into.reader;
         return [kind, codec, tag, target.slice(0, size)];
       });
-      // It stays, to be read again.
+      // The message stays, and can be read again.
       if (found === "RangeError") {
         found = outcome(() => {
           const { kind, codec, tag, payload } = into.reader.tryReadMessage()!;
@@ -154,7 +157,7 @@ Deno.test("what any bytes in a ring come to does not depend on how they are read
   }
 });
 
-/** Writes a frame, most often a good one, or a wrong tail. */
+/** Writes a frame, most often a valid one, or stores a wrong tail. */
 function scrawl(scribes: Scribe[], next: () => number): void {
   const wrong = next() % 6 === 0;
   const size = next() % 60;
@@ -170,7 +173,7 @@ function scrawl(scribes: Scribe[], next: () => number): void {
   const tail = next() % 24 === 0 ? next() % 600 : undefined;
   const around = next() % 16 === 0;
   for (const scribe of scribes) {
-    // A writer without checks goes around the end of the area, and does not leave a pad.
+    // A writer without checks goes around the end of the area, and leaves no pad.
     const toEnd = CAPACITY - scribe.tail % CAPACITY;
     if (toEnd < 80 && !around) {
       scribe.frame({ kind: 6, flags: 0, payload: new Array(toEnd - 16).fill(0) });
@@ -259,12 +262,12 @@ Deno.test("[ring.one_load] a read loads the tail once, whatever is there", () =>
     assertEquals(load(message), [1, 2]);
     assertEquals(load(extension), [1, undefined]);
     assertEquals(load(message, extension), [1, 2]);
-    // What was known is not a message; the one that came meanwhile is found all the same.
+    // The frame known before is no message. The message that came meanwhile is found all the same.
     assertEquals(load(message), [1, 2]);
   }
 });
 
-/** How often a call loads the tail, and what it returns. */
+/** Returns how often a call loads the tail, and what the call returns. */
 function tailLoads<R>(scribe: Scribe, call: () => R): [number, R] {
   let loads = 0;
   const result = onTailLoads(scribe, (count) => loads = count, call);

@@ -76,7 +76,7 @@ Deno.test("a write that times out before its first frame leaves no trace", () =>
 Deno.test("an end behind a message given up cancels it if there is room, else truncates it", () => {
   for (const [room, code] of [[true, "message.cancelled"], [false, "message.truncated"]] as const) {
     const { writer, reader } = pipe({ codec: "bytes", start: 0 });
-    // Three chunks of 64 fit behind three frames of 16; then nothing but the end does.
+    // Three chunks of 64 bytes fit after three frames of 16; then only the `end` fits.
     for (let i = 0; !room && i < 3; i++) writer.write(pattern(0));
     assertCode(() => writer.write(pattern(1000), { timeout: 0 }), "wait.timeout");
     writer.end();
@@ -99,13 +99,14 @@ Deno.test("a reader whose time is up keeps the parts that it has", () => {
   scribe.frame({ flags: 2, payload: [4] }).publish();
   assertThrows(() => reader.tryReadInto(new Uint8Array(3)), RangeError);
   assertEquals([reader.tryReadInto(target), target], [4, Uint8Array.of(1, 2, 3, 4)]);
-  // The other way round: begun in the caller's memory, which is free again after the call.
+  // The other way round: a read into the caller's memory begins it. That is free again after the
+  // call.
   scribe.frame({ flags: 1, total: 4, payload: [5, 6] }).publish();
   assertEquals(reader.tryReadInto(target), undefined);
   target.fill(0);
   scribe.frame({ flags: 2, payload: [7, 8] }).publish();
   assertEquals(reader.tryRead(), Uint8Array.of(5, 6, 7, 8));
-  // Begun by read, ended by peek: lent as a whole.
+  // A read begins it and `peek` ends it: it is lent as a whole.
   scribe.frame({ flags: 1, total: 2, payload: [9] }).publish();
   assertEquals([reader.tryRead(), reader.tryPeek()], [undefined, undefined]);
   scribe.frame({ flags: 2, payload: [10] }).publish();
@@ -198,7 +199,7 @@ Deno.test("asynchronous verbs keep the order of the calls, and copy what they en
   for (; value.n < 8; value.n++) writes.push(writer.writeAsync(value));
   assertThrows(() => writer.write(value), TypeError);
   assertEquals(writer.tryWrite(value), false);
-  writer.end(); // behind them
+  writer.end(); // after the writes
   assertEquals(writer.ended, true);
   assertCode(() => writer.tryWrite(value), "pipe.ended");
   const reads = Array.from({ length: 8 }, () => reader.readAsync());

@@ -8,7 +8,7 @@ import { CODEC_JSON, CODEC_TEXT } from "./layout.ts";
 /** Bytes of each chunk. */
 const PART = 32;
 
-/** Places a message in chunks, and publishes each alone; `between` is called behind each. */
+/** Places a message in chunks, and publishes each alone; `between` is called after each. */
 function place(scribe: Scribe, payload: Uint8Array, codec = 0, between = () => {}): void {
   for (let at = 0; at < payload.length; at += PART) {
     const isLast = at + PART >= payload.length;
@@ -31,7 +31,7 @@ Deno.test("[pipe.limit_unknown] grows as the parts come, up to the limit", () =>
       const error = assertThrows(() => reader.tryRead(), MessageError, "3000 bytes or more");
       assertEquals(error.code, "message.size");
     }
-    assertEquals(reader.tryRead(), Uint8Array.of(1)); // and nothing twice
+    assertEquals(reader.tryRead(), Uint8Array.of(1)); // and no message comes twice
     assertEquals(reader.tryRead(), undefined);
   }
 });
@@ -44,7 +44,7 @@ Deno.test("[pipe.limit_unknown] drops in the middle, and checks what it drops", 
   place(scribe, pattern(3 * PART - 1));
   scribe.frame({ flags: 6 }).publish();
   assertCode(() => reader.tryRead(), "message.size");
-  assertCode(() => reader.tryRead(), "frame.sequence"); // nothing is in progress any more
+  assertCode(() => reader.tryRead(), "frame.sequence"); // no message is in progress any more
 });
 
 Deno.test("[pipe.total_trust] memory is bounded by what has come, not by what may come", () => {
@@ -91,7 +91,7 @@ Deno.test("readInto of a message of unknown size, in calls that find a part each
 Deno.test("readInto of what turns out larger than its target leaves it to be read again", () => {
   const whole = pattern(3 * PART + 1);
   const places = [
-    // All of it is there; or it comes part by part, and the target is too small from the third on.
+    // Either all of it is there, or it comes chunk by chunk and outgrows the target with the third.
     (scribe: Scribe, _look: () => void) => place(scribe, whole),
     (scribe: Scribe, look: () => void) => place(scribe, whole, 0, look),
   ];
@@ -112,7 +112,7 @@ Deno.test("readInto of what turns out larger than its target leaves it to be rea
       assertThrows(() => reader.tryReadInto(small), RangeError, "Cannot read message of 96 bytes");
     }
     assert(refused === 0 || refused === 2, `${refused}`);
-    small.fill(0); // it is the caller's
+    small.fill(0); // the array is the caller's again
     const target = new Uint8Array(whole.length);
     assertEquals([reader.tryReadInto(target), target], [whole.length, whole]);
     assertEquals(reader.tryRead(), Uint8Array.of(1));

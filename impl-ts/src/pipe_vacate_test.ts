@@ -1,4 +1,4 @@
-// What becomes of calls and messages under way when a peer's endpoint is given back.
+// What becomes of calls and messages under way when a peer's endpoint is vacated.
 
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { ClosedError, PeerFailedError, SegmentError } from "./error.ts";
@@ -39,7 +39,7 @@ Deno.test("vacatePeer gives a client of a hub back: the next one goes on, and so
   const heard = [hub.select(WAIT), hub.select(WAIT)].map((port) => port!.tryRead());
   assertEquals(heard.sort(), ["hello", "still here"]);
   assertEquals(next.read(WAIT), "welcome");
-  // The first owner is told that it is none, and changes nothing.
+  // The first owner is told that it is the owner no more, and changes nothing.
   assertCode(() => clients[1]!.tryWrite("late"), "pipe.failed");
   clients[1]!.close();
   hub.ports[1]!.write("more");
@@ -141,7 +141,7 @@ Deno.test("vacatePeer in the close event of a port: events go on for the next ow
   port.onmessage = ({ data }) => heard.push(data);
   let vacated!: () => void;
   port.addEventListener("close", (event) => {
-    if (event.error === undefined) return; // the own close
+    if (event.error === undefined) return; // our own close
     heard.push(event.error.code);
     vacatePeer(port);
     vacated();
@@ -163,7 +163,7 @@ Deno.test("vacatePeer in the close event of a port: events go on for the next ow
 Deno.test("[pipe.vacated] a write that was begun fails, and nobody gets the rest", async () => {
   const { port, crash } = crashed();
   const begun = port.writeAsync("x".repeat(1000), WAIT);
-  const behind = port.writeAsync("whole", WAIT); // nothing of it is placed
+  const behind = port.writeAsync("whole", WAIT); // no frame of it is placed
   await new Promise((resolve) => setTimeout(resolve, 5));
   crash();
   vacatePeer(port);
@@ -198,7 +198,7 @@ Deno.test("[pipe.vacated] an end that waited for its turn ends no stream but its
   await ending;
   using next = Port.attach<string>(port.memory);
   port.write("goes on");
-  await port.endAsync(WAIT); // and ends now
+  await port.endAsync(WAIT); // the `end` that waited is placed now
   assertEquals([next.read(WAIT), next.read(WAIT), next.ended], ["goes on", undefined, true]);
 });
 
@@ -227,7 +227,7 @@ Deno.test("[segment.vacate_read] chunks that nobody has collected are unread", (
 Deno.test("[pipe.lend] what is lent of a batch stays lent, and is given back as ever", () => {
   const { writer, reader, segment } = pipe({ capacity: 1024 });
   writer.writeMany([1, 2]);
-  assertEquals([reader.tryRead(), reader.tryPeek()?.size], [1, 1]); // a copy
+  assertEquals([reader.tryRead(), reader.tryPeek()?.size], [1, 1]); // the lent frame is a copy
   failEndpoint(segment, 0);
   vacatePeer(reader);
   assertThrows(() => reader.tryPeek(), TypeError, "a frame is lent already");

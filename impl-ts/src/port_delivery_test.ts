@@ -10,7 +10,7 @@ import { held, ports, until } from "./port_fixture.ts";
 import { Segment } from "./segment.ts";
 import { nextTask } from "./wait_task.ts";
 
-/** What the events of a port say, in order. */
+/** Records what the events of a port say, in order. */
 function record(port: Port): unknown[] {
   const seen: unknown[] = [];
   port.onmessage = ({ data }) => seen.push(data);
@@ -134,13 +134,13 @@ Deno.test("the last listener of several ends the delivery, and each counts once"
   b.write(0);
   await until(() => seen.length === 2);
   a.removeEventListener("message", one);
-  a.removeEventListener("message", two); // not captured: another one, which is not there
+  a.removeEventListener("message", two); // not a capturing listener: there is no such one
   b.write(0);
   await until(() => seen.length === 3);
   a.removeEventListener("message", two, true);
   b.write("left");
   await new Promise((resolve) => setTimeout(resolve, 20));
-  // At their target, runtimes differ in the order of the first two.
+  // Runtimes differ in the order of the first two, which are both called at the target.
   assertEquals([seen.toSorted(), a.tryRead()], [["one", "two", "two"], "left"]);
   a.close();
 });
@@ -229,7 +229,7 @@ Deno.test("nothing is delivered while a frame is lent", async () => {
   a.close();
 });
 
-/** A clock that stands as good as still in place of the real one, while something is done. */
+/** Runs `work` with a clock in place of the real one that nearly stands still. */
 async function clocked(work: (clock: { now: number }) => Promise<void>, look = () => {}) {
   const real = performance.now;
   const clock = { now: 0 };
@@ -267,7 +267,7 @@ Deno.test("a turn delivers so many messages, or for so long, and yields by a tas
       });
       for (let i = 0; i < 10; i++) writer.write(i);
       delivery.listen("message", true);
-      for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own
+      for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own tasks
     });
     assertEquals(turns, expected);
     reader.close();
@@ -294,7 +294,8 @@ Deno.test("what a spin finds counts for the turn, behind the listener's promises
   const turns: number[] = [];
   const early: number[] = [];
   let [turn, task, settled, next] = [0, -1, -1, 1];
-  there.write(0); // before anybody listens: the first turn begins with a task of the delivery's
+  // Before anybody listens, so that the first turn begins with a task of the delivery.
+  there.write(0);
   await clocked(async (clock) => {
     here.onmessage = ({ data }) => {
       if (settled !== data - 1) early.push(data);
@@ -306,9 +307,9 @@ Deno.test("what a spin finds counts for the turn, behind the listener's promises
       here.postMessage(0);
       next = data + 1;
     };
-    for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own
+    for (; turn < 50; turn++) await nextTask(true, true); // as the delivery's own tasks
   }, () => {
-    // The loop of `here` looks at the clock while it spins.
+    // The loop of `here` reads the clock while it spins.
     if (there.reader.tryRead() === 0 && next < 10) there.write(next);
   });
   assertEquals([turns, early], [[4, 4, 2], []]);
@@ -320,7 +321,7 @@ Deno.test("a flood does not starve a timer, nor the delivery the flood", async (
   let count = 0;
   a.onmessage = () => {
     count++;
-    b.write(0); // for ever: the next one is always there
+    b.write(0); // without end: the next message is always there
   };
   b.writeMany(Array.from({ length: 50 }, () => 0));
   await new Promise((resolve) => setTimeout(resolve, 0));
@@ -349,7 +350,8 @@ Deno.test("close says why: the peer closes, fails, breaks the ring, or we close"
   for (const listening of [true, false]) {
     for (const [code, stop] of stops) {
       const [a, b] = ports();
-      if (!listening && code === "frame.kind") continue; // nobody looks into the ring
+      // Without a listener, nobody looks into the ring.
+      if (!listening && code === "frame.kind") continue;
       const events: (MillraceError | undefined)[] = [];
       a.onclose = ({ error }) => events.push(error);
       if (listening) a.onmessage = () => {};
@@ -375,7 +377,7 @@ Deno.test("a port that was closed says so to who begins to listen", async () => 
 });
 
 Deno.test("nobody looks out for the end once nobody listens to close", async () => {
-  const a = Port.create(); // while nobody has come, slices are short
+  const a = Port.create(); // while no peer has attached, slices are short
   const parks = async () => {
     await new Promise((resolve) => setTimeout(resolve, 3 * WAIT_SLICE_MS));
     return a.stats.parks;
@@ -385,13 +387,13 @@ Deno.test("nobody looks out for the end once nobody listens to close", async () 
   a.addEventListener("close", listener, { signal: abort.signal });
   a.addEventListener("close", listener, true);
   a.onclose = listener;
-  await until(() => a.stats.parks > 2); // slice after slice
+  await until(() => a.stats.parks > 2); // a sleep for each slice
   a.removeEventListener("close", listener, true);
   abort.abort();
   const before = a.stats.parks;
   await until(() => a.stats.parks > before + 2);
   a.onclose = null;
-  await parks(); // what had begun is over
+  await parks(); // the wait that had begun is over
   assertEquals(await parks(), await parks());
   // Whoever listens again is told.
   const seen: unknown[] = [];

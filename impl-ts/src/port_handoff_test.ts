@@ -6,7 +6,7 @@ import type { Task } from "./port_worker_fixture.ts";
 
 const WAIT = { timeout: 60_000 };
 
-/** Hands ports to one worker, lets something run, and ends the worker. */
+/** Hands ports to one worker, runs something, and ends the worker. */
 async function withWorker(
   modes: readonly Task["mode"][],
   run: (ports: Port[], worker: Worker) => Promise<void>,
@@ -19,7 +19,7 @@ async function withWorker(
     worker.postMessage(ports.map((port, i) => port.handoff<Task>({ mode: modes[i]! })));
     await run(ports, worker);
   } finally {
-    for (const port of ports) port.close(); // frees a worker that waits
+    for (const port of ports) port.close(); // ends the waits of the worker
     worker.terminate();
   }
 }
@@ -69,7 +69,7 @@ Deno.test("a port that is posted itself is refused, and the error says what to p
   port1.postMessage(port.handoff());
   port1.close();
   port2.close();
-  // Whoever looks at one, or spreads it, gets no error.
+  // To look at a port, or to spread it, is no error.
   assertEquals([JSON.stringify({ ...port, segment: 1 }), Deno.inspect(port)], [
     '{"segment":1}',
     "Port {}",
@@ -78,7 +78,8 @@ Deno.test("a port that is posted itself is refused, and the error says what to p
 
 Deno.test("either side may come first", async () => {
   await withWorker(["events"], async ([port]) => {
-    // Long before the worker has started, and behind one another in the ring.
+    // Long before the worker has started; the messages of both stand one after the other in the
+    // ring.
     port!.postMessage("early");
     assertEquals(await port!.readAsync(WAIT), "early");
   });

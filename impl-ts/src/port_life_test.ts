@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 
-/** Runs a program of its own, with a port and its peer; returns what it says in its time. */
+/** Runs a program of its own, with a port and its peer. Returns what it says while it lives. */
 async function run(program: string): Promise<string> {
   const mod = new URL("./mod.ts", import.meta.url).href;
   const source = `
@@ -36,14 +36,14 @@ Deno.test("a port lets its process end, unless it is listened to", async () => {
     ["port.onmessage = () => {}; port.unref(); port.readAsync();", "bounded ended"],
     ["port.unref(); port.onmessage = () => {}; port.ref();", "bounded ended"],
     ["port.onclose = () => {}; port.onmessage = () => {};", "bounded ended"],
-    // A flood, each message behind the last.
+    // A flood: each message is written when the one before arrives.
     ["port.onmessage = () => peer.write(0); peer.write(0); port.unref();", "ended"],
     [
       "port.onmessage = () => peer.write(0); peer.write(0); port.unref();" +
       "setTimeout(() => port.ref(), 20);",
       "bounded ended",
     ],
-    // Listened to while what is left is looked at, of a peer that has gone.
+    // The peer has gone. Somebody begins to listen while the end is being looked for.
     [
       "peer.write('got'); peer.close(); port.onclose = () => say('close');" +
       "setTimeout(() => port.onmessage = ({ data }) => say(data), 20);",
@@ -51,20 +51,21 @@ Deno.test("a port lets its process end, unless it is listened to", async () => {
     ],
     ["port.onmessage = () => {}; setTimeout(() => port.close(), 20);", "ended"],
     ["port.onmessage = ({ data }) => say(data); peer.write('got'); peer.end();", "got ended"],
-    // A message that is there comes to a port without a hold while something else has one.
+    // An unreferenced port gets a message that is there, while something else keeps the process
+    // alive.
     [
       "port.unref(); port.onmessage = ({ data }) => say(data); peer.write('got');" +
       "setTimeout(() => {}, 50);",
       "got ended",
     ],
-    // So does a flood, as fast as with a hold: a turn for each slice would be 256 messages.
+    // It gets a flood, too, as fast as with `ref`: one turn for each slice would be 256 messages.
     [
       "port.unref(); let count = 0;" +
       "port.onmessage = () => { count++; peer.write(0); }; peer.write(0);" +
       "setTimeout(() => say(count > 5000 ? 'many' : `few: ${count}`), 300);",
       "many ended",
     ],
-    // To watch a worker keeps nothing alive, also where its peers can only poll.
+    // Watching a worker keeps nothing alive, even where its peers can only poll.
     [
       "const mem = new ArrayBuffer(4096);" +
       "const segment = Segment.create(mem, { endpoints: 2, channels: [" +
@@ -72,7 +73,7 @@ Deno.test("a port lets its process end, unless it is listened to", async () => {
       "supervise({ terminate() {} }, { segment, index: 0 }, { lock: 'life' });",
       "ended",
     ],
-    // What is posted keeps the process until it is in the ring.
+    // Posted messages keep the process alive until they are in the ring.
     [
       "while (port.tryWrite('x'.repeat(1000))); port.postMessage(1).then(() => say('sent'));" +
       "setTimeout(() => { while (peer.tryRead() !== undefined); }, 50);",

@@ -13,7 +13,7 @@ function ports(options: PortCreateOptions<any, any> = {}): [Port<any>, Port<any>
   return [here, Port.attach(here.memory, { side: "b" })];
 }
 
-/** Everything that can be read now. */
+/** Reads everything that can be read now. */
 function drain(b: Port<unknown>): unknown[] {
   const values: unknown[] = [];
   for (let value; (value = b.tryRead()) !== undefined;) {
@@ -86,7 +86,7 @@ Deno.test("what one job posts goes out before its end where it is much", async (
   const text = "x".repeat(100);
   const values = Array.from({ length: 18 }, (_, i) => `${i} ${text}`);
   const sent = values.map((value) => a.postMessage(value));
-  const seen = drain(b); // in the same job
+  const seen = drain(b); // in the same job as the posts
   assert(seen.length >= 8 && seen.length < 18, `${seen.length} of 18`);
   await Promise.all(sent);
   assertEquals([...seen, ...drain(b)], values);
@@ -145,7 +145,7 @@ Deno.test("every codec can be posted, also while a message waits for room", asyn
   const scratch = new Uint8Array(1);
   const own = {
     code: 200,
-    encode: (value: number) => (scratch[0] = value, scratch), // used again for each
+    encode: (value: number) => (scratch[0] = value, scratch), // the same bytes for each value
     decode: (payload: Uint8Array) => payload[0]!,
   };
   for (
@@ -207,7 +207,7 @@ Deno.test("in a full ring, asynchronous writes and posts take turns in their ord
     a.postMessage(6),
   ];
   await nextTask(true);
-  sent.push(a.writeAsync("z".repeat(300)), a.postMessage(7)); // the first is under way
+  sent.push(a.writeAsync("z".repeat(300)), a.postMessage(7)); // the first write is under way
   assertThrows(() => a.write(8, { timeout: 0 }));
   assertEquals(a.tryWrite(8), false);
   const seen: unknown[] = [];
@@ -279,7 +279,7 @@ Deno.test("posts of several turns all end with the port", async () => {
   }
 });
 
-/** What comes of a promise that does not settle within a time. */
+/** A promise that resolves with "never" after `ms` milliseconds. */
 function late(ms: number): Promise<string> {
   return new Promise((resolve) => setTimeout(resolve, ms, "never"));
 }

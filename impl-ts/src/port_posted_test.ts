@@ -1,5 +1,5 @@
 /**
- * [port.posted] What was posted and does not fit its ring is written while the endpoint waits for
+ * [port.posted] Posted messages that do not fit their ring are written while the endpoint waits for
  * something else: data, room in another ring, a peer.
  */
 
@@ -14,18 +14,18 @@ import { type Mechanism, pollingMechanism } from "./wait.ts";
 import { nextTask } from "./wait_task.ts";
 
 const COUNT = 12;
-/** Two of them fit the ring. */
+/** Two of the texts fit the ring. */
 const CAPACITY = 8192;
 const TEXT = "x".repeat(3000);
-/** Only a wait that misses something gets there. */
+/** Only a wait that misses something lasts so long. */
 const WAIT = { timeout: 2000 };
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
 
 /**
- * Sleeps not at all, but lets others act. What they do has to ring, or nothing would end the sleep
- * but its slice: those are counted.
+ * A mechanism that does not sleep, but lets others act. They have to ring: otherwise only its slice
+ * would end the sleep. Sleeps without a ring are counted as silent.
  */
 function acting(act: (isRung: () => boolean) => void) {
   const seen = { sleeps: 0, silent: 0 };
@@ -41,7 +41,7 @@ function acting(act: (isRung: () => boolean) => void) {
   return { mechanism, seen };
 }
 
-/** A reader that takes what was posted, as far as it has to for a ring, and then lets others go. */
+/** A reader that takes what was posted until that rings, and then calls `then`. */
 function draining(reader: () => Port<Any>, then: () => void) {
   const got: unknown[] = [];
   const act = (isRung: () => boolean) => {
@@ -55,7 +55,7 @@ function draining(reader: () => Port<Any>, then: () => void) {
   return { ...acting(act), got };
 }
 
-/** All `wants` words that stand in a segment. */
+/** All `wants` words in a segment that are armed. */
 function wants(segment: Segment): number[] {
   return segment.channels.flatMap(({ controlOffset, controlSize }) => {
     const words = segment.words(controlOffset, controlSize);
@@ -67,7 +67,7 @@ function post(port: Port<Any>, count = COUNT): Promise<string>[] {
   return Array.from({ length: count }, () => codeOf(port.postMessage(TEXT)));
 }
 
-/** What a thread can wait for, and what ends the wait. */
+/** What a thread can wait for, and what ends each wait. */
 const WAITS: Record<
   string,
   [wait: (hub: Hub<Any>) => unknown, end: (clients: Port<Any>[]) => void]
@@ -152,7 +152,7 @@ Deno.test("[port.posted] a call that writes the rest ends the wait of the backgr
   const clients = [1, 2].map((endpoint) => Port.attach<Any>(hub.memory, { endpoint }));
   const posts = post(hub.ports[1]!);
   await nextTask(true);
-  assertEquals(wants(hub.segment).length, 2); // for room, and for what arrives
+  assertEquals(wants(hub.segment).length, 2); // one for room, one for what arrives
   assertEquals(hub.ports[0]!.read(WAIT), "end");
   assertEquals([got.length, seen.silent], [COUNT, 0]);
   assertEquals(wants(hub.segment), []);
@@ -240,7 +240,7 @@ Deno.test("[wait.recheck] room that comes just before a wait arms for it is foun
   } finally {
     Atomics.store = store;
   }
-  // All of them were written before it first slept, and nothing was left to be waited for.
+  // Everything was written before it first slept, and it waited for no more room.
   assertEquals([seen, got], [{ sleeps: 1, silent: 0 }, [TEXT, TEXT]]);
   assertEquals(clients[1]!.tryRead(), TEXT);
   assertEquals(await Promise.all(posts), posts.map(() => "no error"));

@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { SegmentError } from "./error.ts";
 import { Port, receivePort } from "./mod.ts";
 
-/** A parent and the scope of its worker, with a count of those that listen. */
+/** A parent and its worker's scope, which counts its listeners. */
 function parent(): { post(data: unknown): void; source: MessagePort; close(): void } {
   const { port1, port2 } = new MessageChannel();
   const post = (data: unknown) => port1.postMessage(data);
@@ -43,7 +43,7 @@ Deno.test("receivePort rejects if the end is taken, and by a signal", async () =
   using free = Port.create<string>();
   const again = receivePort<string>({ source, signal: AbortSignal.timeout(10_000) });
   post(free.handoff());
-  using there = await again; // whoever was aborted has taken nothing
+  using there = await again; // the call that was aborted has taken nothing
   there.write("here");
   assertEquals(free.read(), "here");
   close();

@@ -11,10 +11,10 @@ import { nextTask } from "./wait_task.ts";
 type Any = any;
 
 const COUNT = 64;
-/** Turns of the loop in which a message must have come; it took some 20. */
+/** A message must have come within so many turns of the loop; it took some 20. */
 const TURNS = 100;
 
-/** Ports whose listeners have the next message there at once, for ever, and what each was given. */
+/** Ports whose listeners write the next message at once, without end, and how many each has got. */
 function floods(count: number, options: PortCreateOptions<Any, Any>, work = () => {}) {
   const counts: number[] = new Array(count).fill(0);
   const order: number[] = [];
@@ -32,7 +32,7 @@ function floods(count: number, options: PortCreateOptions<Any, Any>, work = () =
   return { counts, order, close };
 }
 
-/** Keeps the processor for so many milliseconds. */
+/** Keeps the processor busy for `ms` milliseconds. */
 function busy(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);
@@ -41,7 +41,7 @@ function busy(ms: number): void {
 Deno.test("the ports of one thread have the time of a turn together", async () => {
   const limits = { capacity: 256, turnCount: 1e9, turnTime: 4 };
   const { order, close } = floods(8, limits, () => busy(1));
-  await until(() => new Set(order).size === 8); // all of them have begun
+  await until(() => new Set(order).size === 8); // all ports have begun
   for (let turn = 0; turn < 20; turn++) {
     const before = order.length;
     await nextTask(true);
@@ -54,7 +54,7 @@ Deno.test("the ports of one thread have the time of a turn together", async () =
 Deno.test("the ports of one thread have the messages of a turn together", async () => {
   const { counts, close } = floods(COUNT, { capacity: 256, turnCount: 100, turnTime: Infinity });
   const sum = () => counts.reduce((all, count) => all + count, 0);
-  await until(() => counts.every((count) => count > 0)); // all of them have begun
+  await until(() => counts.every((count) => count > 0)); // all ports have begun
   const begun = [...counts];
   for (let turn = 0; turn < 100; turn++) {
     const before = sum();
@@ -64,7 +64,7 @@ Deno.test("the ports of one thread have the messages of a turn together", async 
   }
   close();
   const got = counts.map((count, n) => count - begun[n]!);
-  // Nobody is more than a round ahead, and its rest.
+  // No port is ahead by more than one round and the rest of another.
   assert(Math.min(...got) > 100 && Math.max(...got) - Math.min(...got) <= 32, `${got}`);
 });
 
@@ -72,12 +72,12 @@ Deno.test("where a turn has time for one message, each port has its turn", async
   const { order, close } = floods(8, { capacity: 256, turnTime: 1 }, () => busy(1));
   await until(() => order.length >= 56);
   close();
-  const round = order.slice(16, 24); // all of them have begun
+  const round = order.slice(16, 24); // all ports have begun
   assertEquals(round.toSorted(), [0, 1, 2, 3, 4, 5, 6, 7]);
   assertEquals(order.slice(24, 56), [...round, ...round, ...round, ...round]);
 });
 
-/** What is served in place of a port's delivery. */
+/** Stands for a port's delivery in the rota. */
 function served(name: string, order: string[], ...standings: Standing[]): Served {
   const { inlet } = Port.create().reader;
   return {
@@ -135,7 +135,7 @@ Deno.test("serve: what a listener sends a few promises later is seen before a sl
   };
   const { serve: deliver } = one;
   one.serve = () => {
-    // As a method does that returns the promise of a call, in a method that awaits it.
+    // Like a method that returns the promise of a call, inside a method that awaits it.
     (async () => await (async () => await undefined)())().then(() => hasSent = true);
     return deliver();
   };
@@ -179,7 +179,7 @@ Deno.test("a flooded port of a hub starves neither the others nor other ports", 
     clients[n]!.write(`hub ${n}`);
     there.write(`port ${n}`);
     await until(() => seen.length === 2 * n);
-    // Of 256 messages each.
+    // Each turn has 256 messages.
     assert(floods > before && floods - before < TURNS * 256, `${floods - before} messages`);
     assertEquals(seen.slice(-2).map(String).toSorted(), [`hub ${n}`, `port ${n}`]);
   }

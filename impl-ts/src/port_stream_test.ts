@@ -178,7 +178,7 @@ Deno.test("[ring.one_load] readMany ends though the peer goes on writing", () =>
   let count = 0;
   let isWriting = false;
   Atomics.load = ((view: Int32Array, index: number) => {
-    if (!isWriting && count < 1000) { // whenever the reader looks
+    if (!isWriting && count < 1000) { // each time the reader looks
       isWriting = true;
       writer.tryWrite(count++);
       isWriting = false;

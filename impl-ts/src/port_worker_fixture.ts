@@ -38,5 +38,5 @@ async function serve(handoff: unknown): Promise<void> {
   await port[Symbol.asyncDispose]();
 }
 
-/** What a handoff looks like where it arrives. */
+/** A handoff with its task, as it arrives. */
 export type Handed = PortHandoff & Task;

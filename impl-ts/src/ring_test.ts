@@ -109,7 +109,7 @@ Deno.test("a tail that goes back is the writer's fault, even within the bounds",
   reader.tryRead();
   scribe.tail = 32;
   scribe.publish();
-  assertEquals(reader.tryRead(), Uint8Array.of(2)); // shown by the load before
+  assertEquals(reader.tryRead(), Uint8Array.of(2)); // shown by an earlier load
   assertCode(() => reader.tryRead(), "ring.cursor");
 });
 

@@ -1,4 +1,4 @@
-// Channels whose ends are not two endpoints, and who is whose peer.
+// Channels whose ends are not two endpoints, and which endpoints are peers.
 
 import { assertEquals } from "@std/assert";
 import { assertCode } from "./fixture.ts";
@@ -9,10 +9,10 @@ import { Segment } from "./segment.ts";
 import { failEndpoint } from "./wait_state.ts";
 
 const NOBODY = layout.ENDPOINT_NONE;
-/** Where the first descriptor stands, behind two endpoints. */
+/** Where the first descriptor stands, after two endpoint records. */
 const FIRST = 128 + 2 * 128;
 
-/** A segment of two rings, each way. */
+/** A segment of two rings, both from endpoint 0 to 1. */
 function formatted(): Uint32Array {
   const ring = { writer: 0, reader: 1, capacity: 256 };
   const segment = Segment.allocate({ endpoints: 2, channels: [ring, { ...ring, label: 1 }] });
@@ -30,7 +30,7 @@ Deno.test("[segment.unknown_kind] its ends may name anybody, or nobody", () => {
     words[(FIRST + 32) >> 2] = 3; // `start`
     const segment = Segment.attach(memory);
     assertEquals([segment.channels[0]!.writer, segment.channels[0]!.reader], [writer!, reader!]);
-    // The ring beside it goes on.
+    // The ring beside that channel works.
     const [writing, reading] = [Writer.attach(segment, { channel: 1 }), Reader.attach(segment)];
     writing.write("hello");
     assertEquals(reading.tryRead(), "hello");
@@ -43,7 +43,7 @@ Deno.test("[segment.peers] a change of a state rings the ends of all channels, n
   const others = new Array(4).fill({ ...ring, writer: 6 });
   const segment = Segment.allocate({ endpoints: 7, channels: [ring, ...others] });
   const words = segment.words(0, segment.size);
-  const ends = [[2, 0], [0, 3], [0, NOBODY], [7, 0]]; // kinds that nobody knows
+  const ends = [[2, 0], [0, 3], [0, NOBODY], [7, 0]]; // channels of kinds that nobody knows
   for (const [index, [writer, reader]] of ends.entries()) {
     const at = (128 + 7 * 128 + (index + 1) * 64) >> 2;
     words.set([99, writer!, reader!], at);

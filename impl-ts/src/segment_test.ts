@@ -146,7 +146,7 @@ Deno.test("every check of a header refuses with its code, and its neighbour pass
 });
 
 Deno.test("the checks come in the order of the table", () => {
-  // Each row breaks one check more, from the last to the first.
+  // Each row breaks one check more, from the last check to the first.
   const words = formatted();
   const rows: [string, number, number][] = [
     ["segment.channel", FIRST + 64 + 20, 1024],
@@ -219,7 +219,7 @@ Deno.test("create formats once, and refuses another geometry", () => {
     { ...PIPE, channels: [{ ...channel!, writer: 1, reader: 0 }] },
   ];
   for (const other of others) assertCode(() => Segment.create(memory, other), "segment.geometry");
-  // One that somebody else has made, whose control words are more.
+  // A segment that somebody else has made, with a larger control area.
   const foreign = Segment.allocate(PIPE);
   const words = new Uint32Array(new SharedArrayBuffer(foreign.size + 128));
   words.set(foreign.words(0, foreign.size));

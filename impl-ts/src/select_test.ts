@@ -34,7 +34,7 @@ Deno.test("select finds what can be read, and nothing where nothing can", () => 
   assertEquals(select(hub.ports, { timeout: 3 }), undefined);
   clients[2]!.write(1);
   assertStrictEquals(select(hub.ports), hub.ports[2]);
-  assertStrictEquals(select(hub.ports), hub.ports[2]); // it stays until it is read
+  assertStrictEquals(select(hub.ports), hub.ports[2]); // a message stays until it is read
   assertEquals(select([hub.ports[0]!, hub.ports[1]!], { timeout: 0 }), undefined);
   assertEquals(hub.ports[2]!.read(), 1);
   assertEquals(select(hub.ports, { timeout: 0 }), undefined);
@@ -57,7 +57,7 @@ Deno.test("select is fair: the one chosen longest ago comes first", () => {
     port.read();
   }
   assertEquals(order, [1, 2, 3, 1, 2, 3, 1, 2, 3]);
-  // Also when two places select in turns, and from other sets of ports.
+  // Also when two callers select in turns, from different sets of ports.
   const first: number[] = [];
   const second: number[] = [];
   for (let n = 0; n < 2; n++) {
@@ -90,14 +90,14 @@ Deno.test("[wait.mechanism] select polls while one of the clients cannot ring th
       seen.push({ ms, at: performance.now() - began });
       clock.ms += ms;
       if (come++ > 0) return;
-      // The others came before; this one comes while select sleeps.
+      // The other clients came before; this one comes while `select` sleeps.
       Port.attach(hub.memory, { endpoint: 3, mechanism: pollingMechanism() });
     });
     const hub = Hub.create(3, { capacity: 256, spin: 0, mechanism });
     Port.attach(hub.memory, { endpoint: 1 });
     Port.attach(hub.memory, { endpoint: 2 });
     assertEquals(select(hub.ports, { timeout: 250 }), undefined);
-    const later = seen.filter(({ at }) => at > 150); // the slice in which it came is over
+    const later = seen.filter(({ at }) => at > 150); // the slice in which that client came is over
     assertEquals([seen[0]!.ms > 5, later.length > 0], [true, true]);
     assertEquals(later.filter(({ ms }) => ms > 5), []);
     seen.length = 0;
@@ -115,7 +115,7 @@ for (const late of [0, 1, 2]) {
       Atomics.store = ((view: Int32Array, index: number, value: number) => {
         if (value === 17 && stores++ === late) {
           Atomics.store = store;
-          clients[late]!.write("late"); // just before the wish of its ring is stored
+          clients[late]!.write("late"); // just before the `wants` of its ring is stored
         }
         return store(view, index, value);
       }) as typeof store;
@@ -143,7 +143,7 @@ Deno.test("select reports a client's state, its own state, and what was lost", (
     assertStrictEquals(select(hub.ports, { timeout: 5000 }), hub.ports[0]);
     assertCode(() => hub.ports[0]!.tryRead(), change === "close" ? "peer.closed" : "peer.failed");
   }
-  // Found by the look behind the sleep, and not at the end of the slice.
+  // Found by the look after the sleep, and not at the end of the slice.
   let sleeps = 0;
   const [second, others] = hubWith(2, watched(() => sleeps++ === 0 && others[1]!.close()));
   assertStrictEquals(select(second.ports, { timeout: 5000 }), second.ports[1]);
@@ -214,7 +214,7 @@ Deno.test("over several endpoints, select does not block, and selectAsync waits"
   }
   pairs[1]!.writer.write("here already");
   assertStrictEquals(select(readers, { timeout: 0 }), readers[1]);
-  // Ports and readers together, ports of a hub among them.
+  // Ports and readers together, and ports of a hub among them.
   const [hub, clients] = hubWith(2);
   const mixed = [readers[0]!, Port.create(), ...hub.ports];
   const waiting = selectAsync(mixed, { timeout: 5000 });

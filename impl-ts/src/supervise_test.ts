@@ -69,7 +69,7 @@ Deno.test("a worker that has crashed is started again in the same memory", async
     assertEquals((await supervision.failed).marked, true);
     assertEquals(reasonOf(port as Port), "peer.terminated");
     vacatePeer(port);
-    // Who tells late does not mark the next owner. [segment.state_owner]
+    // A late signal does not mark the next owner. [segment.state_owner]
     using next = Port.from<string>(port.handoff());
     await supervision.terminate();
     next.write("hello");
@@ -81,11 +81,11 @@ Deno.test("a worker that has crashed is started again in the same memory", async
 });
 
 Deno.test("terminate frees a thread that is blocked on the worker", async () => {
-  const segment = Segment.allocate(portGeometry()); // both sides are those of workers
+  const segment = Segment.allocate(portGeometry()); // both sides belong to workers
   const blocked = await started(segment, "read", { side: "a" });
   const ending = await started(segment, "read");
   using supervision = supervise(ending.worker, { segment, index: 1 });
-  await new Promise((resolve) => setTimeout(resolve, 150)); // by now it sleeps in slices
+  await new Promise((resolve) => setTimeout(resolve, 150)); // by now it sleeps, slice after slice
   const before = performance.timeOrigin + performance.now();
   supervision.terminate();
   const { code, reason, at } = await blocked.said as { code: string; reason: string; at: number };
@@ -114,14 +114,14 @@ Deno.test("a worker whose script is not there fails with a cause that names its 
   worker.postMessage(port.handoff());
   const error = await assertRejects(() => port.readAsync(WAIT), PeerFailedError);
   assertStringIncludes(String(error.cause), url.href);
-  // The next owner has its own end, of which nothing is known.
+  // The next owner ends in its own way, for which no cause is known.
   vacatePeer(port);
   failEndpoint(port.segment, 1);
   assertEquals(assertThrows(() => port.tryRead(), PeerFailedError).cause, undefined);
 });
 
 Deno.test("an error event that says nothing is a script that was not loaded", async () => {
-  // As browsers tell of it.
+  // As browsers report it.
   const worker = Object.assign(new EventTarget(), { terminate() {} });
   const port = Port.create();
   using supervision = supervise(worker, port);
@@ -148,7 +148,7 @@ Deno.test("terminate ends a worker that is itself blocked in a read", async () =
   using supervision = supervise(worker, port);
   await supervision.terminate();
   assertEquals(reasonOf(port), "peer.terminated");
-  const signal = AbortSignal.timeout(5000); // its read would take twice as long
+  const signal = AbortSignal.timeout(5000); // the worker's own read would take twice as long
   const { locks } = navigator as unknown as {
     locks: { request(name: string, options: object, run: () => string): Promise<string> };
   };

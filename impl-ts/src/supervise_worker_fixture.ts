@@ -10,7 +10,7 @@ export interface SuperviseTask {
   memory: SharedArrayBuffer;
   side: Side;
   lock?: string | undefined;
-  /** To block in a read, to throw what nobody catches when told to, to end itself, or to stay. */
+  /** Blocks in a read, throws an uncaught error when told to, ends itself, or stays. */
   then: "read" | "throw" | "close" | "stay";
 }
 
@@ -23,7 +23,7 @@ const scope = globalThis as unknown as {
 scope.onmessage = async ({ data }) => {
   const { memory, side, lock, then } = data;
   if (lock !== undefined) await holdLife(lock);
-  // Nothing but a ring ends its read.
+  // Only a ring can end its read.
   const port = Port.attach(memory, { side, spin: 0, mechanism: unsliced() });
   scope.postMessage("attached");
   if (then === "throw") scope.onmessage = fail;
