@@ -134,8 +134,8 @@ const CODEC_MAX = 255;
 /** Up to this many bytes a loop takes no longer than `set`, which needs a view (V8 13, 14). */
 const LOOP_SIZE = 2048;
 /**
- * The same for copies into the caller's array: by words, up to what an audio worklet plays at once,
- * or by bytes.
+ * The same limits for copies into the caller's array: by words, up to what an audio worklet plays
+ * at once, or by bytes.
  */
 const WORDS_SIZE = 512;
 const BYTES_SIZE = 128;
@@ -261,7 +261,7 @@ export function detach(payload: Payload): void {
  * It copies eight bytes at a time: 500 bytes take 30 ns, by words 65 (V8 13, 14). An engine may
  * change the bits of a double that is not a number. But the last two bytes of such a double, F0 or
  * more and then 7F or FF, do not occur in UTF-8, nor do those to which it is changed, so that such
- * a payload is refused. [codec.bad_text] What stands behind the payload may be anything, so no
+ * a payload is refused. [codec.bad_text] What follows the payload may be anything, so no
  * double reaches there.
  */
 export function takeCopy(

@@ -76,9 +76,7 @@ export class FrameReader {
   /** How many bytes the frame takes in the ring. */
   extent = 0;
   kind = 0;
-  /**
-   * The flags without `extended`, which matters to nobody after the checks. [frame.skip_extension]
-   */
+  /** The flags without `extended`, which has no meaning after the checks. [frame.skip_extension] */
   flags = 0;
   codec = 0;
   tag = 0;

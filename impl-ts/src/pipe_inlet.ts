@@ -374,7 +374,7 @@ export class Inlet extends Lane {
     this.refusal = undefined;
     this.drop();
     this.release();
-    this.endpoint.watch.look(); // wakes those who wait for the end of the port
+    this.endpoint.watch.look(); // ends waits for the end of the port
     // [pipe.truncated]
     const error = frame.inProgress && !frame.dropped
       ? lost("message.truncated", "the stream ended inside it")

@@ -480,9 +480,9 @@ export class Outlet extends Lane implements Payload {
   /**
    * Called before the thread waits for the answer to what it wrote. Stores zeros where the next
    * frame will stand, if it is like the last whole one, and so takes those cache lines from the
-   * reader, who read what stood there a lap ago. While the thread waits this costs nothing. Later
+   * reader, which read what stood there a lap ago. While the thread waits this costs nothing. Later
    * the store of `tail` would wait for the lines, which took a twentieth of an echo of 64 bytes.
-   * The bytes behind the tail have no meaning.
+   * Bytes beyond the tail have no meaning.
    */
   expectAnswer(): void {
     this.#asking = this.stored;

@@ -51,7 +51,7 @@ export type VacatingEnd =
 
 /**
  * Vacates the endpoint of a peer whose owner is dead, so that another thread or process can attach
- * to it. In this way a worker that has crashed is started again and goes on in the same memory.
+ * to it. In this way a worker that has crashed can be started again and go on in the same memory.
  * Everything that the peer published must have been read; what it had not read is dropped. Messages
  * written from now on are for the endpoint's next owner, even before that owner attaches. Nothing
  * remains of what the last owner did, neither a fault nor an `end`. What was taken out of the ring
@@ -142,15 +142,15 @@ function giveBack(link: Link, final: number): void {
   }
   const generation = (before + 1) | 0;
   Atomics.store(words, record + ENDPOINT_GENERATION_WORD, generation);
-  // [segment.vacate_state] Last, so that whoever finds the endpoint vacant finds all else in place.
+  // [segment.vacate_state] Last: a thread that finds the endpoint vacant finds all else in place.
   const state = record + ENDPOINT_STATE_WORD;
   Atomics.compareExchange(words, state, final, vacantWord(generation));
   ringAround(segment, words, peer, mechanism);
 }
 
 /**
- * Begins anew with the next reader. That reader gets nothing of a message that was begun, and
- * whoever writes the rest of it is told; a message that was not begun goes to the next reader.
+ * Begins anew with the next reader. That reader gets nothing of a message that was begun, and the
+ * call or the post that still writes it fails; a message that was not begun goes to that reader.
  * [pipe.vacated]
  */
 function renewOutlet(outlet: Outlet): void {

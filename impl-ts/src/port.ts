@@ -59,7 +59,7 @@ const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
 export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   /**
    * Makes `postMessage` refuse a port, as a browser does by itself. Deno and Node would send a
-   * plain object with a segment, of which nobody can make anything.
+   * plain object with a segment, which is of no use where it arrives.
    *
    * @internal
    */
@@ -301,8 +301,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * `signal` or `drop-oldest` may take back goes alone.
    *
    * The promise resolves when the message is in the ring, and rejects when it will not come there;
-   * messages of one batch share one promise. Nobody has to listen to it. The option `overflow` says
-   * what becomes of a queue that grows.
+   * messages of one batch share one promise. The caller need not handle it. The option `overflow`
+   * says what becomes of a queue that grows.
    *
    * @throws {TypeError} at the call, if the codec cannot carry the value.
    *

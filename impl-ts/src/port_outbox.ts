@@ -165,7 +165,7 @@ export class Outbox implements Posts, Duty {
 
   /**
    * Posts one value. The promise resolves when the message is in the ring, and rejects when it will
-   * not come there; nobody has to listen to it.
+   * not come there; the caller need not handle it.
    *
    * @throws {TypeError} if the value cannot be encoded, or a claim is open.
    */

@@ -171,9 +171,9 @@ export class Supervision {
   }
 
   /**
-   * Ends the worker, and marks its endpoints failed: whoever waits for the worker, in any thread,
-   * wakes with a `PeerFailedError` whose reason is `peer.terminated`. The promise resolves when the
-   * runtime says that the worker has ended, which only Node does; it need not be awaited.
+   * Ends the worker, and marks its endpoints failed: every call that waits for the worker, in any
+   * thread, fails with a `PeerFailedError` whose reason is `peer.terminated`. The promise resolves
+   * when the runtime says that the worker has ended, which only Node does; it need not be awaited.
    *
    * Deno ends a worker only when the worker returns to its event loop. So the mark also wakes a
    * worker that sleeps in a call of this library, with `pipe.failed`; one that blocks elsewhere
@@ -257,8 +257,8 @@ export class Supervision {
 }
 
 /**
- * Watches a worker, and tells its peers when it is gone: its endpoints are marked failed, and
- * whoever waits for it, in any thread, wakes at once with a `PeerFailedError` whose reason is
+ * Watches a worker, and tells its peers when it is gone: its endpoints are marked failed, and every
+ * call that waits for it, in any thread, fails at once with a `PeerFailedError` whose reason is
  * `peer.terminated`. Call it right after the worker is made.
  *
  * If the worker failed by an error that this thread knows, for instance because there is no script
