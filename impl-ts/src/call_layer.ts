@@ -381,7 +381,7 @@ export class CallLayer implements CallTaker {
     if (!outlet.isAnswerDue) return false;
     const { glances } = this.#inlet.endpoint.spinner;
     if (glances === 0) return false;
-    outlet.expectAnswer();
+    outlet.prepareForAnswer();
     return this.#inlet.glance(glances);
   }
 

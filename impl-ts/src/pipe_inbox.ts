@@ -104,7 +104,7 @@ export class Inbox implements Idle {
  * in the ring for that, a message of several frames or the report of a lost one, moves into the
  * queue.
  */
-export function poll(inlet: Inlet): boolean {
+export function findReadable(inlet: Inlet): boolean {
   const { queue, link, taker } = inlet;
   if (taker?.isDue) taker.begin();
   if (queue.length > 0) return true;
@@ -129,10 +129,10 @@ export function poll(inlet: Inlet): boolean {
 }
 
 /**
- * How the pipe has ended, for ports; undefined while more can come or something is unread. Takes
- * nothing but the `end`.
+ * Finds out how the pipe has ended, for ports; undefined while more can come or something is
+ * unread. Takes nothing but the `end`; where the peer is gone, the parts of a message are dropped.
  */
-export function takeOutcome(inlet: Inlet): Outcome | undefined {
+export function settleOutcome(inlet: Inlet): Outcome | undefined {
   try {
     if (inlet.queue.length > 0 || inlet.isLending) return undefined;
     let found = inlet.pull(LOOK, undefined, true);

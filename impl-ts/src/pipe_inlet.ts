@@ -259,7 +259,7 @@ export class Inlet extends Lane {
   }
 
   /** Gives back the frame that is lent. */
-  giveBack(): void {
+  releaseLent(): void {
     this.bits &= ~LENT;
     if (!this.isLentInRing) return;
     if (this.frame.isLast) this.#isLentInParts = false;

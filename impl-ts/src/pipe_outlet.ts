@@ -39,7 +39,8 @@ const WHOLE_CALL = /* @__PURE__ */ packKind(layout.FRAME_KIND_CALL, WHOLE, layou
 const LEAST_CHUNK = 2 * ALIGN;
 
 /**
- * Bytes of a cache line, and the most bytes of the next frame whose lines `expectAnswer` fetches.
+ * Bytes of a cache line, and the most bytes of the next frame whose lines `prepareForAnswer`
+ * fetches.
  */
 const LINE_SIZE = 64;
 const WARM_SIZE = 256;
@@ -120,7 +121,7 @@ export class Outlet extends Lane implements Payload {
   #need = 0;
   #mayLoad = true;
   #turns: Turns | undefined;
-  /** The value of `stored` at the last `expectAnswer`, and the extent of the last whole frame. */
+  /** The value of `stored` at the last `prepareForAnswer`; the extent of the last whole frame. */
   #asking: number;
   #extent = 0;
 
@@ -471,7 +472,8 @@ export class Outlet extends Lane implements Payload {
   }
 
   /**
-   * Whether anything was published since the last `expectAnswer`, so that what comes may answer it.
+   * Whether anything was published since the last `prepareForAnswer`, so that what comes may answer
+   * it.
    */
   get isAnswerDue(): boolean {
     return this.stored !== this.#asking;
@@ -484,7 +486,7 @@ export class Outlet extends Lane implements Payload {
    * the store of `tail` would wait for the lines, which took a twentieth of an echo of 64 bytes.
    * Bytes beyond the tail have no meaning.
    */
-  expectAnswer(): void {
+  prepareForAnswer(): void {
     this.#asking = this.stored;
     const size = Math.min(this.#extent, WARM_SIZE);
     const free = this.capacity - ((this.own - this.other) | 0);

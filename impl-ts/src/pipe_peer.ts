@@ -18,7 +18,7 @@ import { stateOf } from "./wait_state.ts";
  * @throws {ClosedError} if this end is closed or failed.
  */
 export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
-  const arrival = begin(link, options);
+  const arrival = arrivalOf(link, options);
   if (arrival.look() || options.timeout === 0) return arrival.look();
   link.endpoint.wait(arrival, deadlineOfCall(options));
   requireOwn(link);
@@ -27,7 +27,7 @@ export function waitForPeer(link: Link, options: WaitOptions = {}): boolean {
 
 /** `waitForPeer` without blocking. */
 export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): Promise<boolean> {
-  const arrival = begin(link, options);
+  const arrival = arrivalOf(link, options);
   const deadline = deadlineOfCall(options);
   while (!arrival.look() && !isPast(deadline)) {
     await link.endpoint.waitAsync(arrival, deadline, options.signal);
@@ -36,7 +36,7 @@ export async function waitForPeerAsync(link: Link, options: WaitOptions = {}): P
   return arrival.look();
 }
 
-function begin(link: Link, options: WaitOptions): Waitable {
+function arrivalOf(link: Link, options: WaitOptions): Waitable {
   requireWait(options);
   requireOwn(link);
   // There is nothing to arm: an endpoint that attaches rings all its peers, whether or not they ask

@@ -237,7 +237,7 @@ export class Reader<T = unknown> {
     const inlet = this.#inlet;
     raise(inlet.link.closedError("release")); // [pipe.lend_one]
     if (!inlet.isLent) cannot("release: nothing is lent");
-    inlet.giveBack();
+    inlet.releaseLent();
   }
 
   /** Closes this endpoint now. Unread messages are dropped; its waits end with `pipe.closed`. */
@@ -315,7 +315,7 @@ export class Reader<T = unknown> {
     const { link, endpoint } = this.#inlet;
     const { glances } = endpoint.spinner;
     if (glances === 0 || !link.outgoing?.isAnswerDue) return false;
-    link.outgoing.expectAnswer();
+    link.outgoing.prepareForAnswer();
     return this.#inlet.glance(glances);
   }
 

@@ -102,31 +102,31 @@ export function vacatePeer(end: VacatingEnd): void {
   if (outgoing !== undefined && (outgoing.bits & ENCODING) !== 0) {
     throw refusal("a value is being encoded");
   }
-  if (incoming !== undefined && !isRead(incoming)) {
+  if (incoming !== undefined && skipToUnread(incoming)) {
     throw refusal("what it has published is not read");
   }
-  giveBack(link, word);
+  vacate(link, word);
   endpoint.watch.look(); // waits of this endpoint go on, for the next owner
 }
 
 /**
- * Skips frames that nobody reads. Returns whether nothing else that the peer published is left in
- * the ring. [segment.vacate_read]
+ * Skips frames that nobody reads. Returns whether anything that somebody has to read is left in the
+ * ring. [segment.vacate_read]
  */
-function isRead(inlet: Inlet): boolean {
-  if ((inlet.bits & (ENDED | STOPPED)) !== 0) return true;
-  if (inlet.isLent && inlet.isLentInRing) return false;
+function skipToUnread(inlet: Inlet): boolean {
+  if ((inlet.bits & (ENDED | STOPPED)) !== 0) return false;
+  if (inlet.isLent && inlet.isLentInRing) return true;
   try {
     inlet.load();
-    return inlet.pull(LOOK, undefined, false) !== IN_RING;
+    return inlet.pull(LOOK, undefined, false) === IN_RING;
   } catch (thrown) {
-    if (thrown === inlet.fault) return true;
+    if (thrown === inlet.fault) return false;
     throw thrown;
   }
 }
 
 /** Vacates the peer's endpoint, whose final state word is `final`. */
-function giveBack(link: Link, final: number): void {
+function vacate(link: Link, final: number): void {
   const { endpoint, peer, outgoing, incoming } = link;
   const { segment, mechanism } = endpoint;
   const words = segment.records;

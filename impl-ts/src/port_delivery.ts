@@ -7,7 +7,7 @@
 import { MessageError, MillraceError } from "./error.ts";
 import { WAIT_POLL_MS } from "./layout.ts";
 import type { Reader } from "./pipe_reader.ts";
-import { takeOutcome } from "./pipe_inbox.ts";
+import { settleOutcome } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import { ArrivalEvent, type EventSource, PortCloseEvent } from "./port_events.ts";
 import { AWAY, DRY, LATE, MORE, serve, type Served, serveInNewTurn } from "./port_rota.ts";
@@ -196,7 +196,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   noteAsked(): boolean {
     const { outgoing } = this.#inlet.link;
     this.#hasAsked = outgoing !== undefined && outgoing.isAnswerDue;
-    if (this.#hasAsked) outgoing!.expectAnswer();
+    if (this.#hasAsked) outgoing!.prepareForAnswer();
     return this.#hasAsked;
   }
 
@@ -264,7 +264,7 @@ export class Delivery<In> implements EventSource, Served, Waiter {
   #lookOut(): Standing {
     const inlet = this.#inlet;
     const { watch } = this.endpoint;
-    const outcome = this.#isWanted ? takeOutcome(inlet) : undefined;
+    const outcome = this.#isWanted ? settleOutcome(inlet) : undefined;
     if (outcome !== undefined) this.finish(outcome.error);
     if (!this.#isWanted) {
       this.#isRunning = false;

@@ -330,7 +330,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   /** Calls the listeners of an event. */
   override dispatchEvent(event: Event): boolean {
     const isOwn = event instanceof ArrivalEvent;
-    if (!isOwn) aim(event, this);
+    if (!isOwn) setTarget(event, this);
     const { type } = event;
     for (const listener of this.#listeners) {
       if (listener.type !== type || listener.isOver) continue;
@@ -395,7 +395,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
 }
 
 /** Gives an event of another class the members that the platform gives it in its own dispatch. */
-function aim(event: Event, target: EventTarget): void {
+function setTarget(event: Event, target: EventTarget): void {
   const at = { value: target, configurable: true };
   const { stopImmediatePropagation: value } = ArrivalEvent.prototype;
   const stopImmediatePropagation = { value, configurable: true };

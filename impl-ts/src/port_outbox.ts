@@ -183,7 +183,7 @@ export class Outbox implements Posts, Duty {
       outlet.check();
       this.#makeRoom();
     } catch (error) {
-      return handled(Promise.reject(error));
+      return markHandled(Promise.reject(error));
     }
     this.#count++;
     this.#gathered += typeof payload === "string" ? payload.length : payload.size;
@@ -382,7 +382,7 @@ export class Outbox implements Posts, Duty {
     this.#count -= run.count;
     run.release?.();
     if (reason === undefined) return run.resolve();
-    if (run.promise !== undefined) handled(run.promise);
+    if (run.promise !== undefined) markHandled(run.promise);
     run.reject(reason);
   }
 
@@ -441,7 +441,7 @@ function join(run: Run, payload: Run["payload"]): Run | undefined {
 }
 
 /** Marks the rejection of a promise as handled: the close event tells of the failure too. */
-function handled<T>(promise: Promise<T>): Promise<T> {
+function markHandled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }

@@ -5,7 +5,7 @@
  */
 
 import { deadlineOf, type WaitOptions } from "./pipe.ts";
-import { poll } from "./pipe_inbox.ts";
+import { findReadable } from "./pipe_inbox.ts";
 import type { Inlet } from "./pipe_inlet.ts";
 import type { Reader } from "./pipe_reader.ts";
 import { isPast, requireTimeout } from "./segment.ts";
@@ -84,7 +84,7 @@ export class Selection {
     let least = Infinity;
     for (let index = 0; index < this.#readers.length; index++) {
       const reader = this.#readers[index]!;
-      if (!poll(reader.inlet)) continue;
+      if (!findReadable(reader.inlet)) continue;
       const last = chosen.get(reader) ?? 0;
       if (last >= least) continue;
       found = index;

@@ -251,7 +251,7 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
     const { lane, outgoing } = this;
     const { endpoint } = this.link;
     if (waits === 0 && outgoing !== undefined && outgoing.isAnswerDue) {
-      outgoing.expectAnswer();
+      outgoing.prepareForAnswer();
       if (lane.glance(endpoint.spinner.glances)) return true;
     }
     return endpoint.waitBriefly(lane) || endpoint.wait(lane, deadline, waits);
@@ -261,7 +261,7 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
     const { outgoing } = this;
     this.#hasAsked = outgoing !== undefined && outgoing.isAnswerDue;
     if (!this.#hasAsked) return false;
-    outgoing!.expectAnswer();
+    outgoing!.prepareForAnswer();
     // Of the two endpoints of a port, this one knows whether the peer had to be woken.
     return loopSpinnerOf(outgoing!.endpoint).spin(this.lane);
   }
