@@ -43,6 +43,7 @@ const NUMBER = (HEADER_SIZE + layout.EXTENSION_CONTENT_OFFSET) >> 2;
 /**
  * Thrown by a reader of a fanout in mode `lose` that was overrun: `count` messages were overwritten
  * before it read them. Code `message.lost`. The next call goes on with the oldest message left.
+ *
  * @example
  * ```ts
  * import { FanoutReader, FanoutWriter, LostError } from "@millrace/millrace/fanout";

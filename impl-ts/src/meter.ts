@@ -213,6 +213,7 @@ export class Meter {
    * which the HdrHistogram libraries of all languages read. It can be added to the histograms of
    * other threads. Undefined if the end does not have it: only a reading end has `waiting` and
    * `service`, and only a writing end has `stall`.
+   *
    * @example
    * ```ts
    * import { decodeFromCompressedBase64 } from "hdr-histogram-js";

@@ -63,6 +63,7 @@ function timesOf(name: string, description: string): typeof INSTRUMENTS {
  * counters of a Prometheus histogram: `waiting.bucket` with `le`, `waiting.count` and
  * `waiting.sum`. The interface has no observable histogram, and recording each value again in an
  * ordinary one would take longer than all of the metering.
+ *
  * @example
  * ```ts
  * import { Port } from "@millrace/millrace";

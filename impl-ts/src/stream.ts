@@ -61,6 +61,7 @@ export interface OpenStreamOptions<In = unknown, Out = never> extends StreamOpti
  *
  * The port works like any other, except that its type has no calls that block a thread or lend
  * memory. After it is closed, what was written is still sent, for at most two seconds.
+ *
  * @example
  * ```ts
  * import { openStream } from "@millrace/millrace/stream";

@@ -81,6 +81,7 @@ export interface ByteConnection {
  * Two files, one to read and one to write, such as two `Deno.FsFile` of named pipes. (Bytes written
  * to the Web Stream of a `Deno.FsFile` arrive only when it is closed: measured, Deno 2.9. Node has
  * no such files; there, use `Readable.toWeb` and `Writable.toWeb` of two `net.Socket`.)
+ *
  * @example
  * ```ts
  * import { type ByteFiles, openStream } from "@millrace/millrace/stream";

@@ -205,6 +205,7 @@ let polling: Mechanism | undefined;
 /**
  * The mechanism for agents of one cluster: JavaScript threads, and the WebAssembly in them. It is
  * the default on shared memory, and does not work on any other. [wait.wakes]
+ *
  * @example
  * ```ts
  * import { agentMechanism } from "@millrace/millrace";
@@ -233,6 +234,7 @@ export function agentMechanism(): Mechanism {
 /**
  * The mechanism that rings nobody and, instead of sleeping, looks again every few milliseconds. It
  * is for memory that another process shares, and for memory that is not shared at all.
+ *
  * @example
  * ```ts
  * import { pollingMechanism, Port } from "@millrace/millrace";

@@ -23,6 +23,7 @@ export type PoolReason = "pool.start" | "pool.died" | "pool.closed" | "pool.abor
  * A task was not run to its end: its worker died while it ran (`pool.died`), no worker can be
  * started (`pool.start`), the pool was aborted (`pool.aborted`), or the pool was closed before
  * (`pool.closed`). An error that the handler throws becomes a `CallError` instead.
+ *
  * @example
  * ```ts
  * import { Pool, PoolError } from "@millrace/millrace/pool";
