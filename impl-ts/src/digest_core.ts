@@ -21,10 +21,7 @@ const LONG = 256;
 const PATIENCE = 16 * 1024 * 1024;
 /** The most bytes that the core takes at one time: a multiple of a block. */
 const AREA_SIZE = 64 * 1024;
-/**
- * Copies keep the alignment of their source to this many bytes: only then is shared memory copied
- * by words.
- */
+/** Copies keep their source's alignment to this: only then is shared memory copied by words. */
 const ALIGN = 8;
 const STATE_WORDS = SHA1.size / 4;
 
@@ -69,8 +66,7 @@ export function hashBlocks(
 }
 
 /**
- * Counts the bytes that a thread without a core hashes, and creates the core when there were
- * enough.
+ * Counts the bytes hashed by a thread without a core, and creates the core after enough of them.
  */
 function mature(size: number): Core | undefined {
   patience -= size;

@@ -22,10 +22,7 @@ import type { Holder, Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { markFailed } from "./wait_state.ts";
 
-/**
- * What `take` returns: the message's value, the message as it is, or its size, copied into a
- * target.
- */
+/** What `take` returns: a message's value, the message as it is, or the size of a copy of it. */
 export const VALUE = 0;
 export const MESSAGE = 1;
 export const INTO = 2;
@@ -176,8 +173,8 @@ export class FanoutInlet implements Waitable, Holder {
   }
 
   /**
-   * Mode `hold`: the writer no longer counts this reader, which drops the messages that it has
-   * taken.
+   * Mode `hold`: leaves, so that the writer no longer counts this reader. Drops a batch in
+   * progress.
    */
   leave(): void {
     this.#requireHold("leave");
@@ -255,10 +252,7 @@ export class FanoutInlet implements Waitable, Holder {
     if (this.#isJoined && this.place.isFirst) this.#expected = 0;
   }
 
-  /**
-   * Takes from what it knows to be published, and then from what one more load shows.
-   * [ring.one_load]
-   */
+  /** Takes what is known to be published, and then what one more load shows. [ring.one_load] */
   #takeKnown(mode: Mode, target: Uint8Array | undefined): unknown {
     const place = this.place;
     this.#check();
@@ -417,10 +411,7 @@ export class FanoutInlet implements Waitable, Holder {
     return payload!.length;
   }
 
-  /**
-   * Moves past the frame. Tells the writer when a quarter of the ring is free again, or all of it
-   * is.
-   */
+  /** Passes the frame. Tells the writer when a quarter of the ring is free again, or all of it. */
   #pass(): void {
     const place = this.place;
     place.advance(this.#frame.extent);

@@ -42,10 +42,7 @@ export interface FanoutReaderOptions<T = unknown> extends EndpointOptions {
   readonly codecs?: readonly Codec<T, never>[] | undefined;
   /** Largest message in bytes; larger ones are dropped. Default 64 MiB, and 4 MiB for JSON. */
   readonly maxMessageSize?: number | undefined;
-  /**
-   * Mode `lose`: begins at the oldest message that is still there, not at the next one. Default
-   * false.
-   */
+  /** Mode `lose`: begins at the oldest message left, and not at the next one. Default false. */
   readonly oldest?: boolean | undefined;
 }
 

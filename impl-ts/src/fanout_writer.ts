@@ -273,10 +273,7 @@ export class FanoutWriter<T = unknown> {
     }
   }
 
-  /**
-   * Writes one message with its header fields; its kind must be data. Blocks while there is no
-   * room.
-   */
+  /** Writes a message with header fields; its kind must be data. Blocks while there is no room. */
   writeMessage(message: MessageInit, options?: WaitOptions): void {
     requireWait(options);
     this.#requireTurn();

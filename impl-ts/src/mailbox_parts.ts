@@ -9,10 +9,7 @@ import { MessageError } from "./error.ts";
 import * as layout from "./layout.ts";
 import type { MailboxSide } from "./mailbox_side.ts";
 
-/**
- * A payload that is being written. `next` is the first of its `count` parts that is not written
- * yet.
- */
+/** A payload that is being written. `next` is the first of its `count` parts that is unwritten. */
 export interface Parts {
   source: Uint8Array;
   readonly size: number;

@@ -38,8 +38,7 @@ export class MailboxSide implements Sight {
   #spinner: Spinner | undefined;
   readonly #sleeper: Sleeper;
   /**
-   * Ends the asynchronous wait under way. The argument is false if only the sleep's timeout ended
-   * it.
+   * Ends the asynchronous wait under way. Called with false if only the sleep's timeout ended it.
    */
   #wake: ((isRung: boolean) => void) | undefined;
   #parks = 0;
@@ -241,8 +240,7 @@ export class MailboxSide implements Sight {
   }
 
   /**
-   * [mailbox.close] Status comes first: a peer that finds the signal changed must find the status
-   * so.
+   * [mailbox.close] Status first: a peer that sees the signal changed must see the status changed.
    */
   #shut(): void {
     Atomics.store(this.words, STATUS, layout.MAILBOX_STATUS_DISPOSED);

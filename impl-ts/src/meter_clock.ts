@@ -6,10 +6,7 @@
 
 import { now } from "./segment.ts";
 
-/**
- * The deviation in milliseconds from which the clock is set again. Some system clocks tick in
- * tenths of a second.
- */
+/** Milliseconds off from which the clock is set anew. Some clocks tick in tenths of a second. */
 const APART_MS = 250;
 
 /**
@@ -50,10 +47,7 @@ export function timeOf(now: number): number {
   return time === 0 ? 1 : time;
 }
 
-/**
- * The microseconds that a message with this `time`, which is not 0, has waited until now.
- * [frame.time]
- */
+/** The microseconds that a message with this `time`, which is not 0, has waited. [frame.time] */
 export function waitedSince(time: number, now: number): number {
   const waited = (now - time) | 0;
   return waited > 0 ? waited : 0;

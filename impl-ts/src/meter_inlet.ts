@@ -39,10 +39,7 @@ export class InletGauge {
   /** The `time` of the message whose frames are arriving, and of the message taken last. */
   #begunTime = 0;
   #time = 0;
-  /**
-   * The `time` of each entry in the inlet's queue. A batch is looked up for each of its values, so
-   * the last lookup is kept.
-   */
+  /** The `time` of each queue entry. The last lookup is kept, as a batch has one for each value. */
   readonly #times = new WeakMap<object, number>();
   #last: Kept | undefined;
   #lastTime = 0;
@@ -95,10 +92,7 @@ export class InletGauge {
     if (queue.length > 0) this.#noteBatch(undefined);
   }
 
-  /**
-   * Counts a message, a value or a part that was taken: `kept` from the queue, or else from the
-   * ring.
-   */
+  /** Counts a message, a value or a part: `kept` was taken from the queue, others from the ring. */
   take(kept: Kept | undefined, mode: Mode): void {
     const inlet = this.#inlet;
     const { frame } = inlet;

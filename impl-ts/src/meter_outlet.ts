@@ -35,10 +35,7 @@ export class OutletGauge implements Passed {
     this.#counted = outlet.own;
   }
 
-  /**
-   * Stores `time` in each message that was finished since the last call, and counts it.
-   * [meter.time]
-   */
+  /** Stores `time` in each message finished since the last call, and counts it. [meter.time] */
   count(): void {
     const outlet = this.#outlet;
     const { own } = outlet;

@@ -108,10 +108,7 @@ export interface OutgoingFigures {
  * ```
  */
 export interface IncomingFigures {
-  /**
-   * Messages that were taken out of the ring completely, also those of calls; a batch counts as
-   * one.
-   */
+  /** Messages taken out of the ring completely, those of calls included; a batch counts as one. */
   readonly messages: number;
   /** Bytes of their payloads. */
   readonly bytes: number;

@@ -97,10 +97,7 @@ export class Tally {
     this.#least = LONGEST;
   }
 
-  /**
-   * Encodes all times, in nanoseconds, as a text that HdrHistogram libraries of other languages
-   * read.
-   */
+  /** Encodes all times, in nanoseconds, as a text that all HdrHistogram libraries read. */
   encode(): string {
     return encodeIntoCompressedBase64(this.#histogram());
   }

@@ -267,10 +267,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     }
   }
 
-  /**
-   * Does what `wait` does, without blocking. If the signal aborts, it rejects with the signal's
-   * reason.
-   */
+  /** Waits as `wait` does, without blocking. If the signal aborts, it rejects with its reason. */
   async waitAsync<K extends keyof T & string>(
     names?: readonly K[],
     options: WaitOptions = {},
@@ -326,10 +323,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     }
   }
 
-  /**
-   * Closes this thread's endpoint, and wakes the threads that wait for its properties. The last
-   * values stay.
-   */
+  /** Closes this thread's endpoint, and wakes all waits for its properties. Values stay. */
   close(): void {
     if (this.#link.closed) return;
     this.#link.close();

@@ -190,10 +190,7 @@ export class PropertyReader<T = unknown> {
     return true;
   }
 
-  /**
-   * Does what `wait` does, without blocking. If the signal aborts, it rejects with the signal's
-   * reason.
-   */
+  /** Waits as `wait` does, without blocking. If the signal aborts, it rejects with its reason. */
   async waitAsync(options: WaitOptions = {}): Promise<boolean> {
     requireWait(options);
     const deadline = deadlineOfCall(options);

@@ -33,10 +33,7 @@ export interface StreamControl {
   fault(reason: number): void;
 }
 
-/**
- * The ring capacity for a window: there is room for a pad before the longest frame, and for an
- * `end`.
- */
+/** The ring capacity for a window, with room for a pad before the longest frame, and for `end`. */
 export function capacityOf({ largest, window }: Preface): number {
   const least = Math.max(2 * largest, window + largest + layout.RING_RESERVE);
   return Math.max(layout.RING_CAPACITY_MIN, 2 ** Math.ceil(Math.log2(least)));
@@ -73,10 +70,7 @@ export class StreamInlet extends Lane {
   readonly #headerBytes: Uint8Array = new Uint8Array(this.#header.buffer);
   /** How many bytes of a header have arrived, while it is incomplete. */
   #headerCount = 0;
-  /**
-   * The frame that is arriving: its kind, its payload's size, its extent, and the bytes still
-   * missing.
-   */
+  /** The arriving frame: its kind, its payload's size, its extent, and the bytes still missing. */
   #kind = 0;
   #size = 0;
   #extent = 0;
@@ -105,10 +99,7 @@ export class StreamInlet extends Lane {
     this.#control = control;
   }
 
-  /**
-   * The position in the ring that the reader must reach before a credit is due.
-   * [stream.credit_told]
-   */
+  /** The position that the reader must reach before a credit is due. [stream.credit_told] */
   get need(): number {
     const ends = this.#ends;
     // Binary search for the first end that makes a credit due: the ends are in order.

@@ -58,8 +58,7 @@ export class StreamOutlet extends Lane {
   }
 
   /**
-   * Notes a position that the peer has given back. Returns false if it is invalid.
-   * [stream.credit_check]
+   * Notes a position that the peer has told. Returns false if it is invalid. [stream.credit_check]
    */
   credit(position: number): boolean {
     const isAligned = position % layout.FRAME_ALIGN === 0;

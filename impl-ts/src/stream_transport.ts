@@ -11,10 +11,7 @@ export interface Transport {
   read(): Promise<Uint8Array | undefined>;
   /** Writes all of these bytes. Rejects if that is impossible. */
   write(bytes: Uint8Array): Promise<void>;
-  /**
-   * Ends the outgoing byte stream after what was written. Reading goes on if the transport allows
-   * it.
-   */
+  /** Ends the outgoing byte stream after what was written. Reading goes on where it can. */
   end(): Promise<void>;
   /** Closes the transport; pending calls then end. */
   close(): void;

@@ -128,10 +128,7 @@ export function found(what: Sight): boolean {
   return what.look() || what.lookAround();
 }
 
-/**
- * Waits for the same thing as another waitable, but uses its own `look` to tell whether it is
- * there.
- */
+/** Waits for the same as another waitable, but tells by its own `look` whether it is there. */
 export class Looking implements Waitable {
   readonly peer: number;
   readonly parts: readonly Waitable[] | undefined;
@@ -171,22 +168,13 @@ export interface Holder {
   letGo(): void;
 }
 
-/**
- * An object that has accepted messages and must place them in its ring, whatever its endpoint waits
- * for.
- */
+/** Has accepted messages, and must place them in its ring, whatever its endpoint waits for. */
 export interface Duty {
-  /**
-   * Places as much as there is room for. Returns what to wait for if there may be room for the rest
-   * later.
-   */
+  /** Places what there is room for. Returns what to wait for if there may be room for the rest. */
   attend(): Waitable | undefined;
 }
 
-/**
- * Whether this thread may block. A browser's main thread and some worklets may not. Tested only
- * once.
- */
+/** Whether this thread may block: a browser's main thread and some worklets may not. Tried once. */
 export function mayBlock(): boolean {
   if (allowed !== undefined) return allowed;
   try {

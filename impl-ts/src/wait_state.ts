@@ -79,10 +79,7 @@ export function failEndpoint(
   return markFailed(segment, index, value, mechanism, generation);
 }
 
-/**
- * Does what `failEndpoint` does, given the numeric value of an existing reason.
- * [segment.state_reason]
- */
+/** Does what `failEndpoint` does, with the number of an existing reason. [segment.state_reason] */
 export function markFailed(
   segment: Segment,
   index: number,
@@ -123,10 +120,7 @@ export function generationOf(segment: Segment, index: number): number {
   return Atomics.load(segment.records, at) >>> 0;
 }
 
-/**
- * The `cause` for the error about an owner that failed, if a supervisor in this thread has noted
- * one.
- */
+/** The `cause` for errors about a failed owner, if a supervisor in this thread has noted one. */
 export function causeOf(segment: Segment, index: number): ErrorOptions | undefined {
   const known = segment.causes?.get(index);
   // A cause that was noted for an earlier owner says nothing about this one.
@@ -150,10 +144,7 @@ export function withState(word: number, state: number): number {
   return word & ~layout.STATE_MASK | state;
 }
 
-/**
- * The vacant state word of a generation: it holds the low bits of the generation.
- * [segment.vacate_state]
- */
+/** The vacant state word of a generation, with the low bits of that. [segment.vacate_state] */
 export function vacantWord(generation: number): number {
   return generation << layout.REASON_SHIFT | VACANT;
 }

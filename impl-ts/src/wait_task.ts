@@ -89,10 +89,7 @@ export function noteTurn(): void {
   turned = -1;
 }
 
-/**
- * Lets the event loop turn if it has not for `GIVE_WAY_MS`: a flood must not starve its other
- * tasks.
- */
+/** Lets the event loop turn if it has not for `GIVE_WAY_MS`: a flood must not starve it. */
 export function giveWay(): Promise<void> | undefined {
   const time = now();
   if (turned < 0) turned = time;

@@ -30,10 +30,7 @@ export interface Sleeper {
   listen(expected: number, ms: number, keep: boolean): boolean;
 }
 
-/**
- * Makes a sleeper. `woken` is called after each sleep, with true if only its timeout ended the
- * sleep.
- */
+/** Makes a sleeper. `woken` is called after each sleep, with true if only its timeout ended it. */
 export function makeSleeper(
   mechanism: Mechanism,
   words: Int32Array,

@@ -110,10 +110,7 @@ export class Pool<W = Work> {
   #wait = 0;
   /** The number of tasks whose promises are not settled. */
   #openCount = 0;
-  /**
-   * Whether any worker has ever started, and how many starts have failed since the last one that
-   * did.
-   */
+  /** Whether a worker has ever started, and how many starts have failed since the last that did. */
   #hasStarted = false;
   #startFailures = 0;
   /** The error for all further tasks, once the pool runs no more. */
@@ -122,17 +119,11 @@ export class Pool<W = Work> {
   #closing: Promise<void> | undefined;
   /** Called when the pool may have become idle, or a worker has gone. */
   #whenIdle: (() => void) | undefined;
-  /**
-   * The timer after which the pool's size is reviewed; and whether the last review saw tasks
-   * waiting.
-   */
+  /** The timer of the next review of the size; and whether the last review saw tasks waiting. */
   #sizing: unknown;
   #isPressed = false;
   #isDispatching = false;
-  /**
-   * The time since which reviews have seen tasks wait; and the number of sources that are held
-   * back.
-   */
+  /** Since when reviews have seen tasks wait; and the number of sources that are held back. */
   #pressedSince: number | undefined;
   #heldBackCount = 0;
   #progress: unknown;

@@ -108,10 +108,7 @@ function makeWorker(source: WorkSource): PoolWorker {
   return new threads.Worker(isUrl ? new URL(source) : source);
 }
 
-/**
- * Waits until the worker has attached its end of the port. Returns false if it ends first or is too
- * late.
- */
+/** Waits until the worker has attached its end. Returns false if it ends first or is too late. */
 export async function arrival(
   port: Port<unknown>,
   life: Life,

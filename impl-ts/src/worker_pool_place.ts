@@ -259,10 +259,7 @@ export class Place implements Party {
     this.#line.keeps = true;
   }
 
-  /**
-   * Delayed, so that a program that runs one task after another does not switch this on and off
-   * each time.
-   */
+  /** Delayed, so that tasks run one after another do not switch this on and off each time. */
   #letGo(): void {
     this.#linger ??= setTimeout(() => {
       this.#linger = undefined;

@@ -6,10 +6,7 @@
 
 import type { Place } from "./worker_pool_place.ts";
 
-/**
- * The settling functions of the latest promise. To share one executor saves a closure for each
- * task.
- */
+/** The settling functions of the latest promise: a shared executor saves a closure a task. */
 const settlers = { resolve: (_: unknown): void => {}, reject: (_: unknown): void => {} };
 
 function keepSettlers(resolve: (result: unknown) => void, reject: (error: unknown) => void): void {

@@ -236,10 +236,7 @@ export interface PoolOptions
   readonly most?: number | undefined;
   /** Milliseconds that tasks may be expected to wait before a worker is added. Default 20. */
   readonly patience?: number | undefined;
-  /**
-   * Milliseconds after which an idle worker is ended, if there are more than `least`. Default
-   * 10,000.
-   */
+  /** Milliseconds after which an idle worker above `least` is ended. Default 10,000. */
   readonly idle?: number | undefined;
   /** Tasks that a worker runs at a time. Above 1 suits handlers that mostly wait. Default 1. */
   readonly concurrency?: number | undefined;

@@ -39,10 +39,7 @@ export interface InboxOwner {
   _write(): boolean;
 }
 
-/**
- * How many milliseconds a blocking read waits before it tries again to write what its port has
- * posted.
- */
+/** Milliseconds after which a blocking read tries again to write what its port has posted. */
 const OWING_MS = 1;
 /**
  * Bursts after which an asynchronous read or a delivery checks whether the event loop has to turn.

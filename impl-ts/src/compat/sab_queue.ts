@@ -53,10 +53,7 @@ export interface Bounds<T> {
   onOverflow: OverflowHandler<T> | null;
 }
 
-/**
- * The order of a queue. A reader's has the newest first, so that the next message is its last
- * element.
- */
+/** The order of a queue. A reader has the newest first: the next message is the last element. */
 export type QueueOrder = "oldest first" | "newest first";
 
 /** Discards the oldest messages that exceed the limit, after the overflow handler was called. */

@@ -52,8 +52,7 @@ export interface Wire {
   /** Ends the sleep. */
   nudge(): void;
   /**
-   * `stay(true)` makes this end listen and keep the event loop alive until `stay(false)`; can be
-   * nested.
+   * From `stay(true)` to `stay(false)`, this end listens and keeps the event loop alive; nestable.
    */
   stay(on: boolean): void;
   /** Lets the event loop turn if it has not for a while. */
@@ -62,10 +61,7 @@ export interface Wire {
   close(): void;
 }
 
-/**
- * The writing end of a wire. It writes one burst at a time: `begin`, then `carryOn` until all is
- * written.
- */
+/** The writing end of a wire. It writes one burst at a time: `begin`, then `carryOn` to its end. */
 export interface WriterWire extends Wire {
   /** Whether a burst may begin. Throws if the wire is closed or broken. */
   readonly free: boolean;
@@ -75,10 +71,7 @@ export interface WriterWire extends Wire {
   readonly fault: Fault | undefined;
   /** Begins a burst. The caller must not change `values` until the burst is written. */
   begin(values: readonly unknown[]): void;
-  /**
-   * Writes as much as there is room for, without waiting. Returns true when all of the burst is
-   * written.
-   */
+  /** Writes as much as there is room for. Never waits. Returns true when the burst is written. */
   carryOn(): boolean;
 }
 

@@ -214,10 +214,7 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
   outgoing: Outlet | undefined;
   /** Whether this end has looked for an answer and found none. */
   #hasAsked = false;
-  /**
-   * The time at which it then fell asleep, in milliseconds of `now()`; 0 if nothing is learnt from
-   * it.
-   */
+  /** When it then fell asleep, in milliseconds of `now()`; 0 if nothing is learnt from it. */
   #asleep = 0;
 
   /** @throws {SegmentError} `segment.endpoint` if another reader is attached. */

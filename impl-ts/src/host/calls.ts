@@ -64,10 +64,7 @@ export interface HostCalls {
   map(fd: number, size: number): HostMapping | number;
   /** Replaces the mapped file by private, empty memory. The buffer can still be touched. */
   release(memory: HostMemory): number;
-  /**
-   * Sleeps while a word holds `expected`, for at most `ms` milliseconds, which must not exceed
-   * 1,000.
-   */
+  /** Sleeps while a word holds `expected`, for at most `ms` milliseconds, of at most 1,000. */
   sleep(memory: HostMemory, offset: number, expected: number, ms: number): number;
   /**
    * Sleeps without blocking. Resolves with `false` if only the timeout has ended the sleep. Returns

@@ -146,8 +146,7 @@ export function readStart(fd: number, size: number): Uint8Array {
 }
 
 /**
- * Makes a file `size` bytes long, and reserves space for all of them on its device.
- * [segment.file_space]
+ * Makes a file `size` bytes long, with space for all of them on its device. [segment.file_space]
  */
 export function reserve(fd: number, size: number): void {
   requireDone(hostCalls().reserve(fd, size), "Cannot reserve file", "fallocate");
