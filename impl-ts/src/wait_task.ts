@@ -144,7 +144,7 @@ export function repeat(callback: () => void, ms: number): () => void {
     unref(timer);
     return () => clearInterval(timer);
   }
-  // In Deno: sleeps on a word of its own, because timers cost more to set up.
+  // Deno: sleeps on a word of its own, because the first use of timers takes 5 ms.
   const word = new Int32Array(new SharedArrayBuffer(4));
   let isOver = false;
   const sleep = () => {
