@@ -169,8 +169,7 @@ export class Floor {
     let at = before;
     while (((need - at) | 0) > 0) {
       const place = at & (this.#capacity - 1);
-      // [fanout.floor_check] Loaded once, and checked: another thread may have stored any value
-      // there.
+      // [fanout.floor_check] Loaded once, and not added up in 32 bits: it may be any value at all.
       const size = this.#words[place >> 2]! >>> 0;
       const extent = ALIGN + Math.ceil(size / ALIGN) * ALIGN;
       const most = Math.min((published - at) | 0, this.#capacity - place);
