@@ -1,6 +1,6 @@
 /**
- * Codec `cbor`, for values that JSON cannot carry, an entry of its own: whoever does not import it
- * does not pay for it. See `spec/codec.md`.
+ * Codec `cbor`, for values that JSON cannot carry. It is an entry of its own, so that a program
+ * that does not import it does not load it. See `spec/codec.md`.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { CBOR_DEPTH_MAX, CODEC_CBOR } from "./layout.ts";
 
 export type { Codec } from "./codec.ts";
 
-/** Only tags of the registry, no records, and memory of its own for whatever is read. */
+/** Only registered tags, no records; whatever is read gets memory of its own. */
 const OPTIONS = {
   useRecords: false,
   mapsAsObjects: true,
@@ -22,20 +22,21 @@ const OPTIONS = {
   copyBuffers: true,
   tagUint8Array: false,
 };
-/** What the library's declarations leave out. */
+/** A parameter that the library's declarations leave out. */
 type Writer = { encode(value: unknown, mode: number): Uint8Array };
 
-/** The library's: the next call writes into the same memory. */
+/** The library's mode in which the next call writes into the same memory again. */
 const RESET_BUFFER_MODE = 1024;
 
 const library: Encoder = /* @__PURE__ */ new Encoder(OPTIONS);
-/** With which -0 is not 0. */
+/** Writes every number as a float, so that -0 stays apart from 0. */
 const floats: Encoder = /* @__PURE__ */ new Encoder({ ...OPTIONS, alwaysUseFloat: true });
 
 /**
- * Values as CBOR (RFC 8949), by its registered tags, for option `codec` of ports, hubs, writers and
- * readers, by the library cbor-x. What is read is what was written, or the write has thrown: the
- * [guide](../guide/values.md) has a table of what each codec does with each kind of value.
+ * Values as CBOR (RFC 8949) with its registered tags, for option `codec` of ports, hubs, writers
+ * and readers. It uses the library cbor-x. A value is read exactly as it was written, or the write
+ * throws: the [guide](../guide/values.md) has a table of what each codec does with each kind of
+ * value.
  *
  * - JSON values, `undefined` within others, `NaN`, infinities, -0 and `BigInt`;
  * - `Date`, `RegExp`, `Map` and `Set`; errors, with their cause and stack;
@@ -44,15 +45,16 @@ const floats: Encoder = /* @__PURE__ */ new Encoder({ ...OPTIONS, alwaysUseFloat
  *
  * `encode` throws a `TypeError` with a path such as `$.users[3].born` for functions, symbols,
  * instances of other classes, shared memory, holes in arrays, texts with lone surrogates,
- * properties called `__proto__`, and a `Map`, a `Set` or an error within itself; and for more than
- * some million values, of which a reader keeps no more either. What `decode` throws costs one
- * message: a `MessageError`, `message.codec`. An integer that was written in eight bytes is read as
- * a `BigInt`.
+ * properties called `__proto__`, and a `Map`, a `Set` or an error within itself. It also throws for
+ * more than some million values, which is the most that a reader accepts. If `decode` throws, one
+ * message is lost, with a `MessageError`, `message.codec`. An integer that was written in eight
+ * bytes is read as a `BigInt`.
  *
- * The library keeps one table of extensions for the whole process: a program that enters classes or
- * tags of its own there, with `addExtension` of cbor-x, changes what this codec does with those.
+ * The library has one table of extensions for the whole process: a program that adds classes or
+ * tags of its own to it, with `addExtension` of cbor-x, changes what this codec does with them.
  *
- * Its type is `any`, as that of `JSON.parse` is: what is read is whatever the peer has written.
+ * The type of the values is `any`, as for `JSON.parse`: a reader gets whatever the peer has
+ * written.
  *
  * @example
  * ```ts
@@ -86,9 +88,9 @@ export const cbor: Codec<any> = {
       copy,
       RESET_BUFFER_MODE,
     );
-    // What Node's `Buffer` calls a slice is none.
+    // A `slice` of Node's `Buffer` does not copy, so make a plain view.
     const bytes = new Uint8Array(buffer, byteOffset, length);
-    // What is in several places has got a tag more.
+    // A value that occurs in several places has an additional tag around it.
     if (length > SURE_SIZE || 2 * deepest > CBOR_DEPTH_MAX) {
       try {
         check(bytes);

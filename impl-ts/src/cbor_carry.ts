@@ -1,7 +1,8 @@
 /**
- * What the library does not write or read by itself: errors, buffers and regular expressions, which
- * go through it as tagged arrays; and refusals of what it would change. Its table of extensions is
- * one for the whole process, so that nothing is entered there. See `spec/codec.md`.
+ * Converts what the library does not write or read by itself: errors, buffers and regular
+ * expressions, which pass through it as tagged arrays. Refuses what the library would change. The
+ * library's table of extensions is one for the whole process, so nothing is added to it. See
+ * `spec/codec.md`.
  *
  * @module
  */
@@ -13,7 +14,7 @@ import { isWellFormed } from "./codec.ts";
 import { instanceName, pathOf } from "./codec_path.ts";
 import { CBOR_DEPTH_MAX } from "./layout.ts";
 
-/** The classes of errors that every engine has, those that extend another one first. */
+/** The error classes that every engine has; those that extend another one come first. */
 const ERRORS: readonly ErrorConstructor[] = [
   EvalError,
   RangeError,
@@ -26,7 +27,7 @@ const ERRORS: readonly ErrorConstructor[] = [
 
 type ViewConstructor = new (buffer: ArrayBufferLike, at: number, length: number) => unknown;
 
-/** Typed arrays that the library knows, by the name that every such array has. */
+/** The typed arrays that the library knows, by their class names. */
 const VIEWS: Readonly<Record<string, ViewConstructor>> = /* @__PURE__ */ Object.fromEntries(
   [
     Uint8Array,
@@ -43,13 +44,13 @@ const VIEWS: Readonly<Record<string, ViewConstructor>> = /* @__PURE__ */ Object.
   ].map((each) => [each.name, each]),
 );
 
-/** The library writes numbers of shared values in 16 bits. */
+/** The most shared values: the library writes their numbers in 16 bits. */
 const SHARED_MAX = 0x10000;
 
 /**
- * A copy of a value that the library can write, in which no code of the caller's runs any more.
+ * Makes a copy of a value that the library can write. Encoding the copy runs no code of the caller.
  *
- * @throws {TypeError} where CBOR cannot carry something of it, with the path to that.
+ * @throws {TypeError} if CBOR cannot carry some part of the value, with the path to that part.
  */
 export function carry(value: unknown): Carried {
   const carrier = new Carrier();
@@ -57,16 +58,18 @@ export function carry(value: unknown): Carried {
   return { copy, deepest: carrier.deepest, hasMinusZero: carrier.hasMinusZero };
 }
 
-/** What the library can write. */
+/** A value in a form that the library can write. */
 export interface Carried {
   copy: unknown;
-  /** How many arrays, maps and tags are around the deepest value. */
+  /** The largest number of arrays, maps and tags around any value in it. */
   deepest: number;
-  /** Whether -0 is in it, which the library takes for an integer unless it is told otherwise. */
+  /** Whether -0 is in it, which the library would write as the integer 0. */
   hasMinusZero: boolean;
 }
 
-/** A step of a path: a property, an element, or what is shown of a key of a map or of a set. */
+/**
+ * A step of a path: a property, an element, or the text that stands for a key of a map or of a set.
+ */
 type Step = string | number | { shown: string };
 
 class Carrier {
@@ -74,7 +77,10 @@ class Carrier {
   hasMinusZero = false;
   readonly #copies = new Map<object, unknown>();
   readonly #shared = new Set<object>();
-  /** What must not contain itself: the library could make it of arrays and objects only. */
+  /**
+   * Objects under way that must not contain themselves: the library supports that only for arrays
+   * and plain objects.
+   */
   readonly #open = new Set<object>();
   readonly #path: Step[] = [];
 
@@ -111,7 +117,7 @@ class Carrier {
   #new(value: object, depth: number): unknown {
     if (Array.isArray(value)) return this.#array(value, depth + 1);
     const prototype = Object.getPrototypeOf(value);
-    // Also where it is of another realm.
+    // A plain object may also come from another realm.
     const isPlain = prototype === Object.prototype || prototype === null ||
       Object.getPrototypeOf(prototype) === null && value.constructor?.name === "Object";
     if (isPlain) return this.#plain(value as Record<string, unknown>, depth + 1);
@@ -176,7 +182,9 @@ class Carrier {
     return copy;
   }
 
-  /** As its constructor takes it, with what else is to come back among the options. */
+  /**
+   * An array of the constructor's arguments; the options also hold all else that must come back.
+   */
   #error(error: Error, depth: number): Tag {
     const isAggregate = typeof AggregateError === "function" && error instanceof AggregateError;
     const known = ERRORS.find((each) => error instanceof each)!;
@@ -227,22 +235,22 @@ function shownKey(key: unknown): string {
   return typeof key === "object" ? "…" : String(key);
 }
 
-/** Why a value cannot be written. */
+/** Makes the error for a value that cannot be written. */
 export function refusal(why: string): TypeError {
   return new TypeError(`Cannot write message: ${why}`);
 }
 
 /**
- * Makes of the tags in a value that was read what they mean.
+ * Replaces the tags in a value that was read by the objects that they stand for.
  *
- * @throws {Error} where one is around something else.
+ * @throws {Error} if the content of a tag is invalid.
  */
 export function revive(value: unknown): unknown {
   return new Reviver().item(value);
 }
 
 class Reviver {
-  /** What was looked through, and what became of it. */
+  /** The objects that were converted, and their results. */
   readonly #done = new Map<object, unknown>();
   #patternSize = 0;
 
@@ -292,7 +300,7 @@ class Reviver {
     if (name === "ArrayBuffer" || name === "DataView") {
       const [bytes, ...rest] = args;
       if (!(bytes instanceof Uint8Array) || rest.length > 0) return undefined;
-      // It may stand elsewhere too, and has memory of its own.
+      // The same bytes may be used elsewhere in the value, so the buffer gets memory of its own.
       const { buffer } = bytes.slice();
       return name === "DataView" ? new DataView(buffer) : buffer;
     }
@@ -315,14 +323,14 @@ class Reviver {
     hide(error, "message", message);
     const { name: ownName, stack } = options as { name?: unknown; stack?: unknown };
     if (typeof ownName === "string") hide(error, "name", ownName);
-    // Without one it would be that of this reader.
+    // An error without a stack would show the stack of this reader.
     hide(error, "stack", typeof stack === "string" ? stack : `${error}`);
     if (Object.hasOwn(options, "cause")) hide(error, "cause", (options as Error).cause);
     return error;
   }
 }
 
-/** Sets a property as the constructor of an error does. */
+/** Sets a property as the constructor of an error does: not enumerable. */
 function hide(error: Error, name: string, value: unknown): void {
   Object.defineProperty(error, name, { value, configurable: true, writable: true });
 }

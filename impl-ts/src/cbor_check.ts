@@ -1,5 +1,5 @@
 /**
- * Looks through CBOR before the library reads it, which takes leniently what the specification
+ * Checks CBOR before the library reads it, because the library accepts what the specification
  * refuses. See `spec/codec.md`.
  *
  * @module
@@ -14,10 +14,10 @@ const TEXT = 3;
 const ARRAY = 4;
 const MAP = 5;
 const TAG = 6;
-/** The second half of a head: of a length that is not known, and the end of that. */
+/** The low bits of a head of indefinite length, and the byte that ends such an item. */
 const INDEFINITE = 31;
 const BREAK = 0xff;
-/** In place of a major type: a map under tag 259, or one that is no object. */
+/** A kind beside the major types: a map under tag 259, or one with keys that are not texts. */
 const KEYED = 8;
 
 const TAG_DATE_TEXT = 0;
@@ -35,10 +35,10 @@ const NO_TAG = -1;
 const NO_NUMBER = -1;
 const TAG_MAP_HEAD = [0xd9, TAG_MAP >> 8, TAG_MAP & 0xff];
 
-/** Without a meaning to the library, which therefore hands out its content as it is. */
+/** A tag without a meaning to the library, which therefore returns its content as it is. */
 export const TAG_CLASS_KEPT = 26;
 
-/** Which major types a tag may be around, as bits; of tag 1 floats only among those of 7. */
+/** The major types that a tag may be around, as bits. Of type 7, tag 1 allows floats only. */
 const AROUND: Readonly<Record<number, number>> = {
   [TAG_DATE_TEXT]: 1 << TEXT,
   [TAG_DATE]: 1 << 0 | 1 << 1 | 1 << 7,
@@ -52,48 +52,52 @@ const AROUND: Readonly<Record<number, number>> = {
   [TAG_REGEXP]: 1 << TEXT | 1 << ARRAY,
   [TAG_SELF]: 0xff,
 };
-/** Bytes of an element of a typed array, by its tag from 64 on; the library has no float16. */
+/**
+ * Element sizes in bytes of typed arrays, by tag from 64 on. The library does not support float16.
+ */
 const ELEMENT_SIZES = [1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 0, 2, 4, 8, 0, 4, 8, 0, 0, 4, 8];
 
 const RFC3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
-/** The library gives an object another property in place of this one. */
+/** The name of a property that the library would rename. */
 export const PROTO = "__proto__";
-/** U+FEFF. */
+/** U+FEFF in UTF-8. */
 const MARK = [0xef, 0xbb, 0xbf];
-/** Up to so many bytes a loop is faster than a decoder (V8 14). */
+/** Up to this many bytes, a loop is faster than a decoder (V8 14). */
 const SHORT_SIZE = 64;
-/** Of a longer text the library drops a U+FEFF at the start, where there is a `TextDecoder`. */
+/** In longer texts, the library drops a U+FEFF at the start, if there is a `TextDecoder`. */
 const MARK_KEPT_SIZE = typeof TextDecoder === "function" ? 64 : Infinity;
 
 /**
- * Most that a message may hold: one for each item, `WEIGHT` more for bytes, an array, a map or a
- * tag, `CLASS_WEIGHT` for an error, of which the engine keeps a stack, and what `costOfBig` says.
+ * The most that a message may cost: 1 for each item, `WEIGHT` more for a byte string, an array, a
+ * map or a tag, `CLASS_WEIGHT` more for an error, for which the engine keeps a stack, and what
+ * `costOfBig` adds.
  */
 const COST_MAX = 1 << 22;
 const WEIGHT = 3;
 const CLASS_WEIGHT = 24;
-/** Most characters of all regular expressions of a message, which the engine compiles. */
+/** The most characters of all regular expressions of a message, since the engine compiles them. */
 export const PATTERN_SIZE_MAX: number = 1 << 18;
-/** Most bytes of an integer that is written, of which the library takes the square in time. */
+/** The most bytes of an integer that is written: the library needs time for the square of them. */
 export const BIG_SIZE_MAX: number = 1 << 14;
 
-/** No payload up to this size has too many items. */
+/** A payload up to this size cannot have too many items. */
 export const SURE_SIZE: number = 1 << 17;
 
-/** What an integer beyond 64 bits costs, by its bytes. */
+/** The cost of an integer beyond 64 bits, by its size in bytes. */
 function costOfBig(size: number): number {
   return size + size * size / 1024;
 }
 
-/** What the library can read, and whether there are classes for `revive` in it. */
+/** The bytes that the library can read, and whether they contain classes for `revive`. */
 export interface Checked {
   bytes: Uint8Array;
   hasClasses: boolean;
 }
 
 /**
- * Checks a payload, in one pass without recursion. [codec.bad_cbor] Where the library cannot read
- * what is right, gives a copy with that written in another way, and otherwise the payload itself.
+ * Checks a payload in one pass, without recursion. [codec.bad_cbor] Returns the payload itself, or,
+ * if it is valid but written in a way that the library cannot read, a copy that is written
+ * differently.
  *
  * @throws {Error} with what is wrong, and where.
  */
@@ -101,29 +105,29 @@ export function check(payload: Uint8Array): Checked {
   return new Check(payload).run();
 }
 
-/** An array or a map that is open, because items of it are still to come. */
+/** An array or a map whose items have not all been seen. */
 interface Frame {
-  /** `ARRAY`, `MAP` for one that becomes an object, or `KEYED`. */
+  /** `ARRAY`, `MAP` for a map that becomes an object, or `KEYED`. */
   kind: number;
-  /** How many items are to come; not finite where only a break says so. */
+  /** The number of items still to come; `Infinity` if only a break tells the end. */
   left: number;
-  /** How many arrays, maps and tags are around its items. */
+  /** The number of arrays, maps and tags around its items. */
   depth: number;
   isKeyNext: boolean;
   start: number;
-  /** Its number, or `NO_NUMBER`; and whether something within refers to that. */
+  /** Its shared number, or `NO_NUMBER`; and whether a value within it refers to that number. */
   number: number;
   isMeant: boolean;
-  /** Whether it is what a tag makes of it. */
+  /** Whether a tag around it turns it into something else. */
   isTagged: boolean;
 }
 
 class Check {
   readonly #bytes: Uint8Array;
   readonly #frames: Frame[] = [];
-  /** By number: the frame of what tag 28 is around, while that is open. */
+  /** By shared number: the array or map inside tag 28, while it is open. */
   readonly #shared: (Frame | undefined)[] = [];
-  /** What to write otherwise: from where, to where, and the bytes. */
+  /** The edits to make: the start and end of the bytes to replace, and the new bytes. */
   readonly #edits: [number, number, ArrayLike<number>][] = [];
   #at = 0;
   #cost = 0;
@@ -149,7 +153,7 @@ class Check {
     return { bytes: this.#edited(), hasClasses: this.#hasClasses };
   }
 
-  /** Takes the break that ends it, if that is the next. */
+  /** Whether the array or map ends here. Takes the break that ends it, if there is one. */
   #ends(frame: Frame): boolean {
     if (frame.left === 0) return true;
     const mayBreak = frame.left === Infinity && (frame.kind === ARRAY || frame.isKeyNext);
@@ -158,7 +162,7 @@ class Check {
     return true;
   }
 
-  /** Takes an item with the tags around it; of an array or a map only the head. */
+  /** Takes an item with the tags around it; of an array or a map, only the head. */
   #item(parent: Frame | undefined): void {
     let depth = parent?.depth ?? 0;
     let tag = NO_TAG;
@@ -186,12 +190,13 @@ class Check {
     }
   }
 
-  /** Counts a tag, and gives the number that what is in it has. */
+  /** Checks and counts a tag. Returns the shared number of its content. */
   #tag(tag: number, start: number, outer: number, number: number): number {
     this.#charge(WEIGHT);
     const isKnown = AROUND[tag] !== undefined || ELEMENT_SIZES[tag - 64]! > 0;
     if (!isKnown) throw this.#bad(`tag ${tag}, which nobody knows`);
-    // The library forgets it too, but what has a number must stand directly behind that.
+    // The library ignores this tag too, but requires that a shared item directly follows its tag
+    // 28.
     if (tag === TAG_SELF) this.#edits.push([start, this.#at, []]);
     const isNext = number !== NO_NUMBER && (outer === TAG_SHARED || outer === TAG_SELF);
     if (isNext && (tag === TAG_SHARED || tag === TAG_REFERENCE)) {
@@ -206,7 +211,10 @@ class Check {
     return number;
   }
 
-  /** Whether the next item is the name of a property. A map that has other keys is no object. */
+  /**
+   * Counts the next item of its parent. Returns whether it is the name of a property. A map with
+   * any other key does not become an object.
+   */
   #isKey(parent: Frame, major: number, tag: number): boolean {
     parent.left--;
     if (parent.kind === ARRAY) return false;
@@ -242,7 +250,7 @@ class Check {
     if (major <= 1) {
       const value = this.#argument(info);
       if (tag === TAG_REFERENCE) this.#refer(value);
-      // The library makes a BigInt of it, which is no time.
+      // The library would make a BigInt of it, and a BigInt is not valid as a time.
       if (tag === TAG_DATE && info === 27) {
         const view = new DataView(new ArrayBuffer(9));
         view.setUint8(0, 0xfb);
@@ -257,7 +265,9 @@ class Check {
     if (tag === TAG_DATE) throw this.#bad("tag 1 around another type");
   }
 
-  /** What contains itself the library can make of an array and of an object only. */
+  /**
+   * Checks a reference. The library supports values within themselves only for arrays and objects.
+   */
   #refer(number: number): void {
     if (number >= this.#shared.length) throw this.#bad("a tag 29 with a number that nothing has");
     const frame = this.#shared[number];
@@ -295,7 +305,10 @@ class Check {
     if (isOther) this.#edits.push([start, this.#at, concat([longHead(major, content), content])]);
   }
 
-  /** Takes a short text of ASCII of which nothing is asked, as most are: without a view of it. */
+  /**
+   * Takes a short ASCII text without special conditions, as most are, without making a view of it.
+   * Returns false if the text is not such a one.
+   */
   #isPlainText(major: number, length: number, tag: number, isKey: boolean): boolean {
     const isCandidate = major === TEXT && tag === NO_TAG && length <= SHORT_SIZE &&
       !(isKey && length === PROTO.length);
@@ -308,7 +321,9 @@ class Check {
     return true;
   }
 
-  /** A string in parts: each of the same type, and of known length. */
+  /**
+   * Takes the parts of a string of indefinite length: each has the same type and a definite length.
+   */
   #parts(major: number): Uint8Array {
     const parts: Uint8Array[] = [];
     for (;;) {
@@ -327,7 +342,7 @@ class Check {
     return content;
   }
 
-  /** Counts what a message costs, before it does. */
+  /** Adds to the cost of the message, before the work that costs it. */
   #charge(cost: number): void {
     this.#cost += cost;
     if (this.#cost > COST_MAX) throw this.#bad("it has too many items");
@@ -340,7 +355,7 @@ class Check {
     return byte;
   }
 
-  /** Takes so many bytes, and says where they begin. [codec.cbor_memory] */
+  /** Takes so many bytes, and returns the offset of the first. [codec.cbor_memory] */
   #take(size: number): number {
     const at = this.#at;
     if (size > this.#bytes.length - at) throw this.#early();
@@ -348,7 +363,7 @@ class Check {
     return at;
   }
 
-  /** The number in a head; one beyond 2^53 is not exact, and beyond all that there can be. */
+  /** Takes the number of a head. Above 2^53 it is not exact, but larger than any valid count. */
   #argument(info: number): number {
     if (info < 24) return info;
     if (info > 27) throw this.#bad("a head that nobody may write");
@@ -379,12 +394,12 @@ class Check {
   }
 }
 
-/** Whether a tag leaves what it is around as it is. */
+/** Whether a tag leaves its content as it is. */
 function isBare(tag: number): boolean {
   return tag === NO_TAG || tag === TAG_SHARED || tag === TAG_SELF;
 }
 
-/** The head of a string, of 32 bits. */
+/** Makes the head of a string, with a length of 32 bits. */
 function longHead(major: number, { length }: Uint8Array): number[] {
   return [major << 5 | 26, length >>> 24, length >> 16, length >> 8, length];
 }

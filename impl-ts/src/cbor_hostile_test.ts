@@ -1,4 +1,4 @@
-// Payloads that mean harm: each costs one message, in bounded time and memory.
+// Malicious payloads: each costs one message, in bounded time and memory.
 
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
@@ -8,7 +8,7 @@ const CODEC = 5;
 const ROUNDS = 20_000;
 const SEED = 20261123;
 
-/** A number below a limit; the same row for the same seed. */
+/** Pseudorandom numbers below a limit; the same sequence for the same seed. */
 function random(seed: number): (below: number) => number {
   return (below) => {
     seed = Math.imul(seed ^ (seed >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
@@ -17,14 +17,14 @@ function random(seed: number): (below: number) => number {
   };
 }
 
-/** Repeats bytes. */
+/** Repeats some bytes. */
 function times(count: number, ...bytes: number[]): Uint8Array {
   const all = new Uint8Array(count * bytes.length);
   for (let i = 0; i < count; i++) all.set(bytes, i * bytes.length);
   return all;
 }
 
-/** A value with everything in it, several of it shared. */
+/** A value of all supported kinds, some of them shared. */
 function everything(): unknown {
   const date = new Date(1500);
   const map = new Map<unknown, unknown>([[1, date], ["a", 2n ** 70n]]);
@@ -84,7 +84,7 @@ Deno.test("cbor: a length beyond the payload takes no memory", () => {
     const payload = Uint8Array.from([...head, 1, 2, 3]);
     assertStringIncludes(assertThrows(() => cbor.decode(payload), Error).message, "ends too early");
   }
-  // Each of many arrays claims all that follows: what is set aside is bounded all the same.
+  // Each of many arrays claims all bytes that follow. The memory set aside is bounded nevertheless.
   const nested = new Uint8Array(1000 * 5);
   for (let i = 0; i < 1000; i++) nested.set([0x9a, 0, 0, 0x0f, 0xff], 5 * i);
   assertThrows(() => cbor.decode(nested), Error, "ends too early");
@@ -120,13 +120,13 @@ Deno.test("cbor: what becomes much more memory than bytes is bounded", () => {
     assertStringIncludes(assertThrows(() => cbor.decode(payload), Error).message, "too many items");
     assert(performance.now() - begin < 10_000);
   }
-  // The same of one who writes it: it could not be read.
+  // A writer refuses such a value, because it could not be read.
   const value = new Array((1 << 22) + 1).fill(0);
   assertThrows(() => cbor.encode(value), TypeError, "too many items");
 });
 
 Deno.test("cbor: a reference takes no more than it says", () => {
-  // Ten arrays, each of ten references to the one before: 10^10 values, were they copied.
+  // Ten arrays, each of ten references to the one before: copies would be 10^10 values.
   const bytes: number[] = [0x8a];
   for (let i = 0; i < 10; i++) {
     bytes.push(0xd8, 28, 0x8a);
@@ -146,7 +146,7 @@ Deno.test("cbor: one large integer, or regular expression, is bounded too", () =
     assertStringIncludes(assertThrows(() => cbor.decode(payload), Error).message, "too many items");
     assert(performance.now() - begin < 5000);
   }
-  // Who writes such a thing learns it there.
+  // A writer of such a value gets the error at the write.
   assertThrows(() => cbor.encode(1n << (1n << 26n)), TypeError, "too many items");
   assertThrows(() => cbor.encode(new RegExp("a".repeat(1 << 20))), TypeError, "too many items");
   assertEquals(cbor.decode(cbor.encode(1n << 20000n)), 1n << 20000n);

@@ -3,7 +3,7 @@ import { assertStringIncludes, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
 import { MessageError, Port } from "./mod.ts";
 
-/** What comes of a value behind a port. */
+/** Sends a value through a port, and returns what is read. */
 function across<T>(value: T): T {
   using here = Port.create<T>({ codec: cbor });
   using there = Port.attach<T>(here.memory, { codec: cbor });
@@ -13,12 +13,12 @@ function across<T>(value: T): T {
   return read as T;
 }
 
-/** Encodes, copies, and decodes. */
+/** Encodes a value, copies the bytes, and decodes them. */
 function again<T>(value: T): T {
   return cbor.decode(cbor.encode(value).slice());
 }
 
-/** Written by hand, after RFC 8949. */
+/** Decodes bytes that were written by hand, following RFC 8949. */
 function read(hex: string): unknown {
   return cbor.decode(
     Uint8Array.from(hex.match(/[0-9a-f]{2}/g) ?? [], (pair) => parseInt(pair, 16)),
@@ -170,7 +170,7 @@ Deno.test("cbor: of many objects, those that are shared come back as one", () =>
   objects.forEach((each, i) => each.next = objects[(i * 7 + 1) % objects.length]);
   const back = again(objects);
   back.forEach((each, i) => assertStrictEquals(each.next, back[(i * 7 + 1) % back.length]));
-  // As few as are found one by one, one more, and one less.
+  // Few objects as well.
   for (const count of [14, 15, 16, 17]) {
     const few = Array.from({ length: count }, () => ({}));
     const twice = again([...few, ...few]);
@@ -215,7 +215,7 @@ Deno.test("cbor: what it cannot carry is refused, with the path to it", () => {
     RangeError,
     "own",
   );
-  port.write("still"); // nothing of it was written
+  port.write("still"); // nothing of the message before was written
   using there = Port.attach<unknown>(port.memory, { codec: cbor });
   assertEquals(there.read(), "still");
 });
@@ -228,7 +228,7 @@ Deno.test("cbor: 1,024 levels cross, one more is refused", () => {
   };
   assertEquals(JSON.stringify(across(nested(1024))), JSON.stringify(nested(1024)));
   assertThrows(() => cbor.encode(nested(1025)), TypeError, "nested too deeply");
-  // What others refer to has one tag more.
+  // A value that others refer to has an additional tag.
   const chain = (count: number) => {
     const all: unknown[][] = [[]];
     while (all.length < count) all.unshift([all[0]]);

@@ -1,9 +1,9 @@
 /**
- * SHA-1 and SHA-256, computed at once on the thread that asks, of bytes that are read where they
- * lie, shared memory too: what WebCrypto and `node:crypto` will not do.
+ * SHA-1 and SHA-256, computed synchronously on the calling thread. The bytes are read in place,
+ * also from shared memory, which WebCrypto and `node:crypto` do not accept.
  *
- * SHA-1 is for transcripts and tests, and for formats that name it: whoever wants to can make two
- * texts with the same SHA-1. Where somebody may gain by that, take SHA-256.
+ * SHA-1 is for transcripts and tests, and for formats that prescribe it: anyone who wants to can
+ * make two texts with the same SHA-1. Where somebody may gain by that, use SHA-256.
  *
  * @example Both ends take a digest of what they sent or got, and compare
  * ```ts
@@ -32,18 +32,19 @@
 import { hashBlocks } from "./digest_core.ts";
 import { BLOCK_SIZE, type Kind, SHA1, SHA256 } from "./digest_kind.ts";
 
-/** Where the number of bits stands in the last block. */
+/** Offset in the last block of the message's length in bits. */
 const LENGTH_OFFSET = BLOCK_SIZE - 8;
 const PAD = 0x80;
-/** Bytes whose bits are 2^32. */
+/** The number of bytes that have 2^32 bits. */
 const CARRY = 2 ** 29;
 
 /**
- * A digest under way. Asking for it changes nothing: more bytes can follow, so that a transcript
- * has a digest at any point.
+ * A digest in progress. Reading the result changes nothing, and more bytes can follow: so a
+ * transcript has a digest at every point.
  *
- * It belongs to one thread. What another one writes into shared bytes while they are read is in the
- * digest or not, byte for byte, which is then that of no certain text; nothing else suffers.
+ * It belongs to one thread. If another thread writes to shared bytes while they are read, each byte
+ * counts with its old or its new value. The digest then fits no definite text, but nothing else is
+ * affected.
  *
  * @example
  * ```ts
@@ -55,17 +56,17 @@ const CARRY = 2 ** 29;
  * ```
  */
 export abstract class Digest {
-  /** Bytes of the result. */
+  /** The size of the result in bytes. */
   readonly size: number;
   readonly #kind: Kind;
   readonly #state: Int32Array = new Int32Array(8);
-  /** What of the last update was no whole block yet; behind it, room for the padding. */
+  /** The bytes that do not fill a block yet; after them, there is room for the padding. */
   readonly #rest: Uint8Array = new Uint8Array(2 * BLOCK_SIZE);
   #restSize = 0;
-  /** Bytes so far. */
+  /** The number of bytes so far. */
   #length = 0;
 
-  /** Begins one of nothing. For the classes of this module. */
+  /** Begins an empty digest. Only for the classes of this module. */
   constructor(kind: unknown) {
     if (kind !== SHA1 && kind !== SHA256) {
       throw new TypeError("Cannot make a digest: it is made as Sha1 or Sha256");
@@ -76,18 +77,17 @@ export abstract class Digest {
     this.reset();
   }
 
-  /** Bytes that were given so far. */
+  /** The number of bytes given so far. */
   get length(): number {
     return this.#length;
   }
 
   /**
-   * Takes the bytes in, as if they stood behind all that were given before. They are read here and
-   * now, and not kept. Nothing is allocated, but SHA-1 makes a view for each 64 KiB of an array
-   * that is longer than that.
+   * Appends bytes. They are read during the call, and not kept. It allocates nothing, except that
+   * SHA-1 makes a view for each 64 KiB of an array that is longer than that.
    *
-   * Bytes only: a text has as many digests as encodings. `new TextEncoder().encode(text)` makes the
-   * usual ones.
+   * It takes only bytes, because a text has a different digest in each encoding.
+   * `new TextEncoder().encode(text)` makes the usual bytes.
    *
    * @example
    * ```ts
@@ -98,7 +98,7 @@ export abstract class Digest {
    * console.log(digest.length); // 1034
    * ```
    *
-   * @throws {TypeError} if that is no `Uint8Array`
+   * @throws {TypeError} if the argument is not a `Uint8Array`
    */
   update(bytes: Uint8Array): this {
     if (!(bytes instanceof Uint8Array)) throw refusal(bytes);
@@ -114,7 +114,8 @@ export abstract class Digest {
     }
     const to = size - (size - from) % BLOCK_SIZE;
     if (from < to) hashBlocks(this.#kind, this.#state, bytes, from, to);
-    // Of bytes that do not fill the block that was begun, `from` is the end already.
+    // If the bytes did not fill the begun block, `from` is the end already, and nothing is kept
+    // twice.
     this.#keep(bytes, to, size);
     this.#length += size;
     return this;
@@ -139,7 +140,7 @@ export abstract class Digest {
   }
 
   /**
-   * Writes the digest of all bytes so far to the beginning of an array, and allocates nothing.
+   * Writes the digest of all bytes so far to the beginning of an array. Allocates nothing.
    *
    * @example
    * ```ts
@@ -167,7 +168,7 @@ export abstract class Digest {
   }
 
   /**
-   * Returns the digest of all bytes so far in hexadecimal.
+   * Returns the digest of all bytes so far, in hexadecimal.
    *
    * @example
    * ```ts
@@ -186,7 +187,7 @@ export abstract class Digest {
   }
 
   /**
-   * Forgets all bytes: the next one is the first.
+   * Forgets all bytes, and begins again.
    *
    * @example
    * ```ts
@@ -205,7 +206,7 @@ export abstract class Digest {
   }
 
   /**
-   * Returns another one that has got the same bytes.
+   * Returns a copy, which has got the same bytes.
    *
    * @example
    * ```ts
@@ -225,14 +226,14 @@ export abstract class Digest {
     return other;
   }
 
-  /** Appends to what is no whole block yet. */
+  /** Appends to the bytes that do not fill a block yet. */
   #keep(bytes: Uint8Array, from: number, to: number): void {
     let at = this.#restSize;
     for (let index = from; index < to; index++) this.#rest[at++] = bytes[index] as number;
     this.#restSize = at;
   }
 
-  /** Computes the words of the digest, with the padding behind the rest. */
+  /** Computes the words of the digest, with the padding after the rest. */
   #finish(): void {
     const rest = this.#rest;
     const size = this.#restSize;
@@ -250,11 +251,11 @@ export abstract class Digest {
   }
 }
 
-/** The words of the digest that was computed last; whoever computes one takes it at once. */
+/** The words of the digest that was computed last. The caller copies them at once. */
 const result = new Int32Array(8);
 
 /**
- * SHA-1 of bytes that come bit by bit: for transcripts and tests, not for security.
+ * SHA-1 of bytes that are given piece by piece: for transcripts and tests, not for security.
  *
  * @example
  * ```ts
@@ -273,7 +274,7 @@ export class Sha1 extends Digest {
 }
 
 /**
- * SHA-256 of bytes that come bit by bit.
+ * SHA-256 of bytes that are given piece by piece.
  *
  * @example
  * ```ts
@@ -290,7 +291,7 @@ export class Sha256 extends Digest {
   }
 }
 
-/** What `sha1` and `sha256` compute with, once they were called. */
+/** The digests that `sha1` and `sha256` use, once they were called. */
 let keptSha1: Sha1 | undefined;
 let keptSha256: Sha256 | undefined;
 
@@ -304,7 +305,7 @@ let keptSha256: Sha256 | undefined;
  * console.log(sha1(new TextEncoder().encode("abc"))[0]); // 169
  * ```
  *
- * @throws {TypeError} if that is no `Uint8Array`
+ * @throws {TypeError} if the argument is not a `Uint8Array`
  */
 export function sha1(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   keptSha1 ??= new Sha1();
@@ -321,14 +322,14 @@ export function sha1(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
  * console.log(sha256(new TextEncoder().encode("abc"))[0]); // 186
  * ```
  *
- * @throws {TypeError} if that is no `Uint8Array`
+ * @throws {TypeError} if the argument is not a `Uint8Array`
  */
 export function sha256(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   keptSha256 ??= new Sha256();
   return keptSha256.reset().update(bytes).digest();
 }
 
-/** What to throw for what is no array of bytes. */
+/** Makes the error for a value that is not a `Uint8Array`. */
 function refusal(value: unknown): TypeError {
   const what = value === null
     ? "null"

@@ -1,8 +1,9 @@
 /**
- * Who takes blocks into a state: the rounds in TypeScript, or, for long runs of blocks of SHA-1 in
- * a thread that has had many, a core in WebAssembly, which is a fifth faster (1.7 against 2.0 µs
- * for 1 KiB, V8 13.6 and 15; SHA-256 would gain 6 % at most). It is compiled from
- * `impl-zig/src/digest_wasm.zig`, and has a memory of its own, into which the blocks are copied.
+ * Feeds blocks into the state of a digest. That is done in TypeScript, or, for long runs of SHA-1
+ * blocks in a thread that has hashed many bytes, by a core in WebAssembly, which is a fifth faster
+ * (1.7 against 2.0 µs for 1 KiB, V8 13.6 and 15; SHA-256 would gain 6 % at most). The core is
+ * compiled from `impl-zig/src/digest_wasm.zig`. It has memory of its own, into which the blocks are
+ * copied.
  *
  * @module
  */
@@ -10,21 +11,21 @@
 import { CORE } from "./digest_core_module.ts";
 import { type Kind, SHA1 } from "./digest_kind.ts";
 
-/** Bytes at a time from which on the core is faster. */
+/** From this many bytes at a time, the core is faster. */
 const LONG = 256;
 /**
- * Bytes of long runs that a thread takes before it makes the core: in TypeScript, 33 ms. An engine
- * translates a module in haste at first, and V8's first code for this one is five times as slow as
- * the rounds in TypeScript, until its good code is ready.
+ * The bytes of long runs that a thread hashes before it creates the core: 33 ms in TypeScript.
+ * Engines compile a module quickly at first, and V8's first code for this one is five times as slow
+ * as the TypeScript rounds, until its optimized code is ready.
  */
 const PATIENCE = 16 * 1024 * 1024;
-/** Bytes that the core takes at a time: a multiple of a block. */
+/** The most bytes that the core takes at one time: a multiple of a block. */
 const AREA_SIZE = 64 * 1024;
-/** Where memory is aligned as it was, it is copied a word at a time, and shared memory else not. */
+/** Copies keep their source's alignment to this: only then is shared memory copied by words. */
 const ALIGN = 8;
 const STATE_WORDS = SHA1.size / 4;
 
-/** What the module exports. */
+/** The exports of the module. */
 interface Exports {
   readonly memory: WebAssembly.Memory;
   readonly state: WebAssembly.Global;
@@ -32,16 +33,18 @@ interface Exports {
   sha1(offset: number, size: number): void;
 }
 
-/** A running core. */
+/** An instance of the core. */
 interface Core {
   readonly exports: Exports;
   readonly state: Int32Array;
   readonly area: Uint8Array;
 }
 
-/** That of this thread, once there is one. */
+/** The core of this thread, once it is created. */
 let core: Core | undefined;
-/** Bytes until it is made; without end where it cannot be. */
+/**
+ * Bytes until the core is created; Infinity once it was created or has turned out to be impossible.
+ */
 let patience = PATIENCE;
 
 /** Whether this thread has a core. */
@@ -49,7 +52,7 @@ export function hasCore(): boolean {
   return core !== undefined;
 }
 
-/** Takes whole blocks, from one place to another, into a state. */
+/** Feeds the whole blocks from `from` to `to` into a state. */
 export function hashBlocks(
   kind: Kind,
   state: Int32Array,
@@ -62,7 +65,9 @@ export function hashBlocks(
   else runCore(able, state, bytes, from, to);
 }
 
-/** Counts the bytes of a thread without a core, and makes it when its time has come. */
+/**
+ * Counts the bytes hashed by a thread without a core, and creates the core after enough of them.
+ */
 function mature(size: number): Core | undefined {
   patience -= size;
   if (patience > 0) return undefined;
@@ -72,8 +77,8 @@ function mature(size: number): Core | undefined {
 }
 
 /**
- * Makes the core, on the spot: some 0.5 ms. Where there is no WebAssembly, none with vectors, or
- * none that a page's policy allows (`script-src` without `wasm-unsafe-eval`), there is no core.
+ * Creates the core synchronously, which takes some 0.5 ms. Returns undefined without WebAssembly,
+ * without its vectors, or if a page's policy forbids it (`script-src` without `wasm-unsafe-eval`).
  */
 function makeCore(): Core | undefined {
   try {
@@ -99,7 +104,7 @@ function runCore(
 ): void {
   for (let index = 0; index < STATE_WORDS; index++) words[index] = state[index] as number;
   if (bytes.length <= AREA_SIZE && !isGrowable(bytes)) {
-    // With what is around the blocks, it needs no view.
+    // If all of the array is copied, no view is needed.
     const offset = bytes.byteOffset % ALIGN;
     area.set(bytes, offset);
     exports.sha1(offset + from, to - from);
@@ -114,12 +119,12 @@ function runCore(
   for (let index = 0; index < STATE_WORDS; index++) state[index] = words[index] as number;
 }
 
-/** Whether another thread can make the array longer than it was a moment ago. */
+/** Whether another thread may have made the array longer since its length was read. */
 function isGrowable({ buffer }: Uint8Array): boolean {
   return (buffer as { growable?: boolean }).growable === true;
 }
 
-/** Decodes base64: an audio worklet has nothing for it. */
+/** Decodes base64: an audio worklet has no function for it. */
 function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   const size = text.length / 4 * 3 - (text.length - text.replace(/=+$/, "").length);
   const bytes = new Uint8Array(size);
@@ -134,7 +139,7 @@ function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** What a letter of base64 stands for. */
+/** The value of a base64 character. */
 function sixBits(code: number): number {
   if (code >= 97) return code - 71;
   if (code >= 65) return code - 65;

@@ -1,22 +1,22 @@
 /**
  * Hashes in a process of its own, for `digest_core_test.ts`. Writes one line of JSON.
  *
- * `refuse` has WebAssembly refuse every module first, as a page's policy does; `allocate` measures
- * what updates allocate, with `--v8-flags` as in `allocation_fixture.ts`.
+ * In mode `refuse`, WebAssembly first refuses every module, as a page's policy can; in mode
+ * `allocate`, it measures what updates allocate, with `--v8-flags` as in `allocation_fixture.ts`.
  */
 
 import { Sha1, Sha256 } from "./digest.ts";
 import { hasCore } from "./digest_core.ts";
 
 const SHORT = 100;
-/** Some more than what a thread takes before it makes the core. */
+/** Somewhat more bytes than a thread hashes before it creates the core. */
 const MANY = 17 << 20;
-/** Times that the heap is measured: what a call allocates is there each time. */
+/** How often the heap is measured: what a call allocates is seen each time. */
 const LOOKS = 5;
 
 const { gc } = globalThis as unknown as { gc(): void };
 
-/** Bytes that the heap grows by for each call, when everything is compiled. */
+/** The bytes by which the heap grows for each call, after everything is compiled. */
 function allocatedBy(call: () => void, count: number): number {
   for (let n = 0; n < 2_000; n++) call();
   let least = Infinity;

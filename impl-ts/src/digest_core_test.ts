@@ -2,12 +2,14 @@ import { assert, assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
 import { printedApart } from "./fixture.ts";
 
-/** Bytes for each call: far below an object. Some kilobytes in all are the runtime's own. */
+/**
+ * The most bytes allocated by a call: less than an object. Some kilobytes in all are the runtime's.
+ */
 const MOST = 8;
-/** The least that an object takes. */
+/** The smallest size of an object. */
 const OBJECT = 16;
 
-/** What the fixture says in a process of its own. */
+/** Runs the fixture in a process of its own. Returns what it prints. */
 async function play(args: string[], flags: string[] = []): Promise<unknown> {
   return JSON.parse(await printedApart("digest_core_fixture.ts", { args, flags }));
 }

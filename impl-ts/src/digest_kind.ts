@@ -1,20 +1,20 @@
 /**
- * What tells SHA-1 and SHA-256 apart.
+ * What distinguishes SHA-1 and SHA-256.
  *
  * @module
  */
 
 import { sha1Blocks, sha256Blocks } from "./digest_blocks.ts";
 
-/** Bytes that are taken at a time. */
+/** The size of a block in bytes. */
 export const BLOCK_SIZE = 64;
 
-/** Takes whole blocks, from one place to another, into a state. */
+/** Feeds the whole blocks from `from` to `to` into a state. */
 export type Blocks = (state: Int32Array, bytes: Uint8Array, from: number, to: number) => void;
 
-/** One of the two. */
+/** One of the two kinds of digest. */
 export interface Kind {
-  /** Bytes of the result. */
+  /** The size of the result in bytes. */
   readonly size: number;
   /** The words of the state before the first block (FIPS 180-4, 5.3). */
   readonly initial: readonly number[];

@@ -10,7 +10,7 @@ const KINDS = [
   { name: "sha256", make: () => new Sha256(), once: sha256, size: 32 },
 ] as const;
 
-/** The examples of FIPS 180, and the two of its short ones that fill a block and more. */
+/** The examples of FIPS 180, and two more short ones that fill one block and more than one. */
 const VECTORS: readonly [text: string, times: number, sha1: string, sha256: string][] = [
   [
     "",
@@ -51,7 +51,7 @@ const VECTORS: readonly [text: string, times: number, sha1: string, sha256: stri
   ],
 ];
 
-/** Bytes that look like noise, in memory of either kind. */
+/** Pseudorandom bytes, in memory of either kind. */
 function noise(size: number, Memory: typeof ArrayBuffer | typeof SharedArrayBuffer): Uint8Array {
   const bytes = new Uint8Array(new Memory(size));
   let state = 1;
@@ -111,7 +111,7 @@ for (const { name, make } of KINDS) {
   });
 
   Deno.test(`digest: ${name} of long arrays at any alignment, behind any rest`, () => {
-    // Behind so many bytes, this thread has its core.
+    // After so many bytes, this thread has its core.
     const many = new Uint8Array(1 << 20);
     for (let n = 0; n < 17; n++) new Sha1().update(many);
     assertEquals(hasCore(), true);

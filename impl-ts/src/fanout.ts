@@ -1,7 +1,7 @@
 /**
- * Fanouts: what one thread writes, every reader gets. In mode `hold` the slowest reader holds the
- * writer back; in mode `lose` the writer never waits, and a slow reader is told how many messages
- * it has lost. See `spec/fanout.md`.
+ * Fanouts: every reader gets each message that one thread writes. In mode `hold` the slowest reader
+ * holds the writer back. In mode `lose` the writer never waits, and a slow reader is told how many
+ * messages it has lost. See `spec/fanout.md`.
  *
  * @example
  * ```ts

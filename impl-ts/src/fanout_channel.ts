@@ -1,5 +1,5 @@
 /**
- * Channels that are fanouts: how one is made, found, and handed to its readers. See
+ * Channels that are fanouts: how to make one, find one, and hand one over to its readers. See
  * `spec/fanout.md`.
  *
  * @module
@@ -13,7 +13,8 @@ import type { Channel } from "./segment_geometry.ts";
 import { type ChannelGeometry, requireCapacity, requireInteger } from "./segment_geometry.ts";
 
 /**
- * What becomes of a slow reader: it holds the writer back, or it loses messages.
+ * What happens with a slow reader: it holds the writer back (`hold`), or it loses messages
+ * (`lose`).
  *
  * @example
  * ```ts
@@ -28,7 +29,7 @@ import { type ChannelGeometry, requireCapacity, requireInteger } from "./segment
 export type FanoutMode = "hold" | "lose";
 
 /**
- * A fanout as its creator chooses it.
+ * A fanout as its creator plans it.
  *
  * @example
  * ```ts
@@ -42,27 +43,27 @@ export type FanoutMode = "hold" | "lose";
  * ```
  */
 export interface FanoutPlan {
-  /** Index of the endpoint that writes. Default 0. */
+  /** The index of the endpoint that writes. Default 0. */
   readonly writer?: number | undefined;
-  /** How many of the endpoints behind it read, 255 at most. */
+  /** The number of readers, at most 255: the endpoints that follow the writer's. */
   readonly readers: number;
   /** Default `"hold"`. */
   readonly mode?: FanoutMode | undefined;
-  /** Bytes of the ring, a power of two from 256 to 2^30. Default 65,536. */
+  /** Size of the ring in bytes, a power of two from 256 to 2^30. Default 65,536. */
   readonly capacity?: number | undefined;
   /** The application's own number for the channel, a `u32`. Default 0. */
   readonly label?: number | undefined;
-  /** The position at which it begins, a `u32` and a multiple of 16; for tests. */
+  /** The first position of the ring, a `u32` and a multiple of 16; for tests. */
   readonly start?: number | undefined;
 }
 
-/** Bytes of a ring where a creator does not say how many. */
+/** The default size of a ring in bytes. */
 const DEFAULT_CAPACITY = 64 * 1024;
 
 /**
- * Makes a channel of a geometry that is a fanout, beside rings or alone. Its readers are the
- * endpoints behind the writer, in order; behind the last one comes endpoint 0. There must be as
- * many.
+ * Makes a fanout channel for a geometry, which may also contain rings. Its readers are the
+ * endpoints that follow the writer's, in order; the last endpoint is followed by endpoint 0. The
+ * geometry must have at least one endpoint more than the fanout has readers.
  *
  * @throws {RangeError} if a number is out of range.
  *
@@ -97,20 +98,20 @@ export function fanoutChannel(plan: FanoutPlan): ChannelGeometry {
   const control = new Int32Array(fanoutControlSize(readers) >> 2);
   control[layout.FANOUT_TAIL_WORD] = control[layout.FANOUT_FLOOR_WORD] = start; // [fanout.start]
   control[layout.FANOUT_ERA_WORD] = Math.floor(start / layout.FANOUT_ERA_SIZE);
-  // The mode, and with it all else that two creators could choose, stands in the descriptor.
+  // The descriptor holds the mode and all else that two creators could choose differently.
   const form = { kind: layout.CHANNEL_KIND_FANOUT, control, matches: () => true };
   const reader = layout.ENDPOINT_NONE;
   return { writer, reader, capacity, label, start: start + (mode === "lose" ? 1 : 0), form };
 }
 
-/** The mode of a sound fanout. */
+/** The mode of a fanout that has passed the checks. */
 export function modeOf({ start }: Channel): FanoutMode {
   return (start & layout.FANOUT_LOSE) === 0 ? "hold" : "lose";
 }
 
 /**
- * The fanout with this index, or the first, that this endpoint writes, or has a record in.
- * [fanout.find]
+ * Finds the fanout with this channel index, or else the first one, that the endpoint writes or has
+ * a record in. [fanout.find]
  *
  * @throws {SegmentError} `segment.channel` if there is none. [fanout.find_none]
  */
@@ -133,7 +134,7 @@ export function findFanout(
 }
 
 /**
- * A plain object from which another thread makes its reader, by `FanoutReader.from`.
+ * A plain object from which another thread creates its reader, with `FanoutReader.from`.
  *
  * @example
  * ```ts
@@ -146,17 +147,17 @@ export function findFanout(
  * ```
  */
 export interface FanoutHandoff {
-  /** Says what this is. */
+  /** Tells a handoff of a fanout from other objects. */
   readonly millrace: "fanout";
   /** The memory of the fanout. */
   readonly memory: Memory;
-  /** Index of the endpoint that is handed over. */
+  /** The index of the endpoint that is handed over. */
   readonly endpoint: number;
-  /** Index of the channel. */
+  /** The index of the channel. */
   readonly channel: number;
 }
 
-/** Throws for what is no handoff. */
+/** @throws {TypeError} unless the value is a handoff of a fanout. */
 export function requireHandoff(value: unknown): asserts value is FanoutHandoff {
   const { millrace, memory, endpoint } = (value ?? {}) as Partial<FanoutHandoff>;
   if (millrace === "fanout" && memory !== undefined && Number.isInteger(endpoint)) return;

@@ -7,12 +7,12 @@ import { Segment } from "./segment.ts";
 const SEED = 20_260;
 const ROUNDS = 400;
 
-/** What one side may do with memory that the other scribbles into. */
+/** Makes a call on one side while the other side overwrites the memory. */
 function tries(call: () => unknown): void {
   try {
     call();
   } catch (error) {
-    // What else is thrown is a mistake of ours.
+    // Any other error is a defect of this library.
     assert(error instanceof MillraceError, `seed ${SEED}: ${error}`);
   }
 }
@@ -30,7 +30,7 @@ Deno.test("fanouts: random bytes where the other side writes raise coded errors,
     const reader = FanoutReader.attach(segment, { oldest: round % 4 === 1, codec: "bytes" });
     const writer = FanoutWriter.attach(segment, { codec: "bytes" });
     for (let step = 0; step < 12; step++) {
-      // Mostly a small number, or one near a position: others are refused at once.
+      // Mostly a small number, or one near a position, because others are refused at once.
       const value = [next(), next() & 0x1ff, (next() & 0xf0) | (next() & 1)][next() % 3]!;
       const place = next() % 4;
       if (place === 0) control[next() % 3] = value;

@@ -1,5 +1,5 @@
 /**
- * What a reader of a fanout takes out of it, and how it waits for that. See `spec/fanout.md`.
+ * The reading side of a fanout: takes messages out of it, and waits for them. See `spec/fanout.md`.
  *
  * @module
  */
@@ -22,24 +22,24 @@ import type { Holder, Waitable } from "./wait.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
 import { markFailed } from "./wait_state.ts";
 
-/** How a message is taken: as its value, as it is, or into the caller's memory. */
+/** What `take` returns: a message's value, the message as it is, or the size of a copy of it. */
 export const VALUE = 0;
 export const MESSAGE = 1;
 export const INTO = 2;
 export type Mode = typeof VALUE | typeof MESSAGE | typeof INTO;
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const HEAD = layout.FANOUT_READER_HEAD_WORD;
 const WRITER_WANTS = layout.FANOUT_READER_WRITER_WANTS_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const KIND_PAD = layout.FRAME_KIND_PAD;
-/** What stands in an extension, in words from the frame's begin. */
+/** The words of a header extension, counted from the first word of the frame. */
 const EXTENSION_KIND = (HEADER_SIZE + layout.EXTENSION_KIND_OFFSET) >> 2;
 const NUMBER = (HEADER_SIZE + layout.EXTENSION_CONTENT_OFFSET) >> 2;
 
 /**
- * The reader of a fanout in mode `lose` was overrun: so many messages were overwritten before it
- * read them. Code `message.lost`. The next call goes on with the oldest that is there.
+ * Thrown by a reader of a fanout in mode `lose` that was overrun: `count` messages were overwritten
+ * before it read them. Code `message.lost`. The next call goes on with the oldest message left.
  *
  * @example
  * ```ts
@@ -61,14 +61,14 @@ export class LostError extends MessageError {
   /** How many messages were lost. */
   readonly count: number;
 
-  /** Makes the error for so many messages. */
+  /** Makes the error for `count` lost messages. */
   constructor(count: number) {
     super("message.lost", `Cannot read ${count} messages: they were overwritten`);
     this.count = count;
   }
 }
 
-/** The way out of a fanout. */
+/** The reading side of a fanout, of one endpoint. */
 export class FanoutInlet implements Waitable, Holder {
   readonly link: Link;
   readonly place: Place;
@@ -78,37 +78,39 @@ export class FanoutInlet implements Waitable, Holder {
   readonly #limit: number;
   readonly #jsonLimit: number;
   readonly #isOldest: boolean;
-  /** Word and bit of the own wish. */
+  /** The word and the bit in `readers_want` of this reader. */
   readonly #want: number;
   readonly #bit: number;
-  /** The frame that is looked at, and in mode `lose` the number that it carries, -1 for none. */
+  /**
+   * The frame under inspection, and in mode `lose` the number of its message, or -1 if it has none.
+   */
   readonly #frame: FrameReader = new FrameReader();
   #number = -1;
-  /** The position that the writer was told last; mode `hold`. */
+  /** In mode `hold`: the position that was stored last in `head`, which the writer sees. */
   #stored = 0;
-  /** Whether it reads: not before it has begun or joined, nor when it has left. */
+  /** Whether this end reads: false before it has begun or joined, and after it has left. */
   #isJoined = false;
   /** Whether the end of the stream was read. */
   isEnded = false;
   #isHeld = false;
   #fault: CorruptError | undefined;
   #arms = 0;
-  /** How many messages were lost, of which errors have told. */
+  /** How many lost messages were reported by errors. */
   lost = 0;
-  /** The number of the next message, -1 where it is not known. [fanout.expected] */
+  /** The expected number of the next message; -1 if it is not known. [fanout.expected] */
   #expected = -1;
-  /** The elements of a batch that are not handed out yet. */
+  /** The elements of a batch that are not delivered yet, in reverse order. */
   #batch: unknown[] = [];
-  /** What the message was that was read last. */
+  /** The kind, codec and tag of the message that was read last. */
   kind = 0;
   codec = 0;
   tag = 0;
-  /** The byte area once more, for texts. */
+  /** The byte area as doubles, for copying texts. */
   #doubles: Float64Array | undefined;
-  /** Made when a message is first read into memory of the caller's. */
+  /** Created when a message is first read into memory of the caller. */
   #target: KeptTarget | undefined;
 
-  /** Joins a sound fanout to an attached endpoint that has a record in it. */
+  /** Opens a fanout that has passed the checks, on an attached endpoint that has a record in it. */
   constructor(endpoint: Endpoint, channel: Channel, options: FanoutReaderOptions<never>) {
     const { segment, index } = endpoint;
     const { maxMessageSize, codec, codecs, oldest = false } = options;
@@ -127,7 +129,7 @@ export class FanoutInlet implements Waitable, Holder {
     else this.#join();
   }
 
-  /** Whether the end of the stream was reached, and nothing is left. */
+  /** Whether the end of the stream was reached and no element of a batch is left. */
   get ended(): boolean {
     return this.isEnded && this.#batch.length === 0;
   }
@@ -163,14 +165,17 @@ export class FanoutInlet implements Waitable, Holder {
     this.#release();
   }
 
-  /** [fanout.ask] */
+  /** Sets or clears this reader's bit in `readers_want`. [fanout.ask] */
   #wish(isOn: boolean): void {
     if (this.link.closed || this.#fault !== undefined) return;
     if (isOn) Atomics.or(this.place.control, this.#want, this.#bit);
     else Atomics.and(this.place.control, this.#want, ~this.#bit);
   }
 
-  /** Mode `hold`: does not count any more, and drops what it has. */
+  /**
+   * Mode `hold`: leaves, so that the writer no longer counts this reader. Drops a batch in
+   * progress.
+   */
   leave(): void {
     this.#requireHold("leave");
     if (!this.#isJoined) return;
@@ -179,17 +184,17 @@ export class FanoutInlet implements Waitable, Holder {
     this.#batch = [];
     Atomics.store(place.control, place.record + HEAD, place.head = 0); // [fanout.leave]
     if (Atomics.exchange(place.control, place.record + WRITER_WANTS, 0) !== 0) this.#ring();
-    this.link.endpoint.watch.look(); // whoever waits for a message
+    this.link.endpoint.watch.look(); // a pending `readAsync` must find that this end has left
   }
 
-  /** Mode `hold`: counts, and reads what is written from now on. */
+  /** Mode `hold`: the writer counts this reader, which reads all that is written from now on. */
   join(): void {
     this.#requireHold("join");
     if (!this.#isJoined) this.#join();
     raise(this.#fault);
   }
 
-  /** Takes its wish back, and drops what was not read. */
+  /** Withdraws the request for a ring, drops what was not read, and closes the endpoint. */
   close(): void {
     if (this.link.closed) return;
     if (this.#arms > 0) this.#wish(false); // [wait.disarm]
@@ -202,7 +207,7 @@ export class FanoutInlet implements Waitable, Holder {
     if (this.place.isLossy) throw new TypeError(`Cannot ${verb} fanout: its mode is lose`);
   }
 
-  /** Takes a message if there is one, and throws what there is instead. */
+  /** Takes a message if there is one. Throws if there is an error to report instead. */
   take(mode: Mode, target: Uint8Array | undefined): unknown {
     this.place.renew();
     const taken = this.#takeKnown(mode, target);
@@ -214,7 +219,7 @@ export class FanoutInlet implements Waitable, Holder {
     return last;
   }
 
-  /** Throws what a call to read answers first. [fanout.first_answer] */
+  /** Throws the error that takes precedence over what the ring holds. [fanout.first_answer] */
   #check(): void {
     const link = this.link;
     if (link.closed || this.#fault !== undefined) {
@@ -228,7 +233,7 @@ export class FanoutInlet implements Waitable, Holder {
     raise(this.#fault);
   }
 
-  /** A fault that it finds is reported by the calls behind it. */
+  /** Joins. If it finds a fault, the next calls report it. */
   #join(): void {
     if (this.place.join() === BROKEN) this.#fail(layout.REASON_RING_CURSOR);
     else {
@@ -237,7 +242,9 @@ export class FanoutInlet implements Waitable, Holder {
     }
   }
 
-  /** Mode `lose`: begins; or not yet, where the writer spoils each look. */
+  /**
+   * Mode `lose`: begins to read; tries again at the next call if the writer has spoilt each look.
+   */
   #begin(): void {
     const found = this.place.begin(this.#isOldest);
     if (found === BROKEN) this.#fail(layout.REASON_RING_CURSOR);
@@ -245,7 +252,7 @@ export class FanoutInlet implements Waitable, Holder {
     if (this.#isJoined && this.place.isFirst) this.#expected = 0;
   }
 
-  /** Takes what is known, and then what one load shows. [ring.one_load] */
+  /** Takes what is known to be published, and then what one more load shows. [ring.one_load] */
   #takeKnown(mode: Mode, target: Uint8Array | undefined): unknown {
     const place = this.place;
     this.#check();
@@ -256,7 +263,7 @@ export class FanoutInlet implements Waitable, Holder {
         const taken = this.#takeFrame(mode, target);
         if (taken !== undefined || this.isEnded) return taken;
       }
-      // One that was overrun has yet to look what stands at the floor.
+      // After an overrun, this end is at the floor, and has not looked yet at what is there.
       if (!mayLoad && !(place.isStale && place.hasTries)) return undefined;
       const found = place.load();
       if (found === BROKEN) throw this.#fail(layout.REASON_RING_CURSOR);
@@ -264,7 +271,7 @@ export class FanoutInlet implements Waitable, Holder {
     }
   }
 
-  /** Takes one frame; undefined for one that is no message, or that is not there any more. */
+  /** Takes one frame. Returns undefined if it is no message, or was overwritten meanwhile. */
   #takeFrame(mode: Mode, target: Uint8Array | undefined): unknown {
     const place = this.place;
     const frame = this.#frame;
@@ -282,7 +289,8 @@ export class FanoutInlet implements Waitable, Holder {
     const found = place.validate();
     if (found === BROKEN) throw this.#fail(layout.REASON_RING_CURSOR);
     if (found !== SOUND) return undefined; // [fanout.overrun]
-    // [fanout.held]
+    // [fanout.held] If this endpoint was marked failed, the writer may have overwritten the copied
+    // bytes.
     if (this.link.endpoint.hasEnded()) raise(this.link.ownError("read"));
     const fault = reason === 0 && isMessage ? this.#checkMessage() : reason;
     if (fault !== 0) throw this.#fail(fault);
@@ -294,7 +302,7 @@ export class FanoutInlet implements Waitable, Holder {
     return this.#deliver(mode, target, payload, refusal);
   }
 
-  /** The number of the message in the frame there, which the extension behind its header says. */
+  /** The number of the message in that frame, from its header extension; -1 if it has none. */
   #numberAt(word: number): number {
     const words = this.#words;
     const isNumbered = this.#frame.lead === layout.HEADER_EXTENSION_SIZE &&
@@ -303,11 +311,11 @@ export class FanoutInlet implements Waitable, Holder {
     return (words[word + NUMBER]! >>> 0) + (words[word + NUMBER + 1]! >>> 0) * 2 ** 32;
   }
 
-  /** Copies the message, before it is known whether it is still there. */
+  /** Copies the message; whether it was still there is checked afterwards. */
   #copy(at: number, mode: Mode, target: Uint8Array | undefined): Uint8Array | undefined {
     const { size, codec } = this.#frame;
     const isText = codec !== CODEC_BYTES && codec <= CODEC_JSON_BATCH;
-    if (mode === VALUE && isText) { // decoded before the next one is copied
+    if (mode === VALUE && isText) { // decoded before the shared copy is used again
       const doubles = this.#doubles ??= doublesOf(this.#words);
       return takeCopy(this.#bytes, this.#words, doubles, at, size);
     }
@@ -317,7 +325,10 @@ export class FanoutInlet implements Waitable, Holder {
     return undefined;
   }
 
-  /** The checks of a message, in the order of the chapter; throws for one that was overrun. */
+  /**
+   * Makes the checks of a message, in the order of the chapter. Returns the reason of a fault, or
+   * 0; throws if messages were lost before this one.
+   */
   #checkMessage(): number {
     const frame = this.#frame;
     const place = this.place;
@@ -336,7 +347,7 @@ export class FanoutInlet implements Waitable, Holder {
     throw new LostError(lost);
   }
 
-  /** Why this reader does not take the message. [pipe.unknown_kind] [pipe.limit] */
+  /** Says why this reader does not take the message, if so. [pipe.unknown_kind] [pipe.limit] */
   #refusal(): string | undefined {
     const { kind, codec, size } = this.#frame;
     if (kind !== layout.FRAME_KIND_DATA) return `its kind is ${kind}`;
@@ -345,7 +356,7 @@ export class FanoutInlet implements Waitable, Holder {
     return size <= limit ? undefined : `it has ${size} bytes, and maxMessageSize is ${limit}`;
   }
 
-  /** Hands a message out that is whole, or says why not. */
+  /** Delivers a message that is whole, or throws why it does not. */
   #deliver(
     mode: Mode,
     target: Uint8Array | undefined,
@@ -384,7 +395,7 @@ export class FanoutInlet implements Waitable, Holder {
     }
   }
 
-  /** [codec.batch_read] */
+  /** Takes the next element of a batch. [codec.batch_read] */
   #takeElement(mode: Mode, target: Uint8Array | undefined): unknown {
     const batch = this.#batch;
     const value = batch[batch.length - 1];
@@ -400,7 +411,7 @@ export class FanoutInlet implements Waitable, Holder {
     return payload!.length;
   }
 
-  /** Goes behind the frame; tells the writer when a quarter is given back, or nothing is left. */
+  /** Passes the frame. Tells the writer when a quarter of the ring is free again, or all of it. */
   #pass(): void {
     const place = this.place;
     place.advance(this.#frame.extent);
@@ -413,13 +424,13 @@ export class FanoutInlet implements Waitable, Holder {
     }
   }
 
-  /** Gives back what was read. [fanout.release] */
+  /** Gives the space of what was read back to the writer. [fanout.release] */
   #release(): void {
     const isReading = this.#isJoined && !this.link.closed && this.#fault === undefined;
     if (isReading && !this.place.isLossy && this.place.own !== this.#stored) this.#tell();
   }
 
-  /** Stores the own position in `head`, and wakes the writer if it sleeps until then. */
+  /** Stores the own position in `head`, and wakes the writer if it waits for that position. */
   #tell(): void {
     const { control, record, own } = this.place;
     this.#stored = own;
@@ -434,7 +445,7 @@ export class FanoutInlet implements Waitable, Holder {
     this.link.endpoint.ring(this.link.peer);
   }
 
-  /** Marks the writer for a fault, and returns the error of this call and all later ones. */
+  /** Marks the writer failed for a fault. Returns the error of this call and of all later ones. */
   #fail(reason: number): CorruptError {
     const { endpoint, peer } = this.link;
     if (this.#arms > 0) this.#wish(false);

@@ -1,8 +1,9 @@
 /**
- * Where a reader of a fanout stands, and what it may look at there. See `spec/fanout.md`.
+ * The position of a fanout's reader, and which bytes it may read there. See `spec/fanout.md`.
  *
- * Positions are signed, as in a ring. In mode `lose` they have 63 bits: the low 32 are such a
- * position, and what is above the low 31 is kept beside it; the bit between counts in both.
+ * Positions are signed, as in a ring. In mode `lose` a position has 63 bits: one number holds the
+ * low 32 bits as such a signed position, a second number holds all bits above the low 31. So bit 31
+ * is part of both.
  *
  * @module
  */
@@ -11,7 +12,7 @@ import * as layout from "./layout.ts";
 import type { Segment } from "./segment.ts";
 import type { Channel } from "./segment_geometry.ts";
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const TAIL = layout.FANOUT_TAIL_WORD;
 const FLOOR = layout.FANOUT_FLOOR_WORD;
 const ERA = layout.FANOUT_ERA_WORD;
@@ -21,39 +22,43 @@ const HEAD = layout.FANOUT_READER_HEAD_WORD;
 const MISALIGNED = layout.FRAME_ALIGN - 1;
 const TRIES = layout.FANOUT_TRIES;
 
-/** What a look found: it can be relied on; the writer has spoilt it; or broken the rules. */
+/**
+ * The result of a look: it can be relied on, the writer has spoilt it, or it has broken the rules.
+ */
 export const SOUND = 0;
 export const SPOILT = 1;
 export const BROKEN = 2;
 
-/** The own position, and the tail. */
+/** The position of one reader, and the tail of the writer as the reader knows it. */
 export class Place {
   readonly control: Int32Array;
-  /** Index of the first word of the own record. */
+  /** Index of the first word of this reader's record. */
   readonly record: number;
   readonly capacity: number;
   readonly isLossy: boolean;
-  /** The own position, and what is above its low 31 bits. */
+  /** The reader's position, and its bits above the low 31. */
   own = 0;
   #high = 0;
-  /** The tail that was accepted last. */
+  /** The last tail that passed the check. */
   tail = 0;
-  /** The last word that was stored in the own `head`. */
+  /** The last value that was stored in the reader's `head`. */
   head = 0;
-  /** Whether the writer has overwritten the own position since the last message. */
+  /** Whether the writer has overwritten the reader's position since the last message. */
   isOverrun = false;
-  /** Whether it stands at a floor, behind which it has not looked for a tail yet. */
+  /** Whether the reader was moved to a floor and has not loaded a tail since. */
   isStale = false;
-  /** Whether it has begun where nothing had ever been written. */
+  /** Whether the reader began before anything was written. */
   isFirst = false;
-  /** What is left of the tries. [fanout.tries] */
+  /** How many more looks the writer may spoil. [fanout.tries] */
   #tries = TRIES;
-  /** The floor that was loaded last. */
+  /**
+   * The floor as it was loaded last, its bits above the low 31, and the era as it was loaded last.
+   */
   #floor = 0;
   #floorHigh = 0;
   #era = 0;
 
-  /** The record with that number, in a sound fanout. */
+  /** The place of the reader with this record, in a fanout that has passed the checks. */
   constructor(segment: Segment, channel: Channel, record: number) {
     this.control = segment.words(channel.controlOffset, channel.controlSize);
     this.record = (layout.FANOUT_CONTROL_SIZE + record * layout.FANOUT_READER_SIZE) >> 2;
@@ -62,12 +67,12 @@ export class Place {
     this.#era = Atomics.load(this.control, ERA) >>> 0;
   }
 
-  /** Whether the writer may spoil another look. */
+  /** Whether the reader may look again after another spoilt look. */
   get hasTries(): boolean {
     return this.#tries > 0;
   }
 
-  /** Begins with new tries: the deadline was looked at. */
+  /** Restores all tries, after a look at the deadline. */
   renew(): void {
     this.#tries = TRIES;
   }
@@ -80,7 +85,8 @@ export class Place {
   }
 
   /**
-   * Mode `lose`: begins at the tail, or at the oldest message, of a look at both. [fanout.begin]
+   * Mode `lose`: looks at the tail and the floor, and begins to read at the tail, or, if
+   * `isOldest`, at the floor, which is the oldest message. [fanout.begin]
    */
   begin(isOldest: boolean): number {
     const before = this.#loadFloor();
@@ -88,21 +94,21 @@ export class Place {
     this.own = this.tail = this.#floor;
     this.#high = this.#floorHigh;
     const found = this.#loadLossy();
-    this.isOverrun = false; // what was overwritten meanwhile counts as before its first message
+    this.isOverrun = false; // messages overwritten before the reader has begun are not lost to it
     if (found !== SOUND) return found;
     this.isFirst = this.own === this.tail; // [fanout.expected]
     if (!isOldest) this.advance((this.tail - this.own) >>> 0);
     return SOUND;
   }
 
-  /** Goes on by so many bytes. */
+  /** Moves the position forward by `extent` bytes. */
   advance(extent: number): void {
     const before = this.own;
     this.own = (before + extent) | 0;
     if ((this.own ^ before) < 0) this.#high++;
   }
 
-  /** Looks for what was published. [fanout.tail] */
+  /** Looks for newly published frames. [fanout.tail] */
   load(): number {
     return this.isLossy ? this.#loadLossy() : this.#loadHeld();
   }
@@ -132,11 +138,11 @@ export class Place {
   }
 
   /**
-   * Whether a copy from the own position, made since the last look, is whole; else the position is
-   * another one. [fanout.validate]
+   * Whether a copy that was made from the reader's position since the last look is whole. If not,
+   * the position has been moved to the floor. [fanout.validate]
    */
   validate(): number {
-    // A store that is sequentially consistent keeps the copy before the loads behind it.
+    // This sequentially consistent store keeps the copy before the loads that follow.
     Atomics.store(this.control, this.record + HEAD, this.head);
     if (!this.isLossy) return SOUND;
     const found = this.#loadFloor();
@@ -145,7 +151,7 @@ export class Place {
     return SPOILT;
   }
 
-  /** Goes on at the floor, which has passed the own position. False: there are no tries left. */
+  /** Moves on to the floor, which has passed the position. Returns false if no tries are left. */
   #goOn(): boolean {
     this.own = this.tail = this.#floor;
     this.#high = this.#floorHigh;
@@ -153,7 +159,7 @@ export class Place {
     return --this.#tries > 0;
   }
 
-  /** Whether the floor that was loaded is beyond the own position. */
+  /** Whether the floor that was loaded last is beyond the position. */
   #isPassed(): boolean {
     const eras = (this.#floorHigh - this.#high) * ERA_SIZE;
     return eras + (this.#floor & LOW) - (this.own & LOW) > 0;
@@ -166,7 +172,7 @@ export class Place {
       const era = Atomics.load(control, ERA) >>> 0;
       if (era === this.#era) {
         this.#floor = floor;
-        // The writer may be between its two stores.
+        // The writer stores the floor first, so that the era may be one behind.
         this.#floorHigh = era + ((era & 1) === floor >>> 31 ? 0 : 1);
         return (floor & MISALIGNED) === 0 ? SOUND : BROKEN;
       }
@@ -175,7 +181,7 @@ export class Place {
     }
   }
 
-  /** Whether there may be something that was not read. */
+  /** Whether there may be frames that are not read yet. */
   get hasMore(): boolean {
     return this.own !== this.tail || Atomics.load(this.control, TAIL) !== this.tail;
   }

@@ -1,5 +1,5 @@
 /**
- * An end of a fanout that reads. See `spec/fanout.md`.
+ * The end of a fanout that reads. See `spec/fanout.md`.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import { Turns } from "./wait.ts";
 import { Endpoint, type EndpointOptions, type Stats } from "./wait_endpoint.ts";
 
 /**
- * How a reader of a fanout works.
+ * Options of a reader of a fanout.
  *
  * @example
  * ```ts
@@ -34,21 +34,23 @@ import { Endpoint, type EndpointOptions, type Stats } from "./wait_endpoint.ts";
  * ```
  */
 export interface FanoutReaderOptions<T = unknown> extends EndpointOptions {
-  /** A codec of your own that messages may have; those of this library every reader knows. */
+  /**
+   * A codec of your own that messages may have. The codecs of this library are always understood.
+   */
   readonly codec?: CodecName | Codec<T, never> | undefined;
   /** Further codecs of your own that messages may have. */
   readonly codecs?: readonly Codec<T, never>[] | undefined;
-  /** Largest message in bytes; larger ones are dropped. Default 64 MiB, of JSON 4 MiB. */
+  /** Largest message in bytes; larger ones are dropped. Default 64 MiB, and 4 MiB for JSON. */
   readonly maxMessageSize?: number | undefined;
-  /** Mode `lose`: begins at the oldest message, and not at the next one. Default false. */
+  /** Mode `lose`: begins at the oldest message left, and not at the next one. Default false. */
   readonly oldest?: boolean | undefined;
 }
 
 /**
- * Reads what the writer of a fanout writes, as all its other readers do. All methods belong to the
- * thread that made it.
+ * Reads the messages of a fanout's writer; every other reader of the fanout gets them too. All
+ * methods belong to the thread that created the reader.
  *
- * @typeParam T What it reads. Nothing checks what the writer writes.
+ * @typeParam T What it reads. Nothing checks that the writer keeps to it.
  *
  * @example
  * ```ts
@@ -71,8 +73,8 @@ export class FanoutReader<T = unknown> {
   }
 
   /**
-   * Attaches an endpoint that reads a fanout: endpoint 1, and the first that it can read, unless
-   * others are named. In mode `hold` it joins, and reads what is written from now on.
+   * Attaches an endpoint, by default 1, as a reader of a fanout, by default the first that this
+   * endpoint can read. In mode `hold` the reader joins, and reads all that is written from now on.
    *
    * @throws {SegmentError} `segment.endpoint`, or `segment.channel` if there is no such fanout.
    */
@@ -91,9 +93,9 @@ export class FanoutReader<T = unknown> {
   }
 
   /**
-   * Makes the reader of a handoff.
+   * Creates the reader that a handoff describes.
    *
-   * @throws {TypeError} if it is none.
+   * @throws {TypeError} if `handoff` is not a handoff of a fanout.
    * @throws {SegmentError} as `attach` does.
    */
   static from<T = unknown>(
@@ -105,27 +107,27 @@ export class FanoutReader<T = unknown> {
     return FanoutReader.attach<T>(Segment.attach(memory), { ...options, endpoint, channel });
   }
 
-  /** What becomes of a slow reader. */
+  /** What happens with a slow reader. */
   get mode(): FanoutMode {
     return this.#inlet.place.isLossy ? "lose" : "hold";
   }
 
-  /** The endpoint of this thread. */
+  /** The index of this thread's endpoint. */
   get endpoint(): number {
     return this.#inlet.link.endpoint.index;
   }
 
-  /** Whether the end of the stream was reached: every later read returns `undefined`. */
+  /** Whether the end of the stream was reached: then every later read returns `undefined`. */
   get ended(): boolean {
     return this.#inlet.ended;
   }
 
-  /** How many messages it has lost since it began, of which errors have told. */
+  /** How many messages this reader has lost since it began, as errors have reported. */
   get lost(): number {
     return this.#inlet.lost;
   }
 
-  /** What this endpoint has counted. */
+  /** What this endpoint has counted since it attached. */
   get stats(): Stats {
     return this.#inlet.link.endpoint.stats;
   }
@@ -135,38 +137,38 @@ export class FanoutReader<T = unknown> {
     return this.#inlet.tag;
   }
 
-  /** The codec of the message that was read last, as a number. */
+  /** The number of the codec of the message that was read last. */
   get codec(): number {
     return this.#inlet.codec;
   }
 
-  /** The kind of the message that was read last: 1, data. */
+  /** The kind of the message that was read last: always 1, data. */
   get kind(): number {
     return this.#inlet.kind;
   }
 
   /**
-   * Reads one message and blocks until there is one. `undefined` at the timeout, and at the end of
-   * the stream.
+   * Reads one message, and blocks until there is one. Returns `undefined` at the timeout and at the
+   * end of the stream.
    *
    * @throws {LostError} in mode `lose`, if messages were overwritten; the next call goes on.
-   * @throws {MessageError} if one message cannot be read; the next call goes on behind it.
+   * @throws {MessageError} if one message cannot be read; the next call reads the one after it.
    * @throws {PeerClosedError} if everything is read and the writer has closed without an `end`.
    * @throws {PeerFailedError} if everything is read and the writer is marked failed.
    * @throws {ClosedError} if this end is closed or was marked failed.
-   * @throws {CorruptError} if the writer broke the ring; again from every later call.
-   * @throws {TypeError} in mode `hold`, behind `leave`.
+   * @throws {CorruptError} if the writer broke the ring; every later call throws it again.
+   * @throws {TypeError} in mode `hold`, after `leave`.
    */
   read(options?: WaitOptions): T | undefined {
     return this.#read(VALUE, undefined, options) as T | undefined;
   }
 
-  /** Reads one message if there is one. */
+  /** Reads one message if there is one, else returns `undefined`. */
   tryRead(): T | undefined {
     return this.#inlet.take(VALUE, undefined) as T | undefined;
   }
 
-  /** `read` without blocking. Calls are served in order. */
+  /** Does what `read` does, without blocking. Calls are served in order. */
   async readAsync(options?: WaitOptions): Promise<T | undefined> {
     const deadline = deadlineOfCall(options);
     const signal = options?.signal;
@@ -188,39 +190,40 @@ export class FanoutReader<T = unknown> {
     }
   }
 
-  /** Reads message after message until the stream ends, and throws what `readAsync` throws. */
+  /** Yields each message until the stream ends. Throws what `readAsync` throws. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
     for (let value; (value = await this.readAsync()) !== undefined;) yield value;
   }
 
-  /** Reads one message as it is, a batch as one, and blocks until there is one. */
+  /** Reads one message without decoding it, a batch as one message. Blocks until there is one. */
   readMessage(options?: WaitOptions): Message | undefined {
     return this.#read(MESSAGE, undefined, options) as Message | undefined;
   }
 
-  /** Reads one message as it is, if there is one. */
+  /** Reads one message without decoding it, if there is one. */
   tryReadMessage(): Message | undefined {
     return this.#inlet.take(MESSAGE, undefined) as Message | undefined;
   }
 
   /**
-   * Copies one message into `target`, allocating nothing, and returns its size; `codec` and `tag`
-   * are then those of the message. Blocks until there is one. What is in `target` when this throws,
-   * or returns nothing, has no meaning.
+   * Copies one message into `target`, and returns its size; `codec` and `tag` are then those of the
+   * message. Blocks until there is one, and allocates nothing. If this throws or returns
+   * `undefined`, the contents of `target` have no meaning.
    *
-   * @throws {RangeError} if the message is larger than `target`; it stays, to be read again.
+   * @throws {RangeError} if the message is larger than `target`; the message stays, to be read
+   * again.
    */
   readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
     return this.#read(INTO, target, options) as number | undefined;
   }
 
-  /** The same, if there is a message. */
+  /** Does what `readInto` does, but only if there is a message; otherwise returns `undefined`. */
   tryReadInto(target: Uint8Array): number | undefined {
     return this.#inlet.take(INTO, target) as number | undefined;
   }
 
   /**
-   * Mode `hold`: stops to hold the writer back, and reads nothing until it joins again.
+   * Mode `hold`: stops holding the writer back. The reader gets nothing until it joins again.
    *
    * @throws {TypeError} in mode `lose`.
    */
@@ -229,7 +232,7 @@ export class FanoutReader<T = unknown> {
   }
 
   /**
-   * Mode `hold`: begins to read what is written from now on. A reader has joined when it is made.
+   * Mode `hold`: begins to read what is written from now on. A new reader has joined already.
    *
    * @throws {TypeError} in mode `lose`.
    * @throws {CorruptError} if the writer broke the ring.
@@ -238,12 +241,12 @@ export class FanoutReader<T = unknown> {
     this.#inlet.join();
   }
 
-  /** Closes this endpoint now; what is not read is dropped. Waits end with `pipe.closed`. */
+  /** Closes this endpoint now, and drops messages not read yet. Waits end with `pipe.closed`. */
   close(): void {
     this.#inlet.close();
   }
 
-  /** The same as `close`. */
+  /** Closes the endpoint; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }

@@ -1,6 +1,6 @@
 /**
- * Where the writer of a fanout may write: behind the slowest reader, or over the oldest messages.
- * See `spec/fanout.md`.
+ * Where the writer of a fanout may write: up to what the slowest reader holds, or over the oldest
+ * messages. See `spec/fanout.md`.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Endpoint } from "./wait_endpoint.ts";
 import { markFailed } from "./wait_state.ts";
 import { stateOf } from "./wait_state.ts";
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const FLOOR = layout.FANOUT_FLOOR_WORD;
 const ERA = layout.FANOUT_ERA_WORD;
 const HEAD = layout.FANOUT_READER_HEAD_WORD;
@@ -23,25 +23,25 @@ const JOINED = layout.FANOUT_JOINED;
 const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
 const ALIGN = layout.FRAME_ALIGN;
 
-/** The readers that hold a writer back, as it has seen them last. Positions are signed. */
+/** The readers that hold the writer back, as it has seen them last. Positions are signed. */
 export class Holders implements Waitable {
   readonly #endpoint: Endpoint;
   readonly #control: Int32Array;
-  /** The first byte that each holds. */
+  /** The first byte that each reader holds. */
   readonly #held: Int32Array;
-  /** The `head` of each, as it was loaded last. */
+  /** The `head` of each reader, as it was loaded last. */
   readonly #heads: Int32Array;
-  /** Whether the state of its endpoint was found final. [fanout.gone] */
+  /** Whether the state of a reader's endpoint was found final. [fanout.gone] */
   readonly #gone: boolean[];
-  /** The smallest position that is held, as it was found last. */
+  /** The smallest position that a reader holds, as it was found last. */
   #least: number;
-  /** Who holds it, the last of those that were found, and at which position there is room. */
+  /** The record of the reader that holds it, and the position at which there will be room. */
   #holder = 0;
   #need = 0;
-  /** The record that is armed, -1 for none. */
+  /** The record whose `writer_wants` is armed; -1 if none is. */
   #armed = -1;
 
-  /** Begins at the start of the fanout, where each reader that joins holds at least that. */
+  /** Begins with the start of the fanout, which is the least that a reader that joins can hold. */
   constructor(endpoint: Endpoint, control: Int32Array, readers: number, start: number) {
     this.#endpoint = endpoint;
     this.#control = control;
@@ -52,8 +52,8 @@ export class Holders implements Waitable {
   }
 
   /**
-   * Whether all readers have passed `need`, which leaves room for a frame. Looks at all of them
-   * where, by what it knows, one has not. [fanout.count]
+   * Whether all readers have passed `need`, so that there is room for a frame. Looks at all readers
+   * again only if, as far as known, one of them has not passed it. [fanout.count]
    */
   allow(need: number, published: number): boolean {
     if (((need - this.#least) | 0) <= 0) return true;
@@ -81,7 +81,9 @@ export class Holders implements Waitable {
     }
   }
 
-  /** Looks at one that is attached. False: it broke the rules, and does not count any more. */
+  /**
+   * Looks at a reader that is attached. Returns false if it broke the rules, and counts no more.
+   */
   #lookAt(record: number, published: number): boolean {
     const held = this.#held;
     const head = Atomics.load(this.#control, RECORDS + record * RECORD_WORDS + HEAD);
@@ -107,7 +109,7 @@ export class Holders implements Waitable {
     return fanoutReader(index, segment.endpointCount, record);
   }
 
-  /** The slowest reader: as long as it holds the writer back, nothing else helps. */
+  /** The slowest reader. As long as it holds the writer back, it does not matter what others do. */
   get peer(): number {
     return this.#readerOf(this.#holder);
   }
@@ -121,7 +123,7 @@ export class Holders implements Waitable {
     return this.#endpoint.hasChanged(this.peer);
   }
 
-  /** [fanout.writer_asks] */
+  /** Asks the slowest reader to ring when it has passed `need`. [fanout.writer_asks] */
   arm(): void {
     this.#armed = this.#holder;
     this.#wish(this.#need | layout.WANTS_ARMED);
@@ -143,16 +145,16 @@ export class Holders implements Waitable {
   }
 }
 
-/** The oldest message that a writer in mode `lose` has not overwritten yet. */
+/** Mode `lose`: the position of the oldest message that the writer has not overwritten yet. */
 export class Floor {
   readonly #control: Int32Array;
   readonly #words: Int32Array;
   readonly #capacity: number;
-  /** Its position, signed, and how often it has passed a multiple of 2^31. */
+  /** The position, signed, and how often it has passed a multiple of 2^31. */
   #at: number;
   #era: number;
 
-  /** Begins at the start of the fanout. */
+  /** Begins with the start of the fanout. */
   constructor(control: Int32Array, words: Int32Array, start: number) {
     this.#control = control;
     this.#words = words;
@@ -161,13 +163,13 @@ export class Floor {
     this.#era = start >>> 31;
   }
 
-  /** Moves it to where it is at least at `need`, over whole frames. [fanout.floor_step] */
+  /** Moves the floor over whole frames until it is at least `need`. [fanout.floor_step] */
   raise(need: number, published: number): void {
     const before = this.#at;
     let at = before;
     while (((need - at) | 0) > 0) {
       const place = at & (this.#capacity - 1);
-      // [fanout.floor_check] Once, and not by 32 bits: anybody may have stored anything there.
+      // [fanout.floor_check] Loaded once, and not added up in 32 bits: it may be any value at all.
       const size = this.#words[place >> 2]! >>> 0;
       const extent = ALIGN + Math.ceil(size / ALIGN) * ALIGN;
       const most = Math.min((published - at) | 0, this.#capacity - place);
@@ -178,7 +180,7 @@ export class Floor {
     const control = this.#control;
     Atomics.store(control, FLOOR, at);
     if ((at ^ before) < 0) Atomics.store(control, ERA, ++this.#era | 0);
-    // [fanout.floor] Keeps the bytes that come next behind these stores.
+    // [fanout.floor] This load keeps the writes of the next frame behind these stores.
     Atomics.load(control, FLOOR);
   }
 }

@@ -9,13 +9,13 @@ import { Segment } from "./segment.ts";
 import { closeEndpoint, failEndpoint } from "./wait_state.ts";
 
 const SMALL = { capacity: 256, start: NEAR_WRAP } as const;
-/** Of these, four fill a ring of 256 bytes in mode `hold`: it must keep 16 bytes free. */
+/** Four of these fill a ring of 256 bytes in mode `hold`, in which 16 bytes stay free. */
 const TEXT = "x".repeat(30);
 const NOW = { timeout: 0 };
-/** Shorter than the sleep of `unsliced`, which nothing but a ring ends. */
+/** Shorter than the sleep of `unsliced`, which only a ring ends. */
 const SOON_MS = 10_000;
 
-/** Fails where a call has slept to the end of its sleep. */
+/** Fails if a call has slept to the end of its sleep. */
 function soon<R>(call: () => R): R {
   const start = performance.now();
   const result = call();
@@ -79,7 +79,7 @@ Deno.test("FanoutReader.join: what is written before, or while it is away, is no
   assertEquals(late.read(NOW), undefined);
 });
 
-/** A writer that sleeps once for a reader, which does something meanwhile. */
+/** Lets a writer sleep once, waiting for a reader, which meanwhile does something. */
 function whileItSleeps(does: (reader: FanoutReader<string>, segment: Segment) => void): void {
   const segment = Segment.allocate({
     endpoints: 2,
@@ -95,7 +95,7 @@ function whileItSleeps(does: (reader: FanoutReader<string>, segment: Segment) =>
   while (writer.tryWrite(TEXT));
   soon(() => writer.write(TEXT, { timeout: 30_000 }));
   assertEquals(sleeps, 1);
-  // Nothing is asked of the reader any more.
+  // The writer's request to the reader is withdrawn.
   const { controlOffset, controlSize } = segment.channels[0]!;
   const wants = (layout.FANOUT_CONTROL_SIZE + layout.FANOUT_READER_WRITER_WANTS_OFFSET) >> 2;
   assertEquals(segment.words(controlOffset, controlSize)[wants], 0);
@@ -146,7 +146,7 @@ Deno.test("FanoutReader.read: the writer never waits, and it is told how many it
   assertThrows(() => oldest.leave(), TypeError, "lose");
 });
 
-/** Does something when a reader has made its copy, and before it looks whether that is whole. */
+/** Does something after a reader has made its copy, and before it checks that the copy is whole. */
 function behindTheCopy<R>(reads: () => R, does: () => void): R {
   const { store } = Atomics;
   const head = (layout.FANOUT_CONTROL_SIZE + layout.FANOUT_READER_HEAD_OFFSET) >> 2;
@@ -220,7 +220,7 @@ Deno.test("FanoutReader.tryRead: a writer that spoils every look does not hold i
   });
   assert(overruns >= 8 && overruns <= 10, `${overruns} looks`);
   assertThrows(() => reader.tryRead(), LostError);
-  assertEquals(reader.tryRead(), bytes); // and it knows of others behind that
+  assertEquals(reader.tryRead(), bytes); // and the reader knows of further messages
   const { controlOffset, controlSize } = writer.segment.channels[0]!;
   const control = writer.segment.words(controlOffset, controlSize);
   const changes = spoils(layout.FANOUT_ERA_WORD, () => {
@@ -327,7 +327,7 @@ Deno.test("FanoutReader: the largest fanout, of 255 readers, rings those that wa
   using writer = FanoutWriter.create<number>({ readers: 255, capacity: 1024 });
   const readers = [0, 31, 32, 254].map((n) => FanoutReader.from<number>(writer.handoff(n)));
   const waits = readers.map((reader) => reader.readAsync());
-  await new Promise((resolve) => setTimeout(resolve)); // until then they have not gone to sleep
+  await new Promise((resolve) => setTimeout(resolve)); // the reads go to sleep in this turn
   const { wakes } = writer.stats;
   writer.write(1);
   assertEquals(writer.stats.wakes - wakes, 4);

@@ -1,15 +1,15 @@
-/** The writer of `fanout_worker_test.ts`. Every wait in it is bounded. */
+/** The writer of `fanout_worker_test.ts`. Each of its waits has a limit. */
 
 import { MillraceError } from "./error.ts";
 import { FanoutWriter } from "./fanout.ts";
 import { random } from "./fixture.ts";
 import { Segment } from "./segment.ts";
 
-/** What the worker is asked to do. */
+/** What the worker does. */
 export interface FanoutTask {
   memory: SharedArrayBuffer;
   count: number;
-  /** Of one message, at most. */
+  /** The largest size of a message in bytes. */
   largest: number;
 }
 

@@ -8,7 +8,9 @@ const COUNT = 8_000;
 const LARGEST = 200;
 const WAIT = { timeout: 60_000 };
 
-/** Reads all that a worker writes, whole and in order; returns how many it got and lost. */
+/**
+ * Reads all that a worker writes, whole and in order. Returns how many messages it got and lost.
+ */
 async function stress(mode: FanoutMode, capacity: number): Promise<{ got: number; lost: number }> {
   const start = NEAR_WRAP - 128;
   const channels = [fanoutChannel({ readers: 1, mode, capacity, start })];

@@ -26,7 +26,7 @@ import { type Channel, requireInteger } from "./segment_geometry.ts";
 import { Turns } from "./wait.ts";
 import { Endpoint, type EndpointOptions, type Stats } from "./wait_endpoint.ts";
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const TAIL = layout.FANOUT_TAIL_WORD;
 const READERS_WANT = layout.FANOUT_READERS_WANT_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
@@ -34,12 +34,14 @@ const EXTENSION_SIZE = layout.HEADER_EXTENSION_SIZE;
 const RESERVE = layout.RING_RESERVE;
 const DATA = /* @__PURE__ */ packKind(layout.FRAME_KIND_DATA, WHOLE, 0);
 const EXTENDED = /* @__PURE__ */ packKind(0, layout.FRAME_FLAG_EXTENDED, 0);
-/** [frame.pad] [frame.end] All of their fields but the kind, and a pad's size, are 0. */
+/**
+ * [frame.pad] [frame.end] All fields of these two are 0, except the kind, and the size of a pad.
+ */
 const PAD = /* @__PURE__ */ packKind(layout.FRAME_KIND_PAD, 0, 0);
 const END = /* @__PURE__ */ packKind(layout.FRAME_KIND_END, 0, 0);
 
 /**
- * How the writer of a fanout works.
+ * Options of the writer of a fanout.
  *
  * @example
  * ```ts
@@ -51,12 +53,12 @@ const END = /* @__PURE__ */ packKind(layout.FRAME_KIND_END, 0, 0);
  * ```
  */
 export interface FanoutWriterOptions<T = never> extends EndpointOptions {
-  /** How values become payloads: by a codec of this library, or one of your own. Default `json`. */
+  /** The codec that encodes values: one of this library, or one of your own. Default `json`. */
   readonly codec?: CodecName | Codec<unknown, T> | undefined;
 }
 
 /**
- * How to make a fanout.
+ * Options of a new fanout and of its writer.
  *
  * @example
  * ```ts
@@ -69,17 +71,17 @@ export interface FanoutWriterOptions<T = never> extends EndpointOptions {
  */
 export interface FanoutCreateOptions<T = never>
   extends FanoutWriterOptions<T>, Omit<FanoutPlan, "writer"> {
-  /** Blank memory, on which others may create the same. By default fresh shared memory. */
+  /** Blank memory, in which others may create the same fanout. Default: new shared memory. */
   readonly memory?: Memory | undefined;
-  /** Milliseconds to wait for somebody else to finish formatting. Default 5,000. */
+  /** Milliseconds to wait for another thread to finish formatting the memory. Default 5,000. */
   readonly timeout?: number | undefined;
 }
 
 /**
- * Writes messages that every reader gets. All methods belong to the thread that made it.
+ * Writes messages that every reader gets. All methods belong to the thread that created the writer.
  *
- * In mode `hold` the slowest reader holds it back, of those that have joined; in mode `lose` it
- * never waits, and overwrites what a slow reader has not read.
+ * In mode `hold`, the slowest of the readers that have joined holds the writer back. In mode
+ * `lose`, the writer never waits, and overwrites messages that a slow reader has not read.
  *
  * @typeParam T What it writes.
  *
@@ -99,13 +101,13 @@ export interface FanoutCreateOptions<T = never>
  * ```
  */
 export class FanoutWriter<T = unknown> {
-  /** The segment in which it lies. */
+  /** The segment that contains the fanout. */
   readonly segment: Segment;
-  /** What becomes of a slow reader. */
+  /** What happens with a slow reader. */
   readonly mode: FanoutMode;
-  /** How many readers it may have. */
+  /** The number of readers that the fanout has room for. */
   readonly readers: number;
-  /** Most bytes of a message, encoded. */
+  /** The largest size of an encoded message, in bytes. */
   readonly largest: number;
   readonly #link: Link;
   readonly #channel: Channel;
@@ -117,9 +119,9 @@ export class FanoutWriter<T = unknown> {
   readonly #floor: Floor | undefined;
   readonly #payload: Payload = makePayload();
   readonly #turns: Turns = new Turns();
-  /** Position behind what is published, signed. */
+  /** The position after everything that is published, signed. */
   #tail: number;
-  /** Messages written so far. */
+  /** The number of messages written so far. */
   #count = 0;
   #isEnded = false;
   #isEncoding = false;
@@ -147,11 +149,11 @@ export class FanoutWriter<T = unknown> {
   }
 
   /**
-   * Makes a fanout, and attaches to it as its writer, endpoint 0. Post `handoff(i)` to reader `i`,
-   * which calls `FanoutReader.from` on it.
+   * Creates a fanout, and attaches its endpoint 0 as the writer. Post `handoff(i)` to reader `i`,
+   * which passes it to `FanoutReader.from`.
    *
-   * @throws {RangeError} if there are less than 1 or more than 255 readers, or the capacity is no
-   * power of two from 256.
+   * @throws {RangeError} if there are fewer than 1 or more than 255 readers, or the capacity is not
+   * a power of two from 256 on.
    * @throws {SegmentError} as `Segment.create` does.
    */
   static create<T = unknown>(options: FanoutCreateOptions<T>): FanoutWriter<T> {
@@ -166,8 +168,8 @@ export class FanoutWriter<T = unknown> {
   }
 
   /**
-   * Attaches the endpoint that writes a fanout: endpoint 0, and the first that it writes, unless
-   * others are named.
+   * Attaches an endpoint, by default 0, as the writer of a fanout, by default the first that this
+   * endpoint writes.
    *
    * @throws {SegmentError} `segment.endpoint`, or `segment.channel` if there is no such fanout.
    */
@@ -185,12 +187,12 @@ export class FanoutWriter<T = unknown> {
     return new FanoutWriter<T>(Endpoint.attach(segment, endpoint, options), channel, options);
   }
 
-  /** What the fanout lies in. */
+  /** The memory that contains the fanout. */
   get memory(): Memory {
     return this.segment.memory;
   }
 
-  /** The endpoint of this thread. */
+  /** The index of this thread's endpoint. */
   get endpoint(): number {
     return this.#link.endpoint.index;
   }
@@ -200,13 +202,13 @@ export class FanoutWriter<T = unknown> {
     return this.#isEnded;
   }
 
-  /** What this endpoint has counted. */
+  /** What this endpoint has counted since it attached. */
   get stats(): Stats {
     return this.#link.endpoint.stats;
   }
 
   /**
-   * What is posted to the thread of a reader, by its number from 0 on.
+   * Returns the object to post to the thread of one reader; readers are numbered from 0.
    *
    * @throws {RangeError} if there is no such reader.
    */
@@ -220,12 +222,12 @@ export class FanoutWriter<T = unknown> {
   }
 
   /**
-   * Writes one message, and blocks while a reader holds the room that it needs.
+   * Writes one message. Blocks while a reader holds the room that the message needs.
    *
-   * @throws {TimeoutError} at the timeout; nothing of the message is written.
-   * @throws {MessageError} `message.size` if it is larger than `largest`.
+   * @throws {TimeoutError} at the timeout; then nothing of the message is written.
+   * @throws {MessageError} `message.size` if the message is larger than `largest`.
    * @throws {ClosedError} if this end is closed, failed or ended.
-   * @throws {TypeError} if the codec cannot carry the value.
+   * @throws {TypeError} if the codec cannot encode the value.
    * @throws {ForbiddenError} on a thread that must not block, after a few looks.
    */
   write(value: T, options?: WaitOptions): void {
@@ -235,7 +237,7 @@ export class FanoutWriter<T = unknown> {
     this.#block(0, options);
   }
 
-  /** Writes one message if there is room for it, and returns whether it did. Never waits. */
+  /** Writes one message if there is room for it. Returns whether it did. Never waits. */
   tryWrite(value: T): boolean {
     if (this.#turns.busy) return false;
     this.#encode(value, this.#payload);
@@ -243,8 +245,9 @@ export class FanoutWriter<T = unknown> {
   }
 
   /**
-   * Writes one message without blocking. Messages keep the order of the calls. The promise settles
-   * when the message is in the ring; until then, bytes given must not change.
+   * Writes one message without blocking. Messages keep the order of the calls. The promise resolves
+   * when the message is in the ring. If the value is an array of bytes, it must not change until
+   * then.
    */
   async writeAsync(value: T, options?: WaitOptions): Promise<void> {
     const deadline = deadlineOfCall(options);
@@ -270,21 +273,21 @@ export class FanoutWriter<T = unknown> {
     }
   }
 
-  /** Writes one message as it is, data alone, and blocks while there is no room for it. */
+  /** Writes a message with header fields; its kind must be data. Blocks while there is no room. */
   writeMessage(message: MessageInit, options?: WaitOptions): void {
     requireWait(options);
     this.#requireTurn();
     this.#block(this.#take(message), options);
   }
 
-  /** Writes one message as it is, if there is room for it. */
+  /** Writes one message with its header fields, if there is room for it. Returns whether it did. */
   tryWriteMessage(message: MessageInit): boolean {
     if (this.#turns.busy) return false;
     return this.#put(this.#payload, this.#take(message));
   }
 
   /**
-   * Ends the stream: each reader gets everything written that it has not lost, then the end. Never
+   * Ends the stream: each reader gets all messages that it has not lost, and then the end. Never
    * waits. A second call does nothing.
    *
    * @throws {ClosedError} if this end is closed or failed.
@@ -295,18 +298,18 @@ export class FanoutWriter<T = unknown> {
     this.#check();
     this.#requireTurn();
     this.#isEnded = true;
-    this.#frame(0, END, 0); // [pipe.end_now] Each frame leaves room for it.
+    this.#frame(0, END, 0); // [pipe.end_now] Each frame has left room for the end.
     this.#publish();
   }
 
-  /** Closes this endpoint now. What is published stays readable; waits end with `pipe.closed`. */
+  /** Closes this endpoint now. Published messages stay readable. Waits end with `pipe.closed`. */
   close(): void {
     if (this.#link.closed) return;
     this.#holders?.disarm();
     this.#link.close();
   }
 
-  /** The same as `close`. */
+  /** Closes the endpoint; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -316,10 +319,10 @@ export class FanoutWriter<T = unknown> {
     throw new TypeError("Cannot write: an asynchronous write is under way");
   }
 
-  /** Throws what a call to write answers first. [fanout.first_answer] */
+  /** Throws the error that takes precedence over a write. [fanout.first_answer] */
   #check(): void {
     const { endpoint, peer, closed } = this.#link;
-    const isWell = !closed && endpoint.isLinked(peer); // the link of a writer is to itself
+    const isWell = !closed && endpoint.isLinked(peer); // a writer's link has itself as its peer
     if (!isWell && (closed || endpoint.hasEnded())) raise(this.#link.ownError("write"));
     if (this.#isEnded) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
     if (this.#isEncoding) throw new TypeError("Cannot write: a value is being encoded");
@@ -330,7 +333,7 @@ export class FanoutWriter<T = unknown> {
     const codec = this.#codec;
     const isRaw = codec === "json" || codec === "bytes";
     if (value instanceof Uint8Array && isRaw) return takeBytes(value, CODEC_BYTES, payload);
-    this.#isEncoding = true; // the application's own code may run, and must not write meanwhile
+    this.#isEncoding = true; // application code may run, and must not write meanwhile
     try {
       encode(value, codec as CodecName, payload);
     } finally {
@@ -338,7 +341,7 @@ export class FanoutWriter<T = unknown> {
     }
   }
 
-  /** Takes a message as it is; returns its tag. */
+  /** Takes the payload of a message with header fields. Returns its tag. */
   #take({ kind = layout.FRAME_KIND_DATA, codec = CODEC_BYTES, tag = 0, payload }: MessageInit) {
     if (kind !== layout.FRAME_KIND_DATA) throw new RangeError(`kind must be 1: ${kind}`);
     requireInteger("codec", codec, 0, 255);
@@ -358,7 +361,7 @@ export class FanoutWriter<T = unknown> {
     }
   }
 
-  /** Places and publishes a message, if there is room for it. */
+  /** Places and publishes a message if there is room for it. Returns whether it did. */
   #put({ source, size, code }: Payload, tag: number): boolean {
     this.#check();
     if (size > this.largest) { // [fanout.size]
@@ -382,21 +385,21 @@ export class FanoutWriter<T = unknown> {
     return true;
   }
 
-  /** Makes room for a frame, with a pad before it if need be. [ring.pad] */
+  /** Makes room for a frame, and places a pad before it if necessary. [ring.pad] */
   #makeRoom(extent: number): boolean {
     const capacity = this.#bytes.length;
     const tail = this.#tail;
     const toEnd = capacity - (tail & (capacity - 1));
     const pad = extent > toEnd ? toEnd : 0;
     const need = (tail + pad + extent + RESERVE - capacity) | 0;
-    // Whatever is finished is published: each write does that. [fanout.unpublished]
+    // Each write publishes its frame, so nothing is finished and unpublished. [fanout.unpublished]
     if (this.#floor !== undefined) this.#floor.raise(need, tail);
     else if (!this.#holders!.allow(need, tail)) return false;
     if (pad > 0) this.#frame(pad - HEADER_SIZE, PAD, 0);
     return true;
   }
 
-  /** The header extension with the number of the message. [fanout.number] */
+  /** Writes the header extension that holds the number of the message. [fanout.number] */
   #number(word: number): void {
     const words = this.#words;
     words[word] = EXTENSION_SIZE;
@@ -405,13 +408,13 @@ export class FanoutWriter<T = unknown> {
     words[word + 3] = this.#count / 2 ** 32;
   }
 
-  /** Finishes a frame, whose payload is there already. */
+  /** Completes a frame whose payload is in place: writes its header and moves the tail. */
   #frame(size: number, kindWord: number, tag: number): void {
     writeHeader(this.#words, (this.#tail & (this.#bytes.length - 1)) >> 2, size, kindWord, tag);
     this.#tail = (this.#tail + extentOf(size)) | 0;
   }
 
-  /** Publishes what is finished, and rings the readers that want it. [fanout.wake] */
+  /** Publishes finished frames, and rings the readers that have asked for it. [fanout.wake] */
   #publish(): void {
     const control = this.#control;
     const { endpoint } = this.#link;

@@ -1,6 +1,6 @@
 /**
- * Moves JSON messages one way through eight words and a byte area, and works with an endpoint of
- * `sab-message-port` 1.0 on the other side. See `spec/mailbox.md`.
+ * Moves JSON messages one way through eight words and a byte area. Either side works with an
+ * endpoint of `sab-message-port` 1.0 at the other end. See `spec/mailbox.md`.
  *
  * @module
  */
@@ -16,16 +16,16 @@ import { requireInteger } from "./segment_geometry.ts";
 import { Turns } from "./wait.ts";
 import type { EndpointOptions, Stats } from "./wait_endpoint.ts";
 
-/** Nothing there yet; an element may be any value of JSON. */
+/** Stands for "no message yet": a message itself may be any JSON value. */
 const NONE: unique symbol = Symbol("none");
 
-/** After so many reads in a row it is time to ask whether the event loop has turned. */
+/** After so many reads in a row, `readAsync` checks whether the event loop has turned. */
 const STREAK = 64;
 
 /**
  * Writes messages into a mailbox. All methods belong to the thread that attached it.
  *
- * @typeParam T What it writes: values of JSON.
+ * @typeParam T What it writes: JSON values.
  *
  * @example
  * ```ts
@@ -49,8 +49,8 @@ export class MailboxWriter<T = unknown> {
   }
 
   /**
-   * Takes the writing side of a mailbox: memory of which both sides know that it is one, blank at
-   * first.
+   * Takes the writing side of a mailbox. The memory does not say that it is a mailbox: both sides
+   * must know it. It must be blank before its first use.
    *
    * @throws {SegmentError} `mailbox.size` if it is not aligned to 4 or has less than 33 bytes.
    */
@@ -58,7 +58,7 @@ export class MailboxWriter<T = unknown> {
     return new MailboxWriter<T>(new MailboxSide(memory, "write", options));
   }
 
-  /** Whether the mailbox is closed, by either side, or broken by the peer. */
+  /** Whether either side has closed the mailbox, or the peer has broken it. */
   get closed(): boolean {
     return this.#side.closed;
   }
@@ -69,35 +69,36 @@ export class MailboxWriter<T = unknown> {
   }
 
   /**
-   * Whether parts of a write that gave up are still to be written. The next write writes them
-   * first; `writeMany([])` writes only them.
+   * Whether a write that timed out has left parts of its payload unwritten. The next write writes
+   * them first; `writeMany([])` writes only them.
    */
   get owes(): boolean {
     return this.#parts.owed !== undefined && !this.closed;
   }
 
   /**
-   * Writes one message, and blocks while the byte area is the reader's. What does not fit it is
-   * written in parts, each when the reader has taken the one before.
+   * Writes one message. Blocks while the byte area holds a part that the reader has not taken. A
+   * message that does not fit the byte area is written in parts, each after the reader has taken
+   * the one before.
    *
-   * @throws {TimeoutError} at the timeout. The message is not written, or, where `begun` of the
-   * error is true, written in part: then the next write completes it. [mailbox.begun]
+   * @throws {TimeoutError} at the timeout. If `begun` of the error is false, nothing was written.
+   * If it is true, a part was written, and the next write completes the message. [mailbox.begun]
    * @throws {PeerClosedError} if the reader has closed.
    * @throws {ClosedError} if this side is closed.
-   * @throws {CorruptError} if the reader broke the mailbox; again from every later call.
-   * @throws {TypeError} if the value is none of JSON.
+   * @throws {CorruptError} if the reader broke the mailbox; every later call throws it again.
+   * @throws {TypeError} if the value is not a JSON value.
    */
   write(value: T, options?: WaitOptions): void {
     this.#write([value], options);
   }
 
-  /** Writes many messages as one payload, which the reader takes apart. Throws as `write` does. */
+  /** Writes several messages as one payload; the reader gets each one. Throws as `write` does. */
   writeMany(values: readonly T[], options?: WaitOptions): void {
     this.#write(values, options);
   }
 
   /**
-   * Writes one message if the byte area is free, and returns whether it did. Never waits.
+   * Writes one message if the byte area is free. Returns whether it did. Never waits.
    *
    * @throws {RangeError} if the message does not fit the byte area.
    */
@@ -114,28 +115,28 @@ export class MailboxWriter<T = unknown> {
   }
 
   /**
-   * Writes one message without blocking. Messages keep the order of the calls. The promise settles
+   * Writes one message without blocking. Messages keep the order of the calls. The promise resolves
    * when all of the message is in the mailbox; until then it keeps the event loop alive.
    */
   writeAsync(value: T, options?: WaitOptions): Promise<void> {
     return this.#writeAsync([value], options);
   }
 
-  /** `writeMany` without blocking. */
+  /** Does what `writeMany` does, without blocking. */
   writeManyAsync(values: readonly T[], options?: WaitOptions): Promise<void> {
     return this.#writeAsync(values, options);
   }
 
   /**
-   * Closes the mailbox now, for both sides. What the reader has not taken is lost; waits end with
-   * `pipe.closed` here, and with `peer.closed` there.
+   * Closes the mailbox now, for both sides. A part that the reader has not taken is lost. Waits end
+   * with `pipe.closed` on this side, and with `peer.closed` on the other.
    */
   close(): void {
     this.#parts.owed = undefined;
     this.#side.close();
   }
 
-  /** The same as `close`. */
+  /** Closes the mailbox; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -144,7 +145,7 @@ export class MailboxWriter<T = unknown> {
     this.#side.hasTurn();
     options?.signal?.throwIfAborted();
     const payload = this.#encode(values, false);
-    // Behind that: a `toJSON` may write too.
+    // Checked after encoding, since a `toJSON` method may call this writer too.
     if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     const deadline = deadlineOfCall(options);
     // [mailbox.write_all]
@@ -154,8 +155,9 @@ export class MailboxWriter<T = unknown> {
   }
 
   /**
-   * Writes what is left of a payload, in a call whose own is `due` and which has waited so often
-   * before. Returns how often it has waited then.
+   * Writes the rest of a payload. `due` is the payload of the call itself, which may first have to
+   * finish an earlier one; `waits` is how often the call has waited before. Returns its waits so
+   * far.
    */
   #finish(payload: Parts, due: Parts | undefined, deadline: number, waits: number): number {
     for (; !this.#parts.advance(payload); waits++) {
@@ -169,7 +171,7 @@ export class MailboxWriter<T = unknown> {
     const signal = options?.signal;
     signal?.throwIfAborted();
     const deadline = deadlineOfCall(options);
-    // Encoded at the call, and as a copy: other writes may come first.
+    // Encoded now, and into memory of its own, because other writes may come before this one.
     const payload = this.#encode(values, true);
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut(false);
     try {
@@ -203,7 +205,8 @@ export class MailboxWriter<T = unknown> {
       throw new TypeError(`Cannot write ${what}: a mailbox carries JSON`);
     }
     const payload = this.#parts.encode(values);
-    // What may be under way when the next value is encoded must not lie in memory used again.
+    // A payload still unfinished when the next one is encoded must not lie in memory that is
+    // reused.
     if (apart || payload.count > 1) this.#parts.detach(payload);
     return payload;
   }
@@ -241,10 +244,10 @@ export class MailboxReader<T = unknown> {
   }
 
   /**
-   * Takes the reading side of a mailbox: memory of which both sides know that it is one, blank at
-   * first. Payloads of more than `maxMessageSize` bytes, by default 4 MiB, are dropped with
-   * `message.size`; a payload holds all messages of one `writeMany`. See `ReaderOptions` for what
-   * JSON costs.
+   * Takes the reading side of a mailbox. The memory does not say that it is a mailbox: both sides
+   * must know it. It must be blank before its first use. A payload of more than `maxMessageSize`
+   * bytes, by default 4 MiB, is dropped with `message.size`; a payload holds all messages of one
+   * `writeMany`. See `ReaderOptions` for what JSON costs.
    *
    * @throws {SegmentError} `mailbox.size` if it is not aligned to 4 or has less than 33 bytes.
    */
@@ -258,8 +261,8 @@ export class MailboxReader<T = unknown> {
   }
 
   /**
-   * Whether the mailbox is closed, by either side, or broken by the peer. Messages of a payload
-   * that was taken before can still be read.
+   * Whether either side has closed the mailbox, or the peer has broken it. Messages of a payload
+   * that was taken before that can still be read.
    */
   get closed(): boolean {
     return this.#side.closed;
@@ -271,13 +274,13 @@ export class MailboxReader<T = unknown> {
   }
 
   /**
-   * Reads one message and blocks until there is one. `undefined` at the timeout, which loses
-   * nothing: parts that came are kept.
+   * Reads one message, and blocks until there is one. Returns `undefined` at the timeout, which
+   * loses nothing: the parts that have arrived are kept.
    *
-   * @throws {MessageError} if a payload was lost; the next call goes on behind it.
+   * @throws {MessageError} if a payload was lost; the next call reads the one after it.
    * @throws {PeerClosedError} if everything is read and the writer has closed.
    * @throws {ClosedError} if this side is closed.
-   * @throws {CorruptError} if the writer broke the mailbox; again from every later call.
+   * @throws {CorruptError} if the writer broke the mailbox; every later call throws it again.
    */
   read(options?: WaitOptions): T | undefined {
     const timeout = requireTimeout(options?.timeout, Infinity);
@@ -292,15 +295,15 @@ export class MailboxReader<T = unknown> {
     return undefined;
   }
 
-  /** Reads one message if there is one. Takes one part at most. */
+  /** Reads one message if there is one, else returns `undefined`. Takes at most one part. */
   tryRead(): T | undefined {
     const value = this.#take();
     return value === NONE ? undefined : value;
   }
 
   /**
-   * `read` without blocking. Calls are served in order, and keep the event loop alive while they
-   * wait.
+   * Does what `read` does, without blocking. Calls are served in order, and keep the event loop
+   * alive while they wait.
    */
   async readAsync(options?: WaitOptions): Promise<T | undefined> {
     const deadline = deadlineOfCall(options);
@@ -319,8 +322,8 @@ export class MailboxReader<T = unknown> {
   }
 
   /**
-   * Closes the mailbox now, for both sides; what is not read is dropped. Waits end with
-   * `pipe.closed` here, and with `peer.closed` there.
+   * Closes the mailbox now, for both sides, and drops messages that are not read yet. Waits end
+   * with `pipe.closed` on this side, and with `peer.closed` on the other.
    */
   close(): void {
     this.#queue = [];
@@ -329,7 +332,7 @@ export class MailboxReader<T = unknown> {
     this.#side.close();
   }
 
-  /** The same as `close`. */
+  /** Closes the mailbox; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }

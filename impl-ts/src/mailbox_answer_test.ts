@@ -1,4 +1,4 @@
-/** What a call on a mailbox answers, and what it hands out with it. */
+/** What calls on a mailbox answer, and in which state that leaves the mailbox. */
 
 import { assertEquals, assertThrows } from "@std/assert";
 import { TimeoutError } from "./error.ts";
@@ -15,7 +15,7 @@ Deno.test("[mailbox.begun] a timeout says whether the message is begun, and of w
   const { now } = performance;
   let late = 0;
   performance.now = () => late;
-  // The reader takes a part in the first sleep; the second lasts beyond the deadline.
+  // The reader takes a part during the first sleep; the second sleep lasts beyond the deadline.
   const reads: unknown[] = [];
   const sleep = () => {
     if (reads.length > 0) late += 100;
@@ -26,11 +26,11 @@ Deno.test("[mailbox.begun] a timeout says whether the message is begun, and of w
   try {
     const begun = (call: () => void) => assertThrows(call, TimeoutError).begun;
     assertEquals(begun(() => writer.write("one, in parts", { timeout: 0 })), true);
-    // The rest of the first is in the way of the second.
+    // The rest of the first message must be written before the second can begin.
     assertEquals(begun(() => writer.write("two, in parts", { timeout: 0 })), false);
     assertEquals(begun(() => writer.writeMany([], { timeout: 0 })), false);
     assertEquals(reader.tryRead(), undefined);
-    // It goes on with the first, and then begins the second: `owes` is true before and after.
+    // This call completes the first message and begins the second: `owes` is true before and after.
     assertEquals(begun(() => writer.write("two, in parts", { timeout: 50 })), true);
     assertEquals([reads, writer.owes], [["one, in parts"], true]);
     assertEquals(reader.tryRead(), undefined);

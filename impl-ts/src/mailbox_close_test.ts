@@ -16,7 +16,7 @@ function mailbox(capacity = 8) {
   return { writer, reader, peer: new Original(memory) };
 }
 
-/** Sends the values in parts and reads them, step by step; `at(n)` is called ahead of step n. */
+/** Sends the values in parts and reads them, step by step; calls `at(n)` before step n. */
 function exchange({ writer, reader }: ReturnType<typeof mailbox>, at: (step: number) => void) {
   const seen: unknown[] = [];
   let step = 0;
@@ -46,7 +46,7 @@ Deno.test("a close at every step of an exchange releases every waiter", async ()
       const { writer, reader } = both;
       const pending: Promise<string>[] = [];
       const stop = () => {
-        // Whoever waits now, and who comes after.
+        // One read and one write wait now; the other two are called after them.
         for (let i = 0; i < 2; i++) pending.push(codeOf(forever(reader)), codeOf(flood(writer)));
         both[side].close();
       };
@@ -92,7 +92,7 @@ function stopped(run: () => unknown): boolean {
   }
 }
 
-/** How fast a close comes: so many of the original's stores ahead of each operation of ours. */
+/** The speed of a close: so many stores of the original come before each operation of this side. */
 for (const burst of [1, 2, 3, 8]) {
   Deno.test(`a reader meets the original's close at every operation, ${burst} stores each`, () => {
     let delivered = 0;
@@ -112,7 +112,7 @@ for (const burst of [1, 2, 3, 8]) {
       collect(seen, () => reader.read({ timeout: 5 }), 4);
       const values = seen.filter((value) => value !== "peer.closed");
       assert(seen.at(-1) === "peer.closed", `${at}: ${seen}`);
-      // All of the payload or nothing: a part that was copied is delivered.
+      // All of the payload or none: if its last part was copied, it is delivered.
       assert(values.length === 0 || `${values}` === `${VALUES}`, `${at}: ${seen}`);
       if (values.length > 0) delivered++;
       closes++;
@@ -134,7 +134,7 @@ for (const burst of [1, 2, 3, 8]) {
       collect(seen, () => writer.write(1, SOON), 1);
       assertEquals(seen.at(-1), "peer.closed", `${at}`);
       assertEquals(seen.filter((code) => code !== "peer.closed" && code !== "wait.timeout"), []);
-      // Nothing of ours stands over the close.
+      // No store of this library has overwritten the close.
       assertEquals([peer.words[STATUS], peer.words[SIGNAL]], [-1, -1]);
     }
   });
@@ -148,7 +148,7 @@ Deno.test("either side of ours meets the other's close at every operation", () =
       let operations = 0;
       let acts = "writer";
       const { seen } = withSteps(() => {
-        // Only while this side acts: nobody closes in the middle of a call of its own.
+        // The other side closes only while this side acts: a side cannot close inside its own call.
         if (acts === side && operations++ === at) both[other].close();
       }, () => exchange(both, (step) => acts = step % 2 === 0 ? "writer" : "reader"));
       ran = operations > at;
@@ -156,7 +156,7 @@ Deno.test("either side of ours meets the other's close at every operation", () =
       const codes = { [side]: "peer.closed", [other]: "pipe.closed" };
       const values = seen.filter((value) => value !== "peer.closed" && value !== "pipe.closed");
       assertEquals(values, VALUES.slice(0, values.length), `${side}, ${at}`);
-      // A payload that was taken before is still read to its end.
+      // A payload that was taken before the close is still read to its end.
       collect(seen, () => both.reader.read(SOON), 3);
       assertEquals(seen.at(-1), codes.reader);
       assertCode(() => both.writer.write(1, SOON), codes.writer!);
@@ -171,7 +171,7 @@ Deno.test("[mailbox.recheck] a close that only status still says ends every wait
       peer.words[SIGNAL] = signal;
       const wait = codeOf(signal === 0 ? forever(reader) : flood(writer));
       setTimeout(() => {
-        // The original stored its signal over the -1, and woke one or nobody.
+        // The original has stored its signal over the -1, and wakes one sleeper or none.
         Atomics.store(peer.words, STATUS, -1);
         if (notify) Atomics.notify(peer.words, SIGNAL, 1);
       }, 5);
@@ -214,7 +214,7 @@ Deno.test("[mailbox.signal_exchange] a turn that somebody else passed is a close
   const { writer, peer } = mailbox();
   let operations = 0;
   withSteps(() => {
-    // Just before the exchange: signal, status, three words.
+    // Just before the exchange, after the loads of signal and status and the three words of a part.
     if (++operations === 8) peer.words[SIGNAL] = 1;
   }, () => assertCode(() => writer.write(1, NOW), "peer.closed"));
   assertEquals([peer.words[STATUS], peer.words[SIGNAL]], [-1, -1]);
@@ -247,7 +247,7 @@ Deno.test("a close drops the queue of its own reader, and not that of the other 
   }
 });
 
-/** The values and codes of some calls; stops nowhere. */
+/** Adds the values and error codes of some calls to `seen`; an error does not stop it. */
 function collect(seen: unknown[], call: () => unknown, times: number): void {
   for (let i = 0; i < times; i++) {
     try {

@@ -1,6 +1,6 @@
 /**
- * What the tests of the mailbox share: a stand-in for the original, `sab-message-port` 1.0, with
- * its defects. Written from `spec/mailbox.md`; every step between two yields is one store.
+ * Shared by the tests of the mailbox: a stand-in for the original, `sab-message-port` 1.0, with its
+ * defects. Written from `spec/mailbox.md`. Each step between two yields is one store.
  */
 
 import * as layout from "./layout.ts";
@@ -12,16 +12,16 @@ export const COUNT = layout.MAILBOX_PART_COUNT_WORD;
 export const INDEX = layout.MAILBOX_PART_INDEX_WORD;
 const HEADER = layout.MAILBOX_HEADER_SIZE;
 
-/** A wait in the original has no limit; in a test everything has one. */
+/** The original waits without limit; in a test every wait has a limit. */
 const BOUND_MS = 5_000;
 
-/** The original's verdict on a closed mailbox. */
+/** The error of the original when the mailbox is closed. */
 export class Disposed extends Error {}
 
-/** A step, or the value of `signal` with which the original sleeps. */
+/** One step, or a sleep while `signal` has this value. */
 export type Step = "step" | { readonly sleep: number };
 
-/** Either end of a mailbox, as the original has it. */
+/** Either end of a mailbox, as the original implements it. */
 export class Original {
   readonly words: Int32Array;
   readonly bytes: Uint8Array;
@@ -81,7 +81,7 @@ export class Original {
     }
   }
 
-  /** Runs an operation, blocking. */
+  /** Runs an operation to its end, and blocks the thread in its sleeps. */
   block<T>(operation: Generator<Step, T>): T {
     for (const until = performance.now() + BOUND_MS; performance.now() < until;) {
       const { done, value } = operation.next();
@@ -92,7 +92,7 @@ export class Original {
     throw new Error("the original waited for ever");
   }
 
-  /** Runs an operation on the event loop. */
+  /** Runs an operation to its end on the event loop. */
   async turn<T>(operation: Generator<Step, T>): Promise<T> {
     for (const until = performance.now() + BOUND_MS; performance.now() < until;) {
       const { done, value } = operation.next();
@@ -106,7 +106,7 @@ export class Original {
     throw new Error("the original waited for ever");
   }
 
-  /** Runs an operation as far as it comes without a sleep; false if it is not done. */
+  /** Runs an operation until it would sleep. Returns whether it is done. */
   poll(operation: Generator<Step, unknown>): boolean {
     for (;;) {
       const { done, value } = operation.next();
@@ -116,10 +116,10 @@ export class Original {
   }
 }
 
-/** A call of `Atomics` that a hook may come before. */
+/** The operations of `Atomics` that can have a hook before them. */
 const OPERATIONS = ["load", "store", "compareExchange", "exchange", "notify"] as const;
 
-/** Calls `before` ahead of every atomic operation of `run`; those of `before` itself excepted. */
+/** Calls `before` before each atomic operation of `run`, except those of `before` itself. */
 export function withSteps<T>(before: () => void, run: () => T): T {
   const atomics = Atomics as unknown as Record<string, (...args: unknown[]) => unknown>;
   const saved = OPERATIONS.map((name) => atomics[name]!);

@@ -1,5 +1,5 @@
 /**
- * Payloads of a mailbox, cut into parts and put together again. See `spec/mailbox.md`.
+ * Cuts the payloads of a mailbox into parts, and joins them again. See `spec/mailbox.md`.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { MessageError } from "./error.ts";
 import * as layout from "./layout.ts";
 import type { MailboxSide } from "./mailbox_side.ts";
 
-/** A payload on its way, in parts of which `next` is the first that is not written. */
+/** A payload that is being written. `next` is the first of its `count` parts that is unwritten. */
 export interface Parts {
   source: Uint8Array;
   readonly size: number;
@@ -17,13 +17,13 @@ export interface Parts {
   next: number;
 }
 
-/** A reader keeps this much memory for the next payload. */
+/** A reader keeps at most this many bytes of memory for the next payload. */
 const KEPT_SIZE = 64 * 1024;
 
 /** Writes payloads, part by part. */
 export class PartWriter {
   readonly side: MailboxSide;
-  /** A payload of which a part is written, but not all. */
+  /** The payload of which some part is written, but not the last. */
   owed: Parts | undefined;
   /** Whether the payload that was encoded last lies in memory of its own. */
   #isKept = true;
@@ -33,8 +33,8 @@ export class PartWriter {
   }
 
   /**
-   * Makes one payload of values of JSON, one at least. [mailbox.payload] `detach` it, unless all of
-   * it is written before anything else is encoded.
+   * Encodes JSON values, at least one, as one payload. [mailbox.payload] The caller must `detach`
+   * the payload unless all of it is written before anything else is encoded.
    */
   encode(values: readonly unknown[]): Parts {
     const encoded = makePayload();
@@ -44,15 +44,17 @@ export class PartWriter {
     return { source, size, count: Math.ceil(size / this.side.bytes.length), next: 0 };
   }
 
-  /** Copies the payload that was encoded last out of memory that is used again. */
+  /**
+   * Copies the payload that was encoded last out of the memory that the next `encode` uses again.
+   */
   detach(parts: Parts): void {
     if (!this.#isKept) parts.source = copyOut(parts.source, 0, parts.size);
     this.#isKept = true;
   }
 
   /**
-   * Writes the next part if the byte area is free, and returns whether the payload is complete.
-   * One part at most: the caller looks at its deadline in between.
+   * Writes the next part if the byte area is free. Returns whether the payload is complete. It
+   * writes at most one part, so that the caller can check its deadline between two parts.
    */
   advance(parts: Parts): boolean {
     const { words, bytes } = this.side;
@@ -68,7 +70,7 @@ export class PartWriter {
     parts.next++;
     if (!this.side.passTurn()) {
       this.owed = undefined;
-      this.side.hasTurn(); // throws: it is closed
+      this.side.hasTurn(); // throws, as the mailbox is closed
     }
     const done = parts.next === count;
     this.owed = done ? undefined : parts;
@@ -80,12 +82,12 @@ export class PartWriter {
 export class PartReader {
   readonly side: MailboxSide;
   readonly #limit: number;
-  /** The payload in progress: its first `#size` bytes, how many parts it has, and the next one. */
+  /** The payload in progress: its first `#size` bytes, its number of parts, and its next part. */
   #parts: Uint8Array = NO_BYTES;
   #size = 0;
   #count = 0;
   #next = 0;
-  /** Whether the rest of that payload is dropped. */
+  /** Whether the rest of that payload is dropped as it arrives. */
   #dropping = false;
 
   constructor(side: MailboxSide, limit: number) {
@@ -93,7 +95,9 @@ export class PartReader {
     this.#limit = limit;
   }
 
-  /** Takes the part that is there, and returns the messages of the payload that it completes. */
+  /**
+   * Takes the part that is there. Returns the messages of the payload if that part completes it.
+   */
   take(): unknown[] | undefined {
     if (!this.side.hasTurn() || !this.#takePart()) return undefined;
     try {
@@ -103,19 +107,21 @@ export class PartReader {
     }
   }
 
-  /** Forgets the parts that have come. */
+  /** Forgets the parts collected so far. */
   drop(): void {
     this.#size = 0;
     if (this.#parts.length > KEPT_SIZE) this.#parts = NO_BYTES;
   }
 
-  /** Takes the part that is there, and returns whether it completes a payload. */
+  /**
+   * Takes the part that is there. Returns whether it completes a payload that is to be delivered.
+   */
   #takePart(): boolean {
     const { words } = this.side;
     const length = Atomics.load(words, layout.MAILBOX_LENGTH_WORD) >>> 0;
     const count = Atomics.load(words, layout.MAILBOX_PART_COUNT_WORD) >>> 0;
     const index = Atomics.load(words, layout.MAILBOX_PART_INDEX_WORD) >>> 0;
-    // [mailbox.read_status] The original may have closed, and written -1 into the words above.
+    // [mailbox.read_status] The original may be closing, and have written -1 into the words above.
     this.side.checkStatus(); // [mailbox.closed_part]
     this.#checkPart(length, count, index);
     const refused = !this.#dropping && !this.#collect(length); // [mailbox.copy]
@@ -125,7 +131,7 @@ export class PartReader {
     this.#count = count;
     this.#next = last ? 0 : index + 1;
     if (last) this.#dropping = false;
-    // [mailbox.complete] A close that came meanwhile is found by the next call.
+    // [mailbox.complete] If the mailbox was closed meanwhile, the next call finds that out.
     this.side.passTurn();
     if (refused) { // [mailbox.limit]
       throw new MessageError("message.size", "Cannot read message: its payload is too large");
@@ -133,7 +139,7 @@ export class PartReader {
     return last && !dropped;
   }
 
-  /** [mailbox.check] */
+  /** Checks the three words of a part against the parts before. [mailbox.check] */
   #checkPart(length: number, count: number, index: number): void {
     const { bytes } = this.side;
     if (length < 1 || length > bytes.length) {
@@ -147,7 +153,7 @@ export class PartReader {
     }
   }
 
-  /** Copies a part out. False if the payload is too large for the limit, or for the memory. */
+  /** Copies a part out. Returns false if the payload exceeds the limit or the available memory. */
   #collect(length: number): boolean {
     const size = this.#size + length;
     if (size > this.#limit || !this.#reserve(size)) return false;
@@ -159,7 +165,8 @@ export class PartReader {
   #reserve(size: number): boolean {
     if (size <= this.#parts.length) return true;
     try {
-      // Twice as much as there is, whatever number of parts the peer announces: that costs nothing.
+      // Grows by doubling, whatever number of parts the peer announces: an announcement costs no
+      // memory.
       const grown = new Uint8Array(Math.min(2 * size, this.#limit));
       grown.set(this.#parts.subarray(0, this.#size));
       this.#parts = grown;

@@ -1,6 +1,6 @@
 /**
- * What both sides of a mailbox have in common: the eight words, whose turn it is, waiting and
- * closing. See `spec/mailbox.md`; the sides themselves are in `mailbox.ts`.
+ * What both sides of a mailbox share: the eight words, whose turn it is, waiting and closing. See
+ * `spec/mailbox.md`; the sides themselves are in `mailbox.ts`.
  *
  * @module
  */
@@ -21,29 +21,36 @@ const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
 const STATUS = layout.MAILBOX_STATUS_WORD;
 const HEADER_WORDS = layout.MAILBOX_HEADER_SIZE >> 2;
 
-/** One side of a mailbox, owned by the thread that made it. */
+/** One side of a mailbox. It belongs to the thread that created it. */
 export class MailboxSide implements Sight {
   /** The eight words. */
   readonly words: Int32Array;
   /** The byte area. */
   readonly bytes: Uint8Array;
   readonly #verb: "read" | "write";
-  /** The value of `signal` that gives this side the turn, and the one with which it sleeps. */
+  /**
+   * The value of `signal` when it is this side's turn, and the value with which this side sleeps.
+   */
   readonly #mine: number;
   readonly #theirs: number;
   readonly #mechanism: Mechanism;
   readonly #spin: number | undefined;
   #spinner: Spinner | undefined;
   readonly #sleeper: Sleeper;
-  /** Ends the asynchronous wait under way; `true` says that not its own time did. */
+  /**
+   * Ends the asynchronous wait under way. Called with false if only the sleep's timeout ended it.
+   */
   #wake: ((isRung: boolean) => void) | undefined;
   #parks = 0;
   #lateWakes = 0;
   #closed = false;
-  /** How the mailbox ended: closed by the peer, or broken by it. */
+  /** The error that later calls throw after the peer has closed or broken the mailbox. */
   #ended: MillraceError | undefined;
 
-  /** @throws {SegmentError} `mailbox.size`. [mailbox.section] */
+  /**
+   * @throws {SegmentError} `mailbox.size` if the memory is misaligned or too small.
+   * [mailbox.section]
+   */
   constructor(memory: Memory, verb: "read" | "write", options: EndpointOptions) {
     const { buffer, byteOffset, byteLength } = toRegion(memory);
     const area = byteLength - layout.MAILBOX_HEADER_SIZE;
@@ -66,19 +73,19 @@ export class MailboxSide implements Sight {
     this.#sleeper = makeSleeper(this.#mechanism, this.words, SIGNAL, woken);
   }
 
-  /** Whether the mailbox is closed, by either side, or broken. Two loads. */
+  /** Whether either side has closed the mailbox, or the peer has broken it. It costs two loads. */
   get closed(): boolean {
     return this.#closed || this.#ended !== undefined ||
       Atomics.load(this.words, STATUS) === layout.MAILBOX_STATUS_DISPOSED ||
       Atomics.load(this.words, SIGNAL) === layout.MAILBOX_SIGNAL_DISPOSED;
   }
 
-  /** How often it slept, and woke late. */
+  /** How often this side slept, and how often it woke late. */
   get stats(): Pick<Stats, "parks" | "lateWakes"> {
     return { parks: this.#parks, lateWakes: this.#lateWakes };
   }
 
-  /** Whether it is this side's turn. Throws if it is closed or broken. [mailbox.atomic] */
+  /** Whether it is this side's turn. Throws if the mailbox is closed or broken. [mailbox.atomic] */
   hasTurn(): boolean {
     if (this.#closed) {
       throw new ClosedError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
@@ -93,7 +100,7 @@ export class MailboxSide implements Sight {
     return signal === this.#mine;
   }
 
-  /** Loads `status`, and throws unless the mailbox is in use. [mailbox.closed] */
+  /** Loads `status`, and throws unless the mailbox is active. [mailbox.closed] */
   checkStatus(): void {
     const status = Atomics.load(this.words, STATUS);
     if (status === layout.MAILBOX_STATUS_ACTIVE) return;
@@ -102,8 +109,8 @@ export class MailboxSide implements Sight {
   }
 
   /**
-   * Gives the turn to the peer and wakes it. Returns false where that failed: the mailbox is
-   * closed, which the next call of `hasTurn` reports.
+   * Gives the turn to the peer and wakes it. Returns false if the mailbox turns out to be closed;
+   * the next call of `hasTurn` then throws.
    */
   passTurn(): boolean {
     // [mailbox.signal_exchange] A plain store would overwrite a close.
@@ -112,20 +119,22 @@ export class MailboxSide implements Sight {
       this.#mechanism.notify(this.words, SIGNAL); // [mailbox.notify]
       return true;
     }
-    // No close has left this value, so the peer does not know that it is over.
+    // No close stores this value, so the peer does not yet know that the mailbox has ended.
     if (found !== layout.MAILBOX_SIGNAL_DISPOSED) this.#shut();
     this.#endClosed();
     return false;
   }
 
-  /** Ends the mailbox for what the peer wrote, and makes the error. [mailbox.check] */
+  /**
+   * Ends the mailbox because of a word that the peer wrote, and returns the error. [mailbox.check]
+   */
   fail(code: ReasonCode, what: string): MillraceError {
-    // The peer learns of it as of a close: the words have no room for more.
+    // To the peer this looks like a close: the words have no room for a reason.
     this.#shut();
     return this.#ended = new CorruptError(code, `Cannot ${this.#verb}: the peer wrote ${what}`);
   }
 
-  /** Closes the mailbox now; every wait of both sides ends. */
+  /** Closes the mailbox now, and ends every wait of both sides. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -133,24 +142,27 @@ export class MailboxSide implements Sight {
     this.rouse();
   }
 
-  /** Whether `signal` is no longer the peer's turn. */
+  /** Whether `signal` no longer says that it is the peer's turn. */
   look(): boolean {
     return Atomics.load(this.words, SIGNAL) !== this.#theirs;
   }
 
-  /** Whether `status` ends the wait: after a store of the original it alone may say so. */
+  /**
+   * Whether `status` ends the wait. After a plain store of the original, only `status` may tell.
+   */
   lookAround(): boolean {
     return Atomics.load(this.words, STATUS) !== layout.MAILBOX_STATUS_ACTIVE;
   }
 
   /**
-   * Blocks until it may be this side's turn, or the mailbox has ended; false at the deadline. The
-   * caller has found that it is the peer's turn. `waits` are those of its call before this one.
+   * Blocks until it may be this side's turn or the mailbox has ended. Returns false at the
+   * deadline. The caller has found that it is the peer's turn. `waits` is how often the caller's
+   * call has waited before.
    *
    * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
    */
   wait(deadline: number, waits: number): boolean {
-    // First, since a peer that is quick may have the next part there at every look.
+    // Checked first, because a quick peer may have the next part ready at every look.
     if (isPast(deadline)) return false;
     const spinner = this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
     if (spinner.skip() ? this.look() || this.lookAround() : spinner.spin(this, deadline, waits)) {
@@ -171,8 +183,8 @@ export class MailboxSide implements Sight {
   }
 
   /**
-   * The same for an event loop, but it sleeps once at most, so that the caller looks again after
-   * every sleep. Throws the reason of an aborted signal.
+   * Waits like `wait`, but without blocking. It sleeps at most once, so that the caller looks again
+   * after every sleep. Throws the signal's reason if the signal aborts.
    */
   async waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
     signal?.throwIfAborted();
@@ -194,7 +206,7 @@ export class MailboxSide implements Sight {
     return true;
   }
 
-  /** Ends what `waitAsync` waits for. */
+  /** Ends the wait of a pending `waitAsync`. */
   rouse(): void {
     this.#wake?.(true);
   }
@@ -204,12 +216,15 @@ export class MailboxSide implements Sight {
     return giveWay();
   }
 
-  /** Returns false where its time was up and the peer could have woken it before. */
+  /**
+   * Sleeps once. Returns false if only the timeout ended a sleep that the peer could have ended.
+   */
   #sleep(ms: number): boolean | void {
     this.#parks++;
     if (this.#sleeper.isAsleep) {
-      // [mailbox.one_waiter] A second sleeper on the word would miss the only wake of the original.
-      // Only a turn of the event loop can tell whether the first, a promise, still sleeps.
+      // [mailbox.one_waiter] A second sleeper on the word could miss the original's wake, which is
+      // meant for one. Only a turn of the event loop could tell whether the asynchronous sleep has
+      // ended.
       sleepBlind(Math.min(ms, layout.WAIT_POLL_MS));
     } else {
       // [mailbox.wait] `signal` held this value when the caller or this wait last loaded it.
@@ -224,7 +239,9 @@ export class MailboxSide implements Sight {
     );
   }
 
-  /** [mailbox.close] In this order: who finds the signal changed must find the status changed. */
+  /**
+   * [mailbox.close] Status first: a peer that sees the signal changed must see the status changed.
+   */
   #shut(): void {
     Atomics.store(this.words, STATUS, layout.MAILBOX_STATUS_DISPOSED);
     Atomics.exchange(this.words, SIGNAL, layout.MAILBOX_SIGNAL_DISPOSED);

@@ -23,7 +23,7 @@ function mailbox<T = any>({ capacity = 16, ...options }: Options = {}) {
   return { memory, writer, reader, peer: new Original(memory) };
 }
 
-/** A reader, and a part that stands before it. */
+/** A reader, and a peer that has written a part with these words. */
 function partAt(words: Record<number, number>, options: Options = {}) {
   const { reader, peer } = mailbox(options);
   const part = { [LENGTH]: 3, [COUNT]: 1, [INDEX]: 0, [SIGNAL]: 1, ...words };
@@ -236,7 +236,7 @@ Deno.test("a flood of parts does not keep a call beyond its deadline", async () 
     const start = performance.now();
     words[COUNT] = 0x7fffffff;
     words[INDEX] = -1;
-    // Ahead of every load of ours, the next part is there; for half a minute at most.
+    // Before each load of the reader, the next part is there; for at most half a minute.
     const feed = () => {
       if (words[SIGNAL] !== 0 || performance.now() - start > 30_000) return;
       words[LENGTH] = 4;
@@ -314,7 +314,7 @@ Deno.test("[mailbox.one_waiter] one sleep is outstanding, of 100 ms at most", as
       assert(ms <= 100);
       most = Math.max(most, ++sleepers);
       const over = () => sleepers--;
-      // Nothing but a wake ends it while the test lasts.
+      // Only a wake ends this sleep while the test lasts.
       const promise = agent.sleepAsync(words, index, expected, 20_000)!;
       promise.then(over, over);
       return promise;
@@ -330,7 +330,7 @@ Deno.test("[mailbox.one_waiter] one sleep is outstanding, of 100 ms at most", as
   assertEquals([reader.read({ timeout: 12 }), parks, sleepers], [undefined, 0, 1]);
   const third = reader.readAsync(SOON);
   await new Promise((resolve) => setTimeout(resolve, 2));
-  peer.poll(peer.write([3])); // notifies one, and none that has given up
+  peer.poll(peer.write([3])); // notifies one sleeper, which must not be one that has given up
   assertEquals([await third, most], [3, 1]);
   await new Promise((resolve) => setTimeout(resolve, 0));
   assertEquals(sleepers, 0);
@@ -346,7 +346,7 @@ Deno.test("a thread that must not block has the asynchronous verbs", async () =>
     blocks: false,
     notify: agent.notify.bind(agent),
     sleep: agent.sleep.bind(agent),
-    sleepAsync: () => undefined, // nor has this runtime waitAsync
+    sleepAsync: () => undefined, // as in a runtime without waitAsync
   };
   const { reader, writer } = mailbox({ mechanism });
   assertCode(() => reader.read(), "wait.forbidden");

@@ -1,4 +1,4 @@
-/** The other thread of `mailbox_worker_test.ts`. Every wait in it is bounded. */
+/** The other thread of `mailbox_worker_test.ts`. Each of its waits has a limit. */
 
 import { MillraceError } from "./error.ts";
 import { MailboxReader, MailboxWriter } from "./mailbox.ts";
@@ -6,20 +6,20 @@ import { Disposed, Original } from "./mailbox_fixture.ts";
 
 const WAIT = { timeout: 60_000 };
 
-/** What the worker is asked to do with two mailboxes, of which it reads the first. */
+/** What the worker does with two mailboxes. It reads the first. */
 export interface MailboxTask {
   readonly memory: SharedArrayBuffer;
   readonly size: number;
   readonly peer: "blocking" | "async" | "original" | "original async";
   readonly spin: number;
   /**
-   * How many messages to send back before the worker closes, which it does when it has read one
-   * more: a close drops what its peer has not taken. Infinity for never.
+   * The number of messages that the worker sends back. It closes after it has read one more,
+   * because a close drops what the peer has not taken. Infinity: it never closes.
    */
   readonly closeAfter: number;
 }
 
-/** Where the second mailbox lies: behind the first, at a multiple of 4. */
+/** The offset of the second mailbox: after the first, at a multiple of 4. */
 export function secondOffset(size: number): number {
   return Math.ceil(size / 4) * 4;
 }

@@ -11,7 +11,7 @@ interface Ends {
   reader: MailboxReader;
 }
 
-/** Starts the other thread, and ends it whatever happens; returns the last thing that it said. */
+/** Starts the other thread, and ends it in any case. Returns its last message. */
 async function withWorker(
   { capacity, ...options }: Omit<MailboxTask, "memory" | "size"> & { capacity: number },
   run: (ends: Ends) => void | Promise<void>,
@@ -30,7 +30,7 @@ async function withWorker(
     await run({ writer, reader });
     return await said;
   } finally {
-    writer.close(); // a worker that waits is freed by this, and only then ends
+    writer.close(); // ends the waits of the worker, which then ends by itself
     reader.close();
     worker.terminate();
   }
@@ -41,7 +41,7 @@ function message(next: () => number, most: number): unknown {
   return { id: next(), list: [1, null, "x".repeat(next() % most)] };
 }
 
-/** Sends messages one by one and gets them back, as often as the number says. */
+/** Sends `count` messages one by one, and gets each of them back. */
 async function exchange({ writer, reader }: Ends, most: number, count: number, blocking: boolean) {
   const next = random(count + most);
   for (let i = 0; i < count; i++) {

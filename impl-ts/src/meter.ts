@@ -1,6 +1,6 @@
 /**
- * Metering: how busy a pipe is, how long its messages wait, and how long they take to handle; an
- * entry of its own, on the library hdr-histogram-js. What has no meter costs nothing. See
+ * Metering: how busy a pipe is, how long its messages wait, and how long they take to handle. This
+ * entry uses the library hdr-histogram-js. An end without a meter pays nothing. See
  * `spec/meter.md`.
  *
  * @example
@@ -45,7 +45,7 @@ export type { OutgoingFigures, QueueFigures } from "./meter_snapshot.ts";
 export type { Distribution } from "./meter_tally.ts";
 
 /**
- * What can be metered: a port, also one of a hub's or over a stream, a reader, or a writer.
+ * An end that can be metered: a port (also of a hub or over a stream), a reader, or a writer.
  *
  * @example
  * ```ts
@@ -58,10 +58,10 @@ export type { Distribution } from "./meter_tally.ts";
  * for (const end of ends) console.log(meter(end).snapshot().incoming); // null
  * ```
  */
-// deno-lint-ignore no-explicit-any -- What they read and write makes no difference.
+// deno-lint-ignore no-explicit-any -- The types that they read and write make no difference.
 export type Meterable = StreamPort<any, any> | Reader<any> | Writer<any>;
 
-/** What hangs on a meter, by its parts. */
+/** The parts of an end to which a meter attaches itself. */
 interface Parts {
   readonly outlet?: Outlet;
   readonly inlet?: Inlet;
@@ -69,12 +69,11 @@ interface Parts {
 }
 
 /**
- * Begins to meter a port, a reader or a writer of this thread. It goes on exchanging messages as
- * before. To know how long messages have waited, meter their writer as well, wherever it is: any
- * meter makes it store when each message was finished.
+ * Begins to meter a port, a reader or a writer of this thread, which goes on exchanging messages as
+ * before. To learn how long messages have waited, meter their writer as well, wherever it is: a
+ * metered writer stores in each message when it was finished.
  *
- * @throws {TypeError} if it has a meter already.
- *
+ * @throws {TypeError} if the end already has a meter.
  * @example
  * ```ts
  * import { Port } from "@millrace/millrace";
@@ -94,7 +93,7 @@ export function meter(end: Meterable): Meter {
   return new Meter(end);
 }
 
-/** By the members that only one of them has. */
+/** Tells the kinds of ends apart by members that only one kind has. */
 function partsOf(end: Meterable): Parts {
   if ("inlet" in end) return { inlet: end.inlet };
   if ("outlet" in end) return { outlet: end.outlet };
@@ -103,7 +102,7 @@ function partsOf(end: Meterable): Parts {
 }
 
 /**
- * A meter, made by `meter`. It belongs to the thread of what it meters.
+ * A meter, created by `meter`. It belongs to the thread of the end that it meters.
  *
  * @example
  * ```ts
@@ -123,13 +122,13 @@ export class Meter {
   readonly #endpoint: Endpoint;
   readonly #outgoing: OutletGauge | undefined;
   readonly #incoming: InletGauge | undefined;
-  /** When it began to count, and what the endpoint had counted by then. */
+  /** When the meter began to count, and what the endpoint had counted by then. */
   #since = 0;
   #before: Stats;
   #isClosed = false;
 
   /**
-   * Made by `meter`.
+   * Use `meter` to create one.
    *
    * @internal
    */
@@ -154,7 +153,7 @@ export class Meter {
     if (delivery !== undefined) become(delivery, MeteredDelivery, this.#incoming!);
   }
 
-  /** All figures now: a copy, which does not change any more. Changes nothing. */
+  /** Returns a copy of all figures as they are now. Taking a snapshot changes no figure. */
   snapshot(): MeterSnapshot {
     followSystem();
     const elapsed = Math.max(0, microseconds() - this.#since);
@@ -210,9 +209,10 @@ export class Meter {
   }
 
   /**
-   * What was counted, in nanoseconds, as a text: base64 of the compressed encoding V2 that the
-   * HdrHistogram libraries of all languages read, to be added to that of other threads. Undefined
-   * for what is not metered: a reader has no stalls, a writer no others.
+   * Returns one of the histograms, in nanoseconds, as a text: base64 of the compressed encoding V2,
+   * which the HdrHistogram libraries of all languages read. It can be added to the histograms of
+   * other threads. Undefined if the end does not have it: only a reading end has `waiting` and
+   * `service`, and only a writing end has `stall`.
    *
    * @example
    * ```ts
@@ -232,7 +232,7 @@ export class Meter {
     return tally?.encode();
   }
 
-  /** Begins to count anew, from 0. What is under way is counted when it is done. */
+  /** Begins to count again from 0. Messages under way are counted when they are done. */
   reset(): void {
     followSystem();
     this.#since = microseconds();
@@ -241,7 +241,7 @@ export class Meter {
     this.#incoming?.clear();
   }
 
-  /** Ends the metering; a second call does nothing. What was counted can still be had. */
+  /** Ends the metering. The figures stay available. A second call does nothing. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -254,15 +254,15 @@ export class Meter {
     if (delivery !== undefined) Object.setPrototypeOf(delivery, Delivery.prototype);
   }
 
-  /** The same as `close`. */
+  /** Ends the metering; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
 }
 
 /**
- * Makes an object one of a kind that tells a gauge what it does. What is not metered has no hook
- * for it: no field to be looked at, and no call more.
+ * Turns an object into one of a metered class, which reports to a gauge. So an object without a
+ * meter needs no hook: it has no field to check and makes no additional call.
  */
 function become<G>(part: object, kind: { readonly prototype: { gauge: G } }, gauge: G): G {
   return Object.assign(Object.setPrototypeOf(part, kind.prototype), { gauge }).gauge;

@@ -1,6 +1,6 @@
 /**
- * The delivery of messages to listeners where it is metered: its service ends when they return. See
- * `spec/meter.md`.
+ * The delivery of messages to listeners of a metered port. The service time of a message ends when
+ * its listeners have returned. See `spec/meter.md`.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { InletGauge } from "./meter_inlet.ts";
 import { Delivery } from "./port_delivery.ts";
 import type { Standing } from "./port_rota.ts";
 
-/** A delivery that tells a gauge when listeners are done. */
+/** A delivery that tells the gauge when the listeners have returned. */
 export class MeteredDelivery<In> extends Delivery<In> {
   /** Set by the meter. */
   declare gauge: InletGauge;
@@ -18,7 +18,7 @@ export class MeteredDelivery<In> extends Delivery<In> {
     try {
       return super.serve();
     } finally {
-      // Others may be served next, so that each of these is a lap.
+      // Another delivery may run next, so each call ends a lap.
       this.gauge.laps.end();
     }
   }

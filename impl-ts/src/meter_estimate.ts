@@ -1,5 +1,5 @@
 /**
- * How long a handler takes, and how many messages a second it can handle, measured in isolation.
+ * Measures in isolation how long a handler takes, and how many messages it can handle in a second.
  * See `spec/meter.md`.
  *
  * @module
@@ -9,11 +9,11 @@ import { microseconds } from "./meter_clock.ts";
 import { type Distribution, Tally } from "./meter_tally.ts";
 import { requireInteger } from "./segment_geometry.ts";
 
-/** Units of a microsecond. */
+/** Units of time in a microsecond. */
 const SCALE = 10;
 
 /**
- * What is measured: is told that it begins, gets each message, and is told that it is over.
+ * The handler to measure: it is told of the start, gets each message, and is told of the finish.
  *
  * @example
  * ```ts
@@ -31,16 +31,18 @@ const SCALE = 10;
  * ```
  */
 export interface Estimated<In> {
-  /** Called before the first message, and not measured. */
+  /** Called before the first message. Its time is not measured. */
   start?(): unknown;
-  /** Called with each message; a promise is awaited, and belongs to the service. */
+  /**
+   * Called with each message. If it returns a promise, that is awaited as part of the service time.
+   */
   message(value: In): unknown;
-  /** Called behind the last message, and not measured. */
+  /** Called after the last message. Its time is not measured. */
   finish?(): unknown;
 }
 
 /**
- * Where the messages come from: a port, or a reader.
+ * The source of the messages: a port or a reader.
  *
  * @example
  * ```ts
@@ -55,14 +57,14 @@ export interface Estimated<In> {
  * ```
  */
 export interface EstimateSource<In> {
-  /** As that of `Reader`. */
+  /** Reads a message, as `Reader.readAsync` does. */
   readAsync(options?: { readonly signal?: AbortSignal | undefined }): Promise<In | undefined>;
-  /** As that of `Reader`. */
+  /** Whether the stream has ended, as `Reader.ended` says. */
   readonly ended: boolean;
 }
 
 /**
- * How to measure.
+ * Options of `estimate`.
  *
  * @example
  * ```ts
@@ -80,16 +82,16 @@ export interface EstimateSource<In> {
  * ```
  */
 export interface EstimateOptions {
-  /** How many messages to measure, from 1. */
+  /** The number of messages to measure, at least 1. */
   readonly count: number;
-  /** A pipe of its own, to which the result is written: a port, or a writer. */
+  /** A port or a writer, with a pipe of its own, to which the result is written. */
   readonly output?: { writeAsync(value: Estimate): Promise<void> } | undefined;
-  /** Ends the wait for a message with its reason. */
+  /** A signal that ends the wait for a message with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * What was measured: plain data.
+ * The result of `estimate`, as plain data.
  *
  * @example
  * ```ts
@@ -104,26 +106,28 @@ export interface EstimateOptions {
  * ```
  */
 export interface Estimate {
-  /** Messages that were handled: fewer than were asked for, where the stream has ended. */
+  /** The number of messages handled; less than asked for if the stream has ended. */
   readonly count: number;
   /** Microseconds from the first message to the end of the last service. */
   readonly elapsed: number;
-  /** Messages handled in a second, the waits for them included. */
+  /** Messages handled per second; the time of waiting for messages counts too. */
   readonly frequency: number;
-  /** How long the handler has taken, in microseconds, without decoding. */
+  /** How long the handler took per message, in microseconds, without decoding. */
   readonly service: Distribution;
 }
 
 /**
- * Measures a handler over so many messages: how long it takes for one, and how many it handles in a
- * second. It is told that it begins before the first message, and that it is over behind the last
- * one, whatever has come before, or comes later. The result goes to `output`, before `finish`, and
- * is returned.
+ * Measures a handler over a number of messages: how long it takes for one, and how many it handles
+ * per second. The handler is told of the start before the first message, and of the finish after
+ * the last one, no matter which messages wait before or come later. The result is written to
+ * `output`, before `finish` is called, and returned.
  *
- * To know what the handler itself is able to, have the messages in the ring beforehand; otherwise
- * the frequency is that of their writer. Where the stream ends earlier, what has come counts.
+ * To learn what the handler itself can do, put the messages into the ring beforehand; otherwise the
+ * frequency is limited by their writer. If the stream ends early, the messages that have come
+ * count.
  *
- * @throws {RangeError} if `count` is none. What the handler throws, and what `readAsync` throws.
+ * @throws {RangeError} if `count` is less than 1 or not an integer. It also throws what the handler
+ * and `readAsync` throw.
  *
  * @example
  * ```ts
@@ -159,7 +163,8 @@ export async function estimate<In>(
     const from = microseconds();
     if (service.count === 0) begin = from;
     const done = all.message(value as In);
-    // Where there is nothing to be awaited, the turn of the loop is no part of the service.
+    // Without a promise there is no `await`: a turn of the event loop is no part of the service
+    // time.
     if (isPromise(done)) await done;
     end = microseconds();
     service.record(Math.max(0, end - from), 1);

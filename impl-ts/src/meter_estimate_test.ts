@@ -11,7 +11,7 @@ function pair<T>(): [Port<T>, Port<T>] {
 Deno.test("estimate tells of the start, then all messages, then the finish", async () => {
   const [here, there] = pair<number>();
   const [results, output] = pair<Estimate>();
-  here.writeMany([1, 2, 3, 4]); // before anybody begins
+  here.writeMany([1, 2, 3, 4]); // before the estimate begins
   const order: unknown[] = [];
   const found = await estimate(there, {
     start: async () => {
@@ -23,7 +23,7 @@ Deno.test("estimate tells of the start, then all messages, then the finish", asy
   }, { count: 3, output });
   assertEquals(order, ["start", 1, 2, 3, "finish", 3]);
   assertEquals([found.count, found.service.count], [3, 3]);
-  assertEquals(await there.readAsync(), 4); // the rest is for others
+  assertEquals(await there.readAsync(), 4); // the rest stays for other readers
   for (const port of [here, there, results, output]) port.close();
 });
 
@@ -89,7 +89,7 @@ Deno.test("meter and estimate agree with a handler of known cost", async () => {
   there.onmessage = null;
   const { service, waiting } = reading.snapshot().incoming!;
   assertEquals(service, alone.service);
-  // All were written at once: each waits for the handler to be done with those before it.
+  // All messages were written at one time: each waits until those before it are handled.
   assertEquals([waiting.least, waiting.mean, waiting.most], [0, (0 + 100 + 400 + 600) / 4, 600]);
   assertEquals(writing.snapshot().outgoing?.messages, costs.length);
   here.close();

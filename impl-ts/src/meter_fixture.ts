@@ -1,26 +1,26 @@
-/** What the tests of metering need: a clock that stands still, a port with two meters. */
+/** Shared by the tests of metering: a clock that stands still, and a port with two meters. */
 
 import { type Meter, meter } from "./meter.ts";
 import type { Reader } from "./pipe_reader.ts";
 import type { Writer } from "./pipe_writer.ts";
 import { Port } from "./port.ts";
 
-/** Stands in for the clocks of the platform. */
+/** Replaces the clocks of the platform. */
 export interface Clock {
   /** Lets so many microseconds pass. */
   pass(us: number): void;
-  /** How often somebody has looked at it. */
+  /** How often the clock was read. */
   readonly looks: number;
-  /** Sets it so that so many microseconds are left until the low 32 bits begin anew. */
+  /** Sets the clock to so many microseconds before its low 32 bits wrap. */
   beforeWrap(us: number): void;
   [Symbol.dispose](): void;
 }
 
-/** Stops the clocks of this thread until it is disposed. Timers go on. */
+/** Stops the clocks of this thread until the result is disposed. Timers go on. */
 export function stopClock(): Clock {
   const { now, timeOrigin } = performance;
   const { now: date } = Date;
-  // Whole microseconds: no fraction is lost or won.
+  // Whole microseconds, so that no fraction is rounded.
   let us = Math.ceil((timeOrigin + performance.now()) * 1000);
   let looks = 0;
   performance.now = () => {

@@ -1,9 +1,8 @@
 /**
- * What stands in a ring, by the headers of its frames, for a meter, which changes nothing. See
- * `spec/meter.md`.
+ * Walks over the frames in a ring by their headers, for a meter. See `spec/meter.md`.
  *
- * Whoever has the other end may change any header at any moment: each is loaded once, and a walk
- * ends where one does not fit.
+ * The other end may change any header at any moment. So each header is loaded once, and a walk ends
+ * at a header that does not fit.
  *
  * @module
  */
@@ -21,11 +20,11 @@ const CANCEL = layout.FRAME_FLAG_CANCEL;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const PREAMBLE_SIZE = layout.MESSAGE_PREAMBLE_SIZE;
 
-/** Messages that a walk has come by, and their payload. */
+/** The messages that a walk has passed, and the bytes of their payloads. */
 export interface Passed {
   messages: number;
   bytes: number;
-  /** Payload of the message that has begun and not ended. */
+  /** Payload bytes of the message that has begun and not ended. */
   begun: number;
 }
 
@@ -34,7 +33,7 @@ export function timeAt({ words, capacity }: Lane, position: number): number {
   return words[((position & (capacity - 1)) >> 2) + TIME]!;
 }
 
-/** Where the first frame of a message stands from a position on, or the end of what is known. */
+/** The position of the next first frame of a message, or the end of what is known. */
 export function nextMessage(lane: Lane, from: number): number {
   const { words, capacity, other } = lane;
   for (let at = from; at !== other;) {
@@ -49,8 +48,8 @@ export function nextMessage(lane: Lane, from: number): number {
 }
 
 /**
- * Walks over the frames from one position to another, and counts their messages. Where a message
- * begins, `time` is stored, unless it is 0.
+ * Walks over the frames between two positions, and counts their messages. Where a message begins,
+ * `time` is stored in its frame, unless `time` is 0.
  */
 export function walk(lane: Lane, from: number, to: number, passed: Passed, time: number): void {
   const { words, capacity } = lane;
@@ -88,7 +87,7 @@ function pass(flags: number, size: number, passed: Passed): void {
   passed.begun = 0;
 }
 
-/** Whether frames of this kind are those of messages. */
+/** Whether frames of this kind belong to messages. */
 function isMessage(kind: number): boolean {
   return kind === layout.FRAME_KIND_DATA ||
     (kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW);

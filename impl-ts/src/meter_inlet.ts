@@ -1,5 +1,5 @@
 /**
- * The direction in of a pipe that is metered. See `spec/meter.md`.
+ * The incoming direction of a metered pipe. See `spec/meter.md`.
  *
  * @module
  */
@@ -13,17 +13,17 @@ import { Tally } from "./meter_tally.ts";
 import type { Message } from "./pipe.ts";
 import { Inlet, KEEP, LEND, LOOK, type Mode } from "./pipe_inlet.ts";
 
-/** Units of a microsecond in which service is counted: many a handler takes less than one. */
+/** Units per microsecond of service times: many handlers take less than one microsecond. */
 const SERVICE_SCALE = 10;
-/** The second word of a whole message of data, but for its codec; and where its `time` stands. */
+/** The second header word of a whole data message, without its codec; and the index of `time`. */
 const USUAL = /* @__PURE__ */ packKind(FRAME_KIND_DATA, WHOLE, 0);
 const CODEC_MASK = /* @__PURE__ */ packKind(0, 0, 0xff);
 const TIME = FRAME_TIME_OFFSET >> 2;
 
-/** What was read and not handed out. */
+/** An entry of the inlet's queue: read from the ring, and not handed out yet. */
 type Kept = Inlet["queue"][number];
 
-/** What a meter knows of one direction in. */
+/** The figures of one incoming direction. */
 export class InletGauge {
   messages = 0;
   bytes = 0;
@@ -33,13 +33,13 @@ export class InletGauge {
   readonly service: Tally = new Tally(SERVICE_SCALE);
   readonly laps: Laps = new Laps(this.waiting, this.service);
   readonly #inlet: Inlet;
-  /** Where the frame stands that comes next, and its `time`. */
+  /** The position of the frame that comes next, and its `time`. */
   #found = 0;
   #foundTime = 0;
-  /** `time` of the message whose frames come, and of what was taken last. */
+  /** The `time` of the message whose frames are arriving, and of the message taken last. */
   #begunTime = 0;
   #time = 0;
-  /** Of what stands in the queue of the inlet; a batch is asked for once for each value. */
+  /** The `time` of each queue entry. The last lookup is kept, as a batch has one for each value. */
   readonly #times = new WeakMap<object, number>();
   #last: Kept | undefined;
   #lastTime = 0;
@@ -50,8 +50,9 @@ export class InletGauge {
   }
 
   /**
-   * Looks at the frame that the ring comes to next, before it is given back, behind which it may be
-   * overwritten. Returns whether the tail may still be loaded: once at most. [ring.one_load]
+   * Notes the next frame in the ring before the inlet gives it back, after which it may be
+   * overwritten. Returns whether the tail may still be loaded: one load a call is allowed.
+   * [ring.one_load]
    */
   find(mayLoad: boolean): boolean {
     const inlet = this.#inlet;
@@ -67,8 +68,8 @@ export class InletGauge {
   }
 
   /**
-   * Whether a whole message is known to come next in the ring, and nothing before it. Most are so,
-   * and cost half as much as others.
+   * Whether a whole message is next in the ring, with nothing before it. Most messages are such,
+   * and metering them takes half as long as others.
    */
   isUsual(): boolean {
     const { own, other, words, capacity, queue, taker } = this.#inlet;
@@ -79,7 +80,7 @@ export class InletGauge {
     return true;
   }
 
-  /** Such a message was taken. */
+  /** Counts such a message after it was taken. */
   takeUsual(): void {
     const { frame, queue } = this.#inlet;
     const time = this.#time;
@@ -91,7 +92,7 @@ export class InletGauge {
     if (queue.length > 0) this.#noteBatch(undefined);
   }
 
-  /** A message, a value or a part was taken: that one of the queue, or else from the ring. */
+  /** Counts a message, a value or a part: `kept` was taken from the queue, others from the ring. */
   take(kept: Kept | undefined, mode: Mode): void {
     const inlet = this.#inlet;
     const { frame } = inlet;
@@ -120,30 +121,30 @@ export class InletGauge {
     return this.#lastTime = this.#times.get(kept) ?? 0;
   }
 
-  /** A batch that has just been taken apart has the time of its message. [meter.batch] */
+  /** Gives a batch that has just been decoded the time of its message. [meter.batch] */
   #noteBatch(kept: Kept | undefined): void {
     const [first] = this.#inlet.queue;
     if (first !== kept && "values" in first!) this.#times.set(first, this.#time);
   }
 
-  /** What was taken comes into the queue. */
+  /** Notes the time of a message that was taken and is put into the queue. */
   keep(what: Message | MessageError): void {
     const { flags } = this.#inlet.frame;
     this.#times.set(what, flags === WHOLE ? this.#time : this.#begunTime);
   }
 
-  /** The first frame of several is about to be given back. */
+  /** Notes the time of the first frame of several, before that frame is given back. */
   begin(): void {
     this.#begunTime = timeAt(this.#inlet, this.#inlet.own);
   }
 
-  /** The last one is given back. */
+  /** Counts a message of several frames when its last frame is given back. */
   end(size: number): void {
     this.messages++;
     this.bytes += size;
   }
 
-  /** What is published and not handed out: messages, and bytes with their headers. */
+  /** What is published and not handed out: messages, and bytes including headers. */
   queue(): { messages: number; bytes: number } {
     const inlet = this.#inlet;
     const { own, capacity } = inlet;
@@ -160,7 +161,7 @@ export class InletGauge {
     return { messages, bytes };
   }
 
-  /** Begins to count anew. */
+  /** Begins to count again from 0. */
   clear(): void {
     this.laps.settle();
     this.messages =
@@ -173,13 +174,13 @@ export class InletGauge {
   }
 }
 
-/** An inlet that tells its gauge what it does; any inlet is made one, and an inlet again. */
+/** An inlet that reports to its gauge. The meter turns an inlet into one, and back. */
 export class MeteredInlet extends Inlet {
   /** Set by the meter. */
   declare gauge: InletGauge;
 
-  // Of what is done for each message, nothing but this: another method of the inlet's that called
-  // the gauge took 50 ns (measured: Deno 2.9).
+  // Only this method reports each message: a call of the gauge from another method of the inlet
+  // took 50 ns more (measured: Deno 2.9).
   override take(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): unknown {
     if (mode === LOOK) return super.take(mode, target, mayLoad);
     const { gauge } = this;
@@ -192,7 +193,7 @@ export class MeteredInlet extends Inlet {
     }
     if (mode !== KEEP) {
       gauge.laps.come();
-      if (this.taker !== undefined && !this.isLent) { // which may put messages into the queue
+      if (this.taker !== undefined && !this.isLent) { // it may put messages into the queue
         this.taker.serve(mayLoad);
         mayLoad = false;
       }
@@ -211,7 +212,7 @@ export class MeteredInlet extends Inlet {
   }
 }
 
-/** The frames of such an inlet; of whole messages it is told nothing. */
+/** The frame reader of such an inlet. It reports messages of several frames only. */
 export class MeteredFrame extends FrameReader {
   /** Set by the meter. */
   declare gauge: InletGauge;

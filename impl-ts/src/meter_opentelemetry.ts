@@ -1,5 +1,5 @@
 /**
- * Hands the figures of a meter to OpenTelemetry, an entry of its own, on `@opentelemetry/api`.
+ * Reports the figures of a meter to OpenTelemetry. This entry uses `@opentelemetry/api`.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { IncomingFigures, OutgoingFigures, QueueFigures } from "./meter_sna
 import type { Distribution } from "./meter_tally.ts";
 
 /**
- * How figures are handed out.
+ * Options of `observe`.
  *
  * @example
  * ```ts
@@ -22,11 +22,11 @@ import type { Distribution } from "./meter_tally.ts";
  * ```
  */
 export interface ObserveOptions {
-  /** What tells this port from others: each figure has these. */
+  /** Attributes of every figure, to tell this port from others. */
   readonly attributes?: Readonly<Record<string, string | number | boolean>> | undefined;
 }
 
-/** Every instrument: its kind, its unit, and what it counts. */
+/** All instruments: the kind, the unit, and the description of each. */
 const INSTRUMENTS: Readonly<Record<string, ["counter" | "gauge", MetricOptions]>> = {
   "messages": ["counter", { unit: "{message}", description: "Messages written or read whole" }],
   "values": ["counter", { unit: "{value}", description: "Values handed out" }],
@@ -43,7 +43,7 @@ const INSTRUMENTS: Readonly<Record<string, ["counter" | "gauge", MetricOptions]>
   ...timesOf("stall", "For how long a message waited for room"),
 };
 
-/** A distribution: quantiles, and the counts of a histogram. */
+/** The instruments of a distribution: quantiles, and the counters of a histogram. */
 function timesOf(name: string, description: string): typeof INSTRUMENTS {
   return {
     [`${name}.quantile`]: ["gauge", { unit: "us", description }],
@@ -54,15 +54,15 @@ function timesOf(name: string, description: string): typeof INSTRUMENTS {
 }
 
 /**
- * Has the instruments of OpenTelemetry show a meter, whenever they are collected: one snapshot for
- * all, and nothing in between. They are those of the provider that is set by then. Returns a
- * function that ends it.
+ * Reports a meter through OpenTelemetry's instruments, whenever these are collected: one snapshot
+ * for all of them, and no work in between. The instruments belong to the meter provider that is set
+ * when this is called. Returns a function that ends the reports.
  *
- * The names begin with `millrace.`, and `direction` is `in` or `out`. Of a distribution, in
- * microseconds, there are `waiting.quantile`, with the attribute `quantile`, and counters as
- * Prometheus has them for a histogram: `waiting.bucket` with `le`, `waiting.count` and
- * `waiting.sum`. The interface has no histogram that is observed, and to record each value anew in
- * one that is not would take longer than all of the metering.
+ * All names begin with `millrace.`, and the attribute `direction` is `in` or `out`. A distribution,
+ * in microseconds, consists of `waiting.quantile`, with the attribute `quantile`, and of the
+ * counters of a Prometheus histogram: `waiting.bucket` with `le`, `waiting.count` and
+ * `waiting.sum`. The interface has no observable histogram, and recording each value again in an
+ * ordinary one would take longer than all of the metering.
  *
  * @example
  * ```ts

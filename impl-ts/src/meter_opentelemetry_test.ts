@@ -9,7 +9,7 @@ import {
 import { Metered, stopClock } from "./meter_fixture.ts";
 import { observe } from "./meter_opentelemetry.ts";
 
-/** A collector: what each instrument shows, by its name and the attributes behind `pipe`. */
+/** A collector: what each instrument shows, by its name and its attributes except `pipe`. */
 function collector() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });

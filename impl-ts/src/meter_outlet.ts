@@ -1,5 +1,5 @@
 /**
- * The direction out of a pipe that is metered. See `spec/meter.md`.
+ * The outgoing direction of a metered pipe. See `spec/meter.md`.
  *
  * @module
  */
@@ -10,18 +10,21 @@ import { type Passed, walk } from "./meter_frames.ts";
 import { Tally } from "./meter_tally.ts";
 import { Outlet } from "./pipe_outlet.ts";
 
-/** What a meter knows of one direction out. */
+/** The figures of one outgoing direction. */
 export class OutletGauge implements Passed {
   messages = 0;
   bytes = 0;
   begun = 0;
-  /** Messages that had to wait for room, each once, and for how long. */
+  /** The number of messages that had to wait for room, and how long each of them waited. */
   stalls = 0;
   readonly stall: Tally = new Tally(1);
   readonly #outlet: Outlet;
-  /** Up to where the frames are counted, and have their time. */
+  /** The position up to which frames are counted and have their `time`. */
   #counted: number;
-  /** Whether the message under way has found no room; since when it waits, and when it last did. */
+  /**
+   * Whether the message under way has found no room; since when it waits (-1: it does not), and
+   * when it was last known to wait.
+   */
   #isRefused = false;
   #since = -1;
   #last = 0;
@@ -32,24 +35,24 @@ export class OutletGauge implements Passed {
     this.#counted = outlet.own;
   }
 
-  /** Gives each message that was finished since its time, and counts it. [meter.time] */
+  /** Stores `time` in each message finished since the last call, and counts it. [meter.time] */
   count(): void {
     const outlet = this.#outlet;
     const { own } = outlet;
     const step = (own - this.#counted) | 0;
     if (step === 0) return;
-    // What was not published may have been taken back: the frames of a message that found no room.
+    // Unpublished frames may have been taken back: those of a message that found no room.
     if (step > 0) walk(outlet, this.#counted, own, this, timeOf(microseconds()));
     else this.begun = 0;
     this.#counted = own;
   }
 
-  /** Another message begins: one that still waited was given up. */
+  /** Called when another message begins. If the one before still waited, it was given up. */
   begin(): void {
     if (this.#isRefused) this.#end(this.#last);
   }
 
-  /** Whether there was room for all of the message under way. */
+  /** Notes whether there was room for all of the message under way. */
   note(hasRoom: boolean): void {
     if (hasRoom) {
       if (this.#isRefused) this.#end(microseconds());
@@ -58,8 +61,8 @@ export class OutletGauge implements Passed {
   }
 
   /**
-   * Somebody looks whether there is room now. One who does not wait, does not look again, and one
-   * who looks many times still waits for the same message.
+   * Called when a caller looks for room again, which means that the message waits. A call that does
+   * not wait never looks again. Further looks belong to the same wait.
    */
   look(): void {
     if (!this.#isRefused || this.#since >= 0) return;
@@ -67,7 +70,7 @@ export class OutletGauge implements Passed {
     this.#since = this.#last = microseconds();
   }
 
-  /** A sleep of one who waits for room is over. */
+  /** Called after each sleep of a caller that waits for room. */
   wake(): void {
     if (this.#since >= 0) this.#last = microseconds();
   }
@@ -78,7 +81,7 @@ export class OutletGauge implements Passed {
     this.#since = -1;
   }
 
-  /** What is published and not given back: messages, and bytes with their headers. */
+  /** What is published and not given back: messages, and bytes including headers. */
   queue(): { messages: number; bytes: number } {
     const outlet = this.#outlet;
     const { stored } = outlet;
@@ -90,14 +93,14 @@ export class OutletGauge implements Passed {
     return { messages: passed.messages, bytes: (stored - from) >>> 0 };
   }
 
-  /** Begins to count anew. */
+  /** Begins to count again from 0. */
   clear(): void {
     this.messages = this.bytes = this.stalls = 0;
     this.stall.clear();
   }
 }
 
-/** An outlet that tells its gauge what it does; any outlet is made one, and an outlet again. */
+/** An outlet that reports to its gauge. The meter turns an outlet into one, and back. */
 export class MeteredOutlet extends Outlet {
   /** Set by the meter. */
   declare gauge: OutletGauge;

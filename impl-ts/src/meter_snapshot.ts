@@ -1,5 +1,5 @@
 /**
- * What a meter reports, and its JSON schema. See `spec/meter.md`.
+ * The figures that a meter reports, and their JSON schema. See `spec/meter.md`.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { Distribution } from "./meter_tally.ts";
 
 /**
- * What waits to be read.
+ * The messages that wait to be read.
  *
  * @example
  * ```ts
@@ -22,14 +22,18 @@ import type { Distribution } from "./meter_tally.ts";
  * ```
  */
 export interface QueueFigures {
-  /** A batch in the ring is one; of one that is being read, each value that is left. */
+  /**
+   * A batch in the ring counts as one message; a batch being read counts each value that is left.
+   */
   readonly messages: number;
-  /** In the ring, with headers and pads; and what was taken from there and not handed out. */
+  /**
+   * Bytes in the ring, headers and pads included, and bytes taken from there but not handed out.
+   */
   readonly bytes: number;
 }
 
 /**
- * What an endpoint has done for all of its pipes.
+ * The figures of an endpoint, over all of its pipes.
  *
  * @example
  * ```ts
@@ -44,18 +48,18 @@ export interface QueueFigures {
  * ```
  */
 export interface EndpointFigures {
-  /** Its index in the segment. */
+  /** The index of the endpoint in the segment. */
   readonly index: number;
   /** Bells rung: a system call each. */
   readonly wakes: number;
   /** Publishes and releases that rang no bell, because nobody slept. */
   readonly elidedWakes: number;
-  /** Times that it went to sleep. */
+  /** Times that the endpoint went to sleep. */
   readonly sleeps: number;
 }
 
 /**
- * What was written.
+ * The figures of the outgoing direction.
  *
  * @example
  * ```ts
@@ -70,24 +74,24 @@ export interface EndpointFigures {
  * ```
  */
 export interface OutgoingFigures {
-  /** Messages that came into the ring whole; a batch is one. */
+  /** Messages that were placed in the ring completely; a batch counts as one. */
   readonly messages: number;
-  /** Their payload. */
+  /** Bytes of their payloads. */
   readonly bytes: number;
-  /** Messages in a second: the arrival rate. */
+  /** Messages per second: the arrival rate. */
   readonly messageRate: number;
-  /** Bytes of payload in a second. */
+  /** Payload bytes per second. */
   readonly byteRate: number;
-  /** What its reader has not given back. */
+  /** What the reader has not given back. */
   readonly queue: QueueFigures;
-  /** Messages that found no room and had to wait for it, each once. */
+  /** Messages that had to wait for room; each counts once. */
   readonly stalls: number;
-  /** How long those have waited that wait no more. */
+  /** How long they waited, of those that no longer wait. */
   readonly stall: Distribution;
 }
 
 /**
- * What was read.
+ * The figures of the incoming direction.
  *
  * @example
  * ```ts
@@ -104,38 +108,38 @@ export interface OutgoingFigures {
  * ```
  */
 export interface IncomingFigures {
-  /** Messages that were taken out of the ring whole, those of calls too; a batch is one. */
+  /** Messages taken out of the ring completely, those of calls included; a batch counts as one. */
   readonly messages: number;
-  /** Their payload. */
+  /** Bytes of their payloads. */
   readonly bytes: number;
-  /** What was handed out: each message, and each value of a batch. */
+  /** Values that were handed out: each message, and each element of a batch. */
   readonly values: number;
-  /** Messages in a second: the throughput. */
+  /** Messages per second: the throughput. */
   readonly messageRate: number;
-  /** Bytes of payload in a second. */
+  /** Payload bytes per second. */
   readonly byteRate: number;
-  /** Values in a second. */
+  /** Values per second. */
   readonly valueRate: number;
-  /** What was published and not handed out. */
+  /** What is published and not handed out. */
   readonly queue: QueueFigures;
-  /** Values whose writer has no meter, so that nobody knows how long they have waited. */
+  /** Values whose writer has no meter, so that their waiting times are unknown. */
   readonly untimed: number;
   /**
-   * From when the writer has finished it until the reader asked for the value that it then got. Of
-   * up to 16 that are read one upon the other, and served within 20 µs together, one look at the
-   * clock tells for all: the others are reckoned from it.
+   * From the moment at which the writer finished a message until the reader asked for the value
+   * that it then got. Up to 16 values that are read one directly after another, and served within
+   * 20 µs in total, share one reading of the clock: the times of the others are computed from it.
    */
   readonly waiting: Distribution;
   /**
-   * From then on until the listeners have returned that got the value; or, for one that was read,
-   * until the next read. Of an `async` listener that is up to its first `await`. What `readMany`
-   * returns is served with the last value.
+   * From then on until the listeners that got the value have returned, or, for a value that was
+   * read, until the next read. For an `async` listener, that is until its first `await`. All values
+   * that one `readMany` returns are served together with the last of them.
    */
   readonly service: Distribution;
 }
 
 /**
- * All figures of a meter, at one moment: plain data, as `snapshotSchema` describes it.
+ * All figures of a meter at one moment: plain data, as `snapshotSchema` describes them.
  *
  * @example
  * ```ts
@@ -149,28 +153,28 @@ export interface IncomingFigures {
  * ```
  */
 export interface MeterSnapshot {
-  /** When it was taken: milliseconds since the Unix epoch. */
+  /** When the snapshot was taken, in milliseconds since the Unix epoch. */
   readonly at: number;
-  /** Microseconds for which it has counted. */
+  /** The microseconds over which the meter has counted. */
   readonly elapsed: number;
-  /** Of all its pipes: of a hub, those of all clients. */
+  /** The figures of the endpoint, over all its pipes; for a hub, over those of all clients. */
   readonly endpoint: EndpointFigures;
-  /** Null for a reader. */
+  /** Null if the end is a reader. */
   readonly outgoing: OutgoingFigures | null;
-  /** Null for a writer. */
+  /** Null if the end is a writer. */
   readonly incoming: IncomingFigures | null;
 }
 
 const COUNT = { type: "integer", minimum: 0 };
 const AMOUNT = { type: "number", minimum: 0 };
 
-/** An object with all of these properties, and no others. */
+/** The schema of an object that has all of these properties and no others. */
 function object(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const required = Object.keys(properties);
   return { type: "object", properties, required, additionalProperties: false };
 }
 
-/** An object of amounts, some of which are counts. */
+/** The schema of an object of numbers, some of which are counts. */
 function figures(
   counts: readonly string[],
   amounts: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * How often each time was seen: counted in a few nanoseconds, and handed out as a histogram of the
- * library hdr-histogram-js. See `spec/meter.md`.
+ * Counts how often each time was seen, in a few nanoseconds, and exports the counts as a histogram
+ * of the library hdr-histogram-js. See `spec/meter.md`.
  *
  * @module
  */
@@ -8,23 +8,23 @@
 import { build, encodeIntoCompressedBase64, type JsHistogram } from "hdr-histogram-js";
 
 /**
- * Digits that are kept: of those of the library that have as many, the buckets are the same. With
- * three of them, the counts are ten times as many, more than the nearest cache has room for.
+ * The significant digits that are kept. The buckets are those of the library's histograms with as
+ * many digits. Three digits would need ten times as many counts, more than fit the nearest cache.
  */
 const DIGITS = 2;
-/** Times below this have a bucket each; above, half as many buckets for each power of two. */
+/** Each time below this has its own bucket; above, each power of two has half as many buckets. */
 const EXACT = 256;
 const HALF_BITS = 7;
-/** 32 less the bits of a time that has a bucket of its own. */
+/** 32 minus the number of bits of the times that have their own bucket. */
 const EXACT_ZEROS = 24;
-/** The longest time, in units; what is longer counts as that. */
+/** The longest time, in units; longer times count as this one. */
 const LONGEST = 0x7fffffff;
 const BUCKET_COUNT = ((EXACT_ZEROS - 1) << HALF_BITS) + EXACT;
-/** Upper bounds, in microseconds, of the counts of a distribution: 1, 2, 5, 10 and so on. */
+/** The upper bounds in microseconds of a distribution's buckets: 1, 2, 5, 10 and so on. */
 export const BOUNDS: readonly number[] = /* @__PURE__ */ boundsUpTo(10_000_000);
 
 /**
- * How times are distributed, in microseconds; all of them are 0 where there are none.
+ * A distribution of times, in microseconds. All its numbers are 0 if no time was recorded.
  *
  * @example
  * ```ts
@@ -42,23 +42,23 @@ export const BOUNDS: readonly number[] = /* @__PURE__ */ boundsUpTo(10_000_000);
  * ```
  */
 export interface Distribution {
-  /** How many there were. */
+  /** The number of times recorded. */
   readonly count: number;
   /** The arithmetic mean. */
   readonly mean: number;
-  /** The shortest. */
+  /** The shortest time. */
   readonly least: number;
-  /** The longest. */
+  /** The longest time. */
   readonly most: number;
-  /** Half of them took as long as this or less, to two digits. */
+  /** Half of the times were this long or shorter, to two digits. */
   readonly p50: number;
-  /** 90 % of them. */
+  /** 90 % of the times were this long or shorter. */
   readonly p90: number;
-  /** 99 % of them. */
+  /** 99 % of the times were this long or shorter. */
   readonly p99: number;
-  /** 99.9 % of them. */
+  /** 99.9 % of the times were this long or shorter. */
   readonly p999: number;
-  /** How many took as long as this or less: `[microseconds, count]`, from 1 to 10 seconds. */
+  /** How many were this long or shorter: `[microseconds, count]`, from 1 µs to 10 s. */
   readonly buckets: readonly (readonly [most: number, count: number])[];
 }
 
@@ -72,16 +72,16 @@ export class Tally {
   #least = LONGEST;
   #most = 0;
 
-  /** Makes a tally that keeps so many units of a microsecond apart. */
+  /** Makes a tally whose resolution is `scale` units in a microsecond. */
   constructor(scale: number) {
     this.#scale = scale;
   }
 
-  /** Counts a time, in microseconds, so many times. */
+  /** Counts a time in microseconds, `count` times. */
   record(time: number, count: number): void {
     const scaled = time * this.#scale;
     const units = scaled < LONGEST ? scaled | 0 : LONGEST;
-    // The library takes ten times as long for what is here (measured: Deno 2.9).
+    // The library takes ten times as long for this (measured: Deno 2.9).
     const shift = units < EXACT ? 0 : EXACT_ZEROS - Math.clz32(units);
     this.#counts[(shift << HALF_BITS) + (units >> shift)]! += count;
     this.count += count;
@@ -90,19 +90,19 @@ export class Tally {
     if (units > this.#most) this.#most = units;
   }
 
-  /** Forgets all of them. */
+  /** Forgets all times. */
   clear(): void {
     this.#counts.fill(0);
     this.count = this.#sum = this.#most = 0;
     this.#least = LONGEST;
   }
 
-  /** All of them as a text that the libraries of other languages read, in nanoseconds. */
+  /** Encodes all times, in nanoseconds, as a text that all HdrHistogram libraries read. */
   encode(): string {
     return encodeIntoCompressedBase64(this.#histogram());
   }
 
-  /** A copy as a histogram of the library, in nanoseconds. */
+  /** Copies the counts into a histogram of the library, in nanoseconds. */
   #histogram(): JsHistogram {
     const histogram = build({ numberOfSignificantValueDigits: DIGITS }) as JsHistogram;
     histogram.autoResize = true;
@@ -111,7 +111,7 @@ export class Tally {
     return histogram;
   }
 
-  /** How they are distributed up to now. */
+  /** The distribution of the times so far. */
   distribution(): Distribution {
     const { count } = this;
     const histogram = this.#histogram();
@@ -138,7 +138,7 @@ export class Tally {
     };
   }
 
-  /** Tells of each bucket that is not empty, by the least of its times. */
+  /** Calls `tell` for each bucket that is not empty, with the lower bound of its times. */
   #each(tell: (units: number, count: number) => void): void {
     const counts = this.#counts;
     for (let index = 0; index < counts.length; index++) {

@@ -14,7 +14,7 @@ import { Delivery } from "./port_delivery.ts";
 import { openStream } from "./stream.ts";
 import { pipeSegment } from "./fixture.ts";
 
-/** `time` and kind of each frame from the first on. */
+/** The `time` and the kind of each frame in the ring. */
 function framesOf({ writer: { outlet } }: { writer: Writer<unknown> }): [number, number][] {
   const { words, own, capacity } = outlet;
   const found: [number, number][] = [];
@@ -109,7 +109,7 @@ Deno.test("a writer that meters stores when each message was finished [meter.tim
   using pipe = new Metered<string>(512);
   clock.beforeWrap(2);
   pipe.here.write("a");
-  clock.pass(2); // shows 0
+  clock.pass(2); // the low 32 bits of the clock are 0 now
   pipe.here.claim(4);
   pipe.here.finish();
   clock.pass(5);
@@ -192,7 +192,7 @@ Deno.test("service lasts from a read to the next call that reads", () => {
   }
   assertEquals(pipe.incoming.service.count, 1);
   assertEquals(pipe.there.tryRead(), undefined);
-  clock.pass(5000); // nobody has anything
+  clock.pass(5000); // while no value is being handled
   pipe.there.tryRead();
   const { count, least, most } = pipe.incoming.service;
   assertEquals([count, least, most], [2, 1000, 3000]);
@@ -208,7 +208,7 @@ Deno.test("service of a listener ends when it returns", async () => {
   clock.pass(5000);
   const { values, service, waiting } = pipe.incoming;
   assertEquals([values, service.count, service.least, service.most], [2, 2, 100.5, 200]);
-  // The second has waited while the first was served.
+  // The second value has waited while the first was served.
   assertEquals([waiting.least, waiting.most], [0, 100]);
 });
 
@@ -289,7 +289,7 @@ Deno.test("tryWrite that finds no room is no stall, and a write that waits is on
   while (pipe.here.tryWrite("x".repeat(50)));
   assertEquals(pipe.outgoing.stalls, 0);
   const written = pipe.here.writeAsync("y".repeat(50));
-  // Everything that wakes who waits for room makes it look again.
+  // Each wake of a writer that waits for room makes it look again.
   for (let looks = 0; looks < 5; looks++) {
     clock.pass(100);
     pipe.here.reader.inlet.endpoint.watch.look();
@@ -316,7 +316,7 @@ Deno.test("a write that gives up has stalled, and the next one stalls for itself
   using pipe = new Metered<string>(256);
   while (pipe.here.tryWrite("x".repeat(50)));
   for (let tries = 0; tries < 2; tries++) {
-    // Long enough that it waits at all, also where other programs have the processors.
+    // Long enough for the writer to wait at all, even if other programs use the processors.
     assertThrows(() => pipe.here.write("y".repeat(50), { timeout: 50 }));
   }
   assertEquals(pipe.outgoing.stalls, 2);
@@ -385,7 +385,7 @@ Deno.test("the figures of a snapshot fit one another", () => {
     const { values, untimed, waiting, messages, queue } = pipe.incoming;
     assertEquals([values, messages], [waiting.count + untimed, values]);
     assertEquals(queue.messages, pipe.outgoing.messages - messages);
-    // What the reader has released, it tells the writer later.
+    // The reader tells the writer later what it has released.
     assert(pipe.outgoing.queue.messages >= queue.messages);
     assertEquals(waiting.buckets.at(-1), [10_000_000, waiting.count]);
   }
@@ -413,7 +413,7 @@ Deno.test("times are counted to two digits, from nothing to minutes", () => {
     pipe.here.write("x");
     clock.pass(time);
     pipe.there.tryRead();
-    pipe.there.tryRead(); // nothing: the next one is timed for itself
+    pipe.there.tryRead(); // finds nothing, so that the next message is timed alone
     const { most, p999 } = pipe.incoming.waiting;
     assertEquals(most, time);
     assert(Math.abs(p999 - time) <= time / 100, `${p999} of ${time}`);

@@ -1,6 +1,7 @@
 /**
- * Properties: registers of the latest value, which one thread sets and all others get. Nobody waits
- * for anybody, and no value is ever half one and half another. See `spec/property.md`.
+ * Properties: registers that hold the latest value. One thread sets a property and all others get
+ * it. No call waits for another thread, and no value is ever partly old and partly new. See
+ * `spec/property.md`.
  *
  * @example
  * ```ts

@@ -1,9 +1,9 @@
 /**
- * Gets a property where there is no more than a worklet for audio has, for `property_bare_test.ts`.
- * Prints what came.
+ * Gets a property without what an audio worklet lacks, for `property_bare_test.ts`. Prints the
+ * result.
  */
 
-// Without a type: they are gone before anything of the library is loaded.
+// Without types: these globals are deleted before any part of the library is loaded.
 const scope = globalThis as Record<string, unknown>;
 for (const name of ["TextDecoder", "TextEncoder", "performance", "setTimeout"]) delete scope[name];
 

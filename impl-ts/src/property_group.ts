@@ -1,5 +1,5 @@
 /**
- * Many properties in one segment, by their names. See `spec/property.md`.
+ * Several properties in one segment, found by their names. See `spec/property.md`.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { Several, type Waitable } from "./wait.ts";
 import { Endpoint, type EndpointOptions } from "./wait_endpoint.ts";
 
 /**
- * How an end of a group of properties writes and reads values, and waits.
+ * How one end of a group of properties writes and reads values, and how it waits.
  *
  * @example
  * ```ts
@@ -34,18 +34,18 @@ import { Endpoint, type EndpointOptions } from "./wait_endpoint.ts";
  * ```
  */
 export interface SharedPropertiesOptions extends EndpointOptions {
-  /** The endpoint of this thread: 0 for who creates, 1 for who attaches, unless it says so. */
+  /** The endpoint of this thread. Default: 0 for `create`, 1 for `attach`. */
   readonly endpoint?: number | undefined;
   /** How this end writes values. Default `"json"`; typed arrays are written as their bytes. */
   readonly codec?: CodecName | Codec<unknown, never> | undefined;
-  /** Codecs of the application that values may have which this end reads. */
+  /** Codecs of the application in which the values that this end reads may be written. */
   readonly codecs?: readonly Codec<unknown, never>[] | undefined;
-  /** Milliseconds to wait for somebody else to finish formatting. Default 5,000. */
+  /** Milliseconds to wait for another thread to finish formatting the memory. Default 5,000. */
   readonly timeout?: number | undefined;
 }
 
 /**
- * What a group of properties consists of: names, and for each the endpoint that sets it.
+ * The contents of a group of properties: their names, and for each the endpoint that sets it.
  *
  * @typeParam T The type of each property.
  *
@@ -68,17 +68,17 @@ export interface SharedPropertiesOptions extends EndpointOptions {
 export interface SharedPropertiesPlan<T extends object = Record<string, unknown>> {
   /** The properties, by their names. */
   readonly properties: { readonly [K in keyof T & string]: Omit<PropertyPlan, "name"> };
-  /** How many threads take part. Default: two, or one more than the last that writes. */
+  /** The number of endpoints. Default: two, or as many as the highest index of a writer needs. */
   readonly endpoints?: number | undefined;
-  /** Shared memory to make them in. Default: as much as they need. */
+  /** Shared memory to create the group in. Default: new memory of the size that is needed. */
   readonly memory?: Memory | undefined;
 }
 
 /**
- * A group of named properties: each is set by one thread, and got by all. One thread creates it,
- * and the others attach to its `memory`, each with an endpoint of its own.
+ * A group of named properties. Each is set by one thread and read by all. One thread creates the
+ * group, and the others attach to its `memory`, each with an endpoint of its own.
  *
- * @typeParam T The type of each property. Nothing checks what others set.
+ * @typeParam T The type of each property. Nothing checks that the writers keep to it.
  *
  * @example
  * ```ts
@@ -107,7 +107,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     requireInteger("endpoint", index, 0, ENDPOINT_COUNT_MAX - 1);
     requireCodec(codec);
     codecTable("json", codecs as readonly AnyCodec[] | undefined);
-    // Of two with one name, the first has it. [property.find]
+    // If two properties have the same name, it means the first. [property.find]
     for (const slots of Slots.all(segment).values()) {
       if (slots.name !== "" && !this.#slots.has(slots.name)) this.#slots.set(slots.name, slots);
     }
@@ -117,11 +117,13 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   }
 
   /**
-   * Makes a group, and takes endpoint 0 of it. Where the memory is given, others may do the same
-   * with the same plan, whoever comes first.
+   * Creates a group, and takes endpoint 0 of it unless another is given. If `memory` is given,
+   * several threads may create the group in it with the same plan; the first one formats the
+   * memory.
    *
    * @throws {RangeError} if a writer, a size or a name is out of range.
-   * @throws {SegmentError} as `Segment.create` does; `segment.endpoint` if it is not vacant.
+   * @throws {SegmentError} as `Segment.create` does; `segment.endpoint` if the endpoint is not
+   * vacant.
    */
   static create<T extends object = Record<string, unknown>>(
     options: SharedPropertiesPlan<T> & SharedPropertiesOptions,
@@ -138,9 +140,10 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   }
 
   /**
-   * Joins a group that another thread has made, with endpoint 1 unless another is given.
+   * Joins a group that another thread has created, with endpoint 1 unless another is given.
    *
-   * @throws {SegmentError} as `Segment.attach` does; `segment.endpoint` if it is not vacant.
+   * @throws {SegmentError} as `Segment.attach` does; `segment.endpoint` if the endpoint is not
+   * vacant.
    */
   static attach<T extends object = Record<string, unknown>>(
     memory: Memory,
@@ -150,17 +153,17 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     return new SharedProperties<T>(segment, options.endpoint ?? 1, options);
   }
 
-  /** What the group lies in: post this to the other threads. */
+  /** The memory of the group: post it to the other threads. */
   get memory(): Memory {
     return this.#segment.memory;
   }
 
-  /** The segment that it is. */
+  /** The segment of the group. */
   get segment(): Segment {
     return this.#segment;
   }
 
-  /** The endpoint of this thread. */
+  /** The index of this thread's endpoint. */
   get endpoint(): number {
     return this.#link.endpoint.index;
   }
@@ -170,7 +173,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     return [...this.#slots.keys()] as (keyof T & string)[];
   }
 
-  /** Gets a value: `null` where it was never set, or taken back. See `PropertyReader.get`. */
+  /** Gets a value: `null` if it was never set, or was taken back. See `PropertyReader.get`. */
   get<K extends keyof T & string>(name: K): T[K] | null {
     return this.reader(name).get();
   }
@@ -181,7 +184,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   }
 
   /**
-   * Sets a value, or takes it back by `null`. See `PropertyWriter.set`.
+   * Sets a value; `null` takes the value back. See `PropertyWriter.set`.
    *
    * @throws {PropertyError} `property.channel` if another endpoint sets this property;
    * `property.size` if the value is too large.
@@ -190,13 +193,14 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     this.writer(name).set(value);
   }
 
-  /** How often a property was set: 0 where it never was. See `PropertyReader.version`. */
+  /** How often a property was set: 0 if it never was. See `PropertyReader.version`. */
   version(name: keyof T & string): number {
     return this.reader(name).version;
   }
 
   /**
-   * The end that gets one of them, always the same: for who gets it often, and for `watch`.
+   * Returns the reader of one property, always the same object. Use it to get the property often,
+   * and for its `watch`.
    *
    * @throws {PropertyError} `property.channel` if there is no such property.
    */
@@ -211,7 +215,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   }
 
   /**
-   * The end that sets one of them, always the same.
+   * Returns the writer of one property, always the same object.
    *
    * @throws {PropertyError} `property.channel` if there is no such property, or another endpoint
    * sets it.
@@ -228,12 +232,12 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   }
 
   /**
-   * Blocks until one of the properties has changed since it was got last, and returns its name;
-   * `undefined` at the timeout. Of several, the first in the list; all of the group where there is
-   * no list.
+   * Blocks until one of the listed properties has changed since this end got it last, and returns
+   * its name; `undefined` at the timeout. If several have changed, it returns the first of the
+   * list. Without a list it waits for all properties of the group.
    *
-   * @throws {PeerClosedError | PeerFailedError} if nothing has changed, and all that set them are
-   * gone.
+   * @throws {PeerClosedError | PeerFailedError} if nothing has changed and the writers of all these
+   * properties are gone.
    * @throws {ClosedError} if this end is closed or was marked failed.
    * @throws {ForbiddenError} on a thread that must not block, after a few looks.
    *
@@ -263,7 +267,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     }
   }
 
-  /** `wait` without blocking. A signal that aborts ends it with its reason. */
+  /** Waits as `wait` does, without blocking. If the signal aborts, it rejects with its reason. */
   async waitAsync<K extends keyof T & string>(
     names?: readonly K[],
     options: WaitOptions = {},
@@ -280,11 +284,11 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   }
 
   /**
-   * Gets whatever has changed, as pairs of name and value: what is there first, and then, of
-   * several values of one property, the last. Ends when this end is closed, or all that set the
-   * properties have closed.
+   * Yields each change as a pair of name and value. It begins with the properties that were set
+   * before; of several values that were set meanwhile it yields the last one. It ends when this end
+   * is closed, or when the writers of all the properties have closed.
    *
-   * Throws what `get` and `waitAsync` throw otherwise, and the reason of a signal that aborts.
+   * It throws what `get` and `waitAsync` throw otherwise, and the reason of a signal that aborts.
    *
    * @example
    * ```ts
@@ -319,7 +323,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     }
   }
 
-  /** Closes the endpoint of this thread, and wakes those who watch: the last values stay. */
+  /** Closes this thread's endpoint, and wakes all waits for its properties. Values stay. */
   close(): void {
     if (this.#link.closed) return;
     this.#link.close();
@@ -328,7 +332,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     }
   }
 
-  /** Closes. */
+  /** Closes the endpoint; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -345,7 +349,10 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     return names.map((name) => this.reader(name as keyof T & string)) as PropertyReader[];
   }
 
-  /** @throws {MillraceError} if nothing can change any more. */
+  /**
+   * Returns the name of a property that has changed, if any. @throws {MillraceError} if nothing can
+   * change any more.
+   */
   #changed(readers: readonly PropertyReader[]): string | undefined {
     const { endpoint } = this.#link;
     if (this.#link.closed || endpoint.hasEnded()) raise(this.#link.ownError("wait"));
@@ -356,7 +363,9 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     return undefined;
   }
 
-  /** Those of them whose writers may set something yet. */
+  /**
+   * What to wait for: the properties whose writers are not gone, or all of them if every writer is.
+   */
   #waitableOf(readers: readonly PropertyReader[]): Waitable {
     const parts = readers.filter(({ gone }) => gone === undefined).map(({ change }) => change);
     return new Several(parts.length > 0 ? parts : readers.map(({ change }) => change));

@@ -1,4 +1,4 @@
-/** A writer that stores anything anywhere: every call returns, or throws a documented code. */
+/** The writer stores any value anywhere: each call returns, or throws a documented code. */
 
 import { assert, assertEquals } from "@std/assert";
 import { MillraceError } from "./error.ts";
@@ -11,7 +11,7 @@ const CODES = [
   ...["property.slot", "property.busy", "message.text", "message.json", "message.codec"],
   ...["peer.closed", "peer.failed", "pipe.closed", "pipe.failed"],
 ];
-/** Bytes that nobody may touch, on both sides of the segment. */
+/** Bytes on both sides of the segment that no call may touch. */
 const GUARD = 4096;
 
 function make() {
@@ -47,7 +47,7 @@ Deno.test("PropertyReader: any bytes in the areas give a value or a documented c
       data[slot + 1] = next() % 4 === 0 ? next() : next() % 20;
       data[slot + 2] = next() % 3 === 0 ? next() : 1 | (next() % 7) << 8;
       data[slot + 3] = next() % 8 === 0 ? next() : 0;
-      data[slot + 4] = next() % 2 === 0 ? next() : 0x5d315b; // [1]
+      data[slot + 4] = next() % 2 === 0 ? next() : 0x5d315b; // the bytes `[1]`
       if (next() % 4 === 0) control[next() % control.length] = next();
       for (const call of [() => reader.get(), () => reader.getInto(new Uint8Array(368))]) {
         try {
@@ -79,7 +79,7 @@ Deno.test("PropertyReader: a writer that overtakes it each time is property.busy
   const { load, or } = Atomics;
   let tries = 0;
   try {
-    // Between two steps of the reader: the slot holds another number, and the version moves on.
+    // Between two steps of the reader, the slot gets another number, and the version moves on.
     Atomics.or = ((words: Int32Array, index: number, value: number) => {
       tries++;
       const found = or(words, index, value);

@@ -1,8 +1,10 @@
 /**
- * The names of properties, and channels that are to be properties. See `spec/property.md`.
+ * The names of properties, and the channels of a geometry that become properties. See
+ * `spec/property.md`.
  *
- * A worklet for audio finds properties by their names, and has neither `TextEncoder` nor
- * `TextDecoder`: what the language itself has for URIs is UTF-8 as well.
+ * An audio worklet finds properties by their names, and has neither `TextEncoder` nor
+ * `TextDecoder`. So names are converted with the URI functions of the language, which produce and
+ * accept UTF-8.
  *
  * @module
  */
@@ -11,14 +13,14 @@ import * as layout from "./layout.ts";
 import { type ChannelGeometry, requireInteger } from "./segment_geometry.ts";
 
 const SLOTS = layout.PROPERTY_SLOT_COUNT;
-/** Bytes of the smallest slot; a larger one is a multiple of it. */
+/** The size of the smallest slot in bytes. The size of a larger slot is a multiple of it. */
 const SLOT_UNIT = layout.PROPERTY_DATA_UNIT / SLOTS;
 const NAME = layout.PROPERTY_NAME_OFFSET;
-/** Bytes of a value where a creator does not say how many: those of the smallest slot. */
+/** The default size of a value in bytes: that of the smallest slot. */
 const VALUE_SIZE = SLOT_UNIT - layout.PROPERTY_SLOT_SIZE;
 
 /**
- * A property as its creator chooses it: by which endpoint it is set, and how large it becomes.
+ * A property as its creator plans it: the endpoint that sets it, its name, and its size.
  *
  * @example
  * ```ts
@@ -32,22 +34,24 @@ const VALUE_SIZE = SLOT_UNIT - layout.PROPERTY_SLOT_SIZE;
  * ```
  */
 export interface PropertyPlan {
-  /** Index of the endpoint that sets it. */
+  /** The index of the endpoint that sets the property. */
   readonly writer: number;
-  /** What it is called, in at most 124 bytes of UTF-8. Default: nothing. */
+  /** Its name, at most 124 bytes of UTF-8. Default: no name. */
   readonly name?: string | undefined;
-  /** Most bytes of a value, encoded; rounded up to 112, 240, 368 and so on. Default 112. */
+  /**
+   * Largest size of an encoded value in bytes; rounded up to 112, 240, 368 and so on. Default 112.
+   */
   readonly size?: number | undefined;
   /** The application's own number for the channel, a `u32`. Default 0. */
   readonly label?: number | undefined;
 }
 
 /**
- * Makes a channel of a geometry that is a property, beside rings or alone.
+ * Makes a property channel for a geometry, which may also contain rings.
  *
- * @throws {RangeError} if the writer, the size or the label are out of range, or the name is longer
+ * @throws {RangeError} if the writer, the size or the label is out of range, or the name is longer
  * than 124 bytes.
- * @throws {TypeError} if the name has a lone surrogate, which UTF-8 does not have.
+ * @throws {TypeError} if the name has a lone surrogate, which UTF-8 cannot represent.
  *
  * @example
  * ```ts
@@ -77,7 +81,7 @@ export function propertyChannel(plan: PropertyPlan): ChannelGeometry {
   return { writer, reader: layout.ENDPOINT_NONE, capacity, label, form };
 }
 
-/** The control area of a property that has this name, and that nobody has set. [property.name] */
+/** Makes the control area of a property with this name, and with no value yet. [property.name] */
 function controlOf(name: string): Int32Array {
   const bytes = toUtf8(name);
   if (bytes.length > layout.PROPERTY_NAME_SIZE_MAX) {
@@ -89,7 +93,9 @@ function controlOf(name: string): Int32Array {
   return control;
 }
 
-/** The name in a control area; empty where it has none, or what is none. [property.find] */
+/**
+ * Reads the name in a control area; empty if there is none, or if it is invalid. [property.find]
+ */
 export function nameIn(control: Int32Array): string {
   const size = control[layout.PROPERTY_NAME_SIZE_OFFSET >> 2]! >>> 0;
   if (size > layout.PROPERTY_NAME_SIZE_MAX) return "";
@@ -105,7 +111,7 @@ export function nameIn(control: Int32Array): string {
   }
 }
 
-/** @throws {TypeError} for what UTF-8 does not have. */
+/** @throws {TypeError} if UTF-8 cannot represent the text. */
 function toUtf8(text: string): Uint8Array {
   let encoded: string;
   try {

@@ -1,5 +1,5 @@
 /**
- * The end of a property that gets it, and waits for a change. See `spec/property.md`.
+ * The end of a property that gets the value and waits for changes. See `spec/property.md`.
  *
  * @module
  */
@@ -17,9 +17,9 @@ import { Endpoint, type EndpointOptions } from "./wait_endpoint.ts";
 import type { Waitable } from "./wait.ts";
 
 /**
- * Which property to open, from which endpoint, and what reads its values.
+ * Which property to open, through which endpoint, and which codecs read its values.
  *
- * @typeParam T What is got.
+ * @typeParam T The type of the values.
  *
  * @example
  * ```ts
@@ -38,17 +38,18 @@ import type { Waitable } from "./wait.ts";
 export interface PropertyReaderOptions<T = unknown> extends EndpointOptions {
   /** The index of its channel, or its name. Default: the first property of the segment. */
   readonly property?: number | string | undefined;
-  /** The endpoint to take, which anybody may be. Default 1. */
+  /** The endpoint to take. Any endpoint of the segment may read. Default 1. */
   readonly endpoint?: number | undefined;
-  /** Codecs of the application that its values may have, beside JSON, texts and bytes. */
+  /** Codecs of the application in which values may be written, beside JSON, text and bytes. */
   readonly codecs?: readonly Codec<T, never>[] | undefined;
 }
 
 /**
- * Gets a property. To get takes nothing away, waits for nobody, and never gives a value that is
- * half one and half another. All methods belong to the thread that attached it.
+ * Gets a property. To get a value does not remove it, waits for no other thread, and never returns
+ * a value that is partly old and partly new. All methods belong to the thread that attached the
+ * reader.
  *
- * @typeParam T What is got. Nothing checks that the writer sets that.
+ * @typeParam T The type of the values. Nothing checks that the writer keeps to it.
  *
  * @example
  * ```ts
@@ -69,12 +70,14 @@ export class PropertyReader<T = unknown> {
   readonly #link: Link;
   readonly #codecs: CodecTable;
   readonly #change: Change;
-  /** Where values are copied before they are decoded; made when the first one is. */
+  /**
+   * The memory into which values are copied before they are decoded; allocated at the first `get`.
+   */
   #copy: View | undefined;
   readonly #views: WeakMap<ArrayBufferView, View> = new WeakMap();
 
   /**
-   * Joins a property to an attached endpoint. Use `PropertyReader.attach`.
+   * Opens a property on an endpoint that is attached already. Use `PropertyReader.attach`.
    *
    * @internal
    */
@@ -86,7 +89,7 @@ export class PropertyReader<T = unknown> {
   }
 
   /**
-   * Attaches an endpoint that gets a property.
+   * Attaches an endpoint, and opens a property to get it.
    *
    * @throws {PropertyError} `property.channel` if there is no such property.
    * @throws {SegmentError} `segment.endpoint` if the endpoint does not exist, or is not vacant.
@@ -103,41 +106,42 @@ export class PropertyReader<T = unknown> {
     return new PropertyReader<T>(Endpoint.attach(segment, endpoint, options), slots, table);
   }
 
-  /** What it is called; empty where it has no name. */
+  /** The name of the property; empty if it has none. */
   get name(): string {
     return this.#slots.name;
   }
 
-  /** Most bytes of a value, encoded. */
+  /** The largest size of an encoded value, in bytes. */
   get capacity(): number {
     return this.#slots.capacity;
   }
 
   /**
-   * How often it was set: 0 where it never was, and 4 behind 4,294,967,295. A look at it costs a
-   * few nanoseconds, and says whether to get is worth while.
+   * How often the property was set: 0 if it never was; 4,294,967,295 is followed by 4. Reading the
+   * version costs a few nanoseconds, and tells whether it is worth while to get the value.
    */
   get version(): number {
     return this.#slots.version() >>> 0;
   }
 
-  /** The version of the value that was got last; 0 before the first. */
+  /** The version of the value that this reader got last; 0 before the first. */
   get seen(): number {
     return this.#slots.taken >>> 0;
   }
 
-  /** The codec of the value that was got last, as a number. */
+  /** The number of the codec in which the value that this reader got last was written. */
   get codec(): number {
     return this.#slots.codec;
   }
 
   /**
-   * Gets the value: `null` where it was never set, or taken back.
+   * Gets the value: `null` if it was never set, or was taken back.
    *
-   * @throws {PropertyError} `property.slot` if the writer has stored what no writer may;
-   * `property.busy` if it set values faster than they could be read, a thousand times in a row.
+   * @throws {PropertyError} `property.slot` if the writer has stored something that no writer may
+   * store; `property.busy` if, up to a thousand times in a row, the writer overwrote the value
+   * while it was being read.
    * @throws {MessageError} `message.text`, `message.json` or `message.codec` if the value cannot be
-   * decoded; the next one that is set may be.
+   * decoded; the next value that is set may be decodable.
    * @throws {ClosedError} if this end is closed or was marked failed.
    */
   get(): T | null {
@@ -148,10 +152,10 @@ export class PropertyReader<T = unknown> {
   }
 
   /**
-   * Copies the bytes of the value into an array of any type, and returns how many there are;
-   * `null` where there is no value. Nothing is allocated for an array that was given before, and
-   * it runs where there is no `TextDecoder`, in a worklet for audio for one. What is in the array
-   * when this throws has no meaning.
+   * Copies the bytes of the value into an array of any type, and returns their number; `null` if
+   * there is no value. It allocates nothing for an array that it was given before. It also works
+   * where there is no `TextDecoder`, for example in an audio worklet. If it throws, the contents of
+   * the array have no meaning.
    *
    * @throws {RangeError} if the array is too small: `capacity` bytes are always enough.
    * @throws {PropertyError} `property.slot` or `property.busy`, as `get` does.
@@ -168,10 +172,11 @@ export class PropertyReader<T = unknown> {
   }
 
   /**
-   * Blocks until there is another version than the one that was got last; false at the timeout.
+   * Blocks until the version is not the one that this reader got last. Returns false at the
+   * timeout.
    *
-   * @throws {PeerClosedError} if there is none, and the writer has closed.
-   * @throws {PeerFailedError} if there is none, and the writer is marked failed.
+   * @throws {PeerClosedError} if there is no other version, and the writer has closed.
+   * @throws {PeerFailedError} if there is no other version, and the writer is marked failed.
    * @throws {ClosedError} if this end is closed or was marked failed.
    * @throws {ForbiddenError} on a thread that must not block, after a few looks.
    */
@@ -185,7 +190,7 @@ export class PropertyReader<T = unknown> {
     return true;
   }
 
-  /** `wait` without blocking. A signal that aborts ends it with its reason. */
+  /** Waits as `wait` does, without blocking. If the signal aborts, it rejects with its reason. */
   async waitAsync(options: WaitOptions = {}): Promise<boolean> {
     requireWait(options);
     const deadline = deadlineOfCall(options);
@@ -197,10 +202,11 @@ export class PropertyReader<T = unknown> {
   }
 
   /**
-   * Gets the value whenever it has changed: the one that is there first, if it was ever set, and
-   * then, of several that were set meanwhile, the last. Ends when the writer or this end closes.
+   * Yields the value each time it has changed. It begins with the present value, if the property
+   * was ever set; of several values that were set meanwhile it yields the last one. It ends when
+   * the writer or this end closes.
    *
-   * Throws what `get` and `waitAsync` throw otherwise, and the reason of a signal that aborts.
+   * It throws what `get` and `waitAsync` throw otherwise, and the reason of a signal that aborts.
    *
    * @example
    * ```ts
@@ -232,18 +238,18 @@ export class PropertyReader<T = unknown> {
     }
   }
 
-  /** Closes the endpoint, and every wait of it ends. */
+  /** Closes the endpoint, and ends its waits. */
   close(): void {
     this.#link.close();
   }
 
-  /** Closes. */
+  /** Closes the endpoint; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
 
   /**
-   * What a wait for a change waits for.
+   * The waitable for a change of this property.
    *
    * @internal
    */
@@ -252,13 +258,15 @@ export class PropertyReader<T = unknown> {
   }
 
   /**
-   * Why nothing can change any more, or undefined: it has changed, or may. [property.gone]
+   * The error that says why the property can change no more. Undefined if its writer is not gone,
+   * or if there is a change that this reader has not got yet. [property.gone]
    *
    * @internal
    */
   get gone(): MillraceError | undefined {
     const gone = this.#link.peerError("wait for property");
-    // Behind the state: what was set before it is still to be got.
+    // Loads the version after the state: a value that was set before the writer ended can still be
+    // got.
     return gone !== undefined && this.#change.look() ? undefined : gone;
   }
 
@@ -267,7 +275,7 @@ export class PropertyReader<T = unknown> {
     if (link.closed || link.endpoint.hasEnded()) raise(link.ownError("get property"));
   }
 
-  /** @throws {MillraceError} if nothing can change any more. */
+  /** Whether there is a new version. @throws {MillraceError} if the property can change no more. */
   #hasChanged(): boolean {
     this.#requireOpen();
     raise(this.gone);
@@ -288,12 +296,12 @@ export class PropertyReader<T = unknown> {
   }
 }
 
-/** What ends a wait for another version than the last that was got. */
+/** Waits for a version other than the one that the reader got last. */
 class Change implements Waitable {
   readonly peer: number;
   readonly #endpoint: Endpoint;
   readonly #slots: Slots;
-  /** Waits that need the bit. */
+  /** The number of waits that need this endpoint's bit in `watchers`. */
   #arms = 0;
 
   constructor(endpoint: Endpoint, slots: Slots) {
@@ -302,7 +310,7 @@ class Change implements Waitable {
     this.peer = slots.writer;
   }
 
-  /** [property.changed] */
+  /** Whether there is another version. [property.changed] */
   look(): boolean {
     return this.#slots.version() !== this.#slots.taken;
   }
@@ -316,7 +324,7 @@ class Change implements Waitable {
     this.#slots.watch(this.#endpoint.index);
   }
 
-  /** The writer takes the bit out when it rings. */
+  /** Sets the bit again, because the writer takes it out when it rings. */
   stayArmed(): void {
     this.#slots.watch(this.#endpoint.index);
   }

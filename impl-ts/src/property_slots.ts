@@ -1,8 +1,8 @@
 /**
- * The memory of one property: four slots that take turns, the version, and who watches. See
+ * The memory of one property: four slots that are used in turn, the version, and the watchers. See
  * `spec/property.md`.
  *
- * A version is a `u32`, kept as a signed integer, as `Atomics` gives it.
+ * A version is a `u32`. It is kept as a signed integer here, because `Atomics` returns it as one.
  *
  * @module
  */
@@ -14,36 +14,40 @@ import { nameIn } from "./property_name.ts";
 import type { Segment } from "./segment.ts";
 import type { Channel } from "./segment_geometry.ts";
 
-// Constants of this module are part of the machine code; V8 looks imported ones up each time.
+// V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const SLOTS = layout.PROPERTY_SLOT_COUNT;
 const HEADER = layout.PROPERTY_SLOT_SIZE;
 const VERSION = layout.PROPERTY_VERSION_WORD;
 const WATCHERS = layout.PROPERTY_WATCHERS_WORD;
 const SEQUENCE = layout.SLOT_SEQUENCE_WORD;
 const SIZE = layout.SLOT_SIZE_OFFSET >> 2;
-/** `present`, `codec` and two of the reserved bytes; behind it, the other four. */
+/**
+ * The word with `present`, `codec` and two of the reserved bytes. `REST` has the other four bytes.
+ */
 const FORM = layout.SLOT_PRESENT_OFFSET >> 2;
 const CODEC_SHIFT = 8 * (layout.SLOT_CODEC_OFFSET - layout.SLOT_PRESENT_OFFSET);
 const REST = FORM + 1;
 const PRESENT = 1;
 const CODEC_MASK = 0xff;
 /**
- * A reader that is overtaken begins so often, within the bounds of `property.again`: a hostile
- * writer, which can overtake it each time, has it copy 4 MiB, or 16 values that are larger.
+ * Bytes from which the number of a reader's attempts follows, within the bounds of
+ * `property.again`. A hostile writer can overtake each attempt: it makes a reader copy at most
+ * about 4 MiB, or 16 values if those are larger.
  */
 const TRIES_SIZE = 1 << 22;
 
-/** What `take` returns where there is no value. */
+/** Returned by `take` if there is no value. */
 export const NONE = -1;
 
 /**
- * What is wrong with a property, or with what a caller asks of it: codes `property.*`.
+ * A fault of a property, or a mistake in what a caller asks of it: codes `property.*`.
  *
  * - `property.channel`: there is no such property, or the endpoint may not set it.
- * - `property.size`: the value that was to be set is too large; the one before stays.
- * - `property.slot`: the writer has stored what no writer may. The next value mends it.
- * - `property.busy`: the value was overwritten each time that it was read. Nothing is wrong: ask
- *   again.
+ * - `property.size`: the value to be set is too large; the value before it stays.
+ * - `property.slot`: the writer has stored something that no writer may store. The next value that
+ *   is set repairs it.
+ * - `property.busy`: the value was overwritten during each attempt to read it. Nothing is wrong:
+ *   ask again.
  *
  * @example
  * ```ts
@@ -63,12 +67,12 @@ export class PropertyError extends MillraceError {
   override name = "PropertyError";
 }
 
-/** The memory of a property, of which the descriptor was checked. */
+/** The memory of a property whose descriptor has been checked. */
 export class Slots {
   readonly name: string;
-  /** Index of the endpoint that sets it. */
+  /** The index of the endpoint that sets the property. */
   readonly writer: number;
-  /** Most bytes of a value. */
+  /** The largest size of a value in bytes. */
   readonly capacity: number;
   /** The codec of the value that was taken last. */
   codec = 0;
@@ -78,7 +82,7 @@ export class Slots {
   readonly #words: Int32Array;
   readonly #bytes: Uint8Array;
   readonly #slotWords: number;
-  /** How many words of `watchers` have bits of endpoints of the segment. */
+  /** The number of words of `watchers` that hold bits of the segment's endpoints. */
   readonly #watcherWords: number;
   readonly #tries: number;
 
@@ -96,7 +100,7 @@ export class Slots {
     this.name = nameIn(this.#control);
   }
 
-  /** The properties of a segment that pass the checks, by the index of their channels. */
+  /** The properties of a segment that pass the checks, by the index of their channel. */
   static all(segment: Segment): Map<number, Slots> {
     const found = new Map<number, Slots>();
     segment.channels.forEach((channel, index) => {
@@ -106,7 +110,7 @@ export class Slots {
   }
 
   /**
-   * The property of a channel, or the first of a name; without either, the first of all.
+   * Finds a property by the index of its channel or by its name; without either, the first one.
    * [property.open] [property.find]
    *
    * @throws {PropertyError} `property.channel` if there is none.
@@ -123,14 +127,15 @@ export class Slots {
     throw new PropertyError("property.channel", `Cannot open property: the segment has ${what}`);
   }
 
-  /** The number of the last complete value, loaded once. */
+  /** The version of the last complete value, loaded once. */
   version(): number {
     return Atomics.load(this.#control, VERSION);
   }
 
   /**
-   * Stores a value as the version behind this one, and returns that. Nobody is woken. The first
-   * bytes of `source` are the value; by its words, where it has them.
+   * Stores a value as the version after `before`, and returns that version. It wakes no one. The
+   * value is the first `size` bytes of `source`. `sourceWords` are the same bytes as words, and
+   * empty if `source` is not aligned.
    */
   put(
     before: number,
@@ -141,10 +146,11 @@ export class Slots {
     present: number,
   ): number {
     const words = this.#words;
-    // [property.next] Behind the last one, slot 0 is the next that is due, and 0 no version.
+    // [property.next] After the last version comes 4: its slot, number 0, is due next, and version
+    // 0 means no value.
     const version = (before + 1 | 0) || SLOTS;
     const slot = (version & (SLOTS - 1)) * this.#slotWords;
-    // [property.sequence] From here on, nobody takes what stood there.
+    // [property.sequence] From here on, no reader takes what the slot held before.
     Atomics.exchange(words, slot + SEQUENCE, version);
     words[slot + SIZE] = size;
     words[slot + FORM] = present | codec << CODEC_SHIFT;
@@ -162,13 +168,14 @@ export class Slots {
         this.#bytes[(first << 2) + i] = source[i]!;
       }
     }
-    // [property.publish] Sequentially consistent: the watchers are looked at next.
+    // [property.publish] Sequentially consistent, because `wake` loads the watchers next.
     Atomics.store(this.#control, VERSION, version);
     return version;
   }
 
   /**
-   * Takes out who watches, and calls back for each endpoint that the segment has. [property.wake]
+   * Takes the bits out of `watchers`, and calls `ring` for each endpoint that the segment has.
+   * [property.wake]
    */
   wake(ring: (endpoint: number) => void, endpointCount: number): void {
     const control = this.#control;
@@ -184,8 +191,9 @@ export class Slots {
   }
 
   /**
-   * Copies the value into the target, whose words those are, if it has any; returns its bytes, or
-   * `NONE`. What is in the target when this throws has no meaning.
+   * Copies the value into the target, and returns its size in bytes, or `NONE`. `targetWords` are
+   * the target's bytes as words, if it is aligned. If this throws, the contents of the target have
+   * no meaning.
    *
    * @throws {PropertyError} `property.slot`, `property.busy`.
    * @throws {RangeError} if the target is too small.
@@ -199,7 +207,7 @@ export class Slots {
         return NONE;
       }
       const slot = (version & (SLOTS - 1)) * this.#slotWords;
-      // [property.bounds] Each once, into a local: the writer may change them between two loads.
+      // [property.bounds] Load each field once: the writer may change it between two loads.
       const size = words[slot + SIZE]! >>> 0;
       const form = words[slot + FORM]!;
       const isSound = words[slot + REST] === 0 &&
@@ -209,7 +217,7 @@ export class Slots {
       const isCopied = isSound && size <= target.length;
       const at = (slot << 2) + HEADER;
       if (isCopied) copyInto(this.#bytes, words, at, size, target, targetWords);
-      // [property.whole] An exchange and not a load, which the copy might sink behind.
+      // [property.whole] An atomic OR, because the copy could be moved behind a plain load.
       if (Atomics.or(words, slot + SEQUENCE, 0) === version) {
         if (!isSound) throw fault("a slot that no writer may leave");
         if (!isCopied) {
@@ -222,7 +230,8 @@ export class Slots {
         return form === 0 ? NONE : size;
       }
       const next = Atomics.load(this.#control, VERSION);
-      // The writer exchanges the sequence of a slot when other versions have come.
+      // A writer that reuses a slot has stored other versions before it exchanges the slot's
+      // sequence.
       if (next === version) throw fault(`version ${version >>> 0} in no slot`); // [property.fault]
       version = next;
     }
@@ -230,20 +239,20 @@ export class Slots {
     throw new PropertyError("property.busy", text);
   }
 
-  /** Asks for a ring when the version changes. [property.watch] */
+  /** Asks to be rung when the version changes. [property.watch] */
   watch(endpoint: number): void {
     Atomics.or(this.#control, WATCHERS + (endpoint >> 5), 1 << (endpoint & 31));
   }
 
-  /** Takes that back. [property.unwatch] */
+  /** Withdraws that request. [property.unwatch] */
   unwatch(endpoint: number): void {
     Atomics.and(this.#control, WATCHERS + (endpoint >> 5), ~(1 << (endpoint & 31)));
   }
 }
 
-/** Up to so many bytes a loop over words takes no longer than `set`, which needs a view. */
+/** Up to this many bytes, a loop over words is as fast as `set`, which needs a view. */
 const LOOP_SIZE = 2048;
-/** The same for bytes. */
+/** Up to this many bytes, a loop over bytes is as fast as `set`. */
 const TAIL_SIZE = 64;
 
 /** Whether a channel passes the checks of a property. [property.open] */

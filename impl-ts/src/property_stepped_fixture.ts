@@ -1,19 +1,19 @@
-/** Properties whose writer stops behind any single store, as one that is killed there. */
+/** Properties whose writer can stop after any single store, as if it was killed there. */
 
 import { assert } from "@std/assert";
 import type { Slots } from "./property_slots.ts";
 
 const scope = globalThis as unknown as { stopAfter: number; step(): void };
 
-/** What a writer dies of. */
+/** The error with which a writer stops. */
 export class Stopped extends Error {}
 
-/** Has the next set stop behind so many of its statements; without a number, behind none. */
+/** Lets the next set stop after so many of its statements; without an argument, after none. */
 export function stopAfter(steps = Infinity): void {
   scope.stopAfter = steps;
 }
 
-/** The module, with a step behind each statement of those methods that store. */
+/** The module with a call of `step` after each statement of the methods that store. */
 export async function steppedSlots(): Promise<typeof Slots> {
   scope.step = () => {
     if (--scope.stopAfter < 0) throw new Stopped();

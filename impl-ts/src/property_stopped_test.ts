@@ -1,4 +1,4 @@
-// The writer stops behind every single store, and somebody else gets.
+// The writer stops after each single store, and another thread gets the value.
 
 import { assert, assertEquals } from "@std/assert";
 import { propertyChannel } from "./property.ts";
@@ -9,7 +9,7 @@ import { NO_WORDS } from "./codec.ts";
 
 const Stepped = await steppedSlots();
 
-/** A value all of whose bytes are its number: words and a rest, or none at all. */
+/** A value whose bytes are all its number. Its size is words and a rest, or 0. */
 function valueOf(n: number): Uint8Array {
   return new Uint8Array(n % 5 === 0 || n % 7 === 0 ? 0 : 4 + n % 11).fill(n);
 }
@@ -21,7 +21,7 @@ function put(slots: Slots, version: number, n: number): number {
   return slots.put(version, bytes, words, bytes.length, 0, n % 7 === 0 ? 0 : 1);
 }
 
-/** What another thread finds: the number of the value, of which every byte must be that. */
+/** The number of the value that another thread gets; each byte must be that number. */
 function get(segment: Segment, of: (version: number) => number): number {
   const slots = Slots.find(segment, 0);
   const target = new Uint8Array(112);
@@ -41,8 +41,8 @@ for (const start of [0, 5, -6]) {
         const segment = Segment.allocate({ endpoints: 3, channels });
         const control = segment.words(segment.channels[0]!.controlOffset, 256);
         control[0] = start;
-        control[32] = 0b110; // two who watch
-        // Anything may stand in the slots.
+        control[32] = 0b110; // two watchers
+        // The slots may hold anything.
         const { dataOffset, dataSize } = segment.channels[0]!;
         segment.bytes(dataOffset, dataSize).fill(0xee);
         const writer = Stepped.find(segment, 0);
@@ -65,13 +65,13 @@ for (const start of [0, 5, -6]) {
           if (!(error instanceof Stopped)) throw error;
           hasStopped = true;
         }
-        // At the first set from such a version, the slot of that holds nothing yet.
+        // At the first set from such a version, the slot of that version holds no value yet.
         if (sets > 1 || start === 0 || Atomics.load(control, 0) !== start) {
           const found = get(segment, (taken) => numbers.get(taken) ?? 0);
           assert([before >>> 0, next >>> 0].includes(found), `${found}`);
           assertEquals(get(segment, (taken) => numbers.get(taken) ?? 0), found);
         }
-        // Whoever writes next goes on, and what it sets is found.
+        // The next writer goes on, and readers find the value that it sets.
         const heir = Slots.find(segment, 0);
         const last = put(heir, heir.version(), 78);
         numbers.set(last, 78);
@@ -98,7 +98,7 @@ Deno.test("a reader that is overtaken by any store of the fourth value behind be
     stopAfter();
     set(0, 1);
     let hasStopped = false;
-    // Behind the reader's load of the version, which is 1.
+    // Runs after the reader has loaded the version, which is 1.
     const overtake = () => {
       for (let version = 1; version < 4;) version = set(version, version + 1);
       stopAfter(steps);

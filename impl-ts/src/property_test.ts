@@ -17,7 +17,7 @@ import { failEndpoint } from "./wait_state.ts";
 const SOON = { timeout: 20 };
 const LONG = { timeout: 5_000 };
 
-/** A property of its own segment, and both its ends. */
+/** A property in a segment of its own, and both its ends. */
 function pair<T = unknown>(size?: number, options = {}) {
   const channels = [propertyChannel({ writer: 0, name: "p", size })];
   const segment = Segment.allocate({ endpoints: 3, channels });
@@ -55,7 +55,7 @@ Deno.test("PropertyWriter.set writes by its codec, which the reader need not kno
   text.writer.set("not JSON");
   assertEquals([text.reader.get(), text.reader.codec], ["not JSON", 1]);
   assertThrows(() => text.writer.set("\ud800"), TypeError, "lone surrogate");
-  assertEquals(text.reader.version, 1); // a value that is refused is none
+  assertEquals(text.reader.version, 1); // a refused value is not counted
   const values = pair<Map<number, string>>(undefined, { codec: cbor });
   values.writer.set(new Map([[1, "one"]]));
   assertEquals(values.reader.get(), new Map([[1, "one"]]));
@@ -63,7 +63,7 @@ Deno.test("PropertyWriter.set writes by its codec, which the reader need not kno
   using stranger = PropertyReader.attach(segment, { endpoint: 2 });
   writer.set(1n);
   assertThrows(() => stranger.get(), MessageError, "message.codec");
-  assertEquals(stranger.wait({ timeout: 0 }), false); // it was seen all the same
+  assertEquals(stranger.wait({ timeout: 0 }), false); // its version counts as seen nevertheless
 });
 
 Deno.test("PropertyWriter.set of what JSON cannot carry, or within itself, is refused", () => {
@@ -99,7 +99,7 @@ Deno.test("PropertyReader.getInto copies into arrays of any type and place", () 
   for (const size of [0, 1, 3, 4, 5, 63, 64, 65, 128, 512, 513, 2047, 2048, 2049, 3999, 4000]) {
     const value = Uint8Array.from({ length: size }, (_, i) => i * 31 + size);
     for (const from of [0, 1, 2]) {
-      // At any place, aligned or not, on both sides.
+      // At any offset, aligned or not, in the source and in the target.
       const source = memory.subarray(from, from + size);
       source.set(value);
       writer.set(source);
@@ -183,17 +183,17 @@ Deno.test("PropertyReader.wait ends with a change, its deadline, or its writer's
   const { writer, reader, segment } = pair();
   assertEquals(reader.wait(SOON), false);
   writer.set(1);
-  assert(reader.wait(LONG) && reader.wait(LONG)); // until it is got
+  assert(reader.wait(LONG) && reader.wait(LONG)); // true until the value is got
   reader.get();
   assertEquals(reader.wait({ timeout: 0 }), false);
   writer.set(null);
   assertEquals(reader.wait(LONG), true);
   writer.close();
-  assertEquals(reader.wait(LONG), true); // what was set before comes first
+  assertEquals(reader.wait(LONG), true); // the value set before the close comes first
   assertEquals(reader.get(), null);
   assertEquals(codeOf(() => reader.wait(LONG)), "peer.closed");
   const watchers = segment.words(segment.channels[0]!.controlOffset + 128, 32);
-  assertEquals(watchers, new Int32Array(8)); // nobody is left to be rung
+  assertEquals(watchers, new Int32Array(8)); // no watcher is left to be rung
   reader.close();
   assertEquals(codeOf(() => reader.get()), "pipe.closed");
   assertEquals(codeOf(() => reader.wait(LONG)), "pipe.closed");
@@ -237,7 +237,7 @@ Deno.test("PropertyReader.watch gives the last value, and ends with its writer",
   })();
   for (const value of [1, 2, 3, null]) {
     writer.set(value);
-    writer.set(value); // the first of two that come at once is not missed by anybody
+    writer.set(value); // no watcher misses the change, even if it sees one of the two only
     await until(() => seen.at(-1) === value);
   }
   writer.close();
@@ -267,7 +267,7 @@ Deno.test("SharedProperties: each sets its own, and all get all", async () => {
   assertEquals([await waiting, third.get("a"), third.version("a")], ["a", 2, 2]);
   first.close();
   second.set("b", "still here");
-  assertEquals(third.wait(undefined, LONG), "b"); // one of those who set has gone, not all
+  assertEquals(third.wait(undefined, LONG), "b"); // only one of the writers is gone
   third.get("b");
   second.close();
   assertEquals(codeOf(() => third.wait(undefined, LONG)), "peer.closed");

@@ -5,19 +5,19 @@ import type { Slots } from "./property_slots.ts";
 import { steppedSlots, stopAfter, Stopped } from "./property_stepped_fixture.ts";
 import { Segment } from "./segment.ts";
 
-/** What a worker is asked to do. */
+/** What a worker does. */
 export type PropertyTask = WriterTask | ReaderTask;
 
 interface Common {
   memory: SharedArrayBuffer;
-  /** Word 0: whether the writer is to stop; word 1: whether it has done what it was to. */
+  /** Word 0: whether the writer must stop; word 1: whether it has done its part. */
   flags: SharedArrayBuffer;
 }
 
-/** Sets without a pause; lets its event loop turn now and then; or dies at each store in turn. */
+/** Sets without a pause, lets its event loop turn now and then, or dies at each store in turn. */
 export interface WriterTask extends Common {
   mode: "flood" | "bursts" | "deaths";
-  /** With `deaths`: at the stores of values of so many words each. */
+  /** For `deaths`: the sizes in words of the values at whose stores it dies. */
   sizes?: number[];
 }
 
@@ -25,16 +25,18 @@ export interface WriterTask extends Common {
 export interface ReaderTask extends Common {
   mode: "read";
   endpoint: number;
-  /** So many times at least, until the writer has done its part and so many values were seen. */
+  /**
+   * The least number of reads. It goes on until the writer is done and `changes` values were seen.
+   */
   reads: number;
   changes: number;
 }
 
-/** What a reader says at its end. */
+/** What a reader reports at its end. */
 export interface Read {
   reads: number;
   changes: number;
-  /** Values that were not those of their versions. */
+  /** The number of values that were not those of their versions. */
   torn: number;
 }
 
@@ -43,13 +45,13 @@ const scope = globalThis as unknown as {
   postMessage(value: unknown): void;
 };
 
-/** Every word of a value is its version; it has between one and so many words. */
+/** Each word of a value is its version; a value has from 1 to so many words. */
 export const WORDS = 60;
-/** Bounds a run whose writer or readers do not come to what was asked for. */
+/** Limits a run whose writer or readers do not reach their goals. */
 const PATIENCE_MS = 120_000;
-/** Sets between two deaths, at least. */
+/** The least number of sets between two deaths. */
 const BURST = 200;
-/** A reader counts itself every so many reads. */
+/** A reader adds to the tick count after so many reads. */
 const TICK = 256;
 const [STOP, DONE, TICKS] = [0, 1, 2];
 
@@ -80,8 +82,8 @@ async function write(segment: Segment, flags: Int32Array, mode: "flood" | "burst
 }
 
 /**
- * Sets at full speed, and dies at the next store of the next value of that size; when each reader
- * has gone on for a while, its heir goes on from what is complete. [property.begin]
+ * Sets at full speed, and dies at the next store of the next value of that size. When each reader
+ * has gone on for a while, the next writer continues from the last complete value. [property.begin]
  */
 async function die(segment: Segment, flags: Int32Array, sizes: number[]): Promise<void> {
   const Stepped = await steppedSlots();

@@ -1,5 +1,5 @@
-// One thread sets without a pause, or dies at any store, and others get: no value is half one and
-// half another.
+// One thread sets without a pause, or dies at any store, while others get: no value is partly old
+// and partly new.
 
 import { assert, assertEquals } from "@std/assert";
 import { propertyChannel, PropertyReader } from "./property.ts";
@@ -8,14 +8,14 @@ import { Segment } from "./segment.ts";
 import { failEndpoint } from "./wait_state.ts";
 
 const ALL = Deno.env.get("MILLRACE_TEST_ALL") === "1";
-/** Of all readers together. */
+/** The number of reads of all readers together. */
 const READS = ALL ? 100_000_000 : 1_000_000;
 const READERS = 3;
-/** Reads of each reader that must find another value than before: otherwise nothing was shown. */
+/** How many reads of each reader must find a new value; with fewer, the test has shown nothing. */
 const CHANGES = 300;
-/** Words of the values at whose stores the writer dies. */
+/** The sizes in words of the values at whose stores the writer dies. */
 const SIZES = ALL ? Array.from({ length: WORDS }, (_, index) => index + 1) : [1, 6, WORDS];
-/** Stores of a set beside those of its words. */
+/** The number of stores of a set, besides those of the words of its value. */
 const STORES = 6;
 const LONG = { timeout: 20_000 };
 
@@ -32,7 +32,7 @@ class Place {
     this.segment = Segment.allocate({ endpoints: 1 + READERS, channels });
   }
 
-  /** Starts a worker, and returns what it says, one after the other. */
+  /** Starts a worker. Yields its messages. */
   start(task: Wish<PropertyTask>): AsyncGenerator<unknown> & { worker: Worker } {
     const url = new URL("./property_worker_fixture.ts", import.meta.url);
     const worker = new Worker(url, { type: "module" });
@@ -42,7 +42,7 @@ class Place {
     return Object.assign(heard(worker), { worker });
   }
 
-  /** Starts all readers, and has them read so many times altogether. */
+  /** Starts all readers, which make `READS` reads altogether. */
   read(changes: number): Promise<Read[]> {
     const reads = Math.ceil(READS / READERS);
     const starts = Array.from({ length: READERS }, (_, index) => {
@@ -80,7 +80,7 @@ async function next<T = unknown>(said: AsyncGenerator<unknown>): Promise<T> {
   return (await said.next()).value as T;
 }
 
-/** Judges what the readers have found, and prints it. */
+/** Checks and prints what the readers have found. */
 function judge(found: Read[], what: string): void {
   const sum = (of: (read: Read) => number) => found.reduce((before, read) => before + of(read), 0);
   const changes = found.map((read) => read.changes);
@@ -128,10 +128,10 @@ Deno.test("the value of a worker that was terminated stays, and is whole", async
     const [reader, other] = [1, 2].map((endpoint) => PropertyReader.attach(segment, { endpoint }));
     assert(reader!.wait(LONG));
     reader!.getInto(target);
-    assert(reader!.wait(LONG)); // in the middle of its work
+    assert(reader!.wait(LONG)); // the writer is in the middle of its work
     writer.worker.terminate();
     failEndpoint(segment, 0, "peer.terminated");
-    // It ends at its next turn of the loop at the latest.
+    // The worker ends at the next turn of its event loop at the latest.
     for (let before = -1; before !== reader!.version;) {
       before = reader!.version;
       await new Promise((resolve) => setTimeout(resolve, 50));

@@ -1,5 +1,5 @@
 /**
- * The end of a property that sets it. See `spec/property.md`.
+ * The end of a property that sets the value. See `spec/property.md`.
  *
  * @module
  */
@@ -14,10 +14,10 @@ import type { Segment } from "./segment.ts";
 import { Endpoint, type EndpointOptions } from "./wait_endpoint.ts";
 
 /**
- * Which property to open, and how its values are written. `endpoint` is that of the writer unless
- * it is given.
+ * Which property to open, and how its values are written. The endpoint is that of the property's
+ * writer, unless `endpoint` is given.
  *
- * @typeParam T What it is set to.
+ * @typeParam T The type of the values.
  *
  * @example
  * ```ts
@@ -36,15 +36,16 @@ export interface PropertyWriterOptions<T = unknown> extends EndpointOptions {
   readonly property?: number | string | undefined;
   /**
    * How values are written: `"json"`, which is the default, `"text"`, `"bytes"`, or a codec of the
-   * application's. A typed array is written as its bytes, whatever the codec.
+   * application. A typed array is written as its bytes, whatever the codec.
    */
   readonly codec?: CodecName | Codec<T> | undefined;
 }
 
 /**
- * Sets a property. All methods belong to the thread that attached it, and none waits for anybody.
+ * Sets a property. All methods belong to the thread that attached the writer. None of them waits
+ * for another thread.
  *
- * @typeParam T What it is set to.
+ * @typeParam T The type of the values.
  *
  * @example
  * ```ts
@@ -66,16 +67,17 @@ export class PropertyWriter<T = unknown> {
   readonly #slots: Slots;
   readonly #link: Link;
   readonly #codec: CodecName | AnyCodec;
-  /** The own version. [property.begin] */
+  /** The last version that this writer has set. [property.begin] */
   #version: number;
   #isEncoding = false;
   readonly #payload = makePayload();
   readonly #ring: (endpoint: number) => void;
-  /** The views of arrays that were set before, so that the next time needs none. */
+  /** The views of arrays that were set before, so that setting them again creates no views. */
   readonly #views: WeakMap<ArrayBufferView, View> = new WeakMap();
 
   /**
-   * Joins a property to an attached endpoint, its writer. Use `PropertyWriter.attach`.
+   * Opens a property on its writer's endpoint, which is attached already. Use
+   * `PropertyWriter.attach`.
    *
    * @internal
    */
@@ -106,27 +108,27 @@ export class PropertyWriter<T = unknown> {
     return new PropertyWriter<T>(Endpoint.attach(segment, index, options), slots, codec);
   }
 
-  /** What it is called; empty where it has no name. */
+  /** The name of the property; empty if it has none. */
   get name(): string {
     return this.#slots.name;
   }
 
-  /** Most bytes of a value, encoded. */
+  /** The largest size of an encoded value, in bytes. */
   get capacity(): number {
     return this.#slots.capacity;
   }
 
-  /** How often it was set, so far: the version that readers find. 4 follows upon 4,294,967,295. */
+  /** How often it was set: the version that readers find. 4,294,967,295 is followed by 4. */
   get version(): number {
     return this.#version >>> 0;
   }
 
   /**
-   * Sets the value, and wakes those who wait for it. `null` takes it back: readers then get `null`.
-   * A typed array is copied, and nothing is allocated for one that was set before.
+   * Sets the value, and wakes the threads that wait for it. `null` takes the value back: readers
+   * then get `null`. A typed array is copied; an array that was set before costs no allocation.
    *
-   * @throws {PropertyError} `property.size` if it is too large; the value before stays.
-   * @throws {TypeError} if the codec cannot carry it.
+   * @throws {PropertyError} `property.size` if the value is too large; the value before it stays.
+   * @throws {TypeError} if the codec cannot encode the value.
    * @throws {ClosedError} if this end is closed or was marked failed.
    */
   set(value: T | ArrayBufferView | null): void {
@@ -139,7 +141,7 @@ export class PropertyWriter<T = unknown> {
       return this.#put(bytes, words, bytes.length, CODEC_BYTES, 1);
     }
     const payload = this.#payload;
-    this.#isEncoding = true; // the application's own code may run, and must not set meanwhile
+    this.#isEncoding = true; // application code may run in the encoder, and must not set meanwhile
     try {
       encode(value, this.#codec, payload);
     } finally {
@@ -151,8 +153,8 @@ export class PropertyWriter<T = unknown> {
   }
 
   /**
-   * Closes the endpoint, and wakes those who watch: the last value stays. Of an endpoint that has
-   * several properties, all of them. [property.close]
+   * Closes the endpoint, and wakes the threads that wait for the property. The last value stays. If
+   * the endpoint sets several properties, this closes all of them. [property.close]
    */
   close(): void {
     const { closed } = this.#link;
@@ -160,13 +162,13 @@ export class PropertyWriter<T = unknown> {
     if (!closed) this.wake();
   }
 
-  /** Closes. */
+  /** Closes the endpoint; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
 
   /**
-   * Wakes those who watch.
+   * Rings the endpoints that wait for this property.
    *
    * @internal
    */
@@ -187,7 +189,7 @@ export class PropertyWriter<T = unknown> {
 
   #viewOf(array: ArrayBufferView): View {
     const known = this.#views.get(array);
-    // One over memory that can grow, or was transferred, may have another size by now.
+    // An array whose memory has grown or was transferred may have another size now.
     if (known !== undefined && known.bytes.length === array.byteLength) return known;
     const view = viewOf(array);
     this.#views.set(array, view);
@@ -195,13 +197,15 @@ export class PropertyWriter<T = unknown> {
   }
 }
 
-/** An array of any type, as its bytes, and as words as far as it is aligned to them. */
+/**
+ * The memory of an array of any type as bytes, and as words; no words if it is not aligned to 4.
+ */
 export interface View {
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
 }
 
-/** Makes the views of an array. */
+/** Makes the views of an array's memory. */
 export function viewOf({ buffer, byteOffset, byteLength }: ArrayBufferView): View {
   const bytes = new Uint8Array(buffer, byteOffset, byteLength);
   const isAligned = byteOffset % 4 === 0;
@@ -209,7 +213,10 @@ export function viewOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Vie
   return { bytes, words };
 }
 
-/** @throws {PropertyError} `property.channel` unless the endpoint may set it. [property.owner] */
+/**
+ * @throws {PropertyError} `property.channel` unless the endpoint may set the property.
+ * [property.owner]
+ */
 export function requireWriter(slots: Slots, endpoint: number): void {
   if (slots.writer === endpoint) return;
   const text = `Cannot set property ${JSON.stringify(slots.name)}: endpoint ${slots.writer} does`;

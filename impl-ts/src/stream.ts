@@ -1,5 +1,5 @@
 /**
- * A port over two streams of bytes: a socket, a pair of pipes, a WebSocket. See `spec/stream.md`.
+ * A port over two byte streams: a socket, a pair of pipes, a WebSocket. See `spec/stream.md`.
  *
  * @example
  * ```ts
@@ -34,7 +34,7 @@ export type { ByteConnection, ByteFiles, ByteStreams } from "./stream_transport.
 export type { ByteTransport } from "./stream_transport.ts";
 
 /**
- * How a side of a stream works, and how long it waits for the other side.
+ * Options of one side of a stream, and how long it waits for the other side.
  *
  * @example
  * ```ts
@@ -49,18 +49,18 @@ export type { ByteTransport } from "./stream_transport.ts";
  * ```
  */
 export interface OpenStreamOptions<In = unknown, Out = never> extends StreamOptions<In, Out> {
-  /** Milliseconds; without it, for ever. */
+  /** Milliseconds to wait for the other side. Default: no limit. */
   readonly timeout?: number | undefined;
-  /** Ends the wait with its reason. */
+  /** A signal that ends the wait. The promise is then rejected with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Opens one side of a stream, and waits until the other side has said what it takes. Both sides
- * call it; neither is first.
+ * Opens one side of a stream, and waits until the preface of the other side has arrived. Both sides
+ * call this, in any order.
  *
- * The port is like any other, but for what blocks a thread or lends memory, which its type does not
- * have. When it is closed, what was written still goes out, for two seconds at most.
+ * The port works like any other, except that its type has no calls that block a thread or lend
+ * memory. After it is closed, what was written is still sent, for at most two seconds.
  *
  * @example
  * ```ts
@@ -78,8 +78,9 @@ export interface OpenStreamOptions<In = unknown, Out = never> extends StreamOpti
  * b.close();
  * ```
  *
- * @throws {PeerFailedError} if what arrives is no such stream, or ends: its `reason` says which.
- * @throws {TimeoutError} if the peer has said nothing in time; the transport is closed then.
+ * @throws {PeerFailedError} if the bytes that arrive are not such a stream, or end: `reason` says
+ * which.
+ * @throws {TimeoutError} if no preface arrives in time; the transport is then closed.
  */
 export async function openStream<In = unknown, Out = In>(
   transport: ByteTransport,
@@ -96,10 +97,10 @@ export async function openStream<In = unknown, Out = In>(
 class Host<In, Out> {
   readonly #transport: Transport;
   readonly #link: StreamLink<In, Out>;
-  /** Called at everything that the link has done. */
+  /** Called after each change of the link. */
   #opened: () => void = () => {};
   #isWriting = false;
-  /** Whether nothing is written any more, and whether nothing is read either. */
+  /** Whether this side writes no more, and whether it has given the transport up. */
   #isOver = false;
   #isGivenUp = false;
   #linger: ReturnType<typeof setTimeout> | undefined;
@@ -127,19 +128,19 @@ class Host<In, Out> {
     throw failure ?? new TimeoutError(`Cannot open stream: no preface within ${ms} ms`);
   }
 
-  /** Takes in whatever arrives, as long as something may. [stream.takes_in] */
+  /** Passes all bytes that arrive to the link, for as long as any may arrive. [stream.takes_in] */
   async #read(): Promise<void> {
     const [transport, link] = [this.#transport, this.#link];
     try {
       for (let bytes; (bytes = await transport.read()) !== undefined;) link.receive(bytes);
     } catch {
-      // Broken is ended: what was whole has been taken in.
+      // A broken transport counts as ended: the link has received all that was whole.
     }
     link.receiveEnd();
     this.#wake();
   }
 
-  /** Looks what there is to do; a write that is under way looks again when it is done. */
+  /** Acts on a change of the link. If a write is under way, its loop transmits the rest as well. */
   #wake(): void {
     const link = this.#link;
     if (link.port !== undefined || link.failure !== undefined) this.#opened();
@@ -151,14 +152,14 @@ class Host<In, Out> {
     const [transport, link] = [this.#transport, this.#link];
     this.#isWriting = true;
     try {
-      await undefined; // what is written in one job goes out together
+      await undefined; // all that is written in one job goes out together
       for (let bytes; (bytes = link.transmit()) !== undefined;) await transport.write(bytes);
       if (link.hasEnded && !this.#isOver) {
         this.#isOver = true;
         await transport.end();
       }
     } catch {
-      // [stream.broken] What arrives says why, if it comes soon.
+      // [stream.broken] The bytes that arrive tell the reason, if they arrive soon.
       this.#isOver = true;
       this.#linger ??= setTimeout(() => this.#giveUp(), STREAM_LINGER_MS);
     }
@@ -166,7 +167,7 @@ class Host<In, Out> {
     this.#settle();
   }
 
-  /** Bounds what is left to be done, and stops when that is nothing. [stream.linger] */
+  /** Bounds the time for what is left to do, and gives up when nothing is left. [stream.linger] */
   #settle(): void {
     if (this.#isGivenUp) return;
     if (this.#link.isEnding) this.#linger ??= setTimeout(() => this.#giveUp(), STREAM_LINGER_MS);

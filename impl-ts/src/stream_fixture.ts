@@ -1,18 +1,18 @@
-/** Two sides of a stream, and a transport between them that cuts as it likes. */
+/** Two sides of a stream, and a transport between them that cuts the bytes in any way. */
 
 import { setImmediate } from "node:timers";
 import { StreamLink, type StreamOptions } from "./stream_link.ts";
 
-/** The least that a side can state: two frames of 128 bytes. */
+/** The smallest sizes that a side can state: two frames of 128 bytes. */
 export const SMALL = { largest: 128, window: 256 };
 
-/** Two sides, and what moves their bytes. */
+/** Two sides, and the transport that moves their bytes. */
 export class Line<A = unknown, B = A> {
   readonly a: StreamLink<A, B>;
   readonly b: StreamLink<B, A>;
   readonly #cut: () => number;
 
-  /** `cut` says how large the next piece is. */
+  /** `cut` returns the size of the next piece. */
   constructor(
     optionsOfA: StreamOptions<A, B> = SMALL,
     optionsOfB: StreamOptions<B, A> = SMALL,
@@ -24,12 +24,15 @@ export class Line<A = unknown, B = A> {
     this.move();
   }
 
-  /** Moves all that there is, both ways, until nothing comes any more. */
+  /** Moves all bytes, both ways, until none are left. */
   move(): void {
     while (this.#carry(this.a, this.b) || this.#carry(this.b, this.a));
   }
 
-  /** The same, and lets both go on with what waits for room, until nothing comes any more. */
+  /**
+   * Moves bytes as `move` does, and lets both sides write what has waited for room, until none are
+   * left.
+   */
   async settle(): Promise<void> {
     for (let idle = 0; idle < 3; idle++) {
       await new Promise((resolve) => void setImmediate(resolve));

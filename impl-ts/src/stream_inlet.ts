@@ -1,6 +1,6 @@
 /**
- * The direction in of a stream: what arrives, checked, and put as frames into the private ring from
- * which the port reads. See `spec/stream.md`.
+ * The incoming direction of a stream: checks the bytes that arrive, and puts them as frames into
+ * the private ring from which the port reads. See `spec/stream.md`.
  *
  * @module
  */
@@ -21,25 +21,25 @@ const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
 const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
 const PAD = /* @__PURE__ */ packKind(layout.FRAME_KIND_PAD, 0, 0);
 
-/** What an inlet makes of the frames that are not for the port. */
+/** Receives the frames that are not for the port, and the faults. */
 export interface StreamControl {
-  /** The peer has given all back up to this position. Returns whether that can be. */
+  /** The peer has given back everything up to this position. Returns whether that is possible. */
   credit(position: number): boolean;
   /** The peer has closed. */
   close(): void;
-  /** The peer has found this side faulty, for the reason of this number. */
+  /** The peer has marked this side failed, with the reason of this number. */
   fail(reason: number): void;
-  /** A fault was found in what has come. */
+  /** The inlet has found a fault in the bytes that arrived. */
   fault(reason: number): void;
 }
 
-/** The ring that fits a window: with a pad before the longest frame, and what `end` may take. */
+/** The ring capacity for a window, with room for a pad before the longest frame, and for `end`. */
 export function capacityOf({ largest, window }: Preface): number {
   const least = Math.max(2 * largest, window + largest + layout.RING_RESERVE);
   return Math.max(layout.RING_CAPACITY_MIN, 2 ** Math.ceil(Math.log2(least)));
 }
 
-/** Whether a frame of this kind takes credit. */
+/** Whether a frame of this kind takes up credit. */
 export function counts(kind: number): boolean {
   return kind !== layout.FRAME_KIND_END && !isControl(kind);
 }
@@ -48,59 +48,61 @@ function isControl(kind: number): boolean {
   return kind >= layout.STREAM_KIND_CREDIT && kind <= layout.STREAM_KIND_FAIL;
 }
 
-/** Where a frame ends: in the ring, and as the peer counts. */
+/** The position after a frame: in the ring, and as the peer counts it. */
 interface End {
   readonly ring: number;
   readonly position: number;
 }
 
-/** Frames that were given back and are still noted, at most. */
+/** The most frames that stay in the list after the reader has given them back. */
 const MOST_PAST = 1024;
 
-/** Whether the reader has given that frame back. */
+/** Whether the reader has given back the frame that ends there. */
 function isAt(head: number, { ring }: End): boolean {
   return ((head - ring) | 0) >= 0;
 }
 
-/** The writer of the ring from which the port reads. */
+/** Writes into the ring from which the port reads. */
 export class StreamInlet extends Lane {
   readonly #own: Preface;
   readonly #control: StreamControl;
   readonly #header: Int32Array = new Int32Array(HEADER_SIZE >> 2);
   readonly #headerBytes: Uint8Array = new Uint8Array(this.#header.buffer);
-  /** Bytes of the header that have come, as long as some are missing. */
+  /** How many bytes of a header have arrived, while it is incomplete. */
   #headerCount = 0;
-  /** Of the frame that comes: its kind, its payload, its extent, and what is still missing. */
+  /** The arriving frame: its kind, its payload's size, its extent, and the bytes still missing. */
   #kind = 0;
   #size = 0;
   #extent = 0;
   #left = 0;
-  /** Positions, as the peer counts: of what has come, is given back, and was told. */
+  /**
+   * Positions as the peer counts: of what has arrived, was given back, and was told by a credit.
+   */
   #position = START;
   #given = START;
   #told = START;
-  /** Where the frames that were not given back end: in the ring, and as the peer counts. */
+  /** The ends of frames in the ring, in order. The first `#past` of them were given back. */
   readonly #ends: End[] = [];
-  /** How many of them were given back meanwhile. */
+  /** How many of them were given back. */
   #past = 0;
   #hasEnded = false;
   #isOver = false;
-  /** Whether nobody reads any more what comes. */
+  /** Whether all frames are dropped, because the port no longer reads. */
   #drops = false;
-  /** Whether nobody reads the frame that comes, because it stands behind `end`. */
+  /** Whether the frame that is arriving is dropped, because it comes after `end`. */
   #isPast = false;
 
-  /** Makes the inlet of a stream whose own side has stated `own`. */
+  /** Makes the inlet of a side that has stated `own` in its preface. */
   constructor(endpoint: Endpoint, channel: Channel, own: Preface, control: StreamControl) {
     super(endpoint, channel, true);
     this.#own = own;
     this.#control = control;
   }
 
-  /** Where the reader has to be before a credit is due. [stream.credit_told] */
+  /** The position that the reader must reach before a credit is due. [stream.credit_told] */
   get need(): number {
     const ends = this.#ends;
-    // The first of those that are due: they are in order.
+    // Binary search for the first end that makes a credit due: the ends are in order.
     let [from, to] = [this.#past, ends.length];
     while (from < to) {
       const middle = (from + to) >> 1;
@@ -114,7 +116,7 @@ export class StreamInlet extends Lane {
     return this.hasMoved;
   }
 
-  /** Takes bytes in, of which the frames go into the ring. [stream.pieces] */
+  /** Takes in bytes that have arrived, and puts whole frames into the ring. [stream.pieces] */
   receive(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length && !this.#isOver;) {
       const isHeader = this.#left === 0;
@@ -126,17 +128,20 @@ export class StreamInlet extends Lane {
     }
   }
 
-  /** Takes nothing in any more. */
+  /** Ignores all bytes from now on. */
   stop(): void {
     this.#isOver = true;
   }
 
-  /** Goes on without a reader: what comes for one is not kept. [stream.linger] */
+  /** Goes on without a reader: checks the frames and drops them. [stream.linger] */
   drop(): void {
     this.#drops = true;
   }
 
-  /** The credit that has to be written now, if one has to. [stream.credit_told] */
+  /**
+   * Returns the position of the credit that is due, and notes it as told; undefined if none is.
+   * [stream.credit_told]
+   */
   takeCredit(): number | undefined {
     this.load();
     const ends = this.#ends;
@@ -174,7 +179,9 @@ export class StreamInlet extends Lane {
     else this.#control.fail(tag >>> 0);
   }
 
-  /** The rows of the table that need the header only; 0 where all hold. [stream.check] */
+  /**
+   * Makes the checks that need only the header. Returns the reason of a fault, or 0. [stream.check]
+   */
   #check(): number {
     const size = this.#header[layout.FRAME_SIZE_OFFSET >> 2]! >>> 0;
     const word = this.#header[layout.FRAME_KIND_OFFSET >> 2]!;
@@ -203,7 +210,7 @@ export class StreamInlet extends Lane {
     return isTooMuch ? layout.REASON_STREAM_CREDIT : 0;
   }
 
-  /** Finds the place of the frame whose header has come, and puts the header there. */
+  /** Finds the place of the frame whose header has arrived, and writes the header there. */
   #begin(): void {
     this.#isPast = this.#hasEnded;
     this.#hasEnded ||= this.#kind === layout.FRAME_KIND_END;
@@ -217,7 +224,7 @@ export class StreamInlet extends Lane {
       }
       this.load();
       const used = (this.own - this.other) >>> 0;
-      // The window bounds what is there, and the capacity was chosen for it.
+      // The window bounds the bytes in the ring, and the capacity was chosen to fit the window.
       assert(used + extent <= this.capacity, "a frame within its credit finds no room");
       this.words.set(this.#header, (this.own & (this.capacity - 1)) >> 2);
     }
@@ -233,11 +240,11 @@ export class StreamInlet extends Lane {
     if (this.#left === 0) this.#finish();
   }
 
-  /** The frame is there, whole: only now does anybody see it. [stream.whole] */
+  /** The frame is complete. Only now does the reader get to see it. [stream.whole] */
   #finish(): void {
     if (counts(this.#kind)) this.#position = (this.#position + this.#extent) | 0;
     if (this.#drops) return;
-    // Given back as soon as the `end` before it is.
+    // A frame after `end` takes no room in the ring: it counts as given back with the `end`.
     if (this.#isPast) return void this.#ends.push({ ring: this.own, position: this.#position });
     const at = this.own & (this.capacity - 1);
     const isMessage = this.#kind < layout.FRAME_KIND_EXTENSION_MIN;

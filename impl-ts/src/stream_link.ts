@@ -1,10 +1,11 @@
 /**
- * One side of a stream, without its transport: bytes in, bytes out, and a port in between. See
+ * One side of a stream, without its transport: bytes in, bytes out, and a port between. See
  * `spec/stream.md`.
  *
- * The port lies in private memory, as side a. Side b is the link: it puts what arrives into the
- * ring from which the port reads, takes what the port has written out of the other one, and turns
- * frames into states and states into frames. So the port is the one that everybody knows.
+ * The port is side a of a private segment, and the link is side b. The link puts frames that arrive
+ * into the ring from which the port reads, and takes what the port has written out of the other
+ * ring. It turns frames of the stream into changes of state, and changes of state into frames. So
+ * the port is an ordinary one.
  *
  * @module
  */
@@ -23,7 +24,7 @@ import { Endpoint } from "./wait_endpoint.ts";
 import { markFailed, stateOf } from "./wait_state.ts";
 
 /**
- * How a side of a stream works.
+ * Options of one side of a stream.
  *
  * @example
  * ```ts
@@ -48,20 +49,20 @@ export interface StreamOptions<In = unknown, Out = never>
   /** Largest frame that the peer may send, in bytes, a multiple of 16. Default 49,152. */
   readonly largest?: number | undefined;
   /**
-   * Bytes that the peer may send beyond those that were read: a multiple of 16, at least `largest`.
-   * Default 196,608. Much on a way that takes long needs more.
+   * Bytes that the peer may send beyond what was read: a multiple of 16, at least `largest`.
+   * Default 196,608. A transport of high bandwidth and long delay needs more.
    */
   readonly window?: number | undefined;
-  /** Bytes of the ring in which what is written waits: a power of two. Default 262,144. */
+  /** Size in bytes of the ring that holds written messages: a power of two. Default 262,144. */
   readonly capacity?: number | undefined;
 }
 
-/** The endpoints of the private segment. */
+/** The indices of the two endpoints in the private segment. */
 const PORT = 0;
 const LINK = 1;
 const BELL_OF_LINK = LINK * (layout.ENDPOINT_RECORD_SIZE >> 2) + layout.ENDPOINT_BELL_WORD;
 
-/** What there is as soon as the peer's preface is known. */
+/** The parts that exist once the peer's preface is known. */
 interface Joint<In, Out> {
   readonly port: Port<In, Out>;
   readonly endpoint: Endpoint;
@@ -69,7 +70,7 @@ interface Joint<In, Out> {
   readonly outlet: StreamOutlet;
 }
 
-/** The bytes of one side. Nothing here waits: its host calls it. */
+/** Turns a port into the bytes of one side, and back. It never waits: its host calls it. */
 export class StreamLink<In = unknown, Out = In> {
   readonly #options: StreamOptions<In, Out>;
   readonly #own: Preface;
@@ -77,19 +78,19 @@ export class StreamLink<In = unknown, Out = In> {
   readonly #wake: () => void;
   #joint: Joint<In, Out> | undefined;
   #failure: MillraceError | undefined;
-  /** Whether the own preface is written, and whether nothing is written any more. */
+  /** Whether the preface of this side is written, and whether this side writes nothing more. */
   #hasBegun = false;
   #hasEnded = false;
-  /** Whether this side has closed, or been closed, before the peer. */
+  /** Whether this side has closed, or was closed, before the peer was. */
   #isClosing = false;
-  /** The frame with which this side ends. */
+  /** The last frame that this side writes. */
   #last: Uint8Array | undefined;
-  /** Whether the peer's byte stream has ended, or what it still has is of no use. */
+  /** Whether the peer's byte stream has ended, or the rest of it does not matter. */
   #peerHasEnded = false;
 
   /**
-   * Makes a side. `wake` is called when there may be something to transmit that the last call did
-   * not give.
+   * Creates a side. `wake` is called when there may be something to transmit that the last call of
+   * `transmit` did not return.
    *
    * @throws {RangeError} if a size is out of range.
    */
@@ -108,28 +109,30 @@ export class StreamLink<In = unknown, Out = In> {
     this.#wake = wake;
   }
 
-  /** The port, as soon as the peer's preface has come. */
+  /** The port; undefined until the peer's preface has arrived. */
   get port(): Port<In, Out> | undefined {
     return this.#joint?.port;
   }
 
-  /** Why there will be no port. */
+  /** The error that says why there will be no port, if there is one. */
   get failure(): MillraceError | undefined {
     return this.#failure;
   }
 
-  /** Whether this side's byte stream ends here: `transmit` gives nothing any more. */
+  /** Whether this side's byte stream has ended: `transmit` returns no more bytes. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
 
-  /** Whether it ends, or will as soon as what was written is gone. */
+  /** Whether it has ended, or will end as soon as what was written is transmitted. */
   get isEnding(): boolean {
     const isGone = this.#joint !== undefined && this.#joint.endpoint.isGone(PORT);
     return this.#hasEnded || this.#isClosing || this.#last !== undefined || isGone;
   }
 
-  /** Whether the transport may be given up: neither side has anything to say. [stream.linger] */
+  /**
+   * Whether the transport may be given up, because both byte streams have ended. [stream.linger]
+   */
   get isDone(): boolean {
     return this.#hasEnded && this.#peerHasEnded;
   }
@@ -148,7 +151,7 @@ export class StreamLink<In = unknown, Out = In> {
     this.#wake();
   }
 
-  /** Takes in that nothing more will arrive. [stream.lost] */
+  /** Must be called when no more bytes will arrive. [stream.lost] */
   receiveEnd(): void {
     if (this.#peerHasEnded) return;
     this.#peerHasEnded = true;
@@ -161,7 +164,7 @@ export class StreamLink<In = unknown, Out = In> {
     this.#wake();
   }
 
-  /** The next bytes for the transport; undefined where there are none now. */
+  /** Returns the next bytes for the transport; undefined if there are none now. */
   transmit(): Uint8Array | undefined {
     if (this.#hasEnded) return undefined;
     const pieces: Uint8Array[] = [];
@@ -178,7 +181,7 @@ export class StreamLink<In = unknown, Out = In> {
     return pieces.length > 0 ? joined(pieces) : undefined;
   }
 
-  /** Closes this side, also where there is no port yet. [stream.close] */
+  /** Closes this side, even if there is no port yet. [stream.close] */
   close(): void {
     if (this.#joint !== undefined) return this.#joint.port.close();
     this.#isClosing = true;
@@ -189,7 +192,7 @@ export class StreamLink<In = unknown, Out = In> {
 
   #takeOut({ inlet, outlet }: Joint<In, Out>, pieces: Uint8Array[]): void {
     const credit = inlet.takeCredit();
-    // First, since it waits for nothing. [stream.unhindered] [stream.one_credit]
+    // The credit comes first, because it waits for nothing. [stream.unhindered] [stream.one_credit]
     if (credit !== undefined) pieces.push(controlFrame(layout.STREAM_KIND_CREDIT, credit));
     outlet.take(pieces);
     if (this.#isClosing && outlet.isEmpty) {
@@ -203,7 +206,7 @@ export class StreamLink<In = unknown, Out = In> {
     const { endpoint, inlet } = this.#joint;
     const own = endpoint.state(LINK);
     if (stateOf(own) === layout.ENDPOINT_STATE_FAILED && !this.#isClosing) {
-      // [stream.fail] The port has found a fault in a frame that it read.
+      // [stream.fail] The port has found a fault in a frame that it has read.
       this.#last ??= controlFrame(layout.STREAM_KIND_FAIL, own >>> layout.REASON_SHIFT);
       inlet.stop();
     } else if (endpoint.isGone(PORT) && !this.#isClosing) {
@@ -212,7 +215,7 @@ export class StreamLink<In = unknown, Out = In> {
     }
   }
 
-  /** Makes the port. [port.layout] */
+  /** Creates the port and the link's ends of its rings. [port.layout] */
   #join(peer: Preface): void {
     const { capacity, ...options } = this.#options;
     const mechanism = new LocalMechanism((index) => {
@@ -238,21 +241,21 @@ export class StreamLink<In = unknown, Out = In> {
     outlet.arm();
   }
 
-  /** [stream.closed] [stream.hang_up] */
+  /** The peer has closed. [stream.closed] [stream.hang_up] */
   #closed(): void {
     this.#peerHasEnded = true;
     if (!this.#isClosing) this.#joint!.endpoint.close();
     this.#hasEnded = true;
   }
 
-  /** [stream.failed] [stream.hang_up] */
+  /** The peer has marked this side failed. [stream.failed] [stream.hang_up] */
   #failed(reason: number): void {
     this.#peerHasEnded = true;
     if (!this.#isClosing) this.#mark(PORT, reason);
     this.#hasEnded = true;
   }
 
-  /** [stream.fault] [stream.fail] */
+  /** Fails the peer for a fault that was found, and tells it so. [stream.fault] [stream.fail] */
   #fault(reason: number): void {
     this.#mark(LINK, reason);
     this.#failure ??= this.#lost(reason);
@@ -260,7 +263,7 @@ export class StreamLink<In = unknown, Out = In> {
     this.#wake();
   }
 
-  /** Marks an endpoint failed, for a reason that may be unknown here. */
+  /** Marks an endpoint failed. This version may not know the reason. */
   #mark(index: number, reason: number): void {
     if (this.#joint === undefined) return;
     const { port, endpoint } = this.#joint;
@@ -272,7 +275,7 @@ export class StreamLink<In = unknown, Out = In> {
   }
 }
 
-/** One array of all. */
+/** Joins the pieces to one array. */
 function joined(pieces: readonly Uint8Array[]): Uint8Array {
   if (pieces.length === 1) return pieces[0]!;
   const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));

@@ -5,7 +5,9 @@ import type { Port } from "./port.ts";
 import { StreamLink } from "./stream_link.ts";
 import { Line, SMALL } from "./stream_fixture.ts";
 
-/** Everything that a port has, and how it ends: nothing, ended, or a code with its reason. */
+/**
+ * All messages that a port has, and how it ends: not at all, by `end`, or with a code and a reason.
+ */
 function drain(port: Port<unknown>): [unknown[], string] {
   const got: unknown[] = [];
   for (;;) {
@@ -106,7 +108,7 @@ Deno.test("StreamLink: of changed and foreign bytes come documented errors only"
     for (let count = next() % 4; count >= 0; count--) {
       const at = (next() % 8 === 0 ? 0 : 32) + next() % (bytes.length - 32);
       if (next() % 2 === 0) garbled[at] = next() & 0xff;
-      else garbled.copyWithin(at, at + 1); // one byte too few, moved
+      else garbled.copyWithin(at, at + 1); // drops one byte by moving the rest
     }
     const size = 1 + next() % 50;
     for (let at = 0; at < garbled.length; at += size) side.receive(garbled.subarray(at, at + size));
@@ -127,7 +129,8 @@ Deno.test("StreamLink: nobody reads, and no more than the window comes", async (
     line.a.port!.postMessage(pattern(48)).then(() => posted++, () => {});
   }
   await line.settle();
-  // 16 frames of 64 bytes fit the window, and 7 the ring before it, of twice the largest frame.
+  // The window holds 16 frames of 64 bytes, and the ring before it 7: it has twice the largest
+  // frame.
   assertEquals(posted, 16 + 7);
   assertEquals(drain(line.b.port!)[0].length, 16);
   await line.settle();
@@ -197,7 +200,7 @@ Deno.test("StreamLink: wake is called for what a port does, and for what arrives
 Deno.test("StreamLink: sizes that a preface may not have are refused", () => {
   const most = 2 ** 30;
   const wrong = [{ largest: 100 }, { largest: 144, window: 128 }, { window: 2 ** 31 }];
-  // No ring is so large that a frame fits it beside the whole window.
+  // With these, a ring for one frame beside the whole window would be too large.
   for (const options of [...wrong, { window: most }, { largest: most, window: most }]) {
     assertThrows(() => new StreamLink(options), RangeError);
   }

@@ -1,6 +1,5 @@
 /**
- * How the two endpoints of a private segment, both of one thread, wait for one another. See
- * `spec/wait.md`.
+ * How the two endpoints of a private segment wait for each other on one thread. See `spec/wait.md`.
  *
  * @module
  */
@@ -8,21 +7,23 @@
 import { WAKE_MECHANISM_AGENT } from "./layout.ts";
 import type { Mechanism } from "./wait.ts";
 
-/** Sleeps as promises alone: whoever could wake a thread that blocks is that thread. */
+/**
+ * Sleeps without blocking only: a blocked thread could not wake itself, and no other thread could.
+ */
 export class LocalMechanism implements Mechanism {
   readonly rings = WAKE_MECHANISM_AGENT;
   readonly sleeps = WAKE_MECHANISM_AGENT;
   readonly blocks = false;
-  /** Who sleeps, by the index of the word. */
+  /** The functions that wake the sleepers, by the index of the word. */
   readonly #sleepers: Map<number, (() => void)[]> = new Map();
   readonly #rung: (index: number) => void;
 
-  /** Makes one that tells of every ring, by the index of the bell. */
+  /** Makes a mechanism that calls `rung` after each ring, with the index of the bell. */
   constructor(rung: (index: number) => void) {
     this.#rung = rung;
   }
 
-  /** Never called: such a thread does not block. */
+  /** Never called, because `blocks` is false. */
   sleep(): void {}
 
   sleepAsync(words: Int32Array, index: number, expected: number): Promise<unknown> {

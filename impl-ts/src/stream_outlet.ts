@@ -1,6 +1,6 @@
 /**
- * The direction out of a stream: takes the frames that the port has written out of its private
- * ring, as far as the peer's credit goes. See `spec/stream.md`.
+ * The outgoing direction of a stream: takes the frames that the port has written out of its private
+ * ring, as far as the peer's credit allows. See `spec/stream.md`.
  *
  * @module
  */
@@ -16,29 +16,29 @@ import type { Preface } from "./stream_preface.ts";
 const START = layout.STREAM_START | 0;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
-/** Bytes after which no further frame is taken for one piece. */
+/** After this many bytes, a piece takes no further frame. */
 const PIECE_SIZE = 64 * 1024;
 
-/** A frame of a header alone, with every field of it. [stream.control] */
+/** Makes a frame that consists of its header, with all fields written. [stream.control] */
 export function controlFrame(kind: number, tag: number): Uint8Array {
   return new Uint8Array(Int32Array.of(0, packKind(kind, 0, 0), tag, 0).buffer);
 }
 
-/** The ring from which no frame is larger than what the peer takes. [stream.largest] */
+/** The capacity of a ring whose frames are never larger than the peer accepts. [stream.largest] */
 export function outgoingCapacity({ largest }: Preface, most: number): number {
   return Math.min(most, 2 ** Math.floor(Math.log2(2 * largest)));
 }
 
-/** The reader of the ring into which the port writes. */
+/** Reads the ring into which the port writes. */
 export class StreamOutlet extends Lane {
   readonly #window: number;
-  /** Positions: of what was taken, and what the peer has given back. */
+  /** Positions as the peer counts: of what was taken, and of what the peer has given back. */
   #position = START;
   #head = START;
   /** Whether the next frame waits for a credit. */
   #waits = false;
 
-  /** Makes the outlet of a stream whose other side has stated `peer`. */
+  /** Makes the outlet for a peer that has stated `peer` in its preface. */
   constructor(endpoint: Endpoint, channel: Channel, peer: Preface) {
     super(endpoint, channel, false);
     this.#window = peer.window;
@@ -52,12 +52,14 @@ export class StreamOutlet extends Lane {
     return this.hasMoved;
   }
 
-  /** Whether everything that was written has been taken. */
+  /** Whether all that was written has been taken. */
   get isEmpty(): boolean {
     return !this.hasMoved && this.own === this.other;
   }
 
-  /** Takes a position that the peer has given back. False: it cannot be. [stream.credit_check] */
+  /**
+   * Notes a position that the peer has told. Returns false if it is invalid. [stream.credit_check]
+   */
   credit(position: number): boolean {
     const isAligned = position % layout.FRAME_ALIGN === 0;
     const left = (this.#position - position) >>> 0;
@@ -66,7 +68,7 @@ export class StreamOutlet extends Lane {
     return true;
   }
 
-  /** Takes whole frames, as many as make a piece, and as there is credit for. */
+  /** Takes as many whole frames as make a piece and as the credit allows. */
   take(pieces: Uint8Array[]): void {
     this.load();
     this.#waits = false;
@@ -81,7 +83,7 @@ export class StreamOutlet extends Lane {
         this.#waits = (behind - this.#head) >>> 0 > this.#window;
         if (this.#waits) break;
         this.#position = behind;
-        // The fill of a new array is 0. [stream.frames]
+        // The fill bytes of a new array are 0. [stream.frames]
         const frame = new Uint8Array(extent);
         frame.set(this.bytes.subarray(at, at + HEADER_SIZE + payload));
         pieces.push(frame);

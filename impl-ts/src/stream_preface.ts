@@ -1,27 +1,27 @@
 /**
- * The first bytes of each direction of a stream. See `spec/stream.md`.
+ * The preface: the first bytes of each direction of a stream. See `spec/stream.md`.
  *
  * @module
  */
 
 import * as layout from "./layout.ts";
 
-/** What a side states about what it reads. */
+/** What a side states about the frames that it accepts. */
 export interface Preface {
   /** Largest extent of a frame, in bytes: a multiple of 16. */
   readonly largest: number;
-  /** Bytes of frames that may come beyond those that were given back: a multiple of 16. */
+  /** Bytes of frames that may be sent beyond those that were given back: a multiple of 16. */
   readonly window: number;
 }
 
-/** Bytes that no text begins with, and that what changes line ends changes. */
+/** Bytes that no text begins with, and that a conversion of line ends would change. */
 const MAGIC = [0x4d, 0x49, 0x4c, 0x4c, 0xff, 0x0d, 0x0a, 0x0a];
 const MAJOR = 1;
 const MINOR = 0;
-/** What this version understands beyond itself. */
+/** The features that this version supports. */
 const FEATURES = 0;
 
-/** Writes a preface, every field of it. [stream.preface] */
+/** Encodes a preface with all its fields. [stream.preface] */
 export function writePreface({ largest, window }: Preface): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(layout.STREAM_PREFACE_SIZE);
   const view = new DataView(bytes.buffer);
@@ -35,19 +35,21 @@ export function writePreface({ largest, window }: Preface): Uint8Array<ArrayBuff
   return bytes;
 }
 
-/** Whether that is a size of a frame, or of a window of frames up to `least`, in bytes. */
+/**
+ * Whether a value is valid as `largest` or `window`: a multiple of 16, from `least` to the maximum.
+ */
 export function isStreamSize(value: number, least: number): boolean {
   return value % layout.FRAME_ALIGN === 0 && value >= least && value <= layout.STREAM_WINDOW_MAX;
 }
 
-/** Collects the preface of the peer, however it comes. */
+/** Collects the peer's preface, in whatever pieces it arrives. */
 export class PrefaceReader {
   readonly #bytes = new Uint8Array(layout.STREAM_PREFACE_SIZE);
   #count = 0;
-  /** What the peer has stated, once all of it has come and is as it must be. */
+  /** The peer's preface, once all of it has arrived and has passed the checks. */
   preface: Preface | undefined;
 
-  /** Takes what belongs to the preface off the front; returns how many bytes that were. */
+  /** Takes the bytes of the preface from the front of `bytes`. Returns how many it took. */
   take(bytes: Uint8Array): number {
     const before = this.#count;
     const size = Math.min(bytes.length, layout.STREAM_PREFACE_SIZE - before);
@@ -57,8 +59,8 @@ export class PrefaceReader {
   }
 
   /**
-   * The number of the reason for which what has come so far is no preface, or 0: the magic is
-   * looked at as soon as it is there. [stream.preface_check]
+   * Checks what has arrived so far. Returns the number of the reason why it is not a preface, or 0.
+   * The magic is checked as soon as it is complete. [stream.preface_check]
    */
   check(): number {
     if (this.#count < layout.STREAM_MAGIC_SIZE) return 0;

@@ -48,14 +48,14 @@ async function unix(): Promise<[Deno.Conn, Deno.Conn]> {
   }
 }
 
-/** Two named pipes, and both ends of each. */
+/** Two named pipes, and both ends of each of them. */
 async function fifos(): Promise<[ByteFiles, ByteFiles]> {
   const folder = await Deno.makeTempDir({ prefix: "millrace-stream-" });
   try {
     const [there, back] = [`${folder}/there`, `${folder}/back`];
     await new Deno.Command("mkfifo", { args: [there, back] }).output();
     const writes = { write: true };
-    // Whoever opens one end waits for the other one.
+    // Opening one end waits until the other end is opened.
     const [a, b, c, d] = await Promise.all([
       Deno.open(back),
       Deno.open(there, writes),
@@ -80,12 +80,12 @@ async function webSocket(): Promise<[WebSocket, WebSocket]> {
   return [client, await accepted.promise];
 }
 
-// deno-lint-ignore no-explicit-any -- What a test sends it knows best.
+// deno-lint-ignore no-explicit-any -- Each test knows the types of its messages.
 type AnyPort = StreamPort<any>;
 
 async function open(
   [here, there]: readonly [ByteTransport, ByteTransport],
-  // deno-lint-ignore no-explicit-any -- The same.
+  // deno-lint-ignore no-explicit-any -- As above.
   options: OpenStreamOptions<any, any> = {},
 ): Promise<[AnyPort, AnyPort]> {
   return await Promise.all([openStream(here, options), openStream(there, options)]);
@@ -118,8 +118,8 @@ for (const [name, connect] of Object.entries(transports)) {
 
   Deno.test(`openStream: what was written before a close arrives, over ${name}`, async () => {
     const [a, b] = await open(await connect(), { timeout: 5000 });
-    // The other side writes too, and nobody reads that: a transport that is given up would answer
-    // by a reset, and take away what is on its way.
+    // The other side writes too, and those bytes are never read. If the transport was given up now,
+    // it would answer with a reset, and lose the bytes on their way.
     for (let n = 0; n < 50; n++) b.postMessage(pattern(1000)).catch(() => {});
     for (let n = 0; n < 200; n++) await a.writeAsync({ n });
     a.close();
@@ -170,7 +170,7 @@ Deno.test("openStream: a peer that is gone, or no peer of ours, is found", async
   const error = await assertRejects(() => opening, PeerFailedError);
   assertEquals(error.reason, "stream.magic");
   const begin = new Uint8Array(32);
-  assertEquals(await there.read(begin), 32); // our preface, and then why
+  assertEquals(await there.read(begin), 32); // the preface comes first, and then the reason
   there.close();
 
   const [a, b] = await tcp();
@@ -189,7 +189,7 @@ Deno.test("openStream: behind a close it takes in what still comes [stream.linge
   for (let n = 0; n < count; n++) await port.writeAsync(new Uint8Array(size));
   port.close();
   await new Promise((resolve) => setTimeout(resolve, 20));
-  // Were the socket closed by now, it would answer by a reset, and forget what it has not sent.
+  // If the socket was closed by now, it would answer with a reset, and drop unsent bytes.
   await there.write(controlFrame(STREAM_KIND_CREDIT, STREAM_START));
   await new Promise((resolve) => setTimeout(resolve, 20));
   const bytes = new Uint8Array(65536);
@@ -234,17 +234,17 @@ Deno.test("openStream: what blocks or lends does not type-check, and is refused"
   const served = serve(b, { add: (x: number, y: number) => x + y });
   const far = remote<{ add(x: number, y: number): number }>(a);
   const absent = [
-    // @ts-expect-error A thread cannot block for what it has to receive itself.
+    // @ts-expect-error A thread cannot block for bytes that it has to receive itself.
     () => a.read(),
-    // @ts-expect-error The same.
+    // @ts-expect-error As above.
     () => far.sync.add(1, 2),
-    // @ts-expect-error The same, with a deadline.
+    // @ts-expect-error As above, with a deadline.
     () => far.with({ timeout: 1000 }).sync.add(1, 2),
   ];
   for (const call of absent) assertThrows(call, ForbiddenError);
-  // @ts-expect-error The memory is nobody else's.
+  // @ts-expect-error The memory is private.
   assertThrows(() => a.handoff(), TypeError);
-  // @ts-expect-error What arrives is a copy: there is nothing to lend.
+  // @ts-expect-error Arriving bytes are a copy: there is nothing to lend.
   assertEquals(typeof a.peek, "function");
   assertEquals(a.tryRead(), undefined);
   assertEquals(await far.add(1, 2), 3);

@@ -1,25 +1,25 @@
 /**
- * What carries the bytes of a stream, in one form: Web Streams, a connection of Deno, a WebSocket.
- * See `spec/stream.md`.
+ * One interface for all that can carry the bytes of a stream: Web Streams, a connection of Deno, a
+ * WebSocket. See `spec/stream.md`.
  *
  * @module
  */
 
-/** What a link needs of its transport. One call of each is under way at a time. */
+/** What a link needs from its transport. At most one call of each method is pending at a time. */
 export interface Transport {
-  /** The next bytes, however many; undefined at their end. Rejects when it breaks. */
+  /** Reads the next bytes, of any number; undefined at the end. Rejects if the transport breaks. */
   read(): Promise<Uint8Array | undefined>;
-  /** Writes all of these bytes. Rejects when that cannot be. */
+  /** Writes all of these bytes. Rejects if that is impossible. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Ends the own byte stream behind what was written, and goes on reading where it can. */
+  /** Ends the outgoing byte stream after what was written. Reading goes on where it can. */
   end(): Promise<void>;
-  /** Gives everything up; what is under way then ends. */
+  /** Closes the transport; pending calls then end. */
   close(): void;
 }
 
 /**
- * Two Web Streams of bytes, one each way: those of a process, of `Duplex.toWeb` in Node, of a
- * `WebSocketStream`.
+ * Two Web Streams of bytes, one for each direction: those of a process, of `Duplex.toWeb` in Node,
+ * or of a `WebSocketStream`.
  *
  * @example
  * ```ts
@@ -36,14 +36,14 @@ export interface Transport {
  * ```
  */
 export interface ByteStreams {
-  /** What the peer writes. */
+  /** The bytes that the peer writes. */
   readonly readable: ReadableStream<Uint8Array>;
-  /** What the peer reads. Closing it must not end the other direction. */
+  /** The bytes for the peer. Closing this stream must not end the other direction. */
   readonly writable: WritableStream<Uint8Array>;
 }
 
 /**
- * A connection with calls to read and to write, such as `Deno.TcpConn` and `Deno.UnixConn`.
+ * A connection with methods to read and to write, such as `Deno.TcpConn` and `Deno.UnixConn`.
  *
  * @example
  * ```ts
@@ -62,22 +62,22 @@ export interface ByteStreams {
  * ```
  */
 export interface ByteConnection {
-  /** Reads into the array; null at the end. */
+  /** Reads into the array, and returns the number of bytes; null at the end. */
   read(into: Uint8Array): Promise<number | null>;
-  /** Writes as many bytes as it takes. */
+  /** Writes some of the bytes, and returns their number. */
   write(bytes: Uint8Array): Promise<number>;
-  /** Ends the own direction. */
+  /** Ends the outgoing direction. */
   closeWrite(): Promise<void>;
-  /** Closes both. */
+  /** Closes both directions. */
   close(): void;
-  /** Sends what is written at once; called first. */
+  /** Called first: asks that written bytes be sent at once. */
   setNoDelay?(): void;
 }
 
 /**
- * Two files, one to read and one to write, such as `Deno.FsFile`: a pair of named pipes. (What is
- * written to the Web Stream of such a file arrives when that is closed: measured, Deno 2.9. Node
- * has none of these; there, `Readable.toWeb` and `Writable.toWeb` of two `net.Socket` do.)
+ * Two files, one to read and one to write, such as two `Deno.FsFile` of named pipes. (Bytes written
+ * to the Web Stream of a `Deno.FsFile` arrive only when it is closed: measured, Deno 2.9. Node has
+ * no such files; there, use `Readable.toWeb` and `Writable.toWeb` of two `net.Socket`.)
  *
  * @example
  * ```ts
@@ -99,14 +99,14 @@ export interface ByteConnection {
  * ```
  */
 export interface ByteFiles {
-  /** What the peer writes. */
+  /** The file with the bytes that the peer writes. */
   readonly reader: Pick<ByteConnection, "read" | "close">;
-  /** What the peer reads. */
+  /** The file for the bytes that the peer reads. */
   readonly writer: Pick<ByteConnection, "write" | "close">;
 }
 
 /**
- * What can carry a stream.
+ * An object that can carry a stream.
  *
  * @example
  * ```ts
@@ -129,12 +129,12 @@ export interface ByteFiles {
  */
 export type ByteTransport = ByteStreams | ByteConnection | ByteFiles | WebSocket;
 
-/** Bytes that are read at once. */
+/** The most bytes that one call reads. */
 const READ_SIZE = 64 * 1024;
 
-/** Finds out which of them it is. */
+/** Finds out which kind of transport it is. */
 export function transportOf(given: ByteTransport): Transport {
-  // A connection of Deno has both; closing its `writable` would close the whole connection.
+  // A Deno connection also has Web Streams, but closing its `writable` closes the whole connection.
   if ("closeWrite" in given) return overConnection(given);
   if ("reader" in given) return overConnection(connectionOf(given));
   if ("readable" in given && "writable" in given) return overStreams(given);
@@ -147,7 +147,7 @@ export function transportOf(given: ByteTransport): Transport {
 function overStreams({ readable, writable }: ByteStreams): Transport {
   const reader = readable.getReader();
   const writer = writable.getWriter();
-  writer.closed.catch(() => {}); // a write or the end says so
+  writer.closed.catch(() => {}); // the rejection of a `write` or `close` says the same
   return {
     async read() {
       return (await reader.read()).value;
@@ -162,14 +162,14 @@ function overStreams({ readable, writable }: ByteStreams): Transport {
 }
 
 function overConnection(connection: ByteConnection): Transport {
-  // A link writes all that there is at once. Held back for more to come, as TCP does until the peer
-  // has acknowledged the last piece, a short message is up to 40 ms late (Linux).
+  // A link writes all that it has at once. TCP holds small writes back until the peer has
+  // acknowledged the last piece, which makes a short message up to 40 ms late (Linux).
   connection.setNoDelay?.();
   const bytes = new Uint8Array(READ_SIZE);
   return {
     async read() {
       const size = await connection.read(bytes);
-      return size === null ? undefined : bytes.subarray(0, size); // until the next read
+      return size === null ? undefined : bytes.subarray(0, size); // valid until the next read
     },
     async write(all) {
       for (let at = 0; at < all.length;) at += await connection.write(all.subarray(at));
@@ -185,7 +185,7 @@ function overConnection(connection: ByteConnection): Transport {
   };
 }
 
-/** Two files as one connection: each direction ends when its file is closed. */
+/** Makes one connection of two files. Each direction ends when its file is closed. */
 function connectionOf({ reader, writer }: ByteFiles): ByteConnection {
   let isEnded = false;
   const end = () => {
@@ -215,7 +215,7 @@ function overWebSocket(socket: WebSocket): Transport {
   socket.binaryType = "arraybuffer";
   socket.addEventListener("message", ({ data }) => {
     if (data instanceof ArrayBuffer) arrived.push(new Uint8Array(data));
-    tell(!(data instanceof ArrayBuffer)); // one of text breaks the stream
+    tell(!(data instanceof ArrayBuffer)); // a message of text breaks the stream
   });
   socket.addEventListener("close", () => tell(true));
   socket.addEventListener("error", () => tell(true));
@@ -234,12 +234,12 @@ function overWebSocket(socket: WebSocket): Transport {
     },
     async write(bytes) {
       await opened;
-      // What is sent and not taken yet is bounded by the credit.
+      // The credit bounds the bytes that were sent and are not taken yet.
       if (socket.readyState !== WebSocket.OPEN) throw new Error("the WebSocket is closed");
       socket.send(bytes as Uint8Array<ArrayBuffer>);
     },
-    // A WebSocket ends both ways at once: whoever has read the last frame does so. The other side
-    // waits for that.
+    // A WebSocket ends both directions at once. The side that has read the last frame closes it,
+    // and the other side waits for that.
     end: () => Promise.resolve(),
     close: () => socket.close(),
   };

@@ -1,6 +1,6 @@
 /**
- * How a thread sleeps on a word of shared memory, and how it is woken: one `Mechanism` for each
- * kind of sleep. The rest of the code does not know which it has. See `spec/wait.md`.
+ * How a thread sleeps on a word of shared memory, and how it is woken. Each kind of sleep is one
+ * `Mechanism`; the rest of the code does not know which one an endpoint uses. See `spec/wait.md`.
  *
  * @module
  */
@@ -36,21 +36,24 @@ import { remove, until } from "./wait_task.ts";
  * ```
  */
 export interface Mechanism {
-  /** Bits of `wake_mechanism`: whose sleepers `notify` wakes. Stored in the endpoint's `wakes`. */
+  /**
+   * The bits of `wake_mechanism` for the sleeps that `notify` can end. An endpoint stores them in
+   * its `wakes` word.
+   */
   readonly rings: number;
-  /** The bit that a peer must be able to ring for this to sleep; 0 for a mechanism that polls. */
+  /** The bit that a peer must be able to ring for this mechanism to sleep; 0 if it polls. */
   readonly sleeps: number;
   /** Whether this thread may block. */
   readonly blocks: boolean;
   /**
-   * Sleeps while the word holds `expected`, at most `ms` milliseconds. Returns `false` if nothing
-   * but the time has ended it; who cannot tell returns nothing.
+   * Sleeps while the word holds `expected`, at most `ms` milliseconds. Returns `false` if only the
+   * timeout ended the sleep; a mechanism that cannot tell returns nothing.
    */
   sleep(words: Int32Array, index: number, expected: number, ms: number): boolean | void;
   /**
-   * The same without blocking; `undefined` where a timer has to do. Resolves with `"timed-out"` if
-   * nothing but the time has ended it. `keep` says whether the sleep may keep the process alive; by
-   * default it may.
+   * Sleeps as `sleep` does, but without blocking the thread. Returns `undefined` where a timer has
+   * to take its place. The promise resolves with `"timed-out"` if only the timeout ended the sleep.
+   * `keep` says whether the sleep may keep the process alive; by default it may.
    */
   sleepAsync(
     words: Int32Array,
@@ -59,34 +62,41 @@ export interface Mechanism {
     ms: number,
     keep?: boolean,
   ): Promise<unknown> | undefined;
-  /** Wakes all that sleep on the word. */
+  /** Wakes every thread that sleeps on the word. */
   notify(words: Int32Array, index: number): void;
-  /** Marks peers that are dead, where it can find that out. Called after sleeps. [wait.liveness] */
+  /**
+   * Marks dead peers as failed, where the mechanism can detect them. An endpoint calls it after
+   * each sleep. [wait.liveness]
+   */
   checkPeers?(): void;
-  /** Whether the owner of an endpoint lives, where it can find that out. [segment.vacate_dead] */
+  /**
+   * Whether the owner of an endpoint is alive, where the mechanism can tell. [segment.vacate_dead]
+   */
   isAlive?(endpoint: number): boolean;
 }
 
-/** What a wait waits for, and what ends it: a side of a ring, or something that comes by it. */
+/** What a wait waits for and what ends it: one side of a ring, or several of them together. */
 export interface Waitable extends Sight {
-  /** Index of the endpoint at the other end; of several, the first. */
+  /** Index of the endpoint at the other end; the first one's, if there are several. */
   readonly peer: number;
-  /** What it is made of, where it is several. */
+  /** The single waitables that this one joins, if it joins several. */
   readonly parts?: readonly Waitable[] | undefined;
   /** Stores the `wants` word. */
   arm(): void;
-  /** Stores it again where it is no longer what `arm` would store. [wait.stay_armed] */
+  /**
+   * Stores the `wants` word again if it no longer holds what `arm` would store. [wait.stay_armed]
+   */
   stayArmed(): void;
-  /** Clears it, unless another wait of this endpoint still needs it. */
+  /** Clears the `wants` word, unless another wait of this endpoint still needs it. */
   disarm(): void;
 }
 
-/** Waits for whichever of several comes first; they are woken by the bell of one endpoint. */
+/** Waits until any one of several waitables is ready. The bell of one endpoint wakes them all. */
 export class Several implements Waitable {
   readonly peer: number;
   readonly parts: readonly Waitable[];
 
-  /** Joins what can be waited for by one endpoint; one at least. */
+  /** Joins the waitables of one endpoint. There must be at least one. */
   constructor(parts: readonly Waitable[]) {
     this.peer = parts[0]!.peer;
     this.parts = parts;
@@ -113,19 +123,19 @@ export class Several implements Waitable {
   }
 }
 
-/** Whether what is waited for may be there, or a state ends the wait. */
+/** Whether the thing waited for may be there, or a state ends the wait. */
 export function found(what: Sight): boolean {
   return what.look() || what.lookAround();
 }
 
-/** Waits for what another one waits for, and looks in a way of its own whether it is there. */
+/** Waits for the same as another waitable, but tells by its own `look` whether it is there. */
 export class Looking implements Waitable {
   readonly peer: number;
   readonly parts: readonly Waitable[] | undefined;
   readonly look: () => boolean;
   readonly #what: Waitable;
 
-  /** Makes one that looks so. */
+  /** Wraps a waitable and replaces its `look`. */
   constructor(what: Waitable, look: () => boolean) {
     this.peer = what.peer;
     this.parts = what.parts;
@@ -150,19 +160,21 @@ export class Looking implements Waitable {
   }
 }
 
-/** What may hold something back that a peer waits for: a side of a ring. */
+/** One side of a ring, which may hold something back that a peer waits for. */
 export interface Holder {
-  /** Publishes it, or gives it back. */
+  /**
+   * Publishes the finished frames that it holds back, or gives back the space that it has released.
+   */
   letGo(): void;
 }
 
-/** What has accepted something, and has to place it whatever its endpoint waits for. */
+/** Has accepted messages, and must place them in its ring, whatever its endpoint waits for. */
 export interface Duty {
-  /** Places what there is room for. Returns what to wait for, if room for the rest may come. */
+  /** Places what there is room for. Returns what to wait for if there may be room for the rest. */
   attend(): Waitable | undefined;
 }
 
-/** Whether this thread may block; a browser's main thread and some worklets may not. Tried once. */
+/** Whether this thread may block: a browser's main thread and some worklets may not. Tried once. */
 export function mayBlock(): boolean {
   if (allowed !== undefined) return allowed;
   try {
@@ -179,8 +191,8 @@ let agent: Mechanism | undefined;
 let polling: Mechanism | undefined;
 
 /**
- * The mechanism for agents of one cluster: threads, and the WebAssembly in them. The default on
- * shared memory, and impossible on any other. [wait.wakes]
+ * The mechanism for agents of one cluster: JavaScript threads, and the WebAssembly in them. It is
+ * the default on shared memory, and does not work on any other. [wait.wakes]
  *
  * @example
  * ```ts
@@ -201,14 +213,15 @@ export function agentMechanism(): Mechanism {
       const result = Atomics.waitAsync?.(words, index, expected, ms);
       return result && Promise.resolve(result.value);
     },
-    // All of them: a timed-out `waitAsync` cannot be taken back and would eat a single wake.
+    // Notify all sleepers: a `waitAsync` that timed out cannot be cancelled, and would use up a
+    // wake that was meant for a single sleeper.
     notify: (words, index) => void Atomics.notify(words, index),
   };
 }
 
 /**
- * The mechanism that rings nobody, and looks again every few milliseconds instead of sleeping: for
- * memory that is shared with another process, or not at all.
+ * The mechanism that rings nobody and, instead of sleeping, looks again every few milliseconds. It
+ * is for memory that another process shares, and for memory that is not shared at all.
  *
  * @example
  * ```ts
@@ -231,12 +244,12 @@ export function pollingMechanism(): Mechanism {
   };
 }
 
-/** The mechanism that suits the memory of a segment or a mailbox. */
+/** The default mechanism for the memory of a segment or a mailbox. */
 export function defaultMechanism({ shared }: { readonly shared: boolean }): Mechanism {
   return shared ? agentMechanism() : pollingMechanism();
 }
 
-/** What tells how many processors there are: a part of the global scope. */
+/** The parts of the global scope that tell how many processors there are. */
 interface Scope {
   readonly navigator?: { readonly hardwareConcurrency?: number } | undefined;
   readonly process?: {
@@ -245,34 +258,37 @@ interface Scope {
 }
 
 /**
- * The processors of the machine. Node has `navigator` from version 21 on. Where nothing tells, 2:
- * a spin in vain costs less than a sleep for each answer. `process` is looked up last: Deno loads
- * much of its compatibility with Node for it.
+ * The number of processors of the machine. Node has `navigator` from version 21 on. Where the
+ * runtime does not tell, the answer is 2, because a spin in vain costs less than a sleep for each
+ * answer. `process` is looked up last, because Deno then loads much of its compatibility layer for
+ * Node.
  */
 export function processorCount(scope: Scope = globalThis as Scope): number {
   return scope.navigator?.hardwareConcurrency ??
     scope.process?.getBuiltinModule?.("node:os")?.availableParallelism() ?? 2;
 }
 
-/** Tells the processor that this is a spin loop, where the runtime can. */
+/** Tells the processor that this is a spin loop, if the runtime has `Atomics.pause`. */
 export const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => {});
 
-/** One at a time, in the order of asking: the asynchronous verbs of one end of a pipe. */
+/**
+ * Lets the asynchronous verbs of one end of a pipe run one at a time, in the order of the calls.
+ */
 export class Turns {
   readonly #gate: { bits: number };
   readonly #queue: (() => void)[] = [];
 
-  /** Makes the turns of what has such bits, or of something without. */
+  /** Keeps the turn as a bit of `gate`; without an argument, in a word of its own. */
   constructor(gate: { bits: number } = { bits: 0 }) {
     this.#gate = gate;
   }
 
-  /** Whether somebody has the turn. */
+  /** Whether a call has the turn. */
   get busy(): boolean {
     return (this.#gate.bits & TAKEN) !== 0;
   }
 
-  /** Takes the turn if nobody has it. */
+  /** Takes the turn if no other call has it. */
   tryTake(): boolean {
     if (this.busy) return false;
     this.#gate.bits |= TAKEN;
@@ -280,8 +296,9 @@ export class Turns {
   }
 
   /**
-   * Waits for the turn. Returns false at the deadline, and throws the reason of the signal. `taken`
-   * is called when the turn comes, and so before anything else happens.
+   * Waits for the turn. Resolves with false at the deadline, and throws the signal's reason if the
+   * signal aborts. `taken` is called at the moment when the turn is taken, before anything else can
+   * run.
    */
   async take(
     deadline: number,
@@ -307,7 +324,7 @@ export class Turns {
     return isMine === true;
   }
 
-  /** Gives the turn to the next in line. */
+  /** Passes the turn to the next call in the queue. */
   give(): void {
     if (this.#queue.length === 0) this.#gate.bits &= ~TAKEN;
     else this.#queue.shift()!();

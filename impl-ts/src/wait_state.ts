@@ -1,6 +1,6 @@
 /**
- * The state of an endpoint: who may change it, on whose account, and who is rung for it. See
- * `spec/segment.md`.
+ * The state of an endpoint: who may change it, for which owner a change is meant, and whose bells
+ * are rung after it. See `spec/segment.md`.
  *
  * @module
  */
@@ -18,13 +18,13 @@ const VACANT = layout.ENDPOINT_STATE_VACANT;
 const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
 
 /**
- * Closes an endpoint on behalf of its owner, from any thread: its owner's waits end with
- * `pipe.closed`. Returns whether it did; false if the endpoint is vacant or its state is final.
- * `mechanism` wakes the sleepers, by default what suits the memory. With the `generation` of an
- * owner, the next one that has the endpoint is left alone: see `generationOf`.
+ * Closes an endpoint on behalf of its owner, from any thread: the owner's waits end with
+ * `pipe.closed`. Returns whether it closed the endpoint; false if the endpoint is vacant or its
+ * state is final. `mechanism` wakes the sleepers; the default suits the memory. If `generation` is
+ * given, only the owner of that generation is closed, and a later owner of the endpoint is left
+ * alone: see `generationOf`.
  *
  * @throws {RangeError} if there is no endpoint with this index.
- *
  * @example
  * ```ts
  * import { closeEndpoint, Port, Segment } from "@millrace/millrace";
@@ -47,15 +47,15 @@ export function closeEndpoint(
 }
 
 /**
- * Marks an endpoint failed, as a supervisor that knows that its thread is gone: its peers get
- * `peer.failed` with this reason. Any thread may call it. [pipe.supervisor]
+ * Marks an endpoint failed. A supervisor calls it when it knows that the endpoint's thread is gone:
+ * the peers then get `peer.failed` with this reason. Any thread may call it. [pipe.supervisor]
  *
- * Returns whether it did; false if the state is final. `mechanism` wakes the sleepers, by default
- * what suits the memory. With the `generation` of an owner, the next one that has the endpoint is
- * left alone: see `generationOf`.
+ * Returns whether it marked the endpoint; false if the state is final. `mechanism` wakes the
+ * sleepers; the default suits the memory. If `generation` is given, only the owner of that
+ * generation is marked, and a later owner of the endpoint is left alone: see `generationOf`.
  *
  * @throws {RangeError} if there is no endpoint with this index.
- * @throws {TypeError} if `reason` is no reason code.
+ * @throws {TypeError} if `reason` is not a reason code.
  *
  * @example
  * ```ts
@@ -79,7 +79,7 @@ export function failEndpoint(
   return markFailed(segment, index, value, mechanism, generation);
 }
 
-/** `failEndpoint` by the value of a reason, of one that there is. [segment.state_reason] */
+/** Does what `failEndpoint` does, with the number of an existing reason. [segment.state_reason] */
 export function markFailed(
   segment: Segment,
   index: number,
@@ -93,9 +93,10 @@ export function markFailed(
 }
 
 /**
- * How often an endpoint was given back, by `vacatePeer`. A supervisor notes it when it
- * starts the owner, and hands it to `failEndpoint` when that has died: by then the endpoint may
- * have another owner, which must not be marked for it. [segment.state_owner]
+ * Returns how many times an endpoint was given back by `vacatePeer`. A supervisor notes this number
+ * when it starts the owner, and passes it to `failEndpoint` when that owner has died. The endpoint
+ * may have another owner by then, which must not be marked for the death of the first.
+ * [segment.state_owner]
  *
  * @throws {RangeError} if there is no endpoint with this index.
  *
@@ -119,37 +120,40 @@ export function generationOf(segment: Segment, index: number): number {
   return Atomics.load(segment.records, at) >>> 0;
 }
 
-/** The cause of the error of an owner that failed, where a supervisor in this thread knows it. */
+/** The `cause` for errors about a failed owner, if a supervisor in this thread has noted one. */
 export function causeOf(segment: Segment, index: number): ErrorOptions | undefined {
   const known = segment.causes?.get(index);
-  // Of the owner before, it says nothing of this one.
+  // A cause that was noted for an earlier owner says nothing about this one.
   return known?.generation === generationOf(segment, index) ? known : undefined;
 }
 
-/** The state in a state word. [segment.state_low] */
+/** The state that a state word holds in its low bits. [segment.state_low] */
 export function stateOf(word: number): number {
   return word & layout.STATE_MASK;
 }
 
-/** Whether a state is final, or none that there is. */
+/** Whether a state is final, or has a value that no endpoint may store. */
 export function isFinal(state: number): boolean {
   return state > ATTACHED;
 }
 
-/** A state word with another state, and the upper bits as they were. [segment.state_reason] */
+/**
+ * The same state word with another state; the upper bits stay as they are. [segment.state_reason]
+ */
 export function withState(word: number, state: number): number {
   return word & ~layout.STATE_MASK | state;
 }
 
-/** The vacant state word of a generation, of which it has the low bits. [segment.vacate_state] */
+/** The vacant state word of a generation, with the low bits of that. [segment.vacate_state] */
 export function vacantWord(generation: number): number {
   return generation << layout.REASON_SHIFT | VACANT;
 }
 
 /**
- * Changes a state to what `change` makes of the word; undefined where the table has no change from
- * that. False: the change was dropped. It concerns the owner of that generation, or who has the
- * endpoint at the first attempt. [segment.state_change] [segment.state_owner]
+ * Changes the state word of an endpoint to what `change` returns for the present word; `change`
+ * returns undefined if that state must not be changed. Returns false if the change was dropped. It
+ * applies to the owner of `generation`, or, without one, to the owner that the first attempt finds.
+ * [segment.state_change] [segment.state_owner]
  */
 export function changeState(
   segment: Segment,
@@ -167,15 +171,16 @@ export function changeState(
     const to = change(seen);
     const bits = withState(seen, VACANT);
     if (to === undefined || (owner ??= bits) !== bits) break;
-    // From the exact value: a final state is never overwritten.
+    // The exchange expects the exact word that was loaded, so it never overwrites a final state.
     changed = Atomics.compareExchange(words, at, seen, to) === seen;
   }
-  // Also when the change was dropped: who came first may have died before its ring.
+  // Ring even if the change was dropped: the thread that changed the state may have died before its
+  // own ring.
   ringAround(segment, words, index, mechanism);
   return changed;
 }
 
-/** Rings the bell of an endpoint and those of all its peers. [segment.state_ring] */
+/** Rings the bell of an endpoint and the bells of all its peers. [segment.state_ring] */
 export function ringAround(
   segment: Segment,
   words: Int32Array,
@@ -186,7 +191,10 @@ export function ringAround(
   for (const peer of peersOf(segment, index)) ring(words, peer, index, mechanism);
 }
 
-/** Wakes an endpoint, and says for whom: a bit, before the bell. [wait.rung] [wait.ring] */
+/**
+ * Wakes an endpoint. It first sets the bit of `who` in the endpoint's `rung`, then adds to the
+ * bell. [wait.rung] [wait.ring]
+ */
 export function ring(words: Int32Array, index: number, who: number, mechanism: Mechanism): void {
   const record = index * RECORD_WORDS;
   Atomics.or(words, record + layout.ENDPOINT_RUNG_WORD + (who >> 5), 1 << (who & 31));

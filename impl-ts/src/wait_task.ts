@@ -1,25 +1,26 @@
 /**
- * Turns of the event loop, what ends a promise, and timers that do not keep a process alive. What a
- * runtime has of its own is found by looking for it.
+ * Turns of the event loop, promises that end at a call, a timeout or an abort, and timers that do
+ * not keep a process alive. Features that only some runtimes have are detected by looking for them.
  *
  * @module
  */
 
 import { now } from "./segment.ts";
 
-/** What some runtimes have and others lack. */
+/** Features that some runtimes have and others lack. */
 interface Runtime {
   setImmediate?(callback: () => void): unknown;
   Deno?: { unrefTimer?(timer: unknown): void };
 }
 
 /**
- * Nothing else is looked up before it is needed. Deno makes its timers, `setImmediate` among them,
- * and `process` at their first touch, which took 5 ms and 7 in a fresh worker (measured: Deno 2.9).
+ * `Deno` is the only one that is looked up at load; the others are looked up when they are needed.
+ * Deno creates its timers, including `setImmediate`, and `process` at the first access, which took
+ * 5 ms and 7 ms in a fresh worker (measured: Deno 2.9).
  */
 const { Deno } = globalThis as Runtime;
 
-/** Lets a timer, or what `setImmediate` returned, not keep the process alive. */
+/** Stops a timer, or the result of `setImmediate`, from keeping the process alive. */
 export function unref(timer: unknown): void {
   const { unref } = timer as { unref?(): void };
   if (typeof unref === "function") unref.call(timer); // Node
@@ -27,9 +28,9 @@ export function unref(timer: unknown): void {
 }
 
 /**
- * Ends in a task of its own, behind timers and whatever else has come. `keep` says whether the
- * process lives so long; if it lives anyway, that makes no difference to when this ends. `isKept`
- * says that something else keeps it.
+ * Resolves in a new task, after due timers and other events that have arrived. `keep` says whether
+ * the promise keeps the process alive until then; the moment at which it resolves does not depend
+ * on it. `isKept` says that something else keeps the process alive already.
  */
 export function nextTask(keep: boolean, isKept: boolean = false): Promise<void> {
   return new Promise((resolve) => {
@@ -41,7 +42,10 @@ export function nextTask(keep: boolean, isKept: boolean = false): Promise<void> 
   });
 }
 
-/** In a page, where timers within timers wait for 4 ms, and in Deno. The port keeps it alive. */
+/**
+ * Posts a task through a `MessageChannel`, which keeps the process alive. It is used in Deno, and
+ * in web pages, which delay nested timers by 4 ms.
+ */
 function postTask(callback: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
@@ -51,18 +55,18 @@ function postTask(callback: () => void): void {
   port2.postMessage(undefined);
 }
 
-/** Nobody else sleeps on it. */
+/** The word that `looseTask` sleeps on. No other code sleeps on it. */
 let word: Int32Array | undefined;
 
 /**
- * Calls back in a task that does not keep the process alive. An unref'd immediate does not wake an
- * idle event loop, in Node as in Deno; the end of a `waitAsync` does.
+ * Calls back in a new task that does not keep the process alive. In Node and in Deno, an unref'd
+ * immediate does not wake an idle event loop; the end of a `waitAsync` does.
  *
- * Deno calls back at that end: an unref'd immediate would still wait there until something else
- * wakes the loop. Node calls back in an unref'd immediate, which that end only wakes: a callback at
- * the end itself, which asks for another such task each time, would not let the process end. An
- * unref'd `MessagePort` is no way: timers came late in Node, and Deno did not end (measured:
- * Node 24, Deno 2.9).
+ * In Deno, the end of the `waitAsync` calls back itself: an unref'd immediate would still wait
+ * there until something else wakes the loop. In Node, that end only wakes the loop, and an unref'd
+ * immediate calls back: if the end called back itself, a callback that asks for another such task
+ * each time would not let the process end. An unref'd `MessagePort` does not work: timers came late
+ * in Node, and Deno did not end (measured: Node 24, Deno 2.9).
  */
 function looseTask(callback: () => void): void {
   if (typeof Atomics.waitAsync !== "function") return unref(setTimeout(callback, 0));
@@ -73,9 +77,11 @@ function looseTask(callback: () => void): void {
   else unref((globalThis as Runtime).setImmediate!(callback));
 }
 
-/** An event loop that is kept busy by what arrives at once turns after so long. */
+/** After so many milliseconds, an event loop that always finds more to do at once must turn. */
 const GIVE_WAY_MS = 8;
-/** When the event loop of this thread turned last, as far as is known; -1 just after a turn. */
+/**
+ * The time at which this thread's event loop is known to have turned last; -1 just after a turn.
+ */
 let turned = -1;
 
 /** Notes that the event loop has turned. */
@@ -83,20 +89,20 @@ export function noteTurn(): void {
   turned = -1;
 }
 
-/** Lets the event loop turn if it has not for a while: a flood must not starve it. */
+/** Lets the event loop turn if it has not for `GIVE_WAY_MS`: a flood must not starve it. */
 export function giveWay(): Promise<void> | undefined {
   const time = now();
   if (turned < 0) turned = time;
   return time - turned < GIVE_WAY_MS ? undefined : nextTask(true).then(noteTurn);
 }
 
-/** Longer ones a timer takes for none. */
+/** The longest delay that a timer accepts; a timer with a longer one fires at once. */
 export const LONGEST_TIMER_MS = 0x7fffffff;
 
 /**
- * Waits until somebody calls `end`, which `begin` is given, and resolves with its value; or with
- * undefined after so many milliseconds, or when the signal aborts, which it does not report. Then
- * `quit` is called first.
+ * Waits until the function `end`, which `begin` receives, is called, and resolves with its
+ * argument. After `ms` milliseconds, or when the signal aborts, it calls `quit` and resolves with
+ * undefined; an abort is not reported.
  */
 export function until(
   ms: number,
@@ -115,22 +121,22 @@ export function until(
       end();
     };
     begin(end);
-    // Without an end of time no timer is needed. Node warns of a negative one.
+    // Infinity needs no timer. Node warns of a negative delay.
     const most = Math.min(Math.max(0, ms), LONGEST_TIMER_MS);
     const timer = ms < Infinity ? setTimeout(stop, most) : undefined;
     signal?.addEventListener("abort", stop);
   });
 }
 
-/** Takes something out of a list. Returns whether it was there. */
+/** Removes an element from an array. Returns whether it was there. */
 export function remove<T>(list: T[], one: T): boolean {
   const index = list.indexOf(one);
   return index >= 0 && list.splice(index, 1).length > 0;
 }
 
 /**
- * Calls back every so many milliseconds, until what it returns is called. It keeps no process
- * alive.
+ * Calls back every `ms` milliseconds until the function that it returns is called. It does not keep
+ * the process alive.
  */
 export function repeat(callback: () => void, ms: number): () => void {
   if (Deno === undefined) {
@@ -138,13 +144,13 @@ export function repeat(callback: () => void, ms: number): () => void {
     unref(timer);
     return () => clearInterval(timer);
   }
-  // Without a timer: by sleeps on a word of its own.
+  // Deno: sleeps on a word of its own, because the first use of timers takes 5 ms.
   const word = new Int32Array(new SharedArrayBuffer(4));
   let isOver = false;
   const sleep = () => {
     const { value } = Atomics.waitAsync(word, 0, 0, ms) as { value: Promise<unknown> };
     value.then(() => {
-      // Where the time was up just before the end, nothing was there to be notified.
+      // If the sleep timed out just before `repeat` was ended, the notify found no sleeper.
       if (isOver) return;
       sleep();
       callback();
@@ -157,22 +163,26 @@ export function repeat(callback: () => void, ms: number): () => void {
   };
 }
 
-/** A port as Deno and Node have it. */
+/** A `MessagePort` with the `ref` and `unref` that Deno and Node add. */
 interface Keeper extends MessagePort {
   ref?(): void;
   unref?(): void;
 }
 
-/** Keeps the process alive for all: a channel takes 15 to 35 µs to make (measured: Deno 2.9). */
+/**
+ * One port keeps the process alive for all callers: creating a channel takes 15 to 35 µs (measured:
+ * Deno 2.9).
+ */
 let keeper: Keeper | undefined;
 let keptCount = 0;
 
-/** So many more, or less, want the process to live. */
+/** Adds one to the number of callers that want the process to live, or takes one away. */
 export function keepAlive(change: 1 | -1): void {
   keptCount += change;
   if (keeper === undefined) {
     keeper = new MessageChannel().port1 as Keeper;
-    // A handler would start it too, and takes 0.2 ms more in a thread that has just started.
+    // Setting a handler would start the port too, but takes 0.2 ms more in a thread that has just
+    // started.
     keeper.start();
   }
   if (keptCount > 0) keeper.ref?.();

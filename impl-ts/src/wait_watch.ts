@@ -1,6 +1,7 @@
 /**
- * All that one endpoint waits for while its event loop turns: one sleep on the bell, one timer for
- * the slices, and a wake for those alone for whom something has come. See `spec/wait.md`.
+ * Everything that one endpoint waits for while its event loop turns. All waits share one sleep on
+ * the bell and one timer for the slices, and only those waits are woken for which something has
+ * come. See `spec/wait.md`.
  *
  * @module
  */
@@ -11,29 +12,32 @@ import { found, type Mechanism, type Waitable } from "./wait.ts";
 import { DEAF, type Endpoint, SHORT } from "./wait_endpoint.ts";
 import { giveWay, keepAlive, noteTurn, remove, repeat, until } from "./wait_task.ts";
 
-/** A peer that cannot ring, or a runtime without `waitAsync`, is looked at this often. */
+/**
+ * How often an event loop looks at a peer that cannot ring it, or in a runtime without `waitAsync`.
+ */
 export const POLL_ASYNC_MS: number = WAIT_POLL_MS - 1;
 
-/** The asynchronous sleeps of one thread on one word: one at a time. [wait.async_one] */
+/** The asynchronous sleeps of one thread on one word, at most one at a time. [wait.async_one] */
 export interface Sleeper {
-  /** Whether a sleep is outstanding, also one whose caller has gone. */
+  /** Whether a sleep is outstanding, including one whose caller no longer waits. */
   readonly isAsleep: boolean;
   /**
-   * Sees to it that a sleep is outstanding while the word holds `expected`; false where there are
-   * no such sleeps. One that waits for an older value of a bell is about to be woken; on the signal
-   * of a mailbox a side sleeps with one value only.
+   * Makes sure that a sleep is outstanding while the word holds `expected`. Returns false where
+   * asynchronous sleeps are missing. A sleep that waits for an older value of a bell may stay: it
+   * is about to be woken. On the signal word of a mailbox, a side always sleeps with the same
+   * value.
    */
   listen(expected: number, ms: number, keep: boolean): boolean;
 }
 
-/** Makes one; `woken` is called behind each sleep, and told whether its own time has ended it. */
+/** Makes a sleeper. `woken` is called after each sleep, with true if only its timeout ended it. */
 export function makeSleeper(
   mechanism: Mechanism,
   words: Int32Array,
   index: number,
   woken: (isOver: boolean) => void,
 ): Sleeper {
-  // Made once: a stream has a sleep for each message.
+  // Created once and not for each sleep, because a stream sleeps once for each message.
   const over = (how: unknown) => {
     sleeper.isAsleep = false;
     noteTurn();
@@ -51,19 +55,26 @@ export function makeSleeper(
   return sleeper;
 }
 
-/** Up to so many waits are looked at each time: to find out which of them rang costs as much. */
+/**
+ * With more waits than this, only those whose peers rang are looked at. With so few, to find out
+ * who rang costs as much as to look at all of them.
+ */
 const FEW = 4;
 
-/** Why those that wait are looked at: the bell rang, nothing but a slice is over, or anything. */
+/**
+ * Why the waits are looked at: the bell rang, only the slice has ended, or other code asks for it.
+ */
 const RUNG = 0;
 const SLICE = 1;
 const ASKED = 2;
 type Why = typeof RUNG | typeof SLICE | typeof ASKED;
 
-/** One wait. It is over when it is woken. */
+/** One wait of an endpoint. It is over when `wake` has been called. */
 export interface Waiter {
   readonly what: Waitable;
-  /** Something may be there, or a state has changed. No code of the application's may run here. */
+  /**
+   * Called when something may be there, or a state has changed. It must not run application code.
+   */
   wake(): void;
 }
 
@@ -71,39 +82,43 @@ export interface Waiter {
 export class Watch {
   readonly #endpoint: Endpoint;
   readonly #sleeper: Sleeper;
-  /** Who rang; for an endpoint with many peers, whose owner sets it. */
+  /** Tells which peers have rung. Set by the owner of an endpoint with many peers. */
   rung: Rung | undefined;
-  /** All of them are armed. */
+  /** The waits that have armed their `wants` and sleep on the bell. */
   readonly #waiters: Waiter[] = [];
-  /** Those who wait for what rings nobody. */
+  /** The waits for something that no ring announces. */
   readonly #resting: Waiter[] = [];
-  /** The bell, before anything was armed, or found to be armed still. [wait.bell_first] */
+  /**
+   * The value of the bell, loaded before any of the waits was armed, or checked that it is still
+   * armed. [wait.bell_first]
+   */
   #bell = 0;
-  /** What the peers of those that wait demand of all sleeps. */
+  /** What the peers of the waits demand of every sleep: the bits of `Endpoint.demands`. */
   #demands = 0;
-  /** Those who keep the process alive, and those who stay. */
+  /** How many waits and stays keep the process alive, and how many stays (`dwell`) there are. */
   #keeperCount = 0;
   #dwellerCount = 0;
-  /** The timer of the slices: 0 ms where there is none. */
+  /** Stops the timer of the slices, whose period is the field below; 0 ms if there is no timer. */
   #stopTimer: (() => void) | undefined;
   #timerMs = 0;
 
-  /** Makes the watch of an endpoint, whose bell is the word with that index. */
+  /** Makes the watch of an endpoint. `bell` is the index of its bell in `words`. */
   constructor(endpoint: Endpoint, words: Int32Array, bell: number) {
     this.#endpoint = endpoint;
     const woken = (isOver: boolean) => this.look(isOver ? SLICE : RUNG);
     this.#sleeper = makeSleeper(endpoint.mechanism, words, bell, woken);
   }
 
-  /** Whether the bell has moved since all that wait were looked at. */
+  /** Whether the bell has moved since all the waits were looked at. */
   get isRung(): boolean {
     return this.#waiters.length > 0 && this.#endpoint.bell() !== this.#bell;
   }
 
   /**
-   * Begins a stay, of who waits for this peer again and again; `keep` says whether the process
-   * lives so long. While there are any, a sleep has no end of its own: to give it one took a part
-   * of an echo between two event loops (measured: Deno 2.9, Node 24).
+   * Begins a stay: its caller is going to wait for this peer again and again, until `depart`.
+   * `keep` says whether the stay keeps the process alive. During any stay a sleep has no timeout of
+   * its own, because to give it one took a noticeable part of an echo between two event loops
+   * (measured: Deno 2.9, Node 24).
    */
   dwell(peer: number, keep: boolean): void {
     this.#dwellerCount++;
@@ -112,7 +127,7 @@ export class Watch {
     this.#setTimer();
   }
 
-  /** Ends what `dwell` has begun with the same `keep`. */
+  /** Ends a stay that `dwell` began with the same `keep`. */
   depart(keep: boolean): void {
     const endpoint = this.#endpoint;
     this.#dwellerCount--;
@@ -121,7 +136,7 @@ export class Watch {
     endpoint.ring(endpoint.index);
   }
 
-  /** Begins a wait, of who dwells here. False: something is there already, and it has not begun. */
+  /** Begins a wait during a stay. Returns false, and begins none, if something is there already. */
   add(waiter: Waiter): boolean {
     const endpoint = this.#endpoint;
     const waiters = this.#waiters;
@@ -133,7 +148,7 @@ export class Watch {
       this.#demands = 0;
     }
     what.arm();
-    // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
+    // [wait.recheck] Without this look, a cursor stored just before the arming would be missed.
     if (found(what)) {
       what.disarm();
       return false;
@@ -146,15 +161,15 @@ export class Watch {
   }
 
   /**
-   * Begins a wait for what another call of this thread may do. It arms nothing, and ends with the
-   * slice, or where somebody has this watch look.
+   * Begins a wait for something that another call of this thread may do. It arms no `wants`, and
+   * ends at the end of the slice or when other code of this thread calls `look`.
    */
   rest(waiter: Waiter): void {
     this.#resting.push(waiter);
     this.#setTimer();
   }
 
-  /** Gives a wait up. Returns whether it was one. */
+  /** Ends a wait before anything has come. Returns whether the waiter was waiting. */
   remove(waiter: Waiter): boolean {
     if (remove(this.#resting, waiter)) return true;
     if (!remove(this.#waiters, waiter)) return false;
@@ -163,8 +178,8 @@ export class Watch {
   }
 
   /**
-   * Waits until a cursor or a state may have changed; false at the deadline. Throws the reason of
-   * an aborted signal.
+   * Waits until a cursor or a state may have changed. Resolves with false at the deadline. Throws
+   * the signal's reason if the signal aborts.
    */
   async wait(
     what: Waitable,
@@ -188,9 +203,10 @@ export class Watch {
   }
 
   /**
-   * Looks at all that wait, or at those alone whose peers have rung, and wakes the ones for whom
-   * something has come. The others stay armed: to disarm and arm them took most of the time of a
-   * hub with many clients. [wait.stay_armed] Others ask for it that have changed something.
+   * Looks at all the waits, or only at those whose peers have rung, and wakes those for which
+   * something has come. The other waits stay armed: to disarm and arm them again took most of the
+   * time of a hub with many clients. [wait.stay_armed] Other code calls it after it has changed
+   * something that a wait may wait for.
    */
   look(why: Why = ASKED): void {
     const endpoint = this.#endpoint;
@@ -200,8 +216,9 @@ export class Watch {
     if (waiters.length === 0) return;
     const before = this.#bell;
     this.#bell = endpoint.bell();
-    // A bell that rang may be answered, where many wait, by a look at those who rang it: nobody
-    // waits who cannot ring, and all were looked at within a slice. [wait.rung_take]
+    // If the bell rang and there are many waits, it is enough to look at those whose peers rang it,
+    // provided that no peer is unable to ring and that all were looked at within a slice.
+    // [wait.rung_take]
     const polls = (this.#demands & DEAF) !== 0;
     const mayBeSome = why === RUNG && !polls && !endpoint.hasEnded();
     const rung = waiters.length > FEW ? this.rung : undefined;
@@ -221,7 +238,7 @@ export class Watch {
       else waiters[left++] = waiter;
     }
     waiters.length = left;
-    // A ring that this loop has not come to is not late.
+    // If the bell has moved, its ring was not lost: this event loop has just not come to it yet.
     const isLate = why === SLICE && !polls && this.#bell === before;
     if (isLate && woken.length > 0) endpoint.lateWakes++;
     for (const waiter of woken) {
@@ -233,14 +250,17 @@ export class Watch {
     this.#sleep();
   }
 
-  /** Notes who keeps the process alive; alone, a sleep would not. */
+  /** Counts the waits that keep the process alive. A sleep alone would not keep it alive. */
   #keep(change: 1 | -1, keep: boolean): void {
     if (!keep) return;
     this.#keeperCount += change;
     keepAlive(change);
   }
 
-  /** Goes to sleep, or on sleeping; or polls, where a peer or this runtime wakes nobody so. */
+  /**
+   * Goes to sleep, or goes on sleeping. It polls instead where a peer cannot ring this endpoint, or
+   * the runtime has no asynchronous sleep.
+   */
   #sleep(): void {
     const ms = this.#dwellerCount > 0 ? Infinity : this.#endpoint.sliceMs(this.#demands);
     const isDeaf = (this.#demands & DEAF) !== 0 ||
@@ -249,7 +269,7 @@ export class Watch {
     this.#setTimer();
   }
 
-  /** One timer for all. [wait.slice] */
+  /** Sets the one timer that all the waits share. [wait.slice] */
   #setTimer(): void {
     const demands = this.#demands;
     const slice = this.#endpoint.sliceMs(this.#resting.length > 0 ? SHORT : demands);
@@ -270,18 +290,18 @@ export class Watch {
 }
 
 /**
- * Who has rung an endpoint, so that one with many peers looks at those alone. See `spec/wait.md`,
- * "Which ring rang".
+ * Records which peers have rung an endpoint, so that an endpoint with many peers looks at those
+ * alone. See `spec/wait.md`, "Which ring rang".
  */
 export class Rung {
   readonly #words: Int32Array;
   readonly #first: number;
-  /** The bits that were taken out of the record. */
+  /** The bits that the last `take` took out of the endpoint's record. */
   readonly #bits: Int32Array;
-  /** When all that wait were looked at last. */
+  /** The time at which all the waits were looked at last. */
   #lookedAt = -Infinity;
 
-  /** For the record of one endpoint; bits of such as the segment does not have mean nobody. */
+  /** Reads the record of one endpoint. It ignores bits above the segment's endpoint count. */
   constructor({ records, endpointCount }: Segment, index: number) {
     this.#words = records;
     this.#first = index * (ENDPOINT_RECORD_SIZE >> 2) + ENDPOINT_RUNG_WORD;
@@ -289,15 +309,16 @@ export class Rung {
   }
 
   /**
-   * Takes the bits, behind a load of the bell. Returns whether all were looked at within so many
-   * milliseconds; else they are to be looked at now. [wait.rung_take]
+   * Takes the bits out of the record; the caller has loaded the bell before. Returns true if all
+   * the waits were looked at within the last `ms` milliseconds; false asks the caller to look at
+   * all of them now. [wait.rung_take]
    */
   take(ms: number): boolean {
     const words = this.#words;
     const bits = this.#bits;
     for (let index = 0; index < bits.length; index++) {
       const at = this.#first + index;
-      // Most are 0, which a load finds out for less.
+      // Most words are 0; a plain load of them is cheaper than an exchange.
       bits[index] = Atomics.load(words, at) === 0 ? 0 : Atomics.exchange(words, at, 0);
     }
     const time = now();
@@ -306,7 +327,10 @@ export class Rung {
     return false;
   }
 
-  /** Whether what is waited for may have come, or its peer's state have changed. */
+  /**
+   * Whether a peer of this waitable has rung: what it waits for may have come, or the peer's state
+   * may have changed.
+   */
   names({ peer, parts }: Waitable): boolean {
     if (parts !== undefined) return parts.some((part) => this.names(part));
     return (this.#bits[peer >> 5]! & (1 << (peer & 31))) !== 0;

@@ -1,5 +1,5 @@
 /**
- * Work for many workers: each task is handled by one of them, and what comes of it is a promise.
+ * A pool of workers: one of them handles each task, and a promise tells its result.
  *
  * @example
  * ```ts
@@ -60,21 +60,21 @@ const DEFAULT_IDLE_MS = 10_000;
 const DEFAULT_START_MS = 30_000;
 /** Milliseconds between two calls of `onprogress`. */
 const PROGRESS_MS = 100;
-/** Starts that may fail one behind the other, and milliseconds before the next. */
+/** How many starts in a row may fail, and the milliseconds to wait after the first such failure. */
 const START_COUNT_MAX = 3;
 const START_PAUSE_MS = 100;
 
 /**
- * Runs tasks in workers. All methods belong to the thread that made it.
+ * Runs tasks in workers. All methods belong to the thread that created the pool.
  *
- * A task is given to the worker that has the fewest, and handled by that one alone. When a worker
- * dies, another one comes in its place, and what it had not begun is given to others. The task on
- * which it has died rejects with `pool.died`, or is run again where `retry` allows it: it is then
- * handled at least once, and maybe twice.
+ * Each task is given to the worker that has the fewest tasks, and only that worker handles it. When
+ * a worker dies, another one takes its place, and the tasks that it had not begun are given to
+ * others. The task that it was running is rejected with `pool.died`, or run again if `retry` allows
+ * that: such a task is handled at least once, and maybe twice.
  *
- * A pool that is not closed keeps the process of Node and Deno alive, by its workers.
+ * Until a pool is closed, its workers keep the process of Node and Deno alive.
  *
- * @typeParam W What the workers do: `typeof` of what their module exports of `work`.
+ * @typeParam W What the workers do: `typeof` the result of `work` that their module exports.
  *
  * @example
  * ```ts
@@ -94,7 +94,7 @@ const START_PAUSE_MS = 100;
  * ```
  */
 export class Pool<W = Work> {
-  /** Is told how things stand while tasks come and go; see the option. */
+  /** Called with the pool's state while tasks come and go; see the option of this name. */
   onprogress: ((stats: PoolStats) => void) | undefined;
   readonly #options: PoolOptions;
   readonly #places: Place[];
@@ -108,31 +108,32 @@ export class Pool<W = Work> {
   #cancelled = 0;
   #restarted = 0;
   #wait = 0;
-  /** Tasks whose promises are not settled. */
+  /** The number of tasks whose promises are not settled. */
   #openCount = 0;
-  /** Whether any worker has come, and how many starts have failed since one has. */
+  /** Whether a worker has ever started, and how many starts have failed since the last that did. */
   #hasStarted = false;
   #startFailures = 0;
-  /** Why nothing more is run. */
+  /** The error for all further tasks, once the pool runs no more. */
   #refusal: PoolError | undefined;
   #isEnding = false;
   #closing: Promise<void> | undefined;
-  /** Is called when nothing is under way. */
+  /** Called when the pool may have become idle, or a worker has gone. */
   #whenIdle: (() => void) | undefined;
-  /** Has the size looked at again; and whether that is known while tasks wait. */
+  /** The timer of the next review of the size; and whether the last review saw tasks waiting. */
   #sizing: unknown;
   #isPressed = false;
   #isDispatching = false;
-  /** Since when tasks wait, as far as it was looked at; and how many sources are held back. */
+  /** Since when reviews have seen tasks wait; and the number of sources that are held back. */
   #pressedSince: number | undefined;
   #heldBackCount = 0;
   #progress: unknown;
 
   /**
-   * Makes a pool, and starts its first workers.
+   * Creates a pool, and starts its first workers.
    *
-   * @param source The module whose workers call `work`, or what makes a worker with it.
-   * @throws {RangeError} if an option is out of its range.
+   * @param source The URL of the module that calls `work`, or a function that creates a worker with
+   * it.
+   * @throws {RangeError} if an option is out of range.
    */
   constructor(source: WorkSource, options: PoolOptions = {}) {
     const { least = 1, patience = DEFAULT_PATIENCE_MS, idle = DEFAULT_IDLE_MS } = options;
@@ -151,12 +152,13 @@ export class Pool<W = Work> {
   }
 
   /**
-   * Runs one task: gives it to the worker that has the fewest, as soon as one has room, and settles
-   * with its result. It rejects with a `CallError` if the handler throws, or the result cannot be
-   * carried; with a `TypeError` if the value cannot; with a `PoolError` if it was not run to its
-   * end; and with the reason of the signal.
+   * Runs one task. It is given to the worker that has the fewest tasks, as soon as a worker has
+   * room. The promise resolves with its result. It is rejected with a `CallError` if the handler
+   * throws or the result cannot be encoded, with a `TypeError` if the value cannot be encoded, with
+   * a `PoolError` if the task was not run to its end, and with the signal's reason if the signal
+   * aborts.
    *
-   * The value is encoded when it is given to a worker: it must not change before.
+   * The value is encoded when the task is given to a worker; it must not change before that.
    */
   run<K extends TypesOf<W>["name"]>(
     value: TypesOf<W, K>["value"],
@@ -166,9 +168,10 @@ export class Pool<W = Work> {
   }
 
   /**
-   * Runs a task for each value of a source, of which only so many are taken as there is room for,
-   * also where results are not. Gives their results, in the order of the values unless `ordered` is
-   * false. The first failure ends the loop; where it is left, what was not done is given up.
+   * Runs a task for each value of a source. Values are taken from the source only as there is room
+   * for their tasks and for results that were not taken yet. Yields the results, in the order of
+   * the values unless `ordered` is false. The first failure ends the loop. If the loop is left, the
+   * unfinished tasks are given up.
    */
   map<K extends TypesOf<W>["name"]>(
     source: Iterable<TypesOf<W, K>["value"]> | AsyncIterable<TypesOf<W, K>["value"]>,
@@ -186,7 +189,7 @@ export class Pool<W = Work> {
     }) as AsyncGenerator<TypesOf<W, K>["result"], void, void>;
   }
 
-  /** How things stand. */
+  /** The present state of the pool and its workers. */
   stats(): PoolStats {
     const workers = this.#places.map(({ state, given, done, service, generation }) => ({
       state,
@@ -208,22 +211,23 @@ export class Pool<W = Work> {
     };
   }
 
-  /** Takes no more tasks, waits until all that there are have ended, and ends the workers. */
+  /** Accepts no more tasks, waits until all tasks have ended, and then ends the workers. */
   close(): Promise<void> {
     this.#refusal ??= new PoolError("pool.closed", "Cannot run task: the pool is closed");
     return this.#closing ??= this.#close();
   }
 
   /**
-   * Takes no more tasks, rejects all that there are with `pool.aborted`, whose cause is the reason,
-   * and ends the workers. Settles when they are gone, or at the latest in a few seconds.
+   * Accepts no more tasks, rejects all unfinished ones with `pool.aborted`, whose cause is
+   * `reason`, and ends the workers. The promise settles when the workers are gone, or after a few
+   * seconds at the latest.
    */
   abort(reason?: unknown): Promise<void> {
     this.#fail(new PoolError("pool.aborted", "The pool was aborted", { cause: reason }));
     return this.close();
   }
 
-  /** The same as `close`. */
+  /** Closes the pool; see `close`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -247,9 +251,9 @@ export class Pool<W = Work> {
     return task;
   }
 
-  /** Gives what waits to workers, each time to the one that has the fewest. */
+  /** Gives waiting tasks to workers, each to the one that has the fewest. */
   #dispatch(): void {
-    // Code of the application's that encodes a value may have run a task: it goes with the others.
+    // Application code that encodes a value may have run another task: the loop takes that one too.
     if (this.#isDispatching) return;
     this.#isDispatching = true;
     try {
@@ -289,19 +293,19 @@ export class Pool<W = Work> {
     if (place === undefined) this.#queue.remove(task);
     this.#settle(task);
     task.reject(reason);
-    // It has its place at the worker until that says that it has ended.
+    // The task keeps its place at the worker until the worker reports its end.
     place?.giveUp(task);
     this.#look();
   }
 
-  /** Nobody waits for a task any more. */
+  /** Notes that the promise of a task is settled. */
   #settle(task: Task): void {
     task.isOver = true;
     task.release?.();
     this.#openCount--;
   }
 
-  /** What the places need. */
+  /** Makes the object through which the places use the pool. */
   #ownerOf(source: WorkSource): PlaceOwner {
     const { concurrency = 1, ahead, grace = Infinity } = this.#options;
     const { startTimeout = DEFAULT_START_MS, maxMessageSize } = this.#options;
@@ -319,7 +323,7 @@ export class Pool<W = Work> {
         this.#pressedSince = undefined;
         this.#dispatch();
         this.#size();
-        this.#look(); // a value that cannot be sent ends its task here
+        this.#look(); // a task whose value cannot be encoded has ended here
       },
       takeAnswer: (task, hasFailed, value) => this.#takeAnswer(task, hasFailed, value),
       goOn: (place) => this.#goOn(place),
@@ -345,7 +349,7 @@ export class Pool<W = Work> {
     }
   }
 
-  /** Behind some answers of a worker: it has room. */
+  /** Called after a worker has answered some tasks: it has room again. */
   #goOn(place: Place): void {
     this.#dispatch();
     if (place.given.size === 0) {
@@ -398,7 +402,7 @@ export class Pool<W = Work> {
     this.#size();
   }
 
-  /** Starts or ends workers, as many as it takes now, and sees to it that it is looked at again. */
+  /** Starts or ends workers as needed, and sets a timer for the next review. */
   #size(): void {
     if (this.#isEnding) return;
     clearTimeout(this.#sizing as number);
@@ -411,7 +415,7 @@ export class Pool<W = Work> {
     }
     const { first, size: waiting } = this.#queue;
     this.#pressedSince = first === undefined ? undefined : this.#pressedSince ?? now;
-    // What a source that is held back has not given yet waits as well.
+    // If a source is held back, the values that it has not given yet wait as well.
     const since = this.#heldBackCount > 0 ? this.#pressedSince : first?.since;
     const oldest = now - (since ?? now);
     const service = this.#meanService();
@@ -422,13 +426,13 @@ export class Pool<W = Work> {
     if (isWanted && vacant !== undefined) vacant.start();
     else if (count > this.#least) this.#shrink(now);
     this.#isPressed = waiting > 0;
-    // Not for each task: it is looked at again when a worker comes or goes, or by this timer.
+    // The next review is not at each task, but when a worker comes or goes, or by this timer.
     const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle / 2;
     const isOpen = waiting > 0 ? vacant !== undefined && !isStarting : count > this.#least;
     if (isOpen) this.#sizing = setTimeout(() => this.#size(), again);
   }
 
-  /** Ends the worker that has had nothing to do for the longest time, if that is long enough. */
+  /** Ends the worker that has been idle the longest, if that is long enough. */
   #shrink(now: number): void {
     let best: Place | undefined;
     for (const place of this.#places) {
@@ -439,7 +443,7 @@ export class Pool<W = Work> {
     best?.end();
   }
 
-  /** How many tasks all workers have room for, and one more for each. */
+  /** The number of tasks that all workers have room for, plus one for each worker. */
   #roomForAll(): number {
     let sum = 0;
     for (const place of this.#places) {
@@ -458,7 +462,7 @@ export class Pool<W = Work> {
     return count === 0 ? 0 : sum / count;
   }
 
-  /** Runs nothing more, for this reason. */
+  /** Runs no more tasks, because of this error. */
   #fail(error: PoolError): void {
     this.#refusal = error;
     const isAbort = error.code === "pool.aborted";
@@ -493,7 +497,7 @@ export class Pool<W = Work> {
     for (const hub of this.#hubs) hub.close();
   }
 
-  /** Whoever waits for the end looks again. */
+  /** Lets the pending `close` check again whether it is done. */
   #look(): void {
     this.#whenIdle?.();
     this.#whenIdle = undefined;

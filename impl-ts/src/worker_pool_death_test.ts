@@ -1,4 +1,4 @@
-/** Workers that die, that do not come, and that cannot be ended: what becomes of their tasks. */
+/** Workers that die, that never start, and that cannot be ended: what becomes of their tasks. */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { PoolError } from "./worker_pool.ts";
@@ -7,7 +7,7 @@ import { countingPool, eventually, pause, poolOf } from "./worker_pool_fixture.t
 const isAll = Deno.env.get("MILLRACE_TEST_ALL") === "1";
 const SEEDS = Array.from({ length: isAll ? 50 : 2 }, (_, n) => n + 1);
 
-/** Numbers below 1 that look random, by a seed. */
+/** Pseudorandom numbers below 1, from a seed. */
 function* numbersOf(seed: number): Generator<number, never> {
   for (let state = seed * 2_654_435_761 >>> 0;;) {
     state = Math.imul(state ^ state >>> 15, 1 | state) + 0x6d2b79f5 | 0;
@@ -15,7 +15,7 @@ function* numbersOf(seed: number): Generator<number, never> {
   }
 }
 
-/** Runs tasks while workers are killed from outside. Says what became of each, and the kills. */
+/** Runs tasks while workers are killed from outside. Returns what became of each, and the kills. */
 async function runAndKill(seed: number, retry: number, killCount: number, taskCount = 3000) {
   const numbers = numbersOf(seed);
   const random = (most: number) => Math.floor(numbers.next().value * most);
@@ -36,7 +36,7 @@ async function runAndKill(seed: number, retry: number, killCount: number, taskCo
   for (let kill = 0; kill < killCount; kill++) {
     const after = random(taskCount / killCount) + kill * taskCount / killCount;
     await eventually(() => answered >= Math.min(after, taskCount));
-    await eventually(isWhole); // one that has not come yet would be missed only when it is late
+    await eventually(isWhole); // the death of one that is still starting is noticed late
     if (answered === taskCount) break;
     workers.splice(random(workers.length), 1)[0]!.terminate();
     kills++;
@@ -45,7 +45,7 @@ async function runAndKill(seed: number, retry: number, killCount: number, taskCo
   await eventually(isWhole);
   const { running, waiting, done, failed } = pool.stats();
   assertEquals([running, waiting, done + failed], [0, 0, taskCount + 1]);
-  // The worker is back, and works.
+  // The next worker has started, and works.
   assertEquals(await Promise.all([1, 2, 3, 4].map((n) => pool.run(n, { name: "twice" }))), [
     2,
     4,
@@ -69,7 +69,7 @@ for (const seed of SEEDS) {
       assert(reason instanceof PoolError && reason.code === "pool.died", String(reason));
       assert(counts[id]! <= 1, `task ${id} was handled ${counts[id]} times`);
     });
-    // One ran at each worker; all others go on elsewhere.
+    // Each worker was running one task; all others go on elsewhere.
     assert(rejected <= kills, `${rejected} were rejected, by ${kills} kills`);
   });
 
@@ -156,12 +156,12 @@ Deno.test("a worker that lives on behind its end begins no task that another one
   Atomics.store(counts, 21, 1);
   Atomics.notify(counts, 21);
   await Promise.all(behind);
-  await pause(300); // by then it has come back
+  await pause(300); // by then the next worker has started
   assertEquals([...counts], Array(22).fill(1));
 });
 
 Deno.test("a worker that is blocked for ever is replaced, in memory of its own", async () => {
-  // For as long as the runtime needs to give up on it; it does not outlive the test by much.
+  // Blocked as long as the runtime needs to give up on it, and not much longer than the test.
   const { pool, counts } = countingPool(1, { grace: 10 });
   await pool.run(0, { name: "twice" });
   const stop = new AbortController();

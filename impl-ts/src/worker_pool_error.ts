@@ -1,5 +1,5 @@
 /**
- * Why a pool has not run a task, as an error.
+ * The error of a pool that has not run a task.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { MillraceError } from "./error.ts";
 
 /**
- * What a `PoolError` tells.
+ * The codes of a `PoolError`.
  *
  * @example
  * ```ts
@@ -20,9 +20,9 @@ import { MillraceError } from "./error.ts";
 export type PoolReason = "pool.start" | "pool.died" | "pool.closed" | "pool.aborted";
 
 /**
- * A task was not run to its end: its worker died of it (`pool.died`), no worker can be started
- * (`pool.start`), the pool was aborted (`pool.aborted`), or closed before (`pool.closed`). What the
- * handler throws is a `CallError`.
+ * A task was not run to its end: its worker died while it ran (`pool.died`), no worker can be
+ * started (`pool.start`), the pool was aborted (`pool.aborted`), or the pool was closed before
+ * (`pool.closed`). An error that the handler throws becomes a `CallError` instead.
  *
  * @example
  * ```ts
@@ -40,7 +40,7 @@ export class PoolError extends MillraceError {
   /** The name of the class. */
   override name = "PoolError";
 
-  /** Makes the error. */
+  /** Makes the error for one of these codes. */
   constructor(code: PoolReason, message: string, options?: ErrorOptions) {
     super(code, message, options);
   }

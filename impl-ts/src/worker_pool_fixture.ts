@@ -1,12 +1,12 @@
-/** What the tests of pools share. */
+/** Shared by the tests of pools. */
 
 import { Pool, type PoolOptions, type WorkSource } from "./worker_pool.ts";
 import type module from "./worker_pool_worker_fixture.ts";
 
-/** Where the module of work is that the tests have. */
+/** The module of work of the tests. */
 export const WORK_URL = new URL("./worker_pool_worker_fixture.ts", import.meta.url);
 
-/** A pool that is ended with the test, also where that fails. */
+/** A pool that is closed at the end of the test, even if the test fails. */
 export function poolOf(
   options: PoolOptions = {},
   source: WorkSource = WORK_URL,
@@ -25,7 +25,7 @@ export function poolOf(
   return pool;
 }
 
-/** A pool whose workers count how often they have handled each task, and those workers. */
+/** A pool whose workers count how often they have handled each task; and the workers. */
 export function countingPool(taskCount: number, options: PoolOptions) {
   const counts = new Int32Array(new SharedArrayBuffer(4 * taskCount));
   const workers: Worker[] = [];
@@ -38,7 +38,7 @@ export function countingPool(taskCount: number, options: PoolOptions) {
   return { pool, counts, workers };
 }
 
-/** Waits until something holds, for at most 10 s. */
+/** Waits until a condition holds, for at most 10 s. */
 export async function eventually(holds: () => boolean): Promise<void> {
   for (let left = 2000; !holds(); left--) {
     if (left === 0) throw new Error("it did not come to that");
@@ -46,7 +46,7 @@ export async function eventually(holds: () => boolean): Promise<void> {
   }
 }
 
-/** Waits. */
+/** Waits for `ms` milliseconds. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,40 +1,41 @@
 /**
- * What a worker of a pool says of its work beside its answers, in a few words of shared memory: how
- * far it has come, and how long it has taken. All that a pool measures is here.
+ * What a worker tells its pool besides its answers, in a few words of shared memory: which task it
+ * has begun, how many have ended, and how long they took. All measurements of a pool are here.
  *
  * @module
  */
 
-/** The number of the last task that has begun; or SEALED, behind which none can begin. */
+/** The number of the last task that has begun; SEALED means that no further task can begin. */
 const BEGUN_WORD = 0;
 const SEALED = -1;
-/** Numbers of tasks are from 0 up to this, and again from 0. */
+/** Task numbers run from 0 up to this one, and then from 0 again. */
 const NUMBER_MAX = 0x7fffffff;
-/** How many have ended, and the microseconds that they have taken, both modulo 2^32. */
+/** The number of ended tasks, and the microseconds that they took, both modulo 2^32. */
 const ENDED_WORD = 1;
 const TAKEN_WORD = 2;
-/** How much a new mean counts, against all before. */
+/** The weight of a new value in a mean, against all earlier ones. */
 const NEWEST = 0.25;
 
-/** Bytes of a gauge. */
+/** The size of a gauge in bytes. */
 export const GAUGE_SIZE = 64;
 
-/** The gauge of one worker, on its side. */
+/** The worker's side of the gauge. */
 export class WorkGauge {
   readonly #words: Int32Array;
   #begun: number;
-  /** What was not told, below a microsecond. */
+  /** The part of the last time, below a microsecond, that was not added to the word yet. */
   #rest = 0;
 
-  /** Takes the gauge in this memory. */
+  /** Opens the worker's side of the gauge in this memory. */
   constructor(memory: SharedArrayBuffer) {
     this.#words = new Int32Array(memory);
     this.#begun = Atomics.load(this.#words, BEGUN_WORD);
   }
 
   /**
-   * A task begins: from here on, a death is its death. False: it must not begin, since the pool has
-   * given this worker up, and the task to another one.
+   * Notes that a task begins. If the worker dies from here on, the task dies with it. Returns false
+   * if the task must not begin, because the pool has given up this worker and given the task to
+   * another one.
    */
   begin(number: number): boolean {
     const before = this.#begun;
@@ -42,7 +43,7 @@ export class WorkGauge {
     return Atomics.compareExchange(this.#words, BEGUN_WORD, before, number) === before;
   }
 
-  /** A task has ended, or several, which have taken so many milliseconds in all. */
+  /** Notes that `count` tasks have ended, which took `ms` milliseconds in total. */
   end(ms: number, count: number = 1): void {
     const us = ms * 1000 + this.#rest;
     const whole = Math.floor(us);
@@ -52,35 +53,38 @@ export class WorkGauge {
   }
 }
 
-/** The same on the side of the pool. */
+/** The pool's side of the gauge. */
 export class GaugeReader {
-  /** Milliseconds that a task has taken lately; 0 before the first. */
+  /** Recent mean time of a task in milliseconds; 0 before the first task has ended. */
   service = 0;
   readonly #words: Int32Array;
   #ended = 0;
   #taken = 0;
 
-  /** Takes the gauge in this memory. */
+  /** Opens the pool's side of the gauge in this memory. */
   constructor(memory: SharedArrayBuffer) {
     this.#words = new Int32Array(memory);
   }
 
-  /** Has no further task begin, also where the worker lives on. Returns which was the last. */
+  /**
+   * Stops further tasks from beginning, even if the worker lives on. Returns the number of the last
+   * task that has begun.
+   */
   seal(): number {
     return Atomics.exchange(this.#words, BEGUN_WORD, SEALED);
   }
 
-  /** Lets the tasks of the next worker begin, behind that with this number. */
+  /** Lets the next worker begin tasks, from the one after this number on. */
   open(number: number): void {
     Atomics.store(this.#words, BEGUN_WORD, number);
   }
 
-  /** Takes in what has ended since. */
+  /** Reads the words, and updates the mean with the tasks that have ended since the last look. */
   look(): void {
     const ended = Atomics.load(this.#words, ENDED_WORD);
     const count = (ended - this.#ended) >>> 0;
     if (count === 0) return;
-    // What another task adds between the two loads is counted with the next.
+    // If a task ends between the two loads, its time is counted with the next tasks.
     const taken = Atomics.load(this.#words, TAKEN_WORD);
     const mean = ((taken - this.#taken) >>> 0) / 1000 / count;
     this.#ended = ended;
@@ -89,17 +93,17 @@ export class GaugeReader {
   }
 }
 
-/** The number behind another one. */
+/** The task number that follows another one. */
 export function numberBehind(number: number): number {
   return (number + 1) & NUMBER_MAX;
 }
 
-/** Whether a task had begun when one was the last that had. */
+/** Whether a task had begun, given the number of the last one that had. */
 export function hasBegun(number: number, last: number): boolean {
   return (last - number) << 1 >= 0;
 }
 
-/** A mean in which what is new counts most; the first counts alone. */
+/** A mean that follows recent values; the first value is the mean by itself. */
 export function latest(before: number, value: number): number {
   return before === 0 ? value : before + (value - before) * NEWEST;
 }

@@ -1,4 +1,4 @@
-/** A program that does not close its pool, whose worker ends as soon as it has nothing to do. */
+/** A program that does not close its pool, whose worker is ended as soon as it is idle. */
 
 import { Pool } from "./worker_pool.ts";
 import { WORK_URL } from "./worker_pool_fixture.ts";

@@ -1,5 +1,5 @@
 /**
- * The life of one worker of a pool: how it is made, and when nothing is left of it.
+ * The life of one worker of a pool: how it is started, and how its end is detected.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { type Start, START_KEY } from "./worker_pool_work.ts";
 import type { PoolWorker } from "./worker_pool_types.ts";
 
 /**
- * Where the module of work is, or what makes a worker with it.
+ * The URL of the module that calls `work`, or a function that creates a worker with it.
  *
  * @example
  * ```ts
@@ -25,10 +25,10 @@ import type { PoolWorker } from "./worker_pool_types.ts";
  */
 export type WorkSource = URL | string | (() => PoolWorker);
 
-/** Milliseconds in which a worker that was ended is gone; Chromium gives one that is busy 2,000. */
+/** Milliseconds until an ended worker is gone; Chromium lets a busy one go on for 2,000. */
 const GONE_MS = 4000;
 
-/** What of a runtime matters here. */
+/** The parts of the global scope that are used here. */
 interface Scope {
   readonly Worker?: new (url: URL | string, options: { type: "module" }) => PoolWorker;
   readonly process?: {
@@ -43,17 +43,17 @@ interface Scope {
 
 const scope = globalThis as Scope;
 
-/** One worker. */
+/** One worker of a pool. */
 export class Life {
-  /** Settles when the worker has ended, as far as its peers are concerned; see `supervise`. */
+  /** Settles when the worker has ended, as far as its peers can tell; see `supervise`. */
   readonly failed: Promise<WorkerEnd>;
   readonly #worker: PoolWorker;
   readonly #supervision: Supervision;
   readonly #lock: string;
-  /** Of Bun, which tells by an event when a worker is gone. */
+  /** Settles at the `close` event by which Bun tells that a worker is gone. */
   readonly #closed: Promise<true>;
 
-  /** Starts a worker that takes the other end of a port. */
+  /** Starts a worker, and hands it the other end of the port. */
   constructor(source: WorkSource, port: Port<unknown>, start: Omit<Start, "handoff" | "lock">) {
     const lock = this.#lock = crypto.randomUUID();
     const worker = this.#worker = makeWorker(source);
@@ -66,15 +66,17 @@ export class Life {
     worker.postMessage({ [START_KEY]: message });
   }
 
-  /** Ends the worker. Its endpoint is marked at once. */
+  /** Ends the worker. Its endpoint is marked failed at once. */
   end(): void {
-    // Node's promise rejects for nothing; the runtime's own error would be a worker that is gone.
+    // The promise of Node's `terminate` never rejects; an error of the runtime would mean a worker
+    // that is gone.
     this.#supervision.terminate().catch(() => {});
   }
 
   /**
-   * Ends the worker, and settles when it cannot touch the memory any more: with false if it does
-   * not come to that, as in Deno, where a worker that never comes back to its event loop lives on.
+   * Ends the worker, and resolves with true when it can no longer touch the memory. Resolves with
+   * false if that does not happen in time: in Deno, a worker that never returns to its event loop
+   * lives on.
    */
   async gone(): Promise<boolean> {
     const { locks } = scope.navigator ?? {};
@@ -84,7 +86,8 @@ export class Life {
       timer = setTimeout(() => resolve(false), GONE_MS);
     });
     const free = new Promise<true>((resolve) => {
-      // Not held: that would keep the process of Deno. A page may refuse locks, a sandboxed one.
+      // Requested and never held: to hold it would keep Deno's process alive. A sandboxed page may
+      // refuse locks.
       locks?.request(this.#lock, () => resolve(true)).catch(() => resolve(true));
     });
     const told = this.#worker.on !== undefined ? [ended] : [free, this.#closed];
@@ -95,7 +98,7 @@ export class Life {
   }
 }
 
-/** Makes a worker, in the way of the runtime. */
+/** Creates a worker in the way of this runtime. */
 function makeWorker(source: WorkSource): PoolWorker {
   if (typeof source === "function") return source();
   if (scope.Worker !== undefined) return new scope.Worker(source, { type: "module" });
@@ -105,7 +108,7 @@ function makeWorker(source: WorkSource): PoolWorker {
   return new threads.Worker(isUrl ? new URL(source) : source);
 }
 
-/** Waits until the worker has taken its end of the port. False: it has ended before, or is late. */
+/** Waits until the worker has attached its end. Returns false if it ends first or is too late. */
 export async function arrival(
   port: Port<unknown>,
   life: Life,

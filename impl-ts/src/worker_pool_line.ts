@@ -1,20 +1,21 @@
 /**
- * The line between a pool and one of its workers: a port on which tasks go in lists, and what came
- * of each comes back. Messages are numbered by their tags:
+ * The line between a pool and one of its workers: a port on which lists of tasks go to the worker,
+ * and the result of each task comes back. The tags of the messages number the tasks:
  *
  * | message | tag | values |
  * | --- | --- | --- |
- * | tasks | the number of the first | of each the name of its handler, and the value |
- * | nobody waits for one | its number, marked | none |
- * | results | the number of the first | each of them |
- * | a failure | its number, marked | name and text of the error, its `data` if there is any |
+ * | tasks | the number of the first | for each the name of its handler, and the value |
+ * | a task is given up | its number, marked | none |
+ * | results | the number of the first | each result |
+ * | a failure | its number, marked | name and text of the error, and its `data`, if any |
  *
- * Items of a list are numbered one behind the other. A name is left out where it is that of the
- * item before. What is given to a worker in one go is one list; a result is a list of one, since
- * the pool must be able to see it before the next task begins, in which the worker may die.
+ * The items of a list have consecutive numbers. A name is left out if it is that of the item
+ * before. The tasks that a worker is given at one time are one list. A result is a list of one,
+ * because the pool must be able to see it before the next task begins, during which the worker may
+ * die.
  *
- * They are no calls: what a call needs beside, its own objects on both sides and a turn of the
- * event loop's rota, took more than half of the time of a task of 10 µs (measured: Node 24).
+ * Tasks are not calls: the additional work of a call, objects of its own on both sides and a turn
+ * of the event loop's rota, took more than half of the time of a task of 10 µs (measured: Node 24).
  *
  * @module
  */
@@ -39,26 +40,26 @@ import { numberBehind } from "./worker_pool_gauge.ts";
 import { LIST_SIZE, ListReader, ListWriter } from "./worker_pool_list.ts";
 import { type Part, partOf, requireSize, sizeOf, writeAlone } from "./worker_pool_list.ts";
 
-/** What a tag is marked by; numbers are below it. */
+/** The bit that marks a tag. Numbers are below it. */
 const MARK = 0x80000000;
-/** Most messages that are taken before anything is done with them. */
+/** The most messages that are taken before `go` acts on them. */
 const TAKE_COUNT = 512;
 
-/** What stands at one end of a line. But for `go`, nothing of it runs the application's code. */
+/** The object at one end of a line. Only `go` may run application code. */
 export interface Party {
-  /** How many values an item of the lists has that come. */
+  /** How many values each item of an incoming list has. */
   readonly width: number;
-  /** Takes an item, whose values it reads. @throws {MessageError} if it is none. */
+  /** Takes an item, and reads its values. @throws {MessageError} if the item is malformed. */
   take(number: number, list: ListReader): void;
-  /** Takes a message that is marked. @throws {MessageError} if it is none. */
+  /** Takes a marked message. @throws {MessageError} if the message is malformed. */
   takeMarked(number: number, values: unknown[]): void;
-  /** An item, or a message that is marked, was dropped, for this reason. */
+  /** An item, or a marked message, was dropped because of this error. */
   lose(number: number, isMarked: boolean, error: MessageError): void;
-  /** Does what is to be done behind those that were taken. */
+  /** Acts on the items and messages that were taken. */
   go(): void;
-  /** Whether there is anything to be done, although nothing was taken. */
+  /** Whether there is something for `go` to do although nothing was taken. */
   readonly isDue: boolean;
-  /** Nothing more will come, for this reason. */
+  /** No more messages will come, because of this error. */
   finish(error: MillraceError): void;
 }
 
@@ -72,31 +73,31 @@ export class Line implements CallTaker {
   readonly #party: Party;
   readonly #inlet: Inlet;
   readonly #wire: CallWire;
-  /** Whether messages were taken behind which nothing was done yet. */
+  /** Whether messages were taken on which `go` has not acted yet. */
   #isFresh = false;
   #lost: MillraceError | undefined;
   #keeps = false;
   /**
-   * Memory into which messages up to the size of a list are copied, each time the same, of which
-   * nothing is left when they are taken.
+   * The memory into which every message up to the size of a list is copied. Nothing refers to it
+   * any more when the message has been taken.
    */
   readonly #copy = new Uint8Array(LIST_SIZE);
   readonly #copyWords = new Int32Array(this.#copy.buffer);
   readonly #reader: ListReader;
   readonly #limit: number;
-  /** The list that is being written, the number of its first item, and that behind its last. */
+  /** The list that is being written, the number of its first item, and that of the next item. */
   readonly #writer: ListWriter;
   #firstNumber = 0;
   #nextNumber = 0;
-  /** The name of its last item; and the name that was written last, as it is written. */
+  /** The handler's name of its last item; and the last encoded name, with its encoded form. */
   #listName: string | undefined;
   #name: string | undefined;
   #namePart: Part;
   readonly #payload: Payload = makePayload();
 
   /**
-   * Begins to take what comes on a port. An item may have so many bytes, as the port's option says;
-   * a list of several may have more.
+   * Begins to take the messages of a port. `maxMessageSize` is the port's option; it limits the
+   * bytes of one item, and a list of several items may have more.
    */
   constructor(port: Port<unknown>, party: Party, maxMessageSize: number = Infinity) {
     const { inlet } = port.reader;
@@ -120,7 +121,7 @@ export class Line implements CallTaker {
     return this.#keeps && this.#lost === undefined;
   }
 
-  /** Whether the process lives for what comes. */
+  /** Whether this line keeps the process alive while it waits for messages. */
   set keeps(on: boolean) {
     if (on !== this.#keeps) this.#port.delivery.change(() => this.#keeps = on);
   }
@@ -130,10 +131,10 @@ export class Line implements CallTaker {
   }
 
   /**
-   * Adds an item to the list that is written next: a value, and the name of its handler where that
-   * belongs to it. Writes the list before it, if it has no room.
+   * Adds an item to the list that will be written next: a value, and the name of its handler if it
+   * is a task. If the list has no room, it is written first.
    *
-   * @throws {TypeError} for a value that cannot be carried.
+   * @throws {TypeError} if the value cannot be encoded.
    * @throws {MillraceError} if the other end is gone.
    */
   add(number: number, name: string | undefined, value: unknown): void {
@@ -141,7 +142,7 @@ export class Line implements CallTaker {
     const writer = this.#writer;
     if (this.#lost !== undefined) throw this.#lost;
     outlet.check();
-    // Code of the application's may run in it, which must not write meanwhile.
+    // Application code may run in the encoder, and must not write meanwhile.
     outlet.bits |= ENCODING;
     let part;
     try {
@@ -171,7 +172,7 @@ export class Line implements CallTaker {
   }
 
   /**
-   * Writes the list, if there is anything in it, or accepts it for writing.
+   * Writes the list if it has any items, or queues it for writing.
    *
    * @throws {MillraceError} if the other end is gone.
    */
@@ -182,7 +183,7 @@ export class Line implements CallTaker {
     this.#write(this.#firstNumber);
   }
 
-  /** Writes that nobody waits for a task. @throws {MillraceError} if the other end is gone. */
+  /** Tells the worker that a task is given up. @throws {MillraceError} if the other end is gone. */
   sendMark(number: number): void {
     this.flush();
     this.outlet.check();
@@ -198,7 +199,7 @@ export class Line implements CallTaker {
     this.#wire.send(FRAME_KIND_DATA, marked(number), settled);
   }
 
-  /** Has what was published looked at, also where no ring has come. */
+  /** Looks for published messages, even if the bell has not rung. */
   look(): void {
     rouse(this.#inlet);
   }
@@ -250,7 +251,7 @@ export class Line implements CallTaker {
     this.#party.finish(error);
   }
 
-  /** Writes the list of the payload. */
+  /** Writes the list in the payload. */
   #write(number: number): void {
     const { outlet } = this;
     const payload = this.#payload;
@@ -263,7 +264,7 @@ export class Line implements CallTaker {
     this.#wire.send(FRAME_KIND_DATA, number, settled);
   }
 
-  /** Takes one message, or a part of one; false where there is none. */
+  /** Takes one message, or a part of one. Returns false if there is none. */
   #takeOne(mayLoad: boolean): boolean {
     const inlet = this.#inlet;
     const { frame } = inlet;
@@ -283,15 +284,15 @@ export class Line implements CallTaker {
       this.#take(kind, codec, tag, payload, words, payload.length);
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
-      if (!(error instanceof MessageError)) return false; // the port is lost, and says so itself
-      // It is told behind its last frame.
+      if (!(error instanceof MessageError)) return false; // the port is lost, and reports that
+      // A message in parts is reported as lost when its last frame has come.
       if (!frame.isLast) inlet.refusal = error;
       else this.#lose(frame.tag >>> 0, error);
     }
     return true;
   }
 
-  /** Takes the message that a look has shown, no larger than a list. */
+  /** Takes the message that the look has found, which is no larger than a list. */
   #takeCopy(): void {
     const inlet = this.#inlet;
     const { kind, codec, tag, size, lead } = inlet.frame;
@@ -309,7 +310,7 @@ export class Line implements CallTaker {
     words: Int32Array,
     size: number,
   ): void {
-    if (kind !== FRAME_KIND_DATA) return; // no pool and no worker has sent it
+    if (kind !== FRAME_KIND_DATA) return; // neither a pool nor a worker sends other kinds
     this.#isFresh = true;
     try {
       if (codec !== CODEC_VALUES) {
@@ -325,7 +326,7 @@ export class Line implements CallTaker {
     }
   }
 
-  /** Takes the items of a list; one that cannot be read is lost alone. */
+  /** Takes the items of a list. If one cannot be read, only that one is lost. */
   #takeList(first: number, bytes: Uint8Array, words: Int32Array, size: number): void {
     const list = this.#reader;
     list.open(bytes, words, size);
@@ -346,7 +347,7 @@ export class Line implements CallTaker {
     this.#party.lose(tag & ~MARK, tag >= MARK, error);
   }
 
-  /** A state that is final counts where nothing comes of a last look. */
+  /** A final state counts only if a last look then finds no message. */
   #lookAgain(): void {
     const inlet = this.#inlet;
     try {
@@ -358,10 +359,10 @@ export class Line implements CallTaker {
   }
 }
 
-/** The tag of a message that is marked. */
+/** The tag of a marked message. */
 function marked(number: number): number {
   return (number | MARK) >>> 0;
 }
 
-/** What is not written any more, its sender hears of when the line is lost. */
+/** Ignores that a message is not written: the sender learns of the loss by `finish`. */
 function settled(): void {}

@@ -1,9 +1,9 @@
 /**
- * Lists of tasks, and of results: what the messages of a line between a pool and a worker hold. As
- * bytes, they are lists of values as calls have them, codec `values`; see `spec/call.md`.
+ * Lists of tasks and of results, which are the messages of a line between a pool and a worker.
+ * Their bytes are lists of values as calls use them, codec `values`; see `spec/call.md`.
  *
- * The items of a list are numbered one behind the other. An item is as many values as both ends
- * know, the name of its handler and a value for instance. One alone is a list of one.
+ * The items of a list have consecutive numbers. Each item has a fixed number of values that both
+ * ends know, for instance the name of a handler and a value. A single item is a list of one.
  *
  * @module
  */
@@ -20,27 +20,28 @@ const ALIGN = layout.VALUES_ALIGN;
 const COUNT_MAX = layout.VALUES_COUNT_MAX;
 const CODEC_JSON = layout.CODEC_JSON;
 const CODEC_WORD = layout.VALUE_CODEC_OFFSET >> 2;
-/** Where the values of a list are gathered: behind the largest header that they may get. */
+/** Where the values of a list are gathered: after room for the largest header that it may get. */
 const VALUES_OFFSET = HEADER_SIZE + COUNT_MAX * ENTRY_SIZE;
-/** Lists up to so many bytes are seen through views that are kept, of each size. */
+/** For lists of one item up to this size, one view of each size is kept. */
 const KEPT_VIEW_SIZE = 64;
 const DIGIT_0 = 0x30;
-/** Texts up to so many characters are copied by a loop: see `call_values.ts`. */
+/** Texts of up to this many characters are copied by a loop: see `call_values.ts`. */
 const SHORT_COUNT = 32;
 
 /**
- * Most bytes of a list of several items. What takes more goes alone. A list is no longer work for
- * one worker than so many small tasks are, and its copy stays in the cache of a processor.
+ * The most bytes of a list with several items; an item that takes more is sent alone. So a list is
+ * no more work for one worker than so many bytes of small tasks, and its copy stays in the
+ * processor's cache.
  */
 export const LIST_SIZE = 4096;
 
-/** A value that was looked at, behind which no code of the application's runs any more. */
+/** A value that has been looked at: to write it runs no application code. */
 export type Part = number | undefined | Piece;
 
 /**
- * Looks at a value. May run the application's code.
+ * Looks at a value, and prepares it for writing. May run application code.
  *
- * @throws {TypeError} if it cannot be carried.
+ * @throws {TypeError} if the value cannot be encoded.
  */
 export function partOf(value: unknown, manner: Manner): Part {
   if (value === undefined || isDigits(value)) return value;
@@ -51,37 +52,37 @@ function isDigits(value: unknown): value is number {
   return typeof value === "number" && value >>> 0 === value;
 }
 
-/** The list that is being written on one end of a line. */
+/** Builds the lists that one end of a line writes. */
 export class ListWriter {
-  /** Values that are in it. */
+  /** The number of values in the list. */
   #count = 0;
-  /** Most bytes of it; and where the next value begins, behind zeros up to its alignment. */
+  /** The most bytes of the list; and the offset at which its last value ends. */
   readonly #most: number;
   #at = VALUES_OFFSET;
-  /** Made when the first list is. */
+  /** Allocated for the first list. */
   #bytes = NO_BYTES;
   #words: Int32Array = NO_WORDS;
   readonly #entries: number[] = [];
   readonly #views: Uint8Array[] = [];
 
-  /** Makes one without a value, for messages of so many bytes at most. */
+  /** Makes a writer with an empty list, for messages of at most `most` bytes. */
   constructor(most: number) {
     this.#most = Math.min(LIST_SIZE, most);
   }
 
-  /** Whether there is nothing in it. */
+  /** Whether the list has no values. */
   get isEmpty(): boolean {
     return this.#count === 0;
   }
 
-  /** Whether there surely is room for so many values behind those in it, of so many bytes. */
+  /** Whether there is certainly room for `count` more values of `size` bytes in total. */
   hasRoom(count: number, size: number): boolean {
     const after = this.#count + count;
     const all = HEADER_SIZE + after * ENTRY_SIZE + this.#at - VALUES_OFFSET + count * ALIGN + size;
     return after <= COUNT_MAX && all <= this.#most;
   }
 
-  /** Adds a value, for which there is room. */
+  /** Adds a value, for which there must be room. */
   add(part: Part): void {
     if (this.#bytes.length === 0) {
       this.#bytes = new Uint8Array(VALUES_OFFSET + LIST_SIZE);
@@ -103,7 +104,9 @@ export class ListWriter {
     this.#at = at + size;
   }
 
-  /** Hands the list out, as a payload that lasts until something is added; and begins anew. */
+  /**
+   * Hands the list out as a payload, which is valid until the next `add`, and begins a new list.
+   */
   take(payload: Payload): void {
     const from = VALUES_OFFSET - HEADER_SIZE - this.#count * ENTRY_SIZE;
     const size = this.#at - from;
@@ -123,14 +126,14 @@ export class ListWriter {
   }
 }
 
-/** The most bytes that a value may take. */
+/** The most bytes that a value may take when it is written. */
 export function sizeOf(part: Part): number {
   if (part === undefined) return 0;
   if (typeof part === "number") return 10;
   return part.bytes === undefined ? 3 * part.text.length : part.bytes.length;
 }
 
-/** Writes an item that is too large for a list with others. */
+/** Encodes an item that is too large for a list with others. */
 export function writeAlone(parts: readonly Part[], payload: Payload): void {
   writePieces(parts.map(pieceOfPart), payload);
 }
@@ -161,7 +164,7 @@ function writePiece(target: Uint8Array, at: number, { text, bytes }: Piece): num
   return encoder.encodeInto(text, target.subarray(at)).written;
 }
 
-/** Writes an integer from 0 below 2^32, as JSON has it. */
+/** Writes an integer from 0 to 2^32 - 1 as JSON. Returns its number of digits. */
 function writeDigits(target: Uint8Array, at: number, integer: number): number {
   let size = 1;
   for (let left = integer; left > 9; size++) left = Math.floor(left / 10);
@@ -173,28 +176,28 @@ function writeDigits(target: Uint8Array, at: number, integer: number): number {
   return size;
 }
 
-/** Throws for more bytes than an item, or a message that is no list, may have. [pipe.limit] */
+/** Throws if an item, or a marked message, has more bytes than the limit. [pipe.limit] */
 export function requireSize(size: number, limit: number): void {
   if (size <= limit) return;
   throw lost("message.size", `it has ${size} bytes, and maxMessageSize is ${limit}`);
 }
 
-/** The list that is being read on one end of a line. One object for all lists of that end. */
+/** Reads the lists that one end of a line receives. One object reads all lists of that end. */
 export class ListReader {
-  /** Items of the list. */
+  /** The number of items in the list. */
   itemCount = 0;
   readonly #width: number;
   readonly #limit: number;
   readonly #table: CodecTable;
   #bytes = NO_BYTES;
   #words: Int32Array = NO_WORDS;
-  /** The next value, and where the one before it ends. */
+  /** The index of the next value, and the offset at which the value before it ends. */
   #next = 0;
   #at = 0;
-  /** Where the values of the item begin. */
+  /** The offset at which the values of the item begin. */
   #itemAt = 0;
 
-  /** For items of so many values, and of so many bytes at most as a list of one. */
+  /** Makes a reader for items of `width` values, and of at most `limit` bytes as a list of one. */
   constructor(width: number, limit: number, table: CodecTable) {
     this.#width = width;
     this.#limit = limit;
@@ -202,9 +205,9 @@ export class ListReader {
   }
 
   /**
-   * Begins to read a list, of private memory. Checks its header and all entries.
+   * Begins to read a list in private memory. Checks its header and all its entries.
    *
-   * @throws {MessageError} of the first check that fails. [call.values_check]
+   * @throws {MessageError} for the first check that fails. [call.values_check]
    */
   open(bytes: Uint8Array, words: Int32Array, size: number): void {
     const count = size < HEADER_SIZE ? 0 : words[0]!;
@@ -215,7 +218,7 @@ export class ListReader {
     for (let word = HEADER_SIZE >> 2; word < end >> 2; word += ENTRY_SIZE >> 2) {
       const code = words[word + CODEC_WORD]! >>> 0;
       const isList = code === layout.CODEC_JSON_BATCH || code === layout.CODEC_VALUES;
-      at += (-at & (ALIGN - 1)) + (words[word]! >>> 0); // below 2^53: nothing overflows
+      at += (-at & (ALIGN - 1)) + (words[word]! >>> 0); // stays below 2^53: no overflow
       if (code > 0xff || isList || at > size) throw lost("message.values", "a value cannot be");
     }
     if (at !== size) throw lost("message.values", "something stands behind it");
@@ -226,23 +229,26 @@ export class ListReader {
     this.#at = end;
   }
 
-  /** Goes to an item, of which the values before were read, or passed over. */
+  /** Goes to an item; the values before it may have been read or not. */
   goTo(item: number): void {
     while (this.#next < item * this.#width) this.#pass();
     this.#itemAt = this.#at + (-this.#at & (ALIGN - 1));
   }
 
-  /** The next value of the item. @throws {MessageError} if it cannot be read, or is too large. */
+  /**
+   * Reads the next value of the item. @throws {MessageError} if it cannot be read or is too large.
+   */
   read(): unknown {
     const entry = (HEADER_SIZE >> 2) + this.#next * (ENTRY_SIZE >> 2);
     const size = this.#words[entry]! >>> 0;
     const at = this.#pass();
-    // [pipe.limit] Of the last value it is known how large the item would be alone.
+    // [pipe.limit] With its last value, the size that the item would have as a list of one is
+    // known.
     if (this.#next % this.#width === 0) this.#checkSize();
     return decodeValue(this.#bytes, at, size, this.#words[entry + CODEC_WORD]!, this.#table);
   }
 
-  /** Passes over the next value, and returns where it begins. */
+  /** Skips the next value, and returns the offset at which it begins. */
   #pass(): number {
     const entry = (HEADER_SIZE >> 2) + this.#next * (ENTRY_SIZE >> 2);
     const at = this.#at + (-this.#at & (ALIGN - 1));

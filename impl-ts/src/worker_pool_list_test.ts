@@ -1,4 +1,6 @@
-/** Lists of tasks: what is in one message, and what becomes of the others if one of them fails. */
+/**
+ * Lists of tasks: the items of one message, and what becomes of the others if one of them fails.
+ */
 
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { MessageError } from "./error.ts";
@@ -12,7 +14,7 @@ const JSON_ALONE = { codec: "json" } as const;
 const MANY = { ahead: 20 };
 const TWICE = { name: "twice" } as const;
 
-/** Writes values as a list, of which each item is so many. */
+/** Writes values as a list. */
 function listOf(values: readonly unknown[]): Uint8Array {
   const writer = new ListWriter(LIST_SIZE);
   for (const value of values) writer.add(partOf(value, JSON_ALONE));
@@ -21,14 +23,14 @@ function listOf(values: readonly unknown[]): Uint8Array {
   return payload.source.slice();
 }
 
-/** Opens a list. */
+/** Opens a list for reading. */
 function readerOf(bytes: Uint8Array, width = 1, limit = Infinity): ListReader {
   const reader = new ListReader(width, limit, undefined);
   reader.open(bytes, new Int32Array(bytes.buffer, 0, bytes.length >> 2), bytes.length);
   return reader;
 }
 
-/** A party that does nothing: a line whose messages are read by hand. */
+/** A party that does nothing, for lines whose messages are read by the test itself. */
 const IDLE_PARTY: Party = {
   width: 2,
   isDue: false,
@@ -52,7 +54,7 @@ Deno.test("a list of many values is found whole, and one more has no room", () =
   const writer = new ListWriter(LIST_SIZE);
   let count = 0;
   for (; writer.hasRoom(1, 2); count++) writer.add(count % 100);
-  assertEquals(count, 255); // of 16 bytes each, behind a header of 8
+  assertEquals(count, 255); // of 16 bytes each, after a header of 8
   const payload = { source: new Uint8Array(0), size: 0, code: 0, isKept: true };
   writer.take(payload);
   assert(payload.size <= LIST_SIZE && writer.isEmpty);
@@ -65,7 +67,7 @@ Deno.test("an item that is too large is lost, and those before and behind it are
   assertEquals(item(0), ["name", "a"]);
   assertEquals(assertThrows(() => item(1), MessageError).code, "message.size");
   assertEquals(item(2), [undefined, "b"]);
-  const just = readerOf(listOf([undefined, "x".repeat(76)]), 2, 100); // and 24 before
+  const just = readerOf(listOf([undefined, "x".repeat(76)]), 2, 100); // and 24 bytes before it
   just.goTo(0);
   assertEquals([just.read(), just.read()], [undefined, "x".repeat(76)]);
 });
@@ -80,7 +82,7 @@ Deno.test("a list is refused that is none", () => {
     good.with(0, 3),
     good.with(4, 1),
     good.with(8, 200),
-    good.with(12, 3), // a batch
+    good.with(12, 3), // the codec of a batch
     good.with(13, 1),
     good.with(0, 0),
   ];
@@ -121,7 +123,7 @@ Deno.test("what is not numbered behind the last item, or too large, is a list of
 
 Deno.test("a task that fails in the middle of a list leaves the others alone", async () => {
   await using pool = poolOf({ ...MANY, maxMessageSize: 100 });
-  // They wait for the worker, and are given to it in one go.
+  // The tasks wait until the worker has started, and are then given to it at one time.
   const tasks = [
     pool.run(1, TWICE),
     pool.run("thrown", { name: "fail" }),
@@ -129,13 +131,13 @@ Deno.test("a task that fails in the middle of a list leaves the others alone", a
     pool.run(undefined, { name: "unsendable" }),
     pool.run(3, TWICE),
     pool.run(200, { name: "long" }),
-    pool.run("x".repeat(200), { name: "fail" }), // what it throws is too large
+    pool.run("x".repeat(200), { name: "fail" }), // its error is too large
     pool.run(4, TWICE),
     pool.run(1n, { name: "echo" }),
     pool.run(5, { name: "none" as "twice" }),
     pool.run(3, { name: "each" }),
     pool.run(6, TWICE),
-    pool.run("x", { name: "\ud800" as "echo" }), // a name that is no text, and a handler's
+    pool.run("x", { name: "\ud800" as "echo" }), // a name without UTF-8, although a handler has it
   ];
   const outcomes = await Promise.allSettled(tasks);
   const shown = outcomes.map((outcome) =>
@@ -158,7 +160,7 @@ Deno.test("a value that is larger than the worker takes is refused, and no other
   const sizes = [1, 70, 90, 5, 70, 5000, 6];
   const tasks = sizes.map((size) => pool.run("x".repeat(size)));
   const codes = await Promise.all(tasks.map((task) => task.catch(({ code }) => code)));
-  // 32 bytes stand before each: header, entries, and "run" or nothing up to the alignment of 8.
+  // 32 bytes come before each value: header, entries, and "run" or nothing, aligned to 8.
   assertEquals(codes, [1, 70, "message.size", 5, 70, "message.size", 6]);
 });
 
@@ -183,7 +185,7 @@ Deno.test("a task of a list is given up by its signal or a deadline, and no othe
   await pool.run(3, { name: "count" });
   const stop = new AbortController();
   const gate = new AbortController();
-  // Held back by the encoding of the first, all go together.
+  // Encoding the first task holds all of these back, so that they go together.
   const first = pool.run(0, { name: "hang", signal: gate.signal });
   const nested: Promise<unknown>[] = [];
   const given = pool.run({
@@ -215,7 +217,7 @@ Deno.test("tasks that wait are shared out among the workers that have come", asy
   const value = () => nested.push(...[1, 2, 3, 4, 5].map((n) => pool.run(n, TWICE)));
   const task = pool.run({ toJSON: value }, { name: "echo" });
   assertEquals(pool.stats().workers.map(({ running }) => running), [4, 4]);
-  Atomics.store(counts, 0, 1); // from here on, who comes to the gate does not wait
+  Atomics.store(counts, 0, 1); // from here on, tasks that come to the gate do not wait
   Atomics.notify(counts, 0);
   assertEquals((await Promise.all([...nested, task, ...blocked])).slice(0, 6), [2, 4, 6, 8, 10, 5]);
 });

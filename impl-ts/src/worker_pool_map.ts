@@ -1,40 +1,40 @@
 /**
- * Many tasks, of which only so many are taken as there is room for.
+ * Runs a task for each value of a source, and takes values only as there is room for them.
  *
  * @module
  */
 
-/** What has come of one value. */
+/** The result of one value, or its failure. */
 interface Slot {
   isDone: boolean;
   hasFailed: boolean;
   value: unknown;
 }
 
-/** How values are run. */
+/** How the values are run, and the limits of a flow. */
 export interface Flow {
   readonly ordered: boolean;
-  /** Ends the loop with its reason. */
+  /** A signal that ends the loop with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Most values that were taken and whose results were not, at the moment. */
+  /** The most values, at this moment, that may be taken while their results are not. */
   most(): number;
-  /** Is told whether values are not taken for lack of room. */
+  /** Called when values begin, or cease, to wait in the source for lack of room. */
   hold(on: boolean): void;
-  /** Runs one. */
+  /** Runs the task of one value. */
   run(value: unknown): Running;
-  /** Gives it up, if it is not done. */
+  /** Gives a task up if it is not done. */
   giveUp(running: Running, reason: unknown): void;
 }
 
-/** A value that is run. */
+/** A value whose task is running. */
 export interface Running {
   readonly promise: Promise<unknown>;
 }
 
 /**
- * The results of a source's values. The source is asked only when there is room, one value after
- * the other, and is left where the loop over this is, or something fails; what was not done by then
- * is given up.
+ * Yields the results of a source's values. The source is asked only when there is room, and for one
+ * value at a time. When the consumer leaves the loop, or a task fails, the source is closed, and
+ * unfinished tasks are given up.
  */
 export async function* flow(
   source: Iterable<unknown> | AsyncIterable<unknown>,
@@ -59,16 +59,16 @@ export async function* flow(
   }
 }
 
-/** Takes values of a source, and keeps their results until they are taken. */
+/** Takes values from a source, and keeps their results until the loop takes them. */
 class Taker {
   readonly #options: Flow;
   readonly #source: Iterator<unknown> | AsyncIterator<unknown>;
   readonly #running = new Set<Running>();
-  /** In the order of the values, or as they are done. */
+  /** In the order of the values, or, if unordered, in the order in which they were done. */
   readonly #slots: Slot[] = [];
-  /** How many were taken, and their results not. */
+  /** The number of values that were taken and whose results were not. */
   #count = 0;
-  /** Whether the source is to tell the next value. */
+  /** Whether an asynchronous source has been asked and has not answered. */
   #isAsking = false;
   #isOver = false;
   #isHolding = false;
@@ -83,7 +83,7 @@ class Taker {
     options.signal?.addEventListener("abort", this.#abort);
   }
 
-  /** Whether nothing more comes. */
+  /** Whether no more results will come. */
   get isAtEnd(): boolean {
     return this.#isOver && this.#count === 0;
   }
@@ -105,7 +105,10 @@ class Taker {
     this.#hold(!this.#isOver && !this.#isAsking);
   }
 
-  /** The next result, if it is there; undefined otherwise. @throws what ends the loop. */
+  /**
+   * Takes the next result, if it is there, else returns undefined. @throws the error that ends the
+   * loop.
+   */
   next(): Slot | undefined {
     this.#options.signal?.throwIfAborted();
     const [first] = this.#slots;
@@ -113,17 +116,17 @@ class Taker {
       this.#count--;
       return this.#slots.shift();
     }
-    // Behind the results of the values that it has given.
+    // An error of the source comes after the results of the values that it has given.
     if (this.#error === undefined || this.#count > 0) return undefined;
     throw this.#error.reason;
   }
 
-  /** Settles when there may be something new. */
+  /** Resolves when there may be a new result. */
   changed(): Promise<void> {
     return new Promise((resolve) => this.#wake = resolve);
   }
 
-  /** Gives up what is not done, and has the source know. */
+  /** Gives up unfinished tasks, and closes the source. */
   async leave(): Promise<void> {
     this.#options.signal?.removeEventListener("abort", this.#abort);
     this.#hold(false);
@@ -135,7 +138,7 @@ class Taker {
 
   #take({ done = false, value }: IteratorResult<unknown>): void {
     this.#isAsking = false;
-    if (this.#isOver) return; // it was left meanwhile
+    if (this.#isOver) return; // the loop was left meanwhile
     if (done) this.#isOver = true;
     else this.#run(value);
     this.#rouse();

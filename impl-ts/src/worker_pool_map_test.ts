@@ -1,10 +1,10 @@
-/** Many tasks: their order, and how many of them are taken. */
+/** Tasks for the values of a source: their order, and how many values are taken. */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { eventually, pause, poolOf } from "./worker_pool_fixture.ts";
 import { flow } from "./worker_pool_map.ts";
 
-/** The numbers below `count`, which says how many were taken, and when it was left. */
+/** The numbers below `count`. `seen` tells how many were taken, and whether the loop was left. */
 function numbers(count: number) {
   const seen = { taken: 0, isLeft: false };
   function* source() {
@@ -62,7 +62,7 @@ for (const ordered of [true, false]) {
     const results = pool.map(source(), { name: "twice", ordered });
     const { value } = await results.next();
     if (ordered) assertEquals(value, 0);
-    // Nobody takes the next: two workers have room for two each, and one more waits for each.
+    // No further result is taken: two workers have room for two tasks each, and one more each.
     await pause(20);
     assert(seen.taken <= 7, `${seen.taken} were taken`);
     for (let n = 1; n < 50; n++) await results.next();
@@ -128,7 +128,7 @@ Deno.test("flow keeps so many values as it may, whenever their results come", as
     assertEquals([open.length, isHeld], [3, true]);
     open[1]!("second");
     await pause(0);
-    assertEquals(open.length, 3); // its result was not taken where the order matters
+    assertEquals(open.length, 3); // its result was not taken, where the order matters
     if (ordered) open[0]!("first");
     assertEquals((await first).value, ordered ? "first" : "second");
     const second = results.next();

@@ -1,6 +1,6 @@
 /**
- * The place of one worker in a pool: its end of the hub, what it was given, and what becomes of
- * that. When a worker is gone, the next one has the same place.
+ * The place of one worker in a pool: its port of the hub, the tasks that it was given, and what
+ * becomes of them. When a worker is gone, the next one takes the same place.
  *
  * @module
  */
@@ -20,23 +20,23 @@ import { aheadOf } from "./worker_pool_size.ts";
 import type { Task } from "./worker_pool_task.ts";
 import type { WorkerStats } from "./worker_pool_types.ts";
 
-/** Milliseconds between two turns of a timer that does nothing. */
+/** The period in milliseconds of a timer that only keeps the process alive. */
 const STAY_MS = 0x3fffffff;
-/** Milliseconds for which the process lives on behind the last answer. */
+/** Milliseconds for which the process is kept alive after the last answer. */
 const LINGER_MS = 10;
 /**
- * Milliseconds between two looks for answers of which no ring has come: a worker that handles many
- * short tasks rings behind a millisecond of them, and not before a long one in their midst has
- * ended. Behind so many looks that have found nothing, there is a longer time between two: a worker
- * that begins late, since it was kept from its processor, holds results back as well.
+ * Milliseconds between two looks for answers for which no ring has come. A worker that handles many
+ * short tasks rings once a millisecond; if a long task comes among them, it rings only after that
+ * one. After `LOOK_COUNT` looks that have found nothing, the looks are further apart. A worker that
+ * begins late, because it had to wait for a processor, holds results back as well.
  */
 const LOOK_MS = 2;
 const LOOK_COUNT = 4;
 const LOOK_LATER_MS = 20;
-/** What tells that a worker is lost, and not that its task has failed. */
+/** The codes of errors which tell that the worker is lost, and not that a task has failed. */
 const LOST = /^(peer|pipe|ring|frame|segment)\.|^call\.ended$/;
 
-/** What a place needs of its pool. */
+/** What a place needs from its pool. */
 export interface PlaceOwner {
   readonly source: WorkSource;
   readonly concurrency: number;
@@ -44,30 +44,30 @@ export interface PlaceOwner {
   readonly grace: number;
   readonly startTimeout: number;
   readonly maxMessageSize: number | undefined;
-  /** A worker has come. */
+  /** A worker has started, and attached its port. */
   comeTo(place: Place): void;
-  /** A task is answered. */
+  /** A task was answered. */
   takeAnswer(task: Task, hasFailed: boolean, value: unknown): void;
-  /** Some are: it has room for more. */
+  /** Some tasks were answered: the worker has room for more. */
   goOn(place: Place): void;
-  /** The worker is lost, and with it these tasks, of which some had begun. */
+  /** The worker is lost with these tasks; the tasks of the first list had begun. */
   takeLost(begun: readonly Task[], others: readonly Task[], cause: unknown): void;
-  /** There is no worker any more. `hasCome`: there was one; `hasDied`: nobody wanted that. */
+  /** The worker is gone. `hasCome`: it had started; `hasDied`: the pool had not ended it. */
   leave(hasCome: boolean, hasDied: boolean, end: WorkerEnd): void;
-  /** Makes a port in memory of its own, for one that cannot be given back. */
+  /** Makes a port in memory of its own, in place of one whose endpoint cannot be given back. */
   replacePort(): Port<unknown>;
 }
 
 /** One of the places of a pool. */
 export class Place implements Party {
   state: WorkerStats["state"] = "none";
-  /** Tasks that it has, by their numbers, in the order in which they were given. */
+  /** The tasks that the worker has, by their numbers, in the order in which they were given. */
   readonly given: Map<number, Task> = new Map();
   readonly isDue = false;
   readonly width = 1;
   done = 0;
   generation = 0;
-  /** Since when it has nothing to do. */
+  /** The time since which the worker has had no task. */
   idleSince = 0;
   readonly #owner: PlaceOwner;
   #port: Port<unknown>;
@@ -75,11 +75,14 @@ export class Place implements Party {
   #memory!: SharedArrayBuffer;
   #gauge!: GaugeReader;
   #life: Life | undefined;
-  /** Whether its worker was to end. */
+  /** Whether the pool has ended the worker. */
   #isEnded = false;
   /** The number of the last task that was given. */
   #number = 0;
-  /** Ends the stay of the process; and looks for answers, so many times more at short intervals. */
+  /**
+   * The timer that lets the process end; the timer of the next look; and the looks left at the
+   * short interval.
+   */
   #linger: unknown;
   #looking: unknown;
   #looksLeft = 0;
@@ -92,28 +95,29 @@ export class Place implements Party {
     this.#measureAnew();
   }
 
-  /** Milliseconds that a task has taken lately; 0 before the first. */
+  /** Recent mean time of a task in milliseconds; 0 before the first. */
   get service(): number {
     return this.#gauge.service;
   }
 
-  /** How many more tasks it may have. */
+  /** How many more tasks the worker may have now. */
   get room(): number {
     if (this.state !== "ready") return 0;
     return this.most - this.given.size;
   }
 
-  /** How many tasks it may have. */
+  /** The most tasks that the worker may have. */
   get most(): number {
     const { ahead = aheadOf(this.#gauge.service), concurrency } = this.#owner;
     return concurrency + ahead;
   }
 
-  /** Starts a worker, and goes with it until it is gone. */
+  /** Starts a worker, and follows it until it is gone. */
   async start(): Promise<void> {
     this.state = "starting";
     this.#isEnded = false;
-    // Behind the end of a worker nothing else keeps the process until the next one is there.
+    // Between the end of a worker and the start of the next, only this timer keeps the process
+    // alive.
     const stay = setInterval(() => {}, STAY_MS);
     let hasCome = false;
     let end: WorkerEnd;
@@ -139,21 +143,21 @@ export class Place implements Party {
     this.#owner.leave(hasCome, !this.#isEnded, end);
   }
 
-  /** Ends its worker, if there is one. */
+  /** Ends the worker, if there is one. */
   end(): void {
     this.#isEnded = true;
     this.endNow();
   }
 
-  /** Ends a worker of which nothing more can come, whatever it does. */
+  /** Ends a worker from which no answer can come any more. This counts as the worker's death. */
   endNow(): void {
     if (this.state === "starting" || this.state === "ready") this.state = "ending";
     this.#life?.end();
   }
 
   /**
-   * Gives it a task, which its worker gets with all others at the next `flush`. False: its worker
-   * is lost, which it is about to find.
+   * Gives a task to the worker, which gets it with all others at the next `flush`. Returns false if
+   * the worker is lost, which this place will soon learn.
    */
   give(task: Task): boolean {
     task.place = this;
@@ -170,20 +174,20 @@ export class Place implements Party {
     return true;
   }
 
-  /** Has its worker get what was given since. */
+  /** Sends the tasks that were given since the last `flush`. */
   flush(): void {
     if (this.given.size === 0) return;
     try {
       this.#line.flush();
     } catch (error) {
       if (!isLost(error)) throw error;
-      return this.endNow(); // behind which `finish` sorts what was given
+      return this.endNow(); // then `finish` sorts the tasks that were given
     }
     if (this.#linger !== undefined || !this.#line.keeps) this.#hold();
     if (this.given.size > 1) this.#lookLater();
   }
 
-  /** Has its worker know that nobody waits for a task, whose place it has until it is answered. */
+  /** Tells the worker that a task is given up. The task keeps its place until it is answered. */
   giveUp(task: Task): void {
     const { grace } = this.#owner;
     const has = () => this.given.get(task.number) === task;
@@ -212,7 +216,7 @@ export class Place implements Party {
     this.#takeAnswer(number, true, errorOf(values));
   }
 
-  /** [call.bad_answer] */
+  /** Fails the task whose answer was dropped. [call.bad_answer] */
   lose(number: number, _: boolean, { code, message, cause }: MessageError): void {
     this.#takeAnswer(number, true, new CallError(code, message, { cause }));
   }
@@ -224,7 +228,7 @@ export class Place implements Party {
     else this.#lookLater();
   }
 
-  /** Sorts the tasks of a worker that is lost. */
+  /** Sorts the tasks of a lost worker. */
   finish(cause: MillraceError): void {
     clearTimeout(this.#linger as number);
     clearTimeout(this.#looking as number);
@@ -242,20 +246,20 @@ export class Place implements Party {
 
   #takeAnswer(number: number, hasFailed: boolean, value: unknown): void {
     const task = this.given.get(number);
-    if (task === undefined) return; // no answer, or one too many
+    if (task === undefined) return; // no task has this number, or it was answered before
     this.given.delete(number);
     this.done++;
     this.#owner.takeAnswer(task, hasFailed, value);
   }
 
-  /** The process lives for what was given. */
+  /** Keeps the process alive for the tasks that were given. */
   #hold(): void {
     clearTimeout(this.#linger as number);
     this.#linger = undefined;
     this.#line.keeps = true;
   }
 
-  /** A program that runs one task after the other does not turn that on and off each time. */
+  /** Delayed, so that tasks run one after another do not switch this on and off each time. */
   #letGo(): void {
     this.#linger ??= setTimeout(() => {
       this.#linger = undefined;
@@ -263,7 +267,7 @@ export class Place implements Party {
     }, LINGER_MS);
   }
 
-  /** Looks for answers after a while, and as long as there is a task without one. */
+  /** Looks for answers after a while, and again as long as any task has no answer. */
   #lookLater(looksLeft = LOOK_COUNT): void {
     this.#looksLeft = looksLeft;
     this.#looking ??= setTimeout(() => {
@@ -274,12 +278,12 @@ export class Place implements Party {
     }, looksLeft > 0 ? LOOK_MS : LOOK_LATER_MS);
   }
 
-  /** Waits until nothing is left of the worker, and gives its endpoint back. */
+  /** Waits until the worker is gone, and gives its endpoint back. */
   async #leave(): Promise<void> {
     const life = this.#life;
-    if (life === undefined) return; // it was never made
+    if (life === undefined) return; // the worker could not be created
     this.#life = undefined;
-    await this.#port.closed; // what it had published is read, and its calls have ended
+    await this.#port.closed; // all that the worker published is read, and its tasks are sorted
     if (await life.gone()) {
       // [segment.vacate_dead]
       if (!this.#port.reader.inlet.link.closed) vacatePeer(this.#port);
@@ -287,7 +291,7 @@ export class Place implements Party {
     } else {
       this.#port = this.#owner.replacePort();
       this.#line = new Line(this.#port, this, this.#owner.maxMessageSize);
-      this.#measureAnew(); // the other one may still write there
+      this.#measureAnew(); // the old worker may still write into the old gauge
     }
     this.generation++;
   }
@@ -299,7 +303,7 @@ export class Place implements Party {
   }
 }
 
-/** Whether a call has ended because its worker is lost. */
+/** Whether an error says that the worker is lost. */
 function isLost(error: unknown): boolean {
   return error instanceof MillraceError && LOST.test(error.code);
 }

@@ -4,26 +4,27 @@
  * @module
  */
 
-/** Milliseconds of work that a worker may have waiting behind what it runs. */
+/** Milliseconds of work that a worker may have waiting behind the tasks that it runs. */
 const AHEAD_MS = 4;
-/** Most tasks that it may, by default. */
+/** By default, the most tasks that a worker may have waiting. */
 const AHEAD_COUNT_MAX = 255;
 
-/** How things stand where it is decided whether another worker comes. */
+/** What the decision about another worker depends on. */
 export interface Pressure {
-  /** Tasks that wait, and for how many milliseconds the first of them has. */
+  /** The number of waiting tasks, and for how many milliseconds the oldest has waited. */
   readonly waiting: number;
   readonly oldest: number;
-  /** Milliseconds that a task has taken lately; 0 if that is not known. */
+  /** Recent mean time of a task in milliseconds; 0 if it is not known. */
   readonly service: number;
-  /** Workers that are there, and those that come. */
+  /** The number of workers, those that are starting included, and the number that are starting. */
   readonly workers: number;
   readonly starting: number;
 }
 
 /**
- * Whether another worker is worth it: the last that waits will have waited for longer than
- * `patience` if nobody helps. One comes at a time, so that what it brings is seen.
+ * Whether another worker is worth it: without one, the last waiting task will have waited for
+ * longer than `patience` milliseconds. Only one worker starts at a time, so that its effect can be
+ * seen.
  */
 export function wantsMore(pressure: Pressure, patience: number): boolean {
   const { waiting, oldest, service, workers, starting } = pressure;
@@ -32,7 +33,7 @@ export function wantsMore(pressure: Pressure, patience: number): boolean {
   return Math.max(oldest, waiting * service / workers) > patience;
 }
 
-/** How many tasks a worker may have behind those that it runs, where the caller has not said. */
+/** How many tasks a worker may have waiting if the caller has not set it. */
 export function aheadOf(service: number): number {
   if (service === 0) return 1; // not measured yet
   return Math.min(AHEAD_COUNT_MAX, Math.floor(AHEAD_MS / service));

@@ -1,4 +1,4 @@
-/** How many workers a pool has, and how many tasks each of them. */
+/** How many workers a pool has, and how many tasks each of them gets. */
 
 import { assertEquals } from "@std/assert";
 import {
@@ -21,10 +21,10 @@ Deno.test("wantsMore asks for a worker when the last that waits would wait too l
   assertEquals(wantsMore(busy, 20), false);
   assertEquals(wantsMore({ ...busy, waiting: 11 }, 20), true);
   assertEquals(wantsMore({ ...busy, waiting: 11, workers: 3 }, 20), false);
-  // Long ones, of which none has ended.
+  // Long tasks, none of which has ended.
   assertEquals(wantsMore({ ...IDLE, waiting: 1, oldest: 20 }, 20), false);
   assertEquals(wantsMore({ ...IDLE, waiting: 1, oldest: 21 }, 20), true);
-  // One at a time; and where there is none, at once.
+  // Only one worker starts at a time; the first one starts at once.
   assertEquals(wantsMore({ ...busy, waiting: 99, starting: 1 }, 20), false);
   assertEquals(wantsMore({ ...IDLE, waiting: 1, workers: 0 }, 20), true);
 });
@@ -50,7 +50,7 @@ Deno.test("a gauge that is sealed lets no task begin, until it is opened for the
   assertEquals([worker.begin(1), worker.begin(2), reader.seal()], [true, true, 2]);
   assertEquals([worker.begin(3), worker.begin(4)], [false, false]);
   reader.open(7);
-  assertEquals(worker.begin(8), false); // not the old one
+  assertEquals(worker.begin(8), false); // the old worker cannot begin tasks
   const next = new WorkGauge(memory);
   assertEquals([next.begin(8), reader.seal()], [true, 8]);
 });

@@ -1,12 +1,12 @@
 /**
- * A task of a pool, and the queue of those that no worker has yet.
+ * A task of a pool, and the queue of tasks that no worker has yet.
  *
  * @module
  */
 
 import type { Place } from "./worker_pool_place.ts";
 
-/** What settles the promise that was made last: a function that keeps it is not made for each. */
+/** The settling functions of the latest promise: a shared executor saves a closure a task. */
 const settlers = { resolve: (_: unknown): void => {}, reject: (_: unknown): void => {} };
 
 function keepSettlers(resolve: (result: unknown) => void, reject: (error: unknown) => void): void {
@@ -21,22 +21,22 @@ export class Task {
   readonly promise: Promise<unknown>;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** How often it may still be given to another worker. */
+  /** How often the task may still be given to another worker after its worker has died. */
   retry: number;
-  /** When it began to wait. */
+  /** The time at which the task began to wait. */
   since = performance.now();
-  /** Whether its promise is settled: it was given up, or is done. */
+  /** Whether its promise is settled, because the task is done or was given up. */
   isOver = false;
-  /** Ends the listening to its signal. */
+  /** Removes the listener from its signal. */
   release: (() => void) | undefined;
-  /** The worker that has it, and its number there. */
+  /** The place that has the task, and the task's number there. */
   place: Place | undefined;
   number = 0;
   /** Its neighbours in the queue. */
   before: Task | undefined;
   after: Task | undefined;
 
-  /** Makes a task that waits. */
+  /** Makes a task that waits from now on. */
   constructor(name: string, value: unknown, retry: number) {
     this.name = name;
     this.value = value;
@@ -47,37 +47,37 @@ export class Task {
   }
 }
 
-/** Tasks in their order. */
+/** The tasks that wait, in order. */
 export class TaskQueue {
   size = 0;
   #first: Task | undefined;
   #last: Task | undefined;
 
-  /** The one that waits for the longest time. */
+  /** The task at the front of the queue. */
   get first(): Task | undefined {
     return this.#first;
   }
 
-  /** Adds one behind all others. */
+  /** Adds a task at the end. */
   push(task: Task): void {
     this.#link(this.#last, task, undefined);
   }
 
-  /** Puts some, which workers had, before all others. */
+  /** Puts tasks that workers had back in front of all others. */
   putBack(tasks: readonly Task[]): void {
     for (let index = tasks.length - 1; index >= 0; index--) {
       this.#link(undefined, tasks[index]!, this.#first);
     }
   }
 
-  /** Takes the first one out. */
+  /** Takes the first task out. */
   shift(): Task | undefined {
     const task = this.#first;
     if (task !== undefined) this.remove(task);
     return task;
   }
 
-  /** Takes one out. */
+  /** Takes a task out, wherever it is. */
   remove(task: Task): void {
     const { before, after } = task;
     if (before === undefined) this.#first = after;

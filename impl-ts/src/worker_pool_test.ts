@@ -1,4 +1,4 @@
-/** Tasks, their results and their errors; giving them up; ending a pool. */
+/** Tasks, their results and errors; giving tasks up; ending a pool. */
 
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
@@ -86,7 +86,7 @@ Deno.test("a result comes while a task behind it blocks, also of a late worker",
     assertEquals(await first, 2);
     Atomics.store(counts, 0, 1);
     Atomics.notify(counts, 0);
-    assertEquals(await blocked, "ok"); // or else it has ended by itself
+    assertEquals(await blocked, "ok"); // otherwise the worker has ended by itself
   });
 });
 
@@ -204,7 +204,7 @@ Deno.test("a signal tells the handler, whose task keeps its place until it ends"
     const running = pool.run(1, { name: "hang", signal: stop.signal });
     const behind = pool.run(round, { name: "twice" });
     stop.abort();
-    // The handler has not ended: its worker is not free.
+    // The handler has not ended, so its worker is not free.
     assertEquals([pool.stats().running, pool.stats().waiting], [1, 1]);
     await assertRejects(() => running, DOMException);
     assertEquals(await behind, 2 * round);
@@ -239,7 +239,7 @@ Deno.test("the worker of a task that never ends is replaced after the grace", as
   await eventually(() => Atomics.load(counts, 0) === 1);
   stop.abort();
   await assertRejects(() => behind[0]!, DOMException);
-  assertEquals(await behind[1], 14); // it had not begun
+  assertEquals(await behind[1], 14); // the task had not begun
   assertEquals(pool.stats().workers[0]!.generation, 1);
 });
 

@@ -1,6 +1,6 @@
 /**
- * The turns of tasks in a worker: they begin in the order in which they came, so many at a time,
- * and their results are written before the next one begins.
+ * The order of tasks in a worker: they begin in the order of their arrival, `concurrency` of them
+ * at a time, and the result of a task is written before the next one begins.
  *
  * @module
  */
@@ -19,27 +19,27 @@ import { Line, type Party } from "./worker_pool_line.ts";
 import type { ListReader } from "./worker_pool_list.ts";
 import type { Handler } from "./worker_pool_types.ts";
 
-/** Milliseconds of tasks that end at once, before whatever else has come. */
+/** Milliseconds of tasks in one turn, before other events of the loop get their turn. */
 const TURN_MS = 1;
-/** The pool is rung at once for a task that has taken so many milliseconds. */
+/** The pool is rung at once after a task that took more milliseconds than this. */
 const LONG_MS = 0.2;
 const GIVEN_UP = "The task was given up";
 
 /**
  * Rings the pool once for all tasks of a turn. A ring is a system call, and a pool that is woken
- * for each task of 10 µs handles each by itself (measured: Node 24). Within a turn that does not
- * end, the pool looks by itself: see `Place`.
+ * for each task of 10 µs handles each answer separately (measured: Node 24). While a long turn
+ * lasts, the pool looks for answers by itself: see `Place`.
  */
 export class LateRings {
-  /** The mechanism of the port that is rung for. */
+  /** The mechanism for the worker's port, whose rings are held back. */
   readonly mechanism: Mechanism;
-  /** Whether rings are to wait for `flush`. */
+  /** Whether rings wait for `flush`. */
   isHolding = false;
   readonly #agent = agentMechanism();
   #words: Int32Array | undefined;
   #index = 0;
 
-  /** Rings at once, but while it holds. */
+  /** Makes a mechanism that rings at once, except while `isHolding`. */
   constructor() {
     const agent = this.#agent;
     this.mechanism = {
@@ -68,7 +68,7 @@ class Work implements CallContext {
   readonly isNotice = false;
   readonly number: number;
   readonly value: unknown;
-  /** Undefined where there is none of that name. */
+  /** Undefined if there is no handler of that name. */
   readonly handler: Handler | undefined;
   readonly name: string;
   isTold = false;
@@ -82,12 +82,12 @@ class Work implements CallContext {
   }
 
   get signal(): AbortSignal {
-    this.#abort ??= new AbortController(); // mostly nobody asks for it
+    this.#abort ??= new AbortController(); // created only if the handler asks for the signal
     if (this.isTold) this.tell();
     return this.#abort.signal;
   }
 
-  /** Has its handler know that nobody waits for it. Runs code of the application's. */
+  /** Aborts the handler's signal, because the task was given up. Runs application code. */
   tell(): void {
     this.isTold = true;
     this.#abort?.abort(new CallError("call.cancelled", GIVEN_UP));
@@ -102,21 +102,26 @@ export class Turns implements Party {
   readonly #rings: LateRings;
   readonly #concurrency: number;
   readonly #handlers: ReadonlyMap<string, Handler>;
-  /** Those that have not begun, from the first on; and those whose results come later. */
+  /** The tasks that wait, from index `#first` on; and, below, those whose results come later. */
   readonly #waiting: Work[] = [];
   #first = 0;
-  /** Of the task that has come last, whose name is left out where it is that of the one before. */
+  /**
+   * The name and handler of the task that arrived last. A task with the same name leaves it out.
+   */
   #name = "";
   #handler: Handler | undefined;
   readonly #running = new Set<Work>();
-  /** The one that is handled now; a function for each took part in the time of a short one. */
+  /**
+   * The task that is handled now. One shared function calls it: a closure for each task took part
+   * of the time of a short one.
+   */
   #current: Work | undefined;
   readonly #handle = () => this.#current!.handler!(this.#current!.value, this.#current!);
-  /** What has ended within a turn, and how long that took. */
+  /** The number of tasks that have ended in this turn, and the milliseconds that they took. */
   #endedCount = 0;
   #takenMs = 0;
 
-  /** Begins to take tasks from a port, whose mechanism is that of the rings. */
+  /** Begins to take tasks from a port, whose mechanism must be that of `rings`. */
   constructor(
     port: Port<unknown>,
     gauge: WorkGauge,
@@ -152,7 +157,7 @@ export class Turns implements Party {
   }
 
   lose(number: number, isMarked: boolean, error: MessageError): void {
-    // What was taken back was never given.
+    // A cancelled message was never given as a task.
     if (isMarked || error.code === "message.cancelled") return;
     this.#gauge.begin(number);
     this.#fail(number, error.code, error.message, undefined);
@@ -186,14 +191,16 @@ export class Turns implements Party {
     return work;
   }
 
-  /** Says how long tasks take, and rings for their results. */
+  /** Updates the gauge, and rings for the results written so far. */
   #tell(): void {
     if (this.#endedCount > 0) this.#gauge.end(this.#takenMs, this.#endedCount);
     this.#endedCount = this.#takenMs = 0;
     this.#rings.flush();
   }
 
-  /** Handles one, from that time on. Returns when it has ended, or given the thread free. */
+  /**
+   * Begins a task at the time `began`. Returns the time at which it ended, or gave the thread free.
+   */
   #begin(work: Work, began: number): number {
     const { number, handler } = work;
     if (!this.#gauge.begin(number) || work.isTold) {
@@ -210,7 +217,7 @@ export class Turns implements Party {
     let comesLater = false;
     try {
       result = runWith(work, this.#handle);
-      // Inside of the same care: to look for a `then` may run code as well.
+      // Inside the `try`, because looking for a `then` may run application code as well.
       if (isLater(result)) {
         comesLater = true;
         this.#running.add(work);
@@ -221,7 +228,7 @@ export class Turns implements Party {
         return performance.now();
       }
     } catch (error) {
-      // A `then` of its own kind may throw, also when it has settled.
+      // A custom `then` may throw, even after it has called one of the two functions.
       if (comesLater && !this.#running.delete(work)) return performance.now();
       isThrown = true;
       result = error;
@@ -233,9 +240,9 @@ export class Turns implements Party {
     return ended;
   }
 
-  /** One has ended whose result came later. */
+  /** Answers a task whose result came later. */
   #conclude(work: Work, began: number, isThrown: boolean, result: unknown): void {
-    if (!this.#running.delete(work)) return; // a promise of its own kind may settle twice
+    if (!this.#running.delete(work)) return; // a custom promise may settle twice
     this.#gauge.end(performance.now() - began);
     this.#answer(work, isThrown, result);
     if (this.isDue) this.#line.look();
@@ -266,7 +273,7 @@ export class Turns implements Party {
     try {
       this.#line.sendFailure(number, [short, cutText(text, CALL_TEXT_SIZE_MAX)], data);
     } catch (error) {
-      if (!(error instanceof MillraceError)) throw error; // the pool is gone
+      if (!(error instanceof MillraceError)) throw error; // a MillraceError: the pool is gone
     }
   }
 

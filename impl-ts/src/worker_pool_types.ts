@@ -1,5 +1,5 @@
 /**
- * What a pool of workers is asked and says, as types.
+ * The types of a pool's options, tasks and reports.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { HubCreateOptions } from "./hub.ts";
 import type { WorkerLike } from "./supervise.ts";
 
 /**
- * What a handler can ask about the task that it handles.
+ * What a handler can learn about the task that it handles.
  *
  * @example
  * ```ts
@@ -21,12 +21,12 @@ import type { WorkerLike } from "./supervise.ts";
  * ```
  */
 export interface WorkContext {
-  /** Aborts when the task is given up, or when nobody can be answered any more. */
+  /** Aborts when the task is given up, or when the pool is gone and no answer can reach it. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What handles tasks: a function of one value, which returns the result or a promise of it.
+ * Handles tasks: a function of one value that returns the result or a promise of it.
  *
  * @example
  * ```ts
@@ -36,11 +36,11 @@ export interface WorkContext {
  * console.log(typeof twice); // function
  * ```
  */
-// deno-lint-ignore no-explicit-any -- What it takes and returns, its own type says.
+// deno-lint-ignore no-explicit-any -- The handler's own type says what it takes and returns.
 export type Handler = (value: any, context: WorkContext) => any;
 
 /**
- * One handler, or several by their names.
+ * A single handler, or several by their names.
  *
  * @example
  * ```ts
@@ -53,7 +53,8 @@ export type Handler = (value: any, context: WorkContext) => any;
 export type Handlers = Handler | { readonly [name: string]: Handler };
 
 /**
- * What a module of work is for whoever makes a pool of it: `typeof` of what `work` has returned.
+ * The type of a worker's module, for the thread that creates the pool: `typeof` the result of
+ * `work`.
  *
  * @example
  * ```ts
@@ -65,12 +66,12 @@ export type Handlers = Handler | { readonly [name: string]: Handler };
  * ```
  */
 export interface Work<H extends Handlers = Handlers> {
-  /** What was given to `work`. */
+  /** The handlers that were given to `work`. */
   readonly handlers: H;
 }
 
 /**
- * The names of the handlers of some work: none where there is one handler alone.
+ * The names of a module's handlers; none if it has a single handler.
  *
  * @example
  * ```ts
@@ -84,7 +85,7 @@ export type NamesOf<W> = W extends Work<infer H> ? H extends Handler ? "" : keyo
   : string;
 
 /**
- * The handler of some work that has a name, or the only one.
+ * The handler with this name, or the single one.
  *
  * @example
  * ```ts
@@ -99,7 +100,7 @@ export type HandlerOf<W, K> = W extends Work<infer H>
   : Handler;
 
 /**
- * The types of some work, by the name of a handler.
+ * The types of a module's tasks, by the name of a handler.
  *
  * @example
  * ```ts
@@ -111,16 +112,16 @@ export type HandlerOf<W, K> = W extends Work<infer H>
  * ```
  */
 export interface TypesOf<W, K = NamesOf<W>> {
-  /** How it may be called. */
+  /** The names by which tasks choose a handler. */
   readonly name: NamesOf<W>;
-  /** What a task is. */
+  /** The type of a task's value. */
   readonly value: Parameters<HandlerOf<W, K>>[0];
-  /** What comes of it. */
+  /** The type of a task's result. */
   readonly result: Awaited<ReturnType<HandlerOf<W, K>>>;
 }
 
 /**
- * How one task is run.
+ * Options of one task.
  *
  * @example
  * ```ts
@@ -132,16 +133,18 @@ export interface TypesOf<W, K = NamesOf<W>> {
  * ```
  */
 export interface RunOptions<K extends string = string> {
-  /** Which handler, where there are several. */
+  /** The name of the handler, if there are several. */
   readonly name?: K | undefined;
-  /** Gives the task up: one that waits is taken back, one that runs is told. */
+  /** Gives the task up when it aborts: a waiting task is taken back, a running one is told. */
   readonly signal?: AbortSignal | undefined;
-  /** How often it is given to another worker when its worker has died of it. As of the pool. */
+  /**
+   * How often the task is given to another worker after its worker died of it. Default: the pool's.
+   */
   readonly retry?: number | undefined;
 }
 
 /**
- * The options of a task, which must name a handler where there are several.
+ * The options argument of `run`, which must name a handler if there are several.
  *
  * @example
  * ```ts
@@ -157,7 +160,7 @@ export type RunArguments<W, K extends string> = W extends Work<infer H>
   : [options?: RunOptions<K>];
 
 /**
- * How many tasks are run.
+ * Options of `map`.
  *
  * @example
  * ```ts
@@ -168,17 +171,19 @@ export type RunArguments<W, K extends string> = W extends Work<infer H>
  * ```
  */
 export interface MapOptions<K extends string = string> extends RunOptions<K> {
-  /** Whether results come in the order of their values. Default true; else as they are done. */
+  /**
+   * Whether results come in the order of their values. Default true; otherwise as they are done.
+   */
   readonly ordered?: boolean | undefined;
   /**
-   * Most values that were taken and whose results were not. By default as many as the workers
-   * have room for, and one more for each of them.
+   * The most values that are taken from the source while their results are not taken. Default: as
+   * many as the workers have room for, plus one for each worker.
    */
   readonly most?: number | undefined;
 }
 
 /**
- * The options of many tasks, which must name a handler where there are several.
+ * The options argument of `map`, which must name a handler if there are several.
  *
  * @example
  * ```ts
@@ -206,12 +211,12 @@ export type MapArguments<W, K extends string> = W extends Work<infer H>
  * ```
  */
 export interface PoolWorker extends WorkerLike {
-  /** Sends the worker what it needs to begin. */
+  /** Sends the worker the message with which it begins. */
   postMessage(message: unknown): void;
 }
 
 /**
- * How a pool works.
+ * Options of a pool.
  *
  * @example
  * ```ts
@@ -225,41 +230,41 @@ export interface PoolWorker extends WorkerLike {
 export interface PoolOptions
   extends
     Pick<HubCreateOptions<unknown, unknown>, "codec" | "codecs" | "capacity" | "maxMessageSize"> {
-  /** Workers that are there from the beginning, from 0. Default 1. */
+  /** Workers that are started at once and kept, from 0. Default 1. */
   readonly least?: number | undefined;
-  /** Workers that there may be, at most 255. Default: as many as the machine has processors. */
+  /** The most workers, up to 255. Default: the number of processors. */
   readonly most?: number | undefined;
-  /** Milliseconds for which tasks may be about to wait before a worker is added. Default 20. */
+  /** Milliseconds that tasks may be expected to wait before a worker is added. Default 20. */
   readonly patience?: number | undefined;
-  /** Milliseconds after which a worker without a task is ended, if more than `least`. 10,000. */
+  /** Milliseconds after which an idle worker above `least` is ended. Default 10,000. */
   readonly idle?: number | undefined;
-  /** Tasks that a worker runs at a time: above 1 for handlers that mostly wait. Default 1. */
+  /** Tasks that a worker runs at a time. Above 1 suits handlers that mostly wait. Default 1. */
   readonly concurrency?: number | undefined;
   /**
-   * Tasks that a worker has waiting behind those that it runs. By default so many as take it 4 ms
-   * in all, as measured: hundreds of short ones, so that it never waits for the next, and none
-   * behind one that takes longer, while another worker may be free for it sooner.
+   * Tasks that a worker may have waiting behind those that it runs. By default as many as take it 4
+   * ms in total, as measured: hundreds of short ones, so that it never waits for the next; and none
+   * behind tasks that take longer, as another worker may be free for them sooner.
    */
   readonly ahead?: number | undefined;
   /**
-   * How often a task is given to another worker when its worker has died while it ran: it is then
-   * handled at least once, and maybe twice. Default 0: it is handled at most once, and rejects with
-   * `pool.died`. A task that had not begun goes to another worker in any case.
+   * How often a task is given to another worker when its worker has died while it ran. Such a task
+   * is handled at least once, and maybe twice. Default 0: a task is handled at most once, and
+   * rejected with `pool.died`. A task that had not begun is given to another worker in any case.
    */
   readonly retry?: number | undefined;
   /**
-   * Milliseconds that a task may go on after it was given up, behind which its worker is ended and
-   * another one started. By default for ever.
+   * Milliseconds for which a task may go on after it was given up; then its worker is ended, and
+   * another one started. Default: no limit.
    */
   readonly grace?: number | undefined;
   /** Milliseconds that a worker may take until it calls `work`. Default 30,000. */
   readonly startTimeout?: number | undefined;
-  /** Is told how things stand while tasks come and go, at most every 100 ms. */
+  /** Called with the pool's state while tasks come and go, at most every 100 ms. */
   readonly onprogress?: ((stats: PoolStats) => void) | undefined;
 }
 
 /**
- * How things stand with one worker of a pool.
+ * The state of one worker of a pool.
  *
  * @example
  * ```ts
@@ -271,20 +276,20 @@ export interface PoolOptions
  * ```
  */
 export interface WorkerStats {
-  /** Whether it is there, or comes, or goes. */
+  /** Whether the worker is there, starting or ending; `none` if the place is empty. */
   readonly state: "none" | "starting" | "ready" | "ending";
   /** Tasks that it has and has not answered. */
   readonly running: number;
-  /** Tasks that it, and those before it in its place, have answered. */
+  /** Tasks that this worker and earlier ones in its place have answered. */
   readonly done: number;
-  /** Milliseconds that a task has taken lately, without waiting; 0 before the first. */
+  /** Recent mean time of a task in milliseconds, without its waiting; 0 before the first. */
   readonly service: number;
   /** How many workers were in its place before. */
   readonly generation: number;
 }
 
 /**
- * How things stand with a pool.
+ * The state of a pool.
  *
  * @example
  * ```ts
@@ -297,20 +302,20 @@ export interface WorkerStats {
 export interface PoolStats {
   /** Tasks that no worker has yet. */
   readonly waiting: number;
-  /** Tasks that workers have: those that run, and those ahead. */
+  /** Tasks that workers have: those that run, and those that wait behind them. */
   readonly running: number;
   /** Tasks that have a result. */
   readonly done: number;
-  /** Tasks that were rejected, but for those given up. */
+  /** Tasks that were rejected, except those that were given up. */
   readonly failed: number;
-  /** Tasks that were given up by their signals, or by `abort`. */
+  /** Tasks that were given up because of their signal, or by `abort`. */
   readonly cancelled: number;
   /** Workers that have died and were replaced. */
   readonly restarted: number;
-  /** Milliseconds that a task has waited lately until a worker was given it. */
+  /** Recent mean time in milliseconds that a task waited until it was given to a worker. */
   readonly wait: number;
-  /** Milliseconds that a task has taken lately, over all workers. */
+  /** Recent mean time of a task in milliseconds, over all workers. */
   readonly service: number;
-  /** Its workers, `most` of them. */
+  /** Its places for workers, `most` of them. */
   readonly workers: readonly WorkerStats[];
 }

@@ -11,26 +11,26 @@ import { WorkGauge } from "./worker_pool_gauge.ts";
 import { LateRings, Turns } from "./worker_pool_turns.ts";
 import type { Handlers, Work } from "./worker_pool_types.ts";
 
-/** The name on the wire of the handler that has none. */
+/** The name on the wire of a handler that was given without a name. */
 export const ONLY = "run";
 
-/** What a worker gets from its pool before all else. */
+/** The message that a worker gets from its pool first. */
 export interface Start {
-  /** Its end of a port of the hub. */
+  /** The worker's end of a port of the hub. */
   readonly handoff: PortHandoff;
-  /** The name of its life; see `holdLife`. */
+  /** The name of the lock that the worker holds while it lives; see `holdLife`. */
   readonly lock: string;
-  /** What it says of its work. */
+  /** The memory of the gauge, in which the worker reports its progress. */
   readonly gauge: SharedArrayBuffer;
-  /** Tasks that it runs at a time. */
+  /** How many tasks it runs at a time. */
   readonly concurrency: number;
 }
 
-/** What a message must have to be that. */
+/** The property by which that message is recognized. */
 export const START_KEY = "millrace-pool";
 
 /**
- * How a module of work reads its tasks.
+ * Options of `work`: how the worker reads its tasks.
  *
  * @example
  * ```ts
@@ -48,13 +48,14 @@ export type WorkOptions = Pick<
 >;
 
 /**
- * Says what the tasks of a pool are handled by. To be called once by the module that `Pool` starts
- * in its workers, without anything to wait for before it; in any other thread, a test's for
- * instance, it does nothing.
+ * Sets the handlers of a pool's tasks. The module that `Pool` starts in its workers calls it once,
+ * and must not await anything before it. In any other thread, for instance in a test, it does
+ * nothing.
  *
  * A handler gets the value of a task, and returns its result or a promise of it. Strings, bytes,
- * JSON and `undefined` cross, and what a codec carries that both sides have. What it throws rejects
- * the task, with name, message, and `data`, if the error has such a property.
+ * JSON and `undefined` can be sent, and all that a codec encodes which both sides have. If a
+ * handler throws, the task is rejected with the error's name, message, and `data`, if it has such a
+ * property.
  *
  * @example
  * ```ts
@@ -73,7 +74,8 @@ export type WorkOptions = Pick<
 export function work<H extends Handlers>(handlers: H, options: WorkOptions = {}): Work<H> {
   hear((start) => {
     begin(start, handlers, options).catch((error) => {
-      // In a browser, a rejection that nobody handles would not be told to the pool.
+      // In a browser, an unhandled rejection would not be reported to the pool; an error in a timer
+      // is.
       setTimeout(() => {
         throw error;
       });
@@ -82,7 +84,7 @@ export function work<H extends Handlers>(handlers: H, options: WorkOptions = {})
   return { handlers };
 }
 
-/** Takes up the work. */
+/** Attaches the port, and begins to take tasks. */
 async function begin(start: Start, handlers: Handlers, options: WorkOptions): Promise<void> {
   await holdLife(start.lock);
   const rings = new LateRings();
@@ -94,13 +96,13 @@ async function begin(start: Start, handlers: Handlers, options: WorkOptions): Pr
   new Turns(port, gauge, rings, start.concurrency, methods, options.maxMessageSize);
 }
 
-/** A port of Node's threads, as far as it matters here. */
+/** The parts of Node's parent port that are used here. */
 interface ParentPort {
   on(type: "message", listener: (data: unknown) => void): void;
   off(type: "message", listener: (data: unknown) => void): void;
 }
 
-/** What some runtimes have and others lack. */
+/** Features that some runtimes have and others lack. */
 interface Scope {
   readonly Deno?: unknown;
   readonly Bun?: unknown;

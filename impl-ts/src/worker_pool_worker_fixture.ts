@@ -1,4 +1,4 @@
-/** The workers of the tests of pools. */
+/** The module of work of the tests of pools. */
 
 import { work, type WorkContext } from "./worker_pool.ts";
 
@@ -8,7 +8,7 @@ const scope = globalThis as unknown as {
 };
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** How often each task was handled, by its number, for the tests that count. */
+/** How often each task was handled, by its number, for tests that count. */
 let counts: Int32Array | undefined;
 
 scope.addEventListener("message", ({ data }) => {
@@ -24,27 +24,27 @@ function busy(ms: number): number {
 export default work({
   twice: (n: number) => 2 * n,
   echo: (value: unknown) => value,
-  /** Its name is no text that has UTF-8. */
+  /** Its name has no UTF-8. */
   "\ud800": (_: unknown) => "found",
   busy,
   *each(n: number): Generator<number> {
     for (let index = 0; index < n; index++) yield index;
   },
   long: (n: number) => "x".repeat(n),
-  /** Blocks, without using its processor, as nothing but the end of its process can end. */
+  /** Blocks without using its processor; only the end of the worker could end it earlier. */
   blocked(ms: number) {
     if (counts !== undefined) Atomics.add(counts, 0, 1);
     return Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   },
-  /** Blocks until the first count is no 0 any more. */
+  /** Blocks until the first count is not 0. */
   gate: (_: number) => Atomics.wait(counts!, 0, 0, 10_000),
-  /** Counts itself where the tasks behind it have come, and blocks until the next count is no 0. */
+  /** Counts itself when later tasks have come, and blocks until the next count is not 0. */
   async blockedLater(id: number) {
     await null;
     Atomics.add(counts!, id, 1);
     return Atomics.wait(counts!, id + 1, 0, 10_000);
   },
-  /** Ends at once, and has its worker blocked for a while then. */
+  /** Ends at once, and then blocks its worker for a while. */
   pausesBehind(ms: number) {
     setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms));
   },
@@ -60,7 +60,7 @@ export default work({
   fail(text: string): never {
     throw Object.assign(new RangeError(text), { data: { text } });
   },
-  /** Ends as soon as it is told to. */
+  /** Ends when it is told that the task was given up. */
   async hang(_: number, { signal }: WorkContext): Promise<string> {
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     return "told";
@@ -80,7 +80,10 @@ export default work({
     return await new Promise<never>(() => {});
   },
   unsendable: () => ({ n: 1n }),
-  /** Counts, and takes up to 50 µs, or a turn of the event loop, in which a worker may be ended. */
+  /**
+   * Counts itself, and takes up to 50 µs, or a turn of the event loop in which a worker may be
+   * ended.
+   */
   count(id: number): number | Promise<number> {
     Atomics.add(counts!, id, 1);
     if (id % 16 === 0) return pause(1).then(() => id);

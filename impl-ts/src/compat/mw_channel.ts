@@ -1,6 +1,7 @@
 /**
- * A native port one way, and the other way either that or a pipe, with the interface of the
- * original's `MWChannel`.
+ * A channel of two parts, with the interface of the original's `MWChannel`: a native port carries
+ * messages from the worker to the main side, and the native port or a pipe carries those to the
+ * worker.
  *
  * @module
  */
@@ -11,7 +12,7 @@ import { type InitTarget, makeInit, requireInit } from "./sab_port.ts";
 import { enforceLimit, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";
 
 /**
- * How messages go from the main side to the worker: through the pipe, or the native port.
+ * The way from the main side to the worker: `blocking` is the pipe, `nonblocking` the native port.
  *
  * @example
  * ```ts
@@ -26,7 +27,7 @@ import { enforceLimit, type OverflowHandler, requireQueueLimit, type Taken } fro
 export type MWMode = "blocking" | "nonblocking";
 
 /**
- * The message from which the worker makes its side.
+ * The message from which the worker creates its side of the channel.
  *
  * @example
  * ```ts
@@ -41,25 +42,26 @@ export type MWMode = "blocking" | "nonblocking";
  * ```
  */
 export interface MWChannelInit extends Pick<SABOptions, "wire"> {
-  /** What it is. */
+  /** The name of the class. */
   readonly type: "MWChannel";
   /** The shared memory. */
   readonly buffer: SharedArrayBuffer;
   /** The worker's native port. */
   readonly port: MessagePort;
-  /** What the caller of `postInit` adds. */
+  /** The extra properties that the caller of `postInit` adds. */
   readonly [extra: string]: unknown;
 }
 
 const DEFAULT_SIZE_KB = 128;
-/** More messages than a queue can hold. */
+/** A number of messages that no queue reaches. */
 const ALL = 0x7fffffff;
 
 /**
- * A channel between a main thread, which never blocks, and a worker, which may. The worker posts
- * through a native `MessagePort`. What the main side posts takes the pipe while its mode is
- * `blocking`, as it is at first, and the native port otherwise; the worker reads the one or the
- * other by its own mode. Each side switches its own: agree on the moment by a message.
+ * A channel between a main thread, which never blocks, and a worker, which may block. The worker
+ * posts through a native `MessagePort`. The main side posts through the pipe while its mode is
+ * `blocking`, which is the initial mode, and otherwise through the native port; the worker receives
+ * from the one or the other by its own mode. Each side switches its mode for itself: let the two
+ * agree on the moment by a message.
  *
  * @typeParam In What this side receives. @typeParam Out What it posts.
  *
@@ -89,21 +91,23 @@ export class MWChannel<In = any, Out = any> {
   /** The worker's end of the pipe. */
   readonly _sabReader: SABPipe<In> | undefined;
   readonly #options: SABOptions;
-  /** The worker's port, until it is sent. */
+  /** The worker's native port, until `postInit` sends it. */
   readonly #otherPort: MessagePort | undefined;
   #mode: MWMode = "blocking";
   #onmessage: MessageHandler<In> | null = null;
   #onQueueOverflow: OverflowHandler<In | Out> | null = null;
-  /** What the worker took out of the pipe when it left the mode, and nobody has handled. */
+  /**
+   * Messages that the worker took out of the pipe when it left blocking mode, and has not handled.
+   */
   readonly #drained: In[] = [];
   #closed = false;
 
   /**
-   * Makes the main side, with `sabSizeKB` times 1,024 bytes for the pipe. The worker makes its own
-   * by `from`, which passes the message that it has got as `init`.
+   * Creates the main side, with `sabSizeKB` times 1,024 bytes of memory for the pipe. The worker
+   * creates its side with `from`, which passes the received message as `init`.
    *
-   * @throws {Error} if `side` is neither `"m"` nor `"w"`, is `"w"` without a message, or
-   * `queueLimit` is no limit; and whatever `SABPipe` throws.
+   * @throws {Error} if `side` is neither `"m"` nor `"w"`, if it is `"w"` and `init` is missing, or
+   * if `queueLimit` is not a valid limit; and whatever `SABPipe` throws.
    */
   constructor(
     side: "m" | "w",
@@ -131,9 +135,9 @@ export class MWChannel<In = any, Out = any> {
   }
 
   /**
-   * Makes the worker's side from the message that `postInit` of the main side has sent.
+   * Creates the worker's side from the message that `postInit` of the main side has sent.
    *
-   * @throws {Error} if it is no such message.
+   * @throws {Error} if the message is not an `MWChannel` init message.
    */
   // deno-lint-ignore no-explicit-any
   static from<In = any, Out = any>(
@@ -147,12 +151,12 @@ export class MWChannel<In = any, Out = any> {
     return new this<In, Out>("w", undefined, queueLimit, { ...options, wire }, init);
   }
 
-  /** Returns the message for the worker and its transfer list, to be sent by hand. */
+  /** Returns the message for the worker and its transfer list; the caller sends them. */
   postInit(
     target?: null,
     extraProps?: Record<string, unknown>,
   ): [MWChannelInit, MessagePort[]];
-  /** Sends the memory and a native port to the worker, in a message with `extraProps` beside. */
+  /** Sends a message with the memory, a native port and the `extraProps` to the worker. */
   postInit(target: InitTarget, extraProps?: Record<string, unknown>): void;
   postInit(
     target: InitTarget | null = null,
@@ -167,10 +171,10 @@ export class MWChannel<In = any, Out = any> {
   }
 
   /**
-   * Sends a message. On the main side in blocking mode, it returns the promise of
-   * `SABPipe.postMessage`; otherwise `undefined`.
+   * Sends a message. On the main side in blocking mode it returns the promise of
+   * `SABPipe.postMessage`; otherwise it returns `undefined`.
    *
-   * @throws {Error} if this side, or the pipe it would take, is closed.
+   * @throws {Error} if this side is closed, or the pipe that the message would take.
    */
   postMessage(message: Out): Promise<void> | undefined {
     if (this._sabWriter !== undefined && this.#mode === "blocking") {
@@ -182,8 +186,8 @@ export class MWChannel<In = any, Out = any> {
   }
 
   /**
-   * The handler of what comes through the native port. The worker has one in nonblocking mode
-   * only; setting it delivers first what was in the pipe when the mode was switched.
+   * The handler of messages from the native port. The worker can set one in nonblocking mode only;
+   * the handler first gets the messages that were in the pipe when the mode was switched.
    */
   get onmessage(): MessageHandler<In> | null {
     return this.#onmessage;
@@ -199,14 +203,14 @@ export class MWChannel<In = any, Out = any> {
       try {
         handler({ data: values.shift()! });
       } catch {
-        // As in the original: the others are still to be delivered.
+        // As in the original, the remaining messages are still delivered.
       }
     }
-    // What it is by now: a handler may have set another.
+    // Read again, because a handler may have set another handler meanwhile.
     this._nativePort.onmessage = this.#onmessage;
   }
 
-  /** See `SABPipe.read`. @throws {Error} on the main side, and in nonblocking mode. */
+  /** Reads as `SABPipe.read` does. @throws {Error} on the main side, and in nonblocking mode. */
   read<N extends number = 1>(
     timeout?: number,
     blocking?: boolean,
@@ -215,24 +219,27 @@ export class MWChannel<In = any, Out = any> {
     return this.#requireReader("read").read(timeout, blocking, maxMessages);
   }
 
-  /** See `SABPipe.tryRead`. @throws {Error} on the main side, and in nonblocking mode. */
+  /** Reads as `SABPipe.tryRead` does. @throws {Error} on the main side, and in nonblocking mode. */
   tryRead<N extends number = 1>(maxMessages?: N): Taken<In, N> {
     return this.#requireReader("tryRead").tryRead(maxMessages);
   }
 
-  /** See `SABPipe.tryPeek`. @throws {Error} on the main side, and in nonblocking mode. */
+  /** Looks as `SABPipe.tryPeek` does. @throws {Error} on the main side, and in nonblocking mode. */
   tryPeek(): In | null {
     return this.#requireReader("tryPeek").tryPeek();
   }
 
-  /** See `SABPipe.asyncRead`. @throws {Error} on the main side, and in nonblocking mode. */
+  /**
+   * Reads as `SABPipe.asyncRead` does. @throws {Error} on the main side, and in nonblocking mode.
+   */
   asyncRead<N extends number = 1>(timeout?: number, maxMessages?: N): Promise<Taken<In, N>> {
     return this.#requireReader("asyncRead").asyncRead(timeout, maxMessages);
   }
 
   /**
-   * Switches how this side sends, or how the worker receives. What is in the pipe when the worker
-   * leaves the blocking mode waits for its `onmessage`, or for its reads when it comes back.
+   * Switches the way by which this side posts (main side) or receives (worker). When the worker
+   * leaves blocking mode, messages still in the pipe are kept for its `onmessage`, or for its reads
+   * after it has switched back.
    *
    * @throws {Error} if there is no such mode.
    */
@@ -257,7 +264,9 @@ export class MWChannel<In = any, Out = any> {
     this.#mode = mode;
   }
 
-  /** See `SABPipe.queueLimit`; it also holds for what waits for the worker's `onmessage`. */
+  /**
+   * See `SABPipe.queueLimit`; it also limits the messages that wait for the worker's `onmessage`.
+   */
   get queueLimit(): number | null {
     return this.#pipe.queueLimit;
   }
@@ -268,7 +277,7 @@ export class MWChannel<In = any, Out = any> {
     this.#enforceDrained();
   }
 
-  /** See `SABPipe.onQueueOverflow`; it is also called for what waits for `onmessage`. */
+  /** See `SABPipe.onQueueOverflow`; also called for the messages that wait for `onmessage`. */
   get onQueueOverflow(): OverflowHandler<In | Out> | null {
     return this.#onQueueOverflow;
   }
@@ -285,12 +294,12 @@ export class MWChannel<In = any, Out = any> {
     this._nativePort.close();
   }
 
-  /** The same as `buffer`. */
+  /** Another name of `buffer`. */
   get _sab(): SharedArrayBuffer {
     return this.buffer;
   }
 
-  /** What the worker took out of the pipe when it left the blocking mode, oldest first. */
+  /** Messages that the worker took out of the pipe when it left blocking mode, oldest first. */
   get _pendingDrain(): In[] {
     return this.#drained;
   }

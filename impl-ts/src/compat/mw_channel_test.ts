@@ -85,7 +85,7 @@ for (const wire of WIRES) {
     main.setMode("blocking"); // no change
     await within(main.postMessage("by pipe")!);
     main.setMode("nonblocking");
-    // Before the worker has switched: it waits for the handler.
+    // The worker has not switched yet: this message waits for its handler.
     assertEquals(main.postMessage("early"), undefined);
     await turn();
     assertEquals(worker.read(0), "by pipe");
@@ -125,7 +125,7 @@ for (const wire of WIRES) {
       if (data === 1) throw new Error("handler");
       if (data === null) worker.onmessage = null;
     };
-    await turn(); // the native port delivers nothing to a handler that has gone
+    await turn(); // the native port delivers nothing to a handler that was removed
     assertEquals([seen, worker._pendingDrain, worker.onmessage], [[1, null], [3, 4], null]);
     worker.onmessage = ({ data }) => seen.push(data);
     await until(() => seen.length === 5);

@@ -7,7 +7,7 @@ import { failEndpoint } from "../wait_state.ts";
 import { messageOf, pipe, post, turn, until, WIRES, within } from "./sab_fixture.ts";
 import { SABPipe } from "./sab_message_port.ts";
 
-/** A value of so many bytes that counts how often it is encoded. */
+/** A value that is encoded as so many bytes, and counts how often it is encoded. */
 class Counted {
   static count = 0;
   readonly #n: number;
@@ -66,7 +66,7 @@ Deno.test("burst: on the ring, each value is encoded once, in bounded batches", 
   const writer = new SABPipe("w");
   const reader = Reader.attach(Segment.attach(writer.buffer));
   for (const size of [500, 20, 3_000]) {
-    // The first burst of a size may find out how many fit.
+    // With the first burst of a size, the writer may still find out how many values fit a batch.
     for (const isFirst of [true, false]) {
       Counted.count = 0;
       const count = 1_000;

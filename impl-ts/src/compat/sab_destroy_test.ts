@@ -27,7 +27,7 @@ for (const wire of WIRES) {
         ]
       ) assertThrows(call, Error, DISPOSED);
       assertEquals(await messageOf(() => reader.asyncRead()), DISPOSED);
-      assertEquals([writer.i32, reader.i32], [null, null]); // both have found out
+      assertEquals([writer.i32, reader.i32], [null, null]); // both ends have noticed it
       writer.destroy();
       reader.destroy();
       writer.close();
@@ -65,7 +65,7 @@ for (const wire of WIRES) {
       const ends = pipe({ wire });
       const { writer } = ends;
       await post(writer, "in the pipe");
-      // The first is too large for any pipe, so that it waits in the middle; the others queue up.
+      // The first message is too large for any pipe, so it waits half-written; the others queue up.
       const waiting = [writer.postMessage("x".repeat(10_000))];
       await turn();
       waiting.push(writer.postMessage(1));
@@ -120,7 +120,7 @@ for (const wire of WIRES) {
   Deno.test(`SABPipe: destroy frees who waits for a turn, ${wire}`, async () => {
     const { writer, reader } = pipe({ wire });
     const read = reader.asyncRead();
-    reader.onmessage = () => {}; // waits for the read above
+    reader.onmessage = () => {}; // its delivery waits for the read above
     await turn();
     writer.destroy();
     assertEquals(await messageOf(() => read), DISPOSED);

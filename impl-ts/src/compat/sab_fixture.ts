@@ -1,4 +1,4 @@
-/** What the tests of this directory share. */
+/** Shared by the tests of this folder. */
 
 import { assert, assertEquals } from "@std/assert";
 import type { WireName } from "./sab_message_port.ts";
@@ -6,7 +6,7 @@ import { SABMessagePort, SABPipe } from "./sab_message_port.ts";
 
 export const WIRES: readonly WireName[] = ["ring", "mailbox"];
 
-/** A wait in the original has no limit; in a test everything has one. */
+/** The original waits without limit; in a test every wait has a limit. */
 export const WAIT_MS = 60_000;
 
 /** A section that holds a ring of 512 bytes. */
@@ -40,7 +40,7 @@ export async function post<T>(writer: SABPipe<T>, ...messages: T[]): Promise<voi
   await within(Promise.all(messages.map((message) => writer.postMessage(message))));
 }
 
-/** The promise, or an error when it takes too long. */
+/** Settles as the promise does, or rejects if that takes too long. */
 export function within<T>(promise: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -57,12 +57,12 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Runs everything that is due, and a little of what comes of it. */
+/** Lets the event loop run all that is due, and a few of the tasks that follow from it. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-/** The message of the error that a call throws, or its promise is rejected with. */
+/** Returns the message of the error that a call throws, or with which its promise is rejected. */
 export async function messageOf(call: () => unknown): Promise<string> {
   try {
     await within(Promise.resolve(call()));

@@ -1,5 +1,6 @@
 /**
- * What the reading end of a pipe holds: the rest of a burst, and those who wait for the next.
+ * The reading end of a pipe: it keeps the rest of the last burst, and serves the calls and the
+ * handler that wait for the next one.
  *
  * @module
  */
@@ -30,23 +31,25 @@ import { isClosing, type ReaderWire, sleepOn } from "./sab_wire.ts";
  */
 export type MessageHandler<T> = (event: { data: T }) => void;
 
-/** What the inbox needs of its pipe. */
+/** What an inbox needs from the pipe that owns it. */
 export interface InboxOwner {
-  /** Makes an error of the wire one for the caller. */
+  /** Turns an error of the wire into the one that the caller gets. */
   _report(error: unknown): unknown;
-  /** Writes what the port still owes; true when nothing is left to be written. */
+  /** Writes what the port has posted and not yet written. Returns true when nothing is left. */
   _write(): boolean;
 }
 
-/** How long a blocking read waits before it tries again to write what its port still owes. */
+/** Milliseconds after which a blocking read tries again to write what its port has posted. */
 const OWING_MS = 1;
-/** Bursts between two times that a delivery asks whether the event loop has to turn. */
+/**
+ * Bursts after which an asynchronous read or a delivery checks whether the event loop has to turn.
+ */
 const STREAK = 8;
 
-/** What is done behind it is a microtask. */
+/** A resolved promise: its `then` runs a function in a microtask. */
 const settled = /* @__PURE__ */ Promise.resolve();
 
-/** Deliveries of this thread. */
+/** How many inboxes of this thread are delivering messages. */
 let deliveryCount = 0;
 
 /** The messages of one reader. */
@@ -61,10 +64,10 @@ export class Inbox<T> {
   readonly #turns: Turns = new Turns();
   #handler: MessageHandler<T> | null = null;
   #streak = 0;
-  /** Whether the delivery has the turn: it sleeps, or looks for a burst. */
+  /** Whether the delivery has the turn, because it sleeps or looks for a burst. */
   #hasTurn = false;
-  // Made once: a conversation has a burst for each message, and a function that has itself called
-  // in a microtask makes fewer objects for it than an asynchronous one.
+  // These two are created once, because a conversation has a burst for each message; and a function
+  // that schedules itself as a microtask creates fewer objects than an asynchronous one.
   readonly #again = (): void => void settled.then(this.#step);
   readonly #step = (): void => {
     const { wire } = this;
@@ -79,10 +82,10 @@ export class Inbox<T> {
       if (!this.#fillToDeliver() && wire.sleep(Infinity, this.#again)) return;
       this.#giveTurn();
       this.#dispatch();
-      // The promises of the handler come first, and what they post.
+      // Let the promises of the handler run first, and write what they post.
       ((++this.#streak % STREAK === 0 && wire.giveWay()) || settled).then(this.#step);
     } catch {
-      this.#deliver(false); // disposed or broken: there is nothing more to deliver
+      this.#deliver(false); // the pipe is disposed or broken: nothing more will come
     }
   };
 
@@ -92,7 +95,7 @@ export class Inbox<T> {
     this.#owner = owner;
   }
 
-  /** The handler of messages. */
+  /** The handler that messages are delivered to, or `null`. */
   get handler(): MessageHandler<T> | null {
     return this.#handler;
   }
@@ -103,21 +106,23 @@ export class Inbox<T> {
     else if (!this.delivering) this.#deliver(true);
   }
 
-  /** Takes up to `most` messages; blocks until there is one, or the time is up. */
+  /**
+   * Takes up to `most` messages. If `blocking`, waits until there is one or the timeout has passed.
+   */
   read<N extends number>(timeout: number, blocking: boolean, most: N): Taken<T, N> {
     this.#owner._write();
     if (this.#queue.length === 0 && !this.#fill() && blocking) this.#block(timeout);
     return this.#take(most);
   }
 
-  /** The next message, left where it is. */
+  /** Returns the next message without taking it. */
   peek(): T | null {
     this.#owner._write();
     if (this.#queue.length === 0) this.#fill();
     return this.#queue.at(-1) ?? null;
   }
 
-  /** `read` without blocking. */
+  /** Does what `read` does, without blocking. */
   async readAsync<N extends number>(timeout: number, most: N): Promise<Taken<T, N>> {
     if (this.#queue.length > 0) return this.#take(most);
     const deadline = deadlineOf(Math.max(0, timeout));
@@ -133,7 +138,7 @@ export class Inbox<T> {
     }
   }
 
-  /** Puts messages, oldest first, in front of all others. */
+  /** Puts messages back in front of all others; the argument lists them oldest first. */
   unread(messages: T[]): void {
     this.#queue = this.#queue.concat(messages.reverse());
   }
@@ -143,25 +148,27 @@ export class Inbox<T> {
     enforceLimit(this.#queue, "newest first", this.#bounds);
   }
 
-  /** Takes a burst into the queue, if there is one; `isMore` says that there are messages. */
+  /**
+   * Takes a burst into the queue if there is one. `isMore` says that the call already has messages.
+   */
   #fill(isMore = false): boolean {
     let burst: unknown[] | undefined;
     try {
       burst = this.wire.tryTake();
     } catch (error) {
-      if (isMore && isClosing(error)) return false; // the next call finds it again
+      if (isMore && isClosing(error)) return false; // the next call throws it
       throw this.#owner._report(error);
     }
     if (burst === undefined) return false;
-    // The messages of a burst, oldest first, are newer than all in the queue.
+    // The wire gives a burst oldest first. All of its messages are newer than those in the queue.
     const newer = (burst as T[]).reverse();
     this.#queue = this.#queue.length === 0 ? newer : newer.concat(this.#queue);
-    this.wire.nudge(); // an asynchronous read may wait for what a blocking one leaves over
+    this.wire.nudge(); // an asynchronous read may be waiting for what a blocking one leaves
     if (this.#bounds.limit !== null) this.enforce();
     return true;
   }
 
-  /** Blocks until there is a burst in the queue, or the time is up. */
+  /** Blocks until there is a burst in the queue, or the timeout has passed. */
   #block(timeout: number): void {
     const deadline = deadlineOf(Math.max(0, timeout));
     for (let waits = 0, found = false; !found && !isPast(deadline); waits++) {
@@ -176,7 +183,7 @@ export class Inbox<T> {
     }
   }
 
-  /** Waits for a burst until the deadline, or until somebody else has filled the queue. */
+  /** Waits for a burst until the deadline, or until another call has filled the queue. */
   async #wait(deadline: number): Promise<void> {
     this.wire.stay(true);
     try {
@@ -190,12 +197,12 @@ export class Inbox<T> {
     }
   }
 
-  /** Takes messages out of the queue, and more bursts into it if it has not enough for that. */
+  /** Takes messages out of the queue, after filling it with more bursts if it holds too few. */
   #take<N extends number>(most: N): Taken<T, N> {
     if (most as number === 1) {
       return (this.#queue.length === 0 ? null : this.#queue.pop()) as Taken<T, N>;
     }
-    // With a limit, what is still in the pipe must not push out what was not asked for yet.
+    // If the queue has a limit, it takes no more bursts: they could push out messages not yet read.
     while (this.#queue.length > 0 && this.#queue.length < most && this.#bounds.limit === null) {
       if (!this.#fill(true)) break;
     }
@@ -218,18 +225,19 @@ export class Inbox<T> {
     this.#hasTurn = false;
   }
 
-  /** Takes the next burst, unless there is something to deliver. False: there is none. */
+  /** Takes the next burst if the queue is empty. Returns false if there is nothing to deliver. */
   #fillToDeliver(): boolean {
     const { wire } = this;
     try {
-      // What was posted is soon answered where the peer is awake; not yet in the first rounds.
+      // An answer to what was posted comes soon if the peer is awake. In its first rounds it may
+      // not be.
       const mayLook = this.#streak > STREAK && deliveryCount === 1;
       while (this.#queue.length === 0 && !this.#fill()) {
         if (!mayLook || !wire.awaitAnswer?.()) return false;
       }
     } catch (error) {
       if (wire.disposed || error instanceof CorruptError) throw error;
-      // A message that was lost, or a handler of the overflow that threw: the next may be good.
+      // A message was lost, or the overflow handler threw: the next burst may be good.
     }
     return true;
   }

@@ -5,7 +5,7 @@ import { SABPipe } from "./sab_message_port.ts";
 
 const SIZE = 64;
 
-/** One end of ours, and the original at the other. */
+/** One end of this library, and the original at the other end. */
 function ends(role: "r" | "w", size = SIZE) {
   const sab = new SharedArrayBuffer(size);
   const ours = new SABPipe(role, sab, 0, null, null, { wire: "mailbox" });
@@ -82,7 +82,7 @@ Deno.test("mailbox wire: a payload that comes at once behind another is none of 
   const next = original.write([4, 5]);
   assertEquals(withSteps(() => original.poll(next), () => ours.tryRead()), 2);
   assertEquals([3, 4, 5, null], [0, 0, 0, 0].map(() => ours.tryRead()));
-  // What is wrong with it is reported by the call that would have returned it.
+  // A bad payload is reported by the call that would have returned its messages.
   original.block(original.write([6, 7]));
   const bad = original.writeBytes(new TextEncoder().encode("[}"), 32);
   assertEquals(withSteps(() => original.poll(bad), () => ours.tryRead()), 6);

@@ -5,7 +5,7 @@ import { MWChannel, SABMessagePort, SABPipe } from "./sab_message_port.ts";
 
 for (const wire of WIRES) {
   Deno.test(`a reader takes messages of any size, or up to maxMessageSize, ${wire}`, async () => {
-    const size = 5 * 1024 * 1024; // more than the readers of ports take by default
+    const size = 5 * 1024 * 1024; // more than the readers of ports accept by default
     const writer = new SABPipe<string>("w", 1024 * 1024, 0, null, null, { wire });
     const reader = new SABPipe<string>("r", writer.buffer, 0, null, null, { wire });
     const written = writer.postMessage("x".repeat(size));

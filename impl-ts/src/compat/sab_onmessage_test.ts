@@ -41,7 +41,7 @@ for (const wire of WIRES) {
     await post(writer, 1, 2, 3, 4);
     await until(() => !reader._messageLoopActive);
     assertEquals([seen, reader.tryRead()], [[1, 2], 3]);
-    // What is queued is delivered while the handler is being set.
+    // Queued messages are delivered while the handler is being set.
     reader.onmessage = ({ data }) => seen.push(data);
     assertEquals(seen, [1, 2, 4]);
     reader.onmessage = undefined as never;

@@ -1,5 +1,5 @@
 /**
- * What the writing end of a pipe holds: bursts, and the promises for them.
+ * The writing end of a pipe: it keeps the bursts that are not yet written, and their promises.
  *
  * @module
  */
@@ -22,13 +22,13 @@ export class Outbox<T> {
   readonly wire: WriterWire;
   readonly #bounds: Bounds<T>;
   readonly #owner: Pick<InboxOwner, "_report">;
-  /** The burst that is being written, and what was posted since. */
+  /** The burst that is being written, and the one that gathers what is posted meanwhile. */
   #leaving: Batch<T> | undefined;
   #posted: Batch<T> | undefined;
-  /** Whether a flush is to come, or waits for room. */
+  /** Whether a flush is scheduled, or waits for room. */
   #isFlushing = false;
   #isWriting = false;
-  // Made once: a conversation has a burst for each message.
+  // Created once, because a conversation has a burst for each message.
   readonly #flush = (): void => {
     if (this.write()) this.#isFlushing = false;
     else this.#flushLater();
@@ -40,18 +40,18 @@ export class Outbox<T> {
     this.#owner = owner;
   }
 
-  /** Whether a burst was begun that the next message joins. */
+  /** Whether there is a burst that the next message will join. */
   get isGathering(): boolean {
     return this.#posted !== undefined;
   }
 
-  /** Queues a message; the promise is that of its burst. */
+  /** Queues a message. Returns the promise of its burst. */
   post(message: T): Promise<void> {
     const batch = this.#posted ??= makeBatch<T>();
     batch.values.push(message);
     if (!this.#isFlushing) {
       this.#isFlushing = true;
-      settled.then(this.#flush); // what is posted before the end of this job goes along
+      settled.then(this.#flush); // messages posted until the end of this job join the burst
     }
     if (this.#bounds.limit !== null) this.enforce();
     return batch.promise;
@@ -64,9 +64,9 @@ export class Outbox<T> {
     }
   }
 
-  /** Writes without waiting; true when nothing is left to be written. */
+  /** Writes without waiting. Returns true when nothing is left to be written. */
   write(): boolean {
-    if (this.#isWriting) return false; // a `toJSON` of what is being written reads
+    if (this.#isWriting) return false; // a `toJSON` of a value being written has read the port
     this.#isWriting = true;
     try {
       while ((this.#leaving ?? this.#posted) !== undefined) {
@@ -78,18 +78,18 @@ export class Outbox<T> {
     return true;
   }
 
-  /** Gives up everything: the pipe is disposed. */
+  /** Gives up everything, because the pipe is disposed. */
   drop(): void {
     const lost = [this.#leaving, this.#posted];
     this.#leaving = this.#posted = undefined;
     for (const batch of lost) settle(batch, { reason: disposedError() });
   }
 
-  /** Writes one burst, or what there is room for; false if there is nothing to go on with. */
+  /** Writes one burst, or as much as there is room for. Returns false if it cannot go on now. */
   #writeOne(): boolean {
     const { wire } = this;
     let fault: Fault | undefined;
-    // If the wire is broken, what was posted is lost, too.
+    // If the wire is broken, the posted messages are lost too.
     let batch = this.#leaving ?? this.#posted;
     try {
       if (this.#leaving === undefined) {
@@ -99,7 +99,7 @@ export class Outbox<T> {
         wire.begin(this.#leaving!.values);
       }
       if (!wire.carryOn()) return false;
-      batch = this.#leaving; // none, where a `toJSON` has destroyed the pipe
+      batch = this.#leaving; // undefined if a `toJSON` has destroyed the pipe
       fault = wire.fault;
     } catch (error) {
       fault = { reason: this.#owner._report(error) };
@@ -110,7 +110,7 @@ export class Outbox<T> {
     return true;
   }
 
-  /** Writes what is left when there is room. */
+  /** Writes the rest when there is room. */
   async #flushLater(): Promise<void> {
     const { wire } = this;
     wire.stay(true);
@@ -120,11 +120,11 @@ export class Outbox<T> {
   }
 }
 
-/** What is done behind it is a microtask. */
+/** A resolved promise: its `then` runs a function in a microtask. */
 const settled = /* @__PURE__ */ Promise.resolve();
 
 function makeBatch<T>(): Batch<T> {
-  // `Promise.withResolvers`, which Node 20 lacks.
+  // Node 20 lacks `Promise.withResolvers`.
   let resolve!: () => void;
   let reject!: (error: unknown) => void;
   const promise = new Promise<void>((yes, no) => {
@@ -134,10 +134,10 @@ function makeBatch<T>(): Batch<T> {
   return { values: [], promise, resolve, reject };
 }
 
-/** Fulfils the promise, or rejects it for a reason. */
+/** Fulfils the promise of a batch, or rejects it with the reason of a fault. */
 function settle<T>(batch: Batch<T> | undefined, fault: Fault | undefined): void {
   if (fault === undefined) return batch?.resolve();
-  // Most callers do not look at the promise: its rejection must not end their program.
+  // Most callers ignore the promise: its rejection must not end their program.
   batch?.promise.catch(() => {});
   batch?.reject(fault.reason);
 }

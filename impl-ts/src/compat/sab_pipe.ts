@@ -30,14 +30,15 @@ import { isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_wire_ring.t
  */
 export interface SABOptions {
   /**
-   * `mailbox` for the original's wire. Both sides must choose the same. By default the ring, where
-   * the section holds one, and otherwise the mailbox.
+   * `mailbox` chooses the original's wire; both sides must choose the same. The default is the ring
+   * if the section can hold one, and otherwise the mailbox.
    */
   readonly wire?: WireName | undefined;
   /**
-   * Largest message in bytes that a reader takes, from a peer that it need not trust; a burst may
-   * count as one. A larger one is dropped, and the read throws a `MessageError`, `message.size`. By
-   * default any size is taken, as in the original; see `ReaderOptions` for what parsing costs.
+   * The largest message in bytes that a reader accepts; set it for a peer that is not trusted. A
+   * burst may count as one message. A larger one is dropped, and the read throws a `MessageError`
+   * with `message.size`. By default any size is accepted, as in the original; see `ReaderOptions`
+   * for what parsing costs.
    */
   readonly maxMessageSize?: number | undefined;
 }
@@ -45,14 +46,14 @@ export interface SABOptions {
 const DEFAULT_SIZE = 128 * 1024;
 
 /**
- * One end of a pipe: a writer, which has `postMessage`, or a reader, which has `read`,
- * `asyncRead`, `tryRead`, `tryPeek` and `onmessage`. The other end is made on the same memory,
- * offset and section size. All methods belong to the thread that made the object.
+ * One end of a pipe: a writer, which has `postMessage`, or a reader, which has `read`, `asyncRead`,
+ * `tryRead`, `tryPeek` and `onmessage`. The other end is created on the same memory, offset and
+ * section size. All methods belong to the thread that created the object.
  *
- * A method of the other role throws an `Error`; once either end is destroyed, every method throws
- * one with the message `SABPipe disposed`.
+ * A method of the other role throws an `Error`. Once either end is destroyed, every method throws
+ * an `Error` with the message `SABPipe disposed`.
  *
- * @typeParam T What it carries: values of JSON.
+ * @typeParam T What it carries: JSON values.
  *
  * @example
  * ```ts
@@ -70,29 +71,29 @@ const DEFAULT_SIZE = 128 * 1024;
  */
 // deno-lint-ignore no-explicit-any
 export class SABPipe<T = any> {
-  /** On the mailbox: index in `i32` of the status. */
+  /** On the mailbox: index in `i32` of the status word. */
   static readonly STATUS: number = layout.MAILBOX_STATUS_WORD;
-  /** On the mailbox: index in `i32` of whose turn it is. */
+  /** On the mailbox: index in `i32` of the word that says whose turn it is. */
   static readonly RW_SIGNAL: number = layout.MAILBOX_SIGNAL_WORD;
-  /** On the mailbox: index in `i32` of the bytes of the part. */
+  /** On the mailbox: index in `i32` of the part's length in bytes. */
   static readonly W_DATA_LEN: number = layout.MAILBOX_LENGTH_WORD;
   /** On the mailbox: index in `i32` of the number of parts. */
   static readonly NUM_PARTS: number = layout.MAILBOX_PART_COUNT_WORD;
-  /** On the mailbox: index in `i32` of the number of this part. */
+  /** On the mailbox: index in `i32` of the index of this part. */
   static readonly PART_INDEX: number = layout.MAILBOX_PART_INDEX_WORD;
-  /** On the mailbox: index in `i32` of a word without a meaning. */
+  /** On the mailbox: index in `i32` of a word without meaning. */
   static readonly RESERVED_1: number = layout.MAILBOX_RESERVED_OFFSET >> 2;
-  /** On the mailbox: index in `i32` of a word without a meaning. */
+  /** On the mailbox: index in `i32` of a word without meaning. */
   static readonly RESERVED_2: number = (layout.MAILBOX_RESERVED_OFFSET >> 2) + 1;
-  /** On the mailbox: index in `i32` of a word without a meaning. */
+  /** On the mailbox: index in `i32` of a word without meaning. */
   static readonly RESERVED_3: number = (layout.MAILBOX_RESERVED_OFFSET >> 2) + 2;
-  /** On the mailbox: how many words there are. */
+  /** On the mailbox: the number of control words. */
   static readonly CONTROL_TOP: number = layout.MAILBOX_HEADER_SIZE >> 2;
-  /** On the mailbox: where the byte area begins. */
+  /** On the mailbox: offset in bytes of the byte area. */
   static readonly DATA_OFFSET: number = layout.MAILBOX_HEADER_SIZE;
-  /** On the mailbox: the status of one in use. */
+  /** On the mailbox: the status of a mailbox that is in use. */
   static readonly STATUS_ACTIVE: number = layout.MAILBOX_STATUS_ACTIVE;
-  /** On the mailbox: status and signal of one that is disposed. */
+  /** On the mailbox: the status and the signal of a disposed mailbox. */
   static readonly STATUS_DISPOSED: number = layout.MAILBOX_STATUS_DISPOSED;
   /** On the mailbox: the signal while it is the writer's turn. */
   static readonly RW_CAN_WRITE: number = layout.MAILBOX_SIGNAL_MAY_WRITE;
@@ -103,30 +104,31 @@ export class SABPipe<T = any> {
   readonly isWriter: boolean;
   /** Whether this is the reading end. */
   readonly isReader: boolean;
-  /** Which bytes the pipe puts into its section. */
+  /** The wire that the pipe uses in its section. */
   readonly wire: WireName;
-  /** The shared memory, where the section lies. */
+  /** The shared memory that contains the section. */
   readonly buffer: SharedArrayBuffer;
-  /** Bytes of the section less 32: on the mailbox, the largest part. */
+  /** Size of the section less 32 bytes: on the mailbox, the size of the largest part. */
   readonly maxChunk: number;
-  /** The same as `buffer`, and `null` once the pipe is found disposed. */
+  /** Another name of `buffer`; `null` once the pipe is found disposed. */
   _sab: SharedArrayBuffer | null;
-  /** The section as words; `null` once the pipe is found disposed. */
+  /** The section as 32-bit words; `null` once the pipe is found disposed. */
   i32: Int32Array | null;
   /** The section as bytes; `null` once the pipe is found disposed. */
   u8: Uint8Array | null;
   readonly #outbox: Outbox<T> | undefined;
   readonly #inbox: Inbox<T> | undefined;
   readonly #bounds: Bounds<T>;
-  /** That of the writer of the same port. */
+  /** The outbox of the writer of the same port. */
   #outgoing: Outbox<unknown> | undefined;
 
   /**
-   * Makes an end of a pipe, on fresh shared memory of a size in bytes, or on memory that is there.
+   * Creates an end of a pipe on new shared memory of the given size in bytes, or on existing
+   * memory.
    *
-   * @throws {Error} if `role` is neither `"r"` nor `"w"`, or `queueLimit` is no limit.
+   * @throws {Error} if `role` is neither `"r"` nor `"w"`, or `queueLimit` is not a valid limit.
    * @throws {TypeError} if `sabOrSize` is neither a number nor a `SharedArrayBuffer`.
-   * @throws {RangeError} if the section lies outside of the memory, or not at a multiple of 4.
+   * @throws {RangeError} if the section lies outside the memory, or not at a multiple of 4.
    * @throws {SegmentError} `segment.endpoint` if another object has this end of a ring already;
    * `mailbox.size` for less than 33 bytes; other codes if the memory holds something else.
    */
@@ -156,7 +158,7 @@ export class SABPipe<T = any> {
     this.wire = capacity === 0 ? "mailbox" : "ring";
     const segment = capacity === 0 ? undefined : openSegment(section, capacity);
     if (segment !== undefined && isRingEndGone(segment, role)) {
-      this._sab = this.i32 = this.u8 = null; // destroyed before, by whoever had it: for ever
+      this._sab = this.i32 = this.u8 = null; // its owner has destroyed this end, for ever
     } else if (role === "w") {
       const wire = segment ? new RingWriterWire(segment) : new MailboxWriterWire(section);
       this.#outbox = new Outbox<T>(wire, this.#bounds, this);
@@ -170,8 +172,8 @@ export class SABPipe<T = any> {
   }
 
   /**
-   * Makes this the reader of the port that has that writer: its reads first write what the writer
-   * owes, and wait for answers.
+   * Joins this reader and a writer to one port: from now on the reads first write what the writer
+   * has queued, and expect answers to it.
    *
    * @internal
    */
@@ -192,7 +194,7 @@ export class SABPipe<T = any> {
     return disposedError(error);
   }
 
-  /** Most messages in the queue of this end; `null` for any number. The oldest are discarded. */
+  /** Most messages in the queue of this end; `null` for no limit. The oldest are discarded. */
   get queueLimit(): number | null {
     return this.#bounds.limit;
   }
@@ -205,8 +207,9 @@ export class SABPipe<T = any> {
   }
 
   /**
-   * Called with the queue itself before it is cut to `queueLimit`. It may change it: what is still
-   * beyond the limit then is discarded. The queue of a reader stands newest first.
+   * Called with the queue itself before it is cut to `queueLimit`. The handler may change the
+   * queue; whatever then exceeds the limit is discarded. A reader's queue has the newest message
+   * first.
    */
   get onQueueOverflow(): OverflowHandler<T> | null {
     return this.#bounds.onOverflow;
@@ -222,8 +225,8 @@ export class SABPipe<T = any> {
   }
 
   /**
-   * Ends the pipe for both sides, now. Every wait of either ends with `SABPipe disposed`; messages
-   * on their way are lost. Does nothing the second time.
+   * Ends the pipe for both sides, now. Every wait of either side ends with `SABPipe disposed`;
+   * messages on their way are lost. Later calls do nothing.
    */
   destroy(): void {
     if (this.i32 === null) return;
@@ -232,32 +235,32 @@ export class SABPipe<T = any> {
     this.#outbox?.drop();
   }
 
-  /** The same as `destroy`. */
+  /** Another name of `destroy`. */
   close(): void {
     this.destroy();
   }
 
   /**
-   * Queues a message. What is posted in one turn of the event loop is written as one burst. The
-   * promise settles with the burst's: it is fulfilled when that is written, and rejected if the
-   * pipe is destroyed before, or a value of it is no JSON.
+   * Queues a message. All messages posted in one turn of the event loop are written as one burst.
+   * The promise is that of the burst: it is fulfilled when the burst is written, and rejected if
+   * the pipe is destroyed before that or a value of the burst cannot be encoded as JSON.
    *
    * @throws {Error} if this is the reader, or the pipe is disposed.
    */
   postMessage(message: T): Promise<void> {
     if (this.isReader) throw new Error("Cannot post: only the writer can write");
-    // Once a burst: what the other side does meanwhile, the promise tells.
+    // Checked once a burst; if the other side ends the pipe later, the promise is rejected.
     if (!this.#outbox?.isGathering) this.#requireOpen();
     return this.#outbox!.post(message);
   }
 
   /**
-   * Reads a message, or up to `maxMessages` that are there, and blocks until there is one: `null`,
-   * or an empty array, after `timeout` milliseconds, or at once if not `blocking`. What has come by
-   * then of a large message is kept for the next read.
+   * Reads one message, or up to `maxMessages` of those that have arrived, and blocks until there is
+   * one. Returns `null`, or an empty array, after `timeout` milliseconds, or at once if not
+   * `blocking`. The parts of a large message that have arrived by then are kept for the next read.
    *
    * @throws {Error} if this is the writer, the pipe is disposed, or `onmessage` is set.
-   * @throws {ForbiddenError} if it would have to block where the thread must not.
+   * @throws {ForbiddenError} if it would have to block on a thread that must not block.
    */
   read<N extends number = 1>(
     timeout: number = Infinity,
@@ -267,17 +270,17 @@ export class SABPipe<T = any> {
     return this.#requireReader("read").read(timeout, blocking, maxMessages);
   }
 
-  /** The same as `read(0, false, maxMessages)`: what is there, without waiting. */
+  /** Reads what has arrived, without waiting: the same as `read(0, false, maxMessages)`. */
   tryRead<N extends number = 1>(maxMessages: N = 1 as N): Taken<T, N> {
     return this.read(0, false, maxMessages);
   }
 
-  /** Returns the next message, or `null`, and leaves it where it is. */
+  /** Returns the next message without taking it, or `null`. */
   tryPeek(): T | null {
     return this.#requireReader("tryPeek").peek();
   }
 
-  /** The same as `read`, without blocking. Calls are served in order. */
+  /** Reads as `read` does, without blocking. Calls are served in order. */
   async asyncRead<N extends number = 1>(
     timeout: number = Infinity,
     maxMessages: N = 1 as N,
@@ -286,8 +289,9 @@ export class SABPipe<T = any> {
   }
 
   /**
-   * The handler of messages; while there is one, the reads throw. What it throws is ignored.
-   * `null` stops the delivery; messages that have arrived stay for reads, or for another handler.
+   * The handler of messages. While it is set, the reads throw. Errors that it throws are ignored.
+   * `null` stops the delivery; messages that have arrived are kept for reads, or for another
+   * handler.
    */
   get onmessage(): MessageHandler<T> | null {
     return this.#inbox?.handler ?? null;
@@ -307,7 +311,7 @@ export class SABPipe<T = any> {
   }
 
   /**
-   * Puts messages, oldest first, in front of all others; for channels.
+   * Puts messages, oldest first, in front of all others. `MWChannel` uses it.
    *
    * @internal
    */
@@ -329,14 +333,14 @@ export class SABPipe<T = any> {
   }
 }
 
-/** Fresh shared memory of a size in bytes, or what the caller has. */
+/** Returns new shared memory of the given size in bytes, or the memory that the caller passes. */
 export function toSharedMemory(sabOrSize: SharedArrayBuffer | number): SharedArrayBuffer {
   if (typeof sabOrSize === "number") return new SharedArrayBuffer(sabOrSize);
   if (isShared(sabOrSize)) return sabOrSize;
   throw new TypeError("Cannot use memory: it must be a SharedArrayBuffer or a size");
 }
 
-/** The wire that the caller chose. @throws {TypeError} if there is none of that name. */
+/** Returns the wire that the caller chose. @throws {TypeError} if there is no wire of that name. */
 export function requireWire(wire: WireName | undefined): WireName {
   if (wire === undefined || wire === "ring" || wire === "mailbox") return wire ?? "ring";
   throw new TypeError(`wire must be "ring" or "mailbox": ${wire}`);

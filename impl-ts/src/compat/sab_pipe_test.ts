@@ -83,7 +83,7 @@ for (const wire of WIRES) {
   Deno.test(`SABPipe: a burst is one, and is read oldest first, ${wire}`, async () => {
     const { writer, reader } = pipe({ wire });
     const promises = [1, 2, 3, 4, 5].map((n) => writer.postMessage(n));
-    assertEquals(reader.tryRead(), null); // it is written in a microtask
+    assertEquals(reader.tryRead(), null); // the burst is written in a microtask
     await within(Promise.all(promises));
     assert(promises.every((promise) => promise === promises[0]));
     assertEquals([reader.read(), reader.read(0), reader.tryRead()], [1, 2, 3]);
@@ -192,7 +192,7 @@ for (const wire of WIRES) {
     const waiting = b.asyncRead();
     await turn();
     const written = [a.postMessage(5), a.postMessage(6)];
-    a.tryRead(); // writes them at once
+    a.tryRead(); // writes both messages at once
     assertEquals(b.read(0), 5);
     assertEquals(await within(waiting), 6);
     await within(Promise.all(written));

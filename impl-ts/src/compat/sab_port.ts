@@ -9,7 +9,7 @@ import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
 import type { OverflowHandler, Taken } from "./sab_queue.ts";
 
 /**
- * What `postInit` posts to: a worker, a native port, a window of the same kind.
+ * An object that `postInit` can post to: a worker, a native port, a window of the same kind.
  *
  * @example
  * ```ts
@@ -24,13 +24,13 @@ import type { OverflowHandler, Taken } from "./sab_queue.ts";
  * ```
  */
 export interface InitTarget {
-  /** Sends a message and what moves along with it. */
+  /** Sends a message, with a list of objects to transfer. */
   // deno-lint-ignore no-explicit-any
   postMessage(message: any, transfer?: any): void;
 }
 
 /**
- * The message from which the other side makes its port.
+ * The message from which the other side creates its port.
  *
  * @example
  * ```ts
@@ -45,21 +45,22 @@ export interface InitTarget {
  * ```
  */
 export interface SABMessagePortInit extends Pick<SABOptions, "wire"> {
-  /** What it is. */
+  /** The name of the class. */
   readonly type: "SABMessagePort";
   /** The shared memory. */
   readonly buffer: SharedArrayBuffer;
-  /** What the caller of `postInit` adds. */
+  /** The extra properties that the caller of `postInit` adds. */
   readonly [extra: string]: unknown;
 }
 
 const DEFAULT_SIZE_KB = 256;
 
 /**
- * One end of a pair that sends messages both ways: two pipes, each in its half of the memory. All
- * methods belong to the thread that made it, and throw what those of `SABPipe` throw.
+ * One end of a pair that sends messages both ways, through two pipes that have one half of the
+ * memory each. All methods belong to the thread that created the port, and throw what those of
+ * `SABPipe` throw.
  *
- * A blocking read first writes what was posted, as far as there is room: so a thread that never
+ * A blocking read first writes what was posted, as far as there is room. So a thread that never
  * returns to its event loop can post too.
  *
  * @typeParam In What it reads. @typeParam Out What it posts.
@@ -81,20 +82,20 @@ const DEFAULT_SIZE_KB = 256;
  */
 // deno-lint-ignore no-explicit-any
 export class SABMessagePort<In = any, Out = any> {
-  /** The pipe to the other side. */
+  /** The pipe that carries messages to the other side. */
   readonly _writer: SABPipe<Out>;
-  /** The pipe from the other side. */
+  /** The pipe that carries messages from the other side. */
   readonly _reader: SABPipe<In>;
-  /** The same as `buffer`. */
+  /** Another name of `buffer`. */
   readonly _sab: SharedArrayBuffer;
   readonly #options: SABOptions;
 
   /**
-   * Makes a port of `sizeKB` times 1,024 bytes, half of them for each direction, or on memory that
-   * is there.
+   * Creates a port on new memory of `sizeKB` times 1,024 bytes, or on existing memory. Each
+   * direction gets one half of it.
    *
-   * @throws {Error} if `side` is neither `"a"` nor `"b"`, or `queueLimit` is no limit; and whatever
-   * `SABPipe` throws.
+   * @throws {Error} if `side` is neither `"a"` nor `"b"`, or `queueLimit` is not a valid limit; and
+   * whatever `SABPipe` throws.
    */
   constructor(
     side: "a" | "b" = "a",
@@ -116,9 +117,9 @@ export class SABMessagePort<In = any, Out = any> {
   }
 
   /**
-   * Makes side `b` from the message that `postInit` of side `a` has sent.
+   * Creates side `b` from the message that `postInit` of side `a` has sent.
    *
-   * @throws {Error} if it is no such message.
+   * @throws {Error} if the message is not a `SABMessagePort` init message.
    */
   // deno-lint-ignore no-explicit-any
   static from<In = any, Out = any>(
@@ -131,12 +132,12 @@ export class SABMessagePort<In = any, Out = any> {
     return new this<In, Out>("b", init.buffer, queueLimit, { ...options, wire });
   }
 
-  /** Returns the message for the other side and its transfer list, to be sent by hand. */
+  /** Returns the message for the other side and its transfer list; the caller sends them. */
   postInit(
     target?: null,
     extraProps?: Record<string, unknown>,
   ): [SABMessagePortInit, SharedArrayBuffer[]];
-  /** Sends the shared memory to the other side, in a message with `extraProps` beside it. */
+  /** Sends a message with the shared memory and the `extraProps` to the other side. */
   postInit(target: InitTarget, extraProps?: Record<string, unknown>): void;
   postInit(
     target: InitTarget | null = null,
@@ -148,7 +149,7 @@ export class SABMessagePort<In = any, Out = any> {
     try {
       target.postMessage(init, transfer);
     } catch {
-      // Shared memory is not transferable, and only some runtimes overlook it in the list.
+      // Shared memory is not transferable, and only some runtimes ignore it in the list.
       target.postMessage(init);
     }
   }
@@ -191,7 +192,7 @@ export class SABMessagePort<In = any, Out = any> {
     return this._reader.tryPeek();
   }
 
-  /** The limit of both queues, each for itself. See `SABPipe.queueLimit`. */
+  /** The limit of each of the two queues. See `SABPipe.queueLimit`. */
   get queueLimit(): number | null {
     return this._writer.queueLimit;
   }
@@ -201,7 +202,7 @@ export class SABMessagePort<In = any, Out = any> {
     this._reader.queueLimit = value;
   }
 
-  /** The handler of both queues. See `SABPipe.onQueueOverflow`. */
+  /** The overflow handler of both queues. See `SABPipe.onQueueOverflow`. */
   get onQueueOverflow(): OverflowHandler<In | Out> | null {
     return this._writer.onQueueOverflow as OverflowHandler<In | Out> | null;
   }
@@ -223,7 +224,7 @@ export class SABMessagePort<In = any, Out = any> {
   }
 }
 
-/** The message for the other side. It names the wire only where that is not the default. */
+/** Makes the message for the other side. It names the wire only if that is not the default. */
 export function makeInit(
   type: string,
   content: Record<string, unknown>,
@@ -233,7 +234,7 @@ export function makeInit(
   return { type, ...content, ...(wire === "mailbox" ? { wire } : {}), ...extraProps };
 }
 
-/** Checks a message that should have come from `postInit`. @throws {Error} if it has not. */
+/** Checks a message that should come from `postInit`. @throws {Error} if it does not. */
 export function requireInit<T extends { readonly type: string; readonly buffer: unknown }>(
   message: unknown,
   type: T["type"],

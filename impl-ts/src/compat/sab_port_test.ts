@@ -52,7 +52,7 @@ Deno.test("SABMessagePort: from takes an init message and nothing else", () => {
     assertThrows(() => SABMessagePort.from(wrong), Error, "Not a SABMessagePort init message");
   }
   assertThrows(() => SABMessagePort.from({ type: "SABMessagePort" }), Error, "no buffer");
-  // A class of its own makes its own.
+  // `from` of a subclass creates an object of that subclass.
   class Own extends SABMessagePort {}
   assert(Own.from(new SABMessagePort().postInit()[0]) instanceof Own);
 });
@@ -123,7 +123,7 @@ for (const wire of WIRES) {
     assertEquals(b.tryRead(9), [2, 1]);
     await within(Promise.all(written));
     assertEquals(b.tryRead(9), [3]);
-    // More than there is room for: the rest goes when the thread yields.
+    // More messages than there is room for: the rest is written when the thread yields.
     const many = Array.from({ length: 200 }, (_, n) => "x".repeat(100) + n);
     const all = Promise.all(many.map((text) => a.postMessage(text)));
     a.tryRead();
@@ -134,7 +134,7 @@ for (const wire of WIRES) {
     const circle: unknown[] = [];
     circle.push(circle);
     const bad = a.postMessage(circle);
-    assertEquals(a.tryRead(), null); // reported by the promise
+    assertEquals(a.tryRead(), null); // the error is reported by the promise
     assert((await messageOf(() => bad)).includes("circular"));
     a.close();
   });

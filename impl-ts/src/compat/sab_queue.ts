@@ -1,11 +1,12 @@
 /**
- * The queues of a pipe's ends, and their limit.
+ * The queues of the two ends of a pipe, and their limit.
  *
  * @module
  */
 
 /**
- * What a read of up to `N` messages returns: one, or an array with the newest first.
+ * What a read of up to `N` messages returns: one message or `null` for 1, else an array, newest
+ * first.
  *
  * @example
  * ```ts
@@ -25,7 +26,7 @@ export type Taken<T, N extends number> = number extends N ? T | null | T[]
   : T[];
 
 /**
- * A handler that sees a queue before it is cut to its limit, and may change it.
+ * A handler that gets a queue before it is cut to its limit, and may change it.
  *
  * @example
  * ```ts
@@ -44,18 +45,18 @@ export type Taken<T, N extends number> = number extends N ? T | null | T[]
  */
 export type OverflowHandler<T> = (queue: T[]) => void;
 
-/** How long a queue may be, and who is told when it is longer. */
+/** The limit of a queue, and the handler that is called when the queue exceeds it. */
 export interface Bounds<T> {
-  /** Most messages; `null` for any number. */
+  /** The most messages that the queue may hold; `null` for no limit. */
   limit: number | null;
-  /** Sees the queue before it is cut. */
+  /** Called with the queue before it is cut. */
   onOverflow: OverflowHandler<T> | null;
 }
 
-/** In which order a queue stands: that of a reader newest first, so that the next is its last. */
+/** The order of a queue. A reader has the newest first: the next message is the last element. */
 export type QueueOrder = "oldest first" | "newest first";
 
-/** Discards the oldest of a queue beyond its limit, when the handler has seen them. */
+/** Discards the oldest messages that exceed the limit, after the overflow handler was called. */
 export function enforceLimit<T>(
   values: T[],
   order: QueueOrder,
@@ -73,7 +74,7 @@ export function enforceLimit<T>(
   }
 }
 
-/** @throws {Error} unless the value is a limit of a queue. */
+/** @throws {Error} unless the value is a valid limit of a queue. */
 export function requireQueueLimit(value: number | null): void {
   if (value === null || (Number.isInteger(value) && value >= 0)) return;
   throw new Error("queueLimit must be null or a non-negative integer");

@@ -37,7 +37,7 @@ for (const wire of WIRES) {
     reader.queueLimit = 2;
     await post(writer, 1, 2, 3, 4, 5);
     assertEquals([await reader.asyncRead(), reader.read()], [4, 5]);
-    // Each of these is a burst of its own, and none of them is in the queue with another.
+    // Each of these is a burst of its own, so the queue never holds two of them.
     const single: unknown[] = [];
     for (let n = 0; n < 6; n++) {
       const written = writer.postMessage(n);
@@ -130,7 +130,7 @@ for (const wire of WIRES) {
 Deno.test("queueLimit: on the ring, bursts in the pipe do not push one another out", async () => {
   const { writer, reader } = pipe({ wire: "ring" });
   for (let n = 0; n < 6; n++) await post(writer, n);
-  assertEquals(reader.tryRead(2), [1, 0]); // without a limit, as many as are there
+  assertEquals(reader.tryRead(2), [1, 0]); // without a limit, as many as have arrived
   reader.queueLimit = 2;
   assertEquals([reader.tryRead(9), reader.tryRead(9), reader.tryRead()], [[2], [3], 4]);
   reader.queueLimit = null;

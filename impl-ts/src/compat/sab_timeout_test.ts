@@ -1,4 +1,4 @@
-/** The timeout of a read bounds it, also where the peer has died inside a large message. */
+/** The timeout of a read also holds if the peer has died inside a large message. */
 
 import { assert, assertEquals } from "@std/assert";
 import { assertCode } from "../fixture.ts";
@@ -12,7 +12,7 @@ import type { Outcome } from "./sab_worker_fixture.ts";
 const BOUND_MS = 20_000;
 const LARGE = "x".repeat(1_000_000);
 
-/** Writes a part of a large message, as side `a` of a port would, and nothing more. */
+/** Writes one part of a large message, as side `a` of a port would, and no more. */
 function writeHalf(buffer: SharedArrayBuffer, wire: WireName): { close(): void } {
   const section = { buffer, byteOffset: 0, byteLength: SMALL };
   const writer = wire === "mailbox"
@@ -26,7 +26,7 @@ for (const wire of WIRES) {
   Deno.test(`SABMessagePort: a read comes back in time from a dead peer, ${wire}`, async () => {
     const buffer = new SharedArrayBuffer(2 * SMALL);
     const dead = writeHalf(buffer, wire);
-    // In a worker, so that a read that does not come back can be freed.
+    // Reads in a worker, so that a read that never returns can be ended.
     const url = new URL("./sab_worker_fixture.ts", import.meta.url);
     const worker = new Worker(url, { type: "module" });
     let timer;

@@ -1,6 +1,6 @@
 /**
- * What a `SABPipe` lies on: Millrace's ring, or the mailbox of the original. Both sides choose from
- * what both know: where the section begins and how long it is.
+ * What a `SABPipe` lies on: Millrace's ring, or the original's mailbox. Both sides make the same
+ * choice, from the offset and the size of the section, which both know.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { now, Segment } from "../segment.ts";
 import { type Geometry, segmentSize } from "../segment_geometry.ts";
 
 /**
- * `ring`: Millrace's own, the default. `mailbox`: byte for byte that of the original.
+ * `ring` is Millrace's own wire, the default. `mailbox` is, byte for byte, the original's.
  *
  * @example
  * ```ts
@@ -28,83 +28,91 @@ import { type Geometry, segmentSize } from "../segment_geometry.ts";
  */
 export type WireName = "ring" | "mailbox";
 
-/** The piece of shared memory that a pipe has to itself. */
+/** The piece of shared memory that one pipe uses. */
 export interface Section {
-  /** The memory that holds it. */
+  /** The memory that contains the section. */
   readonly buffer: SharedArrayBuffer;
-  /** Where it begins, in bytes. */
+  /** Where the section begins in it, in bytes. */
   readonly byteOffset: number;
-  /** How many bytes it has. */
+  /** The size of the section in bytes. */
   readonly byteLength: number;
 }
 
-/** What both ends of a wire have. */
+/** What the two ends of a wire have in common. */
 export interface Wire {
-  /** Whether either side has closed it, or the writer has ended the stream. */
+  /** Whether either side has closed the wire, or the writer has ended the stream. */
   readonly disposed: boolean;
   /**
-   * Has `over` called, once: when there may be room or a burst, the wire is closed or nudged, or
-   * so many milliseconds are over. It may only begin a microtask. False: there may be already. One
-   * at a time.
+   * Begins a sleep. `over` is called once: when there may be room or a burst, when the wire is
+   * closed or nudged, or after `ms` milliseconds. It must do no more than schedule a microtask.
+   * Returns false, and does not sleep, if something may be there already. There is at most one
+   * sleep at a time.
    */
   sleep(ms: number, over: () => void): boolean;
-  /** Ends that sleep. */
+  /** Ends the sleep. */
   nudge(): void;
-  /** Between the two, which may be nested, this end listens, and the event loop is kept alive. */
+  /**
+   * From `stay(true)` to `stay(false)`, this end listens and keeps the event loop alive; nestable.
+   */
   stay(on: boolean): void;
   /** Lets the event loop turn if it has not for a while. */
   giveWay(): Promise<void> | undefined;
-  /** Closes it for both sides. */
+  /** Closes the wire for both sides. */
   close(): void;
 }
 
-/** The writing end of a wire. One burst at a time: begun, then carried on until it is written. */
+/** The writing end of a wire. It writes one burst at a time: `begin`, then `carryOn` to its end. */
 export interface WriterWire extends Wire {
   /** Whether a burst may begin. Throws if the wire is closed or broken. */
   readonly free: boolean;
-  /** The way into the ring, where it is one. */
+  /** The outlet of the ring, if the wire is a ring. */
   readonly lane?: Outlet;
-  /** Why some values of the burst are not written: they are no JSON. */
+  /** The reason why some values of the burst are not written: they cannot be encoded as JSON. */
   readonly fault: Fault | undefined;
-  /** Begins a burst. Its values stay as they are until it is written. */
+  /** Begins a burst. The caller must not change `values` until the burst is written. */
   begin(values: readonly unknown[]): void;
-  /** Writes what there is room for, without waiting; true when the whole burst is written. */
+  /** Writes as much as there is room for. Never waits. Returns true when the burst is written. */
   carryOn(): boolean;
 }
 
 /** The reading end of a wire. */
 export interface ReaderWire extends Wire {
-  /** The way out of the same port, by which it asks; undefined for a pipe, and on the mailbox. */
+  /**
+   * The outlet of the same port, if there is one: a message read here may answer one written there.
+   * Undefined for a single pipe, and on the mailbox.
+   */
   outgoing?: Outlet | undefined;
   /**
-   * Takes one burst, oldest first, if there is one. Parts of a large message are kept for the next
-   * call.
+   * Takes one burst, oldest first, if there is one. The parts of an incomplete large message are
+   * kept for the next call.
    */
   tryTake(): unknown[] | undefined;
   /**
-   * Blocks until there may be something to take; false at the deadline, in milliseconds of
-   * `now()`. `waits` are those of the same call before.
+   * Blocks until there may be something to take. Returns false at the deadline, in milliseconds of
+   * `now()`. `waits` is how often the same call has waited before.
    */
   wait(deadline: number, waits: number): boolean;
-  /** On an event loop, looks for an answer for a short while, if one is due. True: it is there. */
+  /**
+   * On an event loop, spins for a short while if an answer is due. Returns whether one has come.
+   */
   awaitAnswer?(): boolean;
 }
 
-/** Sleeps once, so many milliseconds at most. */
+/** Sleeps once, for at most `ms` milliseconds. */
 export function sleepOn(wire: Wire, ms: number): Promise<void> {
   return new Promise((resolve) => {
     if (!wire.sleep(ms, resolve)) resolve(wire.giveWay());
   });
 }
 
-/** What a value that could not be written has thrown. */
+/** The error that was thrown while a value was being encoded. */
 export interface Fault {
   readonly reason: unknown;
 }
 
 /**
- * The capacity of the ring that a section holds, the largest that fits; 0 if it holds none and is
- * a mailbox.
+ * Returns the capacity of the largest ring that fits the section; 0 if no ring does, so that the
+ * section is a mailbox.
  */
 export function ringCapacity({ byteOffset, byteLength }: Section): number {
   if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength % SEGMENT_ALIGN !== 0) return 0;
@@ -113,7 +121,7 @@ export function ringCapacity({ byteOffset, byteLength }: Section): number {
   return most < RING_CAPACITY_MIN ? 0 : 2 ** (31 - Math.clz32(most));
 }
 
-/** The segment in a section: whichever side comes first formats it. */
+/** Returns the segment in a section. The side that comes first formats it. */
 export function openSegment(section: Section, capacity: number): Segment {
   const geometry = ringGeometry(capacity);
   const until = now() + WAIT_SLICE_MS;
@@ -124,8 +132,8 @@ export function openSegment(section: Section, capacity: number): Segment {
     } catch (error) {
       const busy = error instanceof ForbiddenError ||
         (error instanceof SegmentError && error.code === "segment.unready");
-      // The other side formats it at this moment, which takes microseconds, and this thread must
-      // not block: a page's main thread looks again and again.
+      // The other side is formatting the segment at this moment, which takes microseconds. This
+      // thread must not block (a page's main thread), so it tries again and again.
       if (!busy || now() >= until) throw error;
       options = { timeout: 0 };
     }
@@ -137,13 +145,13 @@ function ringGeometry(capacity: number): Geometry {
   return { endpoints: 2, channels: [{ writer: 0, reader: 1, capacity }] };
 }
 
-/** Whether an error says that a pipe is closed, by whichever side. */
+/** Whether an error says that a pipe is closed, by either side. */
 export function isClosing(error: unknown): boolean {
   return error instanceof ClosedError || error instanceof PeerClosedError ||
     error instanceof PeerFailedError;
 }
 
-/** What every call of a pipe throws once it is disposed. */
+/** Makes the error that every call of a disposed pipe throws. */
 export function disposedError(cause?: unknown): Error {
   return new Error("SABPipe disposed", { cause });
 }

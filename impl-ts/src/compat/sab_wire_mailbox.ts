@@ -1,5 +1,5 @@
 /**
- * A `SABPipe` on the mailbox: the original's wire, which an endpoint of the original may share.
+ * A `SABPipe` on the mailbox, the original's wire: the peer may be an endpoint of the original.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { requireReaderOptions } from "../pipe.ts";
 import { now } from "../segment.ts";
 import type { Fault, ReaderWire, Section, Wire, WriterWire } from "./sab_wire.ts";
 
-/** What both ends have: a side, and how it is waited for. */
+/** What both ends share: one side of a mailbox, and how it waits. */
 abstract class MailboxEnd implements Wire {
   protected readonly side: MailboxSide;
 
@@ -34,7 +34,7 @@ abstract class MailboxEnd implements Wire {
     this.side.rouse();
   }
 
-  /** Each of its sleeps keeps the event loop alive. */
+  /** Does nothing: each sleep of a mailbox side keeps the event loop alive by itself. */
   stay(): void {}
 
   giveWay(): Promise<void> | undefined {
@@ -46,11 +46,11 @@ abstract class MailboxEnd implements Wire {
   }
 }
 
-/** The writing end. */
+/** The writing end of a mailbox. */
 export class MailboxWriterWire extends MailboxEnd implements WriterWire {
   fault: Fault | undefined;
   readonly #writer: PartWriter;
-  /** The burst, one payload. */
+  /** The burst that is being written, as one payload. */
   #parts: Parts | undefined;
 
   constructor(section: Section) {
@@ -58,7 +58,9 @@ export class MailboxWriterWire extends MailboxEnd implements WriterWire {
     this.#writer = new PartWriter(this.side);
   }
 
-  /** As in the original: what is posted before the reader has emptied the mailbox goes along. */
+  /**
+   * As in the original: messages posted until the reader has emptied the mailbox join the burst.
+   */
   get free(): boolean {
     return this.side.hasTurn();
   }
@@ -84,7 +86,7 @@ export class MailboxWriterWire extends MailboxEnd implements WriterWire {
   }
 }
 
-/** The reading end. */
+/** The reading end of a mailbox. */
 export class MailboxReaderWire extends MailboxEnd implements ReaderWire {
   readonly #reader: PartReader;
 

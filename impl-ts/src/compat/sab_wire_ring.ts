@@ -1,6 +1,6 @@
 /**
- * A `SABPipe` on Millrace's ring: a burst is written as JSON batches, so that any other endpoint of
- * Millrace can be the peer.
+ * A `SABPipe` on Millrace's ring. A burst is written as JSON batches, so that any other Millrace
+ * endpoint can be the peer.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import { stateOf } from "../wait_state.ts";
 import type { Waiter } from "../wait_watch.ts";
 import type { Fault, ReaderWire, Wire, WriterWire } from "./sab_wire.ts";
 
-/** Whether this end of the ring was closed, or marked failed, by whoever had it: for ever. */
+/** Whether this end of the ring was closed or marked failed by an earlier owner, which is final. */
 export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
   const { writer, reader } = segment.channels[0]!;
   const record = recordOffset(role === "w" ? writer : reader);
@@ -30,11 +30,13 @@ export function isRingEndGone(segment: Segment, role: "r" | "w"): boolean {
   return stateOf(word) > layout.ENDPOINT_STATE_ATTACHED;
 }
 
-/** What both ends have: a lane, and how it is waited for. */
+/** What both ends share: a lane of the ring, and how it waits. */
 abstract class RingEnd implements Wire, Waiter {
   abstract readonly lane: Outlet | Inlet;
   protected readonly link: Link;
-  /** Ends a sleep, and a sleep that has lasted as long as it may. */
+  /**
+   * The function that ends the sleep, and the timer that ends it after the longest time allowed.
+   */
   #over: (() => void) | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -46,7 +48,7 @@ abstract class RingEnd implements Wire, Waiter {
     return !this.isLinked && this.link.isFinal();
   }
 
-  /** Whether both ends are there, as mostly they are. */
+  /** Whether both ends are attached, which is the usual case. */
   protected get isLinked(): boolean {
     return !this.link.closed && this.link.endpoint.isLinked(this.link.peer);
   }
@@ -87,40 +89,42 @@ abstract class RingEnd implements Wire, Waiter {
   }
 }
 
-/** Asks for room for more than one message: to be woken costs more than to write several. */
+/**
+ * An outlet that waits for room for more than one message: a wake costs more than several writes.
+ */
 class BurstOutlet extends Outlet {
   override get need(): number {
     const half = (this.stored - (this.capacity >> 1)) | 0;
     return ((half - super.need) | 0) > 0 ? half : super.need;
   }
 
-  /** Whether the reader sleeps, until a store of `tail` wakes it. */
+  /** Whether the reader sleeps and waits for a store of `tail` to wake it. */
   get isAwaited(): boolean {
     return Atomics.load(this.control, layout.RING_READER_WANTS_WORD) !== 0;
   }
 }
 
-/** Values of the first batch, of which nobody knows how long they are. */
+/** How many values the first batch takes, while nothing is known about their size. */
 const FIRST_COUNT = 16;
 /**
- * How much of the ring a batch takes. With a half, which is the most that a frame may take, pads
- * leave less room, and its reader has to be woken half as often again.
+ * The part of the ring that a batch takes. With a half, the most that a frame may take, pads leave
+ * less room, and the reader has to be woken half as often again.
  */
 const FILL = 1 / 4;
 
 /**
- * The writing end. It stands where `Writer` does, for the sake of a blocking read that carries on
+ * The writing end. It drives the outlet as `Writer` does, but so that a blocking read can carry on
  * with what an asynchronous write has begun.
  */
 export class RingWriterWire extends RingEnd implements WriterWire {
   readonly lane: BurstOutlet;
   fault: Fault | undefined;
-  /** The burst: the values from `#next` on are not encoded yet. */
+  /** The values of the burst; those from `#next` on are not encoded yet. */
   #values: readonly unknown[] = [];
   #next = 0;
-  /** How many to try to encode as the next message. */
+  /** How many values to encode as the next message. */
   #most = FIRST_COUNT;
-  /** Whether a message is encoded, and not all of it is placed. */
+  /** Whether a message is encoded and not placed completely. */
   #isUnderWay = false;
 
   /** @throws {SegmentError} `segment.endpoint` if another writer is attached. */
@@ -130,7 +134,7 @@ export class RingWriterWire extends RingEnd implements WriterWire {
     this.lane = new BurstOutlet(this.link, channel);
   }
 
-  /** Always: what fits the ring need not wait until anything is read. */
+  /** Always true: what fits the ring need not wait until earlier messages are read. */
   get free(): boolean {
     return true;
   }
@@ -153,8 +157,8 @@ export class RingWriterWire extends RingEnd implements WriterWire {
           return false;
         }
         this.#isUnderWay = false;
-        // A reader that is awake takes it while the next one is encoded; one that sleeps is woken
-        // once, for all that there is room for.
+        // A reader that is awake can take this message while the next one is encoded. A reader that
+        // sleeps is woken once, for all the messages that there is room for.
         if (!lane.isAwaited) lane.store();
       }
       return true;
@@ -164,9 +168,10 @@ export class RingWriterWire extends RingEnd implements WriterWire {
   }
 
   /**
-   * Encodes the next message: as many values as a part of the ring holds, by what the last ones
-   * took. What turns out to be too large for a frame, or has a value that is no JSON, is halved,
-   * until that value is alone: it costs nothing but itself. Returns false where nothing is left.
+   * Encodes the next message: as many values as `FILL` of the ring holds, judged by the size of the
+   * last ones. A batch that is too large for a frame, or has a value that cannot be encoded, is
+   * halved until that value is alone, so that only that value is lost. Returns false if no value is
+   * left.
    */
   #encode(): boolean {
     const { lane } = this;
@@ -174,7 +179,8 @@ export class RingWriterWire extends RingEnd implements WriterWire {
     while (this.#next < values.length) {
       const count = Math.min(this.#most, values.length - this.#next);
       try {
-        // Alone, what JSON has no word for is nothing; in an array, as the original has it, `null`.
+        // `JSON.stringify` returns undefined for a value without a JSON form. In an array, which
+        // the original writes, such a value becomes `null`.
         if (count === 1) {
           encodeText(JSON.stringify(values[this.#next]) ?? "null", layout.CODEC_JSON, lane);
         } else encodeBatch(this.#run(count), lane);
@@ -202,13 +208,13 @@ export class RingWriterWire extends RingEnd implements WriterWire {
   }
 }
 
-/** The reading end. */
+/** The reading end of a ring. */
 export class RingReaderWire extends RingEnd implements ReaderWire {
   readonly lane: Inlet;
   outgoing: Outlet | undefined;
-  /** Whether it has looked for an answer, and found none. */
+  /** Whether this end has looked for an answer and found none. */
   #hasAsked = false;
-  /** When it then fell asleep. */
+  /** When it then fell asleep, in milliseconds of `now()`; 0 if nothing is learnt from it. */
   #asleep = 0;
 
   /** @throws {SegmentError} `segment.endpoint` if another reader is attached. */
@@ -231,12 +237,12 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
       value = this.#takeLast();
       if (value === undefined) return undefined;
     }
-    // Of a batch, that is the first, and the others lie in the queue.
+    // If the message is a batch, `value` is its first element, and the queue holds the others.
     const rest = lane.queue.pop();
     return rest !== undefined && "values" in rest ? rest.values as unknown[] : [value];
   }
 
-  /** Behind a look that found nothing, where a state may say that nothing more will come. */
+  /** Called after a look that found nothing, when a state may say that nothing more will come. */
   #takeLast(): unknown {
     const { lane } = this;
     if (lane.ended) throw new PeerClosedError("peer.closed", "Cannot read: the stream has ended");
@@ -262,7 +268,7 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
     this.#hasAsked = outgoing !== undefined && outgoing.isAnswerDue;
     if (!this.#hasAsked) return false;
     outgoing!.prepareForAnswer();
-    // Of the two endpoints of a port, this one knows whether the peer had to be woken.
+    // Of the two endpoints of a port, the outgoing one knows whether the peer had to be woken.
     return loopSpinnerOf(outgoing!.endpoint).spin(this.lane);
   }
 

@@ -35,12 +35,12 @@ Deno.test("the wire follows from offset and size, and from the choice", () => {
   assertEquals(new SABPipe("w", 8192, 0, null, null, { wire: "mailbox" }).wire, "mailbox");
   assertEquals(new SABPipe("w", 8192, 0, null, null, { wire: "ring" }).wire, "ring");
   assertEquals(new SABPipe("w", 8192, 0, null, null, { wire: undefined }).wire, "ring");
-  // Both halves of a port, or neither.
+  // Both halves of a port use a ring, or both use a mailbox.
   for (const [size, wire] of [[2560, "ring"], [2568, "mailbox"], [72, "mailbox"]] as const) {
     const port = new SABMessagePort("a", new SharedArrayBuffer(size));
     assertEquals([port._writer.wire, port._reader.wire], [wire, wire]);
   }
-  // The second half would begin at 33.
+  // The second half would begin at offset 33.
   assertThrows(() => new SABMessagePort("a", new SharedArrayBuffer(66)), RangeError);
 });
 
@@ -89,7 +89,7 @@ Deno.test("on a ring, a writer of Millrace can use any codec and batch", async (
   await turn();
   assertEquals(seen, ["better"]);
   reader.onmessage = null;
-  // Its end is a close.
+  // The end of the writer's stream counts as a close.
   const read = messageOf(() => reader.asyncRead());
   writer.end();
   assertEquals(await read, "SABPipe disposed");
@@ -101,7 +101,7 @@ Deno.test("on a ring, a burst that one frame does not hold arrives in order", as
   const values = Array.from({ length: 300 }, (_, n) => ({ n, fill: "x".repeat(n) }));
   const written = Promise.all(values.map((value) => writer.postMessage(value)));
   await turn();
-  reader.queueLimit = values.length; // now one frame at a time
+  reader.queueLimit = values.length; // from now on one frame at a time
   const read = reader.tryRead(values.length).reverse();
   assert(read.length > 5 && read.length < values.length, `${read.length} in one frame`);
   while (read.length < values.length) read.push(await within(reader.asyncRead()));

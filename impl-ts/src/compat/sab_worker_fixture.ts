@@ -1,10 +1,10 @@
-/** The other thread of `sab_worker_test.ts`. Every wait in it is bounded. */
+/** The other thread of `sab_worker_test.ts`. Each of its waits has a limit. */
 
 import { MWChannel, SABMessagePort, SABPipe, type WireName } from "./sab_message_port.ts";
 
 const WAIT_MS = 60_000;
 
-/** What the worker is asked to do. The message may also be one of `postInit`. */
+/** What the worker does. Its message may also be one of `postInit`. */
 export interface Task {
   readonly task:
     | "echo"
@@ -20,7 +20,7 @@ export interface Task {
   readonly wire: WireName;
 }
 
-/** What `read briefly` has got of each read, and how many milliseconds that took. */
+/** The result of each read of `read briefly`, and the milliseconds that it took. */
 export type Outcome = [result: unknown, ms: number][];
 
 const scope = globalThis as unknown as {
@@ -47,7 +47,7 @@ scope.onmessage = async ({ data }) => {
   scope.close();
 };
 
-/** Never returns to the event loop; what it posts goes out all the same. */
+/** Never returns to the event loop; what it posts is sent nevertheless. */
 function echo(data: Task): void {
   const port = SABMessagePort.from(data);
   for (;;) {
@@ -59,7 +59,7 @@ function echo(data: Task): void {
   port.read(WAIT_MS); // until the other side closes
 }
 
-/** Ends the worker, as Deno does it: at once, without its microtasks. */
+/** Ends the worker as Deno does: at once, without running its microtasks. */
 async function leave(data: Task): Promise<void> {
   const port = SABMessagePort.from(data);
   port.postMessage("last");
@@ -107,7 +107,7 @@ async function useChannel(data: Task): Promise<void> {
   channel.read(WAIT_MS); // until the other side closes
 }
 
-/** Reads numbers in order, of which each second one comes as an array. */
+/** Reads numbers in order; every second read returns an array. */
 function readPipe({ buffer, wire }: Task): void {
   const pipe = new SABPipe("r", buffer, 0, null, null, { wire });
   for (let next = 0;;) {

@@ -4,7 +4,7 @@ import { WAIT_MS, WIRES, within } from "./sab_fixture.ts";
 import { MWChannel, SABMessagePort, SABPipe } from "./sab_message_port.ts";
 import type { Task } from "./sab_worker_fixture.ts";
 
-/** Starts the other thread, and ends it whatever happens; returns the last thing that it said. */
+/** Starts the other thread, and ends it in any case. Returns its last message. */
 async function withWorker(
   post: (worker: Worker) => void,
   run: () => void | Promise<void>,
@@ -19,7 +19,7 @@ async function withWorker(
     post(worker);
     assertEquals(await within(started!), "started");
     await run();
-    close(); // a worker that waits is freed by this, and only then ends
+    close(); // ends the waits of the worker, which then ends by itself
     return await within(last!);
   } finally {
     close();
@@ -45,7 +45,7 @@ for (const wire of WIRES) {
             const written = burst.map((value) => port.postMessage(value));
             const read: unknown[] = [];
             while (read.length < burst.length) {
-              // A blocking read too: where it may, a main thread can.
+              // Also blocking reads: the main thread may block in this runtime.
               if (n % 3 === 0) read.push(port.read(WAIT_MS));
               else read.push(...(await port.asyncRead(WAIT_MS, 9)).reverse());
             }

@@ -1,6 +1,6 @@
 /**
- * What segments in files need of a runtime: a few calls of Linux, which Deno makes by its foreign
- * functions and Node by an addon. All that is above this is the same for both.
+ * The few calls of Linux that segments in files need from a runtime. Deno makes them by foreign
+ * functions, Node by an addon. All code above this interface is the same for both.
  *
  * @module
  */
@@ -8,67 +8,68 @@
 import { openDeno } from "./calls_deno.ts";
 import { openNode } from "./calls_node.ts";
 
-/** Memory that a runtime has mapped, as it is named in further calls. */
+/** Memory that a runtime has mapped; later calls refer to it by this object. */
 export type HostMemory = object;
 
 /** A mapped file. */
 export interface HostMapping {
   readonly memory: HostMemory;
   /**
-   * All of its bytes. The engine takes them for memory of its own, and not for shared memory: they
-   * can be touched for as long as somebody has the buffer.
+   * All bytes of the file. The engine takes the buffer for ordinary memory of its own, not for
+   * shared memory. The bytes can be touched for as long as the buffer is referenced.
    */
   readonly buffer: ArrayBuffer;
 }
 
 /**
- * The calls. A number below 0 is that of the system's error, with its sign turned; what else is
- * answered is said where it is more than success. Descriptors are those that `open` and
- * `openMemory` have answered and `close` has not ended; sizes and offsets are in bytes, and an
- * offset in memory is that of a 32-bit word.
+ * The calls. A result below 0 is the negated number of a system error; where other results mean
+ * more than success, the comment of the call says so. Descriptors are results of `open` and
+ * `openMemory` that were not passed to `close`. Sizes and offsets are in bytes; an offset in memory
+ * is that of a 32-bit word.
  */
 export interface HostCalls {
-  /** The processor, of which the numbers of some flags depend. */
+  /** The architecture of the processor. The values of some flags depend on it. */
   readonly processor: string;
   readonly pid: number;
-  /** Asks for the permission to read and write a path, where the runtime has such. */
+  /** Asks for permission to read and write a path, if the runtime has permissions. */
   requireAccess(path: string): void;
 
-  /** Answers the descriptor of a file. No child process gets it. */
+  /** Returns the descriptor of a file. Child processes do not inherit it. */
   open(path: string, flags: number, mode: number): number;
-  /** Answers that of a file in memory, which has this name in lists only. */
+  /** Returns the descriptor of a file in memory, whose name appears in lists only. */
   openMemory(name: string, flags: number): number;
   close(fd: number): number;
   link(from: string, to: string, flags: number): number;
   unlink(path: string): number;
   setMode(fd: number, mode: number): number;
   addSeals(fd: number, seals: number): number;
-  /** Answers the seals. */
+  /** Returns the seals. */
   getSeals(fd: number): number;
-  /** Makes a file so long, with a place for each byte on its device. */
+  /** Makes a file `size` bytes long, and reserves space for all of them on its device. */
   reserve(fd: number, size: number): number;
-  /** Locks bytes for this open file description alone; does not wait. */
+  /** Locks bytes for this open file description alone. Does not wait. */
   lock(fd: number, start: number, size: number): number;
   unlock(fd: number, start: number, size: number): number;
-  /** Answers whether another open file description has one of these bytes: 0 or 1. */
+  /** Returns whether another open file description has a lock on any of these bytes: 0 or 1. */
   isLocked(fd: number, start: number, size: number): number;
-  /** The user as whom this process acts. */
+  /** The effective user of this process. */
   user(): number;
-  /** `struct statx`. */
+  /** Return a `struct statx`. */
   statusOf(fd: number): ArrayBuffer | number;
   statusAt(path: string, flags: number): ArrayBuffer | number;
-  /** The first bytes of a file, as many as there are. */
+  /** Returns the first bytes of a file; fewer than `size` if the file is shorter. */
   read(fd: number, size: number): ArrayBuffer | number;
 
-  /** Maps the first bytes of a file, to read and write, together with other processes. */
+  /** Maps the first bytes of a file to read and write, shared with other processes. */
   map(fd: number, size: number): HostMapping | number;
-  /** Puts private, empty memory into the place of the file. The buffer can still be touched. */
+  /** Replaces the mapped file by private, empty memory. The buffer can still be touched. */
   release(memory: HostMemory): number;
-  /** Sleeps while a word holds `expected`, at most `ms`, which is at most 1,000. */
+  /** Sleeps while a word holds `expected`, for at most `ms` milliseconds, of at most 1,000. */
   sleep(memory: HostMemory, offset: number, expected: number, ms: number): number;
   /**
-   * The same without blocking; resolves with `false` if nothing but the time has ended it.
-   * `undefined` where a timer has to do. `keeps` says whether it may keep the process alive.
+   * Sleeps without blocking. Resolves with `false` if only the timeout has ended the sleep. Returns
+   * `undefined` where a timer has to take its place. `keeps` says whether the sleep may keep the
+   * process alive.
    */
   sleepAsync(
     memory: HostMemory,
@@ -77,16 +78,16 @@ export interface HostCalls {
     ms: number,
     keeps: boolean,
   ): Promise<boolean> | undefined;
-  /** Wakes all that sleep on a word, in any process, and answers their number. */
+  /** Wakes all threads of any process that sleep on a word. Returns their number. */
   wake(memory: HostMemory, offset: number): number;
 }
 
 let opened: HostCalls | undefined;
 
 /**
- * Those of the runtime that this is, opened once.
+ * Returns the calls of this runtime, opened once.
  *
- * @throws {SystemError} `ENOSYS` where there are none.
+ * @throws {SystemError} `ENOSYS` if the runtime or the system does not have them.
  */
 export function hostCalls(): HostCalls {
   return opened ??= globalThis.Deno === undefined ? openNode() : openDeno();

@@ -1,5 +1,5 @@
 /**
- * The calls of a host by Deno's foreign functions, through the C library of the system.
+ * The calls of a host by Deno's foreign functions, through the system's C library.
  *
  * @module
  */
@@ -7,8 +7,8 @@
 import type { HostCalls } from "./calls.ts";
 import { ENOSYS, SystemError } from "./system_error.ts";
 
-// `syscall` and `fcntl` are variadic. In the calling conventions of Linux for both processors,
-// whole numbers and pointers that are variadic travel as others do.
+// `syscall` and `fcntl` are variadic. In the calling conventions of Linux on both processors,
+// variadic integers and pointers are passed like ordinary ones.
 const SYMBOLS = {
   errnoLocation: { name: "__errno_location", parameters: [], result: "pointer" },
   open: { parameters: ["buffer", "i32", "u32"], result: "i32" },
@@ -24,7 +24,7 @@ const SYMBOLS = {
   geteuid: { parameters: [], result: "u32" },
   mmap: { parameters: ["usize", "usize", "i32", "i32", "i32", "i64"], result: "usize" },
   munmap: { parameters: ["usize", "usize"], result: "i32" },
-  // Not by its own name, which older C libraries lack.
+  // Called through `syscall`, because older C libraries have no `statx`.
   statx: {
     name: "syscall",
     parameters: ["isize", "i32", "buffer", "i32", "u32", "buffer"],
@@ -50,7 +50,7 @@ const MACHINES: Readonly<Record<string, { FUTEX: bigint; STATX: bigint }>> = {
   aarch64: { FUTEX: 98n, STATX: 291n },
 };
 
-// The same on both.
+// The same on both processors.
 const O_CLOEXEC = 0o2000000;
 const MFD_CLOEXEC = 1;
 const AT_FDCWD = -100;
@@ -67,28 +67,28 @@ const PROT_READ_WRITE = 3;
 const MAP_SHARED = 1;
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE = 0x2 | 0x20 | 0x10 | 0x4000;
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
-// Without the PRIVATE flag: the sleepers are in other processes.
+// Without the PRIVATE flag, because the sleepers may be in other processes.
 const FUTEX_WAIT = 0;
 const FUTEX_WAKE = 1;
 const EVERYBODY = 0x7fffffff;
-/** The two C libraries of Linux. */
+/** The names of the two C libraries of Linux. */
 const LIBRARIES = ["libc.so.6", `libc.musl-${globalThis.Deno?.build.arch}.so.1`];
 
 /**
- * Most asynchronous sleeps of a thread at once. Each takes one of the 32 threads that Deno has for
- * the whole process, and on which asynchronous file access waits as well: with 32 asleep, a
- * `Deno.stat` took as long as they slept (measured, Deno 2.9).
+ * The most asynchronous sleeps of a thread at one time. Each occupies one of the 32 threads that
+ * Deno has for the whole process, and which asynchronous file access needs as well: with 32 sleeps,
+ * a `Deno.stat` took as long as they slept (measured, Deno 2.9).
  */
 const ASLEEP_MAX = 8;
 
-/** What is mapped. */
+/** The address and the size of a mapping. */
 interface Place {
   readonly address: bigint;
   readonly size: number;
 }
 
 /**
- * Opens the C library of this system.
+ * Opens the system's C library.
  *
  * @throws {SystemError} `ENOSYS` on a system without it.
  */
@@ -100,8 +100,8 @@ export function openDeno(): HostCalls {
     throw new SystemError(`Cannot map file: ${needs}, this is ${os} on ${arch}`, ENOSYS, "dlopen");
   }
   const { symbols: c } = openLibrary();
-  const errno = new Deno.UnsafePointerView(c.errnoLocation()!); // of this thread, for its life
-  /** The answer of a call that says -1 where it fails. */
+  const errno = new Deno.UnsafePointerView(c.errnoLocation()!); // constant for this thread
+  /** The result of a call that returns -1 if it fails. */
   const answer = (result: number) => result < 0 ? -errno.getInt32() : result;
   const { FUTEX, STATX } = machine;
   let asleep = 0;
@@ -161,7 +161,8 @@ export function openDeno(): HostCalls {
       return answer(c.futexWait(FUTEX, address, FUTEX_WAIT, expected, setSpan(ownSpan, ms)));
     },
     sleepAsync(memory, offset, expected, ms, keeps) {
-      // Its thread would keep the process alive: whoever must not do that polls.
+      // The sleeping thread would keep the process alive; a caller that must not do that polls
+      // instead.
       if (!keeps || asleep >= ASLEEP_MAX) return undefined;
       const address = (memory as Place).address + BigInt(offset);
       const span = setSpan(new Uint32Array(4), ms);
@@ -169,7 +170,7 @@ export function openDeno(): HostCalls {
       asleep++;
       return c.futexWaitAsync(FUTEX, address, FUTEX_WAIT, expected, span).then(() => {
         asleep--;
-        span.fill(0); // the call reads it whenever its thread comes to that: it lives till here
+        span.fill(0); // used here, so that it lives until the call has read it on its thread
         return performance.now() < end;
       });
     },
@@ -180,7 +181,7 @@ export function openDeno(): HostCalls {
   };
 }
 
-/** A buffer that was collected: nothing touches its memory any more. */
+/** Unmaps the memory of a buffer that was collected: nothing can touch it any more. */
 const places = new FinalizationRegistry<
   Place & { unmap(address: bigint, size: bigint): number }
 >(({ address, size, unmap }) => unmap(address, BigInt(size)));
@@ -198,7 +199,7 @@ function openLibrary(): Deno.DynamicLibrary<typeof SYMBOLS> {
   throw last;
 }
 
-/** Asks for the permissions that Deno cannot ask for itself, since it sees a native call only. */
+/** Asks for the permissions that Deno cannot check itself, because it sees only a native call. */
 function requireAccess(path: string): void {
   for (const kind of ["read", "write"] as const) {
     if (Deno.permissions.requestSync({ name: kind, path }).state === "granted") continue;
@@ -207,7 +208,7 @@ function requireAccess(path: string): void {
   }
 }
 
-/** A path as C wants it. */
+/** Encodes a path for C, with a NUL at the end. */
 function toBytes(path: string): Uint8Array<ArrayBuffer> {
   if (path.includes("\0")) throw new TypeError("path must not hold a NUL");
   return new TextEncoder().encode(`${path}\0`);
@@ -221,14 +222,14 @@ function toLock(type: number, start: number, size: number): DataView<ArrayBuffer
   lockRecord.setInt16(2, 0, true);
   lockRecord.setBigInt64(8, BigInt(start), true);
   lockRecord.setBigInt64(16, BigInt(size), true);
-  lockRecord.setInt32(24, 0, true); // what these locks demand
+  lockRecord.setInt32(24, 0, true); // these locks require the process id 0
   return lockRecord;
 }
 
-/** `struct timespec`, for the sleeps that block this thread. */
+/** `struct timespec` for the sleeps that block this thread. */
 const ownSpan = new Uint32Array(4);
 
-/** Two 64-bit numbers: seconds, none of them, and nanoseconds. */
+/** Sets the nanoseconds of two 64-bit numbers: seconds, which stay 0, and nanoseconds. */
 function setSpan(span: Uint32Array<ArrayBuffer>, ms: number): Uint32Array<ArrayBuffer> {
   span[2] = ms * 1e6;
   return span;

@@ -1,6 +1,6 @@
 /**
- * The calls of a host by an addon of Node, which is in a package of its own for each platform:
- * `millrace-linux-x64` for one. It is loaded when it is needed first.
+ * The calls of a host by an addon of Node, which is in a package of its own for each platform, for
+ * example `millrace-linux-x64`. It is loaded when it is first needed.
  *
  * @module
  */
@@ -8,10 +8,10 @@
 import type { HostCalls } from "./calls.ts";
 import { ENOSYS, SystemError } from "./system_error.ts";
 
-/** What the addon has: all that does not come from Node itself. */
+/** The calls that the addon provides; the rest comes from Node itself. */
 type Addon = Omit<HostCalls, "processor" | "pid" | "requireAccess"> & { readonly version: number };
 
-/** What is used of Node. */
+/** The members of Node's `process` that are used here. */
 interface NodeProcess {
   readonly platform: string;
   readonly arch: string;
@@ -21,10 +21,10 @@ interface NodeProcess {
   };
 }
 
-/** Of the functions of the addon; another one is refused. */
+/** The version of the addon's functions. An addon of another version is refused. */
 const VERSION = 1;
 
-/** How the processors are called that there is an addon for. */
+/** The names of the processors for which there is an addon. */
 const PROCESSORS: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 const OTHERWISE = "Without it, processes can send the same messages over a Unix socket";
@@ -32,7 +32,7 @@ const OTHERWISE = "Without it, processes can send the same messages over a Unix 
 /**
  * Loads the addon for this platform.
  *
- * @throws {SystemError} `ENOSYS` where there is none.
+ * @throws {SystemError} `ENOSYS` if there is none.
  */
 export function openNode(): HostCalls {
   const { process } = globalThis as { process?: NodeProcess };

@@ -3,7 +3,7 @@ import { runExamples } from "../examples_fixture.ts";
 import { test } from "./host_fixture.ts";
 
 test("the examples in the doc comments run", async () => {
-  // With no permission beyond those that the documentation names.
+  // Without any permission except those that the documentation names.
   const permissions = ["--allow-ffi", "--allow-read=/dev/shm", "--allow-write=/dev/shm"];
   const files = ["mod.ts", "segment_file.ts", "system_error.ts"];
   assert(await runExamples(import.meta.dirname!, files, ["--no-prompt", ...permissions]) >= 4);

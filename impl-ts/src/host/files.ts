@@ -1,6 +1,6 @@
 /**
- * What segments in files do with files, by the calls of the host. A number below 0 that is answered
- * is that of the system's error, with its sign turned.
+ * The file operations that segments in files need, by the calls of the host. A result below 0 is
+ * the negated number of a system error.
  *
  * @module
  */
@@ -8,15 +8,15 @@
 import { hostCalls } from "./calls.ts";
 import { EINVAL, SystemError } from "./system_error.ts";
 
-/** What a file is. */
+/** The status of a file. */
 export interface FileStatus {
-  /** The type of the file and who may access it, as in `st_mode`. */
+  /** The type of the file and its access rights, as in `st_mode`. */
   readonly mode: number;
-  /** Who it belongs to. */
+  /** The user to whom the file belongs. */
   readonly user: number;
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number;
-  /** The same for two descriptors, or paths, exactly if they are of one file. */
+  /** Equal for two descriptors or paths exactly if they are of the same file. */
   readonly identity: string;
 }
 
@@ -31,7 +31,7 @@ const FLAGS: Readonly<Record<string, Flags>> = {
   aarch64: { O_DIRECTORY: 0o40000, O_NOFOLLOW: 0o100000 },
 };
 
-// The same on both.
+// The same on both processors.
 const O_RDWR = 2;
 const O_CREAT = 0o100;
 const O_EXCL = 0o200;
@@ -51,30 +51,30 @@ function flags(): Flags {
 }
 
 /**
- * Opens a file that exists, for both directions and without any waiting. `follows` says whether it
- * may be reached through a link in the last part of the path.
+ * Opens an existing file to read and write, without waiting. `follows` says whether a symbolic link
+ * in the last part of the path may be followed.
  */
 export function openExisting(path: string, follows: boolean = false): number {
-  // Neither a pipe nor a terminal at the path may hold us up or take us over.
+  // A pipe at the path must not block this call, nor a terminal become the process's own.
   const wanted = O_RDWR | O_NONBLOCK | O_NOCTTY;
   return hostCalls().open(path, follows ? wanted : wanted | flags().O_NOFOLLOW, 0);
 }
 
-/** Makes a file that has no name and lies in memory. */
+/** Creates a file in memory, without a name in any folder. */
 export function openMemory(): number {
   const calls = hostCalls();
   const name = "millrace"; // shown in lists of mappings only
   const fd = calls.openMemory(name, MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  // Before Linux 6.3 the flag means nothing; later ones may insist on it.
+  // Before Linux 6.3 the flag is unknown; later kernels may require it.
   return fd === -EINVAL ? calls.openMemory(name, MFD_ALLOW_SEALING) : fd;
 }
 
-/** Takes a file that nobody else has opened yet away from all but its owner. */
+/** Leaves access only to the owner of a file, which nobody else has opened yet. */
 export function makePrivate(fd: number): void {
   requireDone(hostCalls().setMode(fd, 0o600), "Cannot make memory private", "fchmod");
 }
 
-/** Keeps the size of a file in memory as it is, for ever and for everybody. */
+/** Fixes the size of a file in memory for ever, for every process. */
 export function seal(fd: number): void {
   const seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   requireDone(hostCalls().addSeals(fd, seals), "Cannot seal memory", "fcntl");
@@ -83,15 +83,15 @@ export function seal(fd: number): void {
 /** Whether a file can never be made shorter. */
 export function isSealed(fd: number): boolean {
   const seals = hostCalls().getSeals(fd);
-  return seals >= 0 && (seals & F_SEAL_SHRINK) !== 0; // below 0: of a kind that has no seals
+  return seals >= 0 && (seals & F_SEAL_SHRINK) !== 0; // below 0: this kind of file has no seals
 }
 
-/** Makes a file of mode 0600 without a name in a folder. */
+/** Creates a file of mode 0600 in a folder, without a name. */
 export function openUnnamed(folder: string): number {
   return hostCalls().open(folder, O_RDWR | O_TMPFILE | flags().O_DIRECTORY, 0o600);
 }
 
-/** Makes a file of mode 0600 at a path where there is none. */
+/** Creates a file of mode 0600 at a path where there is no file. */
 export function openNew(path: string): number {
   return hostCalls().open(path, O_RDWR | O_CREAT | O_EXCL | flags().O_NOFOLLOW, 0o600);
 }
@@ -101,7 +101,7 @@ export function close(fd: number): void {
   hostCalls().close(fd);
 }
 
-/** Gives the open file without a name, or the one at `from`, the name `to`. */
+/** Gives the name `to` to an open file without a name, or to the file at `from`. */
 export function link(from: number | string, to: string): number {
   const calls = hostCalls();
   if (typeof from === "string") return calls.link(from, to, 0);
@@ -114,8 +114,8 @@ export function unlink(path: string): number {
 }
 
 /**
- * What a descriptor, or a path, stands for. `follows` says whether a link in the last part of the
- * path is followed.
+ * Returns the status of a descriptor or of a path. `follows` says whether a symbolic link in the
+ * last part of the path is followed.
  */
 export function status(of: number | string, follows: boolean = false): FileStatus | number {
   const calls = hostCalls();
@@ -133,29 +133,31 @@ export function status(of: number | string, follows: boolean = false): FileStatu
   };
 }
 
-/** The user as whom this process acts. */
+/** The effective user of this process. */
 export function effectiveUser(): number {
   return hostCalls().user();
 }
 
-/** The first bytes of a file, as many as there are. */
+/** Returns the first bytes of a file; fewer than `size` if the file is shorter. */
 export function readStart(fd: number, size: number): Uint8Array {
   const bytes = hostCalls().read(fd, size);
   if (typeof bytes !== "number") return new Uint8Array(bytes);
   throw new SystemError("Cannot read file", -bytes, "pread");
 }
 
-/** Makes a file `size` bytes long, with a place for each on its device. [segment.file_space] */
+/**
+ * Makes a file `size` bytes long, with space for all of them on its device. [segment.file_space]
+ */
 export function reserve(fd: number, size: number): void {
   requireDone(hostCalls().reserve(fd, size), "Cannot reserve file", "fallocate");
 }
 
-/** Locks bytes for this open file description; does not wait. */
+/** Locks bytes for this open file description. Does not wait. */
 export function lock(fd: number, start: number, size: number): number {
   return hostCalls().lock(fd, start, size);
 }
 
-/** Gives such a lock back. */
+/** Releases such a lock. */
 export function unlock(fd: number, start: number, size: number): void {
   hostCalls().unlock(fd, start, size);
 }

@@ -1,5 +1,5 @@
 /**
- * Sleeping and waking between processes: the futex of Linux on one mapping. See `spec/wait.md`.
+ * Sleeping and waking between processes, by the Linux futex on one mapping. See `spec/wait.md`.
  *
  * @module
  */
@@ -10,19 +10,19 @@ import { hostCalls } from "./calls.ts";
 import type { Mapping } from "./mapping.ts";
 import { ETIMEDOUT } from "./system_error.ts";
 
-/** Threads, of any process, that have mapped the same file. */
+/** The mechanism for threads of any process that have mapped the same file. */
 export class FutexMechanism implements Mechanism {
   readonly rings: number = WAKE_MECHANISM_FUTEX;
   readonly sleeps: number = WAKE_MECHANISM_FUTEX;
-  /** Deno and Node have no thread that must not. */
+  /** Neither Deno nor Node has a thread that must not block. */
   readonly blocks: boolean = true;
   readonly #mapping: Mapping;
   readonly #check: () => void;
-  /** Whether the owner of an endpoint lives. */
+  /** Whether the owner of an endpoint is alive. */
   readonly isAlive: (endpoint: number) => boolean;
   #nextCheck = 0;
 
-  /** `check` looks whether the peers live; it is called about once a slice while anybody waits. */
+  /** `check` looks for dead peers. It is called about once a slice while any call waits. */
   constructor(mapping: Mapping, check: () => void, isAlive: (endpoint: number) => boolean) {
     this.#mapping = mapping;
     this.#check = check;
@@ -48,21 +48,24 @@ export class FutexMechanism implements Mechanism {
     return sleep?.then((woken) => woken ? "ok" : "timed-out");
   }
 
-  /** Returns how many it has woken. */
+  /** Wakes the sleepers, and returns their number. */
   notify(words: Int32Array, index: number): number {
     return hostCalls().wake(this.#mapping.memory, this.#offsetOf(words, index));
   }
 
   checkPeers(): void {
-    // By the clock and not by what ended the sleep: a bell that others ring ends no slice, and an
-    // endpoint that polls has many.
+    // Timed by the clock, and not by the end of a sleep: other rings of the bell end sleeps early
+    // without ending the slice, and an endpoint that polls has many short sleeps.
     const now = performance.now();
     if (now < this.#nextCheck) return;
     this.#nextCheck = now + WAIT_SLICE_MS / 2;
     this.#check();
   }
 
-  /** The futex of another mapping would be elsewhere: a sleep there would end at once, for ever. */
+  /**
+   * Returns the byte offset of a word. A word of another mapping is refused: a sleep on the wrong
+   * word would end at once, again and again.
+   */
   #offsetOf(words: Int32Array, index: number): number {
     if (words.buffer !== this.#mapping.buffer) {
       throw new TypeError("Cannot wait: the mechanism of a file is for the segment in that file");

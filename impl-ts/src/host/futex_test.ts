@@ -7,7 +7,10 @@ import { SegmentFile } from "./mod.ts";
 const A = { endpoint: 0 };
 
 const IS_DENO = globalThis.Deno !== undefined;
-/** Most asynchronous sleeps of a thread: eight threads of Deno, the words of one call of Linux. */
+/**
+ * The most asynchronous sleeps of a thread: eight in Deno; in Node, as many as one call of Linux
+ * takes.
+ */
 const SLEEPS_MAX = IS_DENO ? 8 : 127;
 
 test("a sleep too many polls, and so does one of Deno that must not hold it", async () => {

@@ -1,4 +1,4 @@
-// What the tests of this folder share. They run in Deno, and as scripts in Node: see
+// Shared by the tests of this folder. They run in Deno, and as scripts in Node: see
 // `impl-ts/places/host_test.ts`.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -9,21 +9,21 @@ import { type Geometry, portGeometry } from "../mod.ts";
 
 const deno = globalThis.Deno;
 
-/** Whether this system has what the tests take. */
+/** Whether the tests can run on this system. */
 export const AVAILABLE: boolean = process.platform === "linux";
 
-/** A test, where they can run. */
+/** Defines a test, which is ignored where the tests cannot run. */
 export const test: (name: string, run: () => void | Promise<void>) => void = !AVAILABLE
   ? deno!.test.ignore
   : deno?.test ?? nodeTest;
 
-/** Bounds each wait of a test. */
+/** The limit of each wait of a test. */
 export const WAIT = { timeout: 10_000 };
 
-/** A port of small rings, so that messages wrap and writers wait. */
+/** A port with small rings, so that messages wrap and writers wait. */
 export const GEOMETRY: Geometry = portGeometry({ capacity: 1024 });
 
-/** A path of the test's own, and its end: nothing is left there. */
+/** A path for one test. Disposing it removes the file. */
 export class Place {
   readonly folder: string = fs.mkdtempSync("/dev/shm/millrace-");
   readonly path: string = `${this.folder}/segment`;
@@ -36,7 +36,9 @@ export class Place {
 /** What the other process does, in the order of its arguments. */
 export interface Task {
   readonly path: string;
-  /** Whether it makes the file or sealed memory, as endpoint 0, or opens it, as endpoint 1. */
+  /**
+   * Whether it creates the file, or sealed memory, as endpoint 0; or opens the path as endpoint 1.
+   */
   readonly creates: boolean | "sealed";
   /**
    * `echo` writes everything back until the stream ends, and dies by SIGKILL at the text `die`;
@@ -47,7 +49,10 @@ export interface Task {
   readonly spin?: number;
 }
 
-/** Runs `host_peer_fixture.ts`: this Deno, or what the variable says, for another runtime. */
+/**
+ * The command that runs `host_peer_fixture.ts`: this Deno, or another runtime that the variable
+ * names.
+ */
 function peerCommand(): string[] {
   const given = process.env["MILLRACE_HOST_PEER"];
   if (given !== undefined) return JSON.parse(given);
@@ -57,14 +62,14 @@ function peerCommand(): string[] {
     "--no-check",
     "--no-prompt",
     "--allow-ffi",
-    "--allow-run", // for the signal to itself
+    "--allow-run", // to send a signal to itself
     "--allow-read=/dev/shm,/proc",
     "--allow-write=/dev/shm,/proc",
     `${import.meta.dirname}/host_peer_fixture.ts`,
   ];
 }
 
-/** The other process, once it has attached. */
+/** The other process, after it has attached. */
 export class Peer {
   /** The path of its segment. */
   readonly path: string;
@@ -85,7 +90,7 @@ export class Peer {
     const ended = new Promise<number>((resolve) => {
       process.once("close", (code, signal) => resolve(code ?? codeOf(signal)));
     });
-    // It says the path when it has attached.
+    // The process writes the path after it has attached.
     const path = await Promise.race([
       new Promise<string>((resolve) => process.stdout.once("data", (data) => resolve(`${data}`))),
       ended,
@@ -98,7 +103,10 @@ export class Peer {
     this.#process.kill("SIGKILL");
   }
 
-  /** Its exit code, once it has ended; behind 128, the number of the signal that ended it. */
+  /**
+   * Waits until it has ended. Returns its exit code, or 128 plus the number of the signal that
+   * ended it.
+   */
   async ended(): Promise<number> {
     const timer = setTimeout(() => this.kill(), WAIT.timeout);
     const code = await this.#ended;
@@ -106,9 +114,9 @@ export class Peer {
     return code;
   }
 
-  /** Ends it in any case. */
+  /** Ends the process in any case. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.kill(); // nothing, where it has ended
+    this.kill(); // does nothing if it has ended
     await this.#ended;
   }
 }
@@ -119,7 +127,7 @@ function codeOf(signal: string | null): number {
   return 128 + (SIGNALS[signal ?? ""] ?? 0);
 }
 
-/** Runs as a user who may not do everything: for root, as another. */
+/** Runs as a user without special rights: if this user is root, as another one. */
 export function asNobody(run: () => void): void {
   if (process.getuid!() !== 0) return run();
   const nobody = 65_534;
@@ -131,7 +139,7 @@ export function asNobody(run: () => void): void {
   }
 }
 
-/** What the tests need of the C library in Deno alone. */
+/** The functions of the C library that the tests need, in Deno only. */
 function openLibrary() {
   const symbols = {
     seteuid: { parameters: ["u32"], result: "i32" },
@@ -148,7 +156,7 @@ function setUser(id: number): void {
   if (answer !== 0) throw new Error(`Cannot become user ${id}`);
 }
 
-/** Makes the file of a descriptor empty, and returns whether the system lets us. */
+/** Makes the file of a descriptor empty. Returns whether the system allows that. */
 export function emptyFile(fd: number): boolean {
   const library = openLibrary();
   if (library !== undefined) {

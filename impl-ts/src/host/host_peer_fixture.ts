@@ -1,4 +1,4 @@
-// The other process of the tests that take one: the program that `Peer` starts.
+// The other process of the tests that need one: the program that `Peer` starts.
 
 import process from "node:process";
 import { type Port, portGeometry } from "../mod.ts";
@@ -23,7 +23,7 @@ async function main({ path, creates, mode, spin }: Task): Promise<void> {
   const port = file.port();
   await new Promise<void>((resolve) => process.stdout.write(file.path, () => resolve()));
   await work(port, mode);
-  // What only listens has not closed when the process ends.
+  // In mode `unref`, the port has not been closed when the process ends.
   if (mode !== "unref") file.close();
 }
 
@@ -46,7 +46,7 @@ async function work(port: Port, mode: Task["mode"]): Promise<void> {
     case "unref":
       port.onmessage = () => {};
       port.unref();
-      return await new Promise((resolve) => setTimeout(resolve, 250)); // some slices
+      return await new Promise((resolve) => setTimeout(resolve, 250)); // a few slices
   }
   if (!port.ended) throw new Error("the stream did not end");
   await port.endAsync(WAIT);

@@ -1,7 +1,7 @@
 /**
- * Segments in files: for processes of Deno and Node that exchange messages with one another and
- * with native ones, on Linux on x86-64 or aarch64. Deno needs `--allow-ffi`, which nothing else of
- * Millrace does, and Node the package of an addon, which comes with that of Millrace.
+ * Segments in files, through which processes of Deno and Node exchange messages with each other and
+ * with native processes, on Linux on x86-64 or aarch64. Deno needs `--allow-ffi`, which no other
+ * part of Millrace needs; Node needs an addon, whose package is installed together with Millrace.
  *
  * @example
  * ```ts

@@ -30,7 +30,7 @@ import * as locks from "./segment_file_lock.ts";
 import { EEXIST, SystemError } from "./system_error.ts";
 
 /**
- * Which endpoint of a file to take, and how.
+ * Which endpoint of a file to take, and how it waits.
  *
  * @example
  * ```ts
@@ -45,11 +45,11 @@ import { EEXIST, SystemError } from "./system_error.ts";
  * ```
  */
 export interface SegmentFileOptions {
-  /** Index of the endpoint; of a port, 0 is side `a` and 1 side `b`. */
+  /** The index of the endpoint. For a port, 0 is side `a` and 1 is side `b`. */
   readonly endpoint: number;
   /**
-   * Milliseconds to wait for others that are opening or replacing the same file; default 5,000. For
-   * the file itself nobody waits, nor for a peer.
+   * Milliseconds to wait for other processes that are opening or replacing the same file; default
+   * 5,000. No call waits for the file itself to appear, or for a peer.
    */
   readonly timeout?: number | undefined;
   /** Microseconds to spin before sleeping in a blocking call, as in every endpoint's options. */
@@ -59,19 +59,20 @@ export interface SegmentFileOptions {
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 /**
- * One endpoint of a segment in a file, by which processes exchange messages, written in whatever
- * language. Needs Linux on x86-64 or aarch64; in Deno the permissions `--allow-ffi`, and
- * `--allow-read` and `--allow-write` for the path, and in Node the addon's package.
+ * One endpoint of a segment in a file, through which processes in any language exchange messages.
+ * It needs Linux on x86-64 or aarch64; in Deno the permissions `--allow-ffi`, and `--allow-read`
+ * and `--allow-write` for the path; in Node the addon's package.
  *
- * All of its methods belong to one thread; other threads, of this process too, open the file once
- * more. A peer whose process dies, however it goes, is found by every call that waits, within two
- * slices of 100 ms: a `PeerFailedError` with the reason `peer.lost`. Behind that, `vacatePeer`
- * lets the next process take its place in the same file.
+ * All methods belong to one thread. Other threads, also of this process, open the file again. Every
+ * call that waits detects within two slices of 100 ms that a peer's process has died, for whatever
+ * cause, and throws a `PeerFailedError` with the reason `peer.lost`. After that, `vacatePeer` lets
+ * the next process take its place in the same file.
  *
- * Asynchronous waits take a thread of Deno's pool for each endpoint, for eight of them at most in
- * each thread, and 50 µs to begin; further endpoints, and `onmessage` after `unref`, look every 4
- * ms instead. In Node one thread waits for all endpoints of a thread, up to 127, on Linux 5.16 or
- * later; before, all of them look. Where latency counts, block in a worker.
+ * In Deno, the asynchronous waits of an endpoint occupy a thread of Deno's pool and take 50 µs to
+ * begin; each thread can have eight such endpoints. Further endpoints, and `onmessage` after
+ * `unref`, look every 4 ms instead. In Node, one thread waits for all endpoints of a thread, up to
+ * 127, on Linux 5.16 or later; on older kernels all of them look every 4 ms. For low latency, block
+ * in a worker.
  *
  * @example
  * ```ts
@@ -90,21 +91,21 @@ const DEFAULT_TIMEOUT_MS = 5_000;
  * ```
  */
 export class SegmentFile {
-  /** Where the file was found or made. */
+  /** The path at which the file was found or created. */
   readonly path: string;
   /** The segment, attached and checked. */
   readonly segment: Segment;
-  /** How its endpoints sleep and wake; for `closeEndpoint` and `failEndpoint`. */
+  /** How the endpoints of this file sleep and wake; for `closeEndpoint` and `failEndpoint`. */
   readonly mechanism: Mechanism;
   readonly #endpoint: Endpoint;
   readonly #fd: number;
   readonly #mapping: Mapping;
-  /** The endpoints at the other ends of our channels, and the writers of properties. */
+  /** The endpoints at the other ends of this endpoint's channels, and the writers of properties. */
   readonly #peers: ReadonlySet<number>;
   #user: { close(): void } | undefined;
   #isClosed = false;
 
-  /** Maps a file, locks a record of it and takes the endpoint. */
+  /** Maps a file, locks an endpoint's record in it, and takes the endpoint. */
   private constructor(path: string, fd: number, order: Order, join: Join) {
     this.path = path;
     this.#fd = fd;
@@ -115,12 +116,13 @@ export class SegmentFile {
     try {
       this.segment = join.attach(this.#mapping.buffer);
       const peers = peersOf(this.segment, order.endpoint);
-      // [property.slice] No peers, but whoever watches a property looks whether they live.
+      // [property.slice] The writers of properties are not peers, but an endpoint that waits for a
+      // property must find out whether they are alive.
       const writers = this.segment.channels.filter(({ kind, writer }) =>
         kind === CHANNEL_KIND_PROPERTY && writer !== order.endpoint
       );
       this.#peers = new Set([...peers, ...writers.map(({ writer }) => writer)]);
-      // [segment.file_lock] Before the state is attached.
+      // [segment.file_lock] The record is locked before the state becomes attached.
       Endpoint.requireVacant(this.segment, order.endpoint);
       locks.lockRecord(fd, order.endpoint);
       locks.unlockHeader(fd);
@@ -135,12 +137,12 @@ export class SegmentFile {
   /**
    * Takes an endpoint of the file at `path`. Never waits for a file that is not there yet.
    *
-   * @throws {SegmentError} `segment.missing` if there is no file; `segment.file` if others could
-   * have made it or can read it; `segment.endpoint` if somebody has the endpoint, or has had it and
-   * it was not given back by `vacatePeer`; and whatever `Segment.attach` throws.
-   * @throws {SystemError} whatever else the system refuses, `EACCES` for one; `ENOSYS` where there
-   * is no such host.
-   * @throws {TimeoutError} if others keep replacing the file.
+   * @throws {SegmentError} `segment.missing` if there is no file; `segment.file` if another user
+   * could have put it there or can access it; `segment.endpoint` if the endpoint is taken, or was
+   * taken before and `vacatePeer` has not given it back; and whatever `Segment.attach` throws.
+   * @throws {SystemError} for other errors of the system, such as `EACCES`; `ENOSYS` if this system
+   * is not supported.
+   * @throws {TimeoutError} if other processes keep replacing the file.
    * @throws {Deno.errors.NotCapable} without the permissions.
    */
   static open(path: string | URL, options: SegmentFileOptions): SegmentFile {
@@ -162,17 +164,18 @@ export class SegmentFile {
   }
 
   /**
-   * Makes the file at `path`, or takes it as somebody else who lives has made it, with the same
-   * geometry: either side may come first. A file that is left over is replaced: its processes have
-   * gone, or those that still have it can meet nobody there any more, such as the clients of a
-   * server that has gone. They read what was published, and open the path anew.
+   * Creates the file at `path`, or takes the one that a living process has created there with the
+   * same geometry: either side may come first. A file that is left over is replaced. That is one
+   * whose processes are gone, or in which the remaining ones can no longer meet a peer, such as the
+   * clients of a server that is gone. They read what was published, and open the path again.
    *
    * @throws {RangeError} if the geometry is outside the limits of the specification.
-   * @throws {SegmentError} `segment.geometry` if it is in use with another; `segment.file` if what
-   * is there is no segment, or could be somebody else's; and whatever `open` throws.
-   * @throws {SystemError} `ENOSPC` if there is no room, `ENOENT` if there is no such folder;
-   * whatever else the system refuses.
-   * @throws {TimeoutError} if others keep replacing the file.
+   * @throws {SegmentError} `segment.geometry` if the file is in use with another geometry;
+   * `segment.file` if the file at the path is not a segment, or another user could have put it
+   * there; and whatever `open` throws.
+   * @throws {SystemError} `ENOSPC` if there is no space, `ENOENT` if there is no such folder; other
+   * errors of the system.
+   * @throws {TimeoutError} if other processes keep replacing the file.
    * @throws {Deno.errors.NotCapable} without the permissions.
    */
   static create(
@@ -200,17 +203,18 @@ export class SegmentFile {
   }
 
   /**
-   * Makes a segment in memory that is no file of any folder, and whose size nobody can change: a
-   * file with a name can be made shorter by any process of its user, which ends all that use it.
+   * Creates a segment in memory that is not a file of any folder, and whose size cannot be changed.
+   * (Any process of the same user can shorten a file that has a name, which ends all processes that
+   * use it.)
    *
-   * Its `path` leads there, for processes of the same user that `open` it, for as long as this
-   * object is not closed and its process lives: hand it to them, as an argument for instance. When
-   * the last of them closes, nothing is left.
+   * Processes of the same user can `open` the segment by its `path`, as long as this object is not
+   * closed and its process is alive: pass them the path, for instance as an argument. When the last
+   * of them closes, nothing is left.
    *
    * @throws {RangeError} if the geometry is outside the limits of the specification.
-   * @throws {SegmentError} `segment.endpoint` if it does not have this endpoint.
-   * @throws {SystemError} what the system refuses, for want of memory for one; `ENOSYS` where there
-   * is no such host.
+   * @throws {SegmentError} `segment.endpoint` if the segment does not have this endpoint.
+   * @throws {SystemError} for errors of the system, for instance if memory is short; `ENOSYS` if
+   * this system is not supported.
    *
    * @example
    * ```ts
@@ -236,28 +240,28 @@ export class SegmentFile {
     }
   }
 
-  /** Gives a file its name, and returns it; or the one that has the name and is in use. */
+  /** Gives a file its name and returns it, or returns the file that has the name and is in use. */
   static #publish(file: SegmentFile, draft: Draft, plan: Plan, order: Order): SegmentFile {
     const { path } = file;
     for (let round = 0;; round++) {
-      // [segment.file_ready] Not by renaming, which would take the name from whoever has it.
+      // [segment.file_ready] Renaming would take the name away from a file that has it.
       const linked = files.link(draft.path ?? draft.fd, path);
       if (linked === 0) return file;
       if (linked !== -EEXIST) throw new SystemError(`Cannot create ${path}`, -linked, "linkat");
       const used = SegmentFile.#useOrRemove(path, plan, order);
       if (used !== undefined) return used;
-      // Without time, too, a left-over is replaced.
+      // Even with a timeout of 0, one file that is left over is replaced.
       if (round > 0) locks.requireTime(path, order.deadline);
     }
   }
 
-  /** Takes the file at a path if it is in use, and removes it if it is left over. */
+  /** Takes the file at a path if it is in use, or removes it if it is left over. */
   static #useOrRemove(path: string, plan: Plan, order: Order): SegmentFile | undefined {
     const file = locks.findOwn(path);
     if (file === undefined) return undefined;
     let used: SegmentFile | undefined;
     try {
-      // [segment.file_left] All that follows, with the lock on the header.
+      // [segment.file_left] From here on, this code holds the lock on the header.
       if (!locks.lockHeader(path, file, order.deadline)) return undefined;
       if (isInUse(path, file, order.endpoint)) {
         return used = SegmentFile.#join(path, file, order, plan);
@@ -277,7 +281,7 @@ export class SegmentFile {
   static #join(path: string, file: locks.OwnFile, order: Order, plan?: Plan): SegmentFile {
     const size = sizeToMap(path, file);
     const attach = (memory: ArrayBuffer) => {
-      // A file has its name only when it is ready: nothing to wait for.
+      // There is nothing to wait for: a file gets its name only when its segment is ready.
       const segment = Segment.attach(memory, { timeout: 0 });
       if (plan !== undefined && !samePlan(plan, segment)) {
         const why = "it is in use with another geometry";
@@ -288,17 +292,17 @@ export class SegmentFile {
     return new SegmentFile(path, file.fd, order, { size, attach });
   }
 
-  /** Index of our endpoint. */
+  /** The index of this endpoint. */
   get endpoint(): number {
     return this.#endpoint.index;
   }
 
   /**
-   * Makes the port of this endpoint, which has one ring each way. A file has one port, one writer
-   * or one reader.
+   * Creates the port of this endpoint, which must have one ring in each direction. An endpoint has
+   * one user: a port, a writer, a reader, or what `use` attaches.
    *
-   * @throws {SegmentError} `segment.channel` if the segment is no port.
-   * @throws {TypeError} if the endpoint has a user already.
+   * @throws {SegmentError} `segment.channel` if the segment is not a port.
+   * @throws {TypeError} if the endpoint already has a user.
    */
   port<In = unknown, Out = In>(
     options: Omit<PortOptions<In, Out>, keyof EndpointOptions | "side"> = {},
@@ -310,11 +314,11 @@ export class SegmentFile {
   }
 
   /**
-   * Makes the writer of a ring: of channel `channel`, by default of the first that this endpoint
-   * writes.
+   * Creates the writer of a ring: the channel with index `channel`, by default the first that this
+   * endpoint writes.
    *
-   * @throws {SegmentError} `segment.channel` if there is none.
-   * @throws {TypeError} if the endpoint has a user already.
+   * @throws {SegmentError} `segment.channel` if there is no such ring.
+   * @throws {TypeError} if the endpoint already has a user.
    */
   writer<T = unknown>(
     options: Omit<WriterOptions<T>, keyof EndpointOptions> & {
@@ -328,11 +332,11 @@ export class SegmentFile {
   }
 
   /**
-   * Makes the reader of a ring: of channel `channel`, by default of the first that this endpoint
-   * reads.
+   * Creates the reader of a ring: the channel with index `channel`, by default the first that this
+   * endpoint reads.
    *
-   * @throws {SegmentError} `segment.channel` if there is none.
-   * @throws {TypeError} if the endpoint has a user already.
+   * @throws {SegmentError} `segment.channel` if there is no such ring.
+   * @throws {TypeError} if the endpoint already has a user.
    */
   reader<T = unknown>(
     options: Omit<ReaderOptions<T>, keyof EndpointOptions> & {
@@ -346,12 +350,11 @@ export class SegmentFile {
   }
 
   /**
-   * Has something else attach to this endpoint: a property or a fanout, one end of it or all
-   * properties of the segment. `attach` gets the segment, and the options that say which endpoint;
-   * it attaches before it returns.
+   * Lets other objects attach to this endpoint: a property, a fanout, or all properties of the
+   * segment. `attach` gets the segment, and options with the index of the endpoint; it must attach
+   * before it returns.
    *
-   * @throws {TypeError} if the endpoint has a user already, or `attach` does not use it.
-   *
+   * @throws {TypeError} if the endpoint already has a user, or `attach` does not attach to it.
    * @example
    * ```ts
    * import { PropertyReader, PropertyWriter, propertyChannel } from "@millrace/millrace/property";
@@ -379,26 +382,26 @@ export class SegmentFile {
   }
 
   /**
-   * Looks whether the processes of the peers live, and marks those failed that do not: their reason
-   * is `peer.lost`. Calls that wait do so themselves; this is for those who never wait.
-   * [segment.file_dead]
+   * Looks whether the processes of the peers are alive, and marks those endpoints failed whose
+   * processes are not, with the reason `peer.lost`. Calls that wait do this themselves; an
+   * application that never waits calls this method. [segment.file_dead]
    */
   checkPeers(): void {
     if (this.#isClosed) return;
     for (const peer of this.#peers) {
       const word = this.#endpoint.state(peer);
       if (stateOf(word) !== ENDPOINT_STATE_ATTACHED) continue;
-      // Its lock came first: attached and not locked is dead, or closed since.
+      // An owner locks before it attaches: attached and not locked means dead, or closed meanwhile.
       if (locks.isRecordLocked(this.#fd, peer)) continue;
-      // That owner, and not one that has come since. [segment.state_owner]
+      // Marks that owner, and not one that has attached since. [segment.state_owner]
       const generation = word >>> REASON_SHIFT;
       failEndpoint(this.segment, peer, "peer.lost", this.mechanism, generation);
     }
   }
 
   /**
-   * Closes the endpoint, with the port, writer or reader that it has, and lets go of the file,
-   * which stays. What was written and published can still be read by the peer.
+   * Closes the endpoint and its user, and lets go of the file, which stays. The peer can still read
+   * all messages that were published.
    */
   close(): void {
     if (this.#isClosed) return;
@@ -410,7 +413,7 @@ export class SegmentFile {
     files.close(this.#fd);
   }
 
-  /** The same as `close`. */
+  /** Closes the endpoint; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -427,14 +430,14 @@ export class SegmentFile {
   }
 }
 
-/** What the caller has asked for, checked. */
+/** The checked arguments of the caller. */
 interface Order {
   readonly endpoint: number;
   readonly spin: number | undefined;
   readonly deadline: number;
 }
 
-/** How much of a file to map, and how to come from that to its segment. */
+/** How many bytes of a file to map, and how to get the segment in them. */
 interface Join {
   readonly size: number;
   attach(memory: ArrayBuffer): Segment;
@@ -449,7 +452,7 @@ function requireOrder({ endpoint, spin, timeout }: SegmentFileOptions): Order {
   return { endpoint, spin, deadline };
 }
 
-/** What a creator makes, and how it comes to that in memory of its own. */
+/** The plan of a creator, and how it formats its own memory. */
 function planOf(geometry: Geometry, { endpoint }: Order): { plan: Plan; join: Join } {
   const plan = place(geometry);
   if (endpoint >= plan.endpointCount) {
@@ -461,7 +464,7 @@ function planOf(geometry: Geometry, { endpoint }: Order): { plan: Plan; join: Jo
 
 function requirePath(path: string | URL): string {
   const name = typeof path === "string" ? path : decodeURIComponent(path.pathname);
-  if (name === "") throw locks.missing(name); // no permission can be asked for that
+  if (name === "") throw locks.missing(name); // permission for an empty path cannot be requested
   hostCalls().requireAccess(name);
   return name;
 }

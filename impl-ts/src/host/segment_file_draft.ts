@@ -1,5 +1,5 @@
 /**
- * The file of a creator, before it has its name. See `spec/segment.md`, "Segments in a file".
+ * The file of a creator before it gets its name. See `spec/segment.md`, "Segments in a file".
  *
  * @module
  */
@@ -7,17 +7,17 @@
 import * as files from "./files.ts";
 import { EISDIR, EOPNOTSUPP, SystemError } from "./system_error.ts";
 
-/** A file that nobody else sees: without a name, or under one of its own. */
+/** A file that no other process looks for: without a name, or under a name of its own. */
 export interface Draft {
   readonly fd: number;
   readonly path: string | undefined;
 }
 
 /**
- * Makes a file of `size` bytes for a path. `named` gives it a name at once, as on file systems that
- * have no files without one; for tests.
+ * Creates a file of `size` bytes for a path. `named` gives it a temporary name at once, as on file
+ * systems that do not support files without a name; for tests.
  *
- * @throws {SystemError} `ENOSPC` if there is no room, and whatever else the system says.
+ * @throws {SystemError} `ENOSPC` if there is no space, and other errors of the system.
  */
 export function makeDraft(path: string, size: number, named: boolean = false): Draft {
   const draft = openDraft(path, named);
@@ -32,9 +32,9 @@ export function makeDraft(path: string, size: number, named: boolean = false): D
 }
 
 /**
- * Makes sealed memory of `size` bytes, which has no name and never gets one.
+ * Creates sealed memory of `size` bytes, which never gets a name.
  *
- * @throws {SystemError} if there is not so much, and whatever else the system says.
+ * @throws {SystemError} if there is not enough memory, and other errors of the system.
  */
 export function makeSealed(size: number): number {
   const fd = files.openMemory();
@@ -56,7 +56,7 @@ function openDraft(path: string, named: boolean): Draft {
     const folder = slash < 0 ? "." : path.slice(0, slash) || "/";
     const fd = files.openUnnamed(folder);
     if (fd >= 0) return { fd, path: undefined };
-    // The second: a kernel to which the flag means nothing.
+    // EISDIR comes from a kernel that does not know the flag.
     if (fd !== -EOPNOTSUPP && fd !== -EISDIR) {
       throw new SystemError(`Cannot create ${path}`, -fd, "open");
     }

@@ -1,5 +1,5 @@
 /**
- * Whether somebody still needs the file at a path. See `spec/segment.md`, "Segments in a file".
+ * Whether the file at a path is still needed. See `spec/segment.md`, "Segments in a file".
  *
  * @module
  */
@@ -12,12 +12,12 @@ import { stateOf } from "../wait_state.ts";
 import { Mapping } from "./mapping.ts";
 import { isAnyRecordLocked, isRecordLocked, type OwnFile } from "./segment_file_lock.ts";
 
-/** What has become of an endpoint. */
+/** The standing of an endpoint, as the chapter defines it. */
 const HERE = 0;
 const EXPECTED = 1;
 const GONE = 2;
 
-/** Bytes of a file that are to be mapped. @throws {SegmentError} if they are too few. */
+/** The number of bytes of a file to map. @throws {SegmentError} if the file is too small. */
 export function sizeToMap(path: string, { status }: OwnFile): number {
   if (status.size >= layout.SEGMENT_SIZE_MIN) {
     return Math.min(status.size, layout.SEGMENT_SIZE_MAX);
@@ -29,10 +29,10 @@ export function sizeToMap(path: string, { status }: OwnFile): number {
 }
 
 /**
- * Whether a file whose header we have locked is in use, for one who wants an endpoint of it; any
- * other is left over. [segment.file_left]
+ * Whether a file, whose header is locked by this process, is in use, from the view of a creator
+ * that wants this endpoint. Any other file is left over. [segment.file_left]
  *
- * @throws {SegmentError} if somebody has a record of what is no segment.
+ * @throws {SegmentError} if a process holds a record's lock in a file that is not a segment.
  */
 export function isInUse(path: string, file: OwnFile, endpoint: number): boolean {
   const { fd } = file;
@@ -50,7 +50,7 @@ export function isInUse(path: string, file: OwnFile, endpoint: number): boolean 
   }
 }
 
-/** Whether somebody is here who has no peers, or one that has not gone. */
+/** Whether any endpoint is here that has no peers, or has a peer that is not gone. */
 function canMeet(segment: Segment, found: readonly number[]): boolean {
   return found.some((each, index) => {
     if (each !== HERE) return false;

@@ -1,4 +1,4 @@
-/** What `create` makes of a file that is there: it is in use, or left over. */
+/** How `create` treats an existing file: as in use, or as left over. */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import * as fs from "node:fs";
@@ -14,7 +14,7 @@ const A = { endpoint: 0 };
 const B = { endpoint: 1 };
 const OTHER = portGeometry({ capacity: 2048 });
 
-/** A hub with three clients: each has a ring to endpoint 0, and one from there. */
+/** A hub with three clients: each has a ring to endpoint 0, and a ring from it. */
 const HUB: Geometry = {
   endpoints: 4,
   channels: [1, 2, 3].flatMap((client) => [
@@ -27,7 +27,7 @@ function codeOf(call: () => unknown): string {
   return assertThrows(call, SegmentError).code;
 }
 
-/** Creates a file anew at a path, and shows that it is another one, in which both sides meet. */
+/** Creates a file at a path again, and checks that it is another file, in which both sides meet. */
 function assertReplaced(path: string, geometry: Geometry = GEOMETRY): void {
   const before = fs.statSync(path).ino;
   using here = SegmentFile.create(path, geometry, A);
@@ -46,7 +46,7 @@ test("[segment.file_left] a client keeps no new server from a file whose server 
     server.port<string>().write("last");
     server.close();
     assertReplaced(place.path, geometry);
-    // It still reads what was published to it, in the file that it has.
+    // The old port still reads what was published to it, in its old file.
     assertEquals(port.read(WAIT), "last");
     assertEquals((assertThrows(() => port.read(WAIT)) as SegmentError).code, "peer.closed");
   }
@@ -64,7 +64,7 @@ test("[segment.file_left] nor one that has a channel to nobody, too", () => {
     );
     const { segment } = server;
     const third = (recordOffset(2) + 2 * CHANNEL_DESCRIPTOR_SIZE) >> 2;
-    segment.words(0, segment.size).set([9, writer, reader], third); // a kind that nobody knows
+    segment.words(0, segment.size).set([9, writer, reader], third); // an unknown kind
     using _client = SegmentFile.open(place.path, B);
     server.close();
     assertReplaced(place.path);
@@ -130,7 +130,7 @@ test("[segment.file_left] who lives keeps its own endpoint, though its peer has 
   using first = SegmentFile.create(path, GEOMETRY, A);
   SegmentFile.open(path, B).close();
   assertEquals(codeOf(() => SegmentFile.create(path, GEOMETRY, A)), "segment.endpoint");
-  // The other side is free to begin anew: nobody can meet the first any more.
+  // The other side can begin again, because no endpoint can meet the first one any more.
   using second = SegmentFile.create(path, GEOMETRY, B);
   using third = SegmentFile.open(path, A);
   third.port().write("new");
@@ -146,7 +146,7 @@ test("[segment.file_left] a lock without an endpoint that is vacant or attached 
   locks.lockRecord(other.fd, 0);
   assertReplaced(path);
   files.close(other.fd);
-  // Of a vacant one it is somebody who is about to attach.
+  // A locked record that is vacant belongs to an owner that is about to attach.
   const third = SegmentFile.create(path, GEOMETRY, A);
   const arriving = locks.openOwn(path);
   locks.lockRecord(arriving.fd, 1);
@@ -166,7 +166,7 @@ test("[segment.file_left] a hub without its hub is left over, one without a clie
   two.close();
   assertEquals(codeOf(() => SegmentFile.create(path, HUB, { endpoint: 2 })), "segment.endpoint");
   assertEquals(codeOf(() => SegmentFile.create(path, OTHER, { endpoint: 0 })), "segment.geometry");
-  SegmentFile.create(path, HUB, { endpoint: 3 }).close(); // the same file, in use
+  SegmentFile.create(path, HUB, { endpoint: 3 }).close(); // the same file, which is in use
   assertEquals(codeOf(() => SegmentFile.create(path, HUB, { endpoint: 3 })), "segment.endpoint");
   hub.close();
   using again = SegmentFile.create(path, HUB, { endpoint: 2 });

@@ -1,6 +1,6 @@
 /**
- * Finding the file that is meant, and the locks that say who lives. See `spec/segment.md`,
- * "Segments in a file".
+ * Finds and checks the file at a path, and takes the locks that tell which owners are alive. See
+ * `spec/segment.md`, "Segments in a file".
  *
  * @module
  */
@@ -15,24 +15,26 @@ import { EACCES, EAGAIN, ENOENT, SystemError } from "./system_error.ts";
 
 const S_IFMT = 0o170000;
 const S_IFREG = 0o100000;
-/** Any access by the group or by all. */
+/** The access rights of the group and of all others. */
 const OTHERS = 0o077;
-/** Between two tries for a lock that another process holds for the time of a few system calls. */
+/**
+ * Milliseconds between two tries for a lock that another process holds during a few system calls.
+ */
 const RETRY_MS = 1;
 
-/** A file that was opened and belongs to us alone. */
+/** An opened file that belongs to this user, and that no other user can access. */
 export interface OwnFile {
   readonly fd: number;
   readonly status: files.FileStatus;
 }
 
 /**
- * The path of what a process has open. Such a link is followed: it leads to that, and to no path
- * which others could change. [segment.file_handed]
+ * The path of a descriptor that a process has open. Such a link is followed, because it leads to
+ * the open file, and to no path that others could change. [segment.file_handed]
  */
 const HANDED = /^\/proc\/(?:self|\d+)\/fd\/\d+$/;
 
-/** The error for a path at which there is no file. [segment.file_missing] */
+/** Makes the error for a path at which there is no file. [segment.file_missing] */
 export function missing(path: string): SegmentError {
   const why = HANDED.test(path)
     ? "its process has closed it, or is gone"
@@ -41,7 +43,7 @@ export function missing(path: string): SegmentError {
   return new SegmentError("segment.missing", text);
 }
 
-/** The same as `findOwn`. @throws {SegmentError} also where there is none. */
+/** Does what `findOwn` does. @throws {SegmentError} also if there is no file. */
 export function openOwn(path: string): OwnFile {
   const file = findOwn(path);
   if (file !== undefined) return file;
@@ -49,18 +51,18 @@ export function openOwn(path: string): OwnFile {
 }
 
 /**
- * Opens the file at a path and refuses it if others could have put it there. [segment.file_own]
- * Undefined if there is none.
+ * Opens the file at a path, and refuses it if another user could have put it there.
+ * [segment.file_own] Returns undefined if there is no file.
  *
  * @throws {SegmentError} `segment.file`.
- * @throws {SystemError} whatever else the system says.
+ * @throws {SystemError} for other errors of the system.
  */
 export function findOwn(path: string): OwnFile | undefined {
   const isHanded = HANDED.test(path);
   const fd = files.openExisting(path, isHanded);
   if (fd < 0) {
     if (fd === -ENOENT) return undefined;
-    // A link, a folder or a socket refuses to be opened, each in its own way.
+    // A link, a folder and a socket each refuse to be opened in a way of their own.
     const status = files.status(path, isHanded);
     if (typeof status !== "number") requireOwn(path, status);
     throw new SystemError(`Cannot open ${path}`, -fd, "open");
@@ -85,14 +87,14 @@ function requireOwn(path: string, { mode, user }: files.FileStatus): void {
   if ((mode & OTHERS) !== 0) throw untrusted(path, "others than its owner may access it");
 }
 
-/** The error for a file that is not used, and not replaced either. */
+/** Makes the error for a file that is neither used nor replaced. */
 export function untrusted(path: string, why: string): SegmentError {
   return new SegmentError("segment.file", `Cannot open ${path}: ${why}`);
 }
 
 /**
- * Locks the header, waiting for whoever has it, and returns whether the file is still the one at
- * the path: who opens a file that is being replaced would wait in it for nobody.
+ * Locks the header, and waits while another process holds that lock. Returns whether the file is
+ * still the one at the path: in a file that is being replaced, an endpoint would wait in vain.
  * [segment.file_open]
  *
  * @throws {TimeoutError} at the deadline.
@@ -114,32 +116,34 @@ export function requireTime(path: string, deadline: number): void {
   throw new TimeoutError(`Cannot open ${path}: others are opening or replacing it`);
 }
 
-/** Gives the header back. */
+/** Releases the lock on the header. */
 export function unlockHeader(fd: number): void {
   files.unlock(fd, 0, SEGMENT_HEADER_SIZE);
 }
 
 /**
- * Takes the lock that says that the owner of an endpoint lives. [segment.file_lock]
+ * Takes the lock which tells that the owner of an endpoint is alive. [segment.file_lock]
  *
- * @throws {SegmentError} `segment.endpoint` if another has it.
+ * @throws {SegmentError} `segment.endpoint` if another owner has it.
  */
 export function lockRecord(fd: number, index: number): void {
   if (tryLock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE)) return;
   throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is locked`);
 }
 
-/** Gives it back. A child process or the mapping may hold the file for longer than its owner. */
+/**
+ * Releases that lock explicitly: a child process or the mapping may keep the file open for longer.
+ */
 export function unlockRecord(fd: number, index: number): void {
   files.unlock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
 }
 
-/** Whether the owner of another endpoint lives. */
+/** Whether the owner of another endpoint is alive. */
 export function isRecordLocked(fd: number, index: number): boolean {
   return files.isLocked(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
 }
 
-/** Whether any endpoint that a file can have is somebody's: it need not hold a segment. */
+/** Whether any endpoint record that a file can have is locked. The file need not hold a segment. */
 export function isAnyRecordLocked(fd: number): boolean {
   return files.isLocked(fd, ENDPOINT_TABLE_OFFSET, ENDPOINT_COUNT_MAX * ENDPOINT_RECORD_SIZE);
 }
@@ -147,6 +151,6 @@ export function isAnyRecordLocked(fd: number): boolean {
 function tryLock(fd: number, start: number, size: number): boolean {
   const answer = files.lock(fd, start, size);
   if (answer === 0) return true;
-  if (answer === -EAGAIN || answer === -EACCES) return false; // either, says POSIX
+  if (answer === -EAGAIN || answer === -EACCES) return false; // POSIX allows either
   throw new SystemError("Cannot lock file", -answer, "fcntl");
 }

@@ -1,4 +1,4 @@
-// Two processes: messages both ways, and what becomes of the one when the other is killed.
+// Two processes: messages both ways, and what becomes of one when the other is killed.
 
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { generationOf, PeerFailedError, Port } from "../mod.ts";
@@ -12,7 +12,7 @@ import { SegmentFile } from "./mod.ts";
 const A = { endpoint: 0 };
 const B = { endpoint: 1 };
 
-/** Messages of all sizes, in one frame and in several. */
+/** Messages of many sizes, in one frame and in several. */
 function* messages(count: number): Generator<unknown> {
   for (let index = 0; index < count; index++) {
     yield index % 7 === 0 ? new Uint8Array(index * 31 % 3000).fill(index) : { index, text: "é" };
@@ -68,7 +68,8 @@ for (const mode of ["echo", "echoAsync"] as const) {
     await using _peer = await Peer.start({ path: place.path, creates: false, mode, spin: 0 });
     const words = file.segment.words(recordOffset(1), ENDPOINT_RECORD_SIZE);
     const mechanism = file.mechanism as FutexMechanism;
-    // The slices of the sleeper would hide from messages that nobody wakes it.
+    // Only wakes count here: with its slices, the sleeper would get the messages without being
+    // woken.
     let woken = 0;
     for (const end = performance.now() + WAIT.timeout; woken === 0 && performance.now() < end;) {
       woken = mechanism.notify(words, ENDPOINT_BELL_WORD);
@@ -78,7 +79,7 @@ for (const mode of ["echo", "echoAsync"] as const) {
   });
 }
 
-/** How an end learns that its peer is gone: by each kind of wait. */
+/** The ways in which an end learns that its peer is gone: each kind of wait. */
 const finders: Record<string, (port: Port, file: SegmentFile) => unknown> = {
   read: (port) => assertThrows(() => port.read(WAIT)),
   readAsync: (port) => assertRejects(() => port.readAsync(WAIT)),
@@ -131,7 +132,7 @@ for (const spin of [50, 0]) {
     assertEquals(port.read(WAIT), "hello");
     port.write("die");
     assertLost(assertThrows(() => port.read(WAIT)));
-    // In the same call for who comes later to the same file, and finds the state.
+    // An endpoint that opens the file later finds the state in the same call.
     assertThrows(() => SegmentFile.open(place.path, B), Error, "it is taken");
   });
 }
@@ -208,7 +209,7 @@ test("more endpoints sleep asynchronously than threads do it: the rest poll", as
     return { here, there, used: [...files, place] };
   });
   const reads = ends.map(({ here }) => here.readAsync(WAIT));
-  await new Promise((resolve) => setTimeout(resolve, 5)); // asleep, or polling
+  await new Promise((resolve) => setTimeout(resolve, 5)); // by now they sleep, or poll
   ends.forEach(({ there }, index) => there.write(index));
   assertEquals(await Promise.all(reads), ends.map((_, index) => index));
   for (const { used } of ends) used.forEach((each) => each[Symbol.dispose]());

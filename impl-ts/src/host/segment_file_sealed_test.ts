@@ -18,7 +18,7 @@ function codeOf(call: () => unknown): string {
   return assertThrows(call, SegmentError).code;
 }
 
-/** Runs a program, and returns what it complained about. */
+/** Runs a program, and returns what it wrote to its error output. */
 function complaintOf(program: string, ...args: string[]): string {
   return spawnSync(program, args, { env: { ...process.env, LC_ALL: "C" } }).stderr.toString();
 }
@@ -34,7 +34,7 @@ test("createSealed and open share one segment, of which nothing is left", () => 
   here.port<string>().write("there");
   port.write("back");
   assertEquals([port.read(), here.path === there.path], ["there", true]);
-  // Each has a description of its own, so that locks keep them apart.
+  // Each has an open file description of its own, so that their locks conflict.
   assertEquals(codeOf(() => SegmentFile.open(here.path, B)), "segment.endpoint");
   here.close();
   assertThrows(() => SegmentFile.open(here.path, B), SegmentError, "there is no file");
@@ -72,7 +72,7 @@ for (const creates of [true, false]) {
     assertEquals(error.reason, "peer.lost"); // [segment.file_dead]
     await peer.ended();
     if (!creates) return;
-    // The path was that of its descriptor.
+    // The path was that of the process's descriptor, which is closed.
     assertThrows(() => SegmentFile.open(peer.path, B), SegmentError, "there is no file");
   });
 }
@@ -128,7 +128,7 @@ test("[segment.file_handed] a descriptor of what is not sealed, or not ours, is 
     assertEquals(refusedAs(another, open), "segment.file");
   }
   assertEquals(refusedAs(makeSealed(SIZE), open), "segment.unready");
-  // A link to such a path is a link like any other, and no other path of the folder is one.
+  // A link to such a path is an ordinary link, and so is any other path to the folder.
   fs.symlinkSync(file.path, `${place.folder}/link`);
   assertEquals(codeOf(() => open(`${place.folder}/link`)), "segment.file");
   const folder = `${place.folder}/proc/self/fd`;

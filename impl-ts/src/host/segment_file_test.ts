@@ -31,7 +31,7 @@ function refusesSystem(code: string, call: () => unknown): void {
   assertEquals(error.code, code);
 }
 
-/** A file of mode 0600 with these bytes. */
+/** Writes a file of mode 0600 with these bytes. */
 function put(path: string, bytes: string | Uint8Array): void {
   const data = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
   fs.writeFileSync(path, data, { mode: 0o600 });
@@ -52,7 +52,7 @@ test("create and open share one segment, and every kind of end works on it", () 
   const info = fs.statSync(place.path);
   assertEquals([info.mode & 0o7777, info.size], [0o600, SIZE]);
   assert(info.blocks * 512 >= SIZE, "all bytes are reserved"); // [segment.file_space]
-  // Nothing else is left in the folder.
+  // No other file is left in the folder.
   assertEquals(fs.readdirSync(place.folder), ["segment"]);
 });
 
@@ -64,7 +64,7 @@ test("use has a property or a fanout attach to the endpoint, and closes it with 
   using there = SegmentFile.open(place.path, B);
   const neither = () => here.use(() => ({ close: () => {} }));
   assertThrows(neither, TypeError, "nothing has attached");
-  // Nobody else takes the endpoint, and nothing is lent any more.
+  // The endpoint is taken, and no longer lent.
   refuses("segment.endpoint", () => PropertyWriter.attach(here.segment, A));
   const writer = here.use((segment, own) => PropertyWriter.attach<string>(segment, own));
   assertThrows(() => here.use(neither), TypeError, "endpoint 0 is in use");
@@ -85,7 +85,7 @@ test("[property.slice] who may watch a property finds its writer dead, which is 
   const geometry = { endpoints: 2, channels: [propertyChannel({ writer: 0 })] };
   using there = SegmentFile.create(place.path, geometry, B);
   const reader = there.use((segment, own) => PropertyReader.attach(segment, own));
-  // Attached, and its record is not locked.
+  // The endpoint is attached, and its record is not locked.
   Atomics.store(there.segment.records, ENDPOINT_STATE_WORD, ENDPOINT_STATE_ATTACHED);
   const error = assertThrows(() => reader.wait(WAIT), PeerFailedError);
   assertEquals(error.reason, "peer.lost");
@@ -136,7 +136,7 @@ test("open refuses what others could have put there or can read", async () => {
 
 test("open refuses the file of another user", () => {
   using place = new Place();
-  let path = "/etc/passwd"; // root's
+  let path = "/etc/passwd"; // belongs to root
   if (process.getuid!() === 0) {
     put(path = place.path, "MILLRACE");
     fs.chownSync(path, 1, 0);
@@ -161,7 +161,7 @@ test("open refuses a file that holds no segment, with the code of the check", ()
   refuses("segment.endpoint", () => SegmentFile.open(path, A));
   refuses("segment.endpoint", () => SegmentFile.open(path, { endpoint: 2 }));
   SegmentFile.open(path, B).close();
-  refuses("segment.endpoint", () => SegmentFile.open(path, B)); // closed is not vacant
+  refuses("segment.endpoint", () => SegmentFile.open(path, B)); // a closed endpoint is not vacant
 });
 
 test("what is not there, and what may not be opened, is refused with a code", () => {
@@ -308,7 +308,7 @@ test("where files without a name do not exist, a draft has one of its own", () =
   assertEquals(files.link(draft.path!, place.path), 0);
   assertEquals(files.link(draft.path!, place.path), -EEXIST);
   files.close(draft.fd);
-  // No device has so many bytes: the draft goes again.
+  // No device has so many bytes: the draft is removed again.
   const error = assertThrows(
     () => makeDraft(`${place.folder}/x`, Number.MAX_SAFE_INTEGER, true),
     SystemError,
@@ -324,7 +324,7 @@ test("close ends all waits, and what comes late touches neither file nor memory"
   const port = here.port();
   const reads = [port.readAsync(), port.readMessageAsync()];
   const { closed } = port;
-  await new Promise((resolve) => setTimeout(resolve, 5)); // asleep
+  await new Promise((resolve) => setTimeout(resolve, 5)); // by now it sleeps
   const bytes = here.segment.bytes(0, SIZE);
   assertEquals(String.fromCharCode(...bytes.subarray(0, 8)), "MILLRACE");
   here.close();

@@ -1,10 +1,10 @@
 /**
- * What the operating system refuses, by its own name.
+ * Errors of the operating system, by their own names.
  *
  * @module
  */
 
-/** The numbers of Linux, the same on x86-64 and aarch64. */
+/** The names of error numbers in Linux, the same on x86-64 and aarch64. */
 const NAMES: Readonly<Record<number, string>> = {
   1: "EPERM",
   2: "ENOENT",
@@ -39,7 +39,7 @@ const NAMES: Readonly<Record<number, string>> = {
   122: "EDQUOT",
 };
 
-/** Numbers that the code decides by. */
+/** The error numbers that the code distinguishes. */
 export const ENOENT = 2;
 export const EAGAIN = 11;
 export const EACCES = 13;
@@ -51,8 +51,8 @@ export const EOPNOTSUPP = 95;
 export const ETIMEDOUT = 110;
 
 /**
- * The operating system refused a call. Not a reason of the specification, and so no
- * `MillraceError`: what it refuses, for instance a folder that does not exist, no peer has done.
+ * The operating system refused a call. This is not a `MillraceError`, because the specification has
+ * no reason for it: no peer caused it, but for instance a folder that does not exist.
  *
  * @example
  * ```ts
@@ -69,11 +69,13 @@ export const ETIMEDOUT = 110;
 export class SystemError extends Error {
   /** The name of the class. */
   override name = "SystemError";
-  /** The name of the error, `ENOENT` for instance; `ENOSYS` also on a system without this host. */
+  /**
+   * The name of the error, for instance `ENOENT`; also `ENOSYS` on a system that is not supported.
+   */
   readonly code: string;
-  /** Its number in Linux. */
+  /** The number of the error in Linux. */
   readonly errno: number;
-  /** The call that was refused, `open` for instance. */
+  /** The call that was refused, for instance `open`. */
   readonly call: string;
 
   /** Makes the error of a call; `message` is for people. */
