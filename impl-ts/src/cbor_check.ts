@@ -241,7 +241,11 @@ class Check {
     if (major === BYTES || major === TEXT) return this.#string(major, info, start, tag, isKey);
     if (major <= 1) {
       const value = this.#argument(info);
-      if (tag === TAG_REFERENCE) this.#refer(value);
+      if (tag === TAG_REFERENCE) {
+        this.#refer(value);
+        // The library makes a BigInt of it, which is no number of a tag 28.
+        if (info === 27) this.#edits.push([start, this.#at, longHead(0, value)]);
+      }
       // The library makes a BigInt of it, which is no time.
       if (tag === TAG_DATE && info === 27) {
         const view = new DataView(new ArrayBuffer(9));
@@ -292,7 +296,9 @@ class Check {
     else if (tag >= 64 && length % ELEMENT_SIZES[tag - 64]! > 0) {
       throw this.#bad("an element that is cut");
     }
-    if (isOther) this.#edits.push([start, this.#at, concat([longHead(major, content), content])]);
+    if (isOther) {
+      this.#edits.push([start, this.#at, concat([longHead(major, content.length), content])]);
+    }
   }
 
   /** Takes a short text of ASCII of which nothing is asked, as most are: without a view of it. */
@@ -384,9 +390,9 @@ function isBare(tag: number): boolean {
   return tag === NO_TAG || tag === TAG_SHARED || tag === TAG_SELF;
 }
 
-/** The head of a string, of 32 bits. */
-function longHead(major: number, { length }: Uint8Array): number[] {
-  return [major << 5 | 26, length >>> 24, length >> 16, length >> 8, length];
+/** A head with a number of 32 bits. */
+function longHead(major: number, value: number): number[] {
+  return [major << 5 | 26, value >>> 24, value >> 16, value >> 8, value];
 }
 
 function concat(pieces: readonly ArrayLike<number>[]): Uint8Array {
