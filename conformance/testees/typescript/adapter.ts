@@ -59,7 +59,7 @@ const hello: Hello = {
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
   lacks: ["endpoint"],
-  offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub"],
+  offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub", "encodes"],
 };
 
 /** The implementation on memory that is handed over. */
@@ -80,7 +80,7 @@ export function open(
   const options = { maxMessageSize: limit, calls, spin, mechanism, codecs: [cbor] };
   switch (role) {
     case "port": {
-      const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
+      const order = { ...options, codec: codecOf(opening), inboxSize: inbox, timeout: 0 };
       const attach = { ...order, endpoint: endpoint ?? 1 };
       const port = Port.attach<Uint8Array>(memory, attach);
       return new PipeSession(opening, port, callsOf(port, opening));
@@ -107,9 +107,14 @@ export function open(
     channel,
     spin,
     mechanism,
-    codec: "bytes",
+    codec: codecOf(opening),
   });
   return new PipeSession(opening, { writer });
+}
+
+/** How the values are encoded that are written. */
+export function codecOf({ encodes }: Opening): "bytes" | typeof cbor {
+  return encodes ? cbor : "bytes";
 }
 
 /** The calls of a port that is to offer them. */
@@ -172,8 +177,13 @@ export class PipeSession implements Session {
     wait?: Wait,
   ): boolean | Promise<boolean> {
     const payload = fromHex(hex);
-    if (wait === "event") {
-      return this.#writer.writeAsync(payload, { timeout }).then(() => true);
+    const isValue = this.#opening.encodes && codec === CBOR;
+    const value = isValue ? cbor.decode(payload) : payload;
+    if (wait === "event") return this.#writer.writeAsync(value, { timeout }).then(() => true);
+    if (isValue) {
+      if (timeout === undefined || wait === "poll") return this.#writer.tryWrite(value);
+      this.#writer.write(value, { timeout });
+      return true;
     }
     const message = { kind, codec, tag, payload };
     if (timeout === undefined || wait === "poll") return this.#writer.tryWriteMessage(message);
