@@ -299,13 +299,17 @@ function readValue(
 
 /** The value of the next event; where none comes, whatever a call gives that does not wait. */
 async function nextEvent(port: Port<unknown, Uint8Array>, timeout: number): Promise<unknown> {
+  // Its end was an event once.
+  if (port.reader.ended) return port.tryRead();
   const heard = Promise.withResolvers<unknown>();
   const none = Symbol("none");
   const ends = new AbortController();
-  const once = { once: true, signal: ends.signal };
-  port.addEventListener("message", ({ data }) => heard.resolve(data), once);
-  port.addEventListener("messageerror", ({ data }) => heard.reject(data), once);
-  port.addEventListener("close", () => heard.resolve(none), once);
+  // At once: another event may come in the same turn, and belongs to the next read.
+  const first = <E>(act: (event: E) => void) => (event: E) => (ends.abort(), act(event));
+  const { signal } = ends;
+  port.addEventListener("message", first(({ data }) => heard.resolve(data)), { signal });
+  port.addEventListener("messageerror", first(({ data }) => heard.reject(data)), { signal });
+  port.addEventListener("close", first(() => heard.resolve(none)), { signal });
   const timer = setTimeout(() => heard.resolve(none), timeout);
   const value = await heard.promise.finally(() => {
     clearTimeout(timer);
