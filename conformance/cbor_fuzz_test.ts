@@ -1,6 +1,6 @@
 // Whatever stands in a payload, the port for TypeScript, the small port and the kit's strict reader
-// accept the same and understand it alike, in bounded time. A failure names the payload; the seed is
-// fixed.
+// accept the same and understand it alike, in bounded time. A failure names the payload; the seeds
+// are fixed.
 
 import { assert, assertEquals } from "@std/assert";
 import { cbor } from "../impl-ts/src/cbor.ts";

@@ -23,8 +23,9 @@ export interface Problem {
 /** Who has read what is compared: the testee, or the kit, what the testee has written. */
 export type By = "testee" | "kit";
 
-/** What another value of CBOR than was written may be about; and what is written anew and is none. */
+/** What another value of CBOR than was written may be about; */
 const CBOR_CLAUSES = ["codec.cbor_shared", "codec.bad_cbor"];
+/** and what a value that was encoded anew, and is no CBOR. */
 const NO_CBOR_CLAUSES = ["codec.cbor", "codec.cbor_tags"];
 /** Bytes of a payload that are shown of each side. */
 const SHOWN = 16;

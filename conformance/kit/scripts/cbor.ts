@@ -1,6 +1,6 @@
 /**
- * Scripts for a reader that decodes CBOR: a value that is cut, or spread over frames, at every byte,
- * and payloads of chance.
+ * Scripts for a reader that decodes CBOR: a value that is cut, or spread over frames, at every
+ * byte, and payloads of chance.
  *
  * @module
  */

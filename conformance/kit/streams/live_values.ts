@@ -85,7 +85,7 @@ async function read(session: RemoteSession): Promise<Drained> {
   return "item" in last ? { items: [...items, last.item] } : { items, end: last.end };
 }
 
-/** Writes all of them; what calls that wait do not take, by others, to which credit comes by reads. */
+/** Writes all of them; what calls that wait do not take, by others: their credit comes by reads. */
 async function write(session: RemoteSession, encodes: boolean): Promise<undefined> {
   for (const [index, each] of VALUES.entries()) {
     const deadline = performance.now() + CALL_MS;
