@@ -61,6 +61,7 @@ export const CBOR_FAULTS: readonly (readonly [string, string, string])[] = [
   ["cbor_shared_as_they_end", "numbers tags 28 as they end", "codec.cbor_shared"],
   ["cbor_shared_copied", "makes a copy at each reference", "codec.cbor_shared"],
   ["cbor_shared_twice", "takes a tag 28 around another one", "codec.bad_cbor"],
+  ["cbor_refer_later", "takes a number that a tag 28 has later on", "codec.bad_cbor"],
   ["cbor_refer_none", "takes a number that nothing has for undefined", "codec.bad_cbor"],
   ["cbor_refer_float", "takes a float for a number of a tag 28", "codec.bad_cbor"],
   ["cbor_number_big", "takes an integer of any size for a number", "codec.bad_cbor"],

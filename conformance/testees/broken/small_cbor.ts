@@ -40,25 +40,32 @@ const [SET, KEYED, PATTERN, CBOR] = [258, 259, 21066, 55799];
 const [TYPED, FLOAT, LITTLE] = [64, 16, 4];
 /** The bits of such a tag for what nobody has: a second kind of `int8`, floats of 16 bytes. */
 const NOT_TYPED = [76, 83, 87];
-/** For 23, the most, stands the size of the head alone. */
-const SIMPLE_MAX = 23n;
+/** The last simple value that has a meaning. */
+const UNDEFINED = 23n;
 
 /** Reads a payload. Throws `CborError` where it is to be dropped. [codec.bad_cbor] */
 export function readCbor(payload: Uint8Array): Item {
   const reader = new CborReader(payload);
-  if (payload.length === 0 && has("cbor_empty")) return { is: "word", value: SIMPLE_MAX };
+  if (payload.length === 0 && has("cbor_empty")) return { is: "word", value: UNDEFINED };
   const item = reader.item(0);
   demand(reader.rest === 0 || has("cbor_behind"), "something stands behind the item");
+  demand(reader.isComplete, "no tag 28 has this number");
   return item;
 }
 
 class CborReader {
   readonly #bytes: Uint8Array;
   readonly #shared: Shared[] = [];
+  /** The largest number that was referred to before it was there, by a port with a fault. */
+  #later = -1;
   #at = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
+  }
+
+  get isComplete(): boolean {
+    return this.#later < this.#shared.length;
   }
 
   /** Bytes that are left. */
@@ -69,7 +76,7 @@ class CborReader {
   /** The next item, with so many arrays, maps and tags around it. */
   item(depth: number): Item {
     const item = this.#next(depth, has("cbor_break_in_tag"));
-    return item ?? { is: "word", value: SIMPLE_MAX };
+    return item ?? { is: "word", value: UNDEFINED };
   }
 
   /** The same, or nothing for a break, where one may stand. */
@@ -199,7 +206,11 @@ class CborReader {
     demand(isIndex, "a tag 29 around something else");
     const index = Number(number.value) - (has("cbor_shared_from_one") ? 1 : 0);
     const shared = this.#shared[has("cbor_refer_wraps") ? index >>> 0 : index];
-    if (shared === undefined && has("cbor_refer_none")) return { is: "word", value: SIMPLE_MAX };
+    const isLater = shared === undefined && has("cbor_refer_later");
+    if (isLater) this.#later = Math.max(this.#later, index);
+    if (isLater || shared === undefined && has("cbor_refer_none")) {
+      return { is: "word", value: UNDEFINED };
+    }
     demand(shared !== undefined, "no tag 28 before it has this number");
     return has("cbor_shared_copied") ? shared.item ?? shared : shared;
   }
@@ -224,8 +235,8 @@ function simple(info: number, argument: bigint): Item {
   }
   // Those below 32 have one byte.
   demand(info < 24 || argument >= 32n || has("cbor_simple_form"), "a simple value in two bytes");
-  const isKnown = argument >= 20n && argument <= SIMPLE_MAX;
-  if (!isKnown && has("cbor_simple_any")) return { is: "word", value: SIMPLE_MAX };
+  const isKnown = argument >= 20n && argument <= UNDEFINED;
+  if (!isKnown && has("cbor_simple_any")) return { is: "word", value: UNDEFINED };
   demand(isKnown, "a simple value without a meaning");
   return { is: "word", value: argument };
 }
