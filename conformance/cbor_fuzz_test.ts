@@ -1,11 +1,14 @@
-// Whatever stands in a payload, the port for TypeScript and the kit's strict reader accept the same
-// and understand it alike, in bounded time. A failure names the payload; the seed is fixed.
+// Whatever stands in a payload, the port for TypeScript, the small port and the kit's strict reader
+// accept the same and understand it alike, in bounded time. A failure names the payload; the seeds
+// are fixed.
 
 import { assert, assertEquals } from "@std/assert";
 import { cbor } from "../impl-ts/src/cbor.ts";
 import { fromHex, toHex } from "./reference/bytes.ts";
 import { formOfCbor } from "./reference/cbor.ts";
 import { loadCases } from "./static/load.ts";
+import { readCbor } from "./testees/broken/small_cbor.ts";
+import { writeCbor } from "./testees/broken/small_cbor_write.ts";
 
 const ROUNDS = 20_000;
 const SEED = 0x5eed;
@@ -103,4 +106,13 @@ Deno.test("cbor: the port and the strict reader understand whatever comes alike"
     assertEquals(got, must, toHex(payload));
   }
   assert(taken > ROUNDS / 20, `only ${taken} payloads were taken`);
+});
+
+Deno.test("cbor: the small port and the strict reader understand whatever comes alike", () => {
+  const below = random(SEED + 1);
+  const viaSmall = (payload: Uint8Array) => formOfCbor(writeCbor(readCbor(payload)));
+  for (let round = 0; round < ROUNDS; round++) {
+    const payload = disturbed(below);
+    assertEquals(formBy(viaSmall, payload), formBy(formOfCbor, payload), toHex(payload));
+  }
 });

@@ -9,7 +9,7 @@ import { Connection } from "./kit/connection.ts";
 import { crc32, Transcript } from "./kit/crc32.ts";
 import type { Link } from "./kit/link.ts";
 import { crowdCases } from "./kit/crowds/all.ts";
-import { CALL_PLANS } from "./kit/live_calls.ts";
+import { liveCases } from "./kit/live_all.ts";
 import { LIVE_PLANS } from "./kit/live_cases.ts";
 import { digest, judgePart } from "./kit/live_plan.ts";
 import { loadStaticCases } from "./kit/load_cases.ts";
@@ -20,7 +20,7 @@ import { readKnown, type Report } from "./kit/report.ts";
 import { FILES } from "./kit/scripts/files_mod.ts";
 import { MAILBOXES, SCRIPTS, WATCHED } from "./kit/scripts/mod.ts";
 import { staticCases } from "./kit/static_level.ts";
-import { STREAM_PLANS } from "./kit/streams/live_cases.ts";
+import { liveStreams } from "./kit/streams/live_cases.ts";
 import { STREAMS } from "./kit/streams/scripts.ts";
 import { inFolder, kit, ROOT, schemaOf } from "./kit_fixture.ts";
 import { loadClauses } from "./static/coverage.ts";
@@ -170,8 +170,8 @@ Deno.test("wrong usage says what is wrong and ends with 2", async () => {
   }
   const { code, output } = await kit(["--list", "--level", "live"]);
   assertEquals(code, 0);
-  const plans = [...LIVE_PLANS, ...CALL_PLANS, ...STREAM_PLANS, ...crowdCases("", 3)];
-  assertEquals(output.trim().split("\n").length, plans.length);
+  const all = [...liveCases(""), ...liveStreams(""), ...crowdCases("", 3)];
+  assertEquals(output.trim().split("\n").length, all.length);
 });
 
 Deno.test("Ctrl-C prints what there is and ends with 130", async () => {
@@ -269,12 +269,15 @@ Deno.test("every command of the kit is as command.schema.json says", async () =>
   const rest = { plain: true, wait: "block", then: "end", record: true };
   const run = { id: 1, command: "run", handle: 1, timeout_ms: 1, task: { ...task, ...rest } };
   assert(validate(run), JSON.stringify(validate.errors?.at(-1)));
+  const place = { handle: 1, carrier: "shared", name: "memory", kind: "attach", role: "writer" };
+  const open = { id: 1, command: "open", ...place, values: false, encodes: true };
+  assert(validate(open), JSON.stringify(validate.errors?.at(-1)));
 });
 
 Deno.test("every script and live run has an id of its own, and cites clauses that exist", () => {
   const clauses = new Set(loadClauses().map(({ id }) => id));
   const scripts = [...SCRIPTS, ...WATCHED, ...FILES, ...MAILBOXES, ...STREAMS];
-  const lives = [...LIVE_PLANS, ...CALL_PLANS, ...STREAM_PLANS, ...crowdCases("", 3)];
+  const lives = [...liveCases(""), ...liveStreams(""), ...crowdCases("", 3)];
   const all = [...scripts, ...lives];
   assertEquals(new Set(all.map(({ id }) => id)).size, all.length);
   for (const entry of all) {

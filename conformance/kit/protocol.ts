@@ -47,7 +47,8 @@ export type Offer =
   | "close_ms"
   | "cross"
   | "hub"
-  | "no_block";
+  | "no_block"
+  | "encodes";
 
 /** Which memory to open, and how to come to it. */
 export type Place =
@@ -74,6 +75,8 @@ export interface Opening {
   limit?: number;
   calls?: boolean;
   values?: boolean;
+  /** Whether what is written of codec `cbor` is given to the port as a value. */
+  encodes?: boolean;
   spin_us?: number;
   /**
    * With carrier `file`: how long to wait for others that open or replace the same file; with

@@ -12,6 +12,7 @@ import type { Arena, Program } from "./arena.ts";
 import { deno } from "./carriers/deno.ts";
 import { Connection } from "./connection.ts";
 import { crowdCases } from "./crowds/all.ts";
+import type { Command } from "./protocol.ts";
 import { loadStaticCases } from "./load_cases.ts";
 import { SCRIPTS, WATCHED } from "./scripts/mod.ts";
 import { patience } from "./scripts/windows.ts";
@@ -61,7 +62,7 @@ export async function* catchFaults(faults: readonly Fault[] = FAULTS): AsyncGene
   for (const fault of faults) {
     // A fault that takes a window is one of time, and found where the kit sees the memory.
     const isLocal = fault.window === undefined;
-    const first = isLocal ? await firstFailure(local, fault, localArena(fault.name)) : undefined;
+    const first = isLocal ? await firstFailure(local, fault, localArena(fault)) : undefined;
     const setup = { fault: fault.name };
     const second = first ?? await firstFailure(WATCHED, fault, await workerArena(setup));
     const caught = second ?? await catchInCrowd(fault);
@@ -126,7 +127,8 @@ export async function firstFailure(
 ): Promise<Caught | undefined> {
   try {
     for (const entry of cases.filter(({ clauses }) => clauses.includes(clause))) {
-      const { status, why, broken = [] } = await runOne(entry, arena);
+      // Of a testee that breaks down, nobody can say more than what the case is about.
+      const { status, why, broken = entry.clauses } = await runOne(entry, arena);
       if (isPlayed(status) && status !== "pass") {
         return { id: entry.id, why: why.join("; "), broken };
       }
@@ -154,15 +156,23 @@ async function runOne(entry: KitCase<Arena>, arena: Arena): Promise<Result> {
 }
 
 /** The port in this thread, broken. */
-function localArena(fault: string | undefined): Arena {
-  breakPort(fault, undefined);
+function localArena(fault: Fault | undefined): Arena {
+  breakPort(fault?.name, undefined);
+  const link = () => fault?.isInstant ? new InstantLink(small) : new LocalLink(small);
   let connection: Promise<Connection> | undefined;
   return {
-    connect: () => connection ??= Connection.start(new LocalLink(small)),
+    connect: () => connection ??= Connection.start(link()),
     field: () => Promise.reject(new Error("there is no memory to share")),
     kill: () => Promise.resolve(void (connection = undefined)),
     close: () => Promise.resolve(),
   };
+}
+
+/** While a port in this thread waits, nobody does anything: here its reads do not wait. */
+class InstantLink extends LocalLink {
+  override send(command: Command): void {
+    super.send(command.command === "read" ? { ...command, timeout_ms: 0 } : command);
+  }
 }
 
 /** The port in workers of their own. */

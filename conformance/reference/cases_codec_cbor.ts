@@ -1,6 +1,6 @@
 /** The cases of codec `cbor` in `spec/codec.md`. @module */
 
-import { type Cases, message, payload, pipe, reading, reads, text } from "./builder.ts";
+import { type Cases, field, message, payload, pipe, reading, reads, text } from "./builder.ts";
 import { whole, writersPipe, writing } from "./builder.ts";
 import { fromHex, toHex } from "./bytes.ts";
 import { formOfCbor } from "./cbor.ts";
@@ -10,6 +10,7 @@ const CBOR = valueOf("codec", "cbor");
 /** Behind every message under test: what is lost must cost that message alone. */
 const NEXT = text("next");
 const DEPTH_MAX = limitOf("cbor_depth_max");
+const MEMORY = "codec.cbor codec.cbor_memory";
 
 /** Name, what it shows, a payload; behind some, a clause that it shows beside those of all. */
 type Good = [string, string, string, string?];
@@ -27,17 +28,33 @@ const GOOD: Good[] = [
     "84 f9 3c00 f9 0001 fa 47c35000 fb 3ff199999999999a",
   ],
   ["floats_odd", "What is no finite number, and -0.", "84 f9 7e00 f9 fc00 fa 7f800000 f9 8000"],
+  ["floats_small", "The smallest floats of two and four bytes.", "83 f9 0001 f9 83ff fa 00000001"],
   ["texts", "Texts, one of them in parts.", "83 60 63 e282ac 7f 61 61 62 c3bc ff"],
+  ["text_far", "A character of four bytes.", "64 f09f9880"],
+  ["text_marked", "U+FEFF, a character like any other.", "82 64 efbbbf61 7f 63 efbbbf 60 ff"],
   ["bytes", "Byte strings, one of them in parts.", "83 40 43 0102ff 5f 41 01 42 0203 ff"],
+  ["bytes_parts", "A byte string in parts, before a number.", "82 5f 41 01 41 ff ff 00"],
+  [
+    "lengths_long",
+    "Lengths of eight bytes.",
+    "82 5b 0000000000000001 01 9b 0000000000000001 02",
+    "codec.cbor_memory",
+  ],
+  ["empty_all", "What has nothing in it.", "88 80 9f ff a0 bf ff 40 5f ff 7f ff d9 0102 80"],
   ["words", "`false`, `true`, `null` and `undefined`.", "84 f4 f5 f6 f7"],
   ["indefinite", "An array and a map of indefinite length.", "9f 01 bf 61 61 9f ff 61 62 02 ff ff"],
+  ["array_within", "An array within another.", "82 82 01 02 03"],
+  ["map_within", "A map that has no length, before two numbers.", "83 bf 61 61 01 ff 00 01"],
   ["map_keys", "A map that has other keys than texts.", "a3 01 61 61 f4 61 62 61 6b 61 63"],
+  ["map_keys_parts", "A key in parts.", "bf 7f 61 61 61 62 ff 01 ff"],
   ["itself", "The tag that says that this is CBOR.", "d9d9f7 82 01 02"],
+  ["itself_within", "The same within an array that has no length.", "82 9f d9d9f7 01 ff 00"],
   [
     "dates",
     "Dates, as a text and as numbers.",
     "83 c0 74 323031332d30332d32315432303a30343a30305a c1 1a514b67b0 c1 fb 41d452d9ec200000",
   ],
+  ["dates_short", "Dates of a second each.", "82 c1 00 c1 20"],
   ["date_none", "A date that is none.", "c1 f9 7e00"],
   [
     "big",
@@ -50,6 +67,7 @@ const GOOD: Good[] = [
     "82 d8 1b 83 69 547970654572726f72 62 6e6f a1 65 6361757365 01 d8 1b 82 6b " +
     "4172726179427566666572 42 0102",
   ],
+  ["class_bare", "An error whose text is empty.", "83 d8 1b 82 65 4572726f72 60 00 01"],
   [
     "typed",
     "Arrays of numbers of one type, in both orders of bytes.",
@@ -61,14 +79,44 @@ const GOOD: Good[] = [
     "Elements of eight bytes.",
     "82 d8 47 48 ffffffffffffffff d8 4b 48 8000000000000000",
   ],
+  ["typed_pair", "Two floats of eight bytes.", "d8 52 50 3ff8000000000000 8000000000000000"],
   ["set", "A set.", "d9 0102 83 01 62 6162 f6"],
   ["map", "A map with keys of several types.", "d9 0103 a2 01 61 61 61 31 61 62"],
+  ["map_texts", "A map that has texts alone for keys.", "d9 0103 a1 61 61 01"],
   ["regular_expression", "A regular expression with flags.", "d9 524a 82 63 612b62 62 6769"],
+  ["regular_in_list", "The same beside a text.", "82 d9 524a 82 61 61 61 67 61 69"],
+  [
+    "tags_long",
+    "Tags in more bytes than they need.",
+    "84 db 0000000000000001 01 d9 001c 81 02 da 00000102 80 d9 001d 19 0000",
+    "codec.cbor_shared",
+  ],
+  [
+    "tags_parts",
+    "Tags around what has no length.",
+    "85 c2 5f 41 01 41 00 ff d8 45 5f 41 01 41 00 ff d9 0102 9f 01 ff d9 0103 bf 01 02 ff " +
+    "c0 7f 6a 323031332d30332d3231 6a 5432303a30343a30305a ff",
+  ],
   ["shared", "Two places for one value.", "83 d8 1c 81 01 d8 1d 00 81 01", "codec.cbor_shared"],
   [
     "shared_two",
     "Two values, numbered as they begin.",
     "84 d8 1c 81 d8 1c a1 61 61 01 d8 1d 01 d8 1d 00 d8 1d 01",
+    "codec.cbor_shared",
+  ],
+  ["shared_bare", "Three items, of which one has a number.", "83 d8 1c 80 d8 1d 00 19 0000"],
+  ["shared_short", "An array that nobody refers to.", "82 d8 1c 82 01 02 03"],
+  ["shared_other", "Two that nobody refers to.", "82 d8 1c 80 d8 1c 82 01 00"],
+  [
+    "shared_spare",
+    "A number in more bytes than it needs.",
+    "82 d8 1c 80 d8 1d 18 00",
+    "codec.cbor_shared",
+  ],
+  [
+    "shared_wide",
+    "A number of eight bytes.",
+    "82 d8 1c 80 d8 1d 1b 0000000000000000",
     "codec.cbor_shared",
   ],
   [
@@ -90,16 +138,43 @@ type Bad = [string, string, string, string, string?];
 
 const BAD: Bad[] = [
   ["reserved", "integers", "A head that nobody may write.", "87 1c"],
+  ["reserved_bytes", "bytes", "The same of bytes.", "83 5c"],
+  ["reserved_text", "texts", "The same of a text.", "83 7d"],
+  ["reserved_array", "empty_all", "The same of an array.", "88 9e"],
+  ["reserved_map", "empty_all", "The same of a map.", "88 80 9f ff bd"],
   ["cut", "integers", "An array that wants more than there is.", "98 18"],
-  ["length", "integers", "An array that wants four thousand million items.", "9a ffffffff"],
-  ["length_long", "integers", "A byte string that wants 2^63 bytes.", "5b 8000000000000000"],
+  ["length", "integers", "An array that wants four thousand million items.", "9a ffffffff", MEMORY],
+  [
+    "length_long",
+    "integers",
+    "A byte string that wants 2^63 bytes.",
+    "5b 8000000000000000",
+    MEMORY,
+  ],
+  [
+    "length_wrapped",
+    "lengths_long",
+    "A length of which the lower half would do.",
+    "82 5b 0000000100000001",
+  ],
+  [
+    "count_wrapped",
+    "lengths_long",
+    "A number of items of which the lower half would do.",
+    "82 5b 0000000000000001 01 9b 0000000100000001",
+  ],
   ["behind", "integers", "A second item behind the first.", "86"],
-  ["break", "integers", "A break in an array of known length.", "87 ff"],
+  ["break", "array_within", "A break in an array of known length.", "82 82 01 ff"],
   ["indefinite_integer", "integers", "An integer of indefinite length.", "87 1f"],
-  ["map_length", "map_keys", "A map that wants more than there is.", "bb 0fffffffffffffff"],
-  ["map_odd", "indefinite", "A key without a value.", "9f 01 bf 61 61 ff"],
+  ["break_in_tag", "itself_within", "A break in place of what a tag is around.", "82 9f d9d9f7 ff"],
+  ["map_length", "map_keys", "A map that wants more than there is.", "bb 0fffffffffffffff", MEMORY],
+  ["map_odd", "map_within", "A key without a value.", "84 bf 61 61 ff 05"],
   ["never_ends", "indefinite", "An array without its end.", "9f 01 bf 61 61 9f ff 61 62 02 ff 00"],
   ["not_utf8", "texts", "A text that is not well-formed UTF-8.", "83 60 63 e282 ff"],
+  ["not_utf8_key", "indefinite", "A key that is not well-formed UTF-8.", "9f 01 bf 61 ff"],
+  ["overlong", "texts", "A character in more bytes than it takes.", "83 60 63 e08080"],
+  ["surrogate", "texts", "Half of a surrogate pair.", "83 60 63 eda080"],
+  ["beyond", "text_far", "A character above U+10FFFF.", "64 f4908080"],
   [
     "cut_character",
     "texts",
@@ -107,10 +182,19 @@ const BAD: Bad[] = [
     "83 60 63 e282ac 7f 61 c3 62 bc61 ff",
   ],
   ["text_part", "texts", "Bytes as a part of a text.", "83 60 63 e282ac 7f 41"],
-  ["part_in_part", "bytes", "Parts within a part.", "83 40 43 0102ff 5f 5f"],
+  ["bytes_part", "bytes", "A text as a part of bytes.", "83 40 43 0102ff 5f 61"],
+  ["part_in_part", "bytes_parts", "Parts within a part.", "82 5f 5f 40 40"],
   ["simple", "words", "A simple value without a meaning.", "84 f3"],
   ["simple_form", "words", "A simple value in a form that it has not.", "83 f8 14"],
+  ["simple_long", "words", "One of two bytes, without a meaning.", "83 f8 ff"],
   ["tag", "itself", "A tag that nobody knows.", "d9d9f6", "codec.cbor_tags"],
+  [
+    "tag_wrapped",
+    "tags_long",
+    "A tag of which the lower half is known.",
+    "84 db 0000000100000001",
+    "codec.cbor_tags",
+  ],
   [
     "date",
     "dates",
@@ -119,8 +203,19 @@ const BAD: Bad[] = [
     "codec.cbor_tags",
   ],
   ["date_text", "date_none", "A text in place of a number of seconds.", "c1 62", "codec.cbor_tags"],
+  ["date_word", "dates_short", "`true` in place of a number.", "82 c1 f5", "codec.cbor_tags"],
+  ["date_big", "dates_short", "A date of a large integer.", "82 c1 c2 40", "codec.cbor_tags"],
   ["big_text", "big", "A large integer in a text.", "83 c2 69 30", "codec.cbor_tags"],
   ["class_bytes", "class", "A class that is named by bytes.", "82 d8 1b 83 49", "codec.cbor_tags"],
+  [
+    "class_none",
+    "class_bare",
+    "A class that has no name.",
+    "85 d8 1b 80",
+    "codec.cbor_tags",
+  ],
+  ["typed_second", "typed_large", "A second kind of `int8`.", "82 d8 4c", "codec.cbor_tags"],
+  ["typed_16", "typed_pair", "A float of sixteen bytes.", "d8 53", "codec.cbor_tags"],
   [
     "typed_cut",
     "typed",
@@ -130,12 +225,33 @@ const BAD: Bad[] = [
   ],
   ["typed_text", "typed", "A text in place of bytes.", "86 d8 40 62 6161", "codec.cbor_tags"],
   ["set_map", "set", "A set of a map.", "d9 0102 a1 01 43 6162f6", "codec.cbor_tags"],
+  [
+    "set_shared",
+    "set",
+    "A set of what has a number.",
+    "d9 0102 d8 1c 83 01 02",
+    "codec.cbor_tags",
+  ],
   ["map_array", "map", "A map of an array.", "d9 0103 84", "codec.cbor_tags"],
   [
     "regular_bytes",
     "regular_expression",
     "A pattern that is no text.",
     "d9 524a 82 43",
+    "codec.cbor_tags",
+  ],
+  [
+    "regular_three",
+    "regular_in_list",
+    "Something behind the flags.",
+    "81 d9 524a 83",
+    "codec.cbor_tags",
+  ],
+  [
+    "regular_flags",
+    "regular_in_list",
+    "Flags that are no text.",
+    "82 d9 524a 82 61 61 41",
     "codec.cbor_tags",
   ],
   [
@@ -150,6 +266,41 @@ const BAD: Bad[] = [
     "shared",
     "A reference before what it refers to.",
     "84 d8 1d 00 d8 1c 01 00",
+    "codec.cbor_shared",
+  ],
+  [
+    "shared_twice",
+    "shared_short",
+    "A tag 28 around another one.",
+    "82 d8 1c d8 1c 02 03",
+    "codec.cbor_tags",
+  ],
+  [
+    "shared_again",
+    "shared_other",
+    "A tag 28 around a tag 29.",
+    "82 d8 1c 80 d8 1c d8 1d 00",
+    "codec.cbor_tags",
+  ],
+  [
+    "shared_float",
+    "shared_bare",
+    "A number that is a float.",
+    "83 d8 1c 80 d8 1d f9 0000 00",
+    "codec.cbor_tags",
+  ],
+  [
+    "shared_big",
+    "shared_spare",
+    "A number that is an integer of any size.",
+    "82 d8 1c 80 d8 1d c2 40",
+    "codec.cbor_tags",
+  ],
+  [
+    "shared_wrapped",
+    "shared_wide",
+    "A number of which the lower half would do.",
+    "82 d8 1c 80 d8 1d 1b 0000000100000000",
     "codec.cbor_shared",
   ],
   [
@@ -181,7 +332,47 @@ export function addCbor(cases: Cases): void {
   const base = addGood(cases, "deep", "As deep as it may be.", deep, "codec.bad_cbor codec.cbor");
   const deeper = nested(DEPTH_MAX - 1, 0x81, 0x81, 2);
   addBad(cases, "too_deep", "Deeper by one array.", "deep", base, deeper, "codec.cbor");
+  const claims = Uint8Array.from({ length: 5 * CLAIMS }, (_, at) => CLAIM[at % CLAIM.length]!);
+  const about = "Arrays in one another that want sixteen million items each.";
+  addBad(cases, "length_nested", about, "deep", base, claims, MEMORY);
+  addDeep(cases);
+  addEmpty(cases);
   addMoved(cases);
+}
+
+/** An array of 2^24 items; so many of them would take gigabytes. */
+const CLAIM = fromHex("9a 01000000");
+const CLAIMS = 200;
+
+/** The deepest level in other ways than by arrays with an item in each. */
+function addDeep(cases: Cases): void {
+  const empty = nested(DEPTH_MAX - 1, 0x83, 0x80, 0x9f, 0xff, 0xa0);
+  const clauses = "codec.bad_cbor codec.cbor";
+  addGood(cases, "deep_empty", "What is empty at the deepest level.", empty, clauses);
+  // Three levels each: an array, a tag 28, and a map.
+  const around = fromHex("81 d8 1c a1 60 ".repeat((DEPTH_MAX - 1) / 3) + "81");
+  const mixed = Uint8Array.from([...around, ...fromHex("18 01")]);
+  const about = "As deep as it may be, of arrays, maps and tags.";
+  const base = addGood(cases, "deep_mixed", about, mixed, clauses);
+  const deeper = Uint8Array.from([...around, ...fromHex("81 01")]);
+  addBad(
+    cases,
+    "too_deep_mixed",
+    "The same, deeper by one.",
+    "deep_mixed",
+    base,
+    deeper,
+    "codec.cbor",
+  );
+}
+
+/** Nothing is no item. */
+function addEmpty(cases: Cases): void {
+  const plan = pipe({ capacity: 8192, frames: [whole(""), whole("next")] });
+  const clauses = "codec.bad_cbor codec.cbor";
+  const change = field(plan.at[0]!, "frame_header", "codec", CBOR);
+  const report = reads([{ report: "message.codec" }, NEXT]);
+  cases.invalid("cbor_empty", "Nothing is no item.", clauses, "codec/empty_text", change, report);
 }
 
 /** Adds a case that is read, and gives the payload and where its frame stands. */

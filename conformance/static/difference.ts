@@ -23,8 +23,10 @@ export interface Problem {
 /** Who has read what is compared: the testee, or the kit, what the testee has written. */
 export type By = "testee" | "kit";
 
-/** What a value of CBOR that was read may be about. */
+/** What another value of CBOR than was written may be about; */
 const CBOR_CLAUSES = ["codec.cbor_shared", "codec.bad_cbor"];
+/** and what a value that was encoded anew, and is no CBOR. */
+const NO_CBOR_CLAUSES = ["codec.cbor", "codec.cbor_tags"];
 /** Bytes of a payload that are shown of each side. */
 const SHOWN = 16;
 /** Characters of a JSON text that are shown, from shortly before the first difference. */
@@ -158,8 +160,8 @@ function compareMessage(got: MessageCase, must: MessageCase): Problem[] {
     return problems;
   }
   if (must.cbor !== undefined) {
-    const fact = differentCbor(got, must.cbor);
-    if (fact !== undefined) problems.push(problem(`, ${fact}`, CBOR_CLAUSES));
+    const different = differentCbor(got, must.cbor);
+    if (different !== undefined) problems.push(different);
     return problems;
   }
   if (got.json !== undefined || must.json !== undefined) {
@@ -193,13 +195,15 @@ function differentValues(got: MessageCase, must: readonly Value[]): string | und
 }
 
 /** Says in what CBOR that was read, and encoded anew, differs from what it must mean. */
-function differentCbor({ hex = "" }: MessageCase, must: string): string | undefined {
+function differentCbor({ hex = "" }: MessageCase, must: string): Problem | undefined {
   const wanted = formOfCbor(fromHex(must));
   try {
     const is = formOfCbor(fromHex(hex));
-    return is === wanted ? undefined : `value: ${differentText(is, wanted)}`;
+    if (is === wanted) return undefined;
+    return problem(`, value: ${differentText(is, wanted)}`, CBOR_CLAUSES);
   } catch (error) {
-    return `value: expected ${wanted}, got no CBOR: ${(error as Error).message}`;
+    const why = (error as Error).message;
+    return problem(`, value: expected ${wanted}, got no CBOR: ${why}`, NO_CBOR_CLAUSES);
   }
 }
 

@@ -41,7 +41,8 @@ const floats: Encoder = /* @__PURE__ */ new Encoder({ ...OPTIONS, alwaysUseFloat
  * - JSON values, `undefined` within others, `NaN`, infinities, -0 and `BigInt`;
  * - `Date`, `RegExp`, `Map` and `Set`; errors, with their cause and stack;
  * - `ArrayBuffer`, `DataView` and typed arrays, each in memory of its own;
- * - one object in several places, an object or an array within itself, up to 1,024 levels deep.
+ * - one object in several places, an object or an array within itself, up to 1,024 levels deep;
+ *   where the thread's stack is small, fewer can be written (some 900 in a worker of Chromium).
  *
  * `encode` throws a `TypeError` with a path such as `$.users[3].born` for functions, symbols,
  * instances of other classes, shared memory, holes in arrays, texts with lone surrogates,

@@ -249,7 +249,11 @@ class Check {
     if (major === BYTES || major === TEXT) return this.#string(major, info, start, tag, isKey);
     if (major <= 1) {
       const value = this.#argument(info);
-      if (tag === TAG_REFERENCE) this.#refer(value);
+      if (tag === TAG_REFERENCE) {
+        this.#refer(value);
+        // The library would make a BigInt of it, and no tag 28 has such a number.
+        if (info === 27) this.#edits.push([start, this.#at, longHead(0, value)]);
+      }
       // The library would make a BigInt of it, and a BigInt is not valid as a time.
       if (tag === TAG_DATE && info === 27) {
         const view = new DataView(new ArrayBuffer(9));
@@ -302,7 +306,9 @@ class Check {
     else if (tag >= 64 && length % ELEMENT_SIZES[tag - 64]! > 0) {
       throw this.#bad("an element that is cut");
     }
-    if (isOther) this.#edits.push([start, this.#at, concat([longHead(major, content), content])]);
+    if (isOther) {
+      this.#edits.push([start, this.#at, concat([longHead(major, content.length), content])]);
+    }
   }
 
   /**
@@ -399,9 +405,9 @@ function isBare(tag: number): boolean {
   return tag === NO_TAG || tag === TAG_SHARED || tag === TAG_SELF;
 }
 
-/** Makes the head of a string, with a length of 32 bits. */
-function longHead(major: number, { length }: Uint8Array): number[] {
-  return [major << 5 | 26, length >>> 24, length >> 16, length >> 8, length];
+/** Makes the head of an item of this major type, with a number of 32 bits. */
+function longHead(major: number, value: number): number[] {
+  return [major << 5 | 26, value >>> 24, value >> 16, value >> 8, value];
 }
 
 function concat(pieces: readonly ArrayLike<number>[]): Uint8Array {

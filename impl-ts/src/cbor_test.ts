@@ -256,6 +256,8 @@ Deno.test("cbor: what others write is understood", () => {
   assertEquals(read("825f4101420203ff7f61616162ff"), [Uint8Array.of(1, 2, 3), "ab"]);
   assertEquals(read("d81ca161617f6162ff"), { a: "b" });
   assertEquals(read("82d81ca1f5d9d9f701d81d00"), [new Map([[true, 1]]), new Map([[true, 1]])]);
+  const [one, other] = read("82d81c80d81d1b0000000000000000") as unknown[];
+  assert(Array.isArray(one) && one === other);
   assertThrows(() => read("a1695f5f70726f746f5f5f01"), Error, "__proto__");
   assertEquals(
     read("a2695f5f70726f746f5f5e010203"),

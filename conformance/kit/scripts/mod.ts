@@ -9,6 +9,7 @@ import type { Arena, Carrier } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
 import { ASKING_SCRIPTS } from "./asking.ts";
 import { MAILBOX_HALTS } from "./halts_mailbox.ts";
+import { CBOR_SCRIPTS } from "./cbor.ts";
 import { CALLER_SCRIPTS } from "./calls.ts";
 import { NESTED_SCRIPTS } from "./calls_nested.ts";
 import { CALLEE_SCRIPTS } from "./calls_served.ts";
@@ -45,6 +46,7 @@ export const SCRIPTS: KitCase<Arena>[] = [
   ...READER_SCRIPTS,
   ...HOSTILE_SCRIPTS,
   ...LENDING_SCRIPTS,
+  ...CBOR_SCRIPTS,
   ...PORT_SCRIPTS,
   ...CALLER_SCRIPTS,
   ...CALLEE_SCRIPTS,

@@ -7,20 +7,22 @@
 
 import { CLOSED, drained, endFrame, firstOf, message, part } from "../../reference/builder.ts";
 import { pattern, pipe, text, utf8, whole } from "../../reference/builder.ts";
-import { toHex } from "../../reference/bytes.ts";
+import { fromHex, toHex } from "../../reference/bytes.ts";
 import type { Drained, Item } from "../../reference/case.ts";
 import { failed } from "../../reference/encode.ts";
 import { valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
+import { RICH, SHARED } from "../cbor_values.ts";
 import { changeState } from "../peer.ts";
 import { type ReadingWay, readingWays } from "./race.ts";
 import { readAll } from "./races_read.ts";
 import { counted, listed, type Script } from "./stage.ts";
 import { statesOf, Watch } from "./watch.ts";
 
-const CAPACITY = 1024;
+const CAPACITY = 2048;
 const LONG_MS = 3_000;
 const BATCH = valueOf("codec", "json_batch");
+const CBOR = valueOf("codec", "cbor");
 const JSON_TEXT = valueOf("codec", "json");
 const ELEMENTS = [{ a: 1 }, "zwei", [3], null];
 
@@ -36,6 +38,12 @@ export const WAY_SCRIPTS: Script[] = [
     "The elements of a batch, one by one, between other messages.",
     ["codec.batch_read", "codec.batch", "pipe.order"],
     batches,
+  ),
+  script(
+    "ways_codecs",
+    "Messages of all codecs, in a frame and in several, and between them CBOR that is none.",
+    ["codec.bad_cbor", "codec.cbor", "codec.bad_text", "frame.multipart", "pipe.order"],
+    codecs,
   ),
   script(
     "ways_ended",
@@ -128,6 +136,60 @@ async function batches(arena: Arena, way: ReadingWay): Promise<void> {
     const got = await watch.session.read(way.waitMs, way.wait);
     watch.expect(listed(got), drained([], "ended"), "the next read");
   });
+}
+
+async function codecs(arena: Arena, way: ReadingWay): Promise<void> {
+  const { lacks } = (await arena.connect(0)).hello;
+  if (way.values && lacks.includes("cbor")) return; // it may report it, or hand it out
+  const rich = fromHex(RICH);
+  const cut = rich.subarray(0, -1);
+  const isBad = [false, true, true, false];
+  const payloads = [rich, cut, Uint8Array.from([...rich, 0]), fromHex(SHARED)];
+  const json = { codec: JSON_TEXT, tag: 3 };
+  const memory = pipe({
+    capacity: CAPACITY,
+    states: statesOf("reader"),
+    frames: [
+      whole("eins", { tag: 1 }),
+      ...payloads.flatMap((payload, index) => [
+        whole(payload, { codec: CBOR, tag: 2 }),
+        whole(utf8(`[${index}]`), json),
+      ]),
+      // The same two, each cut in the middle.
+      ...[cut, rich].flatMap((payload) => [
+        firstOf(payload.length, payload.slice(0, 80), { codec: CBOR, tag: 4 }),
+        part(payload.slice(80), { codec: CBOR, tag: 4 }),
+      ]),
+      endFrame(),
+    ],
+  });
+  await Watch.on(arena, memory, { role: "reader", values: way.values }, async (watch) => {
+    watch.step = `${way.about}: `;
+    const item = (payload: Uint8Array, tag: number, isWrong: boolean): Item =>
+      way.values && isWrong ? { report: "message.codec" } : message({
+        codec: CBOR,
+        tag,
+        ...(way.values ? { cbor: toHex(payload) } : hexOf(payload)),
+      });
+    const other = (codec: number, tag: number, content: string, value: object) =>
+      message({ codec, tag, ...(way.values ? value : hexOf(utf8(content))) });
+    const items: Item[] = [
+      other(valueOf("codec", "text"), 1, "eins", { text: "eins" }),
+      ...payloads.flatMap((payload, index) => [
+        item(payload, 2, isBad[index]!),
+        other(JSON_TEXT, 3, `[${index}]`, { json: [index] }),
+      ]),
+      item(cut, 4, true),
+      item(rich, 4, false),
+    ];
+    watch.expect({ items: await readUntil(watch, items.length, way) }, { items }, "reading");
+    const got = await watch.session.read(way.waitMs, way.wait);
+    watch.expect(listed(got), drained([], "ended"), "the next read");
+  });
+}
+
+function hexOf(payload: Uint8Array): { hex: string } {
+  return { hex: toHex(payload) };
 }
 
 async function ended(arena: Arena, way: ReadingWay): Promise<void> {

@@ -10,7 +10,10 @@ import { kindOf, LAST, withPreamble } from "../../reference/encode.ts";
 import { FIRST } from "../../reference/encode.ts";
 import { bytes, chunks, count, END, frame, HI, message, preface } from "../../stream/builder.ts";
 import { report, SMALL, stated, text } from "../../stream/builder.ts";
+import { valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
+import { RICH } from "../cbor_values.ts";
+import { lacksOption } from "../static_level.ts";
 import { Random } from "../workload.ts";
 import { places, readBefore, sizeOfPart, type StreamScript, streamScript } from "./script.ts";
 import { TRACK } from "./script.ts";
@@ -21,6 +24,9 @@ import { patience, StreamStage } from "./stage.ts";
 const SOME = 8;
 const ROOMY = { largest: 128, window: 8192 };
 const PREFACE_SIZE = 32;
+const CBOR = valueOf("codec", "cbor");
+/** An array without its end. */
+const OPEN = Uint8Array.of(0x9f, 1);
 
 export const ARRIVAL_SCRIPTS: StreamScript[] = [
   streamScript(
@@ -88,6 +94,13 @@ export const ARRIVAL_SCRIPTS: StreamScript[] = [
     "Messages above the limit of the reader cost those messages alone.",
     "pipe.limit pipe.limit_unknown stream.given_back",
     tooLarge,
+  ),
+  streamScript(
+    "cbor",
+    "CBOR that is none costs itself alone, in one frame and in several.",
+    "codec.bad_cbor codec.cbor stream.given_back",
+    values,
+    { declinedBy: (hello) => lacksOption(hello, ["values", "cbor"]) },
   ),
   streamScript(
     "stopped",
@@ -283,6 +296,38 @@ async function tooLarge(arena: Arena): Promise<void> {
     await stage.sends(first, ...rest, text("hi", 5));
     await stage.reads("[pipe.limit_unknown] a sum above it", [size, HI], "nothing");
   });
+}
+
+async function values(arena: Arena): Promise<void> {
+  const rich = fromHex(RICH);
+  const bad = [rich.slice(0, -1), Uint8Array.from([...rich, 0])];
+  const item = message({ codec: CBOR, tag: 7, cbor: RICH });
+  await StreamStage.with(arena, { own: ROOMY, values: true }, async (stage) => {
+    await stage.ready();
+    const lost = report("message.codec");
+    for (const [index, payload] of bad.entries()) {
+      stage.step = `bad payload ${index}: `;
+      await stage.sends(text("hi", 5), ...inParts(payload), ...inParts(rich), text("hi", 5));
+      await stage.reads("[codec.bad_cbor] read", [HI, lost, item, HI], "nothing");
+    }
+    stage.step = "";
+    const short = frame({ kind: kindOf("data"), flags: FIRST + LAST, codec: CBOR, payload: OPEN });
+    await stage.sends(short, short, text("hi", 5), END);
+    await stage.reads("[codec.bad_cbor] two in a frame each", [lost, lost, HI], "ended");
+  });
+}
+
+/** The frames of a message of CBOR. */
+function inParts(payload: Uint8Array): string[] {
+  const { largest } = ROOMY;
+  const plan = { kind: kindOf("data"), codec: CBOR, tag: 7 };
+  const size = largest / 2;
+  const first = withPreamble(payload.length, payload.slice(0, size));
+  return [
+    frame({ ...plan, flags: FIRST, payload: first }),
+    frame({ ...plan, flags: 0, payload: payload.slice(size, 2 * size) }),
+    frame({ ...plan, flags: LAST, payload: payload.slice(2 * size) }),
+  ];
 }
 
 async function stopped(arena: Arena): Promise<void> {

@@ -15,7 +15,7 @@ import type { Arena } from "../arena.ts";
 import { patience } from "../connection.ts";
 import { digest, type LivePlan, type Part } from "../live_plan.ts";
 import { type End, judgeParts, limitOf, runPart, TIMEOUT_MS } from "../live_level.ts";
-import type { Hello, Ran, TransportKind, Wait } from "../protocol.ts";
+import type { Hello, Opening, Ran, TransportKind, Wait } from "../protocol.ts";
 import { lacksNoun, lacksOption } from "../static_level.ts";
 import { together } from "../together.ts";
 import { failed, type KitCase, PASS, Wrong } from "../verdict.ts";
@@ -75,8 +75,14 @@ function whyNot({ on, transport, wait }: StreamPlan, hello: Hello): string | und
       : `does not wait by ${wait} in streams`);
 }
 
+/** How two testees open a stream. */
+export interface JoinPlan extends Pick<StreamPlan, "on" | "transport" | "sizes" | "capacity"> {
+  /** What else each of them is told. */
+  opening?: (hello: Hello, index: number) => Partial<Opening>;
+}
+
 /** The two ends of a stream, opened, and the kit between them. */
-interface Joint {
+export interface Joint {
   ends: End[];
   /** What came of opening them. */
   opened: Awaited<ReturnType<typeof answerOf>>[];
@@ -84,8 +90,8 @@ interface Joint {
 }
 
 /** Two testees open a stream; the relay begins at once. */
-async function join(
-  plan: StreamPlan,
+export async function join(
+  plan: JoinPlan,
   arena: Arena,
   relayed: RelayPlan,
   openMs: number,
@@ -109,6 +115,7 @@ async function join(
       calls: plan.on === "call",
       values: plan.on === "call",
       ...(plan.on === "call" && { serves: true }),
+      ...plan.opening?.(connection.hello, index),
       timeout_ms: openMs,
     }, patience.replyMs + openMs).then(answerOf)
   );
@@ -125,11 +132,11 @@ async function join(
   return { ends, opened, relay };
 }
 
-function dockOf({ transport }: StreamPlan, arena: Arena) {
+function dockOf({ transport }: JoinPlan, arena: Arena) {
   return openDock(transport, arena.folder!);
 }
 
-function capacityOf({ sizes, capacity = 2 * sizes.largest }: StreamPlan): number {
+function capacityOf({ sizes, capacity = 2 * sizes.largest }: JoinPlan): number {
   return capacity;
 }
 
@@ -150,10 +157,7 @@ function settled(plan: StreamPlan, ends: End[]): LivePlan {
 async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<Problem[]> {
   const { ends, opened, relay } = await join(plan, arena, plan.relay ?? {}, ofSteps.longMs);
   try {
-    for (const [index, answer] of opened.entries()) {
-      if (answer === "ok") continue;
-      throw new Wrong(`testee ${index + 1} cannot open its end: ${JSON.stringify(answer)}`);
-    }
+    requireOpen(opened);
     const live = settled(plan, ends);
     const running = ends.map((end, index) => runPart(live, index, end, TIMEOUT_MS));
     for (const part of running) part.catch(() => {});
@@ -167,6 +171,14 @@ async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<P
     return problems;
   } finally {
     await relay.close();
+  }
+}
+
+/** Throws unless both ends are open. */
+export function requireOpen(opened: Joint["opened"]): void {
+  for (const [index, answer] of opened.entries()) {
+    if (answer === "ok") continue;
+    throw new Wrong(`testee ${index + 1} cannot open its end: ${JSON.stringify(answer)}`);
   }
 }
 

@@ -9,6 +9,7 @@ import { type Part, treeCount, type Trees } from "../live_plan.ts";
 import type { TransportKind } from "../protocol.ts";
 import type { KitCase } from "../verdict.ts";
 import { streamLiveCase, type StreamPlan } from "./live.ts";
+import { streamLiveValues } from "./live_values.ts";
 import type { Damage } from "./relay.ts";
 
 const SMALL = { largest: 128, window: 512 };
@@ -107,7 +108,7 @@ export const STREAM_PLANS: StreamPlan[] = [
 
 /** The cases of the level live; `death` is what a survivor learns. */
 export function liveStreams(death: string): KitCase<Arena>[] {
-  return STREAM_PLANS.map((each) => streamLiveCase(each, death));
+  return [...STREAM_PLANS.map((each) => streamLiveCase(each, death)), streamLiveValues()];
 }
 
 function plan(

@@ -6,6 +6,7 @@
  */
 
 import { CALL_FAULTS } from "./faults_call.ts";
+import { CBOR_FAULTS } from "./faults_cbor.ts";
 import { MANY_FAULTS } from "./faults_many.ts";
 import { STREAM_FAULTS } from "./faults_stream.ts";
 import { pause } from "./small_memory.ts";
@@ -19,6 +20,8 @@ export interface Fault {
   about: string;
   clause: string;
   window?: Window;
+  /** Whether it shows in what is read at once: no read need wait for more. */
+  isInstant?: true;
 }
 
 /** All faults of the port. Each is one deviation, in one place of it. */
@@ -78,9 +81,7 @@ export const FAULTS: readonly Fault[] = [
   fault("limit_ignored", "takes messages of any size", "pipe.limit"),
   fault("limit_known_only", "looks only at totals that are known", "pipe.limit_unknown"),
   fault("limit_unknown_late", "looks at the limit when all has come", "pipe.limit_unknown"),
-  fault("cbor_unchecked", "hands out CBOR that it has not checked", "codec.bad_cbor"),
-  fault("cbor_unknown", "says that it decodes CBOR, and does not", "codec.bad_cbor"),
-  fault("cbor_cut", "loses the first byte of CBOR", "codec.bad_cbor"),
+  ...CBOR_FAULTS.map(([name, about, clause]) => instant(name, about, clause)),
   fault("calls_taken", "hands out calls that it does not offer", "pipe.unknown_kind"),
   fault("report_twice", "reports the cancel of a message that it has dropped", "pipe.report_once"),
   fault("truncated_silent", "says nothing of a message without an end", "pipe.truncated"),
@@ -169,6 +170,10 @@ export function has(name: string): boolean {
 /** Takes a while, where this window is held open. */
 export function hold(window: Window): void {
   if (held === window) pause(HELD_MS);
+}
+
+function instant(name: string, about: string, clause: string): Fault {
+  return { ...fault(name, about, clause), isInstant: true };
 }
 
 function fault(name: string, about: string, clause: string, window?: Window): Fault {

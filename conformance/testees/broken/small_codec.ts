@@ -4,12 +4,15 @@
  * @module
  */
 
-import { formOfCbor } from "../../reference/cbor.ts";
 import { has } from "./faults.ts";
+import { CborError, type Item, readCbor } from "./small_cbor.ts";
+import { writeCbor } from "./small_cbor_write.ts";
 import { PortError } from "./small_memory.ts";
 import type { Message } from "./small_reader.ts";
 
-const [BYTES, TEXT, JSON_TEXT, BATCH, CBOR] = [0, 1, 2, 3, 5];
+/** What the codec byte says. */
+export const CBOR = 5;
+const [BYTES, TEXT, JSON_TEXT, BATCH] = [0, 1, 2, 3];
 
 /** A message that was decoded. */
 export interface Value {
@@ -25,9 +28,8 @@ export interface Value {
 export function decode({ kind, codec, tag, payload }: Message): Value[] {
   if (codec === BYTES) return [{ kind, codec, tag, payload }];
   if (codec === CBOR && !has("cbor_unknown")) {
-    // [codec.bad_cbor] Its value is its payload: it keeps what it has checked.
-    if (!has("cbor_unchecked")) tryOr("message.codec", () => formOfCbor(payload));
-    return [{ kind, codec, tag, payload: has("cbor_cut") ? payload.subarray(1) : payload }];
+    const anew = has("cbor_unchecked") ? payload : writeCbor(read(payload));
+    return [{ kind, codec, tag, payload: has("cbor_cut") ? anew.subarray(1) : anew }];
   }
   if (codec > BATCH) throw new PortError("message.codec");
   const text = tryOr("message.text", () => strict.decode(payload)); // [codec.bad_text]
@@ -40,6 +42,16 @@ export function decode({ kind, codec, tag, payload }: Message): Value[] {
 }
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** [codec.bad_cbor] */
+function read(payload: Uint8Array): Item {
+  try {
+    return readCbor(payload);
+  } catch (error) {
+    if (error instanceof CborError) throw new PortError("message.codec");
+    throw error;
+  }
+}
 
 function tryOr<T>(code: string, call: () => T): T {
   try {

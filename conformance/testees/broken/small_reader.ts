@@ -5,7 +5,7 @@
  */
 
 import { has, hold } from "./faults.ts";
-import { decode, type Value } from "./small_codec.ts";
+import { CBOR, decode, type Value } from "./small_codec.ts";
 import type { End, Endpoint } from "./small_endpoint.ts";
 import { CANCEL, checkFrame, DATA, END, EXTENSION, FIRST, type Frame } from "./small_frame.ts";
 import { LAST, PAD, PREAMBLE, type Progress, totalOf, WHOLE } from "./small_frame.ts";
@@ -44,6 +44,8 @@ export class Reader implements End {
   /** What was taken out of the ring, and not handed out yet: of a batch. */
   #rest: Value[] = [];
   #fault: PortError | undefined;
+  /** What a port with a fault reports once more. */
+  #again: PortError | undefined;
   #hasEnded = false;
 
   constructor(
@@ -72,10 +74,26 @@ export class Reader implements End {
   readValue(timeoutMs: number): Value | "ended" | undefined {
     if (this.endpoint.closed) throw new PortError("pipe.closed"); // [pipe.first_answer]
     if (this.#rest.length > 0) return this.#rest.shift();
+    const again = this.#again;
+    this.#again = undefined;
+    if (again !== undefined) throw again;
     const message = this.read(timeoutMs);
     if (message === undefined || message === "ended") return message;
-    this.#rest = decode(message);
+    this.#rest = this.#decode(message);
     return this.#rest.shift();
+  }
+
+  /** The values of a message; one that has none costs that message alone. */
+  #decode(message: Message): Value[] {
+    try {
+      return decode(message);
+    } catch (error) {
+      const isCbor = message.codec === CBOR && error instanceof PortError;
+      if (isCbor && has("cbor_next_lost")) this.read(0);
+      if (isCbor && has("cbor_fatal")) this.#fault = error;
+      if (isCbor && has("cbor_reported_twice")) this.#again = error;
+      throw error;
+    }
   }
 
   /** Lends the payload of the next frame, without waiting. */

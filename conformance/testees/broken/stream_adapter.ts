@@ -20,6 +20,7 @@ export const smallStream: Adapter = {
     roles: ["port"],
     carriers: ["stream"],
     waits: ["event"],
+    lacks: ["values"],
     streams: { transports: ["unix", "tcp", "fifo"], waits: ["event"] },
   },
   open: () => undefined,

@@ -59,7 +59,7 @@ const hello: Hello = {
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
   lacks: ["endpoint"],
-  offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub"],
+  offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub", "encodes"],
 };
 
 /** The implementation on memory that is handed over. */
@@ -80,7 +80,7 @@ export function open(
   const options = { maxMessageSize: limit, calls, spin, mechanism, codecs: [cbor] };
   switch (role) {
     case "port": {
-      const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
+      const order = { ...options, codec: codecOf(opening), inboxSize: inbox, timeout: 0 };
       const attach = { ...order, endpoint: endpoint ?? 1 };
       const port = Port.attach<Uint8Array>(memory, attach);
       return new PipeSession(opening, port, callsOf(port, opening));
@@ -107,9 +107,14 @@ export function open(
     channel,
     spin,
     mechanism,
-    codec: "bytes",
+    codec: codecOf(opening),
   });
   return new PipeSession(opening, { writer });
+}
+
+/** How the values are encoded that are written. */
+export function codecOf({ encodes }: Opening): "bytes" | typeof cbor {
+  return encodes ? cbor : "bytes";
 }
 
 /** The calls of a port that is to offer them. */
@@ -172,8 +177,13 @@ export class PipeSession implements Session {
     wait?: Wait,
   ): boolean | Promise<boolean> {
     const payload = fromHex(hex);
-    if (wait === "event") {
-      return this.#writer.writeAsync(payload, { timeout }).then(() => true);
+    const isValue = this.#opening.encodes && codec === CBOR;
+    const value = isValue ? cbor.decode(payload) : payload;
+    if (wait === "event") return this.#writer.writeAsync(value, { timeout }).then(() => true);
+    if (isValue) {
+      if (timeout === undefined || wait === "poll") return this.#writer.tryWrite(value);
+      this.#writer.write(value, { timeout });
+      return true;
     }
     const message = { kind, codec, tag, payload };
     if (timeout === undefined || wait === "poll") return this.#writer.tryWriteMessage(message);
@@ -289,13 +299,17 @@ function readValue(
 
 /** The value of the next event; where none comes, whatever a call gives that does not wait. */
 async function nextEvent(port: Port<unknown, Uint8Array>, timeout: number): Promise<unknown> {
+  // Its end was an event once.
+  if (port.reader.ended) return port.tryRead();
   const heard = Promise.withResolvers<unknown>();
   const none = Symbol("none");
   const ends = new AbortController();
-  const once = { once: true, signal: ends.signal };
-  port.addEventListener("message", ({ data }) => heard.resolve(data), once);
-  port.addEventListener("messageerror", ({ data }) => heard.reject(data), once);
-  port.addEventListener("close", () => heard.resolve(none), once);
+  // At once: another event may come in the same turn, and belongs to the next read.
+  const first = <E>(act: (event: E) => void) => (event: E) => (ends.abort(), act(event));
+  const { signal } = ends;
+  port.addEventListener("message", first(({ data }) => heard.resolve(data)), { signal });
+  port.addEventListener("messageerror", first(({ data }) => heard.reject(data)), { signal });
+  port.addEventListener("close", first(() => heard.resolve(none)), { signal });
   const timer = setTimeout(() => heard.resolve(none), timeout);
   const value = await heard.promise.finally(() => {
     clearTimeout(timer);

@@ -6,13 +6,14 @@
 
 import * as files from "../../../impl-ts/src/host/files.ts";
 import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
+import { cbor } from "../../../impl-ts/src/cbor.ts";
 import { SegmentFile } from "../../../impl-ts/src/host/mod.ts";
 import type { Geometry } from "../../../impl-ts/src/mod.ts";
 import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
 import type { Opening } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
-import { callsOf, type Ends, failureOf, mailboxReader, mailboxWriter } from "./adapter.ts";
-import { PipeSession } from "./adapter.ts";
+import { callsOf, codecOf, type Ends, failureOf, mailboxReader } from "./adapter.ts";
+import { mailboxWriter, PipeSession } from "./adapter.ts";
 import { fanoutEnd, fanouts } from "./fanouts.ts";
 import { properties, propertyEnd } from "./properties.ts";
 
@@ -45,11 +46,13 @@ function useOf(file: SegmentFile, opening: Opening): Session {
   }
 }
 
-function endsOf(file: SegmentFile, { role, channel, limit, calls, inbox }: Opening): Ends {
-  const reading = { maxMessageSize: limit, calls };
+function endsOf(file: SegmentFile, opening: Opening): Ends {
+  const { role, channel, limit, calls, inbox } = opening;
+  const codec = codecOf(opening);
+  const reading = { maxMessageSize: limit, calls, codecs: [cbor] };
   if (role === "reader") return { reader: file.reader({ ...reading, channel }) };
-  if (role === "writer") return { writer: file.writer<Uint8Array>({ channel, codec: "bytes" }) };
-  return file.port<unknown, Uint8Array>({ ...reading, codec: "bytes", inboxSize: inbox });
+  if (role === "writer") return { writer: file.writer<Uint8Array>({ channel, codec }) };
+  return file.port<unknown, Uint8Array>({ ...reading, codec, inboxSize: inbox });
 }
 
 /** The bytes of a file, which others may have mapped as well. */

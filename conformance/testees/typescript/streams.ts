@@ -5,11 +5,12 @@
  * @module
  */
 
+import { cbor } from "../../../impl-ts/src/cbor.ts";
 import { type ByteTransport, openStream } from "../../../impl-ts/src/stream.ts";
 import type { Port } from "../../../impl-ts/src/mod.ts";
 import type { Hello, Opening, Transport } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
-import { PipeSession } from "./adapter.ts";
+import { codecOf, PipeSession } from "./adapter.ts";
 import { Calls } from "./calls.ts";
 
 /** What the testee says of its streams. */
@@ -26,7 +27,8 @@ export async function open(transport: Transport, opening: Opening): Promise<Sess
     window,
     maxMessageSize: limit,
     calls,
-    codec: "bytes",
+    codec: codecOf(opening),
+    codecs: [cbor],
     inboxSize: inbox,
     timeout,
   });
