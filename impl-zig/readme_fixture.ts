@@ -6,7 +6,8 @@ import { run } from "../tools/run.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const names = [
-  ...["README", "batches", "calls", "streams", "digest", "fanout", "properties", "meter", "pool"],
+  ...["README", "batches", "calls", "streams", "digest", "fanout", "mailbox", "properties"],
+  ...["meter", "pool"],
 ];
 const pages = names.map((name) => Deno.readTextFile(`${ROOT}impl-zig/${name}.md`));
 /** The guide, with its pages. */

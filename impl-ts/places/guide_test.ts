@@ -117,13 +117,25 @@ Deno.test("what the guide says of Millrace in its comparison, tests show", async
 
 /** What plays each row of the table "Nothing arrives", and a word of it there. */
 const SYMPTOMS: readonly (readonly [symptom: string, path: string, word: string])[] = [
-  ["a page says that it is not cross-origin isolated", "not_isolated/main.ts", "Embedder-Policy"],
-  ["`peer.failed`, with `peer.terminated`", "bare_worker/main.ts", '"peer.terminated"'],
-  ['`segment.endpoint`, "it is taken"', "nothing_arrives/main.ts", "it is taken"],
+  [
+    "an error says that the page is not cross-origin isolated",
+    "not_isolated/main.ts",
+    "Embedder-Policy",
+  ],
+  [
+    "a call throws `peer.failed` with the reason `peer.terminated`",
+    "bare_worker/main.ts",
+    '"peer.terminated"',
+  ],
+  ['a call throws `segment.endpoint`, "it is taken"', "nothing_arrives/main.ts", "it is taken"],
   ["`worker.postMessage(port)` throws", "nothing_arrives/main.ts", "worker.postMessage(port)"],
-  ["`wait.forbidden`", "page_blocks/main.ts", '"wait.forbidden"'],
+  ["a call throws `wait.forbidden`", "page_blocks/main.ts", '"wait.forbidden"'],
   ["the last posts of a worker are lost", "nothing_arrives/worker.ts", "port.close()"],
-  ["an array comes where one message was posted", "../guide/events.md", "// 3 [1,2]"],
+  [
+    "a peer in another language gets an array in place of one message",
+    "../guide/events.md",
+    "// 3 [1,2]",
+  ],
 ];
 
 Deno.test("each symptom of the table where nothing arrives is played somewhere", async () => {
