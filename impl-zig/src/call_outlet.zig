@@ -67,7 +67,8 @@ pub fn sendItem(
     try call_wait.awaitWindow(calls, serving, &patience);
     const tag = serving.id | layout.call_mark_more;
     const envelope: Envelope = .{ .kind = .@"return", .codec = .values, .tag = tag };
-    try send(calls, payload, envelope, &patience.deadline, &serving.token);
+    send(calls, payload, envelope, &patience.deadline, &serving.token) catch |err|
+        return if (err == error.Aborted) error.CallCancelled else err;
     serving.sent += 1;
 }
 

@@ -42,7 +42,8 @@ pub const Serving = struct {
     refusal: ?layout.Reason = null,
     arena: std.heap.ArenaAllocator,
     state: enum { arrived, running, later, posted, answered } = .arrived,
-    /// Whether its method has not returned yet.
+    /// Whether its method has not returned yet, or one that answers later sends an item: until then
+    /// it stays, also where it was answered.
     on_stack: bool = false,
     /// Whether nothing can be written for it any more [call.told] [call.vacated].
     silent: bool = false,
@@ -127,6 +128,10 @@ pub const Serving = struct {
     pub fn item(serving: *Serving, value: anytype, timeout: Timeout) CallError!void {
         assert(serving.state == .running or serving.state == .later);
         if (serving.isNotice()) return;
+        // What is taken in meanwhile may be its cancel, which answers it.
+        const was_on_stack = serving.on_stack;
+        serving.on_stack = true;
+        defer if (!was_on_stack) serving.returned();
         var bytes = serving.calls.takeBytes();
         defer serving.calls.giveBytes(bytes);
         const payload = try encode(serving, &bytes, value);
