@@ -70,6 +70,7 @@ pub fn sendItem(
     send(calls, payload, envelope, &patience.deadline, &serving.token) catch |err|
         return if (err == error.Aborted) error.CallCancelled else err;
     serving.sent += 1;
+    return call_wait.awaitSent(calls, &patience.deadline, &serving.token);
 }
 
 /// Places an answer if there is room at once, and nothing before it. True as well where no
