@@ -52,6 +52,8 @@ const calls = .{
     .{ calling.millrace_call_items, "kfvtxxb" },
     .{ calling.millrace_call_notify, "kfvt" },
     .{ calling.millrace_call_begin, "kfvtb" },
+    .{ calling.millrace_call_begin_items, "kfvtb" },
+    .{ calling.millrace_call_next, "ktb" },
     .{ calling.millrace_call_finish, "ktb" },
     .{ calling.millrace_call_give_up, "k" },
     .{ tokens.millrace_token_cancelled, "t" },
@@ -129,7 +131,7 @@ const calls = .{
     .{ tokens.millrace_token_leave, "t" },
     .{ serves.millrace_serve_later, "k" },
 };
-const often_count = 46;
+const often_count = 48;
 
 /// Both ways, a property of the first endpoint, and a fanout of each mode.
 const geometry = fixture.both ++ [_]segments.Ring{
