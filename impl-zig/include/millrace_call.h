@@ -67,7 +67,8 @@ typedef void *(*millrace_allocate)(void *context, void *memory, size_t size);
 /* Serves one call or notice. Name and values are valid until it is answered. `serving` is its
    number, by which it is answered: before this returns, or later, where millrace_serve_later was
    said. Returns MILLRACE_DONE, or a negated reason code with which the call fails, such as
-   -MILLRACE_REASON_CALL_METHOD for a name that is not served, or _CALL_ARGUMENTS. One that was not
+   -MILLRACE_REASON_CALL_METHOD for a name that is not served, or _CALL_ARGUMENTS; _CALL_THROWN
+   fails it with the error that millrace_call_thrown gives, name, text and data. One that was not
    answered by then has no result. It may make calls itself. */
 typedef int32_t (*millrace_handler)(void *context, millrace_calls *calls, size_t serving,
                                     const void *name, size_t name_size,
@@ -123,8 +124,8 @@ int32_t millrace_calls_vacate(millrace_calls *calls);
 
 /* Calls a method of the peer, and waits for its result; serves meanwhile [call.serve_waiting]. The
    name has 1 to 255 bytes of UTF-8; what cannot be written is -MILLRACE_REASON_CALL_ARGUMENTS. The
-   result is valid until another call through the same object has one, or an item. `token`, which may
-   be NULL, was made for the same object, and gives the call up when it is cancelled
+   result is valid until another call through the same object has one, or an item. `token`, which
+   may be NULL, was made for the same object, and gives the call up when it is cancelled
    [call.give_up]. */
 int32_t millrace_call(millrace_calls *calls, const char *name, const millrace_value *values,
                       size_t count, int32_t timeout_ms, millrace_token *token,
@@ -200,8 +201,9 @@ int32_t millrace_serve_item(millrace_calls *calls, size_t serving, const millrac
    answered by itself. */
 int32_t millrace_serve_later(millrace_calls *calls, size_t serving);
 
-/* MILLRACE_DONE where the caller has given the call up, or the port is lost [call.cancelled]
-   [call.told]; else MILLRACE_NOTHING. */
+/* MILLRACE_DONE where the caller has given the call up, or the port is lost or closed, perhaps by
+   another thread [call.cancelled] [call.told]; else MILLRACE_NOTHING. One that was to be answered
+   later is answered then, and known no more. */
 int32_t millrace_serve_cancelled(millrace_calls *calls, size_t serving);
 
 /* Makes the token of a call that is served: it is cancelled when millrace_serve_cancelled says so.
