@@ -61,7 +61,7 @@ class MappedFile:
 class SegmentEnd:
     """A segment, and what was taken of it."""
 
-    # Where it offers calls, through which all is read and written then; and what is left of a batch.
+    # Where it offers calls, through which all is read and written; and what is left of a batch.
     calling, rest = None, ()
 
     def __init__(self, lib: Library, command: dict, memory: "Memory | MappedFile | None") -> None:
