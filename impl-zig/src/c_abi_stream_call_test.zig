@@ -85,10 +85,10 @@ const Side = struct {
         return number;
     }
 
-    fn beginItems(side: *Side, value: *const ListValue) !usize {
+    fn beginItems(side: *Side, name: [*:0]const u8, value: *const ListValue) !usize {
         var number: usize = 0;
         const make = calling.millrace_call_begin_items;
-        try expectStatus(1, make(&side.calls, "count", value, 1, 20_000, null, &number));
+        try expectStatus(1, make(&side.calls, name, value, 1, 20_000, null, &number));
         return number;
     }
 
@@ -192,7 +192,7 @@ test "c_abi: calls over a stream, within one another, in pieces, large and refus
     try testing.expectEqual("Oops".len, failure.name_size);
     try expectStatus(0, own.call("later", null, 5));
 
-    const counting = try own.beginItems(&json("40"));
+    const counting = try own.beginItems("count", &json("40"));
     for (0..40) |index| {
         try expectStatus(1, own.next(counting, 20_000));
         const item = try std.fmt.parseInt(usize, textOf(own.result), 10);
@@ -220,7 +220,7 @@ test "c_abi: the items of a call that was begun are taken one by one, in one thr
     try pair.open();
     try turn(&pair);
     const own, const far = .{ &pair.sides[0], &pair.sides[1] };
-    const number = try own.beginItems(&json("3"));
+    const number = try own.beginItems("count", &json("3"));
     const plain = try own.begin("later", null);
     try expectStatus(0, own.next(number, 0));
     try expectStatus(-256, own.next(plain, 0));
@@ -235,24 +235,32 @@ test "c_abi: the items of a call that was begun are taken one by one, in one thr
     try testing.expectEqualStrings("3", textOf(own.result));
     try expectStatus(-256, own.finish(number, 0));
 
-    // One that fails behind its items, and one that is given up before they are taken.
-    const failing = try own.beginItems(&json("2"));
-    const given_up = try own.beginItems(&json("2"));
+    // One that is given up before its items are taken, and one that fails behind them.
+    const given_up = try own.beginItems("count", &json("2"));
+    const first_later = far.later;
+    const failing = try own.beginItems("later", &json("0"));
     try turn(&pair);
     try expectStatus(1, own.next(given_up, 0));
     try expectStatus(1, calling.millrace_call_give_up(&own.calls, given_up));
     try expectStatus(-256, own.next(given_up, 0));
-    try expectStatus(1, serves.millrace_serve_throw(&far.calls, far.later, "Oops", null, null));
+    try expectStatus(1, serves.millrace_serve_item(&far.calls, far.later, &json("7"), 0));
+    for ([_]usize{ first_later, far.later }) |serving| {
+        try expectStatus(1, serves.millrace_serve_throw(&far.calls, serving, "Oops", null, null));
+    }
     try turn(&pair);
     try expectStatus(reasonStatus(.call_thrown), own.finish(plain, 0));
     try expectStatus(1, own.next(failing, 0));
-    // What ends all calls ends this one, behind its items.
+    try testing.expectEqualStrings("7", textOf(own.result));
+    try expectStatus(reasonStatus(.call_thrown), own.next(failing, 0));
+    try expectStatus(-256, own.next(failing, 0));
+    // What ends all calls leaves what came before.
+    const last = try own.beginItems("count", &json("1"));
+    try turn(&pair);
     try expectStatus(1, called.millrace_calls_end(&far.calls, 0));
     try expectStatus(arguments.end, own.read(20_000));
-    try expectStatus(1, own.next(failing, 0));
-    try testing.expectEqualStrings("1", textOf(own.result));
-    try expectStatus(arguments.end, own.next(failing, 0));
-    try expectStatus(1, own.finish(failing, 0));
+    try expectStatus(1, own.next(last, 0));
+    try expectStatus(arguments.end, own.next(last, 0));
+    try expectStatus(1, own.finish(last, 0));
     const late = try sendsNothing(own);
     try testing.expectEqual(reasonStatus(.call_ended), late);
     for (&pair.sides) |*side| try expectStatus(1, called.millrace_calls_leave(&side.calls));
@@ -294,6 +302,12 @@ test "c_abi: a token that another thread cancels ends a call over a stream" {
     const status = call(&own.calls, "later", null, 0, 20_000, &own.token, &own.result);
     try expectStatus(reasonStatus(.wait_aborted), status);
     cancelling.join();
+    // Of one that was begun it ends the wait, and with that the call.
+    const number = try own.begin("later", null);
+    const finish = calling.millrace_call_finish;
+    const ended = finish(&own.calls, number, 20_000, &own.token, &own.result);
+    try expectStatus(reasonStatus(.wait_aborted), ended);
+    try expectStatus(-256, own.finish(number, 0));
     try expectStatus(1, own.call("down", &json("2"), 20_000));
     try expectStatus(1, called.millrace_calls_end(&own.calls, 20_000));
     try expectStatus(arguments.end, own.read(20_000));
