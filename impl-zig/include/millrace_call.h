@@ -193,7 +193,8 @@ int32_t millrace_serve_throw(millrace_calls *calls, size_t serving, const char *
                              const char *text, const millrace_value *data);
 
 /* Sends a piece of the result; waits until the caller has taken enough of those before, and serves
-   meanwhile [call.window]. -MILLRACE_REASON_CALL_CANCELLED where the caller has given up. */
+   meanwhile [call.window]. -MILLRACE_REASON_CALL_CANCELLED where the caller has given up, or it was
+   answered meanwhile. */
 int32_t millrace_serve_item(millrace_calls *calls, size_t serving, const millrace_value *value,
                             int32_t timeout_ms);
 

@@ -104,6 +104,22 @@ test "Calls: who sends an item later learns that its call was answered meanwhile
     }
 }
 
+test "Calls: no item waits for a call that another method has answered" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{});
+    defer duel.deinit();
+    try duel.ask(3, "hold");
+    try duel.serve();
+    const serving = duel.served.holds[0].?;
+    for (0..layout.call_window) |number| try serving.item(number, .none);
+    try duel.ask(4, "free");
+    try testing.expectError(error.CallCancelled, serving.item("late", .ms(1_000)));
+    for (0..layout.call_window) |_| _ = (try duel.peer.read(&duel.storage, .none)).?;
+    try duel.expect(.@"return", 3, "freed");
+    try duel.expect(.@"return", 4, "");
+    try duel.expectNothing();
+}
+
 test "Calls: a call that was cancelled before it began is not begun [call.stops]" {
     var duel: Duel = undefined;
     try duel.init(256, .{});

@@ -218,7 +218,8 @@ pub fn awaitOwn(
 /// Waits until one more item of a call may be sent, and serves meanwhile [call.window].
 pub fn awaitWindow(calls: *Calls, serving: *Serving, patience: *Patience) CallError!void {
     while (true) {
-        if (serving.isCancelled()) return error.CallCancelled; // [call.stops]
+        // [call.stops] A method that began meanwhile may have answered it.
+        if (serving.isCancelled() or !serving.awaitsAnswer()) return error.CallCancelled;
         if (serving.sent < serving.allowed) return;
         const did = try step(calls, &patience.loaded, .answer);
         if (did == .did) continue;
