@@ -129,8 +129,8 @@ pub const Serving = struct {
     /// it does nothing.
     ///
     /// `error.CallCancelled` where the caller has given up, or another method has answered the call
-    /// meanwhile, and `error.CallResult` where the value cannot be written; a method may return both
-    /// as they are.
+    /// meanwhile, and `error.CallResult` where the value cannot be written; a method may return
+    /// both as they are.
     pub fn item(serving: *Serving, value: anytype, timeout: Timeout) CallError!void {
         assert(serving.awaitsAnswer());
         if (serving.isNotice()) return;
