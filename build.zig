@@ -170,6 +170,7 @@ fn addCross(b: *std.Build) void {
     const step = b.step("lib-cross", "Compile libmillrace for the other systems");
     for ([_]std.Target.Query{
         .{ .cpu_arch = .aarch64, .os_tag = .linux },
+        .{ .cpu_arch = .arm, .os_tag = .linux, .abi = .musleabihf },
         .{ .cpu_arch = .aarch64, .os_tag = .macos },
         .{ .cpu_arch = .x86_64, .os_tag = .windows },
         // With no more instructions than all of them have, which Zig's own backend minds.

@@ -1,19 +1,25 @@
 /*
- * Two processes that call one another over a file: a service that adds, counts and greets, and a
- * client that asks it, and is asked back.
+ * Two processes that call one another: a service that adds, counts and greets, and a client that
+ * asks it, and is asked back.
  *
  *   call service PATH           serves until the client ends
  *   call client PATH COUNT      makes COUNT calls, measures them, and then tries the rest
  *
- * Either may start first. Build it from the folder of build.zig, after `zig build lib`:
+ * PATH is that of a file through which both share memory, or, with `unix:` before it, of a socket:
+ * how they come to a port differs, and what they do with it is the same. Either may start first.
+ * Build it from the folder of build.zig, after `zig build lib`:
  *   cc -Izig-out/include impl-zig/examples/call.c zig-out/lib/libmillrace.a -o call
  */
-#define _POSIX_C_SOURCE 199309L
+#define _POSIX_C_SOURCE 200112L
 #include <millrace_call.h>
+#include <millrace_stream.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SERVICE = 0, CLIENT = 1, PATIENCE_MS = 10000 };
 
@@ -144,13 +150,73 @@ static int ask(millrace_calls *calls, long count) {
   return 0;
 }
 
-int main(int argc, char **argv) {
+/* A port, and what it stands on: a segment, or a stream and its memory. */
+struct end {
+  millrace_port *port;
+  millrace_segment *segment;
+  millrace_stream *stream;
+  void *memory;
+};
+
+/* Connects to a socket that the service makes, or makes it and takes the first who comes; -1 where
+   that fails. */
+static int join(const char *path, int is_client) {
+  const struct timespec pause = {0, 10000000};
+  struct sockaddr_un address = {0};
+  int i, joined = -1, own = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (own < 0 || strlen(path) >= sizeof address.sun_path) return -1;
+  address.sun_family = AF_UNIX;
+  strcpy(address.sun_path, path);
+  if (is_client) {
+    for (i = 0; i < PATIENCE_MS / 10; i++) {
+      if (connect(own, (struct sockaddr *)&address, sizeof address) == 0) return own;
+      nanosleep(&pause, NULL);
+    }
+  } else if (bind(own, (struct sockaddr *)&address, sizeof address) == 0) {
+    if (listen(own, 1) == 0) joined = accept(own, NULL, NULL);
+    unlink(path);
+  }
+  close(own);
+  return joined;
+}
+
+static int32_t open_end(struct end *end, const char *path, int is_client) {
   const millrace_channel channels[2] = {{0, 1, 65536, 0, 0, 0, NULL}, {1, 0, 65536, 0, 0, 0, NULL}};
-  int is_client = argc == 4 && strcmp(argv[1], "client") == 0;
   uint32_t side = is_client ? CLIENT : SERVICE;
-  millrace_segment *segment = malloc(millrace_segment_size());
-  millrace_port *port = malloc(millrace_port_size());
+  end->port = malloc(millrace_port_size());
+  if (strncmp(path, "unix:", 5) == 0) {
+    size_t size = millrace_stream_memory_size(NULL);
+    int descriptor = join(path + 5, is_client);
+    if (descriptor < 0) return MILLRACE_NOT_FOUND;
+    end->stream = malloc(millrace_stream_size());
+    if (posix_memalign(&end->memory, 128, size) != 0) return MILLRACE_NO_RESOURCES;
+    return millrace_stream_open(end->stream, end->port, descriptor, descriptor, end->memory, size,
+                                NULL);
+  } else {
+    int32_t status;
+    end->segment = malloc(millrace_segment_size());
+    status = millrace_segment_create_file(end->segment, path, 2, channels, 2, side, 1000);
+    return status == MILLRACE_DONE ? millrace_port_attach(end->port, end->segment, side) : status;
+  }
+}
+
+static void leave_end(struct end *end) {
+  if (end->stream != NULL) {
+    millrace_stream_leave(end->stream);
+  } else {
+    millrace_port_leave(end->port);
+    millrace_segment_leave(end->segment);
+  }
+  free(end->memory);
+  free(end->stream);
+  free(end->segment);
+  free(end->port);
+}
+
+int main(int argc, char **argv) {
+  int is_client = argc == 4 && strcmp(argv[1], "client") == 0;
   millrace_calls *calls = malloc(millrace_calls_size());
+  struct end end = {NULL, NULL, NULL, NULL};
   millrace_message message;
   int32_t status;
   int code = 0;
@@ -158,11 +224,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "Usage: call service PATH | call client PATH COUNT\n");
     return 2;
   }
-  if (segment == NULL || port == NULL || calls == NULL) return 1;
-  status = millrace_segment_create_file(segment, argv[2], 2, channels, 2, side, 1000);
-  if (status == MILLRACE_DONE) status = millrace_port_attach(port, segment, side);
-  if (status == MILLRACE_DONE) status = millrace_calls_attach(calls, port, allocate, NULL);
-  if (status != MILLRACE_DONE) return failed("open the file", status);
+  status = open_end(&end, argv[2], is_client);
+  if (status == MILLRACE_DONE) status = millrace_calls_attach(calls, end.port, allocate, NULL);
+  if (status != MILLRACE_DONE) return failed("begin", status);
 
   if (is_client) {
     millrace_serve(calls, serve_name, "the client");
@@ -179,10 +243,7 @@ int main(int argc, char **argv) {
   if (!is_client) millrace_calls_end(calls, PATIENCE_MS);
 
   millrace_calls_leave(calls);
-  millrace_port_leave(port);
-  millrace_segment_leave(segment);
+  leave_end(&end);
   free(calls);
-  free(port);
-  free(segment);
   return code;
 }

@@ -1,4 +1,5 @@
-// Runs the example of calls in C: two processes that call one another over a file.
+// Runs the example of calls in C: two processes that call one another over a file, and over a
+// socket.
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { fileURLToPath } from "node:url";
@@ -28,19 +29,21 @@ Deno.test({
       const program = `${folder}/call`;
       await succeed("zig", "cc", ...strict, ...source, `${OUT}/lib/libmillrace.a`, "-o", program);
       const bounded = { cwd: folder, timeoutMs: TIMEOUT_MS, echo: false };
-      const [service, client] = await Promise.all([
-        run([program, "service", `${folder}/port`], bounded),
-        run([program, "client", `${folder}/port`, "2000"], bounded),
-      ]);
-      const [speed, ...rest] = client.output.trim().split("\n");
-      assertMatch(speed!, /^[\d.]+ us for a call$/, client.output);
-      assertEquals(rest, [
-        "0 to 99 are 4950",
-        "Hello, the client!",
-        "Oops: It broke.",
-        "The callee serves no method of this name.",
-      ]);
-      assertEquals([service.code, service.output, client.code], [0, "", 0]);
+      for (const path of [`${folder}/port`, `unix:${folder}/socket`]) {
+        const [service, client] = await Promise.all([
+          run([program, "service", path], bounded),
+          run([program, "client", path, "2000"], bounded),
+        ]);
+        const [speed, ...rest] = client.output.trim().split("\n");
+        assertMatch(speed!, /^[\d.]+ us for a call$/, client.output);
+        assertEquals(rest, [
+          "0 to 99 are 4950",
+          "Hello, the client!",
+          "Oops: It broke.",
+          "The callee serves no method of this name.",
+        ], path);
+        assertEquals([service.code, service.output, client.code], [0, "", 0], path);
+      }
     } finally {
       await Deno.remove(folder, { recursive: true });
     }

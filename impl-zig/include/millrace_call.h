@@ -4,7 +4,18 @@
  * Both sides of a port may call the other, and do so while they wait for one another: whoever waits
  * for an answer serves the calls that arrive, on the same stack, up to 128 deep [spec/call.md].
  * From millrace_calls_attach to millrace_calls_leave the port is read and written through its calls
- * alone: what reads or writes it otherwise, and millrace_port_leave, is MILLRACE_INVALID.
+ * alone: what reads or writes it otherwise, and millrace_port_leave, is MILLRACE_INVALID. A port
+ * over a socket or pipes (millrace_stream.h) is given calls in the same way:
+ *
+ *   millrace_stream_open(stream, port, socket, socket, memory, memory_size, NULL);
+ *   millrace_calls_attach(calls, port, allocate, NULL);
+ *   millrace_serve(calls, serve, NULL);
+ *   millrace_call(calls, "add", values, 2, 1000, NULL, &result);
+ *   millrace_calls_leave(calls);
+ *   millrace_stream_leave(stream);
+ *
+ * All calls of this header then do what they do over shared memory; millrace_calls_vacate alone is
+ * refused. examples/call.c is a whole program, over a file or over a socket.
  *
  * A value is text, JSON, bytes as they are, or absent: JSON of no bytes, which stands for an
  * argument that is left out, and for no result. Lists have at most 255 values beside the name.
@@ -56,7 +67,8 @@ typedef void *(*millrace_allocate)(void *context, void *memory, size_t size);
 /* Serves one call or notice. Name and values are valid until it is answered. `serving` is its
    number, by which it is answered: before this returns, or later, where millrace_serve_later was
    said. Returns MILLRACE_DONE, or a negated reason code with which the call fails, such as
-   -MILLRACE_REASON_CALL_METHOD for a name that is not served, or _CALL_ARGUMENTS. One that was not
+   -MILLRACE_REASON_CALL_METHOD for a name that is not served, or _CALL_ARGUMENTS; _CALL_THROWN
+   fails it with the error that millrace_call_thrown gives, name, text and data. One that was not
    answered by then has no result. It may make calls itself. */
 typedef int32_t (*millrace_handler)(void *context, millrace_calls *calls, size_t serving,
                                     const void *name, size_t name_size,
@@ -112,8 +124,9 @@ int32_t millrace_calls_vacate(millrace_calls *calls);
 
 /* Calls a method of the peer, and waits for its result; serves meanwhile [call.serve_waiting]. The
    name has 1 to 255 bytes of UTF-8; what cannot be written is -MILLRACE_REASON_CALL_ARGUMENTS. The
-   result is valid until another call through the same object has one. `token`, which may be NULL,
-   was made for the same object, and gives the call up when it is cancelled [call.give_up]. */
+   result is valid until another call through the same object has one, or an item. `token`, which
+   may be NULL, was made for the same object, and gives the call up when it is cancelled
+   [call.give_up]. */
 int32_t millrace_call(millrace_calls *calls, const char *name, const millrace_value *values,
                       size_t count, int32_t timeout_ms, millrace_token *token,
                       millrace_value *result);
@@ -124,6 +137,20 @@ int32_t millrace_call(millrace_calls *calls, const char *name, const millrace_va
 int32_t millrace_call_begin(millrace_calls *calls, const char *name, const millrace_value *values,
                             size_t count, int32_t timeout_ms, millrace_token *token,
                             size_t *begun);
+
+/* The same where the result comes in pieces: millrace_call_next gives them, and then
+   millrace_call_finish the result. A caller that takes none lets its callee wait behind 16
+   [call.window]. */
+int32_t millrace_call_begin_items(millrace_calls *calls, const char *name,
+                                  const millrace_value *values, size_t count, int32_t timeout_ms,
+                                  millrace_token *token, size_t *begun);
+
+/* Waits for the next piece of a call that was begun so, and serves meanwhile. The item is valid
+   until another call through the same object has a result or an item. MILLRACE_NOTHING where there
+   is none yet; MILLRACE_END behind the last, when millrace_call_finish has the result at once: both
+   end nothing. All else is as with that. */
+int32_t millrace_call_next(millrace_calls *calls, size_t begun, int32_t timeout_ms,
+                           millrace_token *token, millrace_value *item);
 
 /* Waits for the result of a call that was begun, and serves meanwhile. MILLRACE_NOTHING where there
    is none yet, which ends nothing: ask again. Neither do -MILLRACE_REASON_WAIT_FORBIDDEN and
@@ -138,8 +165,8 @@ int32_t millrace_call_finish(millrace_calls *calls, size_t begun, int32_t timeou
    -MILLRACE_REASON_WAIT_ABORTED. Never waits. */
 int32_t millrace_call_give_up(millrace_calls *calls, size_t begun);
 
-/* The same where the result comes in pieces, each of which `on_item` takes; the time is that for
-   one item. MILLRACE_NOTHING also where `on_item` has given the call up. */
+/* As millrace_call, where the result comes in pieces, each of which `on_item` takes; the time is
+   that for one item. MILLRACE_NOTHING also where `on_item` has given the call up. */
 int32_t millrace_call_items(millrace_calls *calls, const char *name, const millrace_value *values,
                             size_t count, int32_t timeout_ms, millrace_token *token,
                             millrace_on_item on_item, void *context, millrace_value *result);
@@ -166,7 +193,8 @@ int32_t millrace_serve_throw(millrace_calls *calls, size_t serving, const char *
                              const char *text, const millrace_value *data);
 
 /* Sends a piece of the result; waits until the caller has taken enough of those before, and serves
-   meanwhile [call.window]. -MILLRACE_REASON_CALL_CANCELLED where the caller has given up. */
+   meanwhile [call.window]. -MILLRACE_REASON_CALL_CANCELLED where the caller has given up, or it was
+   answered meanwhile. */
 int32_t millrace_serve_item(millrace_calls *calls, size_t serving, const millrace_value *value,
                             int32_t timeout_ms);
 
@@ -174,8 +202,9 @@ int32_t millrace_serve_item(millrace_calls *calls, size_t serving, const millrac
    answered by itself. */
 int32_t millrace_serve_later(millrace_calls *calls, size_t serving);
 
-/* MILLRACE_DONE where the caller has given the call up, or the port is lost [call.cancelled]
-   [call.told]; else MILLRACE_NOTHING. */
+/* MILLRACE_DONE where the caller has given the call up, or the port is lost or closed, perhaps by
+   another thread [call.cancelled] [call.told]; else MILLRACE_NOTHING. One that was to be answered
+   later is answered then, and known no more. */
 int32_t millrace_serve_cancelled(millrace_calls *calls, size_t serving);
 
 /* Makes the token of a call that is served: it is cancelled when millrace_serve_cancelled says so.

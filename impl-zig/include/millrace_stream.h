@@ -10,6 +10,10 @@
  * There is no thread behind it: the calls of the port do the work. A thread that is in none takes
  * nothing in, and lets its peer wait. A call with a timeout goes on until the system has taken what
  * it wrote. Whoever only tries, or has an event loop, calls millrace_stream_pump.
+ *
+ * Calls: millrace_calls_attach gives such a port calls, as any other; see millrace_call.h. With an
+ * event loop, millrace_calls_read without time serves what has come, behind each
+ * millrace_stream_pump.
  */
 #ifndef MILLRACE_STREAM_H
 #define MILLRACE_STREAM_H

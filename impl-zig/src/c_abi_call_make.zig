@@ -9,9 +9,11 @@ const c_abi_call_token = @import("c_abi_call_token.zig");
 const Body = c_abi_call.Body;
 const Call = @import("call_own.zig").Call;
 const Calls = @import("call.zig").Calls;
+const CancelToken = @import("call_token.zig").CancelToken;
 const ListValue = c_abi_call.ListValue;
 const Object = c_abi_call.Object;
 const Status = arguments.Status;
+const Timeout = @import("host.zig").Timeout;
 const Value = @import("call_values.zig").Value;
 const fromValue = c_abi_call.fromValue;
 const valueOf = c_abi_call.valueOf;
@@ -146,22 +148,106 @@ pub export fn millrace_call_begin(
 ) Status {
     const filled = arguments.resultAt(usize, begun) orelse return arguments.invalid;
     filled.* = 0;
-    const asked = switch (Asked.init(calls, name, values, count, timeout_ms, token)) {
-        .asked => |asked| asked,
-        .status => |status| return status,
+    return switch (Asked.init(calls, name, values, count, timeout_ms, token)) {
+        .asked => |asked| begin(asked, .result, filled),
+        .status => |status| status,
     };
+}
+
+pub export fn millrace_call_begin_items(
+    calls: ?*anyopaque,
+    name: ?[*:0]const u8,
+    values: ?*const anyopaque,
+    count: usize,
+    timeout_ms: i32,
+    token: ?*anyopaque,
+    begun: ?*anyopaque,
+) Status {
+    const filled = arguments.resultAt(usize, begun) orelse return arguments.invalid;
+    filled.* = 0;
+    return switch (Asked.init(calls, name, values, count, timeout_ms, token)) {
+        .asked => |asked| begin(asked, .items, filled),
+        .status => |status| status,
+    };
+}
+
+fn begin(asked: Asked, wanted: enum { result, items }, filled: *usize) Status {
     defer asked.deinit();
     const body = asked.body;
     const kept = body.calls.gpa.create(Begun) catch |err| return body.failed(err);
-    const own = body.calls.begin(asked.name, asked.values, asked.options) catch |err| {
+    kept.own = switch (wanted) {
+        .result => body.calls.begin(asked.name, asked.values, asked.options),
+        .items => if (body.calls.items(Value, asked.name, asked.values, asked.options)) |items|
+            items.call
+        else |err|
+            err,
+    } catch |err| {
         body.calls.gpa.destroy(kept);
         return body.failed(err);
     };
     body.last_begun +%= 1;
     if (body.last_begun == 0) body.last_begun = 1;
-    kept.* = .{ .own = own, .number = body.last_begun };
+    kept.* = .{ .own = kept.own, .number = body.last_begun };
     body.begun.append(&kept.node);
     filled.* = kept.number;
+    return arguments.done;
+}
+
+/// A call that was begun, and how to wait for what comes of it; null where an argument is wrong.
+const Awaited = struct {
+    body: *Body,
+    kept: *Begun,
+    timeout: Timeout,
+    token: ?*const CancelToken,
+
+    fn init(calls: ?*anyopaque, begun: usize, timeout_ms: i32, token: ?*anyopaque) ?Awaited {
+        const object = Object.known(calls) orelse return null;
+        const body = &object.body;
+        const kept = findBegun(body, begun) orelse return null;
+        const timeout = arguments.timeoutOf(timeout_ms) orelse return null;
+        const whose = c_abi_call_token.of(object, token) catch return null;
+        if (kept.is_awaited or body.readsNothing()) return null;
+        return .{ .body = body, .kept = kept, .timeout = timeout, .token = whose };
+    }
+
+    fn enter(awaited: Awaited) void {
+        awaited.kept.is_awaited = true;
+        awaited.body.busy += 1;
+    }
+
+    fn leave(awaited: Awaited) void {
+        awaited.body.busy -= 1;
+        awaited.kept.is_awaited = false;
+    }
+
+    /// The status of a wait that has failed. Where the wait alone has, it may be asked for again.
+    fn failed(awaited: Awaited, err: anyerror) Status {
+        const body, const kept = .{ awaited.body, awaited.kept };
+        const is_over = err == error.Aborted or kept.own.isDone() and err != error.OutOfMemory;
+        if (is_over) forget(body, kept);
+        return body.failed(err);
+    }
+};
+
+pub export fn millrace_call_next(
+    calls: ?*anyopaque,
+    begun: usize,
+    timeout_ms: i32,
+    token: ?*anyopaque,
+    item: ?*anyopaque,
+) Status {
+    const filled = arguments.resultAt(ListValue, item) orelse return arguments.invalid;
+    filled.* = fromValue(.absent);
+    const awaited = Awaited.init(calls, begun, timeout_ms, token) orelse return arguments.invalid;
+    const own = awaited.kept.own;
+    if (!own.takes_items) return arguments.invalid;
+    awaited.enter();
+    const next = own.next(Value, awaited.timeout, awaited.token);
+    awaited.leave();
+    const found = next catch |err| return awaited.failed(err);
+    const returned = found orelse return arguments.end;
+    awaited.body.keep(returned);
+    filled.* = fromValue(returned.value);
     return arguments.done;
 }
 
@@ -174,22 +260,12 @@ pub export fn millrace_call_finish(
 ) Status {
     const filled = arguments.resultAt(ListValue, result) orelse return arguments.invalid;
     filled.* = fromValue(.absent);
-    const object = Object.known(calls) orelse return arguments.invalid;
-    const body = &object.body;
-    const kept = findBegun(body, begun) orelse return arguments.invalid;
-    const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
-    const whose = c_abi_call_token.of(object, token) catch return arguments.invalid;
-    if (kept.is_awaited or body.readsNothing()) return arguments.invalid;
-    kept.is_awaited = true;
-    body.busy += 1;
-    const waited = kept.own.wait(timeout, whose);
-    body.busy -= 1;
-    kept.is_awaited = false;
-    const done = waited catch |err| {
-        // Where the wait alone has failed, it may be asked for again.
-        if (err == error.Aborted or kept.own.isDone()) forget(body, kept);
-        return body.failed(err);
-    };
+    const awaited = Awaited.init(calls, begun, timeout_ms, token) orelse return arguments.invalid;
+    const body, const kept = .{ awaited.body, awaited.kept };
+    awaited.enter();
+    const waited = kept.own.wait(awaited.timeout, awaited.token);
+    awaited.leave();
+    const done = waited catch |err| return awaited.failed(err);
     if (!done) return arguments.nothing;
     defer forget(body, kept);
     const returned = kept.own.result(Value) catch |err| return body.failed(err);

@@ -68,8 +68,7 @@ fn invoke(context: ?*anyopaque, serving: *Serving) anyerror!void {
         if (known != code) continue;
         // It becomes call.cancelled where its caller has given it up.
         if (code == .wait_aborted) return error.Aborted;
-        const is_of_call = std.mem.startsWith(u8, code.name(), "call.") and code != .call_thrown;
-        if (is_of_call) return call_error.errorOf(code);
+        if (std.mem.startsWith(u8, code.name(), "call.")) return call_error.errorOf(code);
         return serving.fail(code.name(), "", {});
     }
     return serving.fail("", "", {});
@@ -140,6 +139,9 @@ pub export fn millrace_serve_later(calls: ?*anyopaque, serving: usize) Status {
 
 pub export fn millrace_serve_cancelled(calls: ?*anyopaque, serving: usize) Status {
     const object = Object.known(calls) orelse return arguments.invalid;
+    const own = &object.body.calls;
+    // Any thread may have closed the port, which nobody has told the calls of it yet [call.told].
+    if (own.endpoint.closedHere()) own.lose(own.endpoint.whyClosed());
     const given = object.body.findServing(serving) orelse return arguments.invalid;
     return if (given.isCancelled()) arguments.done else arguments.nothing;
 }

@@ -24,7 +24,7 @@ fn textOf(value: ListValue) []const u8 {
 }
 
 /// Serves `down`, which calls the peer until nothing is left; `count`, which gives items; `fail`,
-/// `later`, `nothing`, and nothing else.
+/// `pass`, which calls that of the peer and fails as it does; `later`, `nothing`, and nothing else.
 fn handle(
     context: ?*anyopaque,
     calls: ?*anyopaque,
@@ -61,6 +61,10 @@ fn handle(
     if (std.mem.eql(u8, method, "fail")) {
         const data = json("[1]");
         return serves.millrace_serve_throw(calls, serving, "Oops", "it broke", &data);
+    }
+    if (std.mem.eql(u8, method, "pass")) {
+        var result: ListValue = undefined;
+        return calling.millrace_call(calls, "fail", null, 0, 10_000, null, &result);
     }
     if (std.mem.eql(u8, method, "later")) {
         @as(*usize, @ptrCast(@alignCast(context.?))).* = serving;
@@ -102,6 +106,14 @@ fn countItem(context: ?*anyopaque, item: ?*const anyopaque) callconv(.c) i32 {
     return @intFromBool(count.* != 50);
 }
 
+fn expectOops(failure: calling.Failure) !void {
+    const name: [*]const u8 = @ptrCast(failure.name.?);
+    try testing.expectEqualStrings("Oops", name[0..failure.name_size]);
+    const text: [*]const u8 = @ptrCast(failure.text.?);
+    try testing.expectEqualStrings("it broke", text[0..failure.text_size]);
+    try testing.expectEqual(1, failure.has_data);
+}
+
 test "c_abi: calls, items and errors, both ways" {
     var pair: Pair = .{};
     try pair.open();
@@ -124,9 +136,11 @@ test "c_abi: calls, items and errors, both ways" {
     const thrown = reasonStatus(.call_thrown);
     try expectStatus(thrown, calling.millrace_call(own, "fail", null, 0, 10_000, null, &result));
     try expectStatus(1, calling.millrace_call_thrown(own, &failure));
-    const name: [*]const u8 = @ptrCast(failure.name.?);
-    try testing.expectEqualStrings("Oops", name[0..failure.name_size]);
-    try testing.expectEqual(1, failure.has_data);
+    try expectOops(failure);
+    // What a method within has failed with crosses as it is.
+    try expectStatus(thrown, calling.millrace_call(own, "pass", null, 0, 10_000, null, &result));
+    try expectStatus(1, calling.millrace_call_thrown(own, &failure));
+    try expectOops(failure);
     const unknown = reasonStatus(.call_method);
     try expectStatus(unknown, calling.millrace_call(own, "none", null, 0, 10_000, null, &result));
     const wrong = reasonStatus(.call_arguments);
@@ -177,6 +191,13 @@ test "c_abi: a call is answered later, and once" {
     try expectStatus(-256, serves.millrace_serve_return(own, side.later, null));
     try expectStatus(1, ports.millrace_port_read(peer, &storage, storage.len, 0, &message));
     try testing.expectEqual(5, message.kind);
+
+    // A port that was closed tells it when it is asked.
+    try expectStatus(1, ports.millrace_port_write_kind(peer, 3, list, list.len, 4, 9, 0));
+    try expectStatus(0, side.read(0));
+    try expectStatus(0, serves.millrace_serve_cancelled(own, side.later));
+    try expectStatus(1, ports.millrace_port_close(pair.side(1)));
+    try expectStatus(-256, serves.millrace_serve_cancelled(own, side.later));
 }
 
 test "c_abi: a port with calls is read and written through them alone" {

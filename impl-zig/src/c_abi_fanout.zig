@@ -123,7 +123,7 @@ fn open(
     // Two ends at one place would each take the other's words for their own.
     var node = through.body.fanouts.first;
     while (node) |each| : (node = each.next) {
-        const other: *Body = @fieldParentPtr("node", each);
+        const other: *Body = @alignCast(@fieldParentPtr("node", each));
         if (other.channel == found and other.end == role) return arguments.invalid;
     }
     const body = &object.body;

@@ -15,18 +15,21 @@ const calling = @import("c_abi_call_make.zig");
 const serves = @import("c_abi_call_serve.zig");
 const tokens = @import("c_abi_call_token.zig");
 const fixture = @import("c_abi_fixture.zig");
+const streams = @import("c_abi_stream.zig");
+const StreamDescriptors = @import("stream_descriptors.zig").StreamDescriptors;
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const testing = std.testing;
+const posix = std.posix;
 const Storage = fixture.Storage;
 
-const seed_count = 40;
+const seed_count = 400;
 const call_count = 400;
 
 /// What a pointer of a call means, so that what it is given may be wrong but lies in memory of this
 /// process, and apart from what the library may keep to itself until a later call:
 ///   o an object's storage, k one that is likely to hold calls, y a property, n a fanout, m a
-///   meter, t a token; s shared memory; b bytes to read or fill in; c channels; p pieces; i an
-///   inbox; f a path; v values of a list; x a function. Numbers stand in no list.
+///   meter, t a token, w a stream; s shared memory; b bytes to read or fill in; c channels; p
+///   pieces; i an inbox; f a path; v values of a list; x a function. Numbers stand in no list.
 const calls = .{
     .{ ports.millrace_port_set_inbox, "oi" },
     .{ ports.millrace_port_write, "ob" },
@@ -52,6 +55,8 @@ const calls = .{
     .{ calling.millrace_call_items, "kfvtxxb" },
     .{ calling.millrace_call_notify, "kfvt" },
     .{ calling.millrace_call_begin, "kfvtb" },
+    .{ calling.millrace_call_begin_items, "kfvtb" },
+    .{ calling.millrace_call_next, "ktb" },
     .{ calling.millrace_call_finish, "ktb" },
     .{ calling.millrace_call_give_up, "k" },
     .{ tokens.millrace_token_cancelled, "t" },
@@ -74,6 +79,7 @@ const calls = .{
     .{ meters.millrace_meter_done, "m" },
     .{ meters.millrace_meter_next_value, "m" },
     .{ meters.millrace_meter_report, "mbb" },
+    .{ streams.millrace_stream_pump, "w" },
     // From here on seldom: they end what the others need.
     .{ ports.millrace_port_set_spin, "o" },
     .{ ports.millrace_port_set_blocking, "o" },
@@ -128,8 +134,10 @@ const calls = .{
     .{ tokens.millrace_token_cancel, "t" },
     .{ tokens.millrace_token_leave, "t" },
     .{ serves.millrace_serve_later, "k" },
+    .{ streams.millrace_stream_await_ready, "w" },
+    .{ streams.millrace_stream_finish, "w" },
 };
-const often_count = 46;
+const often_count = 49;
 
 /// Both ways, a property of the first endpoint, and a fanout of each mode.
 const geometry = fixture.both ++ [_]segments.Ring{
@@ -146,7 +154,8 @@ const geometry = fixture.both ++ [_]segments.Ring{
 
 const World = struct {
     random: std.Random,
-    objects: [16]Storage align(8) = @splat(@splat(0)),
+    objects: [18]Storage align(8) = @splat(@splat(0)),
+    stream_memory: [2][8192]u8 align(128) = undefined,
     meters: [2][64 * 1024]u8 align(8) = @splat(@splat(0)),
     shared: [3][8192]u8 align(128) = @splat(@splat(0)),
     bytes: [32 * 1024]u8 align(8),
@@ -184,6 +193,7 @@ const World = struct {
                 &world.objects[14 + random.uintLessThan(usize, 2)],
             'm' => &world.meters[random.uintLessThan(usize, 2)],
             'n' => &world.objects[10 + random.uintLessThan(usize, 4)],
+            'w' => &world.objects[16 + random.uintLessThan(usize, 2)],
             's' => &world.shared[random.uintLessThan(usize, world.shared.len)],
             'b' => &world.bytes[8 * random.uintLessThan(usize, 1024)],
             'c' => if (random.uintLessThan(u32, 8) == 0)
@@ -316,12 +326,15 @@ const World = struct {
             geometry.len,
             0,
         );
-        if (random.uintLessThan(u32, 4) == 0) {
+        const way = random.uintLessThan(u32, 4);
+        if (way == 0) {
             _ = ports.millrace_port_attach_writer(&objects[1], &objects[0], 0, 0);
             _ = ports.millrace_port_attach_reader(&objects[2], &objects[0], 1, 0);
         } else {
-            for (0..2) |index| {
-                _ = ports.millrace_port_attach(&objects[1 + index], &objects[0], @intCast(index));
+            if (way == 1 and StreamDescriptors.supported) world.openStreams() else {
+                for (objects[1..3], 0..) |*port, index| {
+                    _ = ports.millrace_port_attach(port, &objects[0], @intCast(index));
+                }
             }
             // Of one of them, or of both.
             for (random.uintLessThan(usize, 2)..2) |index| {
@@ -347,6 +360,30 @@ const World = struct {
         _ = mailboxes.millrace_mailbox_attach_reader(&objects[4], &world.shared[1], size);
     }
 
+    /// The two ports over a socket.
+    fn openStreams(world: *World) void {
+        var both: [2]posix.fd_t = undefined;
+        const made = posix.system.socketpair(posix.AF.UNIX, posix.SOCK.STREAM, 0, &both);
+        std.debug.assert(posix.errno(made) == .SUCCESS);
+        const sizes: streams.Sizes = .{ .largest = 128, .window = 256, .queue = 512 };
+        const objects = &world.objects;
+        const open = streams.millrace_stream_open;
+        for (both, 0..) |end, index| {
+            const own, const port = .{ &objects[16 + index], &objects[1 + index] };
+            const place = &world.stream_memory[index];
+            const opened = open(own, port, end, end, place, place.len, &sizes);
+            std.debug.assert(opened == arguments.done);
+        }
+    }
+
+    /// By turns: one that leaves while nobody pumps the other lingers.
+    fn leaveStreams(world: *World) void {
+        for (0..20) |_| for (world.objects[16..18]) |*own| {
+            _ = streams.millrace_stream_finish(own, 0);
+        };
+        for (world.objects[16..18]) |*own| _ = streams.millrace_stream_leave(own);
+    }
+
     /// Meters, calls, properties and fanouts before their ports, and those before the segments
     /// under them.
     fn leave(world: *World) void {
@@ -357,6 +394,7 @@ const World = struct {
         for (&world.objects) |*object| _ = ports.millrace_port_close(object);
         for (&world.objects) |*object| _ = properties.millrace_property_leave(object);
         for (&world.objects) |*object| _ = fanouts.millrace_fanout_leave(object);
+        world.leaveStreams();
         for (&world.objects) |*object| _ = ports.millrace_port_leave(object);
         for (&world.objects) |*object| _ = mailboxes.millrace_mailbox_leave(object);
         for (&world.objects) |*object| _ = segments.millrace_segment_leave(object);

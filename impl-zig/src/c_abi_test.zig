@@ -23,6 +23,7 @@ comptime {
     _ = @import("c_abi_kind_test.zig");
     _ = @import("c_abi_codec_test.zig");
     _ = @import("c_abi_stream_test.zig");
+    _ = @import("c_abi_stream_call_test.zig");
     _ = @import("c_abi_call_test.zig");
     _ = @import("c_abi_call_token_test.zig");
     _ = @import("c_abi_digest_test.zig");

@@ -200,7 +200,10 @@ pub const Calls = struct {
         options: CallOptions,
     ) CallError!*Call {
         var deadline: Deadline = .init(options.timeout);
-        return calls.make(name, arguments, false, &deadline, options.token);
+        const own = try calls.make(name, arguments, false, &deadline, options.token);
+        // It is under way: what fails here ends it.
+        call_wait.awaitSent(calls, &deadline, options.token) catch {};
+        return own;
     }
 
     /// Makes a call whose result comes in pieces. The timeout is for writing it, and for each item.
@@ -213,6 +216,7 @@ pub const Calls = struct {
     ) CallError!call_own.Items(T) {
         var deadline: Deadline = .init(options.timeout);
         const own = try calls.make(name, arguments, true, &deadline, options.token);
+        call_wait.awaitSent(calls, &deadline, options.token) catch {};
         return .{ .call = own, .timeout = options.timeout, .token = options.token };
     }
 
@@ -229,7 +233,8 @@ pub const Calls = struct {
         const payload = try calls.encode(&bytes, name, arguments);
         var deadline: Deadline = .init(options.timeout);
         const envelope: Envelope = .{ .kind = .call, .codec = .values, .tag = 0 };
-        return call_outlet.send(calls, payload, envelope, &deadline, options.token);
+        try call_outlet.send(calls, payload, envelope, &deadline, options.token);
+        return call_wait.awaitSent(calls, &deadline, options.token);
     }
 
     /// The error that the last call was answered with which has failed by a throw; valid until the
@@ -300,7 +305,8 @@ pub const Calls = struct {
     ) CallError!void {
         assert(envelope.kind == .data);
         var deadline: Deadline = .init(timeout);
-        return call_outlet.send(calls, payload, envelope, &deadline, null);
+        try call_outlet.send(calls, payload, envelope, &deadline, null);
+        return call_wait.awaitSent(calls, &deadline, null);
     }
 
     /// Ends the outgoing pipe, as `Port.end`, behind what was accepted, for whose room it waits.
@@ -545,4 +551,5 @@ test {
     if (!@import("builtin").single_threaded) _ = @import("call_nested_test.zig");
     _ = @import("call_hostile_test.zig");
     _ = @import("call_loss_test.zig");
+    _ = @import("call_stream_test.zig");
 }

@@ -118,6 +118,11 @@ pub const Served = struct {
         serving.later(null);
     }
 
+    /// Answers the first call of `hold`.
+    pub fn free(served: *Served) void {
+        served.holds[0].?.answer("freed");
+    }
+
     pub fn fail() error{NotFound}!void {
         return error.NotFound;
     }

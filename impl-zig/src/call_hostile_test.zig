@@ -75,6 +75,51 @@ test "Calls: an item is sent where its caller lets it, and not before [call.wind
     try duel.expect(.throw, 3, "call.result");
 }
 
+fn letGo(serving: *millrace.Serving) void {
+    serving.throw(error.CallCancelled);
+}
+
+test "Calls: who sends an item later learns that its call was answered meanwhile [call.stops]" {
+    for ([_]u32{ layout.call_window, 0 }) |count| {
+        var duel: Duel = undefined;
+        try duel.init(1024, .{});
+        defer duel.deinit();
+        try duel.ask(3, "hold");
+        try duel.serve();
+        const serving = duel.served.holds[0].?;
+        serving.on_cancel = letGo;
+        // It waits for a `more`; or for room, in a ring that is full.
+        for (0..count) |number| try serving.item(number, .none);
+        if (count == 0) while (serving.item(long[0..100], .none)) |_| {} else |err| {
+            try testing.expectEqual(error.Timeout, err);
+        };
+        try duel.say(.call, 3 | cancel, &.{});
+        try testing.expectError(error.CallCancelled, serving.item("late", .ms(1_000)));
+        var last: millrace.Message = undefined;
+        while (try duel.peer.read(&duel.storage, .none)) |message| {
+            last = message;
+            try duel.serve();
+        }
+        try testing.expectEqual(.throw, last.kind);
+    }
+}
+
+test "Calls: no item waits for a call that another method has answered" {
+    var duel: Duel = undefined;
+    try duel.init(4096, .{});
+    defer duel.deinit();
+    try duel.ask(3, "hold");
+    try duel.serve();
+    const serving = duel.served.holds[0].?;
+    for (0..layout.call_window) |number| try serving.item(number, .none);
+    try duel.ask(4, "free");
+    try testing.expectError(error.CallCancelled, serving.item("late", .ms(1_000)));
+    for (0..layout.call_window) |_| _ = (try duel.peer.read(&duel.storage, .none)).?;
+    try duel.expect(.@"return", 3, "freed");
+    try duel.expect(.@"return", 4, "");
+    try duel.expectNothing();
+}
+
 test "Calls: a call that was cancelled before it began is not begun [call.stops]" {
     var duel: Duel = undefined;
     try duel.init(256, .{});

@@ -67,8 +67,10 @@ pub fn sendItem(
     try call_wait.awaitWindow(calls, serving, &patience);
     const tag = serving.id | layout.call_mark_more;
     const envelope: Envelope = .{ .kind = .@"return", .codec = .values, .tag = tag };
-    try send(calls, payload, envelope, &patience.deadline, &serving.token);
+    send(calls, payload, envelope, &patience.deadline, &serving.token) catch |err|
+        return if (err == error.Aborted) error.CallCancelled else err;
     serving.sent += 1;
+    return call_wait.awaitSent(calls, &patience.deadline, &serving.token);
 }
 
 /// Places an answer if there is room at once, and nothing before it. True as well where no

@@ -42,7 +42,8 @@ pub const Serving = struct {
     refusal: ?layout.Reason = null,
     arena: std.heap.ArenaAllocator,
     state: enum { arrived, running, later, posted, answered } = .arrived,
-    /// Whether its method has not returned yet.
+    /// Whether its method has not returned yet, or one that answers later sends an item: until then
+    /// it stays, also where it was answered.
     on_stack: bool = false,
     /// Whether nothing can be written for it any more [call.told] [call.vacated].
     silent: bool = false,
@@ -113,6 +114,11 @@ pub const Serving = struct {
         return serving.token.isCancelled();
     }
 
+    /// Whether it has begun and was not answered.
+    pub fn awaitsAnswer(serving: *const Serving) bool {
+        return serving.state == .running or serving.state == .later;
+    }
+
     /// Whether nobody waits for an answer.
     pub fn isNotice(serving: *const Serving) bool {
         return serving.id == 0;
@@ -122,11 +128,16 @@ pub const Serving = struct {
     /// those before, as long as the timeout allows; it serves meanwhile [call.window]. Of a notice
     /// it does nothing.
     ///
-    /// `error.CallCancelled` where the caller has given up, and `error.CallResult` where the value
-    /// cannot be written; a method may return both as they are.
+    /// `error.CallCancelled` where the caller has given up, or another method has answered the call
+    /// meanwhile, and `error.CallResult` where the value cannot be written; a method may return
+    /// both as they are.
     pub fn item(serving: *Serving, value: anytype, timeout: Timeout) CallError!void {
-        assert(serving.state == .running or serving.state == .later);
+        assert(serving.awaitsAnswer());
         if (serving.isNotice()) return;
+        // What is taken in meanwhile may be its cancel, which answers it.
+        const was_on_stack = serving.on_stack;
+        serving.on_stack = true;
+        defer if (!was_on_stack) serving.returned();
         var bytes = serving.calls.takeBytes();
         defer serving.calls.giveBytes(bytes);
         const payload = try encode(serving, &bytes, value);
@@ -152,7 +163,7 @@ pub const Serving = struct {
     ///
     /// Asserts that it was not answered.
     pub fn answer(serving: *Serving, value: anytype) void {
-        assert(serving.state == .running or serving.state == .later);
+        assert(serving.awaitsAnswer());
         if (serving.isNotice()) return serving.conclude();
         const calls = serving.calls;
         var bytes = calls.takeBytes();
@@ -191,7 +202,7 @@ pub const Serving = struct {
     ///
     /// Asserts that it was not answered.
     pub fn throw(serving: *Serving, err: anyerror) void {
-        assert(serving.state == .running or serving.state == .later);
+        assert(serving.awaitsAnswer());
         if (err == error.CallThrown) {
             // A call within has failed, and its error is not looked into.
             const failure = serving.failure orelse serving.calls.thrown() orelse
@@ -293,7 +304,7 @@ pub const Serving = struct {
     }
 
     fn leaveServed(serving: *Serving) void {
-        if (serving.state == .running or serving.state == .later) {
+        if (serving.awaitsAnswer()) {
             serving.calls.served_count -= 1;
             serving.calls.served_bytes -= serving.note.payload.len;
         }

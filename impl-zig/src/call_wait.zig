@@ -139,6 +139,29 @@ pub fn awaitRoom(
     }
 }
 
+/// Over a stream, goes on until the transport has what was written, or the deadline has passed, so
+/// that it does not lie here while the thread does other things; takes in what arrives, and begins
+/// nothing. Fails where it never goes out, because the peer is gone.
+pub fn awaitSent(
+    calls: *Calls,
+    deadline: *Deadline,
+    token: ?*const CancelToken,
+) CallError!void {
+    const endpoint = calls.endpoint;
+    const link = endpoint.linked() orelse return;
+    if (!endpoint.blocking) return;
+    while (!link.notes.load(.monotonic).given) {
+        try calls.writer.check();
+        if (token) |given| if (given.isCancelled()) return;
+        const left_ns = deadline.left(endpoint.host);
+        if (left_ns == 0) return;
+        _ = takeIn(calls);
+        calls.reader.flush();
+        link.sleep(left_ns);
+        link.pump();
+    }
+}
+
 /// Takes in all that one load of the cursor shows and there is room for. What fails here fails the
 /// next read too.
 fn takeIn(calls: *Calls) Appetite {
@@ -195,7 +218,8 @@ pub fn awaitOwn(
 /// Waits until one more item of a call may be sent, and serves meanwhile [call.window].
 pub fn awaitWindow(calls: *Calls, serving: *Serving, patience: *Patience) CallError!void {
     while (true) {
-        if (serving.isCancelled()) return error.CallCancelled; // [call.stops]
+        // [call.stops] A method that began meanwhile may have answered it.
+        if (serving.isCancelled() or !serving.awaitsAnswer()) return error.CallCancelled;
         if (serving.sent < serving.allowed) return;
         const did = try step(calls, &patience.loaded, .answer);
         if (did == .did) continue;

@@ -26,8 +26,8 @@ const Writer = pipe.Writer;
 /// Returns false, and changes nothing, where that is not allowed: unless the peer has closed or was
 /// marked failed [segment.vacate_peer], and all that it published was read, until a read returned
 /// null or failed with what ends the pipe [segment.vacate_read]; where a frame is lent; where the
-/// peer has other channels than these; where this endpoint is closed or failed itself; and, in a
-/// file, while the peer's record is locked [segment.vacate_dead].
+/// peer has other channels than these; where this endpoint is closed or failed itself; always over
+/// a stream; and, in a file, while the peer's record is locked [segment.vacate_dead].
 ///
 /// Only for who knows that no thread will touch the segment as that endpoint's owner any more:
 /// outside of files, nothing here can find that out.
@@ -35,6 +35,7 @@ const Writer = pipe.Writer;
 /// Asserts that there is at least one, and that all are between the same two endpoints.
 pub fn vacate(readers: []const *Reader, writers: []const *Writer) bool {
     const endpoint, const peer = ends(readers, writers);
+    if (endpoint.linked() != null) return false; // who comes back opens a new stream
     if (endpoint.state() != .attached) return false;
     if (!coversAll(peer, readers, writers)) return false;
     const word = @atomicLoad(u32, &peer.record.state, .seq_cst);

@@ -270,7 +270,6 @@ pub const Port = struct {
     /// directions then begin anew, as `millrace.vacate` says, and what stands in the inbox is read
     /// first [pipe.vacated]. Returns false, and changes nothing, where that is not allowed.
     pub fn vacate(port: *Port) bool {
-        if (port.endpoint.linked() != null) return false; // who comes back opens a new stream
         if (!pipe.vacate(&.{&port.reader}, &.{&port.writer})) return false;
         port.inbox.beginAnew();
         return true;

@@ -94,12 +94,12 @@ pub const StreamDescriptors = struct {
             entry.* = .{ .base = piece.ptr, .len = piece.len };
         }
         while (true) {
-            const result = switch (descriptors.kind) {
+            const written: Written = switch (descriptors.kind) {
                 .socket => send(output, list[0..pieces.len]),
                 .files => writeUnsignalled(output, list[0..pieces.len]),
             };
-            switch (posix.errno(result)) {
-                .SUCCESS => return @intCast(result),
+            switch (written.errno) {
+                .SUCCESS => return written.size,
                 .AGAIN => return 0,
                 .INTR => {},
                 else => return error.Broken,
@@ -174,10 +174,22 @@ fn setNonblocking(descriptor: posix.fd_t) error{Unexpected}!void {
     if (posix.errno(result) != .SUCCESS) return error.Unexpected;
 }
 
-const Result = @TypeOf(system.read(0, undefined, 0));
+/// What has come of a write, whoever was asked: the system itself, or a C library, which answer
+/// differently.
+const Written = struct {
+    errno: posix.E,
+    size: usize = 0,
 
-fn send(output: posix.fd_t, list: []const posix.iovec_const) Result {
-    if (!is_linux) return system.writev(output, list.ptr, @intCast(list.len));
+    fn of(result: anytype) Written {
+        const errno = posix.errno(result);
+        return if (errno == .SUCCESS) .{ .errno = errno, .size = @intCast(result) } else .{
+            .errno = errno,
+        };
+    }
+};
+
+fn send(output: posix.fd_t, list: []const posix.iovec_const) Written {
+    if (!is_linux) return .of(system.writev(output, list.ptr, @intCast(list.len)));
     const message: posix.msghdr_const = .{
         .name = null,
         .namelen = 0,
@@ -187,13 +199,13 @@ fn send(output: posix.fd_t, list: []const posix.iovec_const) Result {
         .controllen = 0,
         .flags = 0,
     };
-    return system.sendmsg(output, &message, std.os.linux.MSG.NOSIGNAL);
+    return .of(system.sendmsg(output, &message, std.os.linux.MSG.NOSIGNAL));
 }
 
 /// A pipe whose reader is gone raises SIGPIPE, for the thread that writes: it is held back, and
 /// taken, unless it was there before.
-fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Result {
-    if (!is_linux) return system.writev(output, list.ptr, @intCast(list.len));
+fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Written {
+    if (!is_linux) return .of(system.writev(output, list.ptr, @intCast(list.len)));
     const linux = std.os.linux;
     var only = linux.sigemptyset();
     linux.sigaddset(&only, .PIPE);
@@ -201,7 +213,8 @@ fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Result 
     _ = linux.sigprocmask(linux.SIG.BLOCK, &only, &before);
     defer _ = linux.sigprocmask(linux.SIG.SETMASK, &before, null);
     const result = linux.writev(output, list.ptr, list.len);
-    if (linux.errno(result) == .PIPE) {
+    const errno = linux.errno(result);
+    if (errno == .PIPE) {
         const now: linux.timespec = .{ .sec = 0, .nsec = 0 };
         _ = linux.syscall4(
             .rt_sigtimedwait,
@@ -211,5 +224,5 @@ fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Result 
             @sizeOf(linux.sigset_t),
         );
     }
-    return @bitCast(result); // with a C library, `system` answers as that does
+    return .{ .errno = errno, .size = if (errno == .SUCCESS) result else 0 };
 }

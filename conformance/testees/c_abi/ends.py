@@ -8,8 +8,10 @@ import json
 import mmap
 from ctypes import byref, c_size_t, c_uint32, c_void_p, create_string_buffer
 
+from calling import Calling
 from library import DONE, END, FANOUT, FIRST_CHANNEL, NOBODY, NOTHING, PROPERTY, Channel
 from library import FanoutMessage, Library, Message, PortError, PropertyValue, Refused, Stats
+from values import Malformed, decoded
 
 LIMIT = 1 << 20
 PATIENCE_MS = 1_000
@@ -58,6 +60,9 @@ class MappedFile:
 
 class SegmentEnd:
     """A segment, and what was taken of it."""
+
+    # Where it offers calls, through which all is read and written; and what is left of a batch.
+    calling, rest = None, ()
 
     def __init__(self, lib: Library, command: dict, memory: "Memory | MappedFile | None") -> None:
         self.lib, self.memory, self.port = lib, memory, None
@@ -125,6 +130,9 @@ class SegmentEnd:
             lib.check(lib.port_set_calls(port, int(command.get("calls", False))))
         if "spin_us" in command:
             lib.check(lib.port_set_spin(port, command["spin_us"]))
+        if command.get("serves", False):
+            lib.check(lib.port_set_inbox(port, None, 0))
+            self.calling = Calling(lib, port, command)
 
     def can(self, name: str) -> bool:
         """Whether the role has this call."""
@@ -137,14 +145,38 @@ class SegmentEnd:
 
     def read(self, timeout_ms: int) -> dict:
         """Returns a message, or the end."""
+        if self.calling is not None:
+            return self.read_called(timeout_ms)
         message = Message()
         status = self.lib.port_read(
             self.port, self.storage, self.limit, timeout_ms, byref(message)
         )
         return self.told(status, message)
 
+    def read_called(self, timeout_ms: int) -> dict:
+        """The same behind calls: messages are values, and what is in a batch comes one by one."""
+        if not self.rest:
+            message = Message()
+            status = self.lib.calls_read(
+                self.calling.calls, self.storage, self.limit, timeout_ms, byref(message)
+            )
+            self.calling.look(is_idle=status != DONE)
+            got = self.told(status, message)
+            if "item" not in got:
+                return got
+            try:
+                self.rest = decoded(got["item"])
+            except Malformed as wrong:
+                raise PortError(str(wrong)) from None
+        item, *self.rest = self.rest
+        return {"item": item}
+
     def peek(self) -> dict:
         message = Message()
+        if self.calling is not None:
+            status = self.lib.calls_peek(self.calling.calls, 0, byref(message))
+            self.calling.look(is_idle=status == NOTHING)
+            return self.told(status, message)
         return self.told(self.lib.port_peek(self.port, 0, byref(message)), message)
 
     def told(self, status: int, message: Message) -> dict:
@@ -155,15 +187,22 @@ class SegmentEnd:
         return {"item": {**item, "payload": payload}}
 
     def release(self) -> None:
+        if self.calling is not None:
+            self.lib.check(self.lib.calls_release(self.calling.calls))
+            return
         self.lib.check(self.lib.port_release(self.port))
 
     def write(self, message: dict, payload: bytes, timeout_ms: int | None) -> None:
         """Raises `Full` where it was not to wait, else `wait.timeout`."""
         self.publish()
-        status = self.lib.port_write_kind(
-            self.port, message["kind"], payload, len(payload), message["codec"], message["tag"],
-            0 if timeout_ms is None else timeout_ms,
-        )
+        what = (payload, len(payload), message["codec"], message["tag"])
+        patience_ms = 0 if timeout_ms is None else timeout_ms
+        if self.calling is None:
+            status = self.lib.port_write_kind(self.port, message["kind"], *what, patience_ms)
+        elif message["kind"] != DATA:
+            raise Refused("calls are written by calling")
+        else:
+            status = self.lib.calls_write(self.calling.calls, *what, patience_ms)
         if self.lib.check(status, self.port) == NOTHING:
             raise Full if timeout_ms is None else PortError("wait.timeout")
 
@@ -199,16 +238,22 @@ class SegmentEnd:
 
     def end(self) -> None:
         self.publish()
+        if self.calling is not None:
+            self.lib.check(self.lib.calls_end(self.calling.calls, 0), self.port)
+            return
         self.lib.check(self.lib.port_end(self.port), self.port)
 
     def vacate(self) -> None:
-        self.lib.check(self.lib.port_vacate(self.port))
+        if self.calling is not None:
+            self.lib.check(self.lib.calls_vacate(self.calling.calls))
+        else:
+            self.lib.check(self.lib.port_vacate(self.port))
         # What was claimed or finished for the last owner is dropped.
         self.place = self.finished = None
 
     def close(self) -> None:
         if self.port is not None:
-            self.place = None
+            self.place, self.rest = None, ()
             self.lib.check(self.lib.port_close(self.port))
 
     def stats(self) -> dict:
@@ -217,11 +262,18 @@ class SegmentEnd:
         return {"parks": stats.parks, "wakes": stats.wakes, "late_wakes": stats.late_wakes}
 
     def drop(self) -> None:
+        self.leave_calls()
         if self.port is not None:
             self.lib.check(self.lib.port_leave(self.port))
         self.lib.check(self.lib.segment_leave(self.segment))
         if isinstance(self.memory, MappedFile):
             self.memory.close()
+
+    def leave_calls(self) -> None:
+        if self.calling is None:
+            return
+        self.lib.calls_release(self.calling.calls)  # refused where nothing is lent
+        self.calling.leave()
 
 
 class PropertyEnd(SegmentEnd):

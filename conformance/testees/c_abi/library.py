@@ -45,6 +45,20 @@ class Message(Structure):
     ]
 
 
+class Value(Structure):
+    _fields_ = [("payload", c_void_p), ("size", c_size_t), ("codec", c_uint32)]
+
+
+class Failure(Structure):
+    _fields_ = [
+        *((name, kind) for part in ("name", "text", "data") for name, kind in (
+            (part, c_void_p), (f"{part}_size", c_size_t),
+        )),
+        ("data_codec", c_uint32),
+        ("has_data", c_uint32),
+    ]
+
+
 class Stats(Structure):
     _fields_ = [(name, c_uint64) for name in ("wakes", "wakes_elided", "parks", "late_wakes")]
 
@@ -52,6 +66,8 @@ class Stats(Structure):
 SIZE = (c_size_t, [])
 OBJECT = c_void_p
 CHANNELS = [c_uint32, POINTER(Channel), c_uint32]
+# Name, values and their count; time and token.
+CALL = [c_char_p, c_void_p, c_size_t, c_int32, c_void_p]
 
 # ctypes cannot know them: without these, it would take a pointer for an int of 32 bits.
 SIGNATURES = {
@@ -61,6 +77,8 @@ SIGNATURES = {
     "property_size": SIZE,
     "fanout_size": SIZE,
     "stream_size": SIZE,
+    "calls_size": SIZE,
+    "token_size": SIZE,
     "status_text": (c_char_p, [c_int32]),
     "reason_name": (c_char_p, [c_uint32]),
     "memory_format": (c_int32, [c_void_p, c_size_t, *CHANNELS]),
@@ -117,6 +135,31 @@ SIGNATURES = {
     ),
     "stream_finish": (c_int32, [OBJECT, c_int32]),
     "stream_leave": (c_int32, [OBJECT]),
+    "calls_attach": (c_int32, [OBJECT, OBJECT, c_void_p, c_void_p]),
+    "calls_set_limits": (c_int32, [OBJECT, c_size_t, c_size_t, c_size_t]),
+    "calls_leave": (c_int32, [OBJECT]),
+    "calls_read": (c_int32, [OBJECT, c_void_p, c_size_t, c_int32, POINTER(Message)]),
+    "calls_peek": (c_int32, [OBJECT, c_int32, POINTER(Message)]),
+    "calls_release": (c_int32, [OBJECT]),
+    "calls_write": (c_int32, [OBJECT, c_char_p, c_size_t, c_uint32, c_uint32, c_int32]),
+    "calls_end": (c_int32, [OBJECT, c_int32]),
+    "calls_vacate": (c_int32, [OBJECT]),
+    "call": (c_int32, [OBJECT, *CALL, POINTER(Value)]),
+    "call_begin": (c_int32, [OBJECT, *CALL, POINTER(c_size_t)]),
+    "call_begin_items": (c_int32, [OBJECT, *CALL, POINTER(c_size_t)]),
+    "call_next": (c_int32, [OBJECT, c_size_t, c_int32, OBJECT, POINTER(Value)]),
+    "call_finish": (c_int32, [OBJECT, c_size_t, c_int32, OBJECT, POINTER(Value)]),
+    "call_give_up": (c_int32, [OBJECT, c_size_t]),
+    "call_notify": (c_int32, [OBJECT, *CALL]),
+    "call_thrown": (c_int32, [OBJECT, POINTER(Failure)]),
+    "serve": (c_int32, [OBJECT, c_void_p, c_void_p]),
+    "serve_return": (c_int32, [OBJECT, c_size_t, c_void_p]),
+    "serve_throw": (c_int32, [OBJECT, c_size_t, c_char_p, c_char_p, c_void_p]),
+    "serve_item": (c_int32, [OBJECT, c_size_t, c_void_p, c_int32]),
+    "serve_later": (c_int32, [OBJECT, c_size_t]),
+    "serve_cancelled": (c_int32, [OBJECT, c_size_t]),
+    "serve_token": (c_int32, [OBJECT, c_size_t, OBJECT]),
+    "token_leave": (c_int32, [OBJECT]),
     "mailbox_attach_writer": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_attach_reader": (c_int32, [OBJECT, c_void_p, c_size_t]),
     "mailbox_set_spin": (c_int32, [OBJECT, c_uint32]),
@@ -156,6 +199,8 @@ class Library:
             function = getattr(library, f"millrace_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
+        names = ((self.reason_name(code).decode(), code) for code in range(1, 256))
+        self.reasons = {name: code for name, code in names if name != "unknown"}
 
     def make(self, kind: str):
         """Storage for an object: numbers of 64 bits, because it is aligned to 8 bytes."""

@@ -50,6 +50,7 @@ class StreamEnd(SegmentEnd):
         self.lib.check(self.lib.stream_finish(self.stream, -1))
 
     def drop(self) -> None:
+        self.leave_calls()
         self.lib.check(self.lib.stream_leave(self.stream))
 
 

@@ -5,12 +5,14 @@ import threading
 import time
 import zlib
 
+from calling import Draws, Method
 from ends import Full, MailboxEnd, PortError, PropertyEnd, SegmentEnd
-from library import Refused
+from library import NOTHING, Refused
 
 POLL_S = 0.0002
 LETTERS = bytes(range(ord("a"), ord("z") + 1))
 WORD = 0xFFFF_FFFF
+PLAIN = {"kind": 1, "codec": 0, "tag": 0}
 # Stands for the size of an entry without a message.
 NO_MESSAGE = WORD
 
@@ -93,6 +95,8 @@ class Task:
         if self.task["wait"] == "event" or self.task["role"] == "cross":
             return "no event loop"
         role = self.task["role"]
+        if role == "tree" and getattr(self.end, "calling", None) is None:
+            return "no calls here"
         if self.is_property:
             fits = "write" if self.end.writes else "read"
             return None if role == fits else "not for this role"
@@ -100,6 +104,33 @@ class Task:
         if reads and not self.end.can("read") or writes and not self.end.can("write"):
             return "not for this role"
         return None
+
+    def tree(self) -> str:
+        """Trees of calls, beside those of the peer."""
+        own, task = self.end.calling, self.task
+        own.patience_ms = self.timeout_ms
+        draws = Draws(task["seed"])
+        for index in range(task["count"]):
+            if task.get("plain", False):
+                self.end.write(PLAIN, struct.pack("<I", index), self.timeout_ms)
+            try:
+                value = own.value_of_tree(draws.next(), task["depth"], task["width"])
+            except Method as failure:
+                self.raise_for(failure.status)
+            self.transcript.add(index, struct.pack("<I", value))
+        self.end.write(PLAIN, b"", self.timeout_ms)
+        while (message := self.receive()) is not None and message["payload"]:
+            self.transcript.add(message["tag"], message["payload"])
+        self.end_own()
+        while (message := self.receive()) is not None:
+            self.transcript.add(message["tag"], message["payload"])
+        return "ended"
+
+    def raise_for(self, status: int) -> None:
+        """How a call of a task has ended that had to give a value."""
+        if self.end.lib.check(status, self.end.port) == NOTHING:
+            raise PortError("wait.timeout")
+        raise PortError("call.form")
 
     def run(self) -> dict:
         before = self.end.stats()
@@ -110,7 +141,7 @@ class Task:
             outcome = {"end": getattr(self, self.task["role"])()}
             if self.task["then"] == "close":
                 self.end.close()
-            elif self.task["then"] == "end" and self.task["role"] != "drive":
+            elif self.task["then"] == "end" and self.task["role"] not in ("drive", "tree"):
                 self.end_own()
         except PortError as error:
             reason = {} if error.reason is None else {"reason": error.reason}

@@ -25,12 +25,13 @@ HELLO = {
     "language": "C, by way of Python",
     "levels": ["static", "scripted", "live", "mailbox"],
     "nouns": ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port",
-              "property", "fanout", "stream"],
+              "call", "property", "fanout", "stream"],
     "carriers": ["bytes", "file", "mapped", "stream"],
     "waits": ["block", "poll"],
     "streams": {"transports": ["unix", "tcp", "fifo"], "waits": ["block", "poll"]},
-    # It moves bytes, of any codec; and what is finished it publishes at once.
-    "lacks": ["values", "unknown_codec", "finishing"],
+    # It moves bytes, of any codec; what is finished it publishes at once; and calls are numbered by
+    # the library.
+    "lacks": ["values", "unknown_codec", "finishing", "first_id"],
     "offers": ["read_many", "ways", "inbox", "lossy", "close_ms"],
 }
 
@@ -39,6 +40,7 @@ CALLS = (
     "read", "peek", "release", "write", "claim", "finish", "abandon", "publish", "end", "resume",
     "vacate", "close", "run", "get", "clear", "changed", "leave", "join",
 )
+CALLING = ("call", "notify", "give_up", "outcome", "item", "told")
 
 
 ENDS = {"property": PropertyEnd, "fanout": FanoutEnd}
@@ -74,7 +76,7 @@ class Testee:
             return {"result": HELLO}
         if name == "open":
             return self.open(command)
-        if name not in CALLS and name not in ("patch", "dump", "drop"):
+        if name not in (*CALLS, *CALLING, "patch", "dump", "drop"):
             return {"decline": "unknown command"}
         handle = self.handles[command["handle"]]
         if name == "drop":
@@ -86,6 +88,11 @@ class Testee:
         elif name == "dump":
             data = handle.memory.dump(command.get("from", 0), command.get("size"))
             return {"result": {"hex": data.hex()}}
+        elif name in CALLING:
+            own = getattr(handle.end, "calling", None)
+            if own is None:
+                return {"decline": "no calls here"}
+            return {"result": getattr(own, name)(command)}
         else:
             return self.call(handle.end, name, command)
         return {"result": OK}
@@ -159,7 +166,7 @@ def read_many(end: SegmentEnd | MailboxEnd, count: int, timeout_ms: int) -> dict
         try:
             got = told(end.read(timeout_ms))
         except PortError as error:
-            if error.code.startswith("message."):
+            if error.code.startswith(("message.", "call.")):
                 counted = {} if error.count is None else {"count": error.count}
                 items.append({"report": error.code, **counted})
                 continue
