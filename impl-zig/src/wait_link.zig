@@ -50,7 +50,7 @@ pub const Link = struct {
         writes: bool = false,
         /// Whether to look again at once.
         more: bool = false,
-        /// Whether everything that was published has been handed to the transport.
+        /// Whether the transport has taken everything that was published.
         given: bool = false,
         /// Whether this side has closed, and sends nothing more.
         done: bool = false,
