@@ -177,7 +177,7 @@ pub const Writer = struct {
 
     /// Ends the stream: the reader gets everything written so far, and then the end. Never waits.
     /// Ending again does nothing, whatever has happened since [pipe.end_again]. Ending also does
-    /// nothing if the reader has closed or failed, or if somebody has closed this end or marked it
+    /// nothing if the reader has closed or failed, or if somebody else has closed or marked it
     /// failed, because nobody is left to be told [pipe.end_closed]. So `error.PeerClosed`,
     /// `error.PeerFailed` and `error.PipeFailed` are never returned.
     ///
