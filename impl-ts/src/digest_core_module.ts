@@ -1,6 +1,6 @@
 // Generated from impl-zig/src/digest_wasm.zig by tools/generate.ts; do not edit.
 // The SHA-256 of its sources and of what compiles them:
-// 7fec2104a78b6c3fe9ae86e1955a528ccfceaefbe12a4e25bd5248c8dc05bcf6
+// c452623f3e5bb0d3cab669312271e80aeb3765e3bf73f0aa89aea413e28e4c3e
 
 /**
  * The core of the digests, compiled from Zig.

@@ -1,9 +1,9 @@
 /*
- * Millrace: SHA-1 and SHA-256 of bytes that come bit by bit and are read where they lie.
+ * Millrace: SHA-1 and SHA-256 of bytes that come in pieces and are read in place.
  *
- * SHA-1 is for transcripts and tests, not for security: whoever wants to can make two texts with
- * the same SHA-1. A digest belongs to one thread at a time. What another thread writes into the
- * bytes while they are read is in the digest or not, byte for byte.
+ * SHA-1 is for transcripts and tests, not for security: anyone who wants to can make two texts with
+ * the same SHA-1. A digest belongs to one thread at a time. If another thread writes to bytes while
+ * they are read, each byte counts with its old or its new value.
  */
 #ifndef MILLRACE_DIGEST_H
 #define MILLRACE_DIGEST_H
@@ -14,23 +14,23 @@
 extern "C" {
 #endif
 
-/* An object as the others are. */
+/* An object like the others: see millrace.h. */
 typedef struct millrace_digest millrace_digest;
 
-/* Which digest: its result has 20 bytes, or 32. */
+/* The kinds of digests. Their results have 20 and 32 bytes. */
 enum { MILLRACE_SHA1 = 1, MILLRACE_SHA256 = 2 };
 
-/* Bytes of storage for a millrace_digest: about 130. */
+/* Returns the bytes of storage for a millrace_digest: about 130. */
 size_t millrace_digest_size(void);
 
-/* Begins a digest of nothing. MILLRACE_INVALID for a kind that there is not. */
+/* Begins a digest of no bytes. MILLRACE_INVALID for an unknown kind. */
 int32_t millrace_digest_begin(millrace_digest *digest, uint32_t kind);
 
-/* Takes the bytes in, as if they stood behind all that were given before. */
+/* Appends bytes to those given before. */
 int32_t millrace_digest_update(millrace_digest *digest, const void *bytes, size_t size);
 
-/* Writes the digest of all bytes so far. It changes nothing: more bytes can follow.
-   MILLRACE_INVALID where there is less room than the result has bytes. */
+/* Writes the digest of all bytes so far. Changes nothing: more bytes can follow. MILLRACE_INVALID
+   if the capacity is smaller than the result. */
 int32_t millrace_digest_result(millrace_digest *digest, void *result, size_t capacity);
 
 /* Gives up the object. */

@@ -1,7 +1,8 @@
-//! The library for C and everything that speaks its ABI; `include/millrace.h` describes it.
+//! The library for C and for everything that speaks its ABI; `include/millrace.h` describes it.
 //!
-//! Invariant: nothing is allocated. Objects lie in storage of the caller's, and a call checks every
-//! argument that can be checked before it does anything: no assertion of the core is in reach.
+//! Invariant: nothing is allocated. Objects lie in the caller's storage. A call checks every
+//! argument that can be checked before it does anything, so that no caller can reach an assertion
+//! of the core.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -24,7 +25,7 @@ comptime {
     _ = @import("c_abi_meter.zig");
 }
 
-/// Traps. Only mistakes of the library's own end there, never a caller's or a peer's.
+/// Traps. Only a mistake of the library's own can lead there, never one of a caller or a peer.
 pub const panic = std.debug.no_panic;
 
 pub export fn millrace_version() u32 {

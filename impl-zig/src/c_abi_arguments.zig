@@ -1,5 +1,5 @@
-//! What the calls from C check in their arguments, and what they answer with. `millrace.h` tells
-//! what a status means and what a caller may pass.
+//! The checks of arguments that calls from C make, and the statuses that they return. `millrace.h`
+//! says what a status means and what a caller may pass.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -24,11 +24,11 @@ pub const no_resources: Status = -262;
 pub const system: Status = -263;
 
 comptime {
-    // No status stands for two things.
+    // No reason code, negated, is equal to one of the statuses above.
     for (std.meta.tags(layout.Reason)) |reason| assert(@backingInt(reason) < -invalid);
 }
 
-/// The status of a call that failed. `corrupt` is what `error.Corrupt` stands for.
+/// Returns the status of a call that failed. `corrupt` is the reason for `error.Corrupt`.
 pub fn failed(err: anyerror, corrupt: ?layout.Reason) Status {
     return switch (err) {
         error.Timeout => nothing,
@@ -47,7 +47,7 @@ fn statusFor(reason: layout.Reason) Status {
     return -@as(Status, @intCast(@backingInt(reason)));
 }
 
-/// Milliseconds, of which -1 means for ever.
+/// Converts milliseconds, of which -1 means for ever. Returns null for other negative numbers.
 pub fn timeoutOf(ms: i32) ?Timeout {
     if (ms < -1) return null;
     return if (ms == -1) .forever else .ms(@intCast(ms));
@@ -58,8 +58,8 @@ pub fn envelopeOf(codec: u32, tag: u32) ?pipe.Envelope {
     return .{ .codec = @fromBackingInt(codec), .tag = tag };
 }
 
-/// The bytes that a caller passes; null where they cannot lie anywhere. Nothing lies at NULL, and
-/// no object of C is larger than half of the address space.
+/// Returns the bytes that a caller passes, or null if no bytes can lie there: NULL is no address,
+/// and no object of C is larger than half of the address space.
 pub fn bytesAt(address: ?*const anyopaque, size: usize) ?[]const u8 {
     if (size == 0) return &.{};
     const begin = address orelse return null;
@@ -68,12 +68,12 @@ pub fn bytesAt(address: ?*const anyopaque, size: usize) ?[]const u8 {
     return @as([*]const u8, @ptrCast(begin))[0..size];
 }
 
-/// The same for bytes that the call may write.
+/// `bytesAt` for bytes that the call may write.
 pub fn storageAt(address: ?*anyopaque, size: usize) ?[]u8 {
     return @constCast(bytesAt(address, size) orelse return null);
 }
 
-/// The items that a caller passes; null where they cannot lie anywhere, or are not aligned.
+/// Returns the items that a caller passes, or null if none can lie there, or they are not aligned.
 pub fn arrayAt(comptime T: type, address: ?*const anyopaque, count: usize) ?[]const T {
     const size = std.math.mul(usize, count, @sizeOf(T)) catch return null;
     const bytes = bytesAt(address, size) orelse return null;
@@ -82,7 +82,8 @@ pub fn arrayAt(comptime T: type, address: ?*const anyopaque, count: usize) ?[]co
     return @as([*]const T, @ptrCast(@alignCast(bytes.ptr)))[0..count];
 }
 
-/// What a call fills in: a pointer that is not NULL and aligned as its type is.
+/// Returns the place that a call fills in, or null if the pointer is NULL or not aligned for its
+/// type.
 pub fn resultAt(comptime T: type, address: ?*anyopaque) ?*T {
     const begin = address orelse return null;
     if (@intFromPtr(begin) % @alignOf(T) != 0) return null;
@@ -102,9 +103,9 @@ pub const Kind = enum(u64) {
     meter = 10,
 };
 
-/// An object in storage of the caller's.
+/// An object in the caller's storage.
 ///
-/// Its mark depends on where it stands: storage that holds no such object is refused, whatever its
+/// Its mark depends on its address. So storage that holds no such object is refused, whatever its
 /// bytes, and so is an object that was moved, since objects hold pointers into themselves.
 pub fn Object(comptime Body: type, comptime kind: Kind) type {
     return struct {
@@ -114,11 +115,12 @@ pub fn Object(comptime Body: type, comptime kind: Kind) type {
         const Self = @This();
 
         comptime {
-            // What every allocator of C gives.
+            // Every allocator of C aligns to at least 8 bytes.
             assert(@alignOf(Self) <= 8);
         }
 
-        /// Storage in which no object of any kind stands; the caller fills `body` and then `seal`s.
+        /// Returns storage that holds no object of any kind. The caller fills `body` and then calls
+        /// `seal`.
         pub fn blank(address: ?*anyopaque) ?*Self {
             const object = resultAt(Self, address) orelse return null;
             for (std.enums.values(Kind)) |other| {
@@ -131,7 +133,7 @@ pub fn Object(comptime Body: type, comptime kind: Kind) type {
             object.mark = markAt(object, kind);
         }
 
-        /// The object that stands there.
+        /// Returns the object at this address, or null if there is none of this kind.
         pub fn known(address: ?*anyopaque) ?*Self {
             const object = resultAt(Self, address) orelse return null;
             return if (object.mark == markAt(object, kind)) object else null;
@@ -142,7 +144,7 @@ pub fn Object(comptime Body: type, comptime kind: Kind) type {
         }
 
         fn markAt(object: *const Self, which: Kind) u64 {
-            // Not a number that memory often holds, next to a pointer to itself.
+            // A number that memory rarely holds next to a pointer to itself.
             const salt = 0x6d_72_5f_6f_62_6a_30_00;
             return (salt | @backingInt(which)) ^ @as(u64, @intFromPtr(object));
         }

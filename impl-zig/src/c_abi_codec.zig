@@ -1,5 +1,4 @@
-//! What C can look for in a payload [spec/codec.md]. What each call promises stands in
-//! `millrace.h`.
+//! The batches of JSON messages for C [spec/codec.md]. `millrace.h` says what each call promises.
 
 const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");
@@ -17,7 +16,7 @@ pub export fn millrace_batch_next(
     const place = arguments.resultAt(usize, at) orelse return arguments.invalid;
     const result = arguments.resultAt(ports.Piece, element) orelse return arguments.invalid;
     result.* = .{ .address = null, .size = 0 };
-    const begin = place.*; // another thread of the caller's might change it meanwhile
+    const begin = place.*; // another thread of the caller might change it meanwhile
     var batch: codec.Batch = .init(bytes);
     if (begin > 0) batch = batchFrom(bytes, begin) orelse return arguments.invalid;
     const found = batch.next() catch |err| return arguments.failed(err, null);
@@ -27,8 +26,8 @@ pub export fn millrace_batch_next(
     return arguments.done;
 }
 
-/// The rest of a batch behind an element: a comma and what follows, or nothing before the bracket
-/// that ends it.
+/// Returns the rest of a batch after an element: a comma and what follows it, or nothing, if the
+/// closing bracket is next.
 fn batchFrom(payload: []const u8, begin: usize) ?codec.Batch {
     const trimmed = std.mem.trimEnd(u8, payload, " \t\r\n");
     if (trimmed.len == 0) return null;

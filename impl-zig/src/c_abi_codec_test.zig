@@ -9,7 +9,7 @@ const ports = @import("c_abi_port.zig");
 const testing = std.testing;
 const expectStatus = fixture.expectStatus;
 
-/// Takes a payload apart; returns how many elements there were before the status.
+/// Takes a payload apart. Checks which elements come before the last status.
 fn expectElements(payload: []const u8, elements: []const []const u8, last: i32) !void {
     var at: usize = 0;
     var piece: ports.Piece = undefined;
@@ -19,7 +19,7 @@ fn expectElements(payload: []const u8, elements: []const []const u8, last: i32) 
         const bytes: [*]const u8 = @ptrCast(piece.address.?);
         try testing.expectEqualStrings(expected, bytes[0..piece.size]);
     }
-    // What ends it says so again.
+    // A call after the last status returns the same status again.
     for (0..2) |_| {
         const status = codecs.millrace_batch_next(payload.ptr, payload.len, &at, &piece);
         try expectStatus(last, status);
@@ -72,7 +72,7 @@ test "c_abi: a batch that was read is taken apart, and a wrong place in it is re
     try expectStatus(arguments.invalid, next(&storage, 7, null, &piece));
     try expectStatus(arguments.invalid, next(&storage, 7, &at, null));
     try expectStatus(arguments.invalid, next(&storage, std.math.maxInt(usize), &at, &piece));
-    // Of bytes that somebody has changed behind it: no assertion is in reach.
+    // A caller may have changed the bytes since the call before: no assertion can be reached.
     at = 3;
     storage[6] = 'x';
     try expectStatus(arguments.invalid, next(&storage, 7, &at, &piece));

@@ -1,4 +1,4 @@
-//! Digests for C. What each call promises stands in `millrace_digest.h`.
+//! Digests for C. `millrace_digest.h` says what each call promises.
 
 const arguments = @import("c_abi_arguments.zig");
 const digest_file = @import("digest.zig");

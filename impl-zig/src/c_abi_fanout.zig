@@ -1,5 +1,5 @@
-//! Fanouts for C: one writer, and every reader gets every message [spec/fanout.md]. What each call
-//! promises stands in `millrace_fanout.h`.
+//! Fanouts for C: one writer, and every reader gets every message [spec/fanout.md].
+//! `millrace_fanout.h` says what each call promises.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -25,9 +25,9 @@ pub const FanoutMessage = extern struct {
 };
 
 const Body = struct {
-    /// Whose endpoint this is an end of. It stays while there are any.
+    /// The port whose endpoint this end uses. The port cannot be left before this end.
     port: *c_abi_port.Object,
-    /// In the list of the port.
+    /// The place of this end in the port's list.
     node: std.DoublyLinkedList.Node,
     channel: u32,
     end: union(End) { writer: Writer, reader: Reader },
@@ -82,7 +82,7 @@ fn find(
     return arguments.done;
 }
 
-/// The channel that is meant; null for the first that fits.
+/// Returns the channel that the caller names; null for the first one that fits.
 fn namedOf(channel: u32) ?u32 {
     return if (channel == std.math.maxInt(u32)) null else channel;
 }
@@ -113,14 +113,14 @@ fn open(
 ) Status {
     const object = Object.blank(fanout) orelse return arguments.invalid;
     const through = c_abi_port.Object.known(port) orelse return arguments.invalid;
-    // Over a stream there are no channels.
+    // A port over a stream has no channels.
     const known = (through.body.segment orelse return arguments.invalid).body.get();
     const endpoint = &through.body.port.endpoint;
     const found = fanout_file.channelFor(known, endpoint.index, namedOf(channel), role) orelse
         return arguments.failed(error.SegmentChannel, null);
     const loses = known.channels[found].start & layout.fanout_lose != 0;
     if (from == .oldest and !loses) return arguments.invalid;
-    // Two ends at one place would each take the other's words for their own.
+    // Two ends with the same words would each mistake the other's values for their own.
     var node = through.body.fanouts.first;
     while (node) |each| : (node = each.next) {
         const other: *Body = @alignCast(@fieldParentPtr("node", each));
@@ -162,7 +162,7 @@ pub export fn millrace_fanout_write(
     return arguments.done;
 }
 
-/// Payloads that are handed on together.
+/// The most payloads that are passed to the writer at a time.
 const slice_count = 64;
 
 pub export fn millrace_fanout_write_many(
@@ -189,7 +189,7 @@ pub export fn millrace_fanout_write_many(
     }
     if (largest.len > writer.sizeMax()) {
         writer.write(largest, envelope, .none) catch |err| return object.body.failed(err);
-        unreachable; // larger than any message
+        unreachable; // it is larger than any message may be
     }
     var deadline: Deadline = .init(timeout);
     while (true) {
@@ -255,7 +255,7 @@ pub export fn millrace_fanout_leave(fanout: ?*anyopaque) Status {
     const object = Object.known(fanout) orelse return arguments.invalid;
     const body = &object.body;
     switch (body.end) {
-        // Another one would begin where this one has.
+        // A writer that is opened later would begin at the start of the fanout again.
         .writer => if (!body.endpoint().closedHere()) return arguments.invalid,
         .reader => |*reader| reader.leave(),
     }

@@ -23,7 +23,7 @@ fn fanoutOf(writer: u32, last: u32, start: u32) Ring {
     return .{ .writer = writer, .reader = last, .capacity = 256, .start = start, .kind = 3 };
 }
 
-/// Endpoint 0 writes in mode `hold`, or `lose`, and 1 and 2 read. Must stay where it was opened.
+/// Endpoint 0 writes in mode `hold` or `lose`; endpoints 1 and 2 read. Must not move after `open`.
 const Stage = struct {
     memory: [4096]u8 align(128) = @splat(0),
     segment_storage: Storage align(8) = @splat(0xaa),
@@ -32,7 +32,7 @@ const Stage = struct {
     storage: [256]u8 = undefined,
     message: Message = undefined,
 
-    /// The writer, and the first so many of its readers.
+    /// Opens the writer and the given number of readers.
     fn open(stage: *Stage, start: u32, reader_count: u32) !void {
         const channels = [_]Ring{fanoutOf(0, 2, start)};
         const create = segments.millrace_segment_create;
@@ -75,7 +75,7 @@ const Stage = struct {
         return write_one(stage.end(0), payload.ptr, payload.len, 200, 7, timeout_ms);
     }
 
-    /// By an end that may be none that writes.
+    /// Writes through an end that may not be a writer.
     fn writeBy(stage: *Stage, index: usize) Status {
         return fanouts.millrace_fanout_write(stage.end(index), "a", 1, 200, 7, 0);
     }
@@ -98,13 +98,13 @@ const Stage = struct {
         try testing.expectEqualStrings(payload, stage.storage[0..payload.len]);
     }
 
-    /// With what the message is all 0.
+    /// Expects a read with this status, after which the message is all 0.
     fn expectNone(stage: *Stage, index: usize, status: Status) !void {
         try expectStatus(status, stage.read(index, 0));
         try testing.expectEqual(Message{}, stage.message);
     }
 
-    /// A word of the control area, or of the records behind it.
+    /// Returns a word of the control area, or of the records after it.
     fn word(stage: *Stage, offset: usize) *u32 {
         const object = segments.Object.known(&stage.segment_storage).?;
         const channel = object.body.get().channels[0];
@@ -149,7 +149,7 @@ test "c_abi: the slowest reader of a fanout holds its writer back, until it leav
     try stage.expectNone(2, 0);
     try expectStatus(1, stage.write("again", 0));
     try stage.expectRead(2, "again", 0);
-    // An object that is given up holds nobody either.
+    // An object that was given up does not hold the writer back either.
     try expectStatus(1, fanouts.millrace_fanout_leave(stage.end(2)));
     for (0..20) |_| {
         _ = stage.read(1, 0);
@@ -171,7 +171,7 @@ test "c_abi: a reader of a fanout that was overrun is told how many messages it 
     const lost = stage.message.lost;
     try testing.expectEqual(Message{ .lost = lost }, stage.message);
     try testing.expect(lost >= 4 and lost < 10);
-    // Who comes late may begin at the oldest message, which is the same one.
+    // A reader that joins late may start at the oldest message, which is the same one here.
     try expectStatus(1, stage.join(2, 1));
     try stage.expectRead(1, "two", 1 + lost);
     try stage.expectRead(2, "two", 1 + lost);
@@ -201,7 +201,7 @@ test "c_abi: many messages of a fanout are written at once, or as many as there 
     try expectStatus(-256, many(stage.end(0), &pieces, 3, 200, 7, 0, &written));
     for (0..3) |_| try stage.expectRead(1, "many", 0);
     try stage.expectNone(1, 0);
-    // Nobody is waited for: all of them, 64 at a time.
+    // The writer waits for nobody, so it writes all of them, 64 at a time.
     try expectStatus(1, fanouts.millrace_fanout_leave(stage.end(1)));
     pieces[2] = pieces[0];
     try expectStatus(1, many(stage.end(0), &pieces, pieces.len, 200, 7, 0, &written));
@@ -269,7 +269,7 @@ test "c_abi: a fanout is found before anything is attached, and opened once at e
     try expectStatus(-256, fanouts.millrace_fanout_leave(stage.end(0)));
     try expectStatus(1, open_reader(stage.end(0), stage.port(0), first, 0));
     try expectStatus(-256, open_reader(stage.end(0), stage.port(0), 2, 0));
-    // Its place is that of an endpoint in a channel; of another channel there is another.
+    // This storage has that end already; an end of another channel may have another storage.
     try expectStatus(-256, open_reader(stage.end(1), stage.port(0), 1, 0));
     try expectStatus(1, open_reader(stage.end(1), stage.port(0), 2, 0));
     try expectStatus(1, open_writer(stage.end(2), stage.port(2), first));
@@ -277,7 +277,7 @@ test "c_abi: a fanout is found before anything is attached, and opened once at e
     try expectStatus(-256, open_writer(&other, stage.port(2), 1));
     try expectStatus(1, open_writer(&other, stage.port(2), 2));
 
-    // Whatever is open keeps its port, and a writer stays until that is closed.
+    // An end that is open keeps its port, and a writer cannot be left until the port is closed.
     for ([_]usize{ 0, 2 }) |index| {
         try expectStatus(-256, ports.millrace_port_leave(stage.port(index)));
     }
@@ -316,7 +316,7 @@ test "c_abi: an end of a fanout has the calls of its own" {
 
 test "c_abi: who breaks a fanout's words is found out, and nobody else is harmed" {
     const hold = layout.fanout_control_size;
-    // The cursor of the writer, for one of its readers.
+    // The writer's cursor, which one of its readers checks.
     var stage: Stage = .{};
     try stage.open(0, 2);
     try expectStatus(1, stage.write("fine", 0));
@@ -328,7 +328,7 @@ test "c_abi: who breaks a fanout's words is found out, and nobody else is harmed
     try testing.expectEqual(@backingInt(layout.Reason.ring_cursor), reason);
     try stage.leave();
 
-    // What one reader says of itself, for the writer: it goes on with the other.
+    // A reader's own word, which the writer checks: it goes on with the other reader.
     stage = .{};
     try stage.open(0, 2);
     stage.word(hold).* = 0x1000 + layout.fanout_joined;
@@ -339,7 +339,7 @@ test "c_abi: who breaks a fanout's words is found out, and nobody else is harmed
     try stage.expectNone(1, reasonStatus(.pipe_failed));
     try stage.leave();
 
-    // A number that is another one than must come, and an extension that is none.
+    // A number other than the next one, and an invalid header extension.
     for ([_]usize{ 24, 16 }, [_]layout.Reason{ .fanout_number, .frame_extension }) |at, code| {
         stage = .{};
         try stage.open(1, 1);
@@ -355,8 +355,8 @@ const Wish = enum { message, end, close, room };
 
 test "c_abi: a reader of a fanout is woken by a message and by its end, and a writer by room" {
     if (builtin.single_threaded) return error.SkipZigTest;
-    // Whoever is not woken finds it by the end of a slice, every time; on a busy machine others do
-    // now and then.
+    // A sleeper that is not woken notices by the end of a slice, every time. On a busy machine, a
+    // sleeper that is woken may do so now and then.
     for (std.enums.values(Wish)) |wish| {
         for (0..20) |_| {
             if (try lateWakes(wish) == 0) break;
@@ -364,8 +364,7 @@ test "c_abi: a reader of a fanout is woken by a message and by its end, and a wr
     }
 }
 
-/// Fulfils the wish of somebody who sleeps for it; returns how often that was found by the end of a
-/// slice.
+/// Does what a sleeper waits for. Returns how often the sleeper noticed only by the end of a slice.
 fn lateWakes(wish: Wish) !u64 {
     const index: u32 = if (wish == .room) 0 else 1;
     var stage: Stage = .{};
@@ -403,7 +402,7 @@ fn lateWakes(wish: Wish) !u64 {
     return stats.late_wakes;
 }
 
-/// Until somebody has asked to be rung. How long that takes is the machine's affair.
+/// Waits until somebody has asked to be rung. How long that takes depends on the machine.
 fn awaitWord(word: *u32) bool {
     return for (0..10_000_000) |_| {
         if (@atomicLoad(u32, word, .seq_cst) != 0) break true;

@@ -68,7 +68,7 @@ test "c_abi: a segment in sealed memory, opened by the path of its descriptor" {
     try expectRead(&storage[3], "sealed", 3);
     for (storage[2..]) |*port| try expectStatus(1, ports.millrace_port_leave(port));
     for (storage[0..2]) |*left| try expectStatus(1, segments.millrace_segment_leave(left));
-    // In memory of the caller's there is no path.
+    // A segment in the caller's memory has no path.
     var memory: [4096]u8 align(128) = @splat(0);
     const in_memory = segments.millrace_segment_create;
     try expectStatus(1, in_memory(&storage[0], &memory, memory.len, 2, &fixture.both, 2, 0));

@@ -8,7 +8,7 @@ const ports = @import("c_abi_port.zig");
 const testing = std.testing;
 const Status = arguments.Status;
 
-/// Room for any object.
+/// Storage that suffices for any object.
 pub const Storage = [40 * 1024]u8;
 
 pub const both: [2]segments.Ring = .{
@@ -16,14 +16,14 @@ pub const both: [2]segments.Ring = .{
     .{ .writer = 1, .reader = 0, .capacity = 256 },
 };
 
-/// Two endpoints in memory, each with a port. Must stay where it was opened.
+/// Two endpoints in memory, each with a port. Must not move after it was initialized.
 pub const Pair = struct {
     memory: [4096]u8 align(128) = @splat(0),
     segment_storage: Storage align(8) = undefined,
     storage: [2]Storage align(8) = undefined,
 
     pub fn open(pair: *Pair) !void {
-        // Bytes that nobody has chosen, as an allocator leaves them.
+        // Arbitrary bytes, as an allocator may leave them.
         @memset(&pair.segment_storage, 0xaa);
         for (&pair.storage) |*storage| @memset(storage, 0xaa);
         const place = pair.segment();
@@ -61,7 +61,7 @@ pub fn expectStatus(expected: Status, found: Status) !void {
     try testing.expectEqual(expected, found);
 }
 
-/// The status that stands for a reason.
+/// Returns the status of a reason.
 pub fn reasonStatus(reason: layout.Reason) Status {
     return -@as(Status, @intCast(@backingInt(reason)));
 }
@@ -85,7 +85,7 @@ pub fn expectRead(port: *anyopaque, payload: []const u8, tag: u32) !void {
     try testing.expectEqual(3, message.flags);
 }
 
-/// Memory that counts its own size, as that of C does.
+/// Allocates memory that stores its own size, as that of C does.
 pub fn allocate(_: ?*anyopaque, memory: ?*anyopaque, size: usize) callconv(.c) ?*anyopaque {
     const head = 16;
     const gpa = testing.allocator;

@@ -1,4 +1,5 @@
-//! What a forked child is told of the objects that its parent has made, through the calls from C.
+//! Which statuses a forked child gets for the objects that its parent has made, through the calls
+//! from C.
 
 const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");
@@ -60,7 +61,7 @@ const End = struct {
     }
 };
 
-/// Uses what the parent has made, and gives it up.
+/// Uses the objects that the parent has made, and gives them up.
 fn useOfParent(end: *End) !void {
     try expectStatus(forked, fixture.write(&end.port, "[1]", 1));
     try expectStatus(forked, end.read());
@@ -85,7 +86,7 @@ fn useOfParent(end: *End) !void {
 }
 
 test "c_abi: a forked child is told so, and harms neither its parent nor its parent's peer" {
-    // An emulator, such as qemu's, has no memory that is cleared in a child.
+    // An emulator, such as qemu's, does not clear memory in a child.
     if (process.number() == 0) return error.SkipZigTest;
     var directory: Directory = undefined;
     try directory.init();

@@ -1,5 +1,5 @@
-//! Calls from C with arguments that make no sense, in an order that makes none: each returns a
-//! status, and nothing trips an assertion.
+//! Calls from C with senseless arguments in a senseless order: each call returns a status, and
+//! nothing reaches an assertion.
 
 const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");
@@ -80,7 +80,7 @@ const calls = .{
     .{ meters.millrace_meter_next_value, "m" },
     .{ meters.millrace_meter_report, "mbb" },
     .{ streams.millrace_stream_pump, "w" },
-    // From here on seldom: they end what the others need.
+    // The calls from here on are made seldom, because they end what the other calls need.
     .{ ports.millrace_port_set_spin, "o" },
     .{ ports.millrace_port_set_blocking, "o" },
     .{ ports.millrace_port_set_calls, "o" },
@@ -139,7 +139,7 @@ const calls = .{
 };
 const often_count = 49;
 
-/// Both ways, a property of the first endpoint, and a fanout of each mode.
+/// Two rings, one each way, a property of the first endpoint, and a fanout of each mode.
 const geometry = fixture.both ++ [_]segments.Ring{
     .{
         .writer = 0,
@@ -164,9 +164,9 @@ const World = struct {
     inbox: [1024]u8 align(16) = undefined,
     values: [128]called.ListValue,
     paths: [3]?[*:0]const u8,
-    /// How many handlers stand on the stack.
+    /// How many handlers are running, one inside another.
     depth: u32 = 0,
-    /// How often a call was answered with something else than "invalid".
+    /// How many calls returned another status than MILLRACE_INVALID.
     valid_count: usize = 0,
 
     const Ring = segments.Ring;
@@ -175,13 +175,13 @@ const World = struct {
         const random = world.random;
         switch (random.uintLessThan(u32, 32)) {
             0 => return null,
-            // Misaligned for everything but bytes, which are long enough.
+            // Misaligned for everything except bytes; there is room enough for those.
             1 => return &world.bytes[1],
             else => {},
         }
         return switch (role) {
             'o' => if (random.uintLessThan(u32, 2) == 0)
-                // One of the two ports, usually.
+                // Usually one of the two ports.
                 &world.objects[1 + random.uintLessThan(usize, 2)]
             else
                 &world.objects[random.uintLessThan(usize, world.objects.len)],
@@ -227,7 +227,7 @@ const World = struct {
             ],
         };
         if (T == i32) {
-            // Seldom to wait, and never for ever.
+            // Seldom waits, and never for ever.
             const rare = random.uintLessThan(u32, 64);
             return if (rare == 0) 1 else if (rare == 1) -2 else 0;
         }
@@ -269,7 +269,7 @@ const World = struct {
         }
     }
 
-    /// Serves a call by calls that make as little sense.
+    /// Serves a call by making other senseless calls.
     fn handle(
         context: ?*anyopaque,
         _: ?*anyopaque,
@@ -303,14 +303,15 @@ const World = struct {
         return 1;
     }
 
-    /// What a peer may do at any time.
+    /// Stores what a peer may store at any time.
     fn scribble(world: *World) void {
         const random = world.random;
         const memory = &world.shared[random.uintLessThan(usize, world.shared.len)];
         memory[random.uintLessThan(usize, memory.len)] = random.int(u8);
     }
 
-    /// Begins anew: two ports, or one of each direction, on a segment; and both sides of a mailbox.
+    /// Starts again: two ports, or a writer and a reader, on a segment, and both sides of a
+    /// mailbox.
     fn begin(world: *World) void {
         world.leave();
         const random = world.random;
@@ -352,7 +353,7 @@ const World = struct {
             _ = fanouts.millrace_fanout_open_writer(&ends[0], &objects[1 + index], channel);
             _ = fanouts.millrace_fanout_open_reader(&ends[1], &objects[2 - index], channel, 0);
         }
-        for (&world.meters, objects[1..3]) |*meter, *port| { // refused where that has calls
+        for (&world.meters, objects[1..3]) |*meter, *port| { // refused if the port has calls
             if (random.boolean()) _ = meters.millrace_meter_attach(meter, port);
         }
         const size = random.intRangeAtMost(usize, 33, 300);
@@ -384,8 +385,8 @@ const World = struct {
         for (world.objects[16..18]) |*own| _ = streams.millrace_stream_leave(own);
     }
 
-    /// Meters, calls, properties and fanouts before their ports, and those before the segments
-    /// under them.
+    /// Leaves meters, calls, properties and fanouts before their ports, and ports before their
+    /// segments.
     fn leave(world: *World) void {
         for (&world.meters) |*meter| _ = meters.millrace_meter_leave(meter);
         for (&world.objects) |*object| _ = called.millrace_calls_release(object);
@@ -434,6 +435,6 @@ test "c_abi: no arguments and no order of calls trip an assertion" {
         }
         valid_count += world.valid_count;
     }
-    // The calls were not all refused at the door: a seventh is not.
+    // Not all calls were refused at once: about a seventh was not.
     try testing.expect(valid_count > seed_count * call_count / 10);
 }

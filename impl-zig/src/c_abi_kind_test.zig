@@ -63,7 +63,7 @@ test "c_abi: a port that does not read calls drops them, each once" {
     var storage: [8]u8 = undefined;
     var message: ports.Message = undefined;
     const read = ports.millrace_port_read;
-    // As it is in the beginning, and when it is taken back.
+    // By default, and after calls were turned off again.
     for (0..2) |_| {
         for (kinds[1..]) |kind| try expectStatus(1, writeKind(pair.side(0), kind, 0, 7));
         try expectStatus(1, writeKind(pair.side(0), kinds[0], 0, 8));
@@ -91,7 +91,7 @@ test "c_abi: kinds that are no messages are refused, and what cannot be set" {
     const read = ports.millrace_port_read;
     try expectStatus(0, read(pair.side(1), &storage, storage.len, 0, &message));
 
-    // A port that only writes has no calls to read.
+    // A port that only writes cannot read calls.
     var memory: [4096]u8 align(128) = @splat(0);
     var objects: [2]Storage align(8) = @splat(@splat(0));
     const one: [1]segments.Ring = .{.{ .writer = 0, .reader = 1, .capacity = 256 }};

@@ -1,5 +1,4 @@
-//! The two sides of a mailbox for C [spec/mailbox.md]. What each call promises stands in
-//! `millrace.h`.
+//! The two sides of a mailbox for C [spec/mailbox.md]. `millrace.h` says what each call promises.
 
 const mailbox_file = @import("mailbox.zig");
 const arguments = @import("c_abi_arguments.zig");

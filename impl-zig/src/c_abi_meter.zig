@@ -1,5 +1,5 @@
-//! Meters for C: what a port does, counted and timed [spec/meter.md]. What each call promises
-//! stands in `millrace_meter.h`.
+//! Meters for C: they count and time what a port does [spec/meter.md]. `millrace_meter.h` says what
+//! each call promises.
 
 const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");
@@ -14,7 +14,8 @@ const Snapshot = @import("meter.zig").Snapshot;
 const Status = arguments.Status;
 const Timeout = host.Timeout;
 
-/// The meter of a port, by what that may do. The port calls it in place of itself.
+/// The meter of a port, by the directions that the port has. The port calls it in place of its own
+/// ends.
 pub const Metered = union(enum) {
     port: Meter(Port),
     writer: Meter(pipe.Writer),
@@ -129,7 +130,7 @@ pub export fn millrace_meter_reset(meter: ?*anyopaque) Status {
     return arguments.done;
 }
 
-/// `MILLRACE_METER_REPORT_SIZE`, behind which there is a zero.
+/// `MILLRACE_METER_REPORT_SIZE`, which includes the final zero.
 const report_size = 4096;
 
 pub export fn millrace_meter_report(
@@ -144,7 +145,7 @@ pub export fn millrace_meter_report(
     const place = arguments.storageAt(storage, capacity) orelse return arguments.invalid;
     if (place.len < report_size) return arguments.invalid;
     var json: std.Io.Writer = .fixed(place[0 .. report_size - 1]);
-    // As large as it can be [meter.report].
+    // The storage suffices for the largest report [meter.report].
     object.body.metered.snapshot().writeJson(&json) catch unreachable;
     result.* = json.end;
     place[json.end] = 0;

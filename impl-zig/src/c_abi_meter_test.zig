@@ -15,7 +15,7 @@ const invalid = arguments.invalid;
 
 const Place = [64 * 1024]u8;
 
-/// The figures of a report that the tests look at; all of its names stand in a test of the JSON.
+/// The figures of a report that these tests look at. A test of the JSON has all of its names.
 const Report = struct {
     endpoint: struct { index: u32 },
     outgoing: ?struct { messages: u64, bytes: u64, stalls: u64 },
@@ -119,7 +119,7 @@ test "c_abi: a meter counts what its port writes and reads, by whichever call" {
 
     try expectStatus(done, meters.millrace_meter_reset(table.meter(1)));
     try testing.expectEqual(0, (try report(table.meter(1))).incoming.?.messages);
-    // A message that does not fit has waited for room.
+    // A message that does not fit the ring has to wait for room.
     const large: [100]u8 = @splat('1');
     var count: u32 = 0;
     while (fixture.write(writer, &large, 0) == done) count += 1;

@@ -1,5 +1,5 @@
-//! Ports for C: both directions, or one alone [spec/port.md] [spec/pipe.md]. What each call
-//! promises stands in `millrace.h`.
+//! Ports for C, with both directions or one [spec/port.md] [spec/pipe.md]. `millrace.h` says what
+//! each call promises.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -29,10 +29,10 @@ pub const Message = extern struct {
     reserved: u8 = 0,
 };
 
-/// A whole message that was copied to the storage that the caller gave.
+/// Describes a whole message that was copied to the caller's storage.
 pub fn copied(storage: ?*const anyopaque, message: pipe.Message) Message {
     return .{
-        // Where it was copied to; but a slice of nothing has no address that means anything in C.
+        // The caller's storage, because the address of an empty slice means nothing in C.
         .payload = storage,
         .size = message.payload.len,
         .total = message.payload.len,
@@ -43,7 +43,7 @@ pub fn copied(storage: ?*const anyopaque, message: pipe.Message) Message {
     };
 }
 
-/// A frame that is lent where it lies.
+/// Describes a frame that is lent where it lies.
 pub fn inPlace(lent: pipe.Lent) Message {
     const first: u8 = if (lent.first) layout.frame_flag_first else 0;
     const last: u8 = if (lent.last) layout.frame_flag_last else 0;
@@ -72,17 +72,17 @@ pub const Stats = extern struct {
     late_wakes: u64,
 };
 
-/// What may be done with a port. One test says whether it writes, or reads, so that calls and
-/// meters cost nothing those who have none.
+/// What may be done with a port. One test tells whether the port writes, or reads, so that a port
+/// without calls or a meter pays nothing for them.
 const Role = enum(u8) {
-    /// It is read and written through its calls alone.
+    /// It is read and written only through its calls.
     called = 0,
     writer = writes,
     reader = reads,
     both = writes | reads,
-    /// It has no ring: its endpoint is there for what is opened through it.
+    /// It has no ring: properties and fanouts use its endpoint.
     none = 4,
-    /// The same with a meter, which is called in place of the port.
+    /// The first three with a meter, which is called in place of the port.
     metered_writer = metered | writes,
     metered_reader = metered | reads,
     metered_both = metered | writes | reads,
@@ -97,16 +97,17 @@ const Role = enum(u8) {
 };
 
 const Body = struct {
-    /// Where only one direction is there, the other and the inbox are undefined.
+    /// If the port has only one direction, the other one and the inbox are undefined.
     port: Port,
     role: Role,
-    /// Through which it was attached; null where it is over a stream.
+    /// The segment through which the port has attached; null over a stream.
     segment: ?*c_abi_segment.Object,
-    /// The ends of properties that are open through it. While there are any, it stays.
+    /// How many ends of properties are open through the port. It cannot be left while there are
+    /// any.
     property_count: u32,
-    /// Those of fanouts, which keep it as well.
+    /// The ends of fanouts that are open through the port. It cannot be left while there are any.
     fanouts: std.DoublyLinkedList,
-    /// Undefined where no meter is attached to it.
+    /// Undefined if the port has no meter.
     meter: *c_abi_meter.Metered,
 
     fn writerThere(body: *Body) ?*Writer {
@@ -117,7 +118,8 @@ const Body = struct {
         return if (body.role.has(Role.reads)) &body.port.reader else null;
     }
 
-    /// Says that it has calls from now on; false where it cannot have them, or not now.
+    /// Notes that the port is used only through its calls from now on. Returns false if that is not
+    /// possible, at all or at present.
     pub fn takeCalls(body: *Body) bool {
         if (body.role != .both or body.port.writer.isClaimed()) return false;
         if (body.lent() or !body.port.inbox.empty() or body.port.reader.inProgress()) return false;
@@ -129,7 +131,8 @@ const Body = struct {
         return if (body.role.has(Role.metered)) body.meter else null;
     }
 
-    /// Says that its calls go by way of a meter from now on; false where they cannot.
+    /// Notes that calls of the port go through a meter from now on. Returns false if that is not
+    /// possible.
     pub fn takeMeter(body: *Body, meter: *c_abi_meter.Metered) bool {
         if (body.segment == null) return false;
         meter.* = switch (body.role) {
@@ -143,7 +146,7 @@ const Body = struct {
         return true;
     }
 
-    /// Says that there is no meter any more.
+    /// Notes that the port has no meter any more.
     pub fn dropMeter(body: *Body) void {
         body.role = @fromBackingInt(@backingInt(body.role) & ~@as(u8, Role.metered));
     }
@@ -259,7 +262,7 @@ fn begin(
     return arguments.done;
 }
 
-/// Makes an object of a port over a stream, which the stream's object then leaves.
+/// Makes an object of a port over a stream. From then on, the stream's object leaves it.
 pub fn beginOver(object: *Object) void {
     object.body.role = .both;
     object.body.segment = null;
@@ -268,7 +271,7 @@ pub fn beginOver(object: *Object) void {
     object.seal();
 }
 
-/// Whether it is read and written through its calls alone.
+/// Whether the port is read and written only through its calls.
 pub fn isCalled(object: *const Object) bool {
     return object.body.role == .called;
 }
@@ -337,7 +340,7 @@ pub export fn millrace_port_write_kind(
         return arguments.invalid;
     }
     const result = if (body.role == .both)
-        // One call less: a sixth of a short write.
+        // Saves one call: a sixth of the time of a short write.
         @call(.always_inline, Port.write, .{ &body.port, bytes, envelope, timeout })
     else if (body.meterThere()) |meter|
         meter.write(bytes, envelope, timeout)
@@ -347,7 +350,7 @@ pub export fn millrace_port_write_kind(
     return arguments.done;
 }
 
-/// Payloads that are handed on, and published, together.
+/// The most payloads that are passed on, and published, at a time.
 const slice_count = 64;
 
 pub export fn millrace_port_write_many(
@@ -369,7 +372,7 @@ pub export fn millrace_port_write_many(
     const envelope = arguments.envelopeOf(codec, tag) orelse return arguments.invalid;
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
     if (writer.isClaimed()) return arguments.invalid;
-    // All of them before anything is placed.
+    // All payloads are checked before any is placed.
     for (pieces) |piece| {
         if (arguments.bytesAt(piece.address, piece.size) == null) return arguments.invalid;
         if (!fits(writer, piece.size, envelope, timeout)) return arguments.invalid;
@@ -441,7 +444,8 @@ pub export fn millrace_port_abandon(port: ?*anyopaque) Status {
     return arguments.done;
 }
 
-/// Why there is no open claim: there was none, or the port was closed meanwhile [pipe.close].
+/// Returns the status if there is no open claim: there was none, or the port was closed meanwhile
+/// [pipe.close].
 fn unclaimed(object: *Object) ?Status {
     const writer = &object.body.port.writer;
     if (writer.isClaimed()) return null;
@@ -474,7 +478,7 @@ pub export fn millrace_port_read(
     const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
     if (!body.storageFits(bytes)) return arguments.invalid;
     const found = if (body.role == .both)
-        // One call less: a tenth of a short read.
+        // Saves one call: a tenth of the time of a short read.
         @call(.always_inline, Port.read, .{ &body.port, bytes, timeout })
     else if (body.meterThere()) |meter|
         meter.read(bytes, timeout)
@@ -563,14 +567,14 @@ pub export fn millrace_port_leave(port: ?*anyopaque) Status {
     const segment = object.body.segment orelse return arguments.invalid;
     object.forget();
     object.body.port.endpoint.close();
-    // Behind the last use of the memory.
+    // After the last use of the memory.
     const before = segment.body.port_count.fetchSub(1, .release);
     assert(before > 0);
     return arguments.done;
 }
 
-/// Whether this message is one that the writer can write: there and then, where the caller does not
-/// want to wait [pipe.try_never], and a batch in one frame [frame.batch_whole].
+/// Whether the writer can write this message: at once, if the timeout is 0 [pipe.try_never], and a
+/// batch in one frame [frame.batch_whole].
 pub fn fits(
     writer: *const Writer,
     size: usize,

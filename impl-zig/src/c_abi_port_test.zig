@@ -1,4 +1,4 @@
-//! Ports for C: claims behind a close, and endpoints that are given back.
+//! Ports for C: claims after a close, and endpoints that are vacated.
 
 const std = @import("std");
 const arguments = @import("c_abi_arguments.zig");

@@ -1,5 +1,5 @@
-//! Properties for C: the latest value of something [spec/property.md]. What each call promises
-//! stands in `millrace_property.h`.
+//! Properties for C: the latest value of something [spec/property.md]. `millrace_property.h` says
+//! what each call promises.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -23,7 +23,7 @@ pub const Value = extern struct {
 };
 
 const Body = struct {
-    /// Whose endpoint this is an end of. It stays while there are any.
+    /// The port whose endpoint this end uses. The port cannot be left before this end.
     port: *c_abi_port.Object,
     end: union(enum) { writer: PropertyWriter, reader: PropertyReader },
 
@@ -89,7 +89,7 @@ fn open(
     const object = Object.blank(property) orelse return arguments.invalid;
     const through = c_abi_port.Object.known(port) orelse return arguments.invalid;
     const which = whichOf(channel, name) orelse return arguments.invalid;
-    // Over a stream there is nothing that two sides could look at.
+    // Over a stream, there is no memory that both sides share.
     const known = (through.body.segment orelse return arguments.invalid).body.get();
     const endpoint = &through.body.port.endpoint;
     const body = &object.body;
@@ -171,7 +171,7 @@ pub export fn millrace_property_wait(property: ?*anyopaque, timeout_ms: i32) Sta
 pub export fn millrace_property_leave(property: ?*anyopaque) Status {
     const object = Object.known(property) orelse return arguments.invalid;
     const body = &object.body;
-    // Those who watch are told by the endpoint's close, which needs this object [property.close].
+    // The endpoint's close wakes those who watch, and needs this object for that [property.close].
     if (body.end == .writer and !body.endpoint().closed.load(.seq_cst)) return arguments.invalid;
     object.forget();
     assert(body.port.body.property_count > 0);
@@ -187,7 +187,8 @@ fn readerOf(object: *Object) ?*PropertyReader {
     return if (object.body.end == .reader) &object.body.end.reader else null;
 }
 
-/// The one of that channel, or, where any channel will do, the first of that name.
+/// Returns the property that the caller names: by its channel, or, with MILLRACE_FIRST, by its
+/// name. Returns null for any other combination.
 fn whichOf(channel: u32, name: ?[*:0]const u8) ?Which {
     const any = channel == std.math.maxInt(u32);
     const text = name orelse return if (any) null else .{ .channel = channel };

@@ -20,8 +20,8 @@ fn propertyOf(writer: u32, capacity: u32, name: ?[*:0]const u8) Ring {
     return .{ .writer = writer, .reader = nobody, .capacity = capacity, .kind = 2, .name = name };
 }
 
-/// Endpoint 0 sets `gain` and one without a name, endpoint 1 gets; rings both ways stand beside
-/// them. Must stay where it was opened.
+/// Endpoint 0 sets `gain` and a property without a name; endpoint 1 gets them. There are also rings
+/// both ways. Must not move after it was opened.
 const Stage = struct {
     memory: [8192]u8 align(128) = @splat(0),
     segment_storage: Storage align(8) = @splat(0xaa),
@@ -42,7 +42,7 @@ const Stage = struct {
         const place = &stage.segment_storage;
         const memory = &stage.memory;
         try expectStatus(1, create(place, memory, memory.len, 2, &channels, channels.len, 0));
-        // One with rings, the other without.
+        // One port has rings, the other has none.
         try expectStatus(1, ports.millrace_port_attach(stage.port(0), place, 0));
         try expectStatus(1, ports.millrace_port_attach_endpoint(stage.port(1), place, 1));
         try stage.openWriter(0, first, "gain");
@@ -118,12 +118,12 @@ test "c_abi: a property is got as it was set last, again and again" {
     for (0..2) |_| try stage.expectValue(2, "0.75", 2);
     try expectStatus(1, properties.millrace_property_clear(stage.writer()));
     try stage.expectNone(3);
-    // A value of no bytes is one, and needs no storage.
+    // A value of 0 bytes is a value, and needs no storage.
     try expectStatus(1, stage.set("", 200));
     const get = properties.millrace_property_get;
     try expectStatus(1, get(stage.reader(), null, 0, &stage.value));
     try stage.expectValue(4, "", 200);
-    // The rings beside it go on, and what was set stays when the writer has gone.
+    // The rings go on without the property, and the value stays after the writer has gone.
     try expectStatus(1, fixture.write(stage.port(0), "[]", 1));
     try expectStatus(1, ports.millrace_port_close(stage.port(0)));
     try stage.expectValue(4, "", 200);
@@ -211,7 +211,7 @@ test "c_abi: a wait for a change ends with one, in time, or with the writer" {
     try stage.open();
     try expectStatus(0, stage.wait(0));
     try expectStatus(1, stage.set("a", 1));
-    // Until it was got.
+    // Until the value was read.
     for (0..2) |_| try expectStatus(1, stage.wait(0));
     try stage.expectValue(1, "a", 1);
     try expectStatus(0, stage.wait(1));
@@ -232,15 +232,15 @@ test "c_abi: a wait for a change ends with one, in time, or with the writer" {
 
 test "c_abi: to set, and to close, wakes who waits for a change" {
     if (@import("builtin").single_threaded) return error.SkipZigTest;
-    // Whoever is not woken finds it by the end of a slice, every time; on a busy machine others do
-    // now and then.
+    // A sleeper that is not woken notices by the end of a slice, every time. On a busy machine, a
+    // sleeper that is woken may do so now and then.
     for (0..20) |_| {
         if (try lateWakes() == 0) break;
     } else return error.NeverWoken;
 }
 
-/// Sets what somebody waits for, and closes; returns how often that was found by the end of a
-/// slice.
+/// Sets the value that somebody waits for, and closes. Returns how often the sleeper noticed only
+/// by the end of a slice.
 fn lateWakes() !u64 {
     var stage: Stage = .{};
     try stage.open();
@@ -253,7 +253,7 @@ fn lateWakes() !u64 {
             }
         };
         const thread = try std.Thread.spawn(.{}, waiter.run, .{ &stage, &result });
-        // Until it has asked to be rung: its bit stands in the first word of `watchers`.
+        // Waits until the sleeper has asked to be rung: its bit is in the first word of `watchers`.
         const watchers = watchersOf(&stage);
         const asked = for (0..10_000_000) |_| {
             if (@atomicLoad(u32, watchers, .seq_cst) != 0) break true;
@@ -275,7 +275,7 @@ fn lateWakes() !u64 {
     return stats.late_wakes;
 }
 
-/// Where the words of those who watch `gain` are.
+/// Returns the first word of the watchers of `gain`.
 fn watchersOf(stage: *Stage) *u32 {
     const object = segments.Object.known(&stage.segment_storage).?;
     const channel = object.body.get().channels[1];
@@ -325,7 +325,7 @@ test "c_abi: a property is made with its name, or refused" {
     bad[8] = .{ .writer = 0, .reader = 1, .capacity = 256, .name = "ring" };
     for (bad) |channel| try testing.expectEqual(0, size(2, &channel, 1));
 
-    // Who finds a segment compares the names.
+    // A process that finds a segment compares the names.
     var memory: [4096]u8 align(128) = @splat(0);
     var object: Storage align(8) = @splat(0xaa);
     const create = segments.millrace_segment_create;

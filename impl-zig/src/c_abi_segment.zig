@@ -1,5 +1,5 @@
-//! Segments for C: in the caller's memory and in files [spec/segment.md]. What each call promises
-//! stands in `millrace.h`.
+//! Segments for C: in the caller's memory and in files [spec/segment.md]. `millrace.h` says what
+//! each call promises.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -15,7 +15,7 @@ const Segment = segment_file.Segment;
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const Status = arguments.Status;
 
-/// `millrace_channel`, of which kind 0 is a ring too.
+/// `millrace_channel`. A `kind` of 0 means a ring too.
 pub const Ring = extern struct {
     writer: u32,
     reader: u32,
@@ -26,18 +26,18 @@ pub const Ring = extern struct {
     name: ?[*:0]const u8 = null,
 };
 
-/// A geometry in our own words.
+/// Storage for the geometry, converted to our types.
 const Geometries = struct {
     channels: [layout.channel_count_max]Channel,
     names: [layout.channel_count_max]Geometry.Name,
 };
 
 const Body = struct {
-    /// Where the segment is in memory of the caller's.
+    /// The segment, if it is in the caller's memory.
     segment: Segment,
     file: if (SegmentFile.supported) SegmentFile else void,
     in_file: bool,
-    /// The ports that are attached through this object. While there are any, it stays.
+    /// How many ports are attached through this object. It cannot be left while there are any.
     port_count: std.atomic.Value(u32),
     /// The private copy of the geometry.
     channels: [layout.channel_count_max]Channel,
@@ -250,7 +250,7 @@ fn memoryAt(address: ?*anyopaque, size: usize) error{ Nowhere, SegmentSize }!Mem
     const bytes = arguments.storageAt(address, size) orelse return error.Nowhere;
     if (address == null) return error.Nowhere;
     if (size == 0) return error.SegmentSize;
-    // The first check of all, a creator's too [segment.check] [segment.claim_checked].
+    // The first check of all, also for a creator [segment.check] [segment.claim_checked].
     if (@intFromPtr(bytes.ptr) % layout.segment_align != 0) return error.SegmentSize;
     return @alignCast(bytes);
 }
@@ -259,7 +259,7 @@ fn refused(err: anyerror) Status {
     return if (err == error.Nowhere) arguments.invalid else arguments.failed(err, null);
 }
 
-/// The geometry in our own words, or null where it is one that no reader would accept.
+/// Converts the geometry to our types. Returns null if no reader would accept it.
 fn geometryOf(
     endpoint_count: u32,
     channels: ?*const anyopaque,
@@ -313,7 +313,7 @@ fn fanoutOf(endpoint_count: u32, fanout: Ring) ?Channel {
     if (position % layout.frame_align != 0) return null;
     return Fanout.channel(.{
         .writer = fanout.writer,
-        // The endpoints behind the writer, up to this one.
+        // The endpoints after the writer, up to this one.
         .readers = (fanout.reader + endpoint_count - fanout.writer) % endpoint_count,
         .capacity = fanout.capacity,
         .mode = if (position == fanout.start) .hold else .lose,
@@ -324,13 +324,14 @@ fn fanoutOf(endpoint_count: u32, fanout: Ring) ?Channel {
 /// [property.areas]
 fn propertyOf(property: Ring) ?Channel {
     if (property.reader != layout.endpoint_none or property.start != 0) return null;
-    // What fits a segment of 4 GiB four times over.
+    // Four slots of this size still fit a segment of 4 GiB.
     const size_max = (1 << 30) - layout.property_data_unit;
     if (property.capacity > size_max) return null;
     return property_file.channelOf(property.writer, property.capacity);
 }
 
-/// The name of a property, empty where it has none; null where it cannot be one [property.name].
+/// Returns the name of a property, empty if it has none. Returns null for a text that cannot be a
+/// name [property.name].
 fn nameOf(property: Ring) ?[]const u8 {
     const text = property.name orelse return "";
     const size = for (0..layout.property_name_size_max + 1) |at| {

@@ -77,7 +77,7 @@ test "c_abi: an object is refused where it was moved, has left, or never was" {
     try expectStatus(-256, ports.millrace_port_end(pair.segment()));
     try expectStatus(-256, mailboxes.millrace_mailbox_close(pair.side(0)));
     try testing.expectEqual(0, ports.millrace_port_reason(&blank));
-    // A live object is not made anew, as one of another kind neither.
+    // Storage that holds an object cannot become another one, also not one of another kind.
     try expectStatus(-256, ports.millrace_port_attach(pair.side(0), pair.segment(), 0));
     try expectStatus(-256, mailboxes.millrace_mailbox_attach_reader(pair.side(0), &moved, 64));
     try expectStatus(1, ports.millrace_port_leave(pair.side(0)));
@@ -122,7 +122,7 @@ test "c_abi: mistakes of the caller's are refused before anything is done" {
     try expectStatus(-256, w(a, &bytes, std.math.maxInt(usize), 0, 0, 0));
     try expectStatus(-256, w(a, &bytes, 1, 256, 0, 0));
     try expectStatus(-256, w(a, &bytes, 1, 0, 0, -2));
-    // Larger than what the ring holds, at once; a batch larger than a frame.
+    // A message larger than the ring, without waiting; and a batch larger than a frame.
     try expectStatus(-256, w(a, &bytes, 129, 0, 0, 0));
     try expectStatus(-256, w(a, &bytes, 113, layout.codec_json_batch, 0, 1));
     try expectStatus(1, w(a, null, 0, 255, 0, 0));
@@ -189,7 +189,7 @@ test "c_abi: a message of 0 bytes lies in the caller's storage, in the ring or i
     const b = pair.side(1);
     var message: Message = undefined;
     var storage: [8]u8 = undefined;
-    // What C gave for it, NULL too: it may pass on no other pointer.
+    // The pointer that the caller has passed, also NULL: the library must not return any other one.
     for ([_]?*anyopaque{ null, &storage }) |given| {
         for ([_]usize{ 0, storage.len }) |capacity| {
             if (given == null and capacity > 0) continue;
@@ -199,7 +199,8 @@ test "c_abi: a message of 0 bytes lies in the caller's storage, in the ring or i
             try testing.expectEqual(0, message.size);
         }
     }
-    // 64 bytes of 256 were read, so that the last of these ends at the end of the byte area.
+    // 64 of the 256 bytes were read, so the last of these messages ends at the end of the byte
+    // area.
     for (0..12) |_| {
         var place: ?*anyopaque = null;
         try expectStatus(1, claim(a, 0, &place));
@@ -210,7 +211,7 @@ test "c_abi: a message of 0 bytes lies in the caller's storage, in the ring or i
         try testing.expectEqual(place, @constCast(message.payload));
         try expectStatus(1, ports.millrace_port_release(b));
     }
-    // In the inbox, which it fills.
+    // From the inbox, which the message fills.
     var inbox: [16]u8 align(16) = undefined;
     try expectStatus(1, ports.millrace_port_set_inbox(a, &inbox, inbox.len));
     const payload: [400]u8 = @splat(0);
@@ -229,7 +230,7 @@ test "c_abi: a message of 0 bytes lies in the caller's storage, in the ring or i
     pair.leave();
 }
 
-/// Whether it points into these bytes, or right behind them, as C allows it to.
+/// Whether an address lies in these bytes, or right after them, as C allows.
 fn liesIn(bytes: []const u8, address: ?*const anyopaque) bool {
     return @intFromPtr(address) -% @intFromPtr(bytes.ptr) <= bytes.len;
 }
@@ -240,7 +241,7 @@ test "c_abi: the storage of a message in parts must be passed again" {
     const payload: [400]u8 = @splat('p');
     var message: Message = undefined;
     var storage: [400]u8 = undefined;
-    // The time is over in the middle, so the rest never comes.
+    // The time is over in the middle of the message, so the rest never comes.
     const a = pair.side(0);
     try expectStatus(0, ports.millrace_port_write(a, &payload, payload.len, 0, 0, 1));
     const b = pair.side(1);
@@ -251,7 +252,7 @@ test "c_abi: the storage of a message in parts must be passed again" {
     const cancelled = reasonStatus(.message_cancelled);
     try expectStatus(cancelled, ports.millrace_port_read(b, &storage, storage.len, 0, &message));
     try expectRead(b, "next", 1);
-    // The limit is the storage.
+    // The size of the storage is the limit.
     try expectStatus(1, write(a, "12345", 1));
     const large = reasonStatus(.message_size);
     try expectStatus(large, ports.millrace_port_read(b, &storage, 4, 0, &message));
@@ -272,7 +273,7 @@ test "c_abi: many messages are written until there is no room" {
     for (0..written) |_| try expectRead(pair.side(1), "", 3);
     try expectStatus(1, many(pair.side(0), &pieces, 3, 2, 3, 1, &written));
     try testing.expectEqual(3, written);
-    // All are looked at before the first is written.
+    // All payloads are checked before the first one is written.
     var bad = pieces;
     bad[99] = .{ .address = null, .size = 1 };
     try expectStatus(-256, many(pair.side(0), &bad, bad.len, 2, 3, 1, &written));
@@ -327,7 +328,7 @@ test "c_abi: a port of one direction refuses the other" {
     const channel = reasonStatus(.segment_channel);
     const writer = pair.side(0);
     const reader = pair.side(1);
-    // Channel 1 leads the other way, and there is no third.
+    // Channel 1 leads the other way, and there is no channel 2.
     try expectStatus(channel, ports.millrace_port_attach_writer(writer, segment, 0, 1));
     try expectStatus(channel, ports.millrace_port_attach_writer(writer, segment, 0, 2));
     try expectStatus(1, ports.millrace_port_attach_writer(writer, segment, 0, 0));
@@ -362,7 +363,7 @@ test "c_abi: a supervisor fails and closes endpoints" {
     try expectStatus(-256, fail(segment, 0, 1 << 24, terminated));
     try expectStatus(-256, close(segment, 2, 0));
     try expectStatus(-256, close(segment, 0, 1 << 24));
-    // Of another owner than the endpoint has [segment.state_owner].
+    // The owner that is named is not that of the endpoint [segment.state_owner].
     try expectStatus(1, fail(segment, 0, 1, terminated));
     try expectStatus(1, close(segment, 0, 1));
     try expectNone(pair.side(1), 0);
@@ -411,7 +412,7 @@ test "c_abi: the options of a port" {
     const forbidden = reasonStatus(.wait_forbidden);
     try expectStatus(forbidden, ports.millrace_port_read(a, &storage, 8, 1_000, &message));
     try expectStatus(1, ports.millrace_port_set_blocking(a, 1));
-    // While there is no room, what arrives goes into the inbox, at whatever address it begins.
+    // While there is no room, arriving messages go into the inbox, whatever its address.
     var inbox: [65]u8 align(16) = undefined;
     try expectStatus(1, ports.millrace_port_set_inbox(a, inbox[1..], 64));
     try expectStatus(1, write(pair.side(1), "arrived", 1));

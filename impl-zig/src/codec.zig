@@ -1,31 +1,31 @@
 //! Payload formats [spec/codec.md].
 //!
-//! This implementation moves bytes: it hands on payload and codec as they are, a batch as one
-//! message. That text is well-formed and JSON is JSON is the duty of whoever gives the bytes to a
-//! writer [codec.text] [codec.json] [codec.batch]. Here is what an application needs to look inside
+//! This implementation moves bytes. It passes payload and codec on as they are, and a batch as one
+//! message. The caller of a writer has to make sure that text is well-formed and that JSON is JSON
+//! [codec.text] [codec.json] [codec.batch]. This file has what an application needs to look inside
 //! a payload that it has copied.
 
 const std = @import("std");
 const layout = @import("layout.zig");
 const assert = std.debug.assert;
 
-/// How a payload is written. Codecs from `layout.codec_application_min` on belong to the
+/// The format of a payload. Codecs from `layout.codec_application_min` on belong to the
 /// application.
 pub const Codec = layout.Codec;
 
 /// Checks that a payload is well-formed UTF-8, without overlong forms or surrogates
-/// [codec.bad_text]: that of a message of codec `text`, `json` or `json_batch`, a batch as a whole.
-/// To be called on a private copy [codec.copy].
+/// [codec.bad_text]: the payload of a message of codec `text`, `json` or `json_batch`, a batch as a
+/// whole. Call it on a private copy [codec.copy].
 pub fn checkText(payload: []const u8) error{MessageText}!void {
     if (!std.unicode.utf8ValidateSlice(payload)) return error.MessageText;
 }
 
-/// The elements of a payload of codec `json_batch`: each is one message of codec `json` with the
-/// kind and the tag of the batch, in order [codec.batch_read].
+/// The elements of a payload of codec `json_batch`. Each is one message of codec `json`, with the
+/// kind and the tag of the batch; they come in order [codec.batch_read].
 ///
-/// It cuts the array and does not parse its elements: hand each to a JSON parser. Cutting at the
-/// wrong place is impossible in valid JSON, and what is not valid fails here or there
-/// [codec.bad_json]. Behind an error, `next` reports it again.
+/// It cuts the array and does not parse its elements: pass each to a JSON parser. Valid JSON cannot
+/// be cut at a wrong place; invalid JSON fails either here or in the parser [codec.bad_json]. After
+/// an error, `next` reports that error again.
 pub const Batch = struct {
     rest: []const u8,
     begun: bool = false,
@@ -35,7 +35,7 @@ pub const Batch = struct {
         return .{ .rest = payload };
     }
 
-    /// Returns the next element without the white space around it, or null behind the last.
+    /// Returns the next element without the white space around it, or null after the last one.
     pub fn next(batch: *Batch) error{MessageJson}!?[]const u8 {
         if (batch.failed) return error.MessageJson;
         errdefer batch.failed = true;
@@ -59,7 +59,7 @@ pub const Batch = struct {
         return element;
     }
 
-    /// Returns the bytes up to the next comma that stands in no string, object or array.
+    /// Returns the number of bytes before the next comma outside any string, object or array.
     fn elementSize(rest: []const u8) error{MessageJson}!usize {
         var depth: usize = 0;
         var index: usize = 0;

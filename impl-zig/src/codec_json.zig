@@ -1,11 +1,11 @@
-//! Zig values as payloads of codec `json`, over `std.json` [codec.json].
+//! Zig values as payloads of codec `json`, converted by `std.json` [codec.json].
 
 const std = @import("std");
 const codec = @import("codec.zig");
 const Codec = codec.Codec;
 
-/// Writes a value as JSON into storage of the caller's, and returns the payload: a message of codec
-/// `json`. A text that the storage has no room for is `error.MessageSize`.
+/// Writes a value as JSON into the caller's storage, and returns the payload of a message of codec
+/// `json`. Fails with `error.MessageSize` if the storage is too small.
 ///
 ///     const payload = try millrace.json.stringify(&storage, task);
 ///     try port.write(payload, .{ .codec = .json }, .ms(100));
@@ -15,20 +15,20 @@ pub fn stringify(storage: []u8, value: anytype) error{MessageSize}![]const u8 {
     return writer.buffered();
 }
 
-/// Why a payload is no value of the type that was asked for.
+/// Why a payload cannot be read as a value of the wanted type.
 pub const ParseError = error{
-    /// The message is of another codec than `json`.
+    /// The codec of the message is not `json`.
     MessageCodec,
-    /// It is not well-formed UTF-8 [codec.bad_text].
+    /// The payload is not well-formed UTF-8 [codec.bad_text].
     MessageText,
-    /// It is no JSON, or not that of such a value [codec.bad_json].
+    /// The payload is not JSON, or not the JSON of such a value [codec.bad_json].
     MessageJson,
     OutOfMemory,
 };
 
-/// Reads a value from the payload of a message of codec `json`, which must be a private copy
-/// [codec.copy]: one that `read` has returned. `parsed.value` is valid until `parsed.deinit()`, the
-/// payload is not needed that long. Members that `T` does not have are an error.
+/// Reads a value from the payload of a message of codec `json`. The payload must be a private copy,
+/// such as `read` returns [codec.copy]. `parsed.value` is valid until `parsed.deinit()`, and does
+/// not refer to the payload. A member that `T` does not have is an error.
 ///
 ///     const parsed = try millrace.json.parse(Task, allocator, message.codec, message.payload);
 ///     defer parsed.deinit();
@@ -55,7 +55,7 @@ test "a value comes back as it was written" {
     const payload = try stringify(&storage, task);
     const parsed = try parse(Task, std.testing.allocator, .json, payload);
     defer parsed.deinit();
-    // The value has nothing in the storage any more.
+    // The value does not refer to the storage any more.
     @memset(&storage, 0);
     try std.testing.expectEqualDeep(task, parsed.value);
 }

@@ -1,7 +1,8 @@
-//! Death at every instruction: a child process runs the real writer over a shared mapping, and the
+//! Death at every instruction. A child process runs the real writer over a shared mapping, and the
 //! parent steps it one machine instruction at a time. After every step that changed the mapping,
-//! the image is what a writer that dies there leaves behind; a fresh reader over a copy of it must
-//! find whole published messages only, in order, a prefix of what was written, and then nothing.
+//! the image is what a writer leaves behind that dies there. A fresh reader over a copy of the
+//! image must find only whole published messages, in order: a prefix of what was written, and then
+//! nothing.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -18,14 +19,14 @@ const start: u32 = 0xffff_fc00 + 256;
 const memory_size = 4096;
 const Image = [memory_size]u8;
 
-/// What a reader gets. The payload follows from the tag, its number in the workload.
+/// What a reader can find. The payload follows from the tag, which is its number in the workload.
 const Event = union(enum) {
     message: struct { tag: u32, size: u32 },
     cancelled,
     end,
 };
 
-/// The events in the order in which the workload publishes them, each with the position behind it.
+/// The events in the order in which the workload publishes them, each with the position after it.
 const Script = struct {
     events: [96]Event = undefined,
     behind: [96]u32 = undefined,
@@ -38,7 +39,7 @@ const Script = struct {
     }
 };
 
-/// The writer, and a stand-in for the reader that only gives space back.
+/// The writer, and a stand-in for the reader that only gives back room.
 const Workload = struct {
     writer: *millrace.Writer,
     script: ?*Script,
@@ -92,7 +93,7 @@ const Workload = struct {
             work.writer.write(&payload, .{ .tag = 999 }, .ns(1)),
         );
         work.drain();
-        // The cancel goes with the next message, which it comes before.
+        // The cancel is placed with the next message, before it.
         const before = work.writer.ring.tail;
         try work.whole(3);
         const script = work.script orelse return;
@@ -128,14 +129,14 @@ fn runWorkload(memory: millrace.Memory, script: ?*Script) !void {
     try work.run();
 }
 
-/// What a reader made of an image: how many events of the script are behind it.
+/// Reads an image. Returns how many events of the script it has.
 fn examine(image: *align(128) Image, script: *const Script) !usize {
     var channels: [1]millrace.Channel = undefined;
     const segment: millrace.Segment = try .attach(image, &channels, .none);
     const options: millrace.Endpoint.Options = .{ .host = &fixture.clockwork, .spin_us = 0 };
     var endpoint: millrace.Endpoint = try .attach(&segment, 1, options);
     var reader: millrace.Reader = try .init(&endpoint, &segment, 0);
-    // The stand-in has read up to here; a message in progress was begun before or is dropped.
+    // The stand-in has read up to here. A message in progress was begun before, or is dropped.
     const head = @atomicLoad(u32, &reader.ring.control.head, .seq_cst);
     reader.ring.head = head;
     reader.ring.stored = head;
@@ -165,15 +166,16 @@ fn examine(image: *align(128) Image, script: *const Script) !usize {
         try testing.expectEqual(.end, std.meta.activeTag(script.events[index]));
         return index + 1;
     }
-    // The peer is attached, or was not yet: nothing more now. Once it is found dead: peer.failed.
+    // The peer is attached, or is not yet: there is nothing more now. After it is marked failed,
+    // the reader reports peer.failed.
     segment.fail(segment.ownerOf(0), .peer_lost, &fixture.clockwork);
     try testing.expectError(error.PeerFailed, reader.tryRead(&storage));
     try testing.expectEqual(.peer_lost, reader.reason().?);
     return index;
 }
 
-/// Returns how many events are behind `head`, and puts the reader into the middle of the message
-/// that is given up, where the stand-in left it.
+/// Returns how many events lie before `head`. If the stand-in left off in the middle of the message
+/// that is given up, brings the reader into the same state.
 fn resumeAt(reader: *millrace.Reader, storage: []u8, script: *const Script, head: u32) !usize {
     var index: usize = 0;
     while (index < script.count) : (index += 1) {
@@ -249,8 +251,8 @@ fn step(
     return result;
 }
 
-/// Keeps this thread, and what it forks, on the first processor that it may use. Returns those that
-/// it might use before.
+/// Keeps this thread, and the processes that it forks, on the first processor that it may use.
+/// Returns the processors that it might use before.
 fn pin() !linux.cpu_set_t {
     var before: linux.cpu_set_t = @splat(0);
     const got = linux.sched_getaffinity(0, @sizeOf(linux.cpu_set_t), &before);
@@ -311,7 +313,8 @@ test "a writer that dies at any instruction leaves whole published messages only
         result.prefixes,
         script.count + 1,
     });
-    // Nothing published yet, and behind every store of `tail`: batches show as one.
+    // Nothing is published at first, and something after every store of `tail`; a batch counts
+    // once.
     try testing.expect(result.prefixes > script.count / 2);
     try testing.expect(result.instructions > 10_000);
 }

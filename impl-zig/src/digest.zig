@@ -1,8 +1,8 @@
-//! SHA-1 and SHA-256 (FIPS 180-4) of bytes that come bit by bit and are read where they lie, shared
-//! memory too. Nothing is allocated.
+//! SHA-1 and SHA-256 (FIPS 180-4) of bytes that come in pieces and are read in place, also from
+//! shared memory. Allocates nothing.
 //!
-//! SHA-1 is for transcripts and tests, and for formats that name it: whoever wants to can make two
-//! texts with the same SHA-1. Where somebody may gain by that, take SHA-256.
+//! SHA-1 is for transcripts and tests, and for formats that prescribe it: anyone who wants to can
+//! make two texts with the same SHA-1. Where somebody may gain by that, use SHA-256.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -12,33 +12,34 @@ pub const Sha1 = Digest(@import("digest_sha1.zig"));
 /// SHA-256.
 pub const Sha256 = Digest(@import("digest_sha256.zig"));
 
-/// Bytes that are taken at a time.
+/// The bytes that are processed at a time.
 const block_size = 64;
-/// Where the number of bits stands in the last block.
+/// The offset in the last block of the message's length in bits.
 const length_offset = block_size - 8;
 
-/// A digest under way, by its state between blocks. Asking for it changes nothing: more bytes can
-/// follow, so that a transcript has a digest at any point. A copy of it goes on by itself.
+/// A digest in progress: the state after the last whole block, and the rest. Reading the result
+/// changes nothing, and more bytes can follow, so a transcript has a digest at every point. A copy
+/// is independent.
 ///
-/// Not threadsafe. What another thread writes into bytes while they are read is in the digest or
-/// not, byte for byte, which is then that of no certain text; nothing else suffers.
+/// Not threadsafe. If another thread writes to bytes while they are read, each byte counts with its
+/// old or its new value. The digest then fits no definite text, but nothing else is affected.
 fn Digest(comptime Kind: type) type {
     return struct {
         const Self = @This();
 
-        /// Bytes of the result.
+        /// The size of the result in bytes.
         pub const size = Kind.size;
 
         state: Kind.State = Kind.initial,
-        /// What of the last update was no whole block yet.
+        /// The bytes that do not fill a block yet.
         rest: [block_size]u8 = undefined,
-        /// Bytes so far.
+        /// The number of bytes so far.
         length: u64 = 0,
 
-        /// One of no bytes.
+        /// The digest of no bytes.
         pub const empty: Self = .{};
 
-        /// Takes the bytes in, as if they stood behind all that were given before.
+        /// Appends bytes to those given before.
         pub fn update(digest: *Self, bytes: []const u8) void {
             const held: usize = @intCast(digest.length % block_size);
             digest.length += bytes.len;
@@ -75,7 +76,7 @@ fn Digest(comptime Kind: type) type {
             return bytes;
         }
 
-        /// Returns the same in hexadecimal.
+        /// Returns the digest of all bytes so far in hexadecimal.
         pub fn hex(digest: *const Self) [2 * size]u8 {
             return std.fmt.bytesToHex(digest.result(), .lower);
         }

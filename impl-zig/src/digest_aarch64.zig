@@ -1,5 +1,5 @@
-//! Blocks of SHA-1 by the cryptographic extension of aarch64. Only where `processor.way` says that
-//! the target has it.
+//! Blocks of SHA-1 by the cryptographic extension of aarch64. Used only if `processor.way` says
+//! that the target has it.
 
 const std = @import("std");
 const constants = @import("digest_constants.zig").sha1;
@@ -48,7 +48,7 @@ inline fn rounds(abcd: V, e: u32, sum: V, comptime function: u8) V {
     );
 }
 
-/// The four words behind sixteen.
+/// The next four words after sixteen.
 inline fn schedule(first: V, second: V, third: V, fourth: V) V {
     return asm (
         \\sha1su0.4s %[result], %[second], %[third]

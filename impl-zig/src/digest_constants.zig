@@ -1,6 +1,6 @@
 //! The constants of the rounds (FIPS 180-4, 4.2).
 
-/// Each is for twenty rounds.
+/// Each constant is for twenty rounds.
 pub const sha1 = [4]u32{ 0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6 };
 
 pub const sha256 = [64]u32{

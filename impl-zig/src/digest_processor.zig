@@ -1,24 +1,24 @@
-//! Which instructions for digests the processor has.
+//! Finds out which instructions for digests the processor has.
 
 const builtin = @import("builtin");
 
 pub const Way = enum(u8) {
-    /// SHA extensions of x86-64.
+    /// The SHA extensions of x86-64.
     x86,
-    /// The cryptographic extension of aarch64, where the target is said to have it.
+    /// The cryptographic extension of aarch64, if the target is known to have it.
     aarch64,
-    /// Vectors of 128 bits whose bytes can be put in any order: WebAssembly.
+    /// 128-bit vectors whose bytes can be shuffled: WebAssembly.
     vector,
     portable,
 };
 
-/// The fastest way that the target may have; whether the machine has it, `present` says.
+/// The fastest way that the target may have; `present` says whether this machine has it.
 pub const way: Way = switch (builtin.cpu.arch) {
     .x86_64 => switch (builtin.zig_backend) {
         .stage2_llvm => .x86,
-        // The backend for C has no vectors in assembly.
+        // The C backend cannot pass vectors to assembly.
         .stage2_c => .portable,
-        // Zig's own backend refuses instructions that the target is not said to have.
+        // Zig's own backend refuses instructions that the target is not known to have.
         else => if (is_said) .x86 else .portable,
     },
     .aarch64 => if (builtin.zig_backend != .stage2_c and builtin.cpu.has(.aarch64, .sha2))
@@ -29,13 +29,14 @@ pub const way: Way = switch (builtin.cpu.arch) {
     else => .portable,
 };
 
-/// Whether every machine of this target of x86-64 has the instructions.
+/// Whether every x86-64 machine of this target has the instructions.
 const is_said = builtin.cpu.arch == .x86_64 and builtin.cpu.hasAll(.x86, &.{ .sha, .ssse3 });
 
-/// Whether only the machine can say it: programs for x86-64 run on processors with and without.
+/// Whether only the machine itself can tell: programs for x86-64 run on processors with and
+/// without.
 const is_asked = way == .x86 and !is_said;
 
-/// What the machine answered; it is asked once, since in a virtual machine the host answers.
+/// The machine's answer. It is asked once, because in a virtual machine, the host answers.
 var answer: enum(u8) { unknown, no, yes } = .unknown;
 
 /// Whether the machine has `way`. Threadsafe.
@@ -51,7 +52,7 @@ fn asked() bool {
     return found;
 }
 
-/// Whether a processor of x86-64 has the SHA extensions, and SSSE3, which orders bytes.
+/// Whether an x86-64 processor has the SHA extensions, and SSSE3, which shuffles bytes.
 fn hasSha() bool {
     const sha = 1 << 29;
     const ssse3 = 1 << 9;
@@ -59,7 +60,7 @@ fn hasSha() bool {
     return highest >= 7 and cpuid(7)[1] & sha != 0 and cpuid(1)[2] & ssse3 != 0;
 }
 
-/// The registers eax, ebx, ecx and edx for a leaf.
+/// Returns the registers eax, ebx, ecx and edx for a leaf.
 fn cpuid(leaf: u32) [4]u32 {
     var eax: u32 = undefined;
     var ebx: u32 = undefined;

@@ -1,4 +1,4 @@
-//! What SHA-1 does with blocks (FIPS 180-4, 6.1.2).
+//! How SHA-1 processes blocks (FIPS 180-4, 6.1.2).
 
 const std = @import("std");
 const processor = @import("digest_processor.zig");
@@ -7,11 +7,11 @@ const aarch64 = @import("digest_aarch64.zig");
 const vector = @import("digest_vector.zig");
 
 pub const State = [5]u32;
-/// Bytes of the result.
+/// The size of the result in bytes.
 pub const size = 20;
 pub const initial: State = .{ 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 };
 
-/// Takes whole blocks into a state, in the fastest way that this processor has.
+/// Processes whole blocks, in the fastest way that this processor has.
 pub fn hash(state: *State, blocks: []const u8) void {
     switch (processor.way) {
         .x86 => if (processor.present()) return x86.sha1(state, blocks),
@@ -22,8 +22,8 @@ pub fn hash(state: *State, blocks: []const u8) void {
     portable(state, blocks);
 }
 
-/// The standard library's, which is as fast as any without instructions of its own: 862 MB/s, where
-/// those of x86-64 have 1,950 (AMD EPYC).
+/// The code of the standard library, which is as fast as any without special instructions: 862
+/// MB/s; those of x86-64 have 1,950 (AMD EPYC).
 pub fn portable(state: *State, blocks: []const u8) void {
     var other: std.crypto.hash.Sha1 = .{ .s = state.* };
     other.update(blocks);

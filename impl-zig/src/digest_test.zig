@@ -53,7 +53,7 @@ const vectors = [_]Example{
     },
 };
 
-/// The same by the standard library.
+/// Computes the digest by the standard library.
 fn expected(comptime Digest: type, bytes: []const u8) [Digest.size]u8 {
     var result: [Digest.size]u8 = undefined;
     if (Digest == Sha1) {
@@ -81,7 +81,7 @@ test "Sha1, Sha256: the examples of FIPS 180" {
 }
 
 test "Sha1, Sha256: 0 to 1,000 bytes, cut anywhere" {
-    // All lengths take seconds where nothing is optimized.
+    // All lengths would take seconds without optimization.
     const step: usize = if (builtin.mode == .debug) 7 else 1;
     var bytes: [1000]u8 = undefined;
     noise(&bytes);
@@ -112,7 +112,7 @@ test "Sha1, Sha256: asked for at every length, which changes nothing" {
 }
 
 test "Sha1, Sha256: the number of bits is above 2^32" {
-    // The state after so many bytes is of no interest: only the padding knows their number.
+    // The state after so many bytes does not matter: only the padding depends on their number.
     const others = .{ std.crypto.hash.Sha1, std.crypto.hash.sha2.Sha256 };
     inline for (.{ Sha1, Sha256 }, others) |Digest, Other| {
         const lengths = [_]u64{ (1 << 29) - 1, 1 << 29, (1 << 29) + 55, (1 << 32) + 56, 1 << 40 };

@@ -1,17 +1,17 @@
-//! Blocks of SHA-1 by vectors of four words, for WebAssembly: in V8 15, 624 MB/s where the standard
-//! library's blocks have 566, and the library hash-wasm 583.
+//! Blocks of SHA-1 by vectors of four words, for WebAssembly. In V8 15: 624 MB/s, where the blocks
+//! of the standard library have 566, and the library hash-wasm 583.
 
 const std = @import("std");
 const constants = @import("digest_constants.zig").sha1;
 const V = @Vector(4, u32);
 
-/// How many groups of four words are made before the rounds that take them.
+/// How many groups of four words are computed ahead of the rounds that use them.
 const ahead = 4;
 
-/// The rounds take one word after the other, their words are made four at a time. From the one to
-/// the other they go through memory: taken out of a vector one by one, they cost a tenth more.
+/// The rounds use one word after the other, but words are computed four at a time. They pass
+/// through memory: extracting them from a vector one by one would cost a tenth more.
 pub fn sha1(state: *[5]u32, blocks: []const u8) void {
-    // Volatile, or the compiler sees through it.
+    // Volatile, so that the compiler does not optimize the memory away.
     var room: [40]u64 align(16) = undefined;
     const pairs: *volatile [40]u64 = &room;
     var sum = state.*;
@@ -44,7 +44,7 @@ pub fn sha1(state: *[5]u32, blocks: []const u8) void {
 
 const little = @import("builtin").cpu.arch.endian() == .little;
 
-/// One round: no variable moves on, but the names do.
+/// One round. The values stay in place; instead, the names of the variables rotate.
 inline fn round(comptime number: usize, variables: *[5]u32, word: u32) void {
     const first = 5 - number % 5;
     const a = variables[first % 5];
@@ -61,7 +61,7 @@ inline fn round(comptime number: usize, variables: *[5]u32, word: u32) void {
     b.* = std.math.rotl(u32, b.*, 30);
 }
 
-/// Four words of the rounds 16 to 31, by the rule of FIPS 180-4: the last of them needs the first.
+/// Four words of rounds 16 to 31, by the rule of FIPS 180-4: the last of them depends on the first.
 inline fn early(w: *const [4]V) V {
     const three_back = @shuffle(u32, w[3], @as(V, @splat(0)), [4]i32{ 1, 2, 3, -1 });
     const mixed = three_back ^ w[2] ^ behind(w[0], w[1]) ^ w[0];
@@ -70,12 +70,13 @@ inline fn early(w: *const [4]V) V {
     return words ^ rotated(missing, 1);
 }
 
-/// Four words of later rounds: the rule put into itself, so that none needs another of the four.
+/// Four words of later rounds. The rule is applied to itself, so that none of the four depends on
+/// another one.
 inline fn late(w: *const [8]V) V {
     return rotated(behind(w[6], w[7]) ^ w[4] ^ w[1] ^ w[0], 2);
 }
 
-/// The four words from the third of the first vector on.
+/// Four words, from the third word of the first vector on.
 inline fn behind(first: V, second: V) V {
     return @shuffle(u32, first, second, [4]i32{ 2, 3, -1, -2 });
 }

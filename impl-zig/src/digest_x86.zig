@@ -1,11 +1,11 @@
-//! Blocks of SHA-1 and SHA-256 by the SHA extensions of x86-64. Only where
-//! `processor.present` says that there are any.
+//! Blocks of SHA-1 and SHA-256 by the SHA extensions of x86-64. Used only if `processor.present`
+//! says that the machine has them.
 
 const std = @import("std");
 const sha2_constants = @import("digest_constants.zig").sha256;
 const V = @Vector(4, u32);
 
-/// A vector holds four words, the first of them uppermost, as the instructions take them.
+/// A vector holds four words, the first one in the highest place, as the instructions expect.
 pub fn sha1(state: *[5]u32, blocks: []const u8) void {
     const order: V = @bitCast(std.simd.reverseOrder(std.simd.iota(u8, 16)));
     var abcd: V = .{ state[3], state[2], state[1], state[0] };
@@ -17,11 +17,11 @@ pub fn sha1(state: *[5]u32, blocks: []const u8) void {
         var w = load(left[0..64], order);
         inline for (0..20) |group| {
             const own = &w[group % 4];
-            // The first four rounds have the word e as it is, later ones as it was rotated.
+            // The first four rounds use the word e as it is; later rounds use it rotated.
             const sum = if (group == 0) e +% own.* else sha1nexte(e, own.*);
             e = abcd;
             abcd = sha1rnds4(abcd, sum, group / 5);
-            // The words of the group after next but two.
+            // Computes the words of the group four groups later.
             if (group < 16) {
                 const mixed = sha1msg1(own.*, w[(group + 1) % 4]) ^ w[(group + 2) % 4];
                 own.* = sha1msg2(mixed, w[(group + 3) % 4]);

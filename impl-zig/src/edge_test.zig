@@ -1,4 +1,4 @@
-//! What calls do at their edges: with a peer that is hostile, gone, merely fast, or that can only
+//! What calls do at their limits: with a peer that is hostile, gone, or just fast, or that can only
 //! poll.
 
 const std = @import("std");
@@ -9,8 +9,8 @@ const testing = std.testing;
 const Pair = fixture.Pair;
 const Port = millrace.Port;
 
-/// A machine whose clock moves 1 ms at every look and every notify, and on which somebody else acts
-/// at that moment.
+/// A machine whose clock moves 1 ms at every reading and every notify, and on which a peer acts at
+/// that moment.
 const meddling: millrace.Host = blk: {
     var host = fixture.clockwork;
     const functions = struct {
@@ -53,7 +53,8 @@ test "a writer whose reader keeps up still gives up at its deadline" {
     try testing.expectError(error.Timeout, pair.writer.write(&payload, .{}, .ms(20)));
     try testing.expect(time_ns - begin_ns < 100_000_000);
     try testing.expect(pair.writer.owed != null);
-    // [ring.one_load] Without waiting: what one load shows, though the reader would give more.
+    // [ring.one_load] Without waiting, a call returns what one load shows, though the reader would
+    // make room for more.
     const many: [100][]const u8 = @splat("x");
     meddle = null;
     try testing.expect(try pair.writer.writeMany(&many, .{}, .none) < 8);
@@ -85,7 +86,8 @@ test "a peer that leaves in the middle of a message gives the reader its storage
         const expected: millrace.ReadError = if (own) error.PipeClosed else error.PeerClosed;
         try testing.expectError(expected, pair.readPartial());
         try testing.expect(!pair.reader.partial());
-        // Other storage, and a rest that comes late: nothing but the same report.
+        // Other storage, and the rest of a message that comes late: the same error is reported
+        // again.
         pair.put(.{ .size = 40, .kind = 1, .flags = 2 }, &(@as([40]u8, @splat(1))));
         for (0..2) |_| try pair.expectFailure(expected);
     }
@@ -103,7 +105,7 @@ test "setSpin does not make a thread spin that must not block" {
     try testing.expect(fixture.clockwork.now() - begin_ns < 20_000);
 }
 
-/// Both ends of a port in one hand.
+/// Both ends of a port on one thread.
 const Both = struct {
     memory: [4096]u8 align(128) = @splat(0),
     inbox: [512]u8 align(16) = undefined,
@@ -135,7 +137,8 @@ test "a port that is closed while its inbox holds half a message can still be re
     var both: Both = .{};
     try both.init(&meddling);
     try both.fillPartly();
-    // Room for two messages, of which one is finished but not published, which comes before a wait.
+    // The ring has room for two messages. One is finished and not published; the write publishes it
+    // before it waits.
     var storage: [100]u8 = undefined;
     for (0..2) |_| try testing.expect((try both.b.tryRead(&storage)) != null);
     _ = try both.a.claim(32, .none);
@@ -199,7 +202,7 @@ test "a fault found while a port writes: the ring is left alone, its space is no
         ring.finish(.{ .size = 0, .kind = 1, .flags = flags });
     }
     ring.publish();
-    // A hostile owner undoes the mark while the writer waits.
+    // A hostile owner removes the mark while the writer waits.
     meddle = struct {
         fn undo() void {
             @atomicStore(u32, &port_met.writer.ring.peer.record.state, 1, .seq_cst);

@@ -1,7 +1,7 @@
-//! One writer, and every one of n readers gets every message [spec/fanout.md].
+//! One writer and n readers, each of which gets every message [spec/fanout.md].
 //!
-//! Invariant: in mode `hold` nothing is overwritten that a reader which has joined still holds; in
-//! mode `lose` nothing that was overwritten is used.
+//! Invariant: in mode `hold`, nothing is overwritten that a reader that has joined still holds. In
+//! mode `lose`, nothing is used that was overwritten.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -14,10 +14,10 @@ const assert = std.debug.assert;
 const Channel = segment_file.Channel;
 const Segment = segment_file.Segment;
 
-/// A channel that carries every message of its writer to every one of its readers.
+/// A channel that carries each message of its writer to all of its readers.
 ///
-/// `channel` describes one for a `Geometry`; the endpoints behind the writer are its readers. Each
-/// of them, and the writer, is attached with `Endpoint.attach`, and then makes its end:
+/// `channel` describes the channel for a `Geometry`; its readers are the endpoints after the
+/// writer. Attach the writer and each reader with `Endpoint.attach`, and then create its end:
 ///
 /// ```zig
 /// const channels = [_]millrace.Channel{
@@ -28,32 +28,33 @@ const Segment = segment_file.Segment;
 pub const Fanout = struct {
     /// The writing end.
     pub const Writer = @import("fanout_writer.zig").Writer;
-    /// The reading end, of which each reader has one.
+    /// The reading end; each reader has one.
     pub const Reader = @import("fanout_reader.zig").Reader;
 
-    /// What happens when a reader is slow.
+    /// What happens with a slow reader.
     pub const Mode = enum {
         /// The slowest reader holds the writer back.
         hold,
-        /// It is overrun, and is told how many messages it lost.
+        /// A slow reader is overrun, and is told how many messages it has lost.
         lose,
     };
 
-    /// What a creator chooses.
+    /// The fanout that a creator chooses.
     pub const Options = struct {
         writer: u32,
-        /// How many of the endpoints behind the writer read.
+        /// How many of the endpoints after the writer are readers.
         readers: u32,
         capacity: u32,
         mode: Mode = .hold,
         label: u32 = 0,
-        /// The position at which it begins, a multiple of 16.
+        /// The position at which the fanout starts, a multiple of 16.
         start: u32 = 0,
     };
 
     /// Describes a fanout for a `Geometry`.
     ///
-    /// Asserts a capacity that is a power of two from 256 to 2^30, and 1 to 255 readers.
+    /// Asserts that the capacity is a power of two from 256 to 2^30, and that there are 1 to 255
+    /// readers.
     pub fn channel(options: Options) Channel {
         assert(segment_file.capacityValid(options.capacity));
         assert(options.readers >= 1 and options.readers <= layout.fanout_readers_max);
@@ -77,7 +78,7 @@ pub const Fanout = struct {
         kind: layout.FrameKind,
         codec: layout.Codec,
         tag: u32,
-        /// How many messages its writer has written before it; null in mode `hold`.
+        /// How many messages the writer has written before this one; null in mode `hold`.
         number: ?u64,
     };
 
@@ -93,7 +94,7 @@ pub const Fanout = struct {
         PipeEnded,
         /// The message is larger than `sizeMax`.
         MessageSize,
-        /// The readers made no room by the deadline.
+        /// The readers did not make room by the deadline.
         Timeout,
         /// The call would have to wait on a thread that must not block.
         WaitForbidden,
@@ -101,11 +102,11 @@ pub const Fanout = struct {
 
     /// Why no message was read.
     pub const ReadError = pipe.PipeError || error{
-        /// The reader was overrun; `lost` says by how many messages.
+        /// The reader was overrun; `lost` says how many messages it has lost.
         MessageLost,
-        /// A message was larger than the storage, and is dropped.
+        /// A message was larger than the storage, and was dropped.
         MessageSize,
-        /// A call, return or throw came, and is dropped.
+        /// A call, return or throw came, and was dropped.
         MessageKind,
         /// The call would have to wait on a thread that must not block.
         WaitForbidden,
@@ -140,7 +141,7 @@ comptime {
     assert(@offsetOf(Record, "writer_wants") == layout.fanout_reader_writer_wants_offset);
 }
 
-/// Where the parts of a fanout lie in memory.
+/// Where the parts of a fanout are in memory.
 pub const Place = struct {
     plan: FanoutPlan,
     control: *Control,
@@ -161,8 +162,8 @@ pub const Place = struct {
     }
 };
 
-/// Returns the channel that endpoint `index` writes, or reads: the one that is named, or else the
-/// first [fanout.find]. To be called before the endpoint is attached [fanout.find_none].
+/// Returns the channel that endpoint `index` writes or reads: the named one, or else the first such
+/// fanout [fanout.find]. Call it before the endpoint is attached [fanout.find_none].
 pub fn find(
     segment: *const Segment,
     index: u32,
@@ -175,7 +176,7 @@ pub fn find(
 
 pub const End = enum { writer, reader };
 
-/// The channel that `find` looks for; null where there is none.
+/// Returns the channel that `find` looks for; null if there is none.
 pub fn channelFor(segment: *const Segment, index: u32, named: ?u32, end: End) ?u32 {
     for (segment.channels, 0..) |channel, channel_index| {
         if (named) |wanted| if (wanted != channel_index) continue;
@@ -189,15 +190,15 @@ pub fn channelFor(segment: *const Segment, index: u32, named: ?u32, end: End) ?u
     return null;
 }
 
-/// Keeps the stores before it before the stores behind it, and the loads before the loads, plain
-/// ones too: what no single atomic operation does [fanout.floor] [fanout.validate]. x86 keeps both
-/// orders by itself, so that only the compiler has to.
+/// Keeps all stores before it before those after it, and all loads before it before those after it,
+/// including plain ones. No single atomic operation does that [fanout.floor] [fanout.validate]. x86
+/// keeps both orders by itself, so there the fence only restrains the compiler.
 pub inline fn fence(word: *u32) void {
     switch (builtin.cpu.arch) {
         .x86_64, .x86 => asm volatile ("" ::: .{ .memory = true }),
         .aarch64, .aarch64_be => asm volatile ("dmb ish" ::: .{ .memory = true }),
         .riscv64, .riscv32 => asm volatile ("fence rw, rw" ::: .{ .memory = true }),
-        // Sequentially consistent, and of both kinds.
+        // Sequentially consistent, and both a load and a store.
         else => _ = @atomicRmw(u32, word, .Or, 0, .seq_cst),
     }
 }

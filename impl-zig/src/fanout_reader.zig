@@ -1,7 +1,8 @@
 //! A reading end of a fanout [spec/fanout.md].
 //!
-//! Invariant: nothing of a copy is used before it was found whole: in mode `lose` the floor has not
-//! passed its place, in mode `hold` this reader still counts.
+//! Invariant: no part of a copy is used before the copy was found whole. In mode `lose`, it is
+//! whole if the floor has not passed its place; in mode `hold`, if the writer still counts this
+//! reader.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -35,19 +36,21 @@ pub const Reader = struct {
     peer: Peer,
     place: Place,
     record: *Record,
-    /// Its bit in `readers_want`.
+    /// This reader's bit in `readers_want`, and the word that has it.
     want: *u32,
     bit: u32,
-    /// The next frame to read. Its low 32 bits are the position; the others count in mode `lose`.
+    /// The position of the next frame. Its low 32 bits are the position in the ring; in mode
+    /// `lose`, the other bits count as well.
     position: u64,
-    /// The last `tail` that was accepted.
+    /// The last `tail` that passed the check.
     tail: u32,
-    /// Mode `hold`: the position that was last stored in `head`, and whether one is.
+    /// Mode `hold`: the position that was stored last in `head`, and whether this reader has
+    /// joined.
     stored: u32 = 0,
     is_joined: bool = false,
-    /// Mode `lose`: the `era` as it was last seen.
+    /// Mode `lose`: the `era` as it was loaded last.
     era: u32 = 0,
-    /// The number of the next message; null where it is not known.
+    /// The expected number of the next message; null if it is not known.
     expected: ?u64 = null,
     /// Whether the position was moved to the floor since the last message.
     overrun: bool = false,
@@ -55,15 +58,15 @@ pub const Reader = struct {
     ended_seen: bool = false,
     fault: ?layout.Reason = null,
 
-    /// Where a reader begins.
+    /// Where a reader starts.
     pub const Begin = enum {
         tail,
-        /// At the oldest message that is there, in mode `lose`.
+        /// At the oldest message left, in mode `lose`.
         oldest,
     };
 
-    /// Returns the channel for `init`: the named one, or the first that endpoint `index` reads. To
-    /// be called before `Endpoint.attach`.
+    /// Returns the channel for `init`: the named one, or the first that endpoint `index` reads.
+    /// Call it before `Endpoint.attach`.
     pub fn find(
         segment: *const Segment,
         index: u32,
@@ -72,11 +75,11 @@ pub const Reader = struct {
         return fanout.find(segment, index, named, .reader);
     }
 
-    /// Joins. In mode `hold` the writer waits for this reader from now on, until it leaves or its
-    /// endpoint is closed or marked failed.
+    /// Creates the reader. In mode `hold` it joins: the writer waits for it from now on, until it
+    /// leaves, or its endpoint is closed or marked failed.
     ///
-    /// Asserts that the channel is one that `find` has returned for this endpoint, and that in mode
-    /// `hold` it begins at the tail. `endpoint` must stay where it is while the reader is used.
+    /// Asserts that `find` has returned this channel for this endpoint, and that `begin` is `.tail`
+    /// in mode `hold`. `endpoint` must not move while the reader is used.
     pub fn init(
         endpoint: *Endpoint,
         segment: *const Segment,
@@ -104,13 +107,13 @@ pub const Reader = struct {
         return reader;
     }
 
-    /// Joins again behind a `leave`, in mode `hold`, at what is published by then.
+    /// Joins again after a `leave`, in mode `hold`. Reads what is published from now on.
     ///
-    /// Asserts that it has left.
+    /// Asserts that the reader has left.
     pub fn join(reader: *Reader) void {
         assert(!reader.place.plan.loses);
         assert(!reader.is_joined);
-        // [fanout.join] Whoever counts the readers behind this store counts this one.
+        // [fanout.join] A writer that counts the readers after this store counts this one.
         const joining = layout.fanout_joining;
         @atomicStore(u32, &reader.record.head, joining, .seq_cst);
         const low: u32 = layout.frame_align - 1;
@@ -120,8 +123,8 @@ pub const Reader = struct {
         reader.storeHead();
     }
 
-    /// Leaves: the writer does not wait for this reader any more. In mode `lose`, or behind the own
-    /// close, it does nothing.
+    /// Leaves: the writer no longer waits for this reader. Does nothing in mode `lose`, or after
+    /// the own close.
     pub fn leave(reader: *Reader) void {
         if (!reader.is_joined or reader.endpoint.closedHere()) return;
         reader.is_joined = false;
@@ -133,15 +136,14 @@ pub const Reader = struct {
         segment_record.ring(reader.peer.record, endpoint.index, endpoint.host);
     }
 
-    /// Reads the next message into `storage`, and waits for it as long as the timeout allows.
-    /// Returns null when none came by the deadline, or when the stream has ended, which `ended`
-    /// tells apart.
+    /// Reads the next message into `storage`. Waits for it for as long as the timeout allows.
+    /// Returns null if none came by the deadline, or if the stream has ended; `ended` tells which.
     ///
-    /// `error.MessageLost` says that the reader was overrun, by `lost` messages; the next call goes
-    /// on at the oldest message that is there. A message larger than `storage` costs
+    /// `error.MessageLost` means that the reader was overrun, and has lost `lost` messages; the
+    /// next call goes on with the oldest message left. A message larger than `storage` fails with
     /// `error.MessageSize` once and is dropped.
     ///
-    /// Asserts that in mode `hold` it has joined.
+    /// Asserts that in mode `hold` the reader has joined.
     pub fn read(reader: *Reader, storage: []u8, timeout: Timeout) ReadError!?Message {
         var deadline: Deadline = .init(timeout);
         var is_last = false;
@@ -150,7 +152,7 @@ pub const Reader = struct {
             if (reader.ended_seen) return null;
             if (is_last) {
                 try pipe.checkPeer(reader.endpoint, &reader.peer);
-                unreachable; // a final state that was seen stays
+                unreachable; // a final state that was seen does not change
             }
             if (reader.peer.state().final()) { // [pipe.look_again]
                 is_last = true;
@@ -167,30 +169,30 @@ pub const Reader = struct {
         }
     }
 
-    /// Reads the next message if it is there: `read` without waiting.
+    /// Reads the next message if it has arrived: `read` without waiting.
     pub fn tryRead(reader: *Reader, storage: []u8) ReadError!?Message {
         return reader.read(storage, .none);
     }
 
-    /// Whether a call to read is one that it may make: in mode `hold`, while it has joined, and
-    /// where all is over [fanout.first_answer].
+    /// Whether this reader may call `read`: in mode `hold`, only while it has joined, or if the
+    /// call reports an end anyway [fanout.first_answer].
     pub fn readFits(reader: *const Reader) bool {
         if (reader.place.plan.loses or reader.is_joined) return true;
         if (reader.fault != null or reader.ended_seen) return true;
         return reader.endpoint.state() != .attached;
     }
 
-    /// Whether the writer has ended its stream, and everything before that was read.
+    /// Whether the writer has ended its stream, and everything before the end was read.
     pub fn ended(reader: *const Reader) bool {
         return reader.ended_seen;
     }
 
-    /// How many messages the last `error.MessageLost` was about.
+    /// Returns how many messages the last `error.MessageLost` was about.
     pub fn lost(reader: *const Reader) u64 {
         return reader.lost_count;
     }
 
-    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed`
+    /// Returns the reason for the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed`
     /// [pipe.failed_reason].
     pub fn reason(reader: *const Reader) ?layout.Reason {
         return reader.endpoint.behind;
@@ -206,7 +208,7 @@ pub const Reader = struct {
         PipeFailed,
     };
 
-    /// Reads the next message as far as one load of the cursor shows it [ring.one_load].
+    /// Reads the next message if one load of the cursor shows it [ring.one_load].
     fn readNow(reader: *Reader, storage: []u8) ReadError!?Message {
         // [fanout.first_answer]
         if (reader.endpoint.closedHere()) return reader.endpoint.whyClosed();
@@ -245,7 +247,7 @@ pub const Reader = struct {
             }
             const header: frame.Header = .load(reader.headerAt());
             const place = reader.framePlace();
-            // Judged only behind the look at the floor, below.
+            // Its result counts only after the look at the floor, below.
             const checked = frame.check(header, place, null);
             const taken: Taken = if (checked) |found|
                 .copy(header, found, place, storage)
@@ -262,10 +264,10 @@ pub const Reader = struct {
         return null;
     }
 
-    /// What was copied of a frame.
+    /// The copied parts of a frame.
     const Taken = struct {
         extension: [layout.header_extension_size]u8 = @splat(0),
-        /// Null where the storage is too small.
+        /// Null if the storage is too small.
         payload: ?[]u8 = null,
 
         fn copy(
@@ -288,7 +290,7 @@ pub const Reader = struct {
         }
     };
 
-    /// Whether what was just copied may be used [fanout.validate] [fanout.held].
+    /// Whether the bytes that were just copied may be used [fanout.validate] [fanout.held].
     fn isWhole(reader: *Reader, spoiled: *u32) (Fault || Report)!bool {
         fanout.fence(&reader.record.head);
         if (!reader.place.plan.loses) {
@@ -307,7 +309,7 @@ pub const Reader = struct {
         return false;
     }
 
-    /// Acts on a frame that was found whole.
+    /// Handles a frame that was found whole.
     fn judge(
         reader: *Reader,
         header: frame.Header,
@@ -346,7 +348,8 @@ pub const Reader = struct {
         };
     }
 
-    /// Checks the number of a message, and reports how many were lost before it [fanout.overrun].
+    /// Checks the number of a message. Reports how many messages were lost before it
+    /// [fanout.overrun].
     fn numberOf(
         reader: *Reader,
         checked: frame.Checked,
@@ -375,12 +378,12 @@ pub const Reader = struct {
         return number;
     }
 
-    /// Begins in mode `lose` [fanout.begin].
+    /// Starts to read in mode `lose` [fanout.begin].
     fn beginAt(reader: *Reader, begin: Begin) void {
         reader.era = @atomicLoad(u32, &reader.place.control.era, .seq_cst);
         var spoiled: u32 = 0;
         while (spoiled < layout.fanout_tries) : (spoiled += 1) {
-            // What is wrong with the words, the first call will find as well.
+            // If the words are at fault, the first call finds that as well.
             const floor = reader.floorNow() catch break orelse continue;
             reader.moveTo(floor);
             const found = reader.look(&spoiled) catch break;
@@ -392,20 +395,21 @@ pub const Reader = struct {
         if (begin == .tail) reader.position += available;
     }
 
-    /// Goes on at the floor.
+    /// Moves the position to the floor.
     fn moveTo(reader: *Reader, floor: u64) void {
         reader.position = floor;
         reader.tail = reader.at();
         reader.overrun = true;
     }
 
-    /// Loads the writer's cursor and checks it [fanout.tail]. Returns false where the writer has
-    /// spoilt as many looks as a call makes.
+    /// Loads the writer's cursor and checks it [fanout.tail]. Returns false if the writer has
+    /// spoilt as many looks as a call may make.
     fn look(reader: *Reader, spoiled: *u32) error{RingCursor}!bool {
         while (true) {
             const tail = @atomicLoad(u32, &reader.place.control.tail, .acquire);
             if (reader.place.plan.loses) {
-                // Behind the load of the tail, which is then at most the capacity ahead of it.
+                // The floor is loaded after the tail, so the tail is at most the capacity ahead of
+                // it.
                 const floor = try reader.floorNow();
                 if (floor == null or floor.? > reader.position) {
                     if (floor) |position| reader.moveTo(position);
@@ -423,7 +427,7 @@ pub const Reader = struct {
         }
     }
 
-    /// The floor with its 63 bits, or null where `era` has changed since it was last seen.
+    /// Returns the floor with its 63 bits, or null if `era` has changed since it was loaded last.
     fn floorNow(reader: *Reader) error{RingCursor}!?u64 {
         const control = reader.place.control;
         const floor = @atomicLoad(u32, &control.floor, .seq_cst);
@@ -433,13 +437,13 @@ pub const Reader = struct {
             reader.era = era;
             return null;
         }
-        // Between its two stores, the writer has an era too few.
+        // The writer stores the floor first, so the era may be one behind.
         const is_behind = era % 2 != floor / layout.fanout_era_size;
         const high = @as(u64, era) + @intFromBool(is_behind);
         return high * layout.fanout_era_size + floor % layout.fanout_era_size;
     }
 
-    /// The position as it stands in words.
+    /// Returns the low 32 bits of the position, as a word has them.
     fn at(reader: *const Reader) u32 {
         return @truncate(reader.position);
     }
@@ -464,7 +468,8 @@ pub const Reader = struct {
         };
     }
 
-    /// Goes on behind a frame; in mode `hold` its space is given back, now or a little later.
+    /// Moves the position to the end of a frame. In mode `hold`, gives its room back at once or a
+    /// little later.
     fn advance(reader: *Reader, extent: u32) void {
         reader.position += extent;
         if (!reader.is_joined) return;
@@ -472,7 +477,7 @@ pub const Reader = struct {
         if (reader.empty() or held >= reader.place.plan.capacity / 4) reader.flush();
     }
 
-    /// Gives back all that was read, if anything was [fanout.release].
+    /// Gives back the room of what was read, if there is any [fanout.release].
     fn flush(reader: *Reader) void {
         if (!reader.is_joined or reader.at() == reader.stored) return;
         reader.storeHead();
@@ -486,8 +491,8 @@ pub const Reader = struct {
     }
 };
 
-/// What a reader waits for: a message, or a change of a state. It is the `condition` of
-/// `Endpoint.wait` [fanout.ask].
+/// What a reader waits for: a message, or a change of a state. The `condition` of `Endpoint.wait`
+/// [fanout.ask].
 const Coming = struct {
     reader: *Reader,
 

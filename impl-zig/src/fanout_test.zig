@@ -1,4 +1,4 @@
-//! What a fanout does on one thread; with more of them, `fanout_thread_test.zig`.
+//! Fanouts on one thread; `fanout_thread_test.zig` has tests with several threads.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -7,7 +7,7 @@ const Fanout = millrace.Fanout;
 const layout = millrace.layout;
 const expectEqual = std.testing.expectEqual;
 
-/// A fanout with its writer and two readers in one hand. Must stay where it was initialized.
+/// A fanout with its writer and two readers on one thread. Must not move after it was initialized.
 const Trio = struct {
     memory: [4096]u8 align(layout.segment_align),
     channels: [1]millrace.Channel,
@@ -85,7 +85,7 @@ test "Fanout: [fanout.count] a reader that leaves, or is marked failed, is not w
             try trio.writer.write("again", .{}, .none);
             try trio.expect(1, "again");
         } else {
-            // Not a byte of what the writer may be overwriting [fanout.held].
+            // No byte is used that the writer may be overwriting [fanout.held].
             try std.testing.expectError(error.PipeFailed, trio.readers[1].tryRead(&storage));
             try expectEqual(layout.Reason.peer_terminated, trio.readers[1].reason().?);
         }

@@ -1,5 +1,5 @@
-//! Fanouts between threads: every message, or every loss, accounted for; readers that stop in the
-//! middle; and words that are nobody's.
+//! Fanouts between threads: every message, or every lost one, is accounted for; readers that stop
+//! in the middle; and words with arbitrary values.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -10,7 +10,7 @@ const layout = millrace.layout;
 const expectEqual = std.testing.expectEqual;
 
 const reader_count = 2;
-/// More than any of these tests takes.
+/// Longer than any of these tests takes.
 const patience: millrace.Timeout = .ms(20_000);
 
 /// A fanout whose ends are on threads of their own.
@@ -102,7 +102,7 @@ fn readChecked(
     }
 }
 
-/// Waits until so many readers have joined, and fails where they do not.
+/// Waits until so many readers have joined. Fails if they do not.
 fn awaitReaders(joined: *const std.atomic.Value(u32), count: u32) !void {
     for (0..20_000) |_| {
         if (joined.load(.seq_cst) >= count) return;
@@ -144,7 +144,7 @@ fn play(mode: Fanout.Mode, capacity: u32, count: usize, spin_us: u32, start: u32
         thread.* = try .spawn(.{}, readAll, .{ &hall, of, spin_us, &joined, each });
     }
     const written = writeAll(&endpoint, &hall, count, &joined);
-    // Also where that has failed: the threads use this function's memory.
+    // Also after a failure, because the threads use the memory of this function.
     for (threads) |thread| thread.join();
     endpoint.close();
     try written;
@@ -164,7 +164,7 @@ test "Fanout: [fanout.room] on threads, in mode hold nobody misses anything" {
 }
 
 test "Fanout: [fanout.validate] on threads, in mode lose no message is torn, and losses add up" {
-    // A copy may race with what overwrites it: the floor says behind it whether it counts.
+    // A copy may race with the writer that overwrites it: the floor then decides whether it counts.
     if (builtin.sanitize_thread) return error.SkipZigTest;
     const starts = [_]u32{ 0, 0x7fff_f000 };
     for (starts, [_]u32{ 256, 8192 }, [_]u32{ 0, 20 }) |start, capacity, spin_us| {
@@ -172,7 +172,7 @@ test "Fanout: [fanout.validate] on threads, in mode lose no message is torn, and
     }
 }
 
-/// A reader that joins, reads a little, and then stands still, as one that was stopped.
+/// A reader that joins, reads a little, and then stands still, as a thread that is stopped.
 fn stall(hall: *Hall, joined: *std.atomic.Value(u32), release: *std.atomic.Value(bool)) void {
     var endpoint = millrace.Endpoint.attach(&hall.segment, 2, .{}) catch unreachable;
     var reader: Fanout.Reader = .init(&endpoint, &hall.segment, 0, .tail);
@@ -188,14 +188,14 @@ fn failLater(hall: *Hall) void {
 }
 
 test "Fanout: [fanout.gone] a reader that stands still holds the writer until it is marked failed" {
-    // A writer that is not woken finds it by the end of a slice, every time; on a busy machine
-    // others do now and then.
+    // A writer that is not woken notices by the end of a slice, every time. On a busy machine, one
+    // that is woken may do so now and then.
     for (0..20) |_| {
         if (try lateRelease() == 0) break;
     } else return error.NeverWoken;
 }
 
-/// Returns how often the writer found by the end of a slice that it is held no longer.
+/// Returns how often the writer noticed only by the end of a slice that it was no longer held back.
 fn lateRelease() !u64 {
     var memory: [4096]u8 align(layout.segment_align) = undefined;
     var hall: Hall = .{ .memory = &memory, .capacity = 256 };
@@ -239,7 +239,7 @@ test "Fanout: whatever stands in the control area, calls end, and errors are tho
         for (&readers, endpoints[1..]) |*reader, *endpoint| {
             reader.* = .init(endpoint, &hall.segment, 0, .tail);
         }
-        // Memory behind the segment must stay as it is.
+        // Memory after the segment must not change.
         @memset(memory[hall.segment.size..], 0x5a);
         var storage: [64]u8 = undefined;
         const control = hall.channels[0].control_offset;

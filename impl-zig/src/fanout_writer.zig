@@ -1,7 +1,7 @@
 //! The writing end of a fanout [spec/fanout.md].
 //!
-//! Invariant: a byte of the area is written only where every reader that counts has given it back
-//! (mode `hold`), or below the floor that was stored before (mode `lose`).
+//! Invariant: a byte of the area is written only if every reader that counts has given it back
+//! (mode `hold`), or if it is below a floor that was stored before (mode `lose`).
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -35,33 +35,33 @@ const joined: u32 = layout.fanout_joined;
 pub const Writer = struct {
     endpoint: *Endpoint,
     place: Place,
-    /// What is known of each reader; storage of the caller.
+    /// What the writer knows of each reader, in the caller's storage.
     seats: []Seat,
-    /// Behind the last finished frame.
+    /// The position after the last finished frame.
     tail: u32,
     /// The `tail` that was last stored.
     published: u32,
-    /// Mode `hold`: what the slowest reader holds, as last seen, or the `tail` that was published
-    /// where none counts. Mode `lose`: the floor.
+    /// Mode `hold`: the position that the slowest reader holds, as it was found last, or the
+    /// published `tail` if no reader counts. Mode `lose`: the floor.
     oldest: u32,
-    /// Which reader that is.
+    /// The record of the slowest reader.
     slowest: ?u32 = null,
     era: u32,
-    /// Of the next message, in mode `lose`.
+    /// The number of the next message, in mode `lose`.
     number: u64 = 0,
     ended: bool = false,
 
     /// What the writer knows of one reader.
     pub const Seat = struct {
         peer: Peer = undefined,
-        /// The first byte that it holds, or may begin at.
+        /// The position of the first byte that the reader holds, or may start at.
         held: u32 = 0,
-        /// Its endpoint's state was final: it never counts again [fanout.gone].
+        /// Whether the state of its endpoint was found final: it never counts again [fanout.gone].
         gone: bool = false,
     };
 
-    /// Returns the channel for `init`: the named one, or the first that endpoint `index` writes. To
-    /// be called before `Endpoint.attach`.
+    /// Returns the channel for `init`: the named one, or the first that endpoint `index` writes.
+    /// Call it before `Endpoint.attach`.
     pub fn find(
         segment: *const Segment,
         index: u32,
@@ -70,10 +70,10 @@ pub const Writer = struct {
         return fanout.find(segment, index, named, .writer);
     }
 
-    /// Begins to write. `seats` stays the writer's; 255 always suffice.
+    /// Creates the writer. It keeps using `seats`; 255 always suffice.
     ///
-    /// Asserts that the channel is one that `find` has returned for this endpoint, and that there
-    /// is a seat for each record. `endpoint` must stay where it is while the writer is used.
+    /// Asserts that `find` has returned this channel for this endpoint, and that there is a seat
+    /// for each record. `endpoint` must not move while the writer is used.
     pub fn init(
         endpoint: *Endpoint,
         segment: *const Segment,
@@ -101,13 +101,13 @@ pub const Writer = struct {
         };
     }
 
-    /// The largest message.
+    /// Returns the payload size of the largest message.
     pub fn sizeMax(writer: *const Writer) u32 {
         return writer.place.plan.sizeMax();
     }
 
-    /// Writes a message to all readers. In mode `hold` it waits for room as long as the timeout
-    /// allows, in mode `lose` never.
+    /// Writes a message to all readers. In mode `hold`, waits for room for as long as the timeout
+    /// allows; in mode `lose`, never waits.
     ///
     /// Asserts that the kind is that of a message.
     pub fn write(
@@ -120,13 +120,13 @@ pub const Writer = struct {
         if (written == 0) return error.Timeout;
     }
 
-    /// Writes a message, or returns false where a reader has made no room for it yet.
+    /// Writes a message, or returns false if a reader has not made room for it yet.
     pub fn tryWrite(writer: *Writer, payload: []const u8, envelope: Envelope) WriteError!bool {
         return try writer.writeMany(&.{payload}, envelope, .none) == 1;
     }
 
-    /// Writes many messages and makes them visible with as few stores as the room allows. Returns
-    /// how many were written when the deadline passed.
+    /// Writes many messages, and makes them visible with as few stores as the room allows. Returns
+    /// how many were written before the deadline passed.
     pub fn writeMany(
         writer: *Writer,
         payloads: []const []const u8,
@@ -137,7 +137,7 @@ pub const Writer = struct {
         return writer.writeManyBy(payloads, envelope, &deadline);
     }
 
-    /// `writeMany` by a deadline that several calls share.
+    /// `writeMany` with a deadline that several calls share.
     pub fn writeManyBy(
         writer: *Writer,
         payloads: []const []const u8,
@@ -163,7 +163,7 @@ pub const Writer = struct {
         return payloads.len;
     }
 
-    /// Ends the stream: every reader gets what was written so far, then the end. Never waits.
+    /// Ends the stream: every reader gets everything written so far, and then the end. Never waits.
     /// Ending again does nothing.
     pub fn end(writer: *Writer) WriteError!void {
         if (writer.ended) return;
@@ -176,7 +176,7 @@ pub const Writer = struct {
         writer.ended = true;
     }
 
-    /// What is behind the last `error.PipeFailed` [pipe.failed_reason].
+    /// Returns the reason for the last `error.PipeFailed` [pipe.failed_reason].
     pub fn reason(writer: *const Writer) ?layout.Reason {
         return writer.endpoint.behind;
     }
@@ -188,8 +188,8 @@ pub const Writer = struct {
         if (writer.ended) return error.PipeEnded;
     }
 
-    /// Places a message, or returns false where there is no room: then all that was finished is
-    /// published, and every reader's words were looked at.
+    /// Places a message, or returns false if there is no room. In that case, everything finished is
+    /// published, and the words of every reader were loaded.
     fn placeMessage(writer: *Writer, payload: []const u8, envelope: Envelope) bool {
         const plan = writer.place.plan;
         const prefix: u32 = if (plan.loses) layout.header_extension_size else 0;
@@ -225,13 +225,13 @@ pub const Writer = struct {
         return if (extent > to_end) to_end else 0;
     }
 
-    /// Whether so much is free, and 16 bytes more.
+    /// Whether so many bytes are free, and 16 more.
     fn fits(writer: *const Writer, need: u32) bool {
         const limit = writer.place.plan.capacity - layout.ring_reserve;
         return writer.tail -% writer.oldest + need <= limit;
     }
 
-    /// Makes everything finished visible, and rings the readers that asked for that [fanout.wake].
+    /// Makes every finished frame visible, and rings the readers that asked for it [fanout.wake].
     fn flush(writer: *Writer) void {
         if (writer.tail == writer.published) return;
         writer.published = writer.tail;
@@ -259,7 +259,7 @@ pub const Writer = struct {
         segment_record.ring(peer, writer.endpoint.index, writer.endpoint.host);
     }
 
-    /// Looks at the words of all readers [fanout.count]. To be called when all is published.
+    /// Loads the words of all readers [fanout.count]. Call it when everything is published.
     fn countReaders(writer: *Writer) void {
         assert(writer.tail == writer.published);
         writer.oldest = writer.published;
@@ -274,7 +274,7 @@ pub const Writer = struct {
         }
     }
 
-    /// Whether a reader counts; what it holds is known then.
+    /// Whether a reader counts. If it does, `seat.held` is set.
     fn counts(writer: *Writer, seat: *Seat, record: *Record) bool {
         if (seat.gone) return false;
         switch (seat.peer.state()) {
@@ -290,7 +290,7 @@ pub const Writer = struct {
         }
         const head = @atomicLoad(u32, &record.head, .seq_cst);
         if (head == 0) {
-            // Whoever joins behind this load begins at what is published now, or later.
+            // A reader that joins after this load starts at what is published now, or later.
             seat.held = writer.published;
             return false;
         }
@@ -307,8 +307,8 @@ pub const Writer = struct {
         return true;
     }
 
-    /// Waits until the slowest reader has made room for a payload of this size. Another may be in
-    /// the way then.
+    /// Waits until the slowest reader has made room for a payload of this size. Another reader may
+    /// then still hold the room.
     fn awaitRoom(writer: *Writer, size: u32, deadline: *Deadline) Endpoint.Outcome {
         const slowest = writer.slowest orelse return .found;
         const extent = frame.extentOf(size);
@@ -324,7 +324,7 @@ pub const Writer = struct {
         return writer.endpoint.wait(&room, deadline);
     }
 
-    /// Frees what the next frame needs, which overwrites the oldest messages [fanout.floor].
+    /// Frees the bytes that the next frame needs, by giving up the oldest messages [fanout.floor].
     fn raiseFloor(writer: *Writer, need: u32) void {
         if (writer.fits(need)) return;
         const before = writer.oldest;
@@ -338,12 +338,13 @@ pub const Writer = struct {
         fanout.fence(&control.floor);
     }
 
-    /// Where the frame at the floor ends. Anybody may have changed it [fanout.floor_check].
+    /// Returns the position after the frame at the floor. Any endpoint may have changed the header
+    /// [fanout.floor_check].
     fn behindFloor(writer: *const Writer) u32 {
         const available = writer.published -% writer.oldest;
         const to_end = writer.place.plan.capacity - writer.offsetOf(writer.oldest);
         const header: frame.Header = .load(writer.headerAt(writer.oldest));
-        // 64 bits wide, so that no size can overflow it.
+        // 64 bits wide, so that no size in the header can overflow it.
         const extent = layout.frame_header_size +
             std.mem.alignForward(u64, header.size, layout.frame_align);
         if (extent > @min(available, to_end)) return writer.published;
@@ -386,21 +387,21 @@ pub const Writer = struct {
     }
 };
 
-/// What a writer waits for: that one reader gives back enough, or stops to count. It is the
-/// `condition` of `Endpoint.wait` [fanout.writer_asks].
+/// What a writer waits for: one reader gives back enough room, or no longer counts. The `condition`
+/// of `Endpoint.wait` [fanout.writer_asks].
 const Room = struct {
     endpoint: *Endpoint,
     seat: *Writer.Seat,
     record: *Record,
     tail: u32,
     capacity: u32,
-    /// The position of the reader at which there is room.
+    /// The position that the reader must reach to make room.
     position: u32,
 
     pub fn glance(room: *const Room, comptime order: std.lang.AtomicOrder) bool {
         const head = @atomicLoad(u32, &room.record.head, order);
         if (head == layout.fanout_joining) return false;
-        // It has left; or what stands there will be found wrong.
+        // The reader has left, or the word is at fault, which the writer finds when it counts.
         if (head % layout.frame_align != joined) return true;
         const position = head -% joined;
         if (room.tail -% position > room.tail -% room.seat.held) return true;
@@ -413,7 +414,8 @@ const Room = struct {
     }
 
     pub fn arm(room: *const Room, first: bool) bool {
-        // [wait.writer_more] Once, so that a full ring does not trade one frame per wake.
+        // [wait.writer_more] In the first round only, so that a full ring does not trade one frame
+        // per wake.
         const more = if (first) @min(room.tail -% room.position, room.capacity / 4) else 0;
         const position = room.position +% more;
         @atomicStore(u32, &room.record.writer_wants, position | layout.wants_armed, .seq_cst);

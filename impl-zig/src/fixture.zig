@@ -1,11 +1,11 @@
-//! What the tests share: a pipe with both ends on one thread, and a machine whose clock they wind.
+//! Shared by tests: a pipe with both ends on one thread, and a machine whose clock the test winds.
 
 const std = @import("std");
 const millrace = @import("root.zig");
 const frame = @import("frame.zig");
 const layout = millrace.layout;
 
-/// A pipe with both ends in one hand. Must stay where it was initialized.
+/// A pipe with both ends on one thread. Must not move after it was initialized.
 pub const Pair = struct {
     pub const capacity_max = 4096;
 
@@ -19,7 +19,7 @@ pub const Pair = struct {
 
     pub fn init(pair: *Pair, capacity: u32, start: u32) !void {
         std.debug.assert(capacity <= capacity_max);
-        // What an area held before must not matter.
+        // The area may have held any bytes before.
         @memset(&pair.memory, 0xa5);
         const geometry = pipeGeometry(capacity, start);
         try millrace.Segment.format(&pair.memory, .{
@@ -35,12 +35,12 @@ pub const Pair = struct {
         pair.reader = try .init(&pair.endpoints[1], &pair.segment, 0);
     }
 
-    /// As a supervisor does who knows that this end is gone.
+    /// Marks an endpoint failed, as a supervisor does that knows that its owner is gone.
     pub fn fail(pair: *Pair, index: u32, why: millrace.Reason) void {
         pair.segment.fail(pair.segment.ownerOf(index), why, &clockwork);
     }
 
-    /// Places and publishes one frame as it stands, right or wrong.
+    /// Places and publishes one frame with any header, valid or not.
     pub fn put(pair: *Pair, header: frame.Header, payload: []const u8) void {
         const ring = &pair.writer.ring;
         const offset = ring.tail & (ring.capacity - 1);
@@ -58,7 +58,7 @@ pub const Pair = struct {
         try std.testing.expectEqual(tag, message.tag);
     }
 
-    /// Reads with storage that stays the same while a message is in progress.
+    /// Reads with the same storage while a message is in progress.
     pub fn readPartial(pair: *Pair) millrace.ReadError!?millrace.Message {
         return pair.reader.tryRead(&pair.kept);
     }
@@ -83,7 +83,8 @@ pub const Pair = struct {
         try std.testing.expectError(expected, pair.reader.tryRead(&storage));
     }
 
-    /// The reader reports this fault, again and again, and has marked the writer failed for it.
+    /// Expects that the reader reports this fault, again and again, and has marked the writer
+    /// failed.
     pub fn expectCorrupt(pair: *Pair, reason: millrace.Reason) !void {
         for (0..2) |_| {
             try pair.expectFailure(error.Corrupt);
@@ -98,8 +99,8 @@ pub fn pipeGeometry(capacity: u32, start: u32) [1]millrace.Channel {
     return .{.{ .writer = 0, .reader = 1, .data_size = capacity, .start = start, .label = 7 }};
 }
 
-/// A machine on which every look at the clock takes 1 µs and every sleep its full time, so that a
-/// single thread can wait.
+/// A machine on which every reading of the clock takes 1 µs and every sleep takes its full time, so
+/// that a single thread can wait.
 pub const clockwork: millrace.Host = .{
     .wakes = layout.wake_mechanism_futex,
     .mechanism = layout.wake_mechanism_futex,

@@ -3,8 +3,8 @@
 const std = @import("std");
 const linux = std.os.linux;
 
-/// Forks a child that runs this and ends, and expects it to have succeeded. A child that hangs is
-/// ended by its alarm.
+/// Forks a child that calls `run` and ends. Expects it to succeed. An alarm ends a child that
+/// hangs.
 pub fn expectChild(comptime run: anytype, values: std.meta.ArgsTuple(@TypeOf(run))) !void {
     const forked = linux.fork();
     if (linux.errno(forked) != .SUCCESS) return error.ForkFailed;

@@ -1,4 +1,4 @@
-//! Endpoints that crossed a `fork` [segment.forked]. What a child finds wrong, it says by its exit.
+//! Endpoints that crossed a `fork` [segment.forked]. A child reports a failure by its exit code.
 
 const std = @import("std");
 const fork = @import("fork_fixture.zig");
@@ -12,7 +12,7 @@ const Port = millrace.Port;
 const rings: millrace.Rings = .{ .capacities = .{ 256, 256 } };
 const forked = error.PipeForked;
 
-/// Memory that a child shares, or has a copy of.
+/// Memory that a child shares, or of which it has a copy.
 fn mapped(kind: linux.MAP_TYPE) !*align(128) [4096]u8 {
     const flags: linux.MAP = .{ .TYPE = kind, .ANONYMOUS = true };
     const result = linux.mmap(null, 4096, .{ .READ = true, .WRITE = true }, flags, -1, 0);
@@ -32,7 +32,7 @@ fn expectForked(port: *Port) !void {
 }
 
 const Nested = struct {
-    /// Answers by an endpoint of its own; that of its parent is not touched.
+    /// Answers through an endpoint of its own, without touching the endpoint of its parent.
     fn answer(inherited: *Port, memory: *align(128) [4096]u8) !void {
         try expectForked(inherited);
         inherited.close();
@@ -40,7 +40,7 @@ const Nested = struct {
         var own: Port = undefined;
         try own.create(memory, rings, 1, .{});
         try own.write("answer", .{}, .none);
-        // A child of the child is told as well, of both.
+        // A child of the child gets the error too, for both ports.
         try fork.expectChild(tellBoth, .{ inherited, &own });
         try own.end();
     }
@@ -95,7 +95,7 @@ const File = struct {
         try end.file.create(path, geometry, index, &end.channels, .{});
     }
 
-    /// A lock is the parent's, so that a child cannot take the endpoint; and cannot give it up.
+    /// The lock is the parent's: a child can neither take the endpoint nor give up the lock.
     fn leaveInChild(end: *File) !void {
         var other: Port = undefined;
         const taken = other.init(&end.file.segment, end.file.index, .{});
@@ -112,7 +112,7 @@ test "a child neither takes nor unlocks the endpoint of its parent's file" {
     var ends: [2]File = .{ .{}, .{} };
     for (&ends, 0..) |*end, index| try end.create(path, @intCast(index));
     defer for (&ends) |*end| end.file.close();
-    // Before there is a port, and behind.
+    // Before there is a port, and afterwards.
     for (0..2) |round| {
         try fork.expectChild(File.leaveInChild, .{&ends[0]});
         if (round == 0) {

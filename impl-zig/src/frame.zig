@@ -1,4 +1,4 @@
-//! The 16 bytes before every payload, and what a reader checks in them [spec/frame.md].
+//! The 16-byte header of every frame, and what a reader checks in it [spec/frame.md].
 //!
 //! Invariant: a header is loaded once, into a local; everything here works on that local.
 
@@ -24,7 +24,7 @@ const last = layout.frame_flag_last;
 const cancel = layout.frame_flag_cancel;
 const extended = layout.frame_flag_extended;
 
-/// The `total` of a message whose size is not known when it begins, and of no other.
+/// The `total` of a message whose size is not known when it begins. No other message has it.
 pub const total_unknown: u64 = std.math.maxInt(u64);
 
 pub const Header = extern struct {
@@ -39,8 +39,8 @@ pub const Header = extern struct {
     const Words = @Vector(4, u32);
 
     /// Loads the header once. Volatile, so that the compiler cannot load a part of it again after
-    /// it was checked: a hostile writer may change the bytes at any time. In two words, which stay
-    /// in registers where a vector would go through the stack.
+    /// it was checked: a hostile writer may change the bytes at any time. The load takes two words,
+    /// which stay in registers, where a vector would go through the stack.
     pub inline fn load(
         place: *align(layout.frame_align) const [layout.frame_header_size]u8,
     ) Header {
@@ -59,7 +59,7 @@ pub const Header = extern struct {
         };
     }
 
-    /// Kind, flags, codec and reserved byte, as they stand there.
+    /// Returns the second word: kind, flags, codec and reserved byte.
     inline fn second(header: Header) u32 {
         return header.kind | @as(u32, header.flags) << 8 | @as(u32, header.codec) << 16 |
             @as(u32, header.reserved) << 24;
@@ -70,14 +70,14 @@ pub const Header = extern struct {
         header: Header,
         place: *align(layout.frame_align) [layout.frame_header_size]u8,
     ) void {
-        // By hand, because the compiler puts the vector together byte by byte, which costs time on
-        // every target and size in WebAssembly.
+        // The words are put together by hand, because the compiler builds the vector byte by byte,
+        // which costs time on every target and size in WebAssembly.
         const words: Words = .{ header.size, header.second(), header.tag, header.time };
         @as(*Words, @ptrCast(place)).* = words;
     }
 };
 
-/// What the payload of the first of many frames begins with.
+/// The first 16 bytes of the payload of a message's first chunk.
 pub const Preamble = extern struct {
     total: u64,
     reserved: u64 = 0,
@@ -114,38 +114,38 @@ comptime {
     assert(layout.extension_size_offset == 0);
 }
 
-/// Returns the bytes that a frame takes in the ring [frame.extent].
+/// Returns the bytes that a frame with this payload takes in the ring [frame.extent].
 ///
-/// Asserts that the payload is one that this side chose: at most half the largest ring.
+/// Asserts that this side may have chosen the size: at most half the largest ring.
 pub inline fn extentOf(size: u32) u32 {
     assert(size <= layout.ring_capacity_max / 2);
     return layout.frame_header_size + std.mem.alignForward(u32, size, layout.frame_align);
 }
 
-/// The message of many frames that a reader is in the middle of.
+/// The state of the multipart message that a reader has received in part.
 pub const Progress = struct {
     kind: u8,
     codec: u8,
     tag: u32,
-    /// That of the first frame, whatever the others say.
+    /// The time of the first frame; the times of the others are ignored.
     time: u32 = 0,
-    /// `total_unknown` where the writer does not know it yet.
+    /// `total_unknown` if the writer did not know the size when it began the message.
     total: u64,
-    /// The sum of the parts so far; not kept up when `uncounted`.
+    /// The sum of the parts so far; not kept up to date if `uncounted`.
     received: u64,
-    /// [frame.check_total] The reader drops this message for its size or kind, and no longer
-    /// compares.
+    /// [frame.check_total] Whether the reader drops this message because of its size or kind, and
+    /// no longer compares the sum with the total.
     uncounted: bool = false,
 };
 
-/// What stands at a place of the ring, and how far it may reach.
+/// Where a frame stands in the ring, and how far it may reach.
 pub const Place = struct {
-    /// Published bytes from the frame on.
+    /// Published bytes, from the start of the frame on.
     available: u32,
-    /// Bytes from the frame to the end of the byte area.
+    /// Bytes from the start of the frame to the end of the byte area.
     to_end: u32,
     capacity: u32,
-    /// Where the payload of the frame would begin.
+    /// Where the payload of the frame would start.
     payload: [*]align(layout.frame_align) const u8,
 };
 
@@ -155,7 +155,7 @@ pub const Class = enum {
     end,
     /// A message of one frame.
     whole,
-    /// The frames of a message of many.
+    /// A frame of a message that has several.
     first,
     middle,
     last,
@@ -165,19 +165,19 @@ pub const Class = enum {
 pub const Checked = struct {
     class: Class,
     extent: u32,
-    /// Bytes of the header extension, which come before all else in the payload and count to the
-    /// size of the frame alone [frame.skip_extension].
+    /// Bytes of the header extension, which stands at the start of the payload. They count in the
+    /// size of the frame, but not in that of the message [frame.skip_extension].
     extension_size: u32 = 0,
 
-    /// Returns the bytes of the payload behind the header extension.
+    /// Returns how many bytes of the payload follow the header extension.
     pub inline fn contentSize(checked: Checked, header: Header) u32 {
         return header.size - checked.extension_size;
     }
 };
 
-/// Returns the extent of a whole data message that passes all checks where no message is in
-/// progress: the path of nearly every frame, without a table. Null says nothing: `check` decides.
-/// It always does where the size of the module counts more.
+/// Returns the extent of a whole data message that passes all checks while no message is in
+/// progress. Nearly every frame takes this path, which needs no table. Null decides nothing: the
+/// caller then calls `check`. Always null where the size of the module counts more.
 pub inline fn wholeExtent(header: Header, place: Place) ?u32 {
     if (builtin.mode == .small) return null;
     const any_codec = @as(u32, std.math.maxInt(u8)) << 16;
@@ -190,7 +190,7 @@ pub inline fn wholeExtent(header: Header, place: Place) ?u32 {
     return if (extent <= most) @intCast(extent) else null;
 }
 
-/// Makes all checks of frame.md but those of the preamble and the total, in its order
+/// Makes all checks of frame.md in its order, except those of the preamble and the total
 /// [frame.check].
 pub fn check(header: Header, place: Place, progress: ?*const Progress) Error!Checked {
     assert(place.available > 0);
@@ -228,14 +228,14 @@ pub fn check(header: Header, place: Place, progress: ?*const Progress) Error!Che
     return checked;
 }
 
-/// Whether a message's frame says that its payload begins with a header extension. The flags of an
-/// extension frame are its own matter.
+/// Whether the frame is one of a message and says that its payload starts with a header extension.
+/// An extension frame may use its flags as it likes.
 fn isExtended(header: Header) bool {
     return header.kind < layout.frame_kind_extension_min and header.flags & extended != 0;
 }
 
-/// Loads the size of the header extension, once, and checks it [frame.extension]. What else is in
-/// it nobody here knows.
+/// Loads the size of the header extension once, and checks it [frame.extension]. This version knows
+/// nothing else that an extension may hold.
 fn extensionSize(header: Header, place: Place) error{FrameExtension}!u32 {
     if (header.size < layout.header_extension_size) return error.FrameExtension;
     const size = @as(*const volatile u32, @ptrCast(place.payload)).*;
@@ -245,7 +245,7 @@ fn extensionSize(header: Header, place: Place) error{FrameExtension}!u32 {
     return size;
 }
 
-/// Whether the flags are ones that a message may have.
+/// Whether the combination of flags is one that a message may have.
 ///
 /// Asserts that the kind is that of a message.
 pub fn flagsValid(header: Header) bool {
@@ -256,7 +256,7 @@ pub fn flagsValid(header: Header) bool {
     return true;
 }
 
-/// The first four rows of the table: kind, reserved byte and flags.
+/// The first four rows of the table of checks: kind, reserved byte and flags.
 fn classOf(header: Header) Error!Class {
     switch (header.kind) {
         layout.frame_kind_data,
@@ -273,7 +273,7 @@ fn classOf(header: Header) Error!Class {
                 last | cancel => .cancel,
                 else => return error.FrameFlags,
             };
-            // Half of a JSON array is of use to nobody [frame.batch_whole].
+            // A part of a JSON array is of no use to a reader [frame.batch_whole].
             if (header.codec == layout.codec_json_batch) return error.FrameFlags;
             return class;
         },
@@ -287,8 +287,8 @@ fn classOf(header: Header) Error!Class {
     }
 }
 
-/// Checks the preamble of a first chunk and begins a message with it. The size is that of the
-/// payload behind the header extension.
+/// Checks the preamble of a first chunk and begins a message with it. `content_size` is the size of
+/// the payload after the header extension.
 ///
 /// Asserts that `check` passed the header as `.first`.
 pub fn begin(header: Header, content_size: u32, preamble: Preamble) Error!Progress {
@@ -307,8 +307,8 @@ pub fn begin(header: Header, content_size: u32, preamble: Preamble) Error!Progre
     };
 }
 
-/// Adds the part of a later chunk to the message in progress and compares the sum with its total,
-/// where that is known.
+/// Adds the part of a later chunk to the message in progress, and compares the sum with the total
+/// if that is known.
 ///
 /// Asserts that `check` passed the chunk as `.middle` or `.last`.
 pub fn advance(progress: *Progress, part_size: u32, class: Class) Error!void {

@@ -1,4 +1,4 @@
-//! Frames: every row of the table of checks, each with the neighbour that is accepted.
+//! Frames: every row of the table of checks, each with a neighbour that is accepted.
 
 const std = @import("std");
 const frame = @import("frame.zig");
@@ -6,7 +6,7 @@ const testing = std.testing;
 const Header = frame.Header;
 
 const Payload = [1024]u8;
-/// For frames in which nobody looks at the payload.
+/// For frames whose payload is not looked at.
 const blank: Payload align(16) = @splat(0);
 const roomy = placeIn(&blank);
 const message: frame.Progress = .{ .kind = 1, .codec = 2, .tag = 9, .total = 100, .received = 40 };
@@ -57,7 +57,7 @@ test "check: flags" {
             2 => .last,
             3 => error.FrameSequence,
             6 => .cancel,
-            // Extended: no flag is wrong, but there is no extension.
+            // With `extended`, the flags are valid, but there is no extension.
             8...11 => error.FrameExtension,
             else => error.FrameFlags,
         }, header, roomy, true);
@@ -154,7 +154,7 @@ test "check: later frames have the kind, codec and tag of the first" {
     other = same;
     other.tag = 8;
     try expectClass(error.FrameSequence, other, roomy, true);
-    // Pads, extensions and the end may stand in the middle of a message.
+    // Pads, extension frames and the end may come in the middle of a message.
     try expectClass(.skip, .{ .size = 0, .kind = 200, .tag = 8 }, roomy, true);
     try expectClass(.end, .{ .size = 0, .kind = 2 }, roomy, true);
 }
@@ -199,7 +199,7 @@ test "check: a header extension, and what has to be behind it" {
             const checked = try frame.check(header, placeIn(&payload), progress);
             try testing.expectEqual(case.size - case.extension, checked.contentSize(header));
         } else |_| {}
-        // The flags of an extension frame are its own matter.
+        // An extension frame may use its flags as it likes.
         var own = header;
         own.kind = 200;
         try expectClass(.skip, own, placeIn(&payload), case.in);

@@ -1,5 +1,5 @@
-//! A parser with a fault that was put there, for the machinery of the other targets to find: where
-//! it does not, they show nothing.
+//! A parser with a planted fault, for the machinery of the other targets to find: if it does not,
+//! the other targets prove nothing.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -7,11 +7,11 @@ const fuzz = @import("fuzz_fixture.zig");
 const layout = @import("layout.zig");
 const testing = std.testing;
 
-/// Of the mutants that another target gets by default, more than enough.
+/// More mutants than are needed to find it; other targets get as many by default.
 const mutant_count = 10_000;
 
 test "fuzz: a canary that trusts a frame's size is caught" {
-    // Under the fuzzer only where it is asked for, because it ends the fuzzer at once.
+    // Under the fuzzer only on request, because the fault ends the fuzzer at once.
     if (@import("test_options").canary) return fuzz.fuzz(Canary, 0);
     if (builtin.fuzz) return error.SkipZigTest;
     var corpus: fuzz.Corpus = try .load();
@@ -37,7 +37,7 @@ const Canary = struct {
         const tail = fuzz.wordAt(case.memory, 512);
         if (tail > 256) return null;
         @memcpy(target[0..tail], case.memory[1024..][0..tail]);
-        // Of the cases that are to be refused some are those of this very fault.
+        // Some of the cases that must be refused have this very fault.
         check(target[0..tail]) catch return null;
         return tail;
     }
@@ -47,7 +47,8 @@ const Canary = struct {
         while (offset + layout.frame_header_size <= input.len) {
             const size = fuzz.wordAt(input, offset + layout.frame_size_offset);
             const kind = input[offset + layout.frame_kind_offset];
-            // The fault: only messages are compared with what is there. What is skipped is not.
+            // The fault: only messages are checked against the available size. Frames that are
+            // skipped are not.
             const is_message = kind == layout.frame_kind_data;
             const end = offset + layout.frame_header_size + @as(usize, size);
             if (is_message and end > input.len) return;

@@ -35,7 +35,7 @@ const Target = struct {
     /// Inputs that are an array of at least one element.
     var arrays: u64 = 0;
 
-    /// The last payload in the ring of a case of codecs, or what lies in a mailbox.
+    /// Writes the last payload in the ring of a case of codecs, or the payload in a mailbox.
     pub fn seed(case: fuzz.Case, target: []u8) ?usize {
         if (case.role == .mailbox_reader) {
             const size = @min(fuzz.wordAt(case.memory, 8), case.memory.len - 32, target.len);
@@ -74,12 +74,13 @@ const Target = struct {
         var memory: [16 * 1024]u8 = undefined;
         const expected = try countOf(&memory, input);
         const found = try cut(&memory, input);
-        // Where every element that was cut is JSON, the whole is an array of them; and the reverse.
+        // If every element that was cut is JSON, the whole is an array of these elements; and the
+        // reverse.
         try testing.expectEqual(expected, found);
         if (expected == null) reached.add(.message_json) else arrays += 1;
     }
 
-    /// Elements of a JSON array; null for what is none, or empty.
+    /// Counts the elements of a JSON array. Returns null if it is not an array, or is empty.
     fn countOf(memory: []u8, text: []const u8) !?usize {
         if (!try isJson(memory, text)) return null;
         var fixed: std.heap.FixedBufferAllocator = .init(memory);
@@ -97,7 +98,8 @@ const Target = struct {
         return std.json.validate(fixed.allocator(), text);
     }
 
-    /// Elements that a batch is cut into; null where it is refused or one of them is no JSON.
+    /// Counts the elements that a batch is cut into. Returns null if it is refused, or an element
+    /// is not JSON.
     fn cut(memory: []u8, text: []const u8) !?usize {
         var batch: millrace.codec.Batch = .init(text);
         var end = @intFromPtr(text.ptr);
@@ -111,7 +113,7 @@ const Target = struct {
                 try testing.expectEqual(null, try batch.next());
                 return count;
             };
-            // Within the text, behind the one before.
+            // Within the text, after the element before.
             try testing.expect(element.len > 0);
             try testing.expect(@intFromPtr(element.ptr) > end);
             end = @intFromPtr(element.ptr) + element.len;

@@ -1,8 +1,9 @@
-//! What the fuzz targets share. A target checks what is said about any bytes at all; `fuzz` gives
-//! it those of the static cases, then many that differ a little from them.
+//! Shared by the fuzz targets. A target checks a claim about any bytes at all. `fuzz` passes it the
+//! bytes of the static cases, and then many inputs that differ a little from them.
 //!
-//! In an ordinary run the differences come from a seed, which is printed where a check fails. Under
-//! `zig build fuzz --fuzz` the compiler's own fuzzer makes them, guided by what they reach.
+//! In an ordinary run, the differences come from a seed, which is printed if a check fails. Under
+//! `zig build fuzz --fuzz`, the compiler's own fuzzer makes them, guided by the code that they
+//! reach.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -11,12 +12,12 @@ const assert = std.debug.assert;
 const Random = std.Random;
 const Smith = std.testing.Smith;
 
-/// The memory that a static case finds, and who looks at it.
+/// The memory of a static case, and the endpoint that looks at it.
 pub const Case = struct {
     id: []const u8,
     role: Role,
     endpoint: u32,
-    /// Null where the case names none.
+    /// Null if the case names no channel.
     channel: ?u32,
     limit: u32,
     calls: bool,
@@ -33,7 +34,7 @@ pub const Corpus = struct {
     const text = @embedFile("fuzz_corpus.txt");
 
     pub fn load() !Corpus {
-        // Not the tests' own, which the fuzzer begins anew for each input.
+        // Not the allocator of the tests, which the fuzzer resets for each input.
         var arena: std.heap.ArenaAllocator = .init(std.heap.page_allocator);
         errdefer arena.deinit();
         const allocator = arena.allocator();
@@ -113,7 +114,7 @@ pub fn fuzz(comptime Target: type, mutation_count: usize) !void {
     for (0..mutation_count) |seed| try checkMutant(Target, inputs, seed);
 }
 
-/// Returns the inputs as the fuzzer wants them, the size before the bytes.
+/// Returns the inputs in the form that the fuzzer expects, with the size before the bytes.
 pub fn inputsOf(comptime Target: type, corpus: *Corpus) ![]const []const u8 {
     const allocator = corpus.arena.allocator();
     var inputs: std.ArrayList([]const u8) = .empty;
@@ -150,7 +151,7 @@ pub fn checkMutant(comptime Target: type, inputs: []const []const u8, seed: usiz
     };
 }
 
-/// Numbers at which checks change their mind.
+/// Numbers at which checks change their result.
 const edges = [_]u32{
     0,   1,    2,    3,           4,           5,           6,           7,
     8,   15,   16,   17,          31,          32,          33,          48,
@@ -161,7 +162,7 @@ const edges = [_]u32{
     36,  37,   100,  0xffff_ff00, 0xffff_ff80, 0xffff_fff0, 0xffff_fffe, 0xffff_ffff,
 };
 
-/// Changes a few places of the input in the buffer, and returns its new size.
+/// Changes a few places of the input in the buffer. Returns its new size.
 fn mutate(
     random: Random,
     buffer: []u8,
@@ -170,7 +171,7 @@ fn mutate(
     tokens: []const []const u8,
 ) usize {
     var len = size;
-    // Mostly one change: most inputs should pass all checks but one.
+    // Usually one change, because most inputs should pass all checks but one.
     const change_count = @as(usize, 1) << random.uintLessThan(u3, 5) >> 1;
     for (0..@max(1, change_count)) |_| {
         if (len < 4) {
@@ -207,7 +208,7 @@ fn change(random: Random, buffer: []u8, size: usize, other: []const u8) usize {
         6 => std.mem.writeInt(u32, word, old -% 16, .little),
         7 => std.mem.writeInt(u32, word, old +% random.uintLessThan(u32, 9) -% 4, .little),
         8 => copyRows(random, input),
-        // A part of another input, at its own place or at another.
+        // A part of another input, at the same place or at another one.
         9 => if (other.len > 0) {
             const from = random.uintLessThan(usize, other.len);
             const to = if (random.boolean()) @min(from, at) else at;
@@ -226,7 +227,7 @@ fn change(random: Random, buffer: []u8, size: usize, other: []const u8) usize {
     return size;
 }
 
-/// Copies rows of 16 to another place, which is what frames and descriptors consist of.
+/// Copies rows of 16 bytes to another place; frames and descriptors consist of such rows.
 fn copyRows(random: Random, input: []u8) void {
     const row_count = input.len / 16;
     if (row_count == 0) return;
@@ -237,7 +238,7 @@ fn copyRows(random: Random, input: []u8) void {
     @memmove(input[to..][0..count], input[from..][0..count]);
 }
 
-/// Little-endian numbers taken from the front of an input; 0 where it has come to its end.
+/// Takes little-endian numbers from the front of an input; 0 after its end.
 pub const Source = struct {
     rest: []const u8,
 
@@ -249,7 +250,7 @@ pub const Source = struct {
         return std.mem.readInt(T, &bytes, .little);
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(source: *Source, limit: u32) u32 {
         return source.int(u16) % limit;
     }
@@ -263,8 +264,8 @@ pub fn putWord(bytes: []u8, offset: usize, value: u32) void {
     std.mem.writeInt(u32, bytes[offset..][0..4], value, .little);
 }
 
-/// The reasons that the inputs of a target have led to: a target that never gets behind the first
-/// check tests nothing.
+/// The reasons that the inputs of a target have led to: a target that never passes the first check
+/// tests nothing.
 pub const Reached = struct {
     counts: [128]u64 = @splat(0),
 
@@ -272,8 +273,8 @@ pub const Reached = struct {
         reached.counts[@backingInt(why)] += 1;
     }
 
-    /// Fails unless each of these was reached. The fuzzer has other ways to tell, and begins with
-    /// few inputs.
+    /// Fails unless each of these reasons was reached. Not under the fuzzer, which measures
+    /// coverage itself and starts with few inputs.
     pub fn expect(reached: *const Reached, reasons: []const layout.Reason) !void {
         if (builtin.fuzz) return;
         for (reasons) |why| {

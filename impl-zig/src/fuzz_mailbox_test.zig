@@ -27,7 +27,7 @@ test "fuzz: the writer of a mailbox answers as the table says" {
     try WriterTarget.reached.expect(&.{ .mailbox_signal, .peer_closed, .wait_timeout });
 }
 
-/// A mailbox, and the peer's stores as an input tells them.
+/// A mailbox, and the peer's stores, which come from an input.
 const World = struct {
     memory: [32 + capacity_max]u8 align(4),
     section: []align(4) u8,
@@ -41,8 +41,8 @@ const World = struct {
         return fuzz.wordAt(world.section, 4 * index);
     }
 
-    /// Bits 0 to 4 say which word is stored, and bit 5 whether bytes are; bit 6 that the numbers
-    /// are bytes with a sign, as most numbers here are small.
+    /// Bits 0 to 4 say which words are stored, and bit 5 whether bytes are. Bit 6 says that the
+    /// numbers are signed bytes, because most numbers here are small.
     fn store(world: *World, source: *fuzz.Source) void {
         const mask = source.int(u8);
         for (0..5) |index| {
@@ -57,7 +57,7 @@ const World = struct {
         source.rest = source.rest[size..];
     }
 
-    /// What both sides look at first [mailbox.turn]; null where they go on.
+    /// What both sides check first [mailbox.turn]; null if they go on.
     fn judgeTurn(world: *const World) ?Reason {
         const signal = world.word(1);
         if (signal > 1 and signal != minus_one) return .mailbox_signal;
@@ -72,7 +72,7 @@ const World = struct {
         try testing.expectEqual(minus_one, world.word(1));
     }
 
-    /// What the case finds, and then the next part of the same payload.
+    /// Writes the state that the case has, and then the next part of the same payload.
     fn seed(case: fuzz.Case, target: []u8) ?usize {
         if (case.memory.len < 33) return null;
         const capacity = @min(case.memory.len - 32, capacity_max);
@@ -91,20 +91,20 @@ const World = struct {
     }
 };
 
-/// What a call said.
+/// What a call has returned.
 const Said = union(enum) { payload: usize, nothing, code: Reason };
 
 const ReaderTarget = struct {
     pub const name = "mailbox reader";
     pub const quiet = false;
     pub const size_max = 1024;
-    /// A payload in three parts, and in two of which the second is late.
+    /// A payload in three parts, and one in two parts, of which the second comes late.
     pub const more: []const []const u8 = &.{
         &(.{ 7, 99, 0 } ++ part(0, 3, "[1,\"") ++ part(1, 3, "abcdefgh") ++ part(2, 3, "\"]")),
         &(.{ 15, 99, 0 } ++ part(0, 2, "[{\"a\":1}") ++ [_]u8{0} ++ part(1, 2, ",2,3]")),
     };
 
-    /// The stores by which a writer gives its turn to the reader.
+    /// The stores by which a writer gives the turn to the reader.
     fn part(index: u8, count: u8, comptime bytes: []const u8) [6 + bytes.len]u8 {
         return .{ 64 + 32 + 16 + 8 + 4 + 2, 1, bytes.len, count, index, bytes.len } ++ bytes[0..].*;
     }
@@ -162,7 +162,7 @@ const ReaderTarget = struct {
         return if (payload) |bytes| .{ .payload = bytes.len } else .nothing;
     }
 
-    /// The reader of mailbox.md, one part a call.
+    /// The reader of mailbox.md, with one part per call.
     const Model = struct {
         world: *const World,
         limit: usize,
@@ -300,7 +300,7 @@ const WriterTarget = struct {
         try testing.expectEqual(.pipe_closed, said(&writer, text).?);
     }
 
-    /// What a call without waiting says: null where the payload is written.
+    /// Returns what a call without waiting must report; null if it writes the payload.
     fn said(writer: *millrace.MailboxWriter, text: []const u8) ?Reason {
         const done = writer.tryWrite(text) catch |err|
             return millrace.reasonOf(err) orelse writer.reason().?;

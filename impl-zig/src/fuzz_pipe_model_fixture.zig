@@ -1,11 +1,11 @@
-//! What a reader must find in a ring, as the tables of spec/frame.md, spec/ring.md and spec/pipe.md
-//! say it, row by row: slow and obvious, to hold against what the implementation does.
+//! What a reader must find in a ring, by the tables of spec/frame.md, spec/ring.md and
+//! spec/pipe.md, row by row: slow and obvious, to be compared with the implementation.
 
 const std = @import("std");
 const layout = @import("layout.zig");
 const Reason = layout.Reason;
 
-/// The total of a message whose size its writer did not know.
+/// The total of a message whose size the writer did not know.
 const unknown = 0xffff_ffff_ffff_ffff;
 
 pub const Message = struct { payload: []const u8, kind: u8, codec: u8, tag: u32 };
@@ -20,20 +20,20 @@ pub const Found = union(enum) {
     fault: Reason,
 };
 
-/// A reader of a ring whose `tail` stands still.
+/// A reader of a ring whose `tail` does not move.
 pub const Model = struct {
     area: []const u8,
-    /// The next frame, and the end of what was published.
+    /// The position of the next frame, and the end of what was published.
     head: u32,
     tail: u32,
-    /// The largest message that is taken.
+    /// The largest message that is accepted.
     limit: u64,
     calls: bool,
     ended: bool = false,
     fault: ?Reason = null,
     progress: ?Progress = null,
     parts: [8192]u8 = undefined,
-    /// Where the first frames began that were found good, in order.
+    /// Where the first frames that passed all checks start, in order.
     begins: [256]u32 = undefined,
     begin_count: usize = 0,
 
@@ -43,7 +43,7 @@ pub const Model = struct {
         tag: u32,
         total: u64,
         size: u64,
-        /// Dropped, and reported.
+        /// Dropped, with its loss reported.
         dropped: bool,
     };
 
@@ -174,12 +174,12 @@ pub const Model = struct {
         return std.mem.readInt(u32, model.area[frame.offset + 16 ..][0..4], .little);
     }
 
-    /// The payload behind its header extension.
+    /// Returns the payload without its header extension.
     fn payloadOf(model: *const Model, frame: Frame) []const u8 {
         return model.area[frame.offset + 16 ..][0..frame.size][model.extensionOf(frame)..];
     }
 
-    /// What comes of a good frame; null where the caller hears nothing of it.
+    /// Handles a valid frame. Returns null if the caller learns nothing of it.
     fn take(model: *Model, frame: Frame) ?Found {
         if (frame.kind == 6 or frame.kind >= 128) return null;
         if (frame.kind == 2) {

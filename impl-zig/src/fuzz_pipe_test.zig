@@ -1,5 +1,5 @@
-//! Fuzz target: any bytes at all in a ring. A reader finds in them what the tables say, whether it
-//! copies or borrows, and whether all of it comes at once or frame by frame.
+//! Fuzz target: any bytes in a ring. A reader finds in them what the tables say, whether it copies
+//! or borrows, and whether everything comes at once or frame by frame.
 
 const std = @import("std");
 const fixture = @import("fixture.zig");
@@ -26,14 +26,14 @@ test "fuzz: a reader finds in a ring what the tables say" {
     try testing.expect(@import("builtin").fuzz or Target.message_count > 10_000);
 }
 
-/// What stands before the bytes of the area in an input.
+/// The fields before the bytes of the area in an input.
 const Plan = struct {
     capacity: u32,
     calls: bool,
     limit: usize,
     start: u32,
     tail: u32,
-    /// The state words of the reader, and of the writer.
+    /// The state words of the reader and of the writer.
     own: u32,
     peer: u32,
 
@@ -148,7 +148,7 @@ const Target = struct {
         return world.finish(.nothing, model);
     }
 
-    /// What is published frame by frame is found as if it came at once.
+    /// Frames that are published one by one lead to the same result as all at once.
     fn checkSteps(plan: Plan, area: []const u8, walked: *const Model) !void {
         if (walked.fault == .ring_cursor) return;
         var world: World = undefined;
@@ -167,7 +167,7 @@ const Target = struct {
         try world.drain(&model);
     }
 
-    /// Borrowed frames are those of the same messages; nothing is too large.
+    /// Borrowed frames belong to the same messages; no message is too large.
     fn checkPeek(plan: Plan, area: []const u8) !void {
         var world: World = undefined;
         try world.init(plan, area, plan.tail);
@@ -179,7 +179,7 @@ const Target = struct {
                 .message => |message| try world.expectLent(message),
                 else => {},
             }
-            // Frames of a message that is then cancelled are lent before that is known.
+            // Frames of a message that is cancelled later are lent before that is known.
             if (expected != .message) {
                 const found = try world.peekUntilReport();
                 switch (expected) {
@@ -238,7 +238,8 @@ const World = struct {
         const ring = &world.reader.ring;
         into.* = null;
         const outcome = world.reader.tryRead(world.storage[0..world.limit]);
-        // What was accepted lies within the ring, and nothing behind it was read or given back.
+        // Every accepted position lies within the ring, and nothing after it was read or given
+        // back.
         try testing.expect(ring.tail -% ring.head <= ring.capacity);
         try testing.expect(ring.head -% ring.stored <= ring.capacity);
         try testing.expectEqual(ring.stored, ring.control.head);
@@ -287,7 +288,7 @@ const World = struct {
         }
     }
 
-    /// Who asks again hears the same, and the writer has been told of a fault.
+    /// A further call reports the same, and the writer was marked failed for a fault.
     fn finish(world: *World, last: Found, model: Model) !Model {
         var messages: [2]?millrace.Message = undefined;
         const said = try world.read(&messages[0]);
@@ -295,7 +296,7 @@ const World = struct {
         if (last == .fault) {
             const word = world.segment.record(0).state;
             if (word == @backingInt(last.fault) << 8 | 3) return model;
-            // It had one that is final, or none that anybody may store.
+            // The state was final already, or has a value that no endpoint may store.
             try testing.expect(word & 0xff >= 2);
         }
         if (last != .nothing) return model;
@@ -306,7 +307,8 @@ const World = struct {
         return model;
     }
 
-    /// What is said behind the last message, by the own state first [pipe.first_answer].
+    /// Returns what is reported after the last message; the own state comes first
+    /// [pipe.first_answer].
     fn stateCode(world: *const World) ?layout.Reason {
         // [segment.own_state]
         const own = world.segment.record(1).state;
@@ -318,7 +320,7 @@ const World = struct {
         };
     }
 
-    /// Borrows until the message is complete, which must be this one.
+    /// Borrows frames until the message is complete. It must be `wanted`.
     fn expectLent(world: *World, wanted: pipe_model.Message) !void {
         var size: usize = 0;
         while (true) {

@@ -1,5 +1,5 @@
-//! What a segment is worth, row by row of the table in spec/segment.md: slow and obvious, to hold
-//! against what the implementation says.
+//! What the table in spec/segment.md says of a segment, row by row: slow and obvious, to be
+//! compared with the implementation.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -58,12 +58,12 @@ pub const Channel = struct {
     kind: u32,
     writer: u32,
     reader: u32,
-    /// The control words, and the bytes.
+    /// The control area and the byte area.
     areas: [2]Area,
     start: u32,
 };
 
-/// Returns what a descriptor says, which must lie in the memory.
+/// Returns what a descriptor says. The descriptor must lie in the memory.
 pub fn channelAt(memory: []const u8, index: u32) Channel {
     const endpoint_count = wordAt(memory, layout.segment_endpoint_count_offset);
     const descriptor = memory[128 + 128 * endpoint_count + 64 * index ..];

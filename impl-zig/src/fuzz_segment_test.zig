@@ -1,5 +1,5 @@
-//! Fuzz target: any memory at all as a segment. Attaching refuses what the table in spec/segment.md
-//! refuses, with its code, and whoever uses what it accepts stays within its areas.
+//! Fuzz target: any memory as a segment. Attaching refuses what the table in spec/segment.md
+//! refuses, with its reason. An endpoint of an accepted segment stays within its areas.
 
 const std = @import("std");
 const fixture = @import("fixture.zig");
@@ -29,8 +29,8 @@ const Target = struct {
     pub const size_max = 4 + memory_size;
     var reached: fuzz.Reached = .{};
 
-    /// The endpoint that is asked for, a byte for the storage of descriptors, and how many bytes of
-    /// the memory are given; then the memory.
+    /// Writes the endpoint to take, a byte for the storage of descriptors, and how many bytes of
+    /// the memory are passed; then the memory.
     pub fn seed(case: fuzz.Case, target: []u8) ?usize {
         if (case.role == .mailbox_reader or case.role == .mailbox_writer) return null;
         if (case.memory.len > memory_size) return null;
@@ -60,7 +60,7 @@ const Target = struct {
         try use(&(segment orelse return), endpoint, &memory, &before);
     }
 
-    /// Attaching says twice what the model says.
+    /// Attaches twice, which must lead to what the model says both times.
     fn attachTwice(given: millrace.Memory, storage: []millrace.Channel) !?Segment {
         var expected = model.judge(given);
         var segment: ?Segment = null;
@@ -68,7 +68,7 @@ const Target = struct {
             segment = Segment.attach(given, storage, .none) catch |err| {
                 const why = millrace.reasonOf(err).?;
                 reached.add(why);
-                // What a caller with little storage meets behind the checks of the counts.
+                // A caller with little storage gets this after the checks of the counts.
                 if (err == error.ChannelStorage) {
                     const count = fuzz.wordAt(given, layout.segment_channel_count_offset);
                     try testing.expect(count > storage.len);
@@ -84,7 +84,7 @@ const Target = struct {
         return segment;
     }
 
-    /// A creator with a geometry of its own takes nothing that is not blank.
+    /// A creator with its own geometry accepts only blank memory.
     fn checkCreate(memory: *align(128) [memory_size]u8, size: usize, before: []const u8) !void {
         const geometry = fixture.pipeGeometry(256, 0);
         var storage: [1]millrace.Channel = undefined;
@@ -102,13 +102,13 @@ const Target = struct {
             const why = millrace.reasonOf(err).?;
             reached.add(why);
             const expected = model.judge(memory[0..size]) orelse .segment_geometry;
-            // It looks at the size that it needs before anything else.
+            // It checks the size that it needs before anything else.
             try testing.expectEqual(if (size < 1280) .segment_size else expected, why);
         }
     }
 
     /// Takes an endpoint as a port, or else as one end of a pipe, writes and reads a little, and
-    /// shows that nothing was stored but where an endpoint may store.
+    /// checks that nothing was stored except where an endpoint may store.
     fn use(
         segment: *const Segment,
         index: u32,
@@ -165,8 +165,8 @@ const Target = struct {
         reached.add(millrace.reasonOf(err) orelse behind.?);
     }
 
-    /// Only control words of the endpoints, control words of the endpoint's own rings, and the
-    /// bytes of the one that it writes may have changed.
+    /// Checks that only these bytes have changed: control words of the endpoints, control words of
+    /// the endpoint's own rings, and the bytes of the ring that it writes.
     fn expectContained(
         segment: *const Segment,
         index: u32,

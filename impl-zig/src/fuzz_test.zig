@@ -1,8 +1,8 @@
-//! The fuzz targets, one for each place where this implementation reads what somebody else wrote;
-//! and the hostile peers, who write while it reads.
+//! The fuzz targets, one for each place where this implementation reads bytes that a peer wrote;
+//! and the hostile peers, which write while it reads.
 //!
-//! As a part of the tests each target gets the memories of the static cases and thousands of
-//! mutants of them. `zig build fuzz --fuzz=10K` hands them to the compiler's fuzzer.
+//! In the tests, each target gets the memories of the static cases and thousands of mutants of
+//! them. `zig build fuzz --fuzz=10K` passes them to the compiler's fuzzer.
 
 test {
     _ = @import("fuzz_fixture.zig");

@@ -1,7 +1,7 @@
-//! Fuzz target: any order of calls on a writer and its reader, each of which may die, and have its
-//! endpoint taken by another. Every message comes out as it went in, or is reported once, but for
-//! those that a dead reader leaves behind; and a strict reader of the bytes finds the same, and no
-//! fault.
+//! Fuzz target: any order of calls on a writer and its reader. Either of them may die, and its
+//! endpoint then passes to another owner. Every message comes out as it went in, or is reported
+//! once, except those that a dead reader leaves behind. A strict reader of the bytes finds the same
+//! messages, and no fault.
 
 const std = @import("std");
 const fixture = @import("fixture.zig");
@@ -26,7 +26,7 @@ test "fuzz: what a writer writes is what its reader and a strict reader find" {
     for (counts.replaced) |count| try testing.expect(count > 100);
 }
 
-/// What the reader must find: a message that stands for its number, or one that was given up.
+/// What the reader must find: a message, identified by its number, or one that was given up.
 const Entry = struct {
     number: u32,
     size: usize = 0,
@@ -57,7 +57,7 @@ const Target = struct {
         replaced: [2]u64 = .{ 0, 0 },
     } = .{};
 
-    /// Any bytes do: those that a writer left in its ring are as good as others.
+    /// Any bytes will do, also those that a writer has left in its ring.
     pub fn seed(case: fuzz.Case, target: []u8) ?usize {
         if (case.role != .writer or case.memory.len < 1280) return null;
         var prng: std.Random.DefaultPrng = .init(std.hash.Wyhash.hash(0, case.id));
@@ -93,11 +93,11 @@ const World = struct {
     model: pipe_model.Model,
     entries: [2 + 6 * step_max]Entry,
     entry_count: usize,
-    /// How many of them the reader, and the strict reader, have found.
+    /// How many of them the reader and the strict reader have found.
     taken: usize,
     judged: usize,
     storage: [payload_max]u8,
-    /// Bytes of a message that is borrowed frame by frame.
+    /// The bytes of a message that is borrowed frame by frame.
     borrowed: usize,
 
     fn init(world: *World, capacity: u32, start: u32) !void {
@@ -138,7 +138,7 @@ const World = struct {
         }
     }
 
-    /// One of the two dies, and another takes its endpoint.
+    /// One of the two dies, and its endpoint passes to another owner.
     fn replace(world: *World, index: u1) !void {
         const pair = &world.pair;
         const begun = pair.writer.owed != null and !pair.writer.ended;
@@ -147,7 +147,7 @@ const World = struct {
             try world.checkStrictly();
             try testing.expect(!millrace.vacate(&.{&pair.reader}, &.{}));
             while (try world.take()) {}
-            // Of a message that was given up without its cancel nobody hears.
+            // A message that was given up and whose cancel was not placed is not reported.
             try testing.expectEqual(@intFromBool(begun), world.entry_count - world.taken);
         }
         pair.endpoints[index].close();
@@ -189,7 +189,7 @@ const World = struct {
         };
     }
 
-    /// The payload of the next message, and its entry.
+    /// Returns the payload of the next message, with its entry.
     fn next(world: *World, source: *fuzz.Source, most: usize, buffer: []u8) Entry {
         const envelope = envelopeOf(source);
         const writer = &world.pair.writer;
@@ -206,7 +206,7 @@ const World = struct {
         world.entry_count += 1;
     }
 
-    /// Behind a call that gave up: whether it had begun a message.
+    /// Called after a write that gave up: notes the message if the write had begun it.
     fn pushGivenUp(world: *World, tail: u32) void {
         const writer = &world.pair.writer;
         if (writer.owed == null or writer.ring.tail == tail) return;
@@ -231,7 +231,7 @@ const World = struct {
             return world.pushGivenUp(tail);
         };
         world.push(entry);
-        // It is visible when the call returns.
+        // The message is visible when the call returns.
         try testing.expectEqual(writer.ring.tail, writer.ring.control.tail);
     }
 
@@ -276,7 +276,7 @@ const World = struct {
         }
     }
 
-    /// Reads one message; false where nothing came.
+    /// Reads one message. Returns false if there was none.
     fn take(world: *World) anyerror!bool {
         const reader = &world.pair.reader;
         // A message that was begun by borrowing is borrowed to its end.
@@ -289,7 +289,7 @@ const World = struct {
         return true;
     }
 
-    /// Borrows one frame; false where nothing came.
+    /// Borrows one frame. Returns false if there was none.
     fn borrow(world: *World) !bool {
         const reader = &world.pair.reader;
         if (reader.partial()) return world.take();
@@ -323,7 +323,7 @@ const World = struct {
         return world.entries[world.taken - 1];
     }
 
-    /// The strict reader keeps up with all that was published.
+    /// The strict reader reads everything that was published.
     fn checkStrictly(world: *World) !void {
         const writer = &world.pair.writer;
         const tail = writer.ring.control.tail;

@@ -1,8 +1,8 @@
-//! What Millrace needs of the machine it runs on: a clock, a way to sleep on a word of shared
-//! memory, and a way to wake those that sleep there. One value of `Host` per wake mechanism
+//! What Millrace needs from the machine: a clock, a way to sleep on a word of shared memory, and a
+//! way to wake those who sleep there. There is one value of `Host` for each wake mechanism
 //! [wait.mechanism]; the rest of the code does not know which one it has.
 //!
-//! Calls through a `Host` are indirect and happen only around a sleep, never on the path of a
+//! Calls through a `Host` are indirect. They happen only around a sleep, never on the path of a
 //! message that finds its reader awake.
 
 const std = @import("std");
@@ -17,7 +17,8 @@ const has_wasm_wait = is_wasm and std.Target.wasm.featureSetHas(
 );
 
 comptime {
-    // [segment.little_endian] The structures are used in place, so the host's order must match.
+    // [segment.little_endian] The structures are used in place, so the target must be
+    // little-endian.
     if (builtin.target.cpu.arch.endian() != .little) {
         @compileError("Cannot build millrace: the target is not little-endian");
     }
@@ -26,61 +27,62 @@ comptime {
 const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
 
-/// How long a call may wait. `.none` tries once, `.forever` has no limit, `.ms(10)` is a number of
-/// milliseconds. It becomes a `Deadline` once, before the call first waits [wait.deadline].
+/// How long a call may wait. `.none` tries once, `.forever` has no limit, and `.ms(10)` is 10
+/// milliseconds. A call makes it a `Deadline` once, before it first waits [wait.deadline].
 pub const Timeout = enum(u64) {
     none = 0,
     forever = std.math.maxInt(u64),
     /// Any other value is a number of nanoseconds.
     _,
 
-    /// Nanoseconds; 0 is `.none`.
+    /// Nanoseconds; 0 means `.none`.
     pub fn ns(count: u64) Timeout {
         return @fromBackingInt(count);
     }
 
-    /// Microseconds; 0 is `.none`.
+    /// Microseconds; 0 means `.none`.
     pub fn us(count: u64) Timeout {
         return ns(count *| ns_per_us);
     }
 
-    /// Milliseconds; 0 is `.none`.
+    /// Milliseconds; 0 means `.none`.
     pub fn ms(count: u64) Timeout {
         return ns(count *| ns_per_ms);
     }
 
-    /// Milliseconds as JavaScript counts them: 0 or less and NaN are `.none`, Infinity `.forever`.
+    /// Milliseconds as JavaScript has them: 0 or less and NaN mean `.none`, Infinity means
+    /// `.forever`.
     pub fn fromFloatMs(count: f64) Timeout {
         if (!(count > 0)) return .none;
         if (count >= 1e12) return .forever;
-        // At least one nanosecond, because 0 would mean something else: not to wait.
+        // At least one nanosecond, because 0 would mean not to wait.
         const nanoseconds: u64 = @intFromFloat(count * ns_per_ms);
         return ns(@max(1, nanoseconds));
     }
 };
 
-/// The point in time at which a call gives up.
+/// The time at which a call gives up.
 ///
-/// It reads the clock when it is first asked, so that a call that need not wait never reads it.
+/// It reads the clock on the first question, so that a call that need not wait never reads it.
 pub const Deadline = struct {
     timeout: Timeout,
-    /// In the time of `Host.now`; valid once `started`.
+    /// The time in nanoseconds of `Host.now`; valid once `started`.
     at_ns: u64 = 0,
     started: bool = false,
-    /// Whether `over` was asked before.
+    /// Whether `over` was called before.
     asked: bool = false,
-    /// Looks that the waits of the call have taken, where it must not block.
+    /// How many looks the waits of the call have made, on a thread that must not block.
     looks: u32 = 0,
 
-    /// Of those that the clause allows, half are for the call itself, which looks before each wait
-    /// and behind the last [wait.no_block].
+    /// Half of the looks that the clause allows are for the call itself, which looks before each
+    /// wait and after the last one [wait.no_block].
     const looks_max = layout.wait_no_block_looks / 2 - 1;
 
     pub fn init(timeout: Timeout) Deadline {
         return .{ .timeout = timeout };
     }
 
-    /// Returns the nanoseconds that are left; 0 when the deadline has passed.
+    /// Returns the nanoseconds that are left; 0 after the deadline.
     pub fn left(deadline: *Deadline, host: *const Host) u64 {
         return switch (deadline.timeout) {
             .none => 0,
@@ -89,7 +91,7 @@ pub const Deadline = struct {
         };
     }
 
-    /// As `left`, for who has read the clock.
+    /// `left` for a caller that has read the clock.
     pub fn leftAt(deadline: *Deadline, now: u64) u64 {
         switch (deadline.timeout) {
             .none => return 0,
@@ -107,17 +109,18 @@ pub const Deadline = struct {
         return deadline.left(host) == 0;
     }
 
-    /// Takes one more look of a call that must not block; false where it has taken all.
+    /// Counts one more look of a call that must not block. Returns false if it has made all of
+    /// them.
     pub fn takeLook(deadline: *Deadline) bool {
         if (deadline.looks == looks_max) return false;
         deadline.looks += 1;
         return true;
     }
 
-    /// As `passed`, but for the first time a call that may wait has not waited long enough yet, and
-    /// the clock is left alone: reading it waits for all loads before it, one of which may be on
-    /// its way from another core. In a model of the loop in C that doubled an echo; here the
-    /// difference was lost in the noise (x86-64).
+    /// `passed`, except that the first call does not read the clock and returns false if the call
+    /// may wait, because no time worth counting has passed yet. Reading the clock waits for all
+    /// loads before it, one of which may be on its way from another core. In a model of the loop in
+    /// C, that doubled the time of an echo; here, the difference was lost in the noise (x86-64).
     pub fn over(deadline: *Deadline, host: *const Host) bool {
         if (deadline.timeout == .none) return true;
         const first = !deadline.asked;
@@ -130,29 +133,30 @@ pub const Deadline = struct {
 pub const Host = struct {
     /// The mechanisms that this host can ring [wait.wakes]: bits `layout.wake_mechanism_*`.
     wakes: u32,
-    /// The mechanism by which `sleep` sleeps; 0 when it only pauses, so that the endpoint polls.
+    /// The mechanism by which `sleep` sleeps; 0 if `sleep` only pauses, so that the endpoint polls.
     mechanism: u32,
-    /// Whether somebody may change a state who cannot ring by this mechanism [wait.slice].
+    /// Whether an outsider that cannot ring by this mechanism may change a state [wait.slice].
     outsiders: bool = false,
-    /// Monotonic time in nanoseconds, from any origin.
+    /// Returns the monotonic time in nanoseconds, from any origin.
     now: *const fn () u64,
     /// Sleeps while the word holds `expected`, at most `limit_ns`. May return early for no reason.
-    /// Returns false if nothing but its time has ended it.
+    /// Returns false if only the end of that time has ended the sleep.
     sleep: *const fn (word: *const u32, expected: u32, limit_ns: u64) bool,
-    /// Wakes all that sleep on the word. All, because a sleeper whose time is already up would eat
-    /// a single wake [wait.ring].
+    /// Wakes all that sleep on the word: a sleeper whose time is already up would take a single
+    /// wake from the others [wait.ring].
     notify: *const fn (word: *const u32) void,
     /// Pauses the thread for about so long, whatever happens meanwhile [wait.poll].
     pause: *const fn (limit_ns: u64) void,
-    /// How many processors this process may use; spinning makes sense from two on.
+    /// Returns how many processors this process may use. Spinning makes sense with two or more.
     processor_count: *const fn () u32,
 
-    /// What calls use that are not told otherwise: `millrace_host` of the root source file, where
-    /// it declares one, else the mechanism of the target.
+    /// The host that calls use by default: `millrace_host` of the root source file if it declares
+    /// one, and otherwise the mechanism of the target.
     ///
     /// The same WebAssembly instructions wake different sleepers under different engines. A
-    /// freestanding module counts as one of JavaScript's, and a WASI command, which may run under
-    /// any engine, polls. Whoever knows better says so, for the program or for one endpoint:
+    /// freestanding module is assumed to run in a JavaScript engine. A WASI command may run under
+    /// any engine, so it polls. A program that knows its engine can choose another host for itself,
+    /// or for one endpoint:
     ///
     ///     pub const millrace_host = &millrace.host.wasmtime;
     pub const native: *const Host = if (@hasDecl(root, "millrace_host"))
@@ -165,8 +169,8 @@ pub const Host = struct {
         &polling;
 };
 
-/// WebAssembly with shared memory, in an engine of JavaScript: agents and the modules in them wake
-/// one another.
+/// WebAssembly with shared memory, in a JavaScript engine: agents and the modules in them wake one
+/// another.
 pub const wasm_agent: Host = wasmHost(layout.wake_mechanism_agent);
 
 /// WebAssembly with shared memory, in one engine of wasmtime: its guests wake one another.
@@ -176,7 +180,7 @@ fn wasmHost(mechanism: u32) Host {
     return .{
         .wakes = mechanism,
         .mechanism = mechanism,
-        // The host of wasmtime's guests sees their memory, and cannot ring in it.
+        // The host program of wasmtime's guests sees their memory, but cannot ring in it.
         .outsiders = mechanism == layout.wake_mechanism_wasmtime,
         .now = clock.now,
         .sleep = wasm.sleep,
@@ -186,8 +190,8 @@ fn wasmHost(mechanism: u32) Host {
     };
 }
 
-/// Linux threads and processes on one mapping. Without the PRIVATE flag, which would tie the sleep
-/// to one process.
+/// Threads and processes of Linux that share a mapping. Without the PRIVATE flag, which would limit
+/// wakes to one process.
 pub const linux_futex: Host = .{
     .wakes = layout.wake_mechanism_futex,
     .mechanism = layout.wake_mechanism_futex,
@@ -198,7 +202,7 @@ pub const linux_futex: Host = .{
     .processor_count = linux.processorCount,
 };
 
-/// Any machine: nobody is rung, everybody looks again after a pause [wait.poll].
+/// Any machine: nobody is rung, and every sleep is a pause before the next look [wait.poll].
 pub const polling: Host = .{
     .wakes = 0,
     .mechanism = 0,
@@ -209,8 +213,8 @@ pub const polling: Host = .{
     .processor_count = assumeTwo,
 };
 
-/// WebAssembly only: the first address behind the module's stack and data, rounded up to the
-/// alignment of a segment. What instances share on one memory lies at or above it.
+/// Only for WebAssembly: returns the first address after the module's stack and data, rounded up to
+/// the alignment of a segment. Memory that instances share lies at this address or above.
 pub fn heapBase() usize {
     if (!is_wasm) @compileError("Cannot tell the heap base: the target is not WebAssembly");
     const heap_base = @extern(*const u8, .{ .name = "__heap_base" });
@@ -225,8 +229,8 @@ fn sleepBlind(word: *const u32, expected: u32, limit_ns: u64) bool {
 
 fn notifyNobody(_: *const u32) void {}
 
-/// A sandboxed guest cannot ask. Of the two mistakes, spinning 50 µs with one processor is cheaper
-/// than a sleep of 80 µs per message with many.
+/// A sandboxed guest cannot find out. If the guess is wrong, spinning for 50 µs with one processor
+/// costs less than a sleep of 80 µs per message with many.
 fn assumeTwo() u32 {
     return 2;
 }
@@ -270,7 +274,7 @@ const wasm = struct {
             : .{ .memory = true });
     }
 
-    /// A word that nobody notifies: a sleep on it is a pause.
+    /// Nobody notifies this word, so a sleep on it is a pause.
     var nobody: u32 = 0;
 
     fn pause(limit_ns: u64) void {
@@ -285,7 +289,8 @@ const linux = struct {
         return .{ .sec = @intCast(ns / 1_000_000_000), .nsec = @intCast(ns % 1_000_000_000) };
     }
 
-    /// What counts as long: several ticks of the kernel, of 10 ms at most.
+    /// From this time on, a sleep is long: it lasts several ticks of the kernel, which are at most
+    /// 10 ms.
     const long_ns = 50 * ns_per_ms;
 
     fn sleep(word: *const u32, expected: u32, limit_ns: u64) bool {
@@ -296,9 +301,9 @@ const linux = struct {
         return os.errno(os.futex_4arg(word, op, expected, &limit)) != .TIMEDOUT;
     }
 
-    /// Sleeps until a time, reckoned from the last tick: so neither we nor the kernel read the
-    /// clock itself, and an echo between two that sleep on one processor takes 3 % less (measured,
-    /// x86-64). The sleep ends a tick early at most.
+    /// Sleeps until an absolute time, counted from the last tick, so that neither this function nor
+    /// the kernel reads the clock itself. An echo between two threads that sleep on one processor
+    /// takes 3 % less (measured, x86-64). The sleep ends at most one tick early.
     fn sleepLong(word: *const u32, expected: u32, limit_ns: u64) bool {
         var until: os.timespec = undefined;
         const result = os.clock_gettime(.MONOTONIC_COARSE, &until);
@@ -340,7 +345,7 @@ const windows = struct {
     const ntdll = std.os.windows.ntdll;
 
     fn pause(limit_ns: u64) void {
-        // In steps of 100 ns; negative means from now on.
+        // In steps of 100 ns; a negative number is relative to now.
         const steps: i64 = @intCast(@min(limit_ns, 3_600_000_000_000) / 100);
         const interval: std.os.windows.LARGE_INTEGER = -steps;
         _ = ntdll.NtDelayExecution(.FALSE, &interval);
@@ -348,7 +353,7 @@ const windows = struct {
 };
 
 const posix = struct {
-    /// The other systems reach their clocks and sleeps through libc only.
+    /// The other systems offer their clocks and sleeps only through libc.
     fn pause(limit_ns: u64) void {
         const limit: std.c.timespec = .{
             .sec = @intCast(@min(limit_ns / 1_000_000_000, 3_600)),
@@ -376,8 +381,8 @@ const wasi = struct {
 };
 
 const clock = if (is_wasm and builtin.os.tag == .freestanding) struct {
-    /// The only function that a freestanding module needs of its host: microseconds that never go
-    /// back, such as `performance.now() * 1000`. Millisecond steps are good enough.
+    /// The only function that a freestanding module needs from its host. Returns microseconds that
+    /// never go back, such as `performance.now() * 1000`. Steps of a millisecond are good enough.
     extern "millrace" fn now_us() f64;
 
     fn now() u64 {
@@ -403,7 +408,7 @@ const clock = if (is_wasm and builtin.os.tag == .freestanding) struct {
     fn now() u64 {
         var frequency: std.os.windows.LARGE_INTEGER = undefined;
         var counter: std.os.windows.LARGE_INTEGER = undefined;
-        // Neither fails since Windows XP.
+        // Neither call has failed since Windows XP.
         assert(windows.ntdll.RtlQueryPerformanceFrequency(&frequency).toBool());
         assert(windows.ntdll.RtlQueryPerformanceCounter(&counter).toBool());
         const ns = @as(u128, @intCast(counter)) * 1_000_000_000 / @as(u64, @intCast(frequency));

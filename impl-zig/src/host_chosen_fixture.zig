@@ -1,4 +1,4 @@
-//! As `host_fixture.zig`, in a program that chooses.
+//! `host_fixture.zig` for a program that chooses its host.
 
 const std = @import("std");
 const millrace = @import("root.zig");

@@ -1,5 +1,5 @@
-//! Compiled for WebAssembly with atomics, where the target does not tell who wakes whom: which
-//! mechanism a program has that does not choose one.
+//! Compiled for WebAssembly with atomics, where the target does not say who can wake whom: checks
+//! which mechanism a program gets if it does not choose one.
 
 const builtin = @import("builtin");
 const std = @import("std");
@@ -8,7 +8,7 @@ const millrace = @import("root.zig");
 comptime {
     const expected = switch (builtin.os.tag) {
         .freestanding => millrace.layout.wake_mechanism_agent,
-        // Any engine may run it, so that it claims to ring nobody.
+        // Any engine may run it, so it claims to ring nobody.
         .wasi => 0,
         else => unreachable,
     };

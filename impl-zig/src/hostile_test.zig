@@ -1,7 +1,7 @@
-//! A hostile peer: seeded scribbles over control words, records and frames between the operations
-//! of a port, and in the middle of them, whenever they look at the clock, sleep or ring. Every call
-//! must return a result or one of its errors; that nothing crashes, loops or reads out of bounds is
-//! what safe modes and the test's own end show.
+//! A hostile peer. Seeded scribbles over control words, records and frames, between the operations
+//! of a port, and during them whenever they read the clock, sleep or ring. Every call must return a
+//! result or one of its errors. Safe modes, and the end of the test itself, show that nothing
+//! crashes, loops or reads out of bounds.
 
 const std = @import("std");
 const fixture = @import("fixture.zig");
@@ -17,13 +17,13 @@ test "whatever a peer scribbles, every call returns" {
         errdefer std.debug.print("seed {}\n", .{seed});
         try play(seed, &outcomes);
     }
-    // The scribbles reach both the healthy and the broken: otherwise they test nothing.
+    // The scribbles lead to messages as well as to errors; otherwise they test nothing.
     try testing.expect(outcomes.messages > seed_count);
     try testing.expect(outcomes.corrupt > seed_count / 10);
     try testing.expect(outcomes.other > seed_count / 10);
 }
 
-/// A machine on which the peer scribbles at every other occasion.
+/// A machine on which the peer scribbles at every other opportunity.
 const meddling: millrace.Host = blk: {
     var host = fixture.clockwork;
     host.now = Meddler.now;
@@ -82,7 +82,7 @@ fn play(seed: usize, outcomes: *Outcomes) !void {
     }
 }
 
-/// One side, with storage that stays the same while a message is in progress.
+/// One side, which keeps its storage while a message is in progress.
 const Hand = struct {
     port: *Port,
     storage: [300]u8 = undefined,

@@ -1,9 +1,10 @@
-//! JSON messages, one way, through eight words and a byte area [spec/mailbox.md]: the wire of
-//! `sab-message-port` 1.0, the original, which stores `signal` plainly and wakes only one.
+//! JSON messages, one way, through eight words and a byte area [spec/mailbox.md]. This is the
+//! layout of `sab-message-port` 1.0, "the original", which stores `signal` plainly and wakes only
+//! one sleeper.
 //!
-//! Invariant: only who loaded its own turn from `signal` touches the byte area, and `signal` moves
-//! by compare-exchange, so that a close is never overwritten from this side. Where the original has
-//! overwritten one, `status` still says so, and every look loads both.
+//! Invariant: only a side that has loaded its own turn from `signal` touches the byte area. This
+//! side changes `signal` by compare-exchange, so it never overwrites a close. If the original has
+//! overwritten one, `status` still says so; every look loads both words.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -26,13 +27,13 @@ pub const MailboxError = error{
     PipeClosed,
     /// The peer has closed the mailbox.
     PeerClosed,
-    /// A word breaks the layout; `reason()` says which check failed. The mailbox is now closed.
+    /// A word breaks the layout; `reason()` says which check failed. The mailbox is closed now.
     Corrupt,
 };
 
 /// Why a payload was not written.
 pub const MailboxWriteError = MailboxError || error{
-    /// Not everything was written by the deadline. Where the payload is begun, pass it again
+    /// Not everything was written by the deadline. If the payload is begun, pass it again
     /// [mailbox.begun].
     Timeout,
     /// The call would have to wait on a thread that must not block.
@@ -41,11 +42,11 @@ pub const MailboxWriteError = MailboxError || error{
 
 /// Why no payload was read.
 pub const MailboxReadError = MailboxError || error{
-    /// A payload was larger than the storage, and is dropped.
+    /// A payload was larger than the storage, and was dropped.
     MessageSize,
-    /// A payload was not well-formed UTF-8, and is dropped.
+    /// A payload was not well-formed UTF-8, and was dropped.
     MessageText,
-    /// A payload was not an array of at least one element, and is dropped.
+    /// A payload was not an array of at least one element, and was dropped.
     MessageJson,
     /// The call would have to wait on a thread that must not block.
     WaitForbidden,
@@ -81,23 +82,23 @@ comptime {
     assert(layout.mailbox_size_min == layout.mailbox_header_size + 1);
 }
 
-/// One side of a mailbox: what a writer and a reader share.
+/// One side of a mailbox: the part that a writer and a reader have in common.
 ///
-/// Thread safety: belongs to one thread, but for `close`.
+/// Thread safety: belongs to one thread, except for `close`.
 pub const Side = struct {
     header: *Header,
     area: []u8,
-    /// The value of `signal` that this side waits for.
+    /// The value of `signal` when it is this side's turn.
     turn: u32,
     manner: wait_spin.Manner,
     spins: wait_spin.SpinRecord = .{},
-    /// Times this side slept or paused.
+    /// Times that this side slept or paused.
     parks: u64 = 0,
-    /// Sleeps that nothing ended but their slice, although `signal` had changed.
+    /// Sleeps that only the end of their slice has ended, although `signal` had changed.
     late_wakes: u64 = 0,
     /// Atomic, because any thread may close.
     closed_here: std.atomic.Value(bool) = .init(false),
-    /// A close was seen. Kept, because a word that once said so may be overwritten.
+    /// Whether a close was seen. Kept, because the word that has shown it may be overwritten.
     closed_seen: bool = false,
     fault: ?layout.Reason = null,
 
@@ -118,12 +119,13 @@ pub const Side = struct {
         };
     }
 
-    /// The same choices as an endpoint's. Nothing in a mailbox says how its peer sleeps and whom it
-    /// can ring: where it cannot ring this host's sleep, `host.polling` looks every 5 ms, and any
-    /// other host after 100 ms.
+    /// The options of an endpoint. Nothing in a mailbox says how the peer sleeps, and which sleeps
+    /// it can ring. If it cannot ring the sleep of this host, `host.polling` looks every 5 ms, and
+    /// any other host every 100 ms.
     pub const Options = wait.Endpoint.Options;
 
-    /// `status` first: who finds another word changed by a close finds it there [mailbox.close].
+    /// `status` is stored first: a peer that sees another word changed by a close must see `status`
+    /// changed [mailbox.close].
     pub fn close(side: *Side) void {
         if (side.closed_here.swap(true, .seq_cst)) return;
         side.dispose();
@@ -135,7 +137,7 @@ pub const Side = struct {
         side.manner.host.notify(&side.header.signal);
     }
 
-    /// Whether the mailbox is closed, by either side, or ended by a fault.
+    /// Whether either side has closed the mailbox, or a fault has ended it.
     pub fn closed(side: *const Side) bool {
         if (side.fault != null or side.closed_seen) return true;
         if (side.closed_here.load(.seq_cst)) return true;
@@ -143,13 +145,13 @@ pub const Side = struct {
             @atomicLoad(u32, &side.header.status, .seq_cst) == disposed;
     }
 
-    /// What is behind the last `error.Corrupt` or `error.PeerClosed`.
+    /// Returns the reason for the last `error.Corrupt` or `error.PeerClosed`.
     pub fn reason(side: *const Side) ?layout.Reason {
         if (side.fault) |why| return why;
         return if (side.closed_seen and !side.closed_here.load(.seq_cst)) .peer_closed else null;
     }
 
-    /// Whether it is this side's turn. Loads `signal`, then `status`, once each and sequentially
+    /// Whether it is this side's turn. Loads `signal` and then `status`, once each and sequentially
     /// consistent, and checks both [mailbox.turn] [mailbox.atomic] [mailbox.closed].
     pub fn ready(side: *Side) MailboxError!bool {
         if (side.closed_here.load(.seq_cst)) return side.closedError();
@@ -175,14 +177,15 @@ pub const Side = struct {
         }
     }
 
-    /// Gives the turn to the peer, and wakes it [mailbox.notify]. Returns false when somebody has
-    /// closed the mailbox meanwhile, which the next look then reports.
+    /// Gives the turn to the peer, and wakes it [mailbox.notify]. Returns false if the mailbox was
+    /// closed meanwhile, which the next look reports.
     pub fn pass(side: *Side) bool {
         const next = if (side.turn == may_write) may_read else may_write;
         const found = @cmpxchgStrong(u32, &side.header.signal, side.turn, next, .seq_cst, .seq_cst);
-        // [mailbox.signal_exchange] Nobody else has the turn, so whoever changed it has closed.
+        // [mailbox.signal_exchange] Nobody else has the turn, so only a close can have changed the
+        // word.
         if (found) |value| {
-            // [mailbox.lost_turn] No close has left that, so the peer does not know of one.
+            // [mailbox.lost_turn] No close stores this value, so the peer does not know of one.
             if (value != disposed) side.dispose();
             side.closed_seen = true;
             return false;
@@ -191,8 +194,8 @@ pub const Side = struct {
         return true;
     }
 
-    /// Ends the mailbox for a word of the peer. Closes it too: there is no other way to tell the
-    /// peer, which would otherwise wait for ever.
+    /// Ends the mailbox because of a word that the peer wrote. Also closes it: there is no other
+    /// way to tell the peer, which would otherwise wait for ever.
     pub fn faulted(side: *Side, why: layout.Reason) error{Corrupt} {
         assert(side.fault == null);
         side.fault = why;
@@ -209,24 +212,26 @@ pub const Side = struct {
     pub fn awaitTurn(side: *Side, deadline: *Deadline) MailboxError!Outcome {
         const blocking = side.manner.blocking;
         if (try side.ready()) {
-            // [wait.no_block] Where the peer keeps up, no wait ends the call.
+            // [wait.no_block] If the peer keeps up, no wait ends the call, so the looks are
+            // counted.
             return if (blocking or deadline.takeLook()) .found else .forbidden;
         }
         if (deadline.timeout == .none) return .timeout;
         const condition: Look = .{ .side = side };
         const host = side.manner.host;
-        // What it found may be gone again, by a peer that breaks the rules: `ready` decides.
+        // A peer that breaks the rules may have changed the word again: `ready` decides.
         if (side.spins.spin(side.manner, &condition, deadline) and try side.ready()) return .found;
         if (!blocking) return .forbidden;
-        // [mailbox.wait] The only value that a thread sleeps on is the one that it has just loaded:
-        // the peer's turn. Being a thread, it is the only sleeper [mailbox.one_waiter].
+        // [mailbox.wait] A thread sleeps only on the value that it has just loaded: the peer's
+        // turn. This side is a single thread, so it is the only sleeper [mailbox.one_waiter].
         const other = if (side.turn == may_write) may_read else may_write;
         var round: u32 = 0;
         while (!try side.ready()) : (round +|= 1) {
             const left_ns = deadline.left(host);
             if (left_ns == 0) return .timeout;
             side.parks +%= 1;
-            // [mailbox.recheck] Also for the wake that the original gives to somebody else.
+            // [mailbox.recheck] Also needed because the original may give its wake to another
+            // sleeper.
             const limit_ns = @min(left_ns, slice_ns);
             if (host.mechanism != 0) {
                 const rung = host.sleep(&side.header.signal, other, limit_ns);
@@ -239,7 +244,7 @@ pub const Side = struct {
         return .found;
     }
 
-    /// What spinning looks for [mailbox.spin]: anything but the peer's turn.
+    /// What a spin looks for [mailbox.spin]: any value but the peer's turn.
     const Look = struct {
         side: *const Side,
 
@@ -256,8 +261,8 @@ pub const Side = struct {
     };
 };
 
-/// Whether a text stands in brackets with something between them, white space aside: all of an
-/// array of at least one element that can be told without parsing it.
+/// Whether a text has brackets with something between them, apart from white space. Nothing more
+/// can be told of an array of at least one element without parsing it.
 pub fn arrayShaped(text: []const u8) bool {
     const white = " \t\r\n";
     const array = std.mem.trim(u8, text, white);

@@ -1,5 +1,5 @@
-//! Closing a mailbox at every step of an exchange, by either side and beside the original: every
-//! wait ends, and nobody takes a close for a fault.
+//! Closing a mailbox at every step of an exchange, by either side and with the original as peer:
+//! every wait ends, and no side takes a close for a fault.
 
 const std = @import("std");
 const mailbox_fixture = @import("mailbox_fixture.zig");
@@ -15,8 +15,8 @@ const disposed = mailbox.disposed;
 test "a close of the original between any two loads of a reader is a close, never a fault" {
     const payload = "[1]";
     var seen: u32 = 0;
-    // How many of its eight stores come before each of our loads, and before our exchange. The
-    // two loads of `ready` see a close or nothing.
+    // How many of the eight stores of the original's close come before each of our loads, and
+    // before our exchange. The two loads of `ready` see a close or nothing.
     for (0..9) |length_at| for (length_at..9) |count_at| for (count_at..9) |index_at| {
         for (index_at..9) |status_at| for (status_at..9) |exchange_at| for (1..3) |count| {
             var pair: Pair = undefined;
@@ -82,7 +82,7 @@ test "a part that a close overtook was not written, not even the last of a paylo
     };
 }
 
-/// A mailbox on a machine that counts who is notified.
+/// A mailbox on a machine that counts the notifications.
 const Met = struct {
     var count: u32 = 0;
     var pair: Pair = undefined;
@@ -123,7 +123,7 @@ test "every change of signal by this side is notified, and nothing else [mailbox
     try Met.expect(0);
     pair.reader.close();
     try Met.expect(1);
-    // A fault closes, so it wakes too.
+    // A fault closes the mailbox, so it wakes the peer too.
     try pair.initOn(16, &Met.host);
     pair.put("[1]", 1, 1);
     try testing.expectError(error.Corrupt, pair.verdict(.reader));
@@ -146,7 +146,7 @@ test "an exchange that fails is a close, whatever the word holds [mailbox.signal
         try testing.expectEqual(disposed, pair.header().signal);
         try testing.expectEqual(if (told) mailbox.active else disposed, pair.header().status);
         try Met.expect(if (told) 0 else 1);
-        // Whatever the words say from now on.
+        // Whatever the words hold from now on.
         pair.header().status = mailbox.active;
         pair.header().signal = side.turn;
         try testing.expectError(error.PeerClosed, pair.verdict(which));
@@ -154,18 +154,18 @@ test "an exchange that fails is a close, whatever the word holds [mailbox.signal
     };
 }
 
-/// Who stands at the other end.
+/// The implementation at the other end.
 const Peer = enum { ours, original };
 
-/// One side waits, and whenever it sleeps the other takes a step, until somebody closes.
+/// One side waits. Whenever it sleeps, the other takes a step, until one of them closes.
 const Script = struct {
     waiter: Side,
     peer: Peer,
-    /// Who closes: the waiter itself, from another thread, or its peer.
+    /// Whether the waiter itself closes, from another thread, or its peer.
     own: bool,
     /// At which sleep.
     at: u32,
-    /// What the original, which has looked before, stores in `signal` behind the close.
+    /// What the original, which has looked before the close, stores in `signal` after it.
     overwritten: ?u32 = null,
 
     const payload = "[\"six parts of 4 bytes\"]";
@@ -187,7 +187,7 @@ const Script = struct {
             .reader => if (pair.reader.read(&pair.kept, .ms(2_000))) |_| {} else |err| err,
         };
         try testing.expectError(expected, result);
-        // At once when the close woke it; where that was overwritten, at the end of the slice.
+        // At once if the close woke it; at the end of the slice if the close was overwritten.
         const parks = pair.writer.side.parks + pair.reader.side.parks;
         const late = script.overwritten != null and script.at > 0;
         try testing.expect(parks == script.at or late and parks == script.at + 1);
@@ -295,7 +295,7 @@ fn expectVerdicts(pair: *Pair, writing: Peer, reading: Peer, closer: Side) !void
         if (writing == .ours) {
             const own = closer == .writer;
             const expected = if (own) error.PipeClosed else error.PeerClosed;
-            // A payload that was under way is no longer owed, so another may come.
+            // A payload that was under way is no longer owed, so another payload may be passed.
             if (pair.writer.partial()) {
                 try testing.expectError(expected, pair.writer.tryWrite("[1,2,3]"));
             }
@@ -311,7 +311,7 @@ fn expectVerdicts(pair: *Pair, writing: Peer, reading: Peer, closer: Side) !void
             try testing.expectEqual(own, pair.reader.reason() == null);
             try testing.expect(!pair.reader.partial());
         }
-        // Closing again, or as well, changes nothing but whose close a side calls it.
+        // Closing again, or by the other side too, only changes whose close a side reports.
         const words = pair.section[0..32].*;
         if (closer == .writer) pair.writer.close() else pair.reader.close();
         try testing.expectEqualSlices(u8, &words, pair.section[0..32]);

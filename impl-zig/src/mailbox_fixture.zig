@@ -1,5 +1,5 @@
-//! What the tests of the mailbox share: both sides in one hand, a machine whose sleeps somebody
-//! else uses, payloads, and a stand-in of the original.
+//! Shared by the tests of the mailbox: both sides on one thread, a machine that runs a test's step
+//! during each sleep, payloads, and a stand-in for the original.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -13,7 +13,7 @@ pub const Memory = []align(layout.mailbox_header_align) u8;
 
 pub const Side = enum { writer, reader };
 
-/// Both sides of a mailbox. Must stay where it was initialized.
+/// Both sides of a mailbox. Must not move after it was initialized.
 pub const Pair = struct {
     pub const capacity_max = 512;
 
@@ -40,7 +40,7 @@ pub const Pair = struct {
         return pair.writer.side.header;
     }
 
-    /// Places one part as it stands, right or wrong, and gives the turn to the reader.
+    /// Places one part, valid or not, and gives the turn to the reader.
     pub fn put(pair: *Pair, part: []const u8, part_index: u32, part_count: u32) void {
         @memcpy(pair.section[32..][0..part.len], part);
         pair.describe(@intCast(part.len), part_index, part_count);
@@ -67,7 +67,7 @@ pub const Pair = struct {
         try std.testing.expectEqualStrings(payload, found);
     }
 
-    /// A call of that side without waiting, for what it reports.
+    /// Makes a call of that side without waiting, to get its error.
     pub fn verdict(pair: *Pair, side: Side) anyerror!void {
         switch (side) {
             .writer => _ = try pair.writer.tryWrite("[0]"),
@@ -76,7 +76,7 @@ pub const Pair = struct {
     }
 };
 
-/// A machine on which somebody else acts whenever a thread sleeps, and time goes on.
+/// A machine on which a test's step runs whenever a thread sleeps, and time passes.
 pub const scripted: millrace.Host = blk: {
     var host = fixture.clockwork;
     const functions = struct {
@@ -93,8 +93,8 @@ pub const scripted: millrace.Host = blk: {
 };
 pub var act: ?*const fn () void = null;
 
-/// `sab-message-port` 1.0, as far as a peer can tell: it stores `signal` plainly, wakes one, fills
-/// every part but the last, and closes by storing −1 in all words, one after the other.
+/// `sab-message-port` 1.0 as a peer sees it. It stores `signal` plainly, wakes one sleeper, fills
+/// every part except the last, and closes by storing −1 in all words, one after the other.
 pub const Original = struct {
     header: *mailbox.Header,
     area: []u8,
@@ -116,13 +116,13 @@ pub const Original = struct {
         return if (found == disposed) error.Closed else found;
     }
 
-    /// Writes the next part if it may, and returns whether that was the last.
+    /// Writes the next part if it may. Returns whether that was the last one.
     pub fn offer(original: *Original, payload: []const u8) Error!bool {
         if (try original.signal() != mailbox.may_write) return false;
         return original.offerBlind(payload);
     }
 
-    /// What follows the look at `signal`, however long ago that was.
+    /// The steps that follow the look at `signal`, however long ago that look was.
     pub fn offerBlind(original: *Original, payload: []const u8) bool {
         const size = @min(original.area.len, payload.len - original.size);
         @memcpy(original.area[0..size], payload[original.size..][0..size]);
@@ -139,7 +139,7 @@ pub const Original = struct {
         return true;
     }
 
-    /// Takes the next part if it is there, and returns the payload that it completes.
+    /// Takes the next part if there is one. Returns the payload that it completes.
     pub fn take(original: *Original, storage: []u8) Error!?[]u8 {
         if (try original.signal() != mailbox.may_read) return null;
         return original.takeBlind(storage);
@@ -148,7 +148,8 @@ pub const Original = struct {
     pub fn takeBlind(original: *Original, storage: []u8) ?[]u8 {
         const size = original.header.length;
         const last = original.header.part_index +% 1 == original.header.part_count;
-        // What another thread's close has put there; this thread finds it with the next look.
+        // Another thread's close has stored this value; this thread finds the close at the next
+        // look.
         if (size > original.area.len) return null;
         @memcpy(storage[original.size..][0..size], original.area[0..size]);
         original.store(mailbox.may_write);
@@ -177,7 +178,7 @@ pub const Original = struct {
     fn sleepWhile(original: Original, value: u32) Error!void {
         if (try original.signal() != value) return;
         _ = millrace.Host.native.sleep(&original.header.signal, value, 20_000_000);
-        // Where it has overwritten a close, the original sleeps for ever: no test waits for that.
+        // If it has overwritten a close, the original sleeps for ever: no test waits for that.
         if (@atomicLoad(u32, &original.header.status, .seq_cst) == disposed) return error.Closed;
     }
 
@@ -197,7 +198,7 @@ pub const Original = struct {
 };
 
 /// Writes the payload with that number into the storage, of 1,024 bytes: one to three messages,
-/// with characters of one to four bytes, of 3 to about 900 bytes in all.
+/// with characters of one to four bytes, of 3 to about 900 bytes in total.
 pub fn payloadOf(storage: []u8, seed: u64) []u8 {
     var prng: std.Random.DefaultPrng = .init(seed);
     const random = prng.random();

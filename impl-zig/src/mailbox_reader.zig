@@ -1,7 +1,7 @@
-//! The reading side of a mailbox: checks parts and puts payloads together [spec/mailbox.md].
+//! The reading side of a mailbox: it checks parts and puts payloads together [spec/mailbox.md].
 //!
-//! Invariant: nothing of a part is used before all its checks passed, and the turn is passed on
-//! only when its last byte was copied [mailbox.copy].
+//! Invariant: nothing of a part is used before all its checks passed, and the turn is passed only
+//! after its last byte was copied [mailbox.copy].
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -16,42 +16,42 @@ const Timeout = host_file.Timeout;
 
 /// The reading side of a mailbox.
 ///
-/// Thread safety: belongs to one thread, but for `close`.
+/// Thread safety: belongs to one thread, except for `close`.
 pub const MailboxReader = struct {
     side: Side,
-    /// Parts of the payload under way that were taken, and what they must have in common.
+    /// How many parts of the payload under way were taken, and the `part_count` that all must
+    /// state.
     part_index: u32 = 0,
     part_count: u32 = 0,
-    /// Where they are kept; null between payloads, and while one is dropped.
+    /// The storage that holds the parts; null between payloads, and while a payload is dropped.
     parts: ?[]u8 = null,
-    /// Bytes of them.
+    /// How many bytes the parts have.
     size: usize = 0,
-    /// Whether the rest of the payload is dropped, and was reported.
+    /// Whether the rest of the payload is dropped; its loss is reported already.
     dropping: bool = false,
 
-    /// How a side sleeps.
+    /// How a side waits.
     pub const Options = Side.Options;
 
-    /// Asserts nothing of the memory, which must be blank before the first use of either side: a
-    /// section that is not aligned or too short is `error.MailboxSize`.
+    /// Fails with `error.MailboxSize` if the memory is not aligned or is too short; checks nothing
+    /// else of it. The memory must be blank before the first use of either side.
     pub fn init(memory: []u8, options: Options) error{MailboxSize}!MailboxReader {
         return .{ .side = try .init(memory, mailbox.may_read, options) };
     }
 
-    /// Reads the next payload into `storage`, and waits for it as long as the timeout allows.
-    /// Returns null when it was not complete by the deadline. With `.none`, at most one part is
-    /// taken.
+    /// Reads the next payload into `storage`. Waits for it for as long as the timeout allows.
+    /// Returns null if it was not complete by the deadline. With `.none`, takes at most one part.
     ///
-    /// A payload larger than `storage` costs `error.MessageSize` once and is dropped
-    /// [mailbox.limit]; so does one that is not UTF-8, or in no brackets, or has nothing between
-    /// them [mailbox.bad_payload]. What is between them is for `codec.Batch` to cut and for a
-    /// parser to judge: a failure there costs that payload too, and the mailbox goes on.
+    /// A payload larger than `storage` fails with `error.MessageSize` once and is dropped
+    /// [mailbox.limit]. A payload that is not UTF-8, has no brackets, or has nothing between them
+    /// fails in the same way [mailbox.bad_payload]. `codec.Batch` cuts the array, and a parser
+    /// judges its elements: an error there costs that payload too, and the mailbox goes on.
     ///
-    /// A call that returns null or fails with `error.WaitForbidden` in the middle of a payload
-    /// keeps its parts in `storage` [mailbox.keep_parts]: while `partial()`, leave its bytes alone
-    /// and pass it again.
+    /// If a call returns null, or fails with `error.WaitForbidden`, in the middle of a payload, its
+    /// parts stay in `storage` [mailbox.keep_parts]: while `partial()`, leave its bytes alone and
+    /// pass the same storage again.
     ///
-    /// Asserts that.
+    /// Asserts that it is passed again.
     pub fn read(reader: *MailboxReader, storage: []u8, timeout: Timeout) MailboxReadError!?[]u8 {
         assert(reader.fits(storage));
         const side = &reader.side;
@@ -64,29 +64,29 @@ pub const MailboxReader = struct {
             }
             const part: Part = .load(side.header);
             if (try reader.take(part, storage)) |payload| return payload;
-            // Where the writer keeps up, no wait ends the call.
+            // If the writer keeps up, no wait ends the call.
             if (deadline.passed(side.manner.host)) return null;
         }
     }
 
-    /// Reads the next payload if it, or its last part, is there: `read` without waiting.
+    /// Reads the next payload if it, or its last part, has arrived: `read` without waiting.
     pub fn tryRead(reader: *MailboxReader, storage: []u8) MailboxReadError!?[]u8 {
         return reader.read(storage, .none);
     }
 
-    /// Whether parts of an unfinished payload are kept in the storage of the last `read`.
+    /// Whether the storage of the last `read` holds parts of an unfinished payload.
     pub fn partial(reader: *const MailboxReader) bool {
         return reader.parts != null;
     }
 
-    /// Whether this storage may be passed now: any, or the one in which parts are kept.
+    /// Whether this storage may be passed now: any storage, or only the one that holds parts.
     pub fn fits(reader: *const MailboxReader, storage: []const u8) bool {
         const parts = reader.parts orelse return true;
         return parts.ptr == storage.ptr and parts.len == storage.len;
     }
 
-    /// Closes the mailbox: every call of either side ends, and a part under way is lost. Closing
-    /// again does nothing.
+    /// Closes the mailbox: every call of either side ends, and a part that was not taken is lost.
+    /// Closing again does nothing.
     ///
     /// Thread-safe.
     pub fn close(reader: *MailboxReader) void {
@@ -98,24 +98,24 @@ pub const MailboxReader = struct {
         return reader.side.closed();
     }
 
-    /// What is behind the last `error.Corrupt` or `error.PeerClosed`.
+    /// Returns the reason for the last `error.Corrupt` or `error.PeerClosed`.
     pub fn reason(reader: *const MailboxReader) ?layout.Reason {
         return reader.side.reason();
     }
 
-    // What follows is what `read` does with a part, for tests to act between the two.
+    // The steps of `read` with a part; public so that tests can act between them.
 
-    /// The words of a part, loaded once.
+    /// The words of a part, each loaded once.
     pub const Part = struct {
         length: u32,
         part_count: u32,
         part_index: u32,
-        /// Loaded behind the others [mailbox.read_status].
+        /// Loaded after the others [mailbox.read_status].
         status: u32,
 
         pub fn load(header: *const mailbox.Header) Part {
-            // Acquire, which keeps the load of `status` behind them: whoever reads the −1 of a
-            // close of the original here must find it there too.
+            // Acquire, so that the load of `status` stays after them: a reader that loads the −1 of
+            // a close of the original here must find it there too.
             const length = @atomicLoad(u32, &header.length, .acquire);
             const part_count = @atomicLoad(u32, &header.part_count, .acquire);
             const part_index = @atomicLoad(u32, &header.part_index, .acquire);
@@ -128,8 +128,8 @@ pub const MailboxReader = struct {
         }
     };
 
-    /// Takes a part that was found when it was this side's turn. Returns the payload that it
-    /// completes.
+    /// Takes a part that was found in this side's turn. Returns the payload, if the part completes
+    /// it.
     pub fn take(reader: *MailboxReader, part: Part, storage: []u8) MailboxReadError!?[]u8 {
         const side = &reader.side;
         reader.check(part) catch |err| return reader.ended(err);
@@ -139,8 +139,8 @@ pub const MailboxReader = struct {
             @memcpy(storage[begin..][0..part.length], side.area[0..part.length]);
             reader.size += part.length;
         }
-        // A failure is a close, which the next look reports: what is whole is delivered first
-        // [mailbox.complete].
+        // If this fails, the mailbox was closed, which the next look reports. A payload that is
+        // complete is delivered first [mailbox.complete].
         _ = side.pass();
         const dropped = large or reader.dropping;
         const last = part.part_index + 1 == part.part_count;
@@ -169,7 +169,7 @@ pub const MailboxReader = struct {
         if (!counted or !expected or !same) return side.faulted(.mailbox_part);
     }
 
-    /// Nothing more comes from a mailbox that is closed, so its parts are of no use.
+    /// Drops the parts, because nothing more comes from a closed mailbox.
     fn ended(reader: *MailboxReader, err: MailboxError) MailboxError {
         reader.parts = null;
         return err;

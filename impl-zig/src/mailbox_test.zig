@@ -76,8 +76,8 @@ test "signal and status hold their three and two values or end the mailbox" {
     }
 }
 
-/// That side reports this fault, again and again; the mailbox is closed, its other words are left
-/// alone, and the other side takes it for a close.
+/// Expects that this side reports this fault, again and again. The mailbox is closed, its other
+/// words are unchanged, and the other side takes it for a close.
 fn expectFault(pair: *Pair, comptime side: mailbox_fixture.Side, reason: millrace.Reason) !void {
     const before = pair.section[8..32].*;
     const faulty = &@field(pair, @tagName(side));
@@ -85,7 +85,7 @@ fn expectFault(pair: *Pair, comptime side: mailbox_fixture.Side, reason: millrac
         try testing.expectError(error.Corrupt, pair.verdict(side));
         try testing.expectEqual(reason, faulty.reason().?);
         try testing.expect(faulty.closed());
-        // What comes later is nothing to believe.
+        // Nothing that is stored later counts.
         pair.header().signal = mailbox.may_write;
         pair.header().status = mailbox.active;
         try testing.expectError(error.Corrupt, pair.verdict(side));
@@ -100,7 +100,7 @@ fn expectFault(pair: *Pair, comptime side: mailbox_fixture.Side, reason: millrac
     try testing.expectError(error.PipeClosed, pair.verdict(side));
 }
 
-/// Parts that come one after the other, of which only the last may be wrong.
+/// Parts that come one after the other. Only the last one may be wrong.
 const Words = struct { length: u32 = 3, index: u32 = 0, count: u32 };
 
 test "every check of a part accepts its neighbours [mailbox.check]" {
@@ -126,10 +126,10 @@ test "every check of a part accepts its neighbours [mailbox.check]" {
         .{ .parts = &.{ .{ .count = 3 }, .{ .index = 1, .count = 4 } }, .reason = .mailbox_part },
         .{ .parts = &.{ .{ .count = 3 }, .{ .index = 1, .count = 2 } }, .reason = .mailbox_part },
         .{ .parts = &.{ .{ .count = 3 }, .{ .index = 1, .count = 1 } }, .reason = .mailbox_part },
-        // Behind a last part comes a first one, of any count.
+        // After a last part comes a first one, with any count.
         .{ .parts = &.{ .{ .count = 1 }, .{ .index = 1, .count = 2 } }, .reason = .mailbox_part },
         .{ .parts = &.{ .{ .count = 1 }, .{ .index = 0, .count = 2 } }, .reason = null },
-        // The first check that fails names the fault.
+        // The first check that fails determines the reason.
         .{ .parts = &.{.{ .length = 0, .index = 9, .count = 0 }}, .reason = .mailbox_length },
     };
     for (cases) |case| {
@@ -218,7 +218,7 @@ test "a payload larger than the storage costs itself, once [mailbox.limit]" {
         const fits = size >= payload.len;
         try testing.expectEqual(if (fits) @as(u32, 0) else 2, sizes);
         try testing.expectEqual(if (fits) @as(u32, 2) else 0, payloads);
-        // Smaller ones fit again, in other storage.
+        // Smaller payloads fit again, in other storage.
         while (!try pair.writer.tryWrite("[1]")) try pair.expectNothing();
         try pair.expectPayload("[1]");
     };
@@ -239,7 +239,7 @@ test "a payload that is no UTF-8 or no array costs itself, once [mailbox.bad_pay
         } else try pair.expectPayload(payload);
         try pair.expectNothing();
     }
-    // What only cutting or parsing finds is found there, and costs no more.
+    // A fault that only cutting or parsing finds is found there, and costs only that payload.
     pair.put("[1,,2]", 0, 1);
     var batch: millrace.codec.Batch = .init((try pair.tryRead()).?);
     try testing.expectEqualStrings("1", (try batch.next()).?);
@@ -289,7 +289,7 @@ test "Side.late_wakes counts slices that end with the turn there, and nothing el
     defer mailbox_fixture.act = null;
     try testing.expect(try Met.pair.reader.read(&Met.pair.kept, .ms(250)) != null);
     try testing.expectEqual(1, side.late_wakes);
-    // Its end was the deadline's.
+    // The deadline ended that call.
     try testing.expect(try Met.pair.reader.read(&Met.pair.kept, .ms(50)) != null);
     mailbox_fixture.act = null;
     try testing.expectEqual(null, try Met.pair.reader.read(&Met.pair.kept, .ms(250)));
@@ -299,7 +299,7 @@ test "Side.late_wakes counts slices that end with the turn there, and nothing el
 test "a peer that keeps up does not hold a call beyond its deadline" {
     const Met = struct {
         var pair: Pair = undefined;
-        /// Notified, the peer acts at once; the clock moves 1 ms with each part.
+        /// When it is notified, the peer acts at once; the clock moves 1 ms with each part.
         fn notify(_: *const u32) void {
             fixture.clockwork.pause(1_000_000);
             const header = pair.header();
@@ -315,7 +315,7 @@ test "a peer that keeps up does not hold a call beyond its deadline" {
     try testing.expectError(error.Timeout, Met.pair.writer.write(long, .ms(20)));
     const written = Met.pair.header().part_index;
     try testing.expect(written > 10 and written < 25);
-    // A peer that sends for ever, kept or dropped.
+    // A peer that sends for ever; its payloads are kept or dropped.
     for ([_]usize{ 1024, 4 }) |size| {
         try Met.pair.initOn(1, &host);
         Met.pair.describe(1, 0, millrace.layout.mailbox_part_count_max);

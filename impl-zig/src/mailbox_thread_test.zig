@@ -1,5 +1,5 @@
-//! Mailboxes between two real threads, both ways: ours and the original at either end, spinning,
-//! parked and polling, to the end and closed in the middle.
+//! Mailboxes between two real threads, both ways: ours and the original at either end; spinning,
+//! parked and polling; read to the end, and closed in the middle.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -57,7 +57,7 @@ const End = union(enum) {
         };
     }
 
-    /// From any thread.
+    /// May be called from any thread.
     fn close(end: *End) void {
         switch (end.*) {
             inline else => |*both| {
@@ -67,7 +67,7 @@ const End = union(enum) {
         }
     }
 
-    /// Whether that is what a side reports after a close.
+    /// Whether a side reports this after a close.
     fn expects(end: *const End, own: bool, found: anyerror) bool {
         if (end.* == .original) return found == error.Closed;
         return found == if (own) error.PipeClosed else error.PeerClosed;
@@ -96,7 +96,8 @@ const Port = struct {
         port.results = .{ null, null };
     }
 
-    /// Writes payloads and reads each back, then one after the other without an answer.
+    /// Writes payloads and reads each one back. Then writes many, one after the other, without an
+    /// answer.
     fn lead(port: *Port) void {
         const Work = struct {
             fn run(work: *Port) !void {

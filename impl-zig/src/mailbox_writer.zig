@@ -1,7 +1,7 @@
-//! The writing side of a mailbox: cuts payloads into parts [spec/mailbox.md].
+//! The writing side of a mailbox: it cuts payloads into parts [spec/mailbox.md].
 //!
 //! Invariant: a payload whose first part was written is written to its end before any other
-//! [mailbox.write_all], or the mailbox is closed.
+//! [mailbox.write_all], unless the mailbox is closed.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -16,31 +16,33 @@ const Timeout = host_file.Timeout;
 
 /// The writing side of a mailbox.
 ///
-/// Thread safety: belongs to one thread, but for `close`.
+/// Thread safety: belongs to one thread, except for `close`.
 pub const MailboxWriter = struct {
     side: Side,
-    /// How far the payload under way was written; null between payloads.
+    /// How much of the payload under way was written; null between payloads.
     progress: ?Progress = null,
 
-    /// How a side sleeps.
+    /// How a side waits.
     pub const Options = Side.Options;
 
-    /// Asserts nothing of the memory, which must be blank before the first use of either side: a
-    /// section that is not aligned or too short is `error.MailboxSize`.
+    /// Fails with `error.MailboxSize` if the memory is not aligned or is too short; checks nothing
+    /// else of it. The memory must be blank before the first use of either side.
     pub fn init(memory: []u8, options: Options) error{MailboxSize}!MailboxWriter {
         return .{ .side = try .init(memory, mailbox.may_write, options) };
     }
 
-    /// Writes one payload, a JSON array of at least one message in well-formed UTF-8, and waits for
-    /// its turns as long as the timeout allows. It returns when the last part lies in the mailbox,
-    /// not when it was read.
+    /// Writes one payload, a JSON array of at least one message in well-formed UTF-8. Waits for its
+    /// turns for as long as the timeout allows. Returns when the last part is in the mailbox, not
+    /// when it was read.
     ///
-    /// A payload cannot be given up behind its first part. After `error.Timeout` or
-    /// `error.WaitForbidden`, `partial()` tells whether it is under way; if so, the next call must
-    /// pass the same payload again, and goes on behind what was written [mailbox.begun].
+    /// A payload cannot be given up after its first part. After `error.Timeout` or
+    /// `error.WaitForbidden`, `partial()` says whether it is under way. If it is, the next call
+    /// must pass the same payload again, and goes on after the part that was written
+    /// [mailbox.begun].
     ///
-    /// Asserts that, that the payload is in brackets with something between them, and that it has
-    /// at most 2^31 − 1 parts. That it is valid is the caller's duty [mailbox.payload].
+    /// Asserts that the same payload is passed, that it has brackets with something between them,
+    /// and that it has at most 2^31 − 1 parts. The caller has to make sure that it is valid JSON
+    /// [mailbox.payload].
     pub fn write(
         writer: *MailboxWriter,
         payload: []const u8,
@@ -50,8 +52,8 @@ pub const MailboxWriter = struct {
         return writer.writePieces(.{ .texts = &.{payload}, .joined = false }, timeout);
     }
 
-    /// Writes what can be written without waiting, at most one part, and returns whether that
-    /// completed the payload. If not, pass the same one again.
+    /// Writes what can be written without waiting, at most one part. Returns whether that completed
+    /// the payload. If not, pass the same payload again.
     ///
     /// Asserts what `write` asserts.
     pub fn tryWrite(writer: *MailboxWriter, payload: []const u8) MailboxWriteError!bool {
@@ -62,9 +64,9 @@ pub const MailboxWriter = struct {
         return true;
     }
 
-    /// Writes one payload of these messages, each one JSON text: brackets and commas come from
-    /// here, and nothing is copied but into the mailbox. Otherwise as `write`; the same payload is
-    /// the same texts.
+    /// Writes one payload that consists of these messages, each one JSON text. Adds brackets and
+    /// commas, and copies the texts only into the mailbox. Otherwise does what `write` does; to
+    /// pass the same payload again means to pass the same texts.
     ///
     /// Asserts that there is at least one text and that none is empty.
     pub fn writeMessages(
@@ -82,7 +84,7 @@ pub const MailboxWriter = struct {
         return writer.progress != null;
     }
 
-    /// Whether this payload may be passed now: any, or the one that is under way.
+    /// Whether this payload may be passed now: any payload, or only the one that is under way.
     pub fn fits(writer: *const MailboxWriter, payload: []const u8) bool {
         if (!mailbox.arrayShaped(payload)) return false;
         const pieces: Pieces = .{ .texts = &.{payload}, .joined = false };
@@ -92,8 +94,8 @@ pub const MailboxWriter = struct {
         return progress.source.equals(source);
     }
 
-    /// Closes the mailbox: every call of either side ends, and a part under way is lost. Closing
-    /// again does nothing.
+    /// Closes the mailbox: every call of either side ends, and a part that was not taken is lost.
+    /// Closing again does nothing.
     ///
     /// Thread-safe.
     pub fn close(writer: *MailboxWriter) void {
@@ -105,7 +107,7 @@ pub const MailboxWriter = struct {
         return writer.side.closed();
     }
 
-    /// What is behind the last `error.Corrupt` or `error.PeerClosed`.
+    /// Returns the reason for the last `error.Corrupt` or `error.PeerClosed`.
     pub fn reason(writer: *const MailboxWriter) ?layout.Reason {
         return writer.side.reason();
     }
@@ -131,16 +133,16 @@ pub const MailboxWriter = struct {
             try writer.givePart(pieces, &progress, @intCast(part_count));
             if (progress.part_index == part_count) break;
             writer.progress = progress;
-            // Where the reader keeps up, no wait ends the call.
+            // If the reader keeps up, no wait ends the call.
             if (deadline.passed(side.manner.host)) return error.Timeout;
         }
         writer.progress = null;
     }
 
-    // What follows is what `write` does in its turn, for tests to act before it.
+    // The steps of `write` in its turn; public so that tests can act before them.
 
-    /// Copies the next part to the byte area, describes it, and passes the turn, which until then
-    /// is this side's [mailbox.write].
+    /// Copies the next part to the byte area, stores its size and number, and then passes the turn,
+    /// which is this side's until then [mailbox.write].
     pub fn givePart(
         writer: *MailboxWriter,
         pieces: Pieces,
@@ -153,18 +155,18 @@ pub const MailboxWriter = struct {
         const size = @min(left, writer.partSizeMax());
         assert(size > 0);
         pieces.copy(&progress.place, writer.side.area[0..size]);
-        // Ordered by the exchange of `signal`, which releases them [mailbox.metadata].
+        // The exchange of `signal` comes after these stores and releases them [mailbox.metadata].
         @atomicStore(u32, &header.part_count, part_count, .monotonic);
         @atomicStore(u32, &header.part_index, progress.part_index, .monotonic);
         @atomicStore(u32, &header.length, @intCast(size), .monotonic);
-        // Written, but nobody will read it.
+        // The part was written, but nobody will read it.
         if (!writer.side.pass()) return writer.ended(writer.side.closedError());
         progress.written += size;
         progress.part_index += 1;
         assert((progress.part_index == part_count) == (progress.written == progress.source.size));
     }
 
-    /// `length` is a signed word to the original.
+    /// The original reads `length` as a signed word.
     fn partSizeMax(writer: *const MailboxWriter) usize {
         return @min(writer.side.area.len, std.math.maxInt(i32));
     }
@@ -173,14 +175,14 @@ pub const MailboxWriter = struct {
         return std.math.divCeil(usize, source.size, writer.partSizeMax()) catch unreachable;
     }
 
-    /// Nothing is owed to a mailbox that is closed.
+    /// Forgets the payload under way: nothing is owed to a closed mailbox.
     fn ended(writer: *MailboxWriter, err: MailboxError) MailboxError {
         writer.progress = null;
         return err;
     }
 };
 
-/// How far a payload was written.
+/// How much of a payload was written.
 pub const Progress = struct {
     source: Source,
     place: Pieces.Place = .{},
@@ -188,7 +190,7 @@ pub const Progress = struct {
     part_index: u32 = 0,
 };
 
-/// What tells one payload from another without looking at its bytes. Never dereferenced.
+/// Identifies a payload without looking at its bytes. The pointer is never dereferenced.
 pub const Source = struct {
     first: [*]const u8,
     text_count: usize,
@@ -205,14 +207,15 @@ pub const Source = struct {
     }
 };
 
-/// The bytes of a payload, piece by piece: one text as it is, or several with brackets and commas.
+/// The bytes of a payload, piece by piece: one text as it is, or several texts with brackets and
+/// commas.
 pub const Pieces = struct {
     texts: []const []const u8,
     joined: bool,
 
     pub const Place = struct {
         piece_index: usize = 0,
-        /// In that piece.
+        /// The offset in that piece.
         offset: usize = 0,
     };
 
@@ -227,9 +230,9 @@ pub const Pieces = struct {
         return if (index == 2 * pieces.texts.len) "]" else ",";
     }
 
-    /// Fills `target` with the bytes from the place on, and moves the place behind them.
+    /// Fills `target` with the bytes from the place on, and moves the place to the end of them.
     ///
-    /// Asserts that there are so many.
+    /// Asserts that there are enough bytes.
     fn copy(pieces: Pieces, place: *Place, target: []u8) void {
         var filled: usize = 0;
         while (filled < target.len) {

@@ -1,7 +1,7 @@
-//! Counts and times what one end of a pipe, or a port, does [spec/meter.md].
+//! Counts and times the messages of one end of a pipe, or of a port [spec/meter.md].
 //!
-//! Invariant: what has no meter is not touched. A meter stands before the end that it measures, and
-//! is called in its place.
+//! Invariant: an end without a meter pays nothing. The caller calls the meter in place of the end,
+//! and the meter calls the end.
 
 const std = @import("std");
 const host_file = @import("host.zig");
@@ -26,43 +26,45 @@ const Timeout = host_file.Timeout;
 const WriteError = pipe.WriteError;
 const Writer = pipe.Writer;
 
-/// How often each duration was seen.
+/// Counts how often each duration was seen.
 pub const Histogram = meter_histogram.Histogram;
-/// What is told of many durations.
+/// The figures of many durations.
 pub const Distribution = meter_histogram.Distribution;
-/// One of its counts.
+/// One of the counts of a distribution.
 pub const Bucket = meter_histogram.Bucket;
-/// The upper ends of those counts, in microseconds.
+/// The upper bounds of those counts, in microseconds.
 pub const edges_us = meter_histogram.edges_us;
-/// What waits to be read.
+/// The messages that wait to be read.
 pub const Queue = meter_queue.Queue;
-/// How long a handler takes, and how many messages a second it can handle.
+/// Measures how long a handler takes, and how many messages per second it can handle.
 pub const estimate = meter_estimate.estimate;
-/// What that measures.
+/// The result of `estimate`.
 pub const Estimate = meter_estimate.Estimate;
-/// How it measures.
+/// Options of `estimate`.
 pub const EstimateOptions = meter_estimate.EstimateOptions;
-/// What a meter reports.
+/// The figures that a meter reports.
 pub const Snapshot = @import("meter_snapshot.zig").Snapshot;
-/// A clock that tells nanoseconds since the Unix epoch.
+/// A function that returns nanoseconds since the Unix epoch.
 pub const Wall = meter_clock.Wall;
 
 const ns_per_us = 1_000;
 const ns_per_s = 1_000_000_000;
-/// Copying a message out that is larger takes as long as a look at the clock, or longer.
+/// The size from which copying a message takes at least as long as a reading of the clock.
 const copied_at_once = 1024;
 
-/// What may be left to its default.
+/// Options of a meter.
 pub const Options = struct {
-    /// The clock of the system. A freestanding module of WebAssembly has none, and must bring one.
+    /// The system's clock by default. A freestanding module of WebAssembly has none, and must set
+    /// this.
     wall: ?Wall = meter_clock.system,
 };
 
-/// What a writing end has counted.
+/// The counts of a writing end.
 const Outgoing = struct {
     messages: u64 = 0,
     bytes: u64 = 0,
-    /// Of these, finished by `finish`, and not published when that was last looked at.
+    /// The counts of messages that `finish` has completed, and that were not published at the last
+    /// look.
     finished: Finished = .{},
     stalls: u64 = 0,
     stall: Histogram = .{},
@@ -75,7 +77,7 @@ const Outgoing = struct {
     }
 };
 
-/// What a reading end has counted.
+/// The counts of a reading end.
 const Incoming = struct {
     messages: u64 = 0,
     bytes: u64 = 0,
@@ -83,8 +85,9 @@ const Incoming = struct {
     untimed: u64 = 0,
     waiting: Histogram = .{},
     service: Histogram = .{},
-    /// The message that was handed out last: when, null behind its service; its `time`; how long it
-    /// had waited; what its service took before; its bytes, and whether there is more of it.
+    /// Of the message that was handed out last: when it was, or null after its service; its `time`;
+    /// how long it had waited; how long its service took so far; its bytes so far; and whether all
+    /// of it was handed out.
     taken_ns: ?u64 = null,
     time: u32 = 0,
     waited_ns: u64 = 0,
@@ -92,7 +95,7 @@ const Incoming = struct {
     size: u64 = 0,
     whole: bool = false,
 
-    /// The service of what was handed out last is over, as far as it has come.
+    /// Ends the service of what was handed out last, at `now_ns`.
     fn endService(incoming: *Incoming, now_ns: u64) void {
         const taken_ns = incoming.taken_ns orelse return;
         incoming.taken_ns = null;
@@ -100,7 +103,7 @@ const Incoming = struct {
         if (incoming.whole) incoming.service.record(incoming.served_ns);
     }
 
-    /// A message, or its first frame, is handed out.
+    /// Notes that a message, or its first frame, is handed out.
     fn begin(incoming: *Incoming, clock: *Clock, time: u32, now_ns: u64) void {
         incoming.time = time;
         incoming.waited_ns = if (time == 0) 0 else clock.waited(time, now_ns);
@@ -108,7 +111,7 @@ const Incoming = struct {
         incoming.size = 0;
     }
 
-    /// It is handed out whole.
+    /// Notes that all of the message was handed out.
     fn complete(incoming: *Incoming) void {
         incoming.messages += 1;
         incoming.bytes += incoming.size;
@@ -125,12 +128,13 @@ const Incoming = struct {
     }
 };
 
-/// Counts and times what a `Port` does, or a `Writer`, or a `Reader`: `Meter(Port)` is called in
-/// place of the port to write and to read. What is called on the port itself is not counted, but
-/// for wakes and sleeps. A reader knows how long messages have waited where their writer meters.
+/// Counts and times what a `Port`, a `Writer` or a `Reader` does. To write and to read, call
+/// `Meter(Port)` in place of the port. Calls on the port itself are not counted, except for their
+/// wakes and sleeps. A reader's meter knows how long messages have waited if their writer has a
+/// meter.
 ///
-/// Each write and each read looks at the clock once, and a read that had to wait, or that copies
-/// more than 1 KiB out, twice. 60 KB, for the distributions.
+/// Each write and each read reads the clock once. A read that had to wait, or that copies more than
+/// 1 KiB, reads it twice. A meter has 60 KB, for the distributions.
 ///
 /// Thread safety: belongs to the thread of the endpoint.
 pub fn Meter(comptime End: type) type {
@@ -140,19 +144,19 @@ pub fn Meter(comptime End: type) type {
     const writes = End != Reader;
     const reads = End != Writer;
     return struct {
-        /// What it measures.
+        /// The end that it measures.
         end: *End,
         clock: Clock,
         outgoing: if (writes) Outgoing else void = if (writes) .{} else {},
         incoming: if (reads) Incoming else void = if (reads) .{} else {},
-        /// When it began, and what the endpoint had done before.
+        /// When it began to count, and what the endpoint had counted by then.
         begun_ns: u64,
         before: wait.Stats,
 
         const Self = @This();
         const Send = pipe.SendWith(*Clock);
 
-        /// Begins to count. The end must stay where it is.
+        /// Begins to count. The end must not move.
         ///
         /// Asserts that there is a clock.
         pub fn init(end: *End, options: Options) Self {
@@ -166,7 +170,8 @@ pub fn Meter(comptime End: type) type {
             };
         }
 
-        /// Begins anew: all counts are 0. A message that is served counts for its service.
+        /// Starts again: all counts are 0. A message whose service is under way counts for its
+        /// service.
         pub fn reset(meter: *Self) void {
             if (writes) meter.outgoing = .{};
             if (reads) {
@@ -184,7 +189,7 @@ pub fn Meter(comptime End: type) type {
             meter.before = endpointOf(meter.end).stats;
         }
 
-        /// As `write` of the end [meter.time].
+        /// Does what `write` of the end does [meter.time].
         pub fn write(
             meter: *Self,
             payload: []const u8,
@@ -194,7 +199,7 @@ pub fn Meter(comptime End: type) type {
             return meter.writeParts(&.{payload}, envelope, timeout);
         }
 
-        /// As `tryWrite` of the end.
+        /// Does what `tryWrite` of the end does.
         pub fn tryWrite(meter: *Self, payload: []const u8, envelope: Envelope) WriteError!bool {
             meter.write(payload, envelope, .none) catch |err| switch (err) {
                 error.Timeout => return false,
@@ -203,7 +208,7 @@ pub fn Meter(comptime End: type) type {
             return true;
         }
 
-        /// As `writeParts` of the end.
+        /// Does what `writeParts` of the end does.
         pub fn writeParts(
             meter: *Self,
             parts: []const []const u8,
@@ -222,7 +227,7 @@ pub fn Meter(comptime End: type) type {
             if (End == Port) try meter.end.settle(&deadline);
         }
 
-        /// As `writeMany` of the end: each message has a time of its own.
+        /// Does what `writeMany` of the end does. Each message has its own time.
         pub fn writeMany(
             meter: *Self,
             payloads: []const []const u8,
@@ -233,7 +238,7 @@ pub fn Meter(comptime End: type) type {
             return meter.writeManyWith(payloads, envelope, &deadline);
         }
 
-        /// `writeMany` until a deadline that others have a share in.
+        /// `writeMany` with a deadline that several calls share.
         pub fn writeManyWith(
             meter: *Self,
             payloads: []const []const u8,
@@ -258,7 +263,7 @@ pub fn Meter(comptime End: type) type {
             return payloads.len;
         }
 
-        /// As `claim` of the end.
+        /// Does what `claim` of the end does.
         pub fn claim(meter: *Self, size: u32, timeout: Timeout) WriteError!Bytes {
             var waiter: Waiter = .{ .meter = meter };
             defer waiter.over();
@@ -266,7 +271,7 @@ pub fn Meter(comptime End: type) type {
             return writerOf(meter.end).claimWith(size, timeout, &waiter);
         }
 
-        /// As `finish` of the end. The message counts when it is published.
+        /// Does what `finish` of the end does. The message counts when it is published.
         pub fn finish(meter: *Self, size: u32, envelope: Envelope) void {
             const writer = writerOf(meter.end);
             const tail = writer.ring.tail;
@@ -276,13 +281,13 @@ pub fn Meter(comptime End: type) type {
             meter.outgoing.finished.bytes += size;
         }
 
-        /// As `publish` of the end.
+        /// Does what `publish` of the end does.
         pub fn publish(meter: *Self) void {
             writerOf(meter.end).publish();
             meter.countFinished();
         }
 
-        /// As `read` of the end.
+        /// Does what `read` of the end does.
         pub fn read(meter: *Self, storage: []u8, timeout: Timeout) ReadError!?Message {
             const look = meter.beginRead();
             const message = (try meter.end.read(storage, timeout)) orelse return null;
@@ -297,13 +302,13 @@ pub fn Meter(comptime End: type) type {
             return message;
         }
 
-        /// As `tryRead` of the end.
+        /// Does what `tryRead` of the end does.
         pub fn tryRead(meter: *Self, storage: []u8) ReadError!?Message {
             return meter.read(storage, .none);
         }
 
-        /// As `peek` of the end. A message of several frames has waited until the first of them is
-        /// lent, and counts when the last one is.
+        /// Does what `peek` of the end does. The waiting time of a message of several frames ends
+        /// when the first one is lent; the message counts when the last one is lent.
         pub fn peek(meter: *Self, timeout: Timeout) ReadError!?Lent {
             const look = meter.beginRead();
             const lent = (try meter.end.peek(timeout)) orelse return null;
@@ -318,13 +323,14 @@ pub fn Meter(comptime End: type) type {
             return lent;
         }
 
-        /// As `release` of the end. The service goes on until the next call that reads, or `done`.
+        /// Does what `release` of the end does. The service goes on until the next call that reads,
+        /// or `done`.
         pub fn release(meter: *Self) void {
             meter.end.release();
         }
 
-        /// The next value of the batch that was read last is handed out now: for who cuts batches,
-        /// before each value but the first [meter.batch].
+        /// Notes that the next value of the batch that was read last is handed out now. A caller
+        /// that cuts batches calls it before each value but the first [meter.batch].
         pub fn nextValue(meter: *Self) void {
             const incoming = &meter.incoming;
             const now_ns = meter.clock.now();
@@ -334,13 +340,14 @@ pub fn Meter(comptime End: type) type {
             incoming.countValue();
         }
 
-        /// The service of the message that was read last is over: for who does something else
-        /// before the next call that reads, such as to wait for other pipes in a `Select`.
+        /// Notes that the service of the message that was read last is over. Call it before doing
+        /// something else than reading the next message, such as waiting for other pipes in a
+        /// `Select`.
         pub fn done(meter: *Self) void {
             if (meter.incoming.taken_ns != null) meter.incoming.endService(meter.clock.now());
         }
 
-        /// What was counted so far. The queue is counted by its frames, one after the other.
+        /// Returns the figures so far. To count the queue, it goes through the frames in the ring.
         pub fn snapshot(meter: *Self) Snapshot {
             const now_ns = meter.clock.now();
             const elapsed_ns = now_ns -| meter.begun_ns;
@@ -395,7 +402,7 @@ pub fn Meter(comptime End: type) type {
             };
         }
 
-        /// What is finished counts as soon as nothing of it is left to publish.
+        /// Counts the finished messages, once all of them are published.
         fn countFinished(meter: *Self) void {
             const ring = &writerOf(meter.end).ring;
             const outgoing = &meter.outgoing;
@@ -407,26 +414,26 @@ pub fn Meter(comptime End: type) type {
 
         const Look = struct { now_ns: u64, waits: u32 };
 
-        /// A call that reads: it ends the service of what was read before.
+        /// Begins a call that reads, which ends the service of what was read before.
         fn beginRead(meter: *Self) Look {
             const now_ns = meter.clock.now();
             meter.incoming.endService(now_ns);
             return .{ .now_ns = now_ns, .waits = endpointOf(meter.end).waits };
         }
 
-        /// When what was read was taken. What was there, and was copied in no time, was taken when
-        /// the call began.
+        /// Returns when the message was taken. A message that was there already, and was copied
+        /// quickly, was taken when the call began.
         fn taken(meter: *Self, look: Look, size: usize) u64 {
             const is_same = endpointOf(meter.end).waits == look.waits and size <= copied_at_once;
             return if (is_same) look.now_ns else meter.clock.now();
         }
 
-        /// Notes that a message found no room, and had to wait for it.
+        /// Notes that a message had to wait for room.
         const Waiter = struct {
             meter: *Self,
             begun_ns: ?u64 = null,
 
-            /// For the writer.
+            /// Called by the writer.
             pub fn waitForRoom(
                 waiter: *Waiter,
                 size: u32,

@@ -1,5 +1,5 @@
-//! What a meter reads the time from: one look at a clock that never goes back tells how long
-//! something took, and, by what was between the two when both were looked at last, the time of day.
+//! The clock of a meter. It reads a monotonic clock, which says how long something took. It adds
+//! the difference between the two clocks, as it was measured last, to get the time of day.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -8,51 +8,52 @@ const Host = @import("host.zig").Host;
 
 const ns_per_us = 1_000;
 const ns_per_s = 1_000_000_000;
-/// How long the difference of the two clocks is believed: for so long, waiting times are wrong
-/// behind a setting of the clock.
+/// How long the measured difference is used. After the time of day was set, waiting times are wrong
+/// for up to that long.
 const believed_ns = ns_per_s / 10;
-/// Between two looks that are not farther apart, the difference is as good as it gets.
+/// If two readings of the monotonic clock are this close, the measurement between them is not
+/// repeated.
 const near_ns = 1_000;
 
 /// Nanoseconds since the Unix epoch.
 pub const Wall = *const fn () u64;
 
-/// That of the system; null in a freestanding module of WebAssembly, which has none.
+/// The system's clock; null in a freestanding module of WebAssembly, which has none.
 pub const system: ?Wall = if (builtin.os.tag == .freestanding) null else wallOf;
 
 /// The two clocks of one meter.
 pub const Clock = struct {
     host: *const Host,
     wall: Wall,
-    /// The time of day is the other clock and this, modulo 2^64.
+    /// The time of day minus the time of the monotonic clock, modulo 2^64.
     offset_ns: u64 = 0,
-    /// When that was found out; null where it never was.
+    /// When that was measured; null before the first time.
     compared_ns: ?u64 = null,
 
-    /// Nanoseconds from any origin, never going back.
+    /// Returns nanoseconds from any origin, which never go back.
     pub fn now(clock: *const Clock) u64 {
         return clock.host.now();
     }
 
-    /// Nanoseconds since the Unix epoch at a moment that `now` has just told.
+    /// Returns nanoseconds since the Unix epoch at a moment that `now` has just returned.
     pub fn epoch(clock: *Clock, now_ns: u64) u64 {
         const compared_ns = clock.compared_ns orelse return clock.compare();
         if (now_ns -| compared_ns >= believed_ns) return clock.compare();
         return now_ns +% clock.offset_ns;
     }
 
-    /// What stands in `time` of a frame that was finished at that moment [meter.time].
+    /// Returns the `time` of a frame that was finished at that moment [meter.time].
     pub fn timeAt(clock: *Clock, now_ns: u64) u32 {
         const low: u32 = @truncate(clock.epoch(now_ns) / ns_per_us);
         return if (low == 0) 1 else low;
     }
 
-    /// The same for this moment; what a `SendWith(*Clock)` asks.
+    /// Returns `timeAt` for this moment; `SendWith(*Clock)` calls it.
     pub fn time(clock: *Clock) u32 {
         return clock.timeAt(clock.now());
     }
 
-    /// How long a message has waited that was finished at `time_us`, in nanoseconds
+    /// Returns how many nanoseconds a message has waited that was finished at `time_us`
     /// [meter.waiting] [frame.time].
     pub fn waited(clock: *Clock, time_us: u32, now_ns: u64) u64 {
         const time_now: u32 = @truncate(clock.epoch(now_ns) / ns_per_us);
@@ -60,8 +61,8 @@ pub const Clock = struct {
         return @as(u64, @intCast(@max(0, difference))) * ns_per_us;
     }
 
-    /// Looks at both clocks, and returns the time of day. A thread may lose its processor between
-    /// two looks: of three tries, the one counts whose looks were closest to one another.
+    /// Reads both clocks, and returns the time of day. The thread may lose its processor between
+    /// two readings, so of up to three tries, the one counts whose readings were closest.
     fn compare(clock: *Clock) u64 {
         var least_ns: u64 = std.math.maxInt(u64);
         for (0..3) |_| {
@@ -95,7 +96,7 @@ fn wallOf() u64 {
             return ns;
         },
         .windows => {
-            // In steps of 100 ns since 1601.
+            // In steps of 100 ns since the year 1601.
             const steps = std.os.windows.ntdll.RtlGetSystemTimePrecise();
             const epoch_steps = 11_644_473_600 * (ns_per_s / 100);
             return @as(u64, @intCast(steps - epoch_steps)) * 100;

@@ -1,4 +1,4 @@
-//! How long a handler takes, and how many messages a second it can handle, measured in isolation
+//! Measures in isolation how long a handler takes, and how many messages per second it can handle
 //! [spec/meter.md].
 
 const std = @import("std");
@@ -21,22 +21,22 @@ const Writer = pipe.Writer;
 
 const ns_per_us = 1_000;
 const ns_per_s = 1_000_000_000;
-/// An estimate as JSON: 22 buckets and four numbers beside them, each of 20 digits at most, are
-/// less than this.
+/// The most bytes of an estimate as JSON: 22 buckets and four other numbers, with at most 20 digits
+/// each, are less than this.
 const json_size_max = 2048;
 
-/// What was measured, as plain data.
+/// The result of `estimate`, as plain data.
 pub const Estimate = struct {
-    /// Messages that were handled: fewer than were asked for, where the stream has ended.
+    /// How many messages were handled; fewer than asked for if the stream has ended.
     count: u64,
     /// Microseconds from the first message to the end of the last service.
     elapsed: f64,
-    /// Messages handled in a second, the waits for them included; 0 where `elapsed` is 0.
+    /// Messages handled per second, with the waits for messages included; 0 if `elapsed` is 0.
     frequency: f64,
-    /// How long the handler has taken, in microseconds.
+    /// How long the handler took per message, in microseconds.
     service: Distribution,
 
-    /// Writes it as JSON, in 2 KB at most.
+    /// Writes the estimate as JSON, at most 2 KB.
     pub fn writeJson(measured: *const Estimate, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         var json: Stringify = .{ .writer = writer };
         try meter_snapshot.put(&json, measured.*);
@@ -48,32 +48,32 @@ pub const Estimate = struct {
     }
 };
 
-/// How to measure.
+/// Options of `estimate`.
 pub const EstimateOptions = struct {
-    /// How many messages to measure, from 1.
+    /// The number of messages to measure, at least 1.
     count: u64,
-    /// A pipe of its own, to which the result is written as JSON.
+    /// A port or a writer, with a pipe of its own, to which the result is written as JSON.
     output: ?Output = null,
-    /// How long each message may take to come, and the result to find room.
+    /// How long to wait for each message, and for room for the result.
     timeout: Timeout = .forever,
 
     pub const Output = union(enum) { port: *Port, writer: *Writer };
 };
 
-/// Hands so many messages of a `*Port` or `*Reader` to a handler, and measures how long it takes
-/// for one, and how many it handles in a second. `handler` is a pointer to a struct with
-/// `pub fn message(*Handler, Message) !void`. Where that has `pub fn start(*Handler) !void` and
-/// `pub fn finish(*Handler) !void`, it is told that it begins, before the first message, and that
-/// it is over, behind the last one. Each of the three may return `void` alone. `storage` is that of
-/// `read`: a message lies in it until the handler returns.
+/// Hands `count` messages of a `*Port` or `*Reader` to a handler. Measures how long the handler
+/// takes for one, and how many it handles per second. `handler` points to a struct with `pub fn
+/// message(*Handler, Message) !void`. The struct may also have `pub fn start(*Handler) !void`,
+/// which is called before the first message, and `pub fn finish(*Handler) !void`, which is called
+/// after the last one. Each of the three may return just `void`. `storage` is passed to `read`: a
+/// message lies in it until the handler returns.
 ///
-/// The result goes to `output` before `finish`, and is returned. To know what the handler itself is
-/// able to, have the messages in the ring beforehand; otherwise the frequency is that of their
-/// writer. Where the stream ends earlier, what has come counts. Looks at the clock twice for each
-/// message, and takes 20 KB of the stack [meter.estimate].
+/// The result is written to `output` before `finish` is called, and returned. To learn what the
+/// handler itself can do, put the messages into the ring beforehand; otherwise the frequency is
+/// limited by their writer. If the stream ends early, the messages that have come count. Reads the
+/// clock twice per message, and takes 20 KB of stack [meter.estimate].
 ///
-/// Fails as `read` and `write` do, with `error.Timeout` where no message came in time, and with
-/// what the handler fails with; then the handler is not told that it is over.
+/// Fails with the errors of `read`, of `write` and of the handler, and with `error.Timeout` if no
+/// message came in time. In that case, `finish` is not called.
 ///
 /// Asserts that `count` is not 0.
 ///
@@ -104,7 +104,7 @@ pub fn estimate(
     }
     const measured = resultOf(&service, ended_ns -| begun_ns);
     if (options.output) |output| try send(&measured, output, options.timeout);
-    // [meter.estimate_result] Who is told that it is over may end this thread.
+    // [meter.estimate_result] Called last, because `finish` may end this thread.
     if (@hasDecl(Handler, "finish")) try failing(handler.finish());
     return measured;
 }
@@ -127,13 +127,13 @@ fn send(
 ) WriteError!void {
     var storage: [json_size_max]u8 = undefined;
     var json: std.Io.Writer = .fixed(&storage);
-    measured.writeJson(&json) catch unreachable; // it is as large as it can be
+    measured.writeJson(&json) catch unreachable; // the storage holds the largest estimate
     switch (output) {
         inline else => |end| try end.write(json.buffered(), .{ .codec = .json }, timeout),
     }
 }
 
-/// What a function of the handler's may return: nothing, or an error instead.
+/// Passes on the error of a handler's function, which may also be one that returns just `void`.
 fn failing(result: anytype) !void {
     if (@typeInfo(@TypeOf(result)) == .error_union) try result;
 }

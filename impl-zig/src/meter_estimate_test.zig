@@ -1,4 +1,4 @@
-//! Estimates of handlers whose cost is known, by a clock that the test winds.
+//! Estimates of handlers whose cost is known, with a clock that the test winds.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -8,7 +8,7 @@ const estimate = millrace.meter.estimate;
 const expectEqual = std.testing.expectEqual;
 const expectError = std.testing.expectError;
 
-/// A pipe and its two ends in one hand. Must stay where it was initialized.
+/// A pipe with both ends on one thread. Must not move after it was initialized.
 const Pipe = struct {
     memory: [16_384]u8 align(128),
     ports: [2]Port,
@@ -29,11 +29,11 @@ const Pipe = struct {
     }
 };
 
-/// Notes what it is told, in order, and takes as many microseconds for a message as that says.
+/// Notes its calls in order. Handles a message for as many microseconds as the message says.
 const Told = struct {
     order: [8]u8 = undefined,
     count: usize = 0,
-    /// Looked at when it is told that it is over.
+    /// The port that is looked at when `finish` is called.
     results: ?*Port = null,
     storage: [2048]u8 = undefined,
     result: ?[]const u8 = null,
@@ -44,7 +44,7 @@ const Told = struct {
     }
 
     pub fn start(told: *Told) void {
-        clocks.passUs(5_000); // is nobody's
+        clocks.passUs(5_000); // counts for nobody
         told.note('<');
     }
 
@@ -71,7 +71,7 @@ const Told = struct {
 test "estimate: [meter.estimate] the start, so many messages, the finish; neither is measured" {
     var pipe: Pipe = undefined;
     try pipe.init();
-    try pipe.writeAll(&.{ "100", "300", "200", "400" }); // before anybody begins
+    try pipe.writeAll(&.{ "100", "300", "200", "400" }); // before the estimate begins
     var told: Told = .{};
     var storage: [64]u8 = undefined;
     const found = try estimate(&pipe.ports[1], &told, &storage, .{ .count = 3 });
@@ -83,7 +83,7 @@ test "estimate: [meter.estimate] the start, so many messages, the finish; neithe
     try expectEqual(200, found.service.mean);
     try expectEqual(100, found.service.least);
     try expectEqual(300, found.service.most);
-    // The rest is for others.
+    // The rest of the messages is for others.
     try std.testing.expectEqualStrings("400", (try pipe.ports[1].tryRead(&storage)).?.payload);
 }
 
@@ -175,7 +175,7 @@ test "estimate: a time that is over, and a handler that fails, end it without a 
     try pipe.writeAll(&.{""});
     try expectError(error.Empty, estimate(&pipe.ports[1], &told, &storage, options));
     try std.testing.expectEqualStrings("<1<", told.ofAll());
-    // A message that the storage does not take is an error of the read.
+    // A message that the storage has no room for is an error of the read.
     try pipe.writeAll(&.{"1"});
     try expectError(error.MessageSize, estimate(&pipe.ports[1], &told, storage[0..0], options));
 }

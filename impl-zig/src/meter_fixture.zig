@@ -1,4 +1,4 @@
-//! Clocks that a test winds, for meters and estimates.
+//! Clocks for tests of meters and estimates, which the test winds.
 
 const millrace = @import("root.zig");
 const layout = millrace.layout;
@@ -10,7 +10,7 @@ pub var now_ns: u64 = 0;
 pub var epoch_ns: u64 = 0;
 pub var asleep: ?*const fn () void = null;
 
-/// The machine of a test.
+/// The machine that a test runs on.
 pub const wound: millrace.Host = .{
     .wakes = layout.wake_mechanism_futex,
     .mechanism = layout.wake_mechanism_futex,
@@ -25,7 +25,7 @@ fn now() u64 {
     return now_ns;
 }
 
-/// For `Options.wall`.
+/// The function for `Options.wall`.
 pub fn wall() u64 {
     return epoch_ns + now_ns;
 }
@@ -49,7 +49,7 @@ fn processorCount() u32 {
     return 1;
 }
 
-/// Both clocks go on.
+/// Moves both clocks on.
 pub fn passUs(us: u64) void {
     pass(us * ns_per_us);
 }

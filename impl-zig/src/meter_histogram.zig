@@ -1,21 +1,21 @@
-//! How often each duration was seen, in a fixed place and without an allocation.
+//! Counts how often each duration was seen, in a fixed amount of memory and without allocation.
 //!
-//! Invariant: a duration is told at most 1 in 128 (0.8 %) off by a percentile; number, sum, least
-//! and most are exact.
+//! Invariant: a percentile differs from the true duration by at most 1 in 128 (0.8 %); count, sum,
+//! least and most are exact.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// Below this each nanosecond has a count of its own. Above it each doubling has half as many
-/// counts: one is as wide as a 64th of its lowest duration at most.
+/// Each duration below this many nanoseconds has its own count. Above, each doubling has half as
+/// many counts, so a count is at most as wide as a 64th of its shortest duration.
 const exact_count = 128;
 const half = exact_count / 2;
 const digits = 7;
-/// Durations from 2^42 ns on, 73 minutes, share the last count. No waiting time is as long.
+/// Durations from 2^42 ns (73 minutes) on share the last count. No waiting time is that long.
 const bits_max = 42;
 const place_count = exact_count + half * (bits_max - digits);
 
-/// Up to how many microseconds the buckets of a distribution count: 1, 2, 5, 10 and so on to 10 s
+/// The upper bounds in microseconds of a distribution's buckets: 1, 2, 5, 10 and so on up to 10 s
 /// [meter.report].
 pub const edges_us = edges: {
     var list: [22]u64 = undefined;
@@ -27,10 +27,10 @@ pub const edges_us = edges: {
     break :edges list;
 };
 
-/// A bucket of a distribution: how many durations were at most so many microseconds.
+/// A bucket of a distribution: how many durations were at most `up_to` microseconds.
 pub const Bucket = struct { up_to: u64, count: u64 };
 
-/// What is told of many durations, in microseconds; all 0 where there were none.
+/// The figures of many durations, in microseconds; all are 0 if there were none.
 pub const Distribution = struct {
     count: u64,
     mean: f64,
@@ -40,7 +40,7 @@ pub const Distribution = struct {
     p90: f64,
     p99: f64,
     p999: f64,
-    /// Each counts what the ones before it count, and more.
+    /// Each bucket also counts what the buckets before it count.
     buckets: [edges_us.len]Bucket,
 };
 
@@ -48,18 +48,18 @@ comptime {
     assert(exact_count == 1 << digits);
 }
 
-/// Durations in nanoseconds. 19 KB, of which a recording touches one count.
+/// Counts durations in nanoseconds. It has 19 KB; recording a duration touches one count of them.
 ///
 /// Thread safety: belongs to one thread.
 pub const Histogram = struct {
     counts: [place_count]u64 = @splat(0),
-    /// How many there were.
+    /// How many durations were recorded.
     count: u64 = 0,
     sum_ns: u64 = 0,
     least_ns: u64 = std.math.maxInt(u64),
     most_ns: u64 = 0,
 
-    /// Counts one more.
+    /// Records one duration.
     pub fn record(histogram: *Histogram, ns: u64) void {
         histogram.counts[placeOf(ns)] += 1;
         histogram.count += 1;
@@ -68,7 +68,7 @@ pub const Histogram = struct {
         histogram.most_ns = @max(histogram.most_ns, ns);
     }
 
-    /// Adds what another one has counted, such as that of another thread which is over.
+    /// Adds the counts of another histogram, such as that of a thread that has ended.
     pub fn add(histogram: *Histogram, other: *const Histogram) void {
         for (&histogram.counts, other.counts) |*count, more| count.* += more;
         histogram.count += other.count;
@@ -77,14 +77,15 @@ pub const Histogram = struct {
         histogram.most_ns = @max(histogram.most_ns, other.most_ns);
     }
 
-    /// The mean in nanoseconds; 0 where there was none.
+    /// Returns the mean in nanoseconds; 0 if there were no durations.
     pub fn mean(histogram: *const Histogram) u64 {
         return if (histogram.count == 0) 0 else histogram.sum_ns / histogram.count;
     }
 
-    /// The duration in nanoseconds that this share of all did not exceed; 0 where there was none.
+    /// Returns the nanoseconds that this share of the durations did not exceed; 0 if there were
+    /// none.
     ///
-    /// Asserts that the share is one, from 0 to 1.
+    /// Asserts that the share is from 0 to 1.
     pub fn percentile(histogram: *const Histogram, share: f64) u64 {
         assert(share >= 0 and share <= 1);
         if (histogram.count == 0) return 0;
@@ -94,14 +95,14 @@ pub const Histogram = struct {
         for (histogram.counts, 0..) |count, place| {
             seen += count;
             if (seen < rank) continue;
-            if (place == place_count - 1) break; // what is longer is not told apart
+            if (place == place_count - 1) break; // longer durations share the last count
             const middle = lowestOf(place) + (lowestOf(place + 1) - lowestOf(place)) / 2;
             return std.math.clamp(middle, histogram.least_ns, histogram.most_ns);
         }
         return histogram.most_ns;
     }
 
-    /// All of it as plain figures.
+    /// Returns all figures.
     pub fn distribution(histogram: *const Histogram) Distribution {
         const none = histogram.count == 0;
         const sum_us = microseconds(histogram.sum_ns);
@@ -119,7 +120,8 @@ pub const Histogram = struct {
         var seen: u64 = 0;
         var place: usize = 0;
         for (&told.buckets, edges_us) |*bucket, edge_us| {
-            // One that holds the edge counts: what is as long as the edge must not be missing.
+            // A count that contains the edge is included, so that no duration equal to the edge is
+            // missing.
             while (place < place_count and lowestOf(place) <= edge_us * 1_000) : (place += 1) {
                 seen += histogram.counts[place];
             }
@@ -141,7 +143,7 @@ fn placeOf(ns: u64) usize {
     return half * @as(usize, shift) + @as(usize, @intCast(ns >> shift));
 }
 
-/// The shortest duration that is counted at a place.
+/// Returns the shortest duration that a place counts.
 fn lowestOf(place: usize) u64 {
     if (place < exact_count) return place;
     const shift: u6 = @intCast(place / half - 1);

@@ -1,4 +1,4 @@
-//! How far off a histogram tells what it has counted.
+//! How precisely a histogram reports what it has counted.
 
 const std = @import("std");
 const meter = @import("meter.zig");
@@ -11,7 +11,7 @@ test "Histogram: every duration is told at most 1 in 128 off, up to 73 minutes" 
     var ns: u64 = 0;
     while (ns < 1 << 42) : (ns += ns / 7 + 1) {
         histogram = .{};
-        // Another one on each side, so that neither the least nor the most bounds what is told.
+        // One more duration on each side, so that neither least nor most limits the percentiles.
         histogram.record(0);
         histogram.record(ns);
         histogram.record(std.math.maxInt(u64));
@@ -72,7 +72,7 @@ test "Histogram: an empty one tells 0, and add makes the sum of two" {
     try expectEqual(338, one.mean());
     try expectEqual(4, one.least_ns);
     try expectEqual(1_000, one.percentile(1));
-    // What takes longer than can be told apart is told as the longest.
+    // A duration beyond the largest count is reported as the longest one.
     one.record(1 << 50);
     try expectEqual(1 << 50, one.percentile(1));
 }

@@ -1,4 +1,4 @@
-//! What stands in a ring, counted by one of its ends.
+//! Counts the messages in a ring, from one of its ends.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -7,24 +7,24 @@ const ring_file = @import("ring.zig");
 const RingReader = ring_file.RingReader;
 const RingWriter = ring_file.RingWriter;
 
-/// What waits to be read.
+/// The messages that wait to be read.
 pub const Queue = struct {
     /// Complete messages.
     messages: u64 = 0,
-    /// Headers and pads included.
+    /// With headers and pads.
     bytes: u64 = 0,
 };
 
-/// What was published, and has not been given back.
+/// Counts what was published and is not given back.
 pub fn ofWriter(ring: *const RingWriter) Queue {
     const head = @atomicLoad(u32, &ring.control.head, .acquire);
     const is_sound = head % layout.frame_align == 0 and
         ring.published -% head <= ring.published -% ring.head;
-    // A cursor that cannot be is a fault that the next use finds [ring.cursor].
+    // Any other cursor is a fault, which the call that uses it next finds [ring.cursor].
     return count(ring, if (is_sound) head else ring.head, ring.published);
 }
 
-/// What was published, and not taken out.
+/// Counts what was published and is not taken out.
 pub fn ofReader(ring: *const RingReader) Queue {
     const tail = @atomicLoad(u32, &ring.control.tail, .acquire);
     const available = tail -% ring.head;
@@ -33,8 +33,8 @@ pub fn ofReader(ring: *const RingReader) Queue {
     return count(ring, ring.head, if (is_sound) tail else ring.tail);
 }
 
-/// Looks at every header in between. What the peer may have stored there is believed no further
-/// than that the look stays in between, and moves on.
+/// Looks at every header between the two positions. The peer may have stored anything there: a size
+/// is only believed if it leads onward and not beyond `tail`.
 fn count(ring: anytype, head: u32, tail: u32) Queue {
     var queue: Queue = .{ .bytes = tail -% head };
     var position = head;
@@ -50,7 +50,7 @@ fn count(ring: anytype, head: u32, tail: u32) Queue {
     return queue;
 }
 
-/// Whether a message ends with this frame, and was not given up.
+/// Whether the frame is the last of a message that was not given up.
 fn completes(header: frame.Header) bool {
     switch (header.kind) {
         layout.frame_kind_data,

@@ -1,5 +1,5 @@
-//! What a meter reports, as plain data, and as the JSON that all implementations report by one
-//! schema [meter.report].
+//! The figures that a meter reports, as plain data, and as JSON by the schema that all
+//! implementations share [meter.report].
 
 const std = @import("std");
 const meter_histogram = @import("meter_histogram.zig");
@@ -8,11 +8,11 @@ const Distribution = meter_histogram.Distribution;
 const Queue = @import("meter_queue.zig").Queue;
 const Stringify = std.json.Stringify;
 
-/// All figures of one moment. Times are in microseconds, rates in one second.
+/// All figures at one moment. Times are in microseconds, rates per second.
 pub const Snapshot = struct {
-    /// When that was: milliseconds since the Unix epoch.
+    /// When the snapshot was taken, in milliseconds since the Unix epoch.
     at: f64,
-    /// For how long was counted.
+    /// The microseconds over which the meter has counted.
     elapsed: f64,
     endpoint: struct {
         index: u32,
@@ -23,7 +23,7 @@ pub const Snapshot = struct {
     outgoing: ?Outgoing,
     incoming: ?Incoming,
 
-    /// What was written; `stall` is for how long messages waited for room.
+    /// The figures of the outgoing direction; `stall` is how long messages waited for room.
     pub const Outgoing = struct {
         messages: u64,
         bytes: u64,
@@ -34,7 +34,7 @@ pub const Snapshot = struct {
         stall: Distribution,
     };
 
-    /// What was read.
+    /// The figures of the incoming direction.
     pub const Incoming = struct {
         messages: u64,
         bytes: u64,
@@ -48,7 +48,7 @@ pub const Snapshot = struct {
         service: Distribution,
     };
 
-    /// Writes it as JSON, in 4 KB at most.
+    /// Writes the snapshot as JSON, at most 4 KB.
     pub fn writeJson(snapshot: *const Snapshot, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         var json: Stringify = .{ .writer = writer };
         try put(&json, snapshot.*);
@@ -60,7 +60,7 @@ pub const Snapshot = struct {
     }
 };
 
-/// Structs with their names in the case of JSON, and a bucket as a pair.
+/// Writes structs with their names in camel case, and a bucket as a pair.
 pub fn put(json: *Stringify, value: anytype) Stringify.Error!void {
     const T = @TypeOf(value);
     switch (@typeInfo(T)) {
@@ -79,7 +79,7 @@ pub fn put(json: *Stringify, value: anytype) Stringify.Error!void {
             for (value) |item| try put(json, item);
             try json.endArray();
         },
-        .float => try json.print("{d}", .{value}), // without an exponent: it is short enough
+        .float => try json.print("{d}", .{value}), // no exponent: the text stays short
         else => try json.write(value),
     }
 }

@@ -1,4 +1,4 @@
-//! Meters on one thread, by clocks that the test winds.
+//! Meters on one thread, with clocks that the test winds.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -12,7 +12,7 @@ const wall = clocks.wall;
 const expect = std.testing.expect;
 const expectEqual = std.testing.expectEqual;
 
-/// A port with both ends in one hand. Must stay where it was initialized.
+/// A port with both ends on one thread. Must not move after it was initialized.
 const Table = struct {
     memory: [16_384]u8 align(128),
     inboxes: [2][4096]u8 align(16),
@@ -22,7 +22,7 @@ const Table = struct {
 
     const options: millrace.meter.Options = .{ .wall = wall };
 
-    /// With clocks that show `epoch_us` microseconds at the Unix epoch's count.
+    /// Makes clocks of which the time of day shows `epoch_us` microseconds since the Unix epoch.
     fn init(table: *Table, capacity: u32, epoch_us: u64) !void {
         clocks.now_ns = 1_000_000;
         clocks.epoch_ns = epoch_us * 1_000 - clocks.now_ns;
@@ -55,7 +55,7 @@ const Table = struct {
     }
 };
 
-/// Nothing special about it.
+/// An arbitrary time.
 const some_us = 1_795_460_958_881_125;
 
 test "Meter: [meter.waiting] a message has waited from its frame until it is read" {
@@ -90,7 +90,7 @@ test "Meter: [frame.time] differences are signed and modulo 2^32, and one below 
     passUs(300);
     try expectEqual(@as(u32, 0xffff_ff38), try table.readTime());
     try expectEqual(300, table.in().waiting.most);
-    // Somebody sets the clock back while the message waits.
+    // The clock is set back while the message waits.
     try table.meters[0].write("set", .{}, .none);
     clocks.epoch_ns -= 1_000_000_000;
     passUs(200_000);
@@ -123,7 +123,7 @@ test "Meter: the service lasts until the call that reads on, or until it is said
     _ = try table.read();
     passUs(10);
     table.meters[1].done();
-    passUs(1_000); // is nobody's
+    passUs(1_000); // counts for nobody
     _ = try table.read();
     passUs(30);
     try expectEqual(null, try table.meters[1].tryRead(&table.storage));
@@ -136,7 +136,7 @@ test "Meter: the service lasts until the call that reads on, or until it is said
     try expectEqual(30, service.mean);
 }
 
-/// The frames between two cursors, by their times.
+/// Returns the times of the frames between two cursors.
 fn times(port: *const Port, storage: []u32) ![]const u32 {
     const ring = &port.writer.ring;
     var position = ring.head;
@@ -188,7 +188,7 @@ test "Meter: writeMany gives each message a time of its own" {
     }
 }
 
-/// Whose message is read while the other side sleeps.
+/// The port whose message is read while the other side sleeps.
 var sleeper: *Table = undefined;
 
 fn readMeanwhile() void {
@@ -207,12 +207,12 @@ test "Meter: a message that found no room is a stall, and its time is that of it
     try table.meters[0].write(&half, .{}, .forever);
     try expectEqual(1, table.out().stalls);
     try expectEqual(70, table.out().stall.mean);
-    // Finished behind the wait: it has not waited yet.
+    // It was finished after the wait, so it has not waited yet.
     try expectEqual(@as(u32, @truncate(some_us + 70)), try table.readTime());
     try expectEqual(0, table.in().waiting.least);
     try expectEqual(70, table.in().waiting.most);
     try expect(table.meters[0].snapshot().endpoint.sleeps > 0);
-    // Who does not want to wait has no stall, and who gives up has.
+    // A call that does not want to wait has no stall; one that gives up has.
     clocks.asleep = null;
     try expect(try table.meters[0].tryWrite(&half, .{}));
     try expect(!try table.meters[0].tryWrite(&half, .{}));
@@ -253,7 +253,7 @@ test "Meter: both ends count the queue in messages and bytes, pads and inbox inc
     const full: millrace.meter.Queue = .{ .messages = 2, .bytes = 48 + 80 + 96 };
     try expectEqual(full, table.in().queue);
     try expectEqual(full, table.out().queue);
-    // The other side cannot write, and takes what there is into its inbox meanwhile.
+    // The other side cannot write, and meanwhile takes what there is into its inbox.
     for (0..3) |_| _ = try table.ports[1].tryWrite(&more, .{});
     try std.testing.expectError(error.Timeout, table.ports[1].write(&more, .{}, .ms(1)));
     try expectEqual(0, table.out().queue.bytes);
@@ -261,7 +261,7 @@ test "Meter: both ends count the queue in messages and bytes, pads and inbox inc
     try expect(table.in().queue.bytes > 0);
     passUs(9);
     _ = try table.read();
-    try expectEqual(1_009, table.in().waiting.most); // its time was kept there
+    try expectEqual(1_009, table.in().waiting.most); // the inbox kept its time
     try expectEqual(1, table.in().queue.messages);
 }
 

@@ -1,9 +1,9 @@
-//! Whole messages, one way, over a ring [spec/pipe.md]: messages of many frames, deadlines, the end
-//! of the stream, closing, and what happens when the peer fails.
+//! Whole messages, one way, over a ring [spec/pipe.md]: multipart messages, deadlines, the end of
+//! the stream, closing, and what happens when the peer fails.
 //!
-//! Invariant: whatever the bytes of the peer hold, a call returns a result or one of the errors
-//! below. What costs one message (`error.Message…`) is reported once and the pipe goes on; what
-//! breaks the structure (`error.Corrupt`) is kept, and every later call reports it again.
+//! Invariant: whatever bytes the peer writes, a call returns a result or one of the errors below.
+//! An error that costs one message (`error.Message…`) is reported once, and the pipe goes on. A
+//! fault of the structure (`error.Corrupt`) is kept, and every later call reports it again.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -26,19 +26,20 @@ pub const SendWith = @import("pipe_writer.zig").SendWith;
 pub const Reader = @import("pipe_reader.zig").Reader;
 pub const vacate = @import("pipe_vacate.zig").vacate;
 
-/// What ends every use of a pipe, in the order in which a call looks for it [pipe.first_answer].
-/// `reason()` of the pipe says more about those that speak of a failure.
+/// What ends every use of a pipe, in the order in which a call checks for it [pipe.first_answer].
+/// `reason()` of the pipe says more about the errors that mean a failure.
 pub const PipeError = error{
-    /// This process was forked from the one that attached this endpoint: attach another one.
+    /// This process was forked from the one that attached this endpoint: attach to another
+    /// endpoint.
     PipeForked,
     /// This endpoint is closed.
     PipeClosed,
-    /// A word or a frame of the peer breaks the layout; the peer is now marked failed, and the
-    /// channel is left alone.
+    /// A word or a frame that the peer wrote breaks the layout. The peer is now marked failed, and
+    /// this end stores nothing in the channel any more.
     Corrupt,
     /// This endpoint was marked failed by its peer or its supervisor.
     PipeFailed,
-    /// The peer closed without an `end`, or no longer reads.
+    /// The peer closed without an `end`, or has stopped reading.
     PeerClosed,
     /// The peer's endpoint is marked failed.
     PeerFailed,
@@ -56,13 +57,13 @@ pub const WriteError = PipeError || error{
 
 /// Why no message was read.
 pub const ReadError = PipeError || error{
-    /// The writer gave up in the middle of a message; its parts are dropped.
+    /// The writer gave up in the middle of a message; the parts of it are dropped.
     MessageCancelled,
-    /// The stream ended in the middle of a message; its parts are dropped.
+    /// The stream ended in the middle of a message; the parts of it are dropped.
     MessageTruncated,
-    /// A message was larger than the storage, and is dropped.
+    /// A message was larger than the storage, and was dropped.
     MessageSize,
-    /// A call, return or throw came to a reader that does not offer them, and is dropped.
+    /// A call, return or throw came to a reader that does not offer them, and was dropped.
     MessageKind,
     /// The call would have to wait on a thread that must not block.
     WaitForbidden,
@@ -72,10 +73,10 @@ pub const ReadError = PipeError || error{
 pub const Envelope = struct {
     kind: layout.FrameKind = .data,
     codec: layout.Codec = .bytes,
-    /// The application's number of a data message; the id of a call.
+    /// The application's number of a data message, or the id of a call.
     tag: u32 = 0,
 
-    /// The header of a frame of such a message.
+    /// Returns the header of a frame of such a message.
     pub fn header(envelope: Envelope, size: u32, flags: u8) frame.Header {
         return .{
             .size = size,
@@ -86,7 +87,8 @@ pub const Envelope = struct {
         };
     }
 
-    /// Whether a writer may write it: the kind is that of a message, and the codec is a byte.
+    /// Whether a writer may write such a message: the kind is that of a message, and the codec is a
+    /// byte.
     pub fn valid(envelope: Envelope) bool {
         if (@backingInt(envelope.codec) > std.math.maxInt(u8)) return false;
         return switch (envelope.kind) {
@@ -104,22 +106,22 @@ pub const Message = struct {
     tag: u32,
 };
 
-/// A frame that is lent where it lies, until `release`. The peer can write there at any time.
+/// A frame that is lent where it lies, until `release`. The peer can change its bytes at any time.
 pub const Lent = struct {
     payload: Bytes,
     kind: layout.FrameKind,
     codec: layout.Codec,
     tag: u32,
-    /// Whether this frame begins, and whether it completes its message.
+    /// Whether this frame is the first one of its message, and whether it is the last one.
     first: bool,
     last: bool,
-    /// Bytes of the whole message; 2^64 - 1 where its writer did not know them when it began.
+    /// Bytes of the whole message; 2^64 - 1 if the writer did not know its size when it began.
     total: u64,
 };
 
-/// Returns the channel on which endpoint `index` writes, or reads: the one that is named, or else
-/// the first such ring of the segment [pipe.find]. To be called before the endpoint is attached, so
-/// that a segment that is refused is left as it was found [pipe.find_none].
+/// Returns the channel on which endpoint `index` writes or reads: the named one, or else the first
+/// such ring of the segment [pipe.find]. Call it before the endpoint is attached, so that a segment
+/// that is refused is left as it was found [pipe.find_none].
 pub fn find(
     segment: *const Segment,
     index: u32,
@@ -136,10 +138,10 @@ pub fn find(
     return error.SegmentChannel;
 }
 
-/// How the own endpoint's state ends a call.
+/// The errors by which the state of the own endpoint ends a call.
 pub const OwnError = error{ PipeForked, PipeClosed, PipeFailed };
 
-/// Refuses a call where the own endpoint's state is final.
+/// Refuses a call if the state of the own endpoint is final.
 pub fn checkOwn(endpoint: *Endpoint) callconv(hot) OwnError!void {
     const state = endpoint.marked();
     if (state == .attached) return;
@@ -148,7 +150,7 @@ pub fn checkOwn(endpoint: *Endpoint) callconv(hot) OwnError!void {
     return error.PipeFailed;
 }
 
-/// Refuses a call where the peer's state is final.
+/// Refuses a call if the state of the peer is final.
 pub fn checkPeer(endpoint: *Endpoint, peer: *Peer) error{ PeerClosed, PeerFailed }!void {
     const state = peer.state();
     switch (state) {
@@ -168,8 +170,8 @@ noinline fn blame(endpoint: *Endpoint, state: State) void {
     endpoint.behind = state.reason();
 }
 
-/// Marks the peer failed for a fault in one of its words or frames [ring.fault]; returns the reason
-/// to keep.
+/// Marks the peer failed because of a fault in one of its words or frames [ring.fault]. Returns the
+/// reason, for the caller to keep.
 pub noinline fn fault(endpoint: *Endpoint, peer: *Peer, err: anyerror) layout.Reason {
     const why = reasonOf(err).?;
     peer.fail(endpoint, why);

@@ -1,5 +1,5 @@
-//! What a call answers when several things are true at once, what it says of a failure, and what a
-//! pipe that has stopped leaves alone.
+//! What a call reports if several facts hold at once, which reason it states for a failure, and
+//! what a stopped pipe leaves unchanged.
 
 const std = @import("std");
 const fixture = @import("fixture.zig");
@@ -8,7 +8,7 @@ const layout = millrace.layout;
 const testing = std.testing;
 const Pair = fixture.Pair;
 
-/// Each bit of `mask` says whether the fact of that number holds.
+/// Bit n of `mask` says whether fact n holds.
 fn holds(mask: u32, comptime Fact: type, fact: Fact) bool {
     return mask >> @backingInt(fact) & 1 != 0;
 }
@@ -29,7 +29,7 @@ test "a call to write or to end answers by the first row that holds [pipe.first_
         try pair.init(256, 0);
         if (holds(mask, Fact, .ended)) try pair.writer.end();
         if (holds(mask, Fact, .fault)) pair.writer.fault = .ring_cursor;
-        // Of two final states of one endpoint, the first stays.
+        // Of two final states of one endpoint, the first one stays.
         if (holds(mask, Fact, .own_closed)) pair.segment.record(0).state = 2;
         if (holds(mask, Fact, .own_failed)) pair.fail(0, .peer_lost);
         if (holds(mask, Fact, .peer_closed)) pair.endpoints[1].close();
@@ -49,8 +49,8 @@ test "a call to write or to end answers by the first row that holds [pipe.first_
             try testing.expectError(answer, pair.writer.claim(1, .none));
             try testing.expectEqual(tail, pair.writer.ring.control.tail);
         } else try pair.writer.write("x", .{}, .ms(1));
-        // A second end does nothing, whatever has happened since; nor does a first one where either
-        // state is final, behind which this one has ended [pipe.end_closed].
+        // A second end does nothing, whatever has happened since. Nor does a first one if either
+        // state is final, after which this end has ended its stream [pipe.end_closed].
         const final = mask != 0 and switch (@as(Fact, @fromBackingInt(@intCast(@ctz(mask))))) {
             .own_closed, .own_failed, .peer_closed, .peer_failed => true,
             .closed, .fault, .ended => false,
@@ -124,7 +124,7 @@ test "what an inbox holds comes before a fault in the ring, and behind an own cl
     }
 }
 
-/// On this machine somebody publishes an extension frame whenever space is given back.
+/// On this machine, an extension frame is published whenever room is given back.
 const Flood = struct {
     var pair: Pair = undefined;
     var host = fixture.clockwork;
@@ -144,7 +144,7 @@ test "a final state is reported behind one more look, whatever goes on [pipe.loo
     Flood.host.notify = Flood.notify;
     for ([_]millrace.Timeout{ .none, .ms(5), .forever }) |timeout| for (0..2) |index| {
         try Flood.pair.init(256, 0);
-        // The peer's, or the own one, as a supervisor changes it.
+        // The peer's state, or the own one, as a supervisor changes it.
         Flood.pair.segment.record(@intCast(index)).state = layout.endpoint_state_closed;
         Flood.pair.endpoints[1].host = &Flood.host;
         Flood.pair.put(.{ .size = 0, .kind = 255 }, "");
@@ -286,7 +286,7 @@ test "behind a fault nothing is stored in the channel any more [ring.fault]" {
     try testing.expectError(error.Corrupt, pair.writer.write("", .{}, .ms(1)));
     try testing.expectEqual(before, control.*);
 
-    // Frames that were released, and not yet given back.
+    // Frames that are released, and whose room is not given back yet.
     try pair.init(1024, 0);
     for (0..3) |_| {
         _ = (try pair.writer.ring.claim(0)).?;
@@ -362,7 +362,7 @@ test "find: the named ring, or the first, of an endpoint that is vacant [pipe.fi
         const reader = millrace.Reader.find(&segment, case.index, case.named);
         try testing.expectEqual(case.reader, reader);
     }
-    // [pipe.find_none] The endpoint is looked at first, and nothing has changed.
+    // [pipe.find_none] The endpoint is checked first, and nothing has changed.
     for (0..4) |index| try testing.expectEqual(0, segment.record(@intCast(index)).state);
     segment.record(3).state = layout.endpoint_state_closed;
     try testing.expectError(error.SegmentEndpoint, millrace.Writer.find(&segment, 3, null));

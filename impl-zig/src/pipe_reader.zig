@@ -1,7 +1,7 @@
-//! The reading end of a pipe: checks frames and puts messages together [spec/pipe.md].
+//! The reading end of a pipe: it checks frames and puts messages together [spec/pipe.md].
 //!
-//! Invariant: nothing of a frame is used before all its checks passed, and no space is given back
-//! before the last byte of it was copied or the caller released it.
+//! Invariant: nothing of a frame is used before all its checks passed, and its room is not given
+//! back before its last byte was copied, or the caller has released it.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -33,24 +33,25 @@ pub const Reader = struct {
     /// Whether messages of kind call, return and throw are delivered. If not, each costs
     /// `error.MessageKind` once [pipe.unknown_kind].
     calls: bool = false,
-    /// The message of many frames that is in progress.
+    /// The multipart message that is in progress.
     progress: ?frame.Progress = null,
-    /// Where its parts are kept; null while it is lent, or dropped.
+    /// The storage that holds its parts; null while it is lent or dropped.
     parts: ?[]u8 = null,
-    /// Whether the rest of it is dropped, and was reported.
+    /// Whether the rest of it is dropped; its loss is reported already.
     dropping: bool = false,
-    /// When the writer finished the first frame of the message that was read or lent last: low 32
-    /// bits of the microseconds since the Unix epoch, 0 where it does not say so [frame.time]. Here
-    /// and not with the message, which would then be copied in larger pieces than it was put
-    /// together from: 1.3 ns of the 21 that a write and a read take (measured, x86-64).
+    /// When the writer finished the first frame of the message that was read or lent last: the low
+    /// 32 bits of the microseconds since the Unix epoch, or 0 if the frame does not say
+    /// [frame.time]. Not a field of the message, because the compiler would then copy the message
+    /// in pieces larger than those it is built from: 1.3 ns of the 21 that a write and a read take
+    /// (measured, x86-64).
     time: u32 = 0,
-    /// The extent of the frame that is lent out; 0 when none is.
+    /// The extent of the frame that is lent; 0 if none is.
     lent: u32 = 0,
     ended_seen: bool = false,
     fault: ?layout.Reason = null,
 
-    /// Returns the channel for `init`: the named one, or the first that endpoint `index` reads. To
-    /// be called before `Endpoint.attach` [pipe.find] [pipe.find_none].
+    /// Returns the channel for `init`: the named one, or the first that endpoint `index` reads.
+    /// Call it before `Endpoint.attach` [pipe.find] [pipe.find_none].
     pub fn find(
         segment: *const Segment,
         index: u32,
@@ -59,7 +60,7 @@ pub const Reader = struct {
         return pipe.find(segment, index, named, .reader);
     }
 
-    /// Asserts that the channel exists. `endpoint` must stay where it is while the reader is used.
+    /// Asserts that the channel exists. `endpoint` must not move while the reader is used.
     pub fn init(
         endpoint: *Endpoint,
         segment: *const Segment,
@@ -71,16 +72,15 @@ pub const Reader = struct {
         return .{ .ring = .init(endpoint, segment, channel_index) };
     }
 
-    /// Reads the next message into `storage`, and waits for it as long as the timeout allows.
-    /// Returns null when none came by the deadline, or when the stream has ended, which `ended`
-    /// tells apart.
+    /// Reads the next message into `storage`. Waits for it for as long as the timeout allows.
+    /// Returns null if none came by the deadline, or if the stream has ended; `ended` tells which.
     ///
-    /// A message larger than `storage` costs `error.MessageSize` once and is dropped
-    /// [pipe.limit]. A call that returns null in the middle of a message keeps its first parts in
-    /// `storage` [pipe.keep_parts]: while `partial()`, leave its bytes alone and pass it again. So
-    /// does one that fails with `error.WaitForbidden`.
+    /// A message larger than `storage` fails with `error.MessageSize` once and is dropped
+    /// [pipe.limit]. If a call returns null, or fails with `error.WaitForbidden`, in the middle of
+    /// a message, the first parts stay in `storage` [pipe.keep_parts]: while `partial()`, leave its
+    /// bytes alone and pass the same storage again.
     ///
-    /// Asserts that, and that no frame is lent.
+    /// Asserts that it is passed again, and that no frame is lent.
     pub fn read(reader: *Reader, storage: []u8, timeout: Timeout) ReadError!?Message {
         var patience: Patience = .init(timeout);
         while (true) {
@@ -90,13 +90,14 @@ pub const Reader = struct {
         }
     }
 
-    /// Reads the next message if it is there: `read` without waiting.
+    /// Reads the next message if it has arrived: `read` without waiting.
     pub fn tryRead(reader: *Reader, storage: []u8) ReadError!?Message {
         return reader.read(storage, .none);
     }
 
-    /// Lends the next frame, a whole message or a chunk of one, where it lies; null as in `read`.
-    /// No limit applies: nothing is stored. The space is the reader's until `release`.
+    /// Lends the next frame, a whole message or a chunk of one, where it lies. Returns null as
+    /// `read` does. No limit applies, because nothing is stored. The room is not given back before
+    /// `release`.
     ///
     /// The peer can change the bytes while they are lent: for trusted peers only [pipe.lend].
     ///
@@ -110,8 +111,8 @@ pub const Reader = struct {
         }
     }
 
-    /// Takes the lent frame back and returns its space to the writer; not where this end was closed
-    /// meanwhile, which stores nothing any more [pipe.close].
+    /// Ends the lending of the frame, and gives its room back to the writer. If this end was closed
+    /// meanwhile, nothing is given back, because a closed end stores nothing [pipe.close].
     ///
     /// Asserts that a frame is lent.
     pub fn release(reader: *Reader) void {
@@ -120,38 +121,38 @@ pub const Reader = struct {
         reader.lent = 0;
     }
 
-    /// Whether a frame is lent out, so that nothing may be lent or read [pipe.lend_one]. Nothing is
-    /// behind the own close, which every call then reports.
+    /// Whether a frame is lent, so that nothing may be lent or read [pipe.lend_one]. False after
+    /// the own close, which every call then reports.
     pub fn isLent(reader: *const Reader) bool {
         return reader.lent > 0 and !reader.ring.endpoint.closedHere();
     }
 
-    /// Whether the writer has ended its stream, and everything before that was read.
+    /// Whether the writer has ended its stream, and everything before the end was read.
     pub fn ended(reader: *const Reader) bool {
         return reader.ended_seen;
     }
 
-    /// Whether parts of an unfinished message are kept in the storage of the last `read`.
+    /// Whether the storage of the last `read` holds parts of an unfinished message.
     pub fn partial(reader: *const Reader) bool {
         return reader.parts != null;
     }
 
-    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of its
-    /// endpoint: the number that was found there, known or not, or null where there was none
+    /// Returns the reason for the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of
+    /// its endpoint: the number that was found, known or not, or null if there was none
     /// [pipe.failed_reason].
     pub fn reason(reader: *const Reader) ?layout.Reason {
         return reader.ring.endpoint.behind;
     }
 
-    // What follows is for ports.
+    // The functions from here on are for ports.
 
-    /// What to do with a message that is larger than the storage.
+    /// What to do with a message that is larger than the storage: drop it, or leave it in the ring.
     pub const Large = enum { drop, leave };
 
-    /// Reads the next message as far as one load of the cursor shows it [ring.one_load]. `loaded`
-    /// says whether the caller has used it up already.
+    /// Reads the next message if one load of the cursor shows it [ring.one_load]. `loaded` says
+    /// whether the caller has made that load already.
     ///
-    /// No more is kept than the storage holds, whatever a preamble states [pipe.total_trust].
+    /// Keeps no more than the storage holds, whatever a preamble states [pipe.total_trust].
     pub fn readNow(
         reader: *Reader,
         storage: []u8,
@@ -162,7 +163,7 @@ pub const Reader = struct {
             assert(parts.ptr == storage.ptr);
             assert(parts.len == storage.len);
         } else {
-            // A message that was begun by `peek` is completed by `peek`.
+            // A message that `peek` has begun must be completed by `peek`.
             assert(reader.progress == null or reader.dropping);
         }
         var part: Part = undefined;
@@ -183,8 +184,8 @@ pub const Reader = struct {
         return null;
     }
 
-    /// Lends the next frame if it is there. `loaded` is whether the one load of the cursor that
-    /// this call may make was made [ring.one_load].
+    /// Lends the next frame if it has arrived. `loaded` says whether the one load of the cursor
+    /// that this call may make was made [ring.one_load].
     pub fn peekNow(reader: *Reader, loaded: *bool) callconv(hot) ReadError!?Lent {
         assert(reader.parts == null);
         var part: Part = undefined;
@@ -201,9 +202,9 @@ pub const Reader = struct {
         };
     }
 
-    /// Leaves the frame that was just lent where it is, as if nobody had looked at it.
+    /// Leaves the frame that was just lent in the ring, as if it had never been lent.
     ///
-    /// Asserts that it is a message's first.
+    /// Asserts that it is the first frame of a message.
     pub fn leave(reader: *Reader, lent: Lent) void {
         assert(reader.lent > 0);
         assert(lent.first);
@@ -211,26 +212,28 @@ pub const Reader = struct {
         reader.progress = null;
     }
 
-    /// The message whose first frame is lent is above the limit of whoever lends, and dropped: its
-    /// total is not compared any more [frame.check_total].
+    /// Called if the message whose first frame is lent is above the limit of the caller, and
+    /// dropped: its total is not compared any more [frame.check_total].
     pub fn uncount(reader: *Reader) void {
         if (reader.progress) |*message| message.uncounted = true;
     }
 
-    /// Whether a message is in progress that was begun by `read` or `peek`, and whose parts must
-    /// go to the same place.
+    /// Whether a message is in progress that `read` or `peek` has begun, so that its other parts
+    /// must go to the same place.
     pub fn inProgress(reader: *const Reader) bool {
         return reader.progress != null and !reader.dropping;
     }
 
-    /// Gives back all that was released, if anything was [ring.release_all]. Nothing is written to
-    /// a ring in which a fault was found [ring.fault], nor behind the own close [pipe.close].
+    /// Gives back the room of all released frames, if there are any [ring.release_all]. Stores
+    /// nothing in a ring in which a fault was found [ring.fault], nor after the own close
+    /// [pipe.close].
     pub fn flush(reader: *Reader) void {
         if (reader.fault == null and !reader.ring.endpoint.closedHere()) reader.ring.flush();
     }
 
-    /// Whether everything was taken out of the ring that was published, up to an end or a fault
-    /// [segment.vacate_read]. Loads the cursor once more; a fault of it counts, and is kept.
+    /// Whether all published frames were taken out of the ring, up to an end or a fault
+    /// [segment.vacate_read]. Loads the cursor once more. A fault that this load finds counts, and
+    /// is kept.
     pub fn allTaken(reader: *Reader) bool {
         if (reader.lent > 0) return false;
         if (reader.ended_seen or reader.fault != null) return true;
@@ -240,7 +243,7 @@ pub const Reader = struct {
         return ring.empty();
     }
 
-    /// Begins anew with the next owner of the writer's endpoint, which is being vacated
+    /// Starts again for the next owner of the writer's endpoint, which is being vacated
     /// [pipe.vacated].
     pub fn beginAnew(reader: *Reader) void {
         assert(reader.lent == 0);
@@ -250,14 +253,14 @@ pub const Reader = struct {
         reader.ring.beginAnew();
     }
 
-    /// What a call that waits for a message keeps from one look at the ring to the next.
+    /// What a call that waits for a message keeps between two looks at the ring.
     pub const Patience = struct {
         deadline: Deadline,
         /// Whether the one load of the cursor that the next look may make was made.
         loaded: bool = false,
         /// Whether a final state was seen, so that this look is the last.
         last: bool = false,
-        /// What to report behind it if that state is the own one.
+        /// The error to report after that look, if the final state is the own one.
         own: ?pipe.OwnError = null,
 
         pub fn init(timeout: Timeout) Patience {
@@ -265,8 +268,8 @@ pub const Reader = struct {
         }
     };
 
-    /// Goes on where the ring was seen empty: reports what ends the reading [pipe.drain], or waits.
-    /// Returns false where the call is over without a message.
+    /// Called after a look that found the ring empty. Reports what ends the reading [pipe.drain],
+    /// or waits. Returns false if the call ends without a message.
     fn awaitFrame(reader: *Reader, patience: *Patience) ReadError!bool {
         const endpoint = reader.ring.endpoint;
         switch (try reader.beforeWait(patience)) {
@@ -285,16 +288,15 @@ pub const Reader = struct {
         return true;
     }
 
-    /// What a call does that has seen the ring empty: it is over without a message, looks once
-    /// more, or waits.
+    /// What a call does next after it has found the ring empty: it ends without a message, looks
+    /// once more, or waits.
     pub const Next = enum { over, again, wait };
 
-    /// Says what is to be done where the ring was seen empty, or reports what ends the reading
-    /// [pipe.drain].
+    /// Decides that, or reports what ends the reading [pipe.drain].
     pub inline fn beforeWait(reader: *Reader, patience: *Patience) ReadError!Next {
         const endpoint = reader.ring.endpoint;
         if (reader.ended_seen) { // [pipe.end_once]
-            // Who reads nothing any more still has to know what becomes of the peer.
+            // A reader that has seen the end still has to learn what becomes of the peer.
             if (endpoint.linked()) |link| link.pump();
             return .over;
         }
@@ -302,39 +304,40 @@ pub const Reader = struct {
             if (patience.own) |err| return reader.gone(err);
             const peer = &reader.ring.peer;
             pipe.checkPeer(endpoint, peer) catch |err| return reader.gone(err);
-            unreachable; // a final state that was seen stays
+            unreachable; // a final state that was seen does not change
         }
         pipe.checkOwn(endpoint) catch |err| {
             if (endpoint.closedHere()) return reader.gone(err);
             patience.own = err;
         };
         if (patience.own != null or reader.ring.peer.state().final()) {
-            // [pipe.look_again] The peer may have published between our look at its cursor and the
-            // one at the states. What one load shows counts, and then the state: the own one, or
-            // else the peer's.
+            // [pipe.look_again] The peer may have published between the look at its cursor and the
+            // look at the states. So the cursor is loaded once more. What that shows comes first,
+            // and then the state: the own one, or else the peer's.
             reader.ring.refresh() catch |err| return reader.faulted(err);
             patience.last = true;
             patience.loaded = true;
             return .again;
         }
-        // Before the cursor is loaded again: a flood of pads must not hold the call.
+        // Before the cursor is loaded again: a flood of pads must not keep the call beyond its
+        // deadline.
         return if (patience.deadline.over(endpoint.host)) .over else .wait;
     }
 
     const Part = struct {
         header: frame.Header,
         extent: u32,
-        /// Without header extension and preamble.
+        /// The content, without header extension and preamble.
         payload: Bytes,
-        /// Of the payload in its message.
+        /// The offset of the payload in its message.
         offset: u64,
-        /// Of the message; `frame.total_unknown` where its writer did not know it.
+        /// Bytes of the message; `frame.total_unknown` if its writer did not know them.
         total: u64,
         first: bool,
         last: bool,
     };
 
-    /// Returns the next part of a message that is not dropped, and leaves its frame in the ring.
+    /// Finds the next part of a message that is not dropped, and leaves its frame in the ring.
     fn nextPart(
         reader: *Reader,
         limit: u64,
@@ -407,7 +410,8 @@ pub const Reader = struct {
                 };
                 return true;
             }
-            // Not `part` itself: what a call that is not inlined points to leaves the registers.
+            // Not `part` itself: what is passed by pointer to a function that is not inlined cannot
+            // stay in registers.
             var far: Part = undefined;
             const step = @call(apart, chunk, .{ reader, header, checked, limit, large, &far });
             switch (try step) {
@@ -422,12 +426,12 @@ pub const Reader = struct {
         return false;
     }
 
-    /// Whether this is a message of a kind that this reader does not offer [pipe.unknown_kind].
+    /// Whether the message is of a kind that this reader does not offer [pipe.unknown_kind].
     inline fn strange(reader: *const Reader, header: frame.Header) bool {
         return header.kind != layout.frame_kind_data and !reader.calls;
     }
 
-    /// The payload of the next frame behind its header extension.
+    /// Returns the payload of the next frame, without its header extension.
     inline fn content(
         ring: *const RingReader,
         header: frame.Header,
@@ -438,10 +442,11 @@ pub const Reader = struct {
 
     const Step = enum { part, done, left };
 
-    /// Off the path of nearly every message; but where size counts, its one caller takes it in.
+    /// Kept off the path of nearly every message; but where size counts, inlined into its only
+    /// caller.
     const apart: std.builtin.CallModifier = if (builtin.mode == .small) .auto else .never_inline;
 
-    /// Handles every frame but whole messages.
+    /// Handles every frame that is not a whole message.
     fn chunk(
         reader: *Reader,
         header: frame.Header,
@@ -476,7 +481,8 @@ pub const Reader = struct {
                 const begun = try frame.begin(header, checked.contentSize(header), preamble);
                 const is_strange = reader.strange(header);
                 const is_large = isLarge(begun, limit);
-                // A message of unknown size is left as well: whether it fits shows at its end.
+                // A message of unknown size is left as well, because only its end shows whether it
+                // fits.
                 const is_left = large == .leave and begun.total > limit;
                 if (is_left and !is_strange) return .left;
                 reader.progress = begun;
@@ -506,15 +512,15 @@ pub const Reader = struct {
         return .part;
     }
 
-    /// Whether a message is above the limit, by its total, or, where that is not known, by what has
-    /// come of it [pipe.limit] [pipe.limit_unknown].
+    /// Whether a message is above the limit. If its total is not known, the bytes received so far
+    /// count [pipe.limit] [pipe.limit_unknown].
     fn isLarge(message: frame.Progress, limit: u64) bool {
         const known = message.total != frame.total_unknown;
         return (if (known) message.total else message.received) > limit;
     }
 
-    /// Drops the message in progress from this frame on, at which that is reported
-    /// [frame.check_total]. Behind its last frame nothing is left to drop.
+    /// Drops the message in progress from this frame on. The caller reports that now
+    /// [frame.check_total]. If this is the last frame, nothing is left to drop.
     fn dropFrom(reader: *Reader, checked: frame.Checked) void {
         reader.ring.release(checked.extent);
         reader.parts = null;
@@ -545,7 +551,7 @@ pub const Reader = struct {
         };
     }
 
-    /// Forgets the message in progress. Returns true when there was one that nobody has heard of
+    /// Forgets the message in progress. Returns whether there was one whose loss is not reported
     /// yet [pipe.report_once].
     fn drop(reader: *Reader) bool {
         const report = reader.progress != null and !reader.dropping;
@@ -555,9 +561,9 @@ pub const Reader = struct {
         return report;
     }
 
-    /// Drops the parts of the message in progress, because this end or the peer is gone, which is
-    /// now reported [pipe.keep_parts] [pipe.close]. Its storage is the caller's again. Should the
-    /// rest come all the same, it is checked and skipped.
+    /// Drops the parts of the message in progress, because this end or the peer is gone, which the
+    /// caller reports now [pipe.keep_parts] [pipe.close]. The storage is the caller's again. If the
+    /// rest of the message still comes, it is checked and skipped.
     fn gone(reader: *Reader, err: anytype) @TypeOf(err) {
         reader.dropping = reader.progress != null;
         reader.parts = null;

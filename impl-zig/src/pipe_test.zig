@@ -1,4 +1,4 @@
-//! Pipes: messages of many frames, what costs one message, how a stream ends, and deadlines.
+//! Pipes: multipart messages, errors that cost one message, the end of a stream, and deadlines.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -21,7 +21,7 @@ test "a message of every size comes back whole through every capacity" {
             const part = payload[0..size];
             fixture.pattern(part, @intCast(size));
             const envelope: millrace.Envelope = .{ .tag = @intCast(size), .codec = .text };
-            // One thread plays both sides: what has no room now goes on after a read.
+            // One thread plays both sides: a write that has no room goes on after a read.
             const halves = [_][]const u8{ part[0 .. size / 3], part[size / 3 ..] };
             var send: @import("pipe.zig").Send = .init(&halves, envelope, .forever);
             var got: ?millrace.Message = null;
@@ -90,7 +90,7 @@ test "a timeout in the middle of a message leaves a cancel, before the next mess
     fixture.pattern(&payload, 2);
     try testing.expectError(error.Timeout, pair.writer.write(&payload, .{ .tag = 1 }, .ms(1)));
     try testing.expect(pair.writer.owed != null);
-    // No room even for the cancel: nothing changes.
+    // There is no room even for the cancel, so nothing changes.
     const tail = pair.writer.ring.tail;
     try testing.expectEqual(false, try pair.writer.tryWrite("later", .{ .tag = 2 }));
     try testing.expectEqual(tail, pair.writer.ring.tail);
@@ -244,7 +244,7 @@ test "an inbox leaves a message of unknown size in the ring, behind what it take
     place[16] = 'a';
     ring.finish(.{ .size = 17, .kind = 1, .flags = 1 });
     ring.publish();
-    // Full, so that the next waits, and takes in what it can.
+    // The ring is full, so the next write waits, and takes in what it can.
     while (try ports[1].tryWrite("fill", .{})) {}
     try testing.expectError(error.Timeout, ports[1].write("wait", .{}, .ms(1)));
     try testing.expectEqual(1, ports[1].inbox.count);
@@ -318,7 +318,7 @@ test "faults of a frame end the pipe, mark the writer, and are reported again" {
     pair.put(.{ .size = 16, .kind = 1, .flags = 1 }, &preamble);
     pair.put(.{ .size = 3, .kind = 1, .flags = 2 }, "abc");
     try pair.expectCorrupt(.frame_total);
-    // The writer has learned of it, and nothing is written any more.
+    // The writer has noticed, and nothing is written any more.
     try testing.expectError(error.PipeFailed, pair.writer.write("", .{}, .none));
 }
 

@@ -1,8 +1,8 @@
-//! Giving the endpoint of a dead peer back, so that its next owner can attach: the rings between
-//! the two begin anew [spec/segment.md, "An endpoint that comes back"].
+//! Vacating the endpoint of a dead peer, so that its next owner can attach: the rings between the
+//! two endpoints start again [spec/segment.md, "An endpoint that comes back"].
 //!
-//! Invariant: nothing is stored before all that forbids it was looked for; and the state comes
-//! last, behind every word that the next owner believes.
+//! Invariant: everything that forbids it is checked before anything is stored. The state is stored
+//! last, after every word that the next owner relies on.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -18,21 +18,21 @@ const SegmentFile = @import("segment_file.zig").SegmentFile;
 const State = segment_record.State;
 const Writer = pipe.Writer;
 
-/// Gives an endpoint back whose owner is dead, so that another can attach to it: the readers and
-/// writers, which are all that lead between it and this endpoint, begin anew. What the dead one had
-/// not read is dropped, what this end has finished and not published as well. Messages can be
-/// written for the next owner at once. Never waits.
+/// Vacates the endpoint of a dead owner, so that another owner can attach to it. The readers and
+/// writers must be all channels between it and this endpoint; they start again. Messages that the
+/// dead owner has not read are dropped, and so are those that this end has finished and not
+/// published. Messages for the next owner can be written at once. Never waits.
 ///
-/// Returns false, and changes nothing, where that is not allowed: unless the peer has closed or was
-/// marked failed [segment.vacate_peer], and all that it published was read, until a read returned
-/// null or failed with what ends the pipe [segment.vacate_read]; where a frame is lent; where the
-/// peer has other channels than these; where this endpoint is closed or failed itself; always over
-/// a stream; and, in a file, while the peer's record is locked [segment.vacate_dead].
+/// Returns false, and changes nothing, unless the peer has closed or was marked failed
+/// [segment.vacate_peer], and this end has read all that it published: a read has returned null, or
+/// failed with the error that ends the pipe [segment.vacate_read]. Also returns false if a frame is
+/// lent; if the peer has other channels than these; if this endpoint is itself closed or failed;
+/// always over a stream; and, in a file, while the peer's record is locked [segment.vacate_dead].
 ///
-/// Only for who knows that no thread will touch the segment as that endpoint's owner any more:
-/// outside of files, nothing here can find that out.
+/// The caller must know that no thread will touch the segment as the owner of that endpoint any
+/// more. Except in a file, nothing here can find that out.
 ///
-/// Asserts that there is at least one, and that all are between the same two endpoints.
+/// Asserts that there is at least one channel, and that all lie between the same two endpoints.
 pub fn vacate(readers: []const *Reader, writers: []const *Writer) bool {
     const endpoint, const peer = ends(readers, writers);
     if (endpoint.linked() != null) return false; // who comes back opens a new stream
@@ -46,7 +46,7 @@ pub fn vacate(readers: []const *Reader, writers: []const *Writer) bool {
     if (isAlive(endpoint, peer)) return false;
     const generation = @atomicLoad(u32, &peer.record.generation, .seq_cst);
     if (generation == std.math.maxInt(u32)) return false;
-    // Behind the load of the state: the last words of its owner count [segment.vacate_read].
+    // After the load of the state: the owner's last words count [segment.vacate_read].
     for (readers) |reader| if (!reader.allTaken()) return false;
     // [segment.vacate_words]
     for (readers) |reader| reader.beginAnew();
@@ -94,8 +94,8 @@ fn isAlive(endpoint: *const Endpoint, peer: *const Peer) bool {
     return !file.lost(peer.index);
 }
 
-/// Makes the record that of the next owner [segment.vacate_words] [segment.vacate_state]. Returns
-/// false where its state changed meanwhile, which a final one must not.
+/// Prepares the record for the next owner [segment.vacate_words] [segment.vacate_state]. Returns
+/// false if the state changed meanwhile, which a final state must not do.
 fn giveBack(record: *Record, word: u32, generation: u32) bool {
     for ([_]*u32{ &record.wakes, &record.agent, &record.features }) |own| {
         @atomicStore(u32, own, 0, .seq_cst);

@@ -1,4 +1,4 @@
-//! Endpoints that are given back: when that is allowed, what it stores, and how both sides go on.
+//! Vacating endpoints: when it is allowed, what it stores, and how both sides go on.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -12,7 +12,7 @@ const Segment = millrace.Segment;
 
 const options: millrace.Endpoint.Options = .{ .host = &fixture.clockwork, .spin_us = 0 };
 
-/// A port with both ends in one hand. Must stay where it was initialized.
+/// A port with both ends on one thread. Must not move after it was initialized.
 const Duo = struct {
     memory: [4096]u8 align(128),
     storage: [2]millrace.Channel,
@@ -30,7 +30,7 @@ const Duo = struct {
         try duo.ports[1].init(&duo.segment, 1, all);
     }
 
-    /// The next owner of endpoint 0.
+    /// Attaches the next owner of endpoint 0.
     fn attachNext(duo: *Duo) !void {
         try duo.ports[0].init(&duo.segment, 0, .{ .endpoint = options });
     }
@@ -56,7 +56,7 @@ test "vacate: what the dead one wrote is read first, and the next one gets what 
     try duo.init();
     const survivor = &duo.ports[1];
     for (0..5) |generation| {
-        // Both rings go round, in the middle of a message, and one is full.
+        // Both rings wrap around, in the middle of a message, and one of them is full.
         while (try duo.ports[0].tryWrite("last words", .{})) {}
         while (try survivor.tryWrite("never read", .{})) {}
         try testing.expect(!survivor.vacate());
@@ -111,7 +111,7 @@ test "vacate: a fault, an end, parts, an owed cancel and claims are the last own
     var duo: Duo = undefined;
     try duo.init();
     const survivor = &duo.ports[1];
-    // Of a message of three frames, two.
+    // Two frames of a message that has three.
     var large: [150]u8 = @splat('a');
     var send: @import("pipe.zig").Send = .init(&.{&large}, .{}, .forever);
     const Twice = struct {
@@ -129,7 +129,7 @@ test "vacate: a fault, an end, parts, an owed cancel and claims are the last own
     try duo.expectRead(1, large[0..100]);
     try duo.expectRead(1, null);
     try testing.expect(survivor.reader.partial());
-    // The survivor gives one up as well, and finishes another.
+    // The survivor gives up a message as well, and finishes another one.
     while (try survivor.tryWrite("", .{})) {}
     survivor.writer.owed = .{ .tag = 7 };
     try survivor.end();
@@ -153,7 +153,7 @@ test "vacate: a fault, an end, parts, an owed cancel and claims are the last own
     try duo.expectRead(0, "new");
     try duo.ports[0].write("new", .{}, .none);
     try duo.expectRead(1, "new");
-    // The end of the last stream is not that of the next.
+    // The end of the last owner's stream is not that of the next owner's.
     try duo.ports[0].end();
     duo.ports[0].close();
     try duo.expectRead(1, null);
@@ -231,7 +231,7 @@ test "vacate: every ring of a client of a hub, and no endpoint that has another 
         try testing.expect(!millrace.vacate(&.{ both[0], both[0] }, &.{&writer}));
         const alone = other == 5;
         try testing.expectEqual(alone, millrace.vacate(both, &.{&writer}));
-        // A channel of another kind, to whomever.
+        // A channel of another kind, whichever endpoints it leads to.
         try testing.expect(!millrace.vacate(&.{&readers[2]}, &.{}));
         if (alone) endpoints[1] = try .attach(&segment, 1, options);
     }

@@ -1,7 +1,7 @@
-//! The writing end of a pipe: cuts messages into frames and waits for room [spec/pipe.md].
+//! The writing end of a pipe: it cuts messages into frames and waits for room [spec/pipe.md].
 //!
-//! Invariant: a message whose first frame was published is completed, or its cancel is owed; so the
-//! frames of messages never mix [pipe.order] [frame.contiguous].
+//! Invariant: a message whose first frame was published is either completed, or its cancel is owed.
+//! So the frames of two messages never mix [pipe.order] [frame.contiguous].
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -33,13 +33,13 @@ const flag_cancel = layout.frame_flag_cancel;
 /// Thread safety: belongs to the thread of its endpoint.
 pub const Writer = struct {
     ring: RingWriter,
-    /// The message that was given up behind its first frame [pipe.owed].
+    /// A message that was given up after its first frame, and whose cancel is owed [pipe.owed].
     owed: ?Envelope = null,
     ended: bool = false,
     fault: ?layout.Reason = null,
 
-    /// Returns the channel for `init`: the named one, or the first that endpoint `index` writes. To
-    /// be called before `Endpoint.attach` [pipe.find] [pipe.find_none].
+    /// Returns the channel for `init`: the named one, or the first that endpoint `index` writes.
+    /// Call it before `Endpoint.attach` [pipe.find] [pipe.find_none].
     pub fn find(
         segment: *const Segment,
         index: u32,
@@ -48,7 +48,7 @@ pub const Writer = struct {
         return pipe.find(segment, index, named, .writer);
     }
 
-    /// Asserts that the channel exists. `endpoint` must stay where it is while the writer is used.
+    /// Asserts that the channel exists. `endpoint` must not move while the writer is used.
     pub fn init(
         endpoint: *Endpoint,
         segment: *const Segment,
@@ -60,18 +60,18 @@ pub const Writer = struct {
         return .{ .ring = .init(endpoint, segment, channel_index) };
     }
 
-    /// The largest message of one frame.
+    /// Returns the payload size of the largest message that fits one frame.
     pub fn frameSizeMax(writer: *const Writer) u32 {
         return writer.ring.sizeMax();
     }
 
-    /// The largest message that `tryWrite` takes: it has room in an empty ring in any position.
-    /// At worst 16 bytes are padded, the reserve is 16, the preamble is 16, and the five frames are
-    /// three quarters of the capacity and two rests.
+    /// Returns the size of the largest message that `tryWrite` accepts: in an empty ring, it has
+    /// room at any position. At worst, the pad takes 16 bytes, the reserve 16 and the preamble 16,
+    /// and the five frames are three quarters of the capacity and two remainders.
     ///
-    /// Over a stream it is what fits half the ring, whatever the peer takes: a message above the
-    /// largest frame of the peer goes into the ring in frames of at least 128 bytes, of which 112
-    /// are payload, and out of it as there is credit.
+    /// Over a stream, it is the size that fits half the ring, whatever the peer accepts. A message
+    /// above the largest frame of the peer goes into the ring in frames of at least 128 bytes, of
+    /// which 112 are payload, and leaves the ring as there is credit.
     pub fn trySizeMax(writer: *const Writer) u32 {
         if (writer.ring.endpoint.linked() != null) {
             return writer.ring.capacity / 2 - layout.frame_header_size;
@@ -79,14 +79,14 @@ pub const Writer = struct {
         return @max(writer.ring.sizeMax(), writer.ring.capacity - 128);
     }
 
-    /// Writes a message, and waits for room as long as the timeout allows.
+    /// Writes a message. Waits for room for as long as the timeout allows.
     ///
-    /// A message larger than `frameSizeMax` is cut. When its deadline passes in the middle, it is
-    /// cancelled: the reader drops what it has of it. With `.none` all frames of the message are
-    /// placed or none [pipe.try_write].
+    /// A message larger than `frameSizeMax` is cut into frames. If the deadline passes in the
+    /// middle of it, it is cancelled, and the reader drops the part that it has. With `.none`,
+    /// either all frames of the message are placed or none [pipe.try_write].
     ///
-    /// Asserts what `tryWrite` asserts if the timeout is `.none`, that the kind is that of a
-    /// message, and that a `json_batch` is at most `frameSizeMax`.
+    /// Asserts that the kind is that of a message, that a `json_batch` is at most `frameSizeMax`,
+    /// and, if the timeout is `.none`, what `tryWrite` asserts.
     pub fn write(
         writer: *Writer,
         payload: []const u8,
@@ -99,9 +99,9 @@ pub const Writer = struct {
         return writer.writeWith(&send, &deadline, writer);
     }
 
-    /// Writes a message, or returns false when there is no room for all of it now.
+    /// Writes a message, or returns false if there is no room for all of it now.
     ///
-    /// Asserts that it is at most `trySizeMax`: a larger one could be refused for ever
+    /// Asserts that the message is at most `trySizeMax`: a larger one might never have room
     /// [pipe.try_never].
     pub fn tryWrite(writer: *Writer, payload: []const u8, envelope: Envelope) WriteError!bool {
         writer.write(payload, envelope, .none) catch |err| switch (err) {
@@ -111,7 +111,7 @@ pub const Writer = struct {
         return true;
     }
 
-    /// Writes one message that lies in several pieces, as `write` does.
+    /// Writes one message that is given in several pieces, as `write` does.
     pub fn writeParts(
         writer: *Writer,
         parts: []const []const u8,
@@ -124,10 +124,10 @@ pub const Writer = struct {
         return writer.writeWith(&send, &deadline, writer);
     }
 
-    /// Writes many messages and makes them visible with as few stores as the room allows.
+    /// Writes many messages, and makes them visible with as few stores as the room allows.
     ///
-    /// Returns how many were written when the deadline passed; the next of them is cancelled where
-    /// it was begun.
+    /// Returns how many were written before the deadline passed. If the next one was begun, it is
+    /// cancelled.
     pub fn writeMany(
         writer: *Writer,
         payloads: []const []const u8,
@@ -138,48 +138,48 @@ pub const Writer = struct {
         return writer.writeManyWith(payloads, envelope, &deadline, writer);
     }
 
-    /// Lends the place of a message of one frame, and waits for room as long as the timeout allows.
-    /// The frame counts after `finish` and is visible after `publish`; many may be finished before
-    /// one publish.
+    /// Lends the place for a message of one frame. Waits for room for as long as the timeout
+    /// allows. The message counts after `finish`, and is visible after `publish`; one `publish` may
+    /// cover many.
     ///
     /// Asserts that the size is at most `frameSizeMax` and that no claim is open.
     pub fn claim(writer: *Writer, size: u32, timeout: Timeout) WriteError!Bytes {
         return writer.claimWith(size, timeout, writer);
     }
 
-    /// Completes the message in the claimed place with its final size and envelope. Drops it where
-    /// this end was closed meanwhile, which stores nothing any more [pipe.close].
+    /// Completes the message in the claimed place with its final size and envelope. If this end was
+    /// closed meanwhile, drops it, because a closed end stores nothing [pipe.close].
     ///
     /// Asserts that a claim of at least this size is open [pipe.claim_one].
     pub fn finish(writer: *Writer, size: u32, envelope: Envelope) void {
         writer.finishAt(size, envelope, 0);
     }
 
-    /// Makes all finished messages visible to the reader; does nothing where there are none, or
-    /// where a close [pipe.close] or a fault [ring.fault] has dropped them, which the next call
-    /// reports [pipe.publish_none]. A call that waits does so by itself [ring.publish_all].
+    /// Makes all finished messages visible to the reader. Does nothing if there are none, or if a
+    /// close [pipe.close] or a fault [ring.fault] has dropped them, which the next call reports
+    /// [pipe.publish_none]. A call that waits publishes by itself [ring.publish_all].
     pub fn publish(writer: *Writer) void {
         if (!writer.stopped()) writer.ring.flush();
     }
 
-    /// Takes an open claim back.
+    /// Takes the open claim back.
     ///
-    /// Asserts that one is open.
+    /// Asserts that a claim is open.
     pub fn abandon(writer: *Writer) void {
         writer.ring.abandon();
     }
 
     /// Whether a claim is open, so that nothing may be claimed, written or ended [pipe.claim_one].
-    /// None is behind the own close, which every call then reports.
+    /// False after the own close, which every call then reports.
     pub fn isClaimed(writer: *const Writer) bool {
         return writer.ring.claimed > 0 and !writer.ring.endpoint.closedHere();
     }
 
-    /// Ends the stream: the reader gets everything written so far, then the end. Never waits.
-    /// Ending again does nothing, whatever has happened since [pipe.end_again]; nor does ending
-    /// when the reader has closed or failed, or somebody has closed this end or marked it failed:
-    /// nobody is left to be told [pipe.end_closed]. So `error.PeerClosed`, `error.PeerFailed` and
-    /// `error.PipeFailed` never come.
+    /// Ends the stream: the reader gets everything written so far, and then the end. Never waits.
+    /// Ending again does nothing, whatever has happened since [pipe.end_again]. Ending also does
+    /// nothing if the reader has closed or failed, or if somebody else has closed or marked it
+    /// failed, because nobody is left to be told [pipe.end_closed]. So `error.PeerClosed`,
+    /// `error.PeerFailed` and `error.PipeFailed` are never returned.
     ///
     /// Asserts that no claim is open.
     pub fn end(writer: *Writer) PipeError!void {
@@ -201,23 +201,24 @@ pub const Writer = struct {
         };
         assert(writer.ring.claimed == 0);
         writer.ring.loaded = false;
-        // [pipe.owed_end] Without room for both, the reader will report the message as truncated,
-        // which it is.
+        // [pipe.owed_end] If there is no room for both frames, the reader reports the message as
+        // truncated, which it is.
         _ = writer.placeOwed() catch |err| return writer.faulted(err);
         writer.ring.end();
         writer.ended = true; // [pipe.end]
     }
 
-    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of its
-    /// endpoint: the number that was found there, known or not, or null where there was none
+    /// Returns the reason for the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of
+    /// its endpoint: the number that was found, known or not, or null if there was none
     /// [pipe.failed_reason].
     pub fn reason(writer: *const Writer) ?layout.Reason {
         return writer.ring.endpoint.behind;
     }
 
-    // What follows is for ports, which do something else while they wait, and for meters.
+    // The functions from here on are for ports, which do something else while they wait, and for
+    // meters.
 
-    /// As `finish`, at a time that the frame then states [meter.time]; 0 states none.
+    /// Does what `finish` does, with a time that the frame then states [meter.time]; 0 states none.
     pub fn finishAt(writer: *Writer, size: u32, envelope: Envelope, time: u32) void {
         assert(envelope.valid());
         if (writer.stopped()) return writer.ring.abandon();
@@ -228,7 +229,7 @@ pub const Writer = struct {
         return writer.fault != null or writer.ring.endpoint.closedHere();
     }
 
-    /// Begins anew with the next owner of the reader's endpoint, which is being vacated
+    /// Starts again for the next owner of the reader's endpoint, which is being vacated
     /// [pipe.vacated].
     pub fn beginAnew(writer: *Writer) void {
         writer.owed = null;
@@ -237,7 +238,8 @@ pub const Writer = struct {
         writer.ring.beginAnew();
     }
 
-    /// Places a message of one frame if there is room at once: the path of nearly every message.
+    /// Places a message of one frame if there is room at once. Nearly every message takes this
+    /// path.
     pub fn writeNow(
         writer: *Writer,
         payload: []const u8,
@@ -251,14 +253,15 @@ pub const Writer = struct {
         const size: u32 = @intCast(payload.len);
         const claimed = writer.ring.claim(size) catch |err| return writer.faulted(err);
         const place = claimed orelse return false;
-        // The header first, from the first line on: so each is taken from the reader's cache once.
+        // The header is written before the payload, so that the lines are touched in order, and
+        // each comes from the reader's cache once.
         writer.finishFrame(envelope, size, flag_first | flag_last);
         ring_file.copyBytes(place, payload);
         writer.ring.publish();
         return true;
     }
 
-    /// `write` for whoever owns the wait: `waiter.waitForRoom` is called while there is no room.
+    /// `write` with a wait of the caller's: calls `waiter.waitForRoom` while there is no room.
     pub fn writeWith(
         writer: *Writer,
         send: anytype,
@@ -269,7 +272,7 @@ pub const Writer = struct {
         writer.publish();
     }
 
-    /// As `writeWith`, and leaves it to the caller to publish what is finished.
+    /// `writeWith`, except that the caller has to publish what is finished.
     pub fn placeWith(
         writer: *Writer,
         send: anytype,
@@ -287,9 +290,9 @@ pub const Writer = struct {
         }
     }
 
-    /// Places what there is room for of a message that was accepted, and waits for nothing
-    /// [port.posted]. Returns null when it is complete, or the payload size of the frame that has
-    /// no room.
+    /// Places as much of an accepted message as there is room for, and waits for nothing
+    /// [port.posted]. Returns null when the message is complete, and otherwise the payload size of
+    /// the frame that has no room.
     pub fn placeAccepted(writer: *Writer, send: *Send) WriteError!?u32 {
         assert(writer.fits(send.total, send.envelope, .forever));
         writer.ring.loaded = false;
@@ -299,16 +302,16 @@ pub const Writer = struct {
         return size;
     }
 
-    /// Whether this message is one that this writer can write, there and then where the caller does
-    /// not want to wait [pipe.try_never].
+    /// Whether this writer can write such a message; at once, if the timeout is `.none`
+    /// [pipe.try_never].
     fn fits(writer: *const Writer, size: u64, envelope: Envelope, timeout: Timeout) bool {
         if (!envelope.valid()) return false;
         if (timeout == .none and size > writer.trySizeMax()) return false;
         return envelope.codec != .json_batch or size <= writer.ring.sizeMax();
     }
 
-    /// `writeMany` as `writeWith` does it. The deadline is the call's, which may write the payloads
-    /// in several goes.
+    /// `writeMany` with a wait of the caller's. The deadline is that of the caller, which may write
+    /// the payloads by several calls.
     pub fn writeManyWith(
         writer: *Writer,
         payloads: []const []const u8,
@@ -317,7 +320,7 @@ pub const Writer = struct {
         waiter: anytype,
     ) WriteError!usize {
         const timeout = deadline.timeout;
-        // All of them before anything is placed.
+        // All messages are checked before any is placed.
         for (payloads) |payload| assert(writer.fits(payload.len, envelope, timeout));
         writer.ring.loaded = false;
         for (payloads, 0..) |payload, index| {
@@ -331,7 +334,7 @@ pub const Writer = struct {
         return payloads.len;
     }
 
-    /// `claim` as `writeWith` does it.
+    /// `claim` with a wait of the caller's.
     pub fn claimWith(
         writer: *Writer,
         size: u32,
@@ -353,7 +356,7 @@ pub const Writer = struct {
         }
     }
 
-    /// Refuses to write when this end or its reader is gone [pipe.first_answer] [pipe.peer_gone].
+    /// Refuses to write if this end or its reader is gone [pipe.first_answer] [pipe.peer_gone].
     pub fn check(writer: *Writer) callconv(hot) WriteError!void {
         const endpoint = writer.ring.endpoint;
         const is_open = !writer.ended and !writer.stopped() and
@@ -365,7 +368,7 @@ pub const Writer = struct {
         return writer.checkAll();
     }
 
-    /// `check` for whoever must say why.
+    /// The rest of `check`, which finds out why writing is refused.
     noinline fn checkAll(writer: *Writer) WriteError!void {
         const endpoint = writer.ring.endpoint;
         if (endpoint.closedHere()) return endpoint.whyClosed();
@@ -375,11 +378,12 @@ pub const Writer = struct {
         try pipe.checkPeer(endpoint, &writer.ring.peer);
     }
 
-    /// Waits for room for a frame with a payload of `size`.
+    /// Publishes what is finished, and waits for room for a frame with a payload of `size`.
     fn awaitRoom(writer: *Writer, size: u32, deadline: *Deadline, waiter: anytype) WriteError!void {
         assert(writer.ring.claimed == 0); // waiting with an open claim is the caller's mistake
         writer.publish(); // [ring.publish_all]
-        // Before the cursor is loaded again: a reader that keeps up must not hold the call.
+        // Before the cursor is loaded again: a reader that keeps up must not keep the call beyond
+        // its deadline.
         if (deadline.over(writer.ring.endpoint.host)) return error.Timeout;
         writer.ring.loaded = false;
         switch (waiter.waitForRoom(size, deadline)) {
@@ -389,15 +393,16 @@ pub const Writer = struct {
         }
     }
 
-    /// Waits until a frame with a payload of this size has room, or something ends the wait.
+    /// Waits until there is room for a frame with a payload of this size, or something ends the
+    /// wait.
     pub fn waitForRoom(writer: *Writer, size: u32, deadline: *Deadline) Endpoint.Outcome {
         const endpoint = writer.ring.endpoint;
         const condition: Wait = .{ .endpoint = endpoint, .writer = &writer.ring, .size = size };
         return endpoint.wait(&condition, deadline);
     }
 
-    /// Places what there is room for. Returns null when the message is complete, or the payload
-    /// size of the frame that has no room.
+    /// Places the frames that there is room for. Returns null when the message is complete, and
+    /// otherwise the payload size of the frame that has no room.
     fn placeSend(writer: *Writer, send: anytype) WriteError!?u32 {
         return writer.placeSendUnchecked(send) catch |err| writer.faulted(err);
     }
@@ -405,7 +410,8 @@ pub const Writer = struct {
     fn placeSendUnchecked(writer: *Writer, send: anytype) ring_file.Error!?u32 {
         const ring = &writer.ring;
         if (!try writer.placeOwed()) return 0;
-        // What a link's peer takes may have become known behind the first frame.
+        // Compared here, because a link may have learned what its peer accepts since the message
+        // was begun.
         if (!send.sent_any and send.total <= ring.sizeMax()) {
             const size: u32 = @intCast(send.total);
             const bytes = try ring.claim(size) orelse return size;
@@ -415,7 +421,7 @@ pub const Writer = struct {
             return null;
         }
         if (send.at_once and !try writer.roomForMany(send.total)) {
-            return ring.sizeMax(); // more is needed, but nobody waits for it
+            return ring.sizeMax(); // more room is needed, but this call does not wait for it
         }
         ring.granted = send.at_once;
         defer ring.granted = false;
@@ -432,18 +438,18 @@ pub const Writer = struct {
             // [frame.multipart]
             var flags: u8 = if (send.sent_any) 0 else flag_first;
             if (is_last) flags |= flag_last;
-            // The message has that of its first frame [frame.header].
+            // The time of a message is the time of its first frame [frame.header].
             const time = if (send.sent_any) 0 else send.time();
             writer.finishFrameAt(send.envelope, size, flags, time);
             send.sent_any = true;
             if (is_last) return null;
-            // The reader copies this chunk while the next is written; but a message that is to be
-            // placed at once also becomes visible at once.
+            // The reader can copy this chunk while the next one is written. But a message that must
+            // be placed at once also becomes visible at once.
             if (!send.at_once) ring.publish();
         }
     }
 
-    /// Whether there is room for all frames of a message of many.
+    /// Whether there is room for all frames of a multipart message.
     fn roomForMany(writer: *Writer, total: u64) ring_file.Error!bool {
         const ring = &writer.ring;
         assert(total <= ring.capacity);
@@ -463,14 +469,14 @@ pub const Writer = struct {
     }
 
     /// Places and publishes the cancel of a message that was given up, if one is owed. Returns
-    /// false when there is no room for it [pipe.owed].
+    /// false if there is no room for it [pipe.owed].
     fn placeOwed(writer: *Writer) ring_file.Error!bool {
         const envelope = writer.owed orelse return true;
         const bytes = try writer.ring.claim(0) orelse return false;
         assert(bytes.len == 0);
         // [frame.cancel]
         writer.finishFrame(envelope, 0, flag_last | flag_cancel);
-        // At once, whatever becomes of the message behind it: its claim may be taken back.
+        // Published at once, because the claim of the message after it may be taken back.
         writer.ring.publish();
         writer.owed = null;
         return true;
@@ -506,13 +512,14 @@ pub const Writer = struct {
     }
 };
 
-/// Returns the payload of the next chunk: at most a quarter of the capacity, so that writing the
-/// next overlaps with reading the last; and up to the end of the byte area where that is nearer,
-/// so that no pad is needed unless only a header would fit there.
+/// Returns the payload size of the next chunk. A chunk takes at most a quarter of the capacity, so
+/// that the reader reads one while the next is written. It ends at the end of the byte area if that
+/// is nearer, so that no pad is needed, unless only a header would fit there.
 fn chunkSize(ring: *const RingWriter, position: u32, left: u64) u32 {
     const to_end = ring.capacity - (position & (ring.capacity - 1));
     const quarter = @min(ring.capacity / 4, ring.sizeMax() + layout.frame_header_size);
-    // Header and preamble, or header and one byte: less is no chunk [frame.part].
+    // A header and the preamble, or a header and one byte: a chunk is at least this large
+    // [frame.part].
     const least = 2 * layout.frame_header_size;
     const extent = if (to_end < least) quarter else @min(quarter, to_end);
     return @intCast(@min(left, extent - layout.frame_header_size));
@@ -521,19 +528,20 @@ fn chunkSize(ring: *const RingWriter, position: u32, left: u64) u32 {
 /// A message on its way into the ring.
 pub const Send = SendWith(void);
 
-/// The same of a writer that meters: `Stamp` points to what has a `time() u32`, which is asked when
-/// the first frame of the message is finished [meter.time]. With `void`, nobody is asked.
+/// The message of a writer that meters. `Stamp` is a pointer to a type with `time() u32`, which is
+/// called when the first frame of the message is finished [meter.time]. With `void`, the frame
+/// states no time.
 pub fn SendWith(comptime Stamp: type) type {
     return struct {
         parts: []const []const u8,
-        /// Bytes of the first of `parts` that are placed already.
+        /// How many bytes of the first of `parts` are placed already.
         offset: usize = 0,
         envelope: Envelope,
         total: u64,
         copied: u64 = 0,
         /// Whether a frame of this message was placed.
         sent_any: bool = false,
-        /// [pipe.try_write] All frames or none.
+        /// [pipe.try_write] Whether all frames are placed or none.
         at_once: bool,
         stamp: Stamp = if (Stamp == void) {} else undefined,
 

@@ -1,8 +1,9 @@
-//! Work for many workers: one thread has tasks, and several threads handle them, each task by one
-//! of them. A hub with a ring of tasks to each worker, and a ring of answers back.
+//! A pool of workers: one thread has tasks, and several threads handle them, each task by one of
+//! them. It is a hub with a ring of tasks to each worker, and a ring of answers back.
 //!
-//! Invariant: a task that was submitted has exactly one outcome. What a dead worker had not begun
-//! goes to another; what it had begun goes to another only where the task may be repeated.
+//! Invariant: a submitted task has exactly one outcome. A task that a dead worker had not begun
+//! goes to another worker. A task that it had begun goes to another worker only if it may be
+//! repeated.
 
 const std = @import("std");
 const host_file = @import("host.zig");
@@ -18,92 +19,93 @@ const Histogram = meter.Histogram;
 const Host = host_file.Host;
 const Timeout = host_file.Timeout;
 
-/// What a handler may know of the task that it runs.
+/// What a handler can learn about the task that it handles.
 pub const Turn = pool_worker.Turn;
-/// A panic handler under which a panic in a task ends its worker, and not the program.
+/// A panic handler with which a panic in a task ends the worker and not the program.
 pub const panic = pool_worker.panic;
-/// Names one task of one pool.
+/// Identifies one task of one pool.
 pub const Id = pool_table.Id;
 
 const ns_per_ms = 1_000_000;
-/// Tasks that a worker has at most, one of which it runs.
+/// The most tasks that a worker has at a time, one of which it runs.
 const given_max = 64;
-/// By default, a worker has as many waiting behind the one that it runs as take so long.
+/// By default, as many tasks wait behind the running one as take this long in total.
 const ahead_ns = 4 * ns_per_ms;
 
-/// Workers that have so many short tasks waiting, which take so long, are looked at now and then:
-/// a pause of less than 100 us is hardly shorter than one of 100.
+/// If each worker has at least so many tasks waiting, which take at least so long in total, the
+/// pool looks at the workers from time to time instead of sleeping. The minimum is four pauses of
+/// 100 us, because a shorter pause takes hardly less time than one of 100.
 const many = 8;
 const busy_min_ns = 400_000;
 
-/// In which order outcomes are handed out.
+/// The order in which outcomes are handed out.
 pub const Order = enum {
-    /// That in which the tasks were submitted.
+    /// The order in which the tasks were submitted.
     submitted,
-    /// That in which they became known.
+    /// The order in which the outcomes became known.
     finished,
 };
 
-/// What may be left to its default.
+/// Options of a pool.
 pub const Options = struct {
-    /// How many workers there are: at least so many, and at most so many, by default one for each
-    /// processor. No more than 255.
+    /// The least and the most workers; the most is at most 255, and by default the number of
+    /// processors.
     least: u32 = 1,
     most: ?u32 = null,
     order: Order = .submitted,
-    /// Tasks that are open at a time: submitted, and their outcome not handed out.
+    /// The most open tasks: those that are submitted and whose outcome is not handed out.
     room: u32 = 1024,
-    /// Tasks that a worker has waiting behind the one that it runs, at most 63. By default as many
-    /// as take 4 ms.
+    /// How many tasks may wait behind the one that a worker runs, at most 63. By default as many as
+    /// take 4 ms in total.
     ahead: ?u32 = null,
-    /// Another worker is started when a task has waited longer, or would.
+    /// Another worker is started if a task has waited longer than this, or is expected to.
     patience_ms: u32 = 20,
-    /// A worker that is not needed is ended after so long without a task.
+    /// A worker that is not needed is ended after this time without a task.
     idle_ms: u32 = 10_000,
-    /// How often a task is run again whose worker has died: it is then run at least once, and maybe
-    /// twice.
+    /// How often a task is run again after its worker has died. Such a task is run at least once,
+    /// and maybe twice.
     retry: u32 = 0,
-    /// Clock and wake mechanism, and how long to look before each sleep.
+    /// Clock and wake mechanism, and how long to spin before each sleep.
     host: *const Host = .native,
     spin_us: ?u32 = null,
-    /// Of the threads of the workers.
+    /// Options of the workers' threads.
     thread: std.Thread.SpawnConfig = .{},
 };
 
-/// Why there is no pool, or none any more.
+/// Why the pool cannot start, or cannot go on.
 pub const StartError = error{
     OutOfMemory,
-    /// The tasks and results are too large for the rings: hand over slices of what is elsewhere.
+    /// Tasks and results are too large for the rings: pass slices of memory that lies elsewhere.
     SegmentSize,
-    /// The system gives no thread, and there is no worker.
+    /// The system provides no thread, and there is no worker.
     PoolStart,
 };
 
-/// What a pool has done so far, and has to do.
+/// What a pool has done so far, and what it still has to do.
 pub const Stats = struct {
     workers: u32,
-    /// Tasks that no worker has, and that one has.
+    /// Tasks that no worker has, and tasks that a worker has.
     waiting: u32,
     given: u32,
-    /// Tasks whose outcome is known and was not handed out.
+    /// Tasks whose outcome is known and not handed out.
     ready: u32,
-    /// Outcomes, handed out or not.
+    /// Outcomes by their kind, handed out or not.
     done: u64,
     failed: u64,
     died: u64,
     cancelled: u64,
     /// Workers that have died.
     deaths: u64,
-    /// In microseconds: from when a task is submitted until it begins, and from then until it ends.
+    /// In microseconds: from submitting a task until it begins, and from then until it ends.
     wait: Distribution,
     service: Distribution,
 };
 
-/// A pool of threads that run one function: `handler` is `fn (Value) Result`, or
-/// `fn (Value, Turn) Result`, and may return an error in place of a result. `Value` and `Result`
-/// are copied, byte for byte; what they point to has to live until the outcome was handed out.
+/// A pool of threads that run one function. `handler` is `fn (Value) Result` or `fn (Value, Turn)
+/// Result`, and may return an error instead of a result. `Value` and `Result` are copied byte for
+/// byte; what they point to must live until the outcome is handed out.
 ///
-/// Thread safety: belongs to the thread that has called `init`. It must stay where it is.
+/// Thread safety: belongs to the thread that called `init`. The pool must not move.
 pub fn Pool(comptime handler: anytype) type {
     const Handled = pool_worker.Shape(handler);
     return struct {
@@ -115,7 +117,7 @@ pub fn Pool(comptime handler: anytype) type {
         counts: Counts,
         wait: Histogram,
         service: Histogram,
-        /// What a task takes, by the last ones; 0 while nobody knows.
+        /// How long a task takes, averaged over recent tasks; 0 while that is unknown.
         service_ns: u64,
 
         const Self = @This();
@@ -129,33 +131,33 @@ pub fn Pool(comptime handler: anytype) type {
             cancelled: u64 = 0,
         };
 
-        /// What it is given, and what comes of it.
+        /// The types of what the handler gets and of what it returns.
         pub const Value = Handled.Value;
         pub const Result = Handled.Result;
 
         /// What has become of a task.
         pub const Outcome = union(enum) {
             result: Result,
-            /// The handler has returned an error.
+            /// The handler returned an error.
             failed: anyerror,
-            /// Its worker has died, and nobody knows how far it came.
+            /// The worker died while it ran the task; how far it came is not known.
             died,
-            /// It was given up.
+            /// The task was given up.
             cancelled,
         };
 
-        /// An outcome, and whose.
+        /// An outcome, with its task.
         pub const Done = struct { id: Id, value: Value, outcome: Outcome };
 
-        /// What may be left to its default, of one task.
+        /// Options of one task.
         pub const TaskOptions = struct {
-            /// In place of that of the pool.
+            /// Instead of the pool's `retry`.
             retry: ?u32 = null,
         };
 
         /// Starts the least number of workers.
         ///
-        /// Asserts that the options are in their bounds.
+        /// Asserts that the options are in range.
         pub fn init(pool: *Self, gpa: Allocator, options: Options) StartError!void {
             const most = options.most orelse @min(255, options.host.processor_count());
             const least = @min(options.least, most);
@@ -181,7 +183,7 @@ pub fn Pool(comptime handler: anytype) type {
             for (0..@max(1, least)) |_| try pool.crew.start(pool, flagOf);
         }
 
-        /// Gives up all tasks that are open, waits for those that run, and ends the workers.
+        /// Gives up all open tasks, waits for those that run, and ends the workers.
         pub fn deinit(pool: *Self) void {
             for (pool.table.places) |*place| place.cancelled.store(true, .monotonic);
             pool.crew.deinit(pool.gpa);
@@ -189,8 +191,8 @@ pub fn Pool(comptime handler: anytype) type {
             pool.* = undefined;
         }
 
-        /// Takes a task in; never waits. `error.PoolFull` says that as many are open as there is
-        /// room for: take an outcome first.
+        /// Accepts a task. Never waits. Fails with `error.PoolFull` if as many tasks are open as
+        /// there is room for: take an outcome first.
         pub fn submit(
             pool: *Self,
             value: Value,
@@ -203,13 +205,13 @@ pub fn Pool(comptime handler: anytype) type {
             return id;
         }
 
-        /// Whether there is no room for a task.
+        /// Whether there is no room for another task.
         pub fn isFull(pool: *const Self) bool {
             return pool.table.free.count == 0;
         }
 
-        /// Hands the next outcome out, and waits for it as long as the timeout allows. Null when
-        /// there was none by then, or when no task is open.
+        /// Hands out the next outcome. Waits for it for as long as the timeout allows. Returns null
+        /// if there was none by then, or if no task is open.
         pub fn next(pool: *Self, timeout: Timeout) StartError!?Done {
             const ordered = pool.options.order == .submitted;
             var deadline: Deadline = .init(timeout);
@@ -221,8 +223,8 @@ pub fn Pool(comptime handler: anytype) type {
             }
         }
 
-        /// Hands the outcome of this task out, whatever others are ready. Null when there was none
-        /// by the deadline, or when it was handed out before.
+        /// Hands out the outcome of this task, even if others are ready. Returns null if there was
+        /// none by the deadline, or if it was handed out before.
         pub fn nextOf(pool: *Self, id: Id, timeout: Timeout) StartError!?Done {
             var deadline: Deadline = .init(timeout);
             while (true) {
@@ -233,15 +235,15 @@ pub fn Pool(comptime handler: anytype) type {
             }
         }
 
-        /// Runs one task and waits for what comes of it.
+        /// Runs one task, waits for its end, and returns its outcome.
         pub fn run(pool: *Self, value: Value) (StartError || error{PoolFull})!Outcome {
             const id = try pool.submit(value, .{});
             return (try pool.nextOf(id, .forever)).?.outcome;
         }
 
-        /// Takes values as there is room for them, and hands outcomes out, until there are no more:
-        /// `source.next()` returns the next value or null, `sink.take(done)` takes an outcome. Both
-        /// may fail, which ends the call; what is open then stays open.
+        /// Submits values as there is room for them, and hands out outcomes, until there are no
+        /// more. `source.next()` returns the next value or null; `sink.take(done)` takes an
+        /// outcome. If one of them fails, the call ends with its error, and open tasks stay open.
         pub fn map(pool: *Self, source: anytype, sink: anytype) !void {
             var is_over = false;
             while (true) {
@@ -255,7 +257,7 @@ pub fn Pool(comptime handler: anytype) type {
                 }
                 const done = (try pool.next(.forever)) orelse {
                     if (is_over) return;
-                    // All places are those of tasks that were given up, and still run.
+                    // All places belong to tasks that were given up and still run.
                     var deadline: Deadline = .init(.forever);
                     _ = pool.sleep(&deadline);
                     continue;
@@ -265,9 +267,9 @@ pub fn Pool(comptime handler: anytype) type {
             }
         }
 
-        /// Gives a task up: its outcome is `cancelled`, at once. One that waits is taken back; one
-        /// that runs is told, by its `Turn`, and keeps its worker until it has ended. Returns false
-        /// where its outcome was known before.
+        /// Gives a task up: its outcome is `cancelled` at once. A task that waits is taken back. A
+        /// task that runs is told by its `Turn`, and keeps its worker until it ends. Returns false
+        /// if its outcome was known already.
         pub fn cancel(pool: *Self, id: Id) bool {
             const index = pool.table.find(id) orelse return false;
             if (!pool.table.giveUp(index, .cancelled)) return false;
@@ -275,7 +277,7 @@ pub fn Pool(comptime handler: anytype) type {
             return true;
         }
 
-        /// What was done so far, and what is left: for a picture of the progress.
+        /// Returns what was done so far and what is left, for instance to show the progress.
         pub fn stats(pool: *const Self) Stats {
             return .{
                 .workers = pool.crew.alive,
@@ -298,13 +300,13 @@ pub fn Pool(comptime handler: anytype) type {
             return .{ .id = id, .value = told.value, .outcome = told.outcome };
         }
 
-        /// Where a worker looks whether its task was given up.
+        /// Returns the flag by which a worker learns whether its task was given up.
         fn flagOf(pool: *Self, index: u32) *const std.atomic.Value(bool) {
             return &pool.table.places[index].cancelled;
         }
 
-        /// Takes what the workers have answered, replaces those that have died, hands tasks to
-        /// those that have the fewest, and starts or ends workers.
+        /// Takes the answers of the workers, replaces workers that have died, gives tasks to the
+        /// workers with the fewest, and starts or ends workers.
         fn turnOver(pool: *Self) StartError!void {
             for (pool.crew.seats) |*seat| {
                 if (!seat.alive) continue;
@@ -328,7 +330,7 @@ pub fn Pool(comptime handler: anytype) type {
             if (reply.answer != .skipped) {
                 pool.wait.record(waited_ns);
                 pool.service.record(reply.service_ns);
-                // A quarter of what is new: so a change shows within some tasks.
+                // A new time counts for a quarter, so that a change shows within a few tasks.
                 const old_ns = if (pool.service_ns == 0) reply.service_ns else pool.service_ns;
                 pool.service_ns = @max(1, old_ns - old_ns / 4 + reply.service_ns / 4);
             }
@@ -340,8 +342,8 @@ pub fn Pool(comptime handler: anytype) type {
             }
         }
 
-        /// What a dead worker had: the task that it had begun has died, or is repeated, and all
-        /// others go to the next ones that are free, before those that wait.
+        /// Takes the tasks of a dead worker back. The task that it had begun has died, or is
+        /// repeated. All others go to the next free workers, before the tasks that wait.
         fn bury(pool: *Self, seat: *Crew.Seat) StartError!void {
             const had_begun = seat.shared.begun.load(.acquire) != seat.answered;
             pool.given_count -= @intCast(seat.given.count);
@@ -360,13 +362,13 @@ pub fn Pool(comptime handler: anytype) type {
             }
             pool.crew.clear(seat);
             pool.crew.deaths += 1;
-            // Another one in its place, at the same endpoint.
+            // A new worker takes its place, at the same endpoint.
             pool.crew.startAt(seat, pool, flagOf) catch |err| {
-                if (pool.crew.alive == 0) return err; // the others go on without it
+                if (pool.crew.alive == 0) return err; // the other workers go on without it
             };
         }
 
-        /// Hands tasks to the shortest queues.
+        /// Gives waiting tasks to the workers with the fewest.
         fn give(pool: *Self) void {
             const most = 1 + pool.ahead();
             while (pool.table.waiting.count > 0) {
@@ -384,12 +386,12 @@ pub fn Pool(comptime handler: anytype) type {
             return @intCast(std.math.clamp(ahead_ns / pool.service_ns, 1, given_max - 1));
         }
 
-        /// Starts another worker where a task waits too long, or ends one that has nothing to do.
+        /// Starts another worker if a task waits too long, or ends a worker that has nothing to do.
         fn size(pool: *Self) StartError!void {
             const now_ns = pool.options.host.now();
             if (pool.lacks(now_ns)) {
                 pool.crew.start(pool, flagOf) catch |err| {
-                    if (pool.crew.alive == 0) return err; // the others go on without it
+                    if (pool.crew.alive == 0) return err; // the other workers go on without it
                 };
                 return pool.give();
             }
@@ -401,7 +403,7 @@ pub fn Pool(comptime handler: anytype) type {
             }
         }
 
-        /// Whether a task waits too long, and there may be another worker.
+        /// Whether a task waits too long and another worker may be started.
         fn lacks(pool: *const Self, now_ns: u64) bool {
             if (pool.crew.alive == 0) return true;
             const first = pool.table.waiting.first() orelse return false;
@@ -413,14 +415,14 @@ pub fn Pool(comptime handler: anytype) type {
             return @max(waited_ns, expected_ns) > patience_ns;
         }
 
-        /// Waits until a worker has answered, or died, or a task has waited too long. Returns false
-        /// when the time is over.
+        /// Waits until a worker has answered or died, or a task has waited too long. Returns false
+        /// at the deadline.
         fn sleep(pool: *Self, deadline: *Deadline) bool {
             const left_ns = deadline.left(pool.options.host);
             if (left_ns == 0) return false;
-            // While all have much to do, answers are taken many at a time, and nobody rings. On two
-            // processors, two workers do 172,000 tasks of 10 us in a second so, and 91,000 when
-            // this thread takes every answer at once (measured, x86-64).
+            // While all workers have much to do, this thread takes many answers at a time, and
+            // nobody rings. With two processors, two workers then handle 172,000 tasks of 10 us per
+            // second, and 91,000 if this thread takes every answer at once (measured, x86-64).
             const behind = pool.crew.fewest();
             const busy_ns = behind * pool.service_ns;
             if (behind >= many and busy_ns >= busy_min_ns) {

@@ -1,8 +1,8 @@
-//! The workers of a pool, as the thread sees them that has the tasks: endpoint 0 of a hub, whose
-//! other endpoints are the seats of workers.
+//! The workers of a pool, as the thread with the tasks sees them. That thread has endpoint 0 of a
+//! hub; the other endpoints are the seats of workers.
 //!
-//! Invariant: a worker has no more tasks than its rings have room for, with their answers. So
-//! nobody ever waits for room.
+//! Invariant: a worker has no more tasks than fit its ring of tasks, and its ring of answers has
+//! room for all their answers. So nobody ever waits for room.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -25,11 +25,11 @@ const StartError = @import("pool.zig").StartError;
 const Timeout = host_file.Timeout;
 const Writer = pipe.Writer;
 
-/// How many workers there may be, and what each of them has.
+/// How many workers there may be, and what each of them gets.
 pub const Options = struct {
     least: u32,
     most: u32,
-    /// Tasks that one has at most.
+    /// The most tasks that one worker has at a time.
     given_max: u32,
     endpoint: Endpoint.Options,
     thread: std.Thread.SpawnConfig,
@@ -45,7 +45,7 @@ pub fn Crew(comptime handler: anytype) type {
         segment: Segment,
         endpoint: Endpoint,
         seats: []Seat,
-        /// Those of the workers that live.
+        /// The readers of the living workers.
         readers: []*Reader,
         selected: select.Select,
         alive: u32,
@@ -53,20 +53,20 @@ pub fn Crew(comptime handler: anytype) type {
 
         const Self = @This();
 
-        /// The place of a worker, whether there is one or not.
+        /// The place for a worker, whether there is one or not.
         pub const Seat = struct {
             shared: Shared,
             reader: Reader,
             writer: Writer,
             thread: std.Thread,
             alive: bool,
-            /// Whether its worker was found dead, and all that it had answered was taken.
+            /// Whether its worker was found dead, after all its answers were taken.
             dead: bool,
-            /// Its tasks, the one that it runs first.
+            /// The tasks of its worker; the one that it runs comes first.
             given: Row,
-            /// How many of those that its worker began, modulo 2^32.
+            /// How many of the tasks that its worker has begun are answered, modulo 2^32.
             answered: u32,
-            /// When it last had a task.
+            /// When its worker last had a task.
             busy_ns: u64,
         };
 
@@ -132,7 +132,7 @@ pub fn Crew(comptime handler: anytype) type {
             };
         }
 
-        /// Ends all workers, behind the task that each of them runs.
+        /// Ends all workers, each after the task that it runs.
         pub fn deinit(crew: *Self, gpa: Allocator) void {
             crew.endpoint.close();
             for (crew.seats) |*seat| {
@@ -146,9 +146,9 @@ pub fn Crew(comptime handler: anytype) type {
             crew.* = undefined;
         }
 
-        /// Starts a worker at a seat that is free.
+        /// Starts a worker at a free seat.
         ///
-        /// Asserts that there is one.
+        /// Asserts that there is a free seat.
         pub fn start(
             crew: *Self,
             context: anytype,
@@ -184,21 +184,23 @@ pub fn Crew(comptime handler: anytype) type {
             crew.count();
         }
 
-        /// Takes the next answer of a worker; null where there is none, or where it is dead.
+        /// Takes the next answer of a worker. Returns null if there is none, or if the worker is
+        /// dead.
         pub fn answer(crew: *Self, seat: *Seat) ?Handled.Reply {
             var reply: Handled.Reply = undefined;
             const message = seat.reader.tryRead(std.mem.asBytes(&reply)) catch {
                 seat.dead = true;
                 return null;
             } orelse return null;
-            // One thread answers in the order in which it was given them.
+            // The worker's thread answers tasks in the order in which it got them.
             assert(message.tag == seat.given.first().?);
             seat.answered +%= 1;
             if (seat.given.count == 1) seat.busy_ns = crew.endpoint.host.now();
             return reply;
         }
 
-        /// Gives a task to a worker. One that is dead, and was not found so yet, has it too.
+        /// Gives a task to a worker. If the worker is dead, and was not found dead yet, it gets the
+        /// task too.
         pub fn give(crew: *Self, seat: *Seat, index: u32, value: *const Handled.Value) void {
             assert(seat.given.count < crew.options.given_max);
             seat.given.append(index);
@@ -207,7 +209,7 @@ pub fn Crew(comptime handler: anytype) type {
             assert(written);
         }
 
-        /// The living worker with the fewest tasks.
+        /// Returns the living worker that has the fewest tasks.
         pub fn shortest(crew: *Self) ?*Seat {
             var found: ?*Seat = null;
             for (crew.seats) |*seat| {
@@ -218,7 +220,8 @@ pub fn Crew(comptime handler: anytype) type {
             return found;
         }
 
-        /// How many tasks every worker has that lives, or more; not counting the one it runs.
+        /// Returns how many tasks every living worker has at least, apart from the one that it
+        /// runs.
         pub fn fewest(crew: *Self) u32 {
             const seat = crew.shortest() orelse return 0;
             return @intCast(seat.given.count -| 1);
@@ -227,18 +230,18 @@ pub fn Crew(comptime handler: anytype) type {
         /// Ends a worker that has no task.
         pub fn end(crew: *Self, seat: *Seat) void {
             assert(seat.given.count == 0);
-            seat.writer.end() catch {}; // it has died just now, which is as good
+            seat.writer.end() catch {}; // if the worker has just died, that is as good
             crew.clear(seat);
         }
 
-        /// Makes the seat free of a worker that ends, or is dead: waits for its thread, and gives
-        /// its endpoint back for the next one [segment.vacate_peer].
+        /// Frees the seat of a worker that ends or is dead: waits for its thread, and vacates its
+        /// endpoint for the next worker [segment.vacate_peer].
         pub fn clear(crew: *Self, seat: *Seat) void {
             seat.thread.join();
             seat.alive = false;
             seat.dead = false;
             crew.count();
-            // Behind its thread: what it has answered was read, and nothing more comes.
+            // The thread has ended and its answers were read, so this read finds only the end.
             var reply: Handled.Reply = undefined;
             if (seat.reader.tryRead(std.mem.asBytes(&reply))) |message| {
                 assert(message == null);
@@ -247,9 +250,9 @@ pub fn Crew(comptime handler: anytype) type {
             assert(given_back);
         }
 
-        /// Waits until a worker has answered or died, and at most so long.
+        /// Waits until a worker has answered or died, at most for `limit_ns`.
         pub fn wait(crew: *Self, limit_ns: u64) void {
-            // This thread may block, or it would have no pool.
+            // This thread may block; otherwise it would have no pool.
             _ = crew.selected.wait(.ns(limit_ns)) catch unreachable;
         }
 
@@ -265,8 +268,8 @@ pub fn Crew(comptime handler: anytype) type {
     };
 }
 
-/// The ring that has room for so many messages of one size: each is at most half of it, and pads
-/// take less than one more.
+/// Returns the capacity of a ring with room for so many messages of one size. Each message takes at
+/// most half of the ring, and pads take less than one more message.
 fn capacityFor(payload_size: usize, message_count: u32) error{SegmentSize}!u32 {
     const header_size = layout.frame_header_size;
     if (payload_size > layout.ring_capacity_max / 2 - header_size) return error.SegmentSize;

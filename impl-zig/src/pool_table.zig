@@ -1,16 +1,16 @@
-//! The tasks of a pool, from when they are submitted until their outcome is handed out.
+//! The tasks of a pool, from submitting one until its outcome is handed out.
 //!
-//! Invariant: a task has a place for as long as its outcome was not handed out, or a worker may
-//! still answer for it.
+//! Invariant: a task has a place until its outcome was handed out and no worker may still answer
+//! for it.
 
 const std = @import("std");
 const Allocator = std.mem.Allocator;
 const assert = std.debug.assert;
 
-/// Names one task of one pool; that of a task whose outcome was handed out names none.
+/// Identifies one task of one pool. After the task's outcome was handed out, it identifies none.
 pub const Id = struct { place: u32, turn: u32 };
 
-/// Numbers in a row, in memory that is taken once.
+/// A queue of numbers, in memory that is allocated once.
 pub const Row = struct {
     numbers: []u32,
     begin: usize = 0,
@@ -55,9 +55,9 @@ pub const Row = struct {
         return number;
     }
 
-    /// Takes a number out of the middle. It is usually among the first.
+    /// Removes a number from the middle. It is usually among the first.
     ///
-    /// Asserts that it is there.
+    /// Asserts that the number is there.
     pub fn remove(row: *Row, number: u32) void {
         var index: usize = 0;
         while (row.at(index).* != number) index += 1;
@@ -71,16 +71,16 @@ pub const Row = struct {
     }
 };
 
-/// The tasks of a pool, by their place.
+/// The tasks of a pool, each in its place.
 pub fn Table(comptime Value: type, comptime Outcome: type) type {
     return struct {
         places: []Place,
         free: Row,
-        /// In the order in which they were submitted, and as far as they were not handed out.
+        /// The tasks whose outcome was not handed out, in the order in which they were submitted.
         submitted: Row,
         /// Those of them whose outcome is known, in the order in which it became known.
         ready: Row,
-        /// Those that no worker has, the next one first.
+        /// Those of them that no worker has; the next one to give comes first.
         waiting: Row,
 
         const Self = @This();
@@ -88,15 +88,15 @@ pub fn Table(comptime Value: type, comptime Outcome: type) type {
         pub const Place = struct {
             turn: u32 = 0,
             value: Value = undefined,
-            /// Once it is known.
+            /// Null while it is not known.
             outcome: ?Outcome = null,
-            /// Whether its outcome was handed out, or nobody has submitted anything.
+            /// Whether the outcome was handed out; also true of a place that never had a task.
             told: bool = true,
-            /// Whether a worker has it.
+            /// Whether a worker has the task.
             given: bool = false,
             retry: u32 = 0,
             submitted_ns: u64 = 0,
-            /// Whether it was given up: what its worker may ask.
+            /// Whether the task was given up; its worker may look at this.
             cancelled: std.atomic.Value(bool) = .init(false),
         };
 
@@ -127,7 +127,7 @@ pub fn Table(comptime Value: type, comptime Outcome: type) type {
             table.* = undefined;
         }
 
-        /// Takes a task in; null where there is no place for it.
+        /// Accepts a task; returns null if there is no place for it.
         pub fn submit(table: *Self, value: Value, retry: u32, now_ns: u64) ?Id {
             if (table.free.count == 0) return null;
             const index = table.free.take();
@@ -145,7 +145,7 @@ pub fn Table(comptime Value: type, comptime Outcome: type) type {
             return .{ .place = index, .turn = place.turn };
         }
 
-        /// The place of a task whose outcome was not handed out.
+        /// Returns the place of a task whose outcome was not handed out.
         pub fn find(table: *const Self, id: Id) ?u32 {
             if (id.place >= table.places.len) return null;
             const place = &table.places[id.place];
@@ -156,24 +156,24 @@ pub fn Table(comptime Value: type, comptime Outcome: type) type {
             return .{ .place = index, .turn = table.places[index].turn };
         }
 
-        /// The next task that waits goes to a worker.
+        /// Takes the next waiting task, to give it to a worker.
         pub fn give(table: *Self) u32 {
             const index = table.waiting.take();
             table.places[index].given = true;
             return index;
         }
 
-        /// A task comes back from a worker that has not answered, to be given to the next one.
+        /// Takes a task back from a worker that has not answered, to give it to another one.
         pub fn takeBack(table: *Self, index: u32) void {
             const place = &table.places[index];
             assert(place.given);
             place.given = false;
-            if (place.outcome != null) return table.freeIfOver(index); // given up meanwhile
+            if (place.outcome != null) return table.freeIfOver(index); // it was given up meanwhile
             table.waiting.prepend(index);
         }
 
-        /// A worker has answered for it, or never will. Returns whether that is what becomes of it:
-        /// a task that was given up has its outcome already.
+        /// Notes that a worker has answered for a task, or never will. Returns whether that decides
+        /// the outcome of the task: one that was given up has its outcome already.
         pub fn settle(table: *Self, index: u32, outcome: Outcome) bool {
             const place = &table.places[index];
             assert(place.given);
@@ -187,8 +187,8 @@ pub fn Table(comptime Value: type, comptime Outcome: type) type {
             return true;
         }
 
-        /// Gives a task up: its outcome is known at once, and its place is taken until its worker
-        /// has answered. Returns false where its outcome was known before.
+        /// Gives a task up. Its outcome is known at once, and its place stays taken until its
+        /// worker has answered. Returns false if its outcome was known already.
         pub fn giveUp(table: *Self, index: u32, outcome: Outcome) bool {
             const place = &table.places[index];
             if (place.outcome != null) return false;
@@ -199,14 +199,14 @@ pub fn Table(comptime Value: type, comptime Outcome: type) type {
             return true;
         }
 
-        /// The task whose outcome is to be handed out next.
+        /// Returns the task whose outcome is to be handed out next.
         pub fn nextReady(table: *const Self, ordered: bool) ?u32 {
             if (!ordered) return table.ready.first();
             const index = table.submitted.first() orelse return null;
             return if (table.places[index].outcome == null) null else index;
         }
 
-        /// Hands an outcome out.
+        /// Hands out an outcome.
         pub fn tell(table: *Self, index: u32) struct { value: Value, outcome: Outcome } {
             const place = &table.places[index];
             table.submitted.remove(index);

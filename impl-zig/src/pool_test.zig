@@ -1,4 +1,4 @@
-//! Pools: every task has one outcome, whatever becomes of the workers.
+//! Pools: every task has one outcome, whatever happens to the workers.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -10,14 +10,14 @@ const expect = std.testing.expect;
 const expectEqual = std.testing.expectEqual;
 const gpa = std.testing.allocator;
 
-/// More than any of these waits takes.
+/// Longer than any of these waits takes.
 const patience: millrace.Timeout = .ms(20_000);
 
 fn square(n: u64) u64 {
     return n * n;
 }
 
-/// Waits for the next outcome, and fails where none comes.
+/// Waits for the next outcome. Fails if there is none.
 fn must(pool: anytype) !@TypeOf(pool.*).Done {
     return (try pool.next(patience)) orelse error.NothingCame;
 }
@@ -47,7 +47,7 @@ test "Pool: outcomes come in the order of submission, each with its value" {
 
 var gate: std.atomic.Value(u32) = .init(0);
 
-/// Waits for the gate where it is told to, so that others pass it.
+/// Waits for the gate if it is asked to, so that other tasks overtake it.
 fn held(wait_for: u32) !u32 {
     for (0..20_000) |_| {
         if (gate.load(.seq_cst) >= wait_for) return wait_for;
@@ -72,7 +72,7 @@ test "Pool: with order finished, who is done first comes first; with submitted, 
                 if (pool.stats().ready > 0) break;
                 try expectEqual(null, try pool.next(.ms(1)));
             } else return error.NeverReady;
-            // It is ready, and may be asked for.
+            // The outcome is ready, and may be asked for.
             try expectEqual(0, (try pool.nextOf(short, patience)).?.outcome.result);
             try expectEqual(null, try pool.nextOf(short, patience));
         }
@@ -82,7 +82,7 @@ test "Pool: with order finished, who is done first comes first; with submitted, 
 }
 
 const task_count = 10_000;
-/// How often each task was begun, and which of them kill their worker when they first begin.
+/// How many times each task was begun, and which tasks kill their worker when they first begin.
 var begun: [task_count]std.atomic.Value(u8) = @splat(.init(0));
 var deadly: [task_count]bool = @splat(false);
 
@@ -95,7 +95,7 @@ fn fragile(n: u32) !u32 {
     return error.WorkerDied;
 }
 
-/// Kills workers in the middle of many tasks, and returns the outcomes that were no results.
+/// Kills workers while there are many tasks. Returns how many outcomes were not results.
 fn kill(seed: u64, order: millrace.pool.Order, retry: u32) !u32 {
     var random: std.Random.DefaultPrng = .init(seed);
     for (&begun, &deadly) |*times, *kills| {
@@ -136,7 +136,7 @@ fn kill(seed: u64, order: millrace.pool.Order, retry: u32) !u32 {
     }
     const stats = pool.stats();
     try expectEqual(deaths, stats.deaths);
-    try expectEqual(2, stats.workers); // they are back
+    try expectEqual(2, stats.workers); // dead workers were replaced
     try expectEqual(died, stats.died);
     try expectEqual(task_count - died, stats.done);
     return died;
@@ -221,7 +221,7 @@ fn stubborn(n: u32, turn: Turn) !u32 {
     return error.GateShut;
 }
 
-/// Until a worker is in `stubborn`.
+/// Waits until a worker runs `stubborn`.
 fn awaitBegun() !void {
     for (0..20_000) |_| {
         if (began.load(.seq_cst) > 0) return;
@@ -240,9 +240,10 @@ test "Pool: a task that is given up is cancelled at once, whether it waits or ru
     var ids: [3]millrace.pool.Id = undefined;
     for (&ids, 0..) |*id, n| id.* = try pool.submit(@intCast(n), .{});
     try awaitBegun();
-    // The first runs, the second lies in the ring, the third waits.
+    // The first task runs, the second is in the ring, the third waits.
     try expectEqual(2, pool.stats().given);
-    // The one that runs is the last: its worker goes on with the next one as soon as it is told.
+    // The running task is cancelled last, because its worker then goes on with the next one at
+    // once.
     const order = [_]millrace.pool.Id{ ids[1], ids[2], ids[0] };
     for (order) |id| try expect(pool.cancel(id));
     for (order) |id| try expect(!pool.cancel(id));
@@ -251,7 +252,7 @@ test "Pool: a task that is given up is cancelled at once, whether it waits or ru
         try expectEqual(id, done.id);
         try expectEqual(.cancelled, std.meta.activeTag(done.outcome));
     }
-    // Their places come back when the worker has answered; what lay in the ring was not begun.
+    // Their places are free again when the worker has answered; the task in the ring was not begun.
     gate.store(1, .seq_cst);
     for (0..3) |n| {
         const id = for (0..20_000) |_| {
@@ -306,7 +307,7 @@ test "Pool: it starts workers while tasks wait, and ends those that have none" {
         _ = try pool.next(.none);
     }
     try expectEqual(1, pool.stats().workers);
-    // Those that were ended come again at the same places.
+    // Workers that were ended are started again, in the same seats.
     gate.store(0, .seq_cst);
     for (0..9) |_| _ = try pool.submit(1, .{});
     for (0..20_000) |_| {
@@ -362,7 +363,7 @@ test "Table: what comes back from a worker goes to the next one in its order, be
     for ("bcde") |value| try expectEqual(value, table.places[table.give()].value);
     try expectEqual('A', table.tell(table.nextReady(true).?).outcome);
     try expectEqual(null, table.nextReady(true));
-    // One that was given up while a worker had it takes its place until that has answered.
+    // A task that was given up while a worker had it keeps its place until the worker has answered.
     try expect(table.giveUp(given[1], 'X'));
     try expectEqual('X', table.tell(given[1]).outcome);
     try expectEqual(1, table.free.count);

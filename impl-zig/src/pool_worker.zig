@@ -1,7 +1,7 @@
 //! The thread of a worker: takes tasks out of its ring, runs them one after the other, and answers.
 //!
-//! Invariant: before a task begins, `begun` says so. So whoever finds the worker dead knows which
-//! task it was at, and which ones nobody has touched.
+//! Invariant: before a task begins, it is counted in `begun`. So the pool knows which task a dead
+//! worker was running, and which tasks it had not begun.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -15,20 +15,20 @@ const Reader = pipe.Reader;
 const Segment = segment_file.Segment;
 const Writer = pipe.Writer;
 
-/// What a handler may know of the task that it runs.
+/// What a handler can learn about the task that it handles.
 pub const Turn = struct {
     flag: *const std.atomic.Value(bool),
-    /// The number of the worker, from 0 on: for what each of them has of its own.
+    /// The number of the worker, from 0 on, by which each worker can have data of its own.
     worker: u32,
 
-    /// Whether the task was given up, so that nobody will see what becomes of it.
+    /// Whether the task was given up, so that nobody will see its result.
     pub fn isCancelled(turn: Turn) bool {
         return turn.flag.load(.monotonic);
     }
 };
 
-/// What a task is, and what comes of it: by the type of the function that handles it, which is
-/// `fn (Value) Result`, or `fn (Value, Turn) Result`, or returns an error union of the result.
+/// The types of a task and of its result, taken from the type of the handler: `fn (Value) Result`
+/// or `fn (Value, Turn) Result`, where the result may be an error union.
 pub fn Shape(comptime handler: anytype) type {
     const info = @typeInfo(@TypeOf(handler)).@"fn";
     const count = info.param_types.len;
@@ -41,7 +41,7 @@ pub fn Shape(comptime handler: anytype) type {
         pub const Value = info.param_types[0].?;
         pub const Result = if (fails) @typeInfo(Returned).error_union.payload else Returned;
 
-        /// What the worker answers, byte for byte: both threads are of one program.
+        /// The worker's answer, sent byte for byte, because both threads belong to one program.
         pub const Reply = struct {
             /// When the task began, and how long it took, in nanoseconds.
             begun_ns: u64,
@@ -56,39 +56,39 @@ pub fn Shape(comptime handler: anytype) type {
     };
 }
 
-/// What the thread of a worker has in common with the pool.
+/// What the thread of a worker shares with the pool.
 pub const Shared = struct {
     segment: *const Segment,
     index: u32,
     options: Endpoint.Options,
     task_channel: u32,
     reply_channel: u32,
-    /// Whoever it is that attaches next.
+    /// Identifies the worker as an owner of its endpoint. Set before its thread starts.
     owner: Owner = undefined,
-    /// Tasks that it has begun, modulo what a word holds: not every processor of 32 bits has atomic
-    /// ones of 64.
+    /// How many tasks it has begun, modulo 2^32, because not every 32-bit processor has 64-bit
+    /// atomic words.
     begun: std.atomic.Value(u32) = .init(0),
 
-    /// The worker is dead, whether its thread can say so itself or not. Its endpoint is touched by
-    /// nobody any more.
+    /// Marks the endpoint of this worker failed. After that, this thread does not touch it any
+    /// more.
     fn die(shared: *Shared) void {
         shared.segment.fail(shared.owner, .peer_terminated, shared.options.host);
     }
 };
 
-/// The worker whose thread this is.
+/// The worker that runs on this thread.
 threadlocal var current: ?*Shared = null;
 
-/// A panic handler under which a panic in a task ends its worker, and not the program. `defer`s of
-/// the task are not run, what it held stays held, and its memory stays taken. On Linux without
-/// libc; elsewhere, and on threads that are no workers, a panic ends the program.
+/// A panic handler with which a panic in a task ends the worker and not the program. The task's
+/// `defer`s do not run, its locks stay locked, and its memory stays allocated. This works on Linux
+/// without libc; elsewhere, and on threads that are not workers, a panic ends the program.
 ///
 ///     pub const panic = std.debug.FullPanic(millrace.pool.panic);
 pub fn panic(message: []const u8, address: ?usize) noreturn {
     @branchHint(.cold);
     if (builtin.os.tag == .linux and !builtin.link_libc) if (current) |shared| {
         current = null;
-        // A test has nobody to tell.
+        // In a test, nobody reads the message.
         if (!builtin.is_test) {
             std.debug.print("worker {d} panicked: {s}\n", .{ shared.index - 1, message });
         }
@@ -98,7 +98,7 @@ pub fn panic(message: []const u8, address: ?usize) noreturn {
     std.debug.defaultPanic(message, address orelse @returnAddress());
 }
 
-/// What the thread of a worker does. `flagOf` tells where it stands whether a task was given up.
+/// Runs the thread of a worker. `flagOf` returns the flag that says whether a task was given up.
 pub fn work(
     comptime handler: anytype,
     shared: *Shared,
@@ -107,7 +107,7 @@ pub fn work(
 ) void {
     const Handled = Shape(handler);
     const host = shared.options.host;
-    // Nobody else attaches here, and both channels are those of the pool's own geometry.
+    // Nobody else attaches here, and both channels are part of the pool's own geometry.
     var endpoint = Endpoint.attach(shared.segment, shared.index, shared.options) catch unreachable;
     var reader =
         Reader.init(&endpoint, shared.segment, shared.task_channel) catch unreachable;
@@ -116,7 +116,7 @@ pub fn work(
     current = shared;
     defer current = null;
     var value: Handled.Value = undefined;
-    // The end, or the pool's own close, ends the worker.
+    // The end of the stream, or the close of the pool's endpoint, ends the worker.
     while (reader.read(std.mem.asBytes(&value), .forever) catch null) |message| {
         const turn: Turn = .{ .flag = flagOf(context, message.tag), .worker = shared.index - 1 };
         _ = shared.begun.fetchAdd(1, .release);

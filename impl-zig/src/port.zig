@@ -1,8 +1,8 @@
-//! Two pipes between two endpoints, and one bell for both [spec/port.md].
+//! Two pipes, one each way, between two endpoints, with one bell at each end [spec/port.md].
 //!
-//! Invariant: while a port waits for room, it goes on taking what arrives into its inbox, up to a
-//! limit, so that two sides that both write do not wait for one another. Later reads are served
-//! from the inbox first, in order.
+//! Invariant: while a port waits for room, it takes what arrives into its inbox, up to a limit, so
+//! that two sides that both write do not wait for each other. Later reads take from the inbox
+//! first, in order.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -31,11 +31,11 @@ const Wait = ring_file.Wait;
 const WriteError = pipe.WriteError;
 const Writer = pipe.Writer;
 
-/// What the creator of a port chooses.
+/// The rings that the creator of a port chooses.
 pub const Rings = struct {
-    /// The byte areas of the rings from endpoint 0 to 1 and from 1 to 0: powers of two.
+    /// The capacities of the rings from endpoint 0 to 1 and from 1 to 0: powers of two.
     capacities: [2]u32,
-    /// The positions at which their cursors begin: multiples of 16.
+    /// The positions at which the cursors of the two rings start: multiples of 16.
     starts: [2]u32 = .{ 0, 0 },
     labels: [2]u32 = .{ 0, 0 },
 
@@ -54,16 +54,16 @@ pub const Rings = struct {
         };
     }
 
-    /// Whether a segment with these rings is one that its readers accept.
+    /// Whether readers accept a segment with these rings.
     pub fn valid(rings: Rings) bool {
         for (rings.capacities) |capacity| if (!segment_file.capacityValid(capacity)) return false;
         for (rings.starts) |start| if (start % layout.frame_align != 0) return false;
         return true;
     }
 
-    /// Returns the bytes that the segment of such a port needs.
+    /// Returns how many bytes the segment of such a port needs.
     ///
-    /// Asserts that they are valid.
+    /// Asserts that the rings are valid.
     pub fn segmentSize(rings: Rings) error{SegmentSize}!u32 {
         const list = rings.channels();
         return segment_file.sizeOf(.{ .endpoint_count = 2, .channels = &list });
@@ -72,27 +72,27 @@ pub const Rings = struct {
 
 /// One side of a port.
 ///
-/// It holds pointers into itself: it must stay where it was attached.
+/// It holds pointers into itself: it must not move after it was attached.
 ///
-/// Thread safety: belongs to the thread that attached it, but for `close`.
+/// Thread safety: belongs to the thread that attached it, except for `close`.
 pub const Port = struct {
     endpoint: Endpoint,
     writer: Writer,
     reader: Reader,
     inbox: Inbox,
 
-    /// What may be left to its default.
+    /// Options of a port.
     pub const Options = struct {
-        /// How the port sleeps.
+        /// How the port waits.
         endpoint: Endpoint.Options = .{},
-        /// Where messages go that arrive while the port waits for room. May be empty; it is the
-        /// caller's and must outlive the port. Each message takes 16 bytes more than its payload,
-        /// rounded up to a multiple of 16.
+        /// Storage for messages that arrive while the port waits for room. May be empty. It belongs
+        /// to the caller and must outlive the port. Each message takes 16 bytes more than its
+        /// payload, rounded up to a multiple of 16.
         inbox: []align(Inbox.entry_align) u8 = &.{},
         /// Whether calls, returns and throws are delivered [pipe.unknown_kind].
         calls: bool = false,
-        /// How long to wait for the segment to become ready: 5 s. Not at all on a thread that must
-        /// not block [wait.no_block].
+        /// How long to wait for the segment to become ready: 5 s by default. A thread that must not
+        /// block does not wait at all [wait.no_block].
         timeout: Timeout = .ms(5_000),
 
         fn attachTimeout(options: Options) Timeout {
@@ -100,15 +100,15 @@ pub const Port = struct {
         }
     };
 
-    /// Makes memory that nobody else has seen yet a port, whatever the memory holds. Both sides
-    /// then `attach`.
+    /// Formats memory as a port, whatever it holds. Nobody else may have seen the memory yet. Both
+    /// sides then `attach`.
     pub fn format(memory: Memory, rings: Rings) error{SegmentSize}!void {
         const channels = rings.channels();
         return Segment.format(memory, .{ .endpoint_count = 2, .channels = &channels });
     }
 
-    /// Makes blank memory a port, or finds it made by the other side with the same geometry, and
-    /// attaches to one end of it.
+    /// Formats blank memory as a port, or finds that the other side has done so with the same
+    /// geometry. Then attaches to one end of the port.
     pub fn create(
         port: *Port,
         memory: Memory,
@@ -123,10 +123,10 @@ pub const Port = struct {
         try port.init(&segment, endpoint_index, options);
     }
 
-    /// Attaches to one end of a port, or of a hub, in memory that somebody formats.
+    /// Attaches to one end of a port, or of a hub, in memory that some thread formats.
     ///
-    /// Takes 36 KiB of stack for the descriptors of the largest segment while it checks them;
-    /// `Segment.attach` and `init` leave the choice to the caller.
+    /// Takes 36 KiB of stack for the descriptors of the largest segment while it checks them. With
+    /// `Segment.attach` and `init`, the caller chooses the storage.
     pub fn attach(
         port: *Port,
         memory: Memory,
@@ -138,7 +138,7 @@ pub const Port = struct {
         try port.init(&segment, endpoint_index, options);
     }
 
-    /// Attaches to one end of a port in a segment that was attached already. The segment is not
+    /// Attaches to one end of a port in a segment that is attached already. The segment is not
     /// needed afterwards.
     pub fn init(
         port: *Port,
@@ -155,7 +155,7 @@ pub const Port = struct {
         port.inbox = .init(options.inbox);
     }
 
-    /// As `Writer.write`; while it waits, it takes what arrives into the inbox.
+    /// Does what `Writer.write` does. While it waits, it takes what arrives into the inbox.
     pub fn write(
         port: *Port,
         payload: []const u8,
@@ -172,12 +172,12 @@ pub const Port = struct {
         return port.settle(&deadline);
     }
 
-    /// As `Writer.tryWrite`.
+    /// Does what `Writer.tryWrite` does.
     pub fn tryWrite(port: *Port, payload: []const u8, envelope: Envelope) WriteError!bool {
         return port.writer.tryWrite(payload, envelope);
     }
 
-    /// As `Writer.writeParts`; while it waits, it takes what arrives into the inbox.
+    /// Does what `Writer.writeParts` does. While it waits, it takes what arrives into the inbox.
     pub fn writeParts(
         port: *Port,
         parts: []const []const u8,
@@ -191,7 +191,7 @@ pub const Port = struct {
         return port.settle(&deadline);
     }
 
-    /// As `Writer.writeMany`; while it waits, it takes what arrives into the inbox.
+    /// Does what `Writer.writeMany` does. While it waits, it takes what arrives into the inbox.
     pub fn writeMany(
         port: *Port,
         payloads: []const []const u8,
@@ -204,27 +204,28 @@ pub const Port = struct {
         return count;
     }
 
-    /// As `Writer.claim`; while it waits, it takes what arrives into the inbox.
+    /// Does what `Writer.claim` does. While it waits, it takes what arrives into the inbox.
     pub fn claim(port: *Port, size: u32, timeout: Timeout) WriteError!Bytes {
         return port.writer.claimWith(size, timeout, port);
     }
 
-    /// As `Writer.finish`.
+    /// Does what `Writer.finish` does.
     pub fn finish(port: *Port, size: u32, envelope: Envelope) void {
         port.writer.finish(size, envelope);
     }
 
-    /// As `Writer.publish`.
+    /// Does what `Writer.publish` does.
     pub fn publish(port: *Port) void {
         port.writer.publish();
     }
 
-    /// As `Writer.abandon`.
+    /// Does what `Writer.abandon` does.
     pub fn abandon(port: *Port) void {
         port.writer.abandon();
     }
 
-    /// As `Reader.read`. Publishes what is finished before it waits [port.publish_both].
+    /// Does what `Reader.read` does. Before it waits, it publishes what is finished
+    /// [port.publish_both].
     pub fn read(port: *Port, storage: []u8, timeout: Timeout) ReadError!?Message {
         if (port.inbox.empty()) {
             @branchHint(.likely);
@@ -234,13 +235,13 @@ pub const Port = struct {
         return port.readInbox(storage, timeout);
     }
 
-    /// As `Reader.tryRead`.
+    /// Does what `Reader.tryRead` does.
     pub fn tryRead(port: *Port, storage: []u8) ReadError!?Message {
         return port.read(storage, .none);
     }
 
-    /// As `Reader.peek`. Messages in the inbox are copies and cannot be lent as frames: they are
-    /// lent whole, from the inbox.
+    /// Does what `Reader.peek` does. Messages in the inbox are copies, not frames of the ring: they
+    /// are lent whole, from the inbox.
     pub fn peek(port: *Port, timeout: Timeout) ReadError!?Lent {
         if (port.inbox.empty()) {
             @branchHint(.likely);
@@ -250,25 +251,25 @@ pub const Port = struct {
         return port.peekInbox(timeout);
     }
 
-    /// As `Reader.release`.
+    /// Does what `Reader.release` does.
     pub fn release(port: *Port) void {
         if (port.inbox.lent) return port.inbox.release();
         port.reader.release();
     }
 
-    /// Ends the outgoing pipe, as `Writer.end`. Reading goes on [port.end].
+    /// Ends the outgoing pipe as `Writer.end` does. Reading goes on [port.end].
     pub fn end(port: *Port) PipeError!void {
         return port.writer.end();
     }
 
-    /// Whether the peer has ended its stream, and everything before that was read.
+    /// Whether the peer has ended its stream, and everything before the end was read.
     pub fn ended(port: *const Port) bool {
         return port.inbox.empty() and port.reader.ended();
     }
 
-    /// Gives the peer's endpoint back, whose owner is dead, so that another can attach to it; both
-    /// directions then begin anew, as `millrace.vacate` says, and what stands in the inbox is read
-    /// first [pipe.vacated]. Returns false, and changes nothing, where that is not allowed.
+    /// Vacates the endpoint of a dead peer, so that another owner can attach to it. Both directions
+    /// then start again, as `millrace.vacate` says; messages in the inbox are read first
+    /// [pipe.vacated]. Returns false, and changes nothing, if `millrace.vacate` does not allow it.
     pub fn vacate(port: *Port) bool {
         if (!pipe.vacate(&.{&port.reader}, &.{&port.writer})) return false;
         port.inbox.beginAnew();
@@ -277,12 +278,12 @@ pub const Port = struct {
 
     /// Closes both directions at once [port.close]. Closing again does nothing.
     ///
-    /// Thread-safe: a wait of the owner's ends with `error.PipeClosed`.
+    /// Thread-safe: a wait of the port's thread ends with `error.PipeClosed`.
     pub fn close(port: *Port) void {
         port.endpoint.close();
     }
 
-    /// Whether a frame is lent out.
+    /// Whether a frame is lent.
     pub fn lent(port: *const Port) bool {
         return port.reader.isLent() or port.inbox.lent and !port.endpoint.closedHere();
     }
@@ -293,8 +294,9 @@ pub const Port = struct {
         return port.inbox.filling or !port.reader.partial();
     }
 
-    /// Whether `read` may be given this storage: no frame is lent, no message was begun by `peek`,
-    /// and where the first parts of one are kept in the storage of an earlier call, it is the same.
+    /// Whether `read` may be called with this storage: no frame is lent, no message was begun by
+    /// `peek`, and if the storage of an earlier call holds the first parts of a message, this is
+    /// that storage.
     pub fn storageFits(port: *const Port, storage: []const u8) bool {
         if (port.lent()) return false;
         if (port.inbox.filling) return true;
@@ -302,7 +304,7 @@ pub const Port = struct {
         return parts.ptr == storage.ptr and parts.len == storage.len;
     }
 
-    /// Gives the port another inbox.
+    /// Gives the port new storage for its inbox.
     ///
     /// Asserts that the inbox is empty.
     pub fn setInbox(port: *Port, storage: []align(Inbox.entry_align) u8) void {
@@ -310,19 +312,18 @@ pub const Port = struct {
         port.inbox = .init(storage);
     }
 
-    /// What the endpoint of this port did so far.
+    /// Returns what the endpoint of this port has counted.
     pub fn stats(port: *const Port) wait.Stats {
         return port.endpoint.stats;
     }
 
-    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed`: the
-    /// number that was found there, known or not, or null where there was none
-    /// [pipe.failed_reason].
+    /// Returns the reason for the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed`:
+    /// the number that was found, known or not, or null if there was none [pipe.failed_reason].
     pub fn reason(port: *const Port) ?layout.Reason {
         return port.endpoint.behind;
     }
 
-    /// Called by the writer while there is no room, and before the deadline.
+    /// Called by the writer before the deadline while there is no room.
     pub fn waitForRoom(port: *Port, size: u32, deadline: *Deadline) Endpoint.Outcome {
         const hungry = port.fillInbox();
         port.reader.flush();
@@ -336,15 +337,15 @@ pub const Port = struct {
     }
 
     /// Takes what has arrived, as far as the inbox has room [port.inbox] and one load of the cursor
-    /// shows it [ring.one_load]. Returns whether it would take more. An error is kept in its place
-    /// among the messages [port.inbox_fault].
+    /// shows it [ring.one_load]. Returns whether the inbox has room for more. An error is kept in
+    /// its place among the messages [port.inbox_fault].
     ///
-    /// No wait for a message is open meanwhile, and none need be ended [port.inbox_wake]: a wait of
-    /// this implementation blocks the port's only thread, which is here.
+    /// No wait for a message is open meanwhile, so none has to be ended [port.inbox_wake]: such a
+    /// wait would block the port's only thread, which is running this function.
     fn fillInbox(port: *Port) bool {
         const reader = &port.reader;
-        // A message that a `read` or `peek` has begun is that call's to complete; and the space of
-        // a frame that is lent comes back by `release` only.
+        // A message that a `read` or `peek` has begun must be completed by those calls. The room of
+        // a lent frame is given back only by `release`.
         if (reader.inProgress() and !port.inbox.filling) return false;
         if (port.lent() or port.inbox.stopped) return false;
         var loaded = false;
@@ -358,7 +359,8 @@ pub const Port = struct {
                 continue;
             };
             port.inbox.filling = reader.partial();
-            // With nothing found, what is still there is a message that the inbox has no room for.
+            // If nothing was found and the ring is not empty, the inbox has no room for the next
+            // message.
             const message = found orelse return reader.ring.empty() and !reader.ended();
             port.inbox.put(message, reader.time);
         }
@@ -405,10 +407,10 @@ pub const Port = struct {
         return null;
     }
 
-    /// Returns whether the inbox has a complete message or error. One whose first parts went into
-    /// the inbox is completed there.
+    /// Returns whether the inbox has a complete message or an error. A message whose first parts
+    /// are in the inbox is completed there.
     fn awaitInbox(port: *Port, timeout: Timeout) ReadError!bool {
-        // What was not delivered by then is dropped [pipe.close].
+        // The close has dropped what was not delivered before [pipe.close].
         if (port.endpoint.closedHere()) return port.endpoint.whyClosed();
         assert(!port.inbox.lent); // [pipe.lend_one]
         if (port.inbox.count > 0) return true;
@@ -424,9 +426,9 @@ pub const Port = struct {
         return true;
     }
 
-    /// Over a stream, goes on until the transport has what was written, or the deadline has passed,
-    /// so that it does not lie here while the thread does other things. Fails where it never goes
-    /// out, because the peer is gone.
+    /// Over a stream, waits until the transport has what was written, or the deadline has passed.
+    /// Otherwise it would stay in the ring while the thread does other things. Fails if it can
+    /// never go out, because the peer is gone.
     pub inline fn settle(port: *Port, deadline: *Deadline) WriteError!void {
         if (port.endpoint.linked()) |link| try port.settleFor(link, deadline);
     }
@@ -442,13 +444,13 @@ pub const Port = struct {
         }
     }
 
-    /// [port.publish_both] The reader itself gives back what was released.
+    /// [port.publish_both] The reader itself gives back the room of released frames.
     fn beforeWait(port: *Port, timeout: Timeout) void {
         if (timeout != .none) port.writer.publish();
     }
 };
 
-/// Returns the channels of an endpoint of a port, which must be vacant [port.find].
+/// Returns the channels of an endpoint of a port. The endpoint must be vacant [port.find].
 fn find(segment: *const Segment, index: u32) error{ SegmentEndpoint, SegmentChannel }!struct {
     writer: u32,
     reader: u32,

@@ -1,6 +1,6 @@
-//! Where a port keeps what arrives while it waits for room [port.inbox].
+//! The storage for messages that arrive while a port waits for room [port.inbox].
 //!
-//! Invariant: entries stand in the order in which their messages arrived, errors among them.
+//! Invariant: entries are in the order in which the messages arrived, with errors among them.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -10,20 +10,21 @@ const Bytes = @import("ring.zig").Bytes;
 const Message = pipe.Message;
 const ReadError = pipe.ReadError;
 
-/// Messages that arrived while the port waited for room: a queue in storage of the caller.
+/// The messages that arrived while the port waited for room: a queue in the caller's storage.
 ///
-/// Entries stand one behind the other; when the last is taken, the next begins at the front.
+/// Each entry starts where the one before it ends. After the last one is taken, the next entry
+/// starts at the front.
 pub const Inbox = struct {
     storage: []align(entry_align) u8,
-    /// The first entry, and the end of the last.
+    /// Where the first entry starts, and where the last entry ends.
     begin: usize = 0,
     end: usize = 0,
     count: usize = 0,
-    /// Whether the reader is in the middle of a message whose parts go behind `end`.
+    /// Whether the reader is in the middle of a message whose parts go after `end`.
     filling: bool = false,
-    /// Whether the first entry is lent out.
+    /// Whether the first entry is lent.
     lent: bool = false,
-    /// Whether an error stands in it that every later call would report again.
+    /// Whether the reading has ended with an error that every later call reports again.
     stopped: bool = false,
 
     pub const entry_align = 16;
@@ -36,7 +37,7 @@ pub const Inbox = struct {
         time: u32,
     };
 
-    /// In `Entry.kind`, when the entry is an error and `size` its number.
+    /// The `Entry.kind` of an entry that is an error; its `size` is then the number of the error.
     const kind_error = std.math.maxInt(u16);
 
     const View = struct {
@@ -56,12 +57,12 @@ pub const Inbox = struct {
         return .{ .storage = storage[0 .. storage.len - storage.len % entry_align] };
     }
 
-    /// Whether reads need not look here.
+    /// Whether reads can pass the inbox by.
     pub fn empty(inbox: *const Inbox) bool {
         return inbox.count == 0 and !inbox.filling;
     }
 
-    /// Makes room behind the last entry. Returns false when not even an error fits there.
+    /// Makes room after the last entry. Returns false if not even an error fits there.
     pub fn prepare(inbox: *Inbox) bool {
         assert(!inbox.filling);
         if (inbox.begin > 0 and !inbox.lent) inbox.compact();
@@ -71,7 +72,7 @@ pub const Inbox = struct {
     pub fn storageForNext(inbox: *const Inbox) Bytes {
         assert(inbox.filling);
         const rest = inbox.storage[inbox.end + entry_align ..];
-        // What an entry's `size` can tell, however large the storage is.
+        // At most the size that an entry can state, however large the storage is.
         return @alignCast(rest[0..@min(rest.len, std.math.maxInt(u32))]);
     }
 
@@ -91,7 +92,7 @@ pub const Inbox = struct {
         assert(inbox.end <= inbox.storage.len);
     }
 
-    /// Returns whether the reading can go on.
+    /// Keeps an error. Returns whether reading can go on.
     pub fn putError(inbox: *Inbox, err: ReadError) bool {
         assert(!inbox.filling);
         const costs_one_message = switch (err) {
@@ -102,7 +103,7 @@ pub const Inbox = struct {
             => true,
             else => false,
         };
-        // Every later read reports the others again, so there is nothing to keep in order.
+        // Every later read reports any other error again, so it need not be kept in order.
         if (!costs_one_message) {
             inbox.stopped = true;
             return false;
@@ -147,8 +148,8 @@ pub const Inbox = struct {
         }
     }
 
-    /// Drops the parts of a message that will not be completed, and what every call would have
-    /// reported again. What is complete stays.
+    /// Drops the parts of a message that will never be completed, and forgets the error that every
+    /// call would have reported again. Complete entries stay.
     pub fn beginAnew(inbox: *Inbox) void {
         inbox.filling = false;
         inbox.stopped = false;

@@ -34,7 +34,7 @@ fn echo(memory: millrace.Memory, setup: Setup) !void {
     try b.end();
 }
 
-/// Seeded sizes, one message after the other there and back.
+/// Exchanges messages of seeded sizes, one after the other, there and back.
 fn echoTest(setup: Setup, seed: u64) !void {
     if (builtin.single_threaded) return error.SkipZigTest;
     var memory: [64 * 1024]u8 align(128) = @splat(0);
@@ -179,7 +179,7 @@ fn flood(port: *Port) !void {
     }
 }
 
-/// Both ends of a port in one hand.
+/// Both ends of a port on one thread.
 const Both = struct {
     memory: [8192]u8 align(128) = @splat(0),
     inbox: [512]u8 align(16) = undefined,
@@ -196,7 +196,7 @@ const Both = struct {
         try both.b.create(&both.memory, rings, 1, .{ .endpoint = endpoint });
     }
 
-    /// Makes a wait for room, in vain.
+    /// Waits for room, in vain.
     fn stall(both: *Both) !void {
         while (try both.a.tryWrite("full", .{})) {}
         try testing.expectError(error.Timeout, both.a.write("full", .{}, .ms(1)));
@@ -228,7 +228,7 @@ test "a message whose parts come while the port writes is completed in the inbox
     try both.init(512);
     var payload: [400]u8 = undefined;
     fixture.pattern(&payload, 4);
-    // b places the first chunks of a message that a's ring does not hold at once.
+    // b places the first chunks of a message that does not fit a's ring at once.
     const filler: [400]u8 = @splat(1);
     for (0..2) |_| try both.b.write(&filler, .{}, .none);
     var storage: [600]u8 = undefined;

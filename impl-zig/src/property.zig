@@ -1,7 +1,8 @@
-//! The latest value of something: one writer overwrites it, anybody reads it [spec/property.md].
+//! The latest value of something: one writer overwrites it, and any endpoint reads it
+//! [spec/property.md].
 //!
 //! Invariant: the slot of the last complete value is not touched before three further values were
-//! begun, and whoever copied from one that was touched meanwhile finds so by its sequence.
+//! begun. A reader whose copy was overwritten meanwhile sees that by the sequence of the slot.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -22,37 +23,37 @@ const Timeout = host_file.Timeout;
 const slot_count = layout.property_slot_count;
 const word_bits = @bitSizeOf(u32);
 
-/// A property cannot be opened.
+/// Why a property cannot be opened.
 pub const OpenError = error{
-    /// There is none of that channel or name, or its areas or ends are not those of one.
+    /// There is no such channel or name, or its areas or ends are not those of a property.
     PropertyChannel,
 };
 
-/// Why a value is not set. Nothing was changed.
+/// Why a value was not set. Nothing was changed.
 pub const SetError = error{
-    /// It is larger than `sizeMax`.
+    /// The value is larger than `sizeMax`.
     PropertySize,
     PipeForked,
     PipeClosed,
     PipeFailed,
 };
 
-/// Why a value is not got. The next call looks anew.
+/// Why a value was not read. The next call starts again.
 pub const GetError = error{
-    /// It is larger than the storage of the caller.
+    /// The value is larger than the caller's storage.
     MessageSize,
-    /// The slot holds what no writer may store.
+    /// The slot holds something that no correct writer stores.
     PropertySlot,
-    /// The value was overwritten each time that it was read.
+    /// The value was overwritten during each try to copy it.
     PropertyBusy,
     PipeForked,
     PipeClosed,
     PipeFailed,
 };
 
-/// Why a wait for a change ends without one.
+/// Why a wait for a change ended without one.
 pub const WaitError = error{
-    /// The writer has closed, or is marked failed, and the value is still the one that was seen.
+    /// The writer has closed or is marked failed, and the value has not changed since.
     PeerClosed,
     PeerFailed,
     PipeForked,
@@ -61,10 +62,10 @@ pub const WaitError = error{
     WaitForbidden,
 };
 
-/// A channel of a geometry for a property of endpoint `writer`, whose values have up to `size`
-/// bytes; `Geometry.names` gives it a name [property.areas].
+/// Returns the channel of a geometry for a property that endpoint `writer` sets, with values of up
+/// to `size` bytes. `Geometry.names` gives it a name [property.areas].
 ///
-/// Asserts that such a channel can exist: `size` is at most 2^30 − 512.
+/// Asserts that such a channel is possible: `size` is at most 2^30 − 512.
 pub fn channelOf(writer: u32, size: u32) Channel {
     assert(size <= (1 << 30) - layout.property_data_unit);
     const slots_size = slot_count * (size + layout.property_slot_size);
@@ -77,15 +78,15 @@ pub fn channelOf(writer: u32, size: u32) Channel {
     };
 }
 
-/// Which property of a segment is meant.
+/// Names a property of a segment.
 pub const Which = union(enum) {
     channel: u32,
-    /// The first of this name [property.find].
+    /// The first property with this name [property.find].
     name: []const u8,
 };
 
-/// Returns the channel of a property. To be called before `Endpoint.attach`: an endpoint that is
-/// refused changes no state [property.open].
+/// Returns the channel of a property. Call it before `Endpoint.attach`, so that a refusal changes
+/// no state [property.open].
 pub fn find(segment: *const Segment, which: Which) OpenError!u32 {
     switch (which) {
         .channel => |index| {
@@ -106,14 +107,14 @@ pub fn find(segment: *const Segment, which: Which) OpenError!u32 {
     }
 }
 
-/// As `find`, for who wants to set it: `writer` is its own index.
+/// Does what `find` does, for the endpoint `writer`, which wants to set the property.
 pub fn findFor(segment: *const Segment, which: Which, writer: u32) OpenError!u32 {
     const index = try find(segment, which);
     if (segment.channels[index].writer != writer) return error.PropertyChannel;
     return index;
 }
 
-/// The checks of a descriptor, in the order of their table.
+/// The checks of a descriptor, in the order of the chapter's table.
 fn check(segment: *const Segment, index: usize) OpenError!void {
     const channel = segment.channels[index];
     if (channel.kind != .property) return error.PropertyChannel;
@@ -124,8 +125,8 @@ fn check(segment: *const Segment, index: usize) OpenError!void {
     if (channel.reader != layout.endpoint_none) return error.PropertyChannel;
 }
 
-/// The name of a property, copied into `storage`; null where it has none, or what stands there is
-/// no name. Asserts that the channel is a property that `find` has accepted.
+/// Returns the name of a property, copied into `storage`; null if it has none, or holds something
+/// that is not a name. Asserts that the channel is a property that `find` has accepted.
 pub fn nameIn(
     segment: *const Segment,
     index: usize,
@@ -139,7 +140,7 @@ pub fn nameIn(
     return if (std.unicode.utf8ValidateSlice(name)) name else null;
 }
 
-/// Control words: atomic access only, but for the name, which never changes.
+/// Control words: atomic access only, except for the name, which never changes.
 const Control = extern struct {
     version: u32,
     reserved: [124]u8,
@@ -149,7 +150,7 @@ const Control = extern struct {
     name: [layout.property_name_size]u8,
 };
 
-/// The beginning of a slot.
+/// The header of a slot.
 const Slot = extern struct {
     sequence: u32,
     size: u32,
@@ -171,7 +172,7 @@ fn controlOf(segment: *const Segment, channel: Channel) *Control {
     return @ptrCast(@alignCast(segment.base + channel.control_offset));
 }
 
-/// What both ends know of a property.
+/// The parts of a property that writer and reader use.
 const Areas = struct {
     control: *Control,
     slots: [*]align(layout.segment_align) u8,
@@ -202,18 +203,19 @@ const Areas = struct {
 
 /// The writing end of a property.
 ///
-/// Must stay where it was opened until the endpoint is closed, which tells those who watch.
+/// Must not move until the endpoint is closed, because the close wakes those who watch through it.
 ///
 /// Thread safety: belongs to the thread of its endpoint.
 pub const PropertyWriter = struct {
     endpoint: *Endpoint,
     areas: Areas,
     endpoint_count: u32,
-    /// Of the last value that was set.
+    /// The version of the last value that was set.
     version: u32,
     leaving: Endpoint.Leaving,
 
-    /// Opens the property for setting. One thread at a time opens ends of an endpoint or closes it.
+    /// Opens the property for setting. At any time, at most one thread may open ends of an
+    /// endpoint, or close it.
     pub fn open(
         writer: *PropertyWriter,
         endpoint: *Endpoint,
@@ -226,19 +228,19 @@ pub const PropertyWriter = struct {
             .endpoint = endpoint,
             .areas = areas,
             .endpoint_count = segment.endpoint_count,
-            // [property.begin] From here on nobody is asked what it is.
+            // [property.begin] From here on, the word is never loaded again.
             .version = @atomicLoad(u32, &areas.control.version, .seq_cst),
             .leaving = .{ .next = endpoint.leaving, .tell = tell },
         };
         endpoint.leaving = &writer.leaving;
     }
 
-    /// The largest value.
+    /// Returns the size of the largest value.
     pub fn sizeMax(writer: *const PropertyWriter) u32 {
         return writer.areas.sizeMax();
     }
 
-    /// Sets a value, and waits for nobody. Asserts that the codec is one of a single value
+    /// Sets a value. Never waits. Asserts that the codec is one for a single value
     /// [property.codec].
     pub fn set(writer: *PropertyWriter, value: []const u8, codec: Codec) SetError!void {
         assert(codec != .json_batch and codec != .values);
@@ -247,7 +249,7 @@ pub const PropertyWriter = struct {
         writer.put(.{ .present = 1, .codec = codec }, value);
     }
 
-    /// Takes the value back: there is none now.
+    /// Takes the value back: after that, there is none.
     pub fn clear(writer: *PropertyWriter) pipe.OwnError!void {
         try pipe.checkOwn(writer.endpoint);
         writer.put(.{ .present = 0, .codec = @fromBackingInt(0) }, &.{});
@@ -258,7 +260,7 @@ pub const PropertyWriter = struct {
     fn put(writer: *PropertyWriter, form: Form, value: []const u8) void {
         const version = following(writer.version); // [property.next]
         const slot = writer.areas.slotOf(version);
-        // [property.sequence] Nothing that is stored below comes before it.
+        // [property.sequence] None of the stores below happens before this one.
         _ = @atomicRmw(u32, &slot.sequence, .Xchg, version, .acq_rel);
         slot.size = @intCast(value.len);
         slot.present = form.present;
@@ -271,7 +273,7 @@ pub const PropertyWriter = struct {
         writer.wake();
     }
 
-    /// Rings who watches [property.wake].
+    /// Rings the endpoints that watch [property.wake].
     fn wake(writer: *PropertyWriter) void {
         const watchers = &writer.areas.control.watchers;
         const used = std.math.divCeil(u32, writer.endpoint_count, word_bits) catch unreachable;
@@ -301,32 +303,33 @@ pub const PropertyWriter = struct {
         writer.wake();
     }
 
-    /// Behind the last comes the first that is no 0 and has the slot of its turn.
+    /// Returns the next version. After the largest follows the first that is not 0 and has the next
+    /// slot.
     fn following(version: u32) u32 {
         return if (version == std.math.maxInt(u32)) slot_count else version + 1;
     }
 };
 
-/// A value, and when it was set.
+/// A value with its version.
 pub const Value = struct {
-    /// 0 where none was ever set.
+    /// 0 if no value was ever set.
     version: u32 = 0,
     codec: Codec = @fromBackingInt(0),
-    /// In the storage of the caller; null where there is none, or it was taken back.
+    /// In the caller's storage; null if no value was set, or it was taken back.
     bytes: ?[]u8 = null,
 };
 
-/// The reading end of a property; any number of them.
+/// The reading end of a property, which may have any number of them.
 ///
 /// Thread safety: belongs to the thread of its endpoint.
 pub const PropertyReader = struct {
     endpoint: *Endpoint,
     areas: Areas,
     writer: Peer,
-    /// The version that was got last, which `wait` waits to change.
+    /// The version that was read last; `wait` waits for another one.
     seen: u32 = 0,
 
-    /// Opens the property for getting.
+    /// Opens the property for reading.
     pub fn init(
         endpoint: *Endpoint,
         segment: *const Segment,
@@ -342,16 +345,17 @@ pub const PropertyReader = struct {
         };
     }
 
-    /// The largest value: storage of this size takes any.
+    /// Returns the size of the largest value: storage of this size suffices for any.
     pub fn sizeMax(reader: *const PropertyReader) u32 {
         return reader.areas.sizeMax();
     }
 
-    /// Copies the last complete value into `storage`, whatever has become of its writer
-    /// [property.stays]. Waits for nobody, and takes nothing away.
+    /// Copies the last complete value into `storage`, even if its writer is gone [property.stays].
+    /// Never waits, and leaves the value in place.
     pub fn get(reader: *PropertyReader, storage: []u8) GetError!Value {
         try pipe.checkOwn(reader.endpoint);
-        // [property.again] A large value is begun less often: a hostile writer can overtake each.
+        // [property.again] Fewer tries for a large value, because a hostile writer can overwrite
+        // each one.
         const large = 4096;
         const tries = std.math.clamp(
             layout.property_tries_max / (1 + reader.areas.slot_size / large),
@@ -367,23 +371,24 @@ pub const PropertyReader = struct {
         return error.PropertyBusy;
     }
 
-    /// Null where the writer has overtaken the copy.
+    /// Returns null if the writer has overwritten the copied slot.
     fn tryGet(reader: *PropertyReader, storage: []u8) GetError!?Value {
         const control = reader.areas.control;
         // [property.version]
         const version = @atomicLoad(u32, &control.version, .acquire);
         if (version == 0) return .{};
         const slot = reader.areas.slotOf(version);
-        const form = @as(*const volatile Slot, slot).*; // each once [property.bounds]
+        const form = @as(*const volatile Slot, slot).*; // each field once [property.bounds]
         const fault = reader.faultOf(form);
         const fits = form.size <= storage.len;
         if (fault == null and fits) {
             @memcpy(storage[0..form.size], reader.areas.bytesOf(version)[0..form.size]);
         }
-        // [property.whole] Changes nothing, and holds back what was loaded above.
+        // [property.whole] Changes nothing, but keeps the loads above before this one.
         const sequence = @atomicRmw(u32, &slot.sequence, .Or, 0, .acq_rel);
         if (sequence != version) {
-            // [property.fault] A writer that began it again has published others before.
+            // [property.fault] A correct writer publishes other versions before it uses the slot
+            // again.
             const now = @atomicLoad(u32, &control.version, .acquire);
             return if (now == version) error.PropertySlot else null;
         }
@@ -403,7 +408,7 @@ pub const PropertyReader = struct {
         return if (none) null else error.PropertySlot;
     }
 
-    /// Waits until there is another value than the one that was got last; false where there is none
+    /// Waits until the value is another than the one that was read last. Returns false if it is not
     /// by the deadline.
     pub fn wait(reader: *PropertyReader, timeout: Timeout) WaitError!bool {
         return try waitAny(&.{reader}, timeout) != null;
@@ -413,7 +418,7 @@ pub const PropertyReader = struct {
         return @atomicLoad(u32, &reader.areas.control.version, order) != reader.seen;
     }
 
-    /// The word of `watchers` in which this endpoint has its bit, and that bit.
+    /// Returns the word of `watchers` that has the bit of this endpoint, and that bit.
     fn place(reader: *const PropertyReader) struct { *u32, u32 } {
         const index = reader.endpoint.index;
         const bit = @as(u32, 1) << @intCast(index % word_bits);
@@ -421,10 +426,10 @@ pub const PropertyReader = struct {
     }
 };
 
-/// Waits until any of several properties has another value than the one that was got last, and
-/// returns the first that has; null where none has by the deadline.
+/// Waits until any of several properties has another value than the one that was read last. Returns
+/// the first that has, or null if none has by the deadline.
 ///
-/// Asserts that there is one at least, and that all are readers of one endpoint.
+/// Asserts that there is at least one reader, and that all are readers of one endpoint.
 pub fn waitAny(readers: []const *PropertyReader, timeout: Timeout) WaitError!?*PropertyReader {
     const endpoint = readers[0].endpoint;
     for (readers) |reader| assert(reader.endpoint == endpoint);
@@ -442,14 +447,14 @@ pub fn waitAny(readers: []const *PropertyReader, timeout: Timeout) WaitError!?*P
     }
 }
 
-/// [property.gone] What the writer set before it went is a change, and comes first.
+/// [property.gone] A value that the writer set before it went is a change, and comes first.
 fn checkWriter(reader: *PropertyReader) error{ PeerClosed, PeerFailed }!void {
     pipe.checkPeer(reader.endpoint, &reader.writer) catch |err| {
         if (!reader.changed(.seq_cst)) return err;
     };
 }
 
-/// The `condition` of `Endpoint.wait`: a change of any.
+/// The `condition` of `Endpoint.wait`: a change of any of the properties.
 const Condition = struct {
     readers: []const *PropertyReader,
     endpoint: *Endpoint,

@@ -6,8 +6,8 @@ const testing = std.testing;
 const layout = millrace.layout;
 const property = millrace.property;
 
-/// Two endpoints: 0 sets the properties `gain` and one without a name, 1 gets them. Must stay where
-/// it was initialized.
+/// Two endpoints: 0 sets the properties `gain` and one without a name; 1 gets them. Must not move
+/// after it was initialized.
 const Pair = struct {
     memory: [8192]u8 align(layout.segment_align),
     channels: [2]millrace.Channel,
@@ -46,12 +46,12 @@ const Pair = struct {
         return @ptrCast(@alignCast(&pair.memory[offset]));
     }
 
-    /// A word of the control area.
+    /// Returns a word of the control area.
     fn control(pair: *Pair, offset: u32) *u32 {
         return pair.word(pair.segment.channels[0].control_offset + offset);
     }
 
-    /// A word of a slot: the sequence is that at 0.
+    /// Returns a word of a slot; the sequence has offset 0.
     fn slot(pair: *Pair, number: u32, offset: u32) *u32 {
         const channel = pair.segment.channels[0];
         return pair.word(channel.data_offset + number * (channel.data_size / 4) + offset);
@@ -71,7 +71,7 @@ test "PropertyReader gets the last value, again and again, and none where it was
     try pair.expect(3, null);
     try pair.writer.set("", .bytes);
     try pair.expect(4, "");
-    // As the example of the chapter has it.
+    // As in the example of the chapter.
     for (0..10) |count| try pair.writer.set(&.{@intCast(count)}, .bytes);
     try pair.expect(14, &.{9});
 }
@@ -123,7 +123,7 @@ test "[property.open] what is no property, or another's, is refused" {
         }
         try testing.expectEqual(none, property.find(&pair.segment, .{ .channel = 1 }));
     }
-    // A name that is none is no fault.
+    // Bytes that are not a valid name are not a fault.
     pair.control(layout.property_name_size_offset).* = 125;
     try testing.expectEqual(none, property.find(&pair.segment, .{ .name = "gain" }));
     try testing.expectEqual(0, try property.find(&pair.segment, .{ .channel = 0 }));
@@ -151,7 +151,7 @@ test "[property.stays] a writer that stops behind any store leaves the value bef
     try pair.init(&fixture.clockwork);
     try pair.writer.set("first", .text);
     try pair.writer.set("second", .text);
-    // The stores of a third value, one by one.
+    // Stores a third value, one word after the other.
     pair.slot(3, 0).* = 3;
     try pair.expect(2, "second");
     pair.slot(3, 4).* = 5;
@@ -162,7 +162,7 @@ test "[property.stays] a writer that stops behind any store leaves the value bef
     pair.control(layout.property_version_offset).* = 3;
     const value = try pair.reader.get(&pair.storage);
     try testing.expectEqualStrings("thir", value.bytes.?[0..4]);
-    // Its endpoint marked failed, or closed, changes nothing.
+    // If its endpoint is marked failed, or closed, that changes nothing.
     pair.segment.fail(pair.segment.ownerOf(0), .peer_lost, &fixture.clockwork);
     try pair.expect(3, value.bytes.?);
     try testing.expectError(error.PipeFailed, pair.writer.set("", .text));
@@ -231,7 +231,7 @@ test "[property.watch] a change rings who watches, and a wait leaves no bit behi
     try testing.expectEqual(0, watchers.*);
     try testing.expectEqual(1, pair.writer.endpoint.stats.wakes);
     try testing.expectEqual(1, pair.endpoints[1].record.rung[0] & 1);
-    // Until it is got, the same change ends the next wait at once.
+    // Until the value is read, the same change ends the next wait at once.
     try testing.expect(try pair.reader.wait(.none));
     try pair.expect(1, "changed");
     try testing.expect(!try pair.reader.wait(.ms(5)));
@@ -246,7 +246,7 @@ test "[property.close] who waits for a writer that closes learns of it at once" 
     try pair.init(&Meanwhile.host);
     try pair.writer.set("last", .text);
     Meanwhile.act = .close;
-    // What was set before it went comes first.
+    // A value that the writer set before it went comes first.
     try testing.expect(try pair.reader.wait(.forever));
     try pair.expect(1, "last");
     try testing.expectError(error.PeerClosed, pair.reader.wait(.forever));
@@ -279,7 +279,7 @@ test "[property.bounds] no bytes of a hostile writer make a reader fail otherwis
     for (0..20_000) |_| {
         const channel = pair.segment.channels[0];
         const area = pair.memory[channel.data_offset..][0..channel.data_size];
-        // Words near what is right, so that some pass.
+        // Numbers close to valid ones, so that some pass.
         for (0..4) |number| {
             const at = number * (channel.data_size / 4);
             const slot: *align(1) [4]u32 = @ptrCast(area[at..][0..16]);
@@ -301,7 +301,7 @@ test "[property.bounds] no bytes of a hostile writer make a reader fail otherwis
     for (kinds) |count| try testing.expect(count > 100);
 }
 
-/// Sets values that are the same word again and again.
+/// Sets values in which one word is repeated.
 const Storm = struct {
     pair: *Pair,
     stop: std.atomic.Value(bool) = .init(false),
@@ -330,7 +330,7 @@ test "no value is torn, however fast it is set" {
     var last: u32 = 0;
     var changes: u32 = 0;
     var reads: u32 = 0;
-    // Where both threads have one processor, the other's turn is long.
+    // If both threads share one processor, the other thread's turn may take long.
     while (reads < 200_000 or changes <= 10) {
         if (millrace.Host.native.now() - began_ns > 10_000_000_000) break;
         const value = pair.reader.get(&pair.storage) catch |err| switch (err) {
@@ -362,7 +362,7 @@ test "a wait for a change sleeps until it comes, on two threads" {
             }
         }
     };
-    // The other property goes the other way.
+    // The other property has the ends the other way round.
     var storage: [2]millrace.Channel = undefined;
     @memset(&pair.memory, 0);
     var channels = [_]millrace.Channel{ property.channelOf(0, 100), property.channelOf(1, 100) };

@@ -1,5 +1,5 @@
-//! A program with a race that was put there, for ThreadSanitizer to find: where it does not, that
-//! it finds none elsewhere shows nothing. A writer makes a message visible and then fills it.
+//! A program with a planted race, for ThreadSanitizer to find: if it does not, its silence
+//! elsewhere proves nothing. A writer makes a message visible and then fills it.
 
 const std = @import("std");
 const millrace = @import("root.zig");

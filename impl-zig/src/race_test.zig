@@ -1,10 +1,10 @@
-//! Two good peers, and a third thread that closes one of them or marks it failed, at any moment of
-//! the traffic. They run plainly with the other tests, and longer under ThreadSanitizer (`zig build
-//! test-race`), which reports every access that no order of the specification keeps apart from one
-//! of another thread.
+//! Two correct peers, and a third thread that closes one of them or marks it failed at any moment
+//! of the traffic. They run plainly with the other tests, and longer under ThreadSanitizer (`zig
+//! build test-race`). It reports every access that the memory order of the specification does not
+//! keep apart from an access of another thread.
 //!
-//! The counters that tell the third thread when to act are relaxed: what synchronizes the test
-//! itself would hide what does not synchronize in the implementation.
+//! The counters that tell the third thread when to act are relaxed: if the test synchronized its
+//! threads, that would hide missing synchronization in the implementation.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -16,14 +16,14 @@ const Port = millrace.Port;
 
 /// Longer than any wait of a test.
 const patience: millrace.Timeout = .ms(20_000);
-/// Of one side, in a life that nobody ends.
+/// How many messages one side writes in a life that nobody ends.
 const message_count = 600;
 const life_count = if (builtin.sanitize_thread) 48 else 6;
 
 /// What the third thread does.
 const Act = enum { nothing, close, close_endpoint, fail };
 
-/// A port from its first byte to its end, with both sides as threads.
+/// A port from its first byte to its end, with a thread for each side.
 const Life = struct {
     memory: [8192]u8 align(128) = @splat(0),
     inboxes: [2][2048]u8 align(16) = undefined,
@@ -32,7 +32,7 @@ const Life = struct {
     results: [2]anyerror!void = @splat({}),
     received: Atomic(u32) = .init(0),
     act: Act,
-    /// On which of the two, and when.
+    /// The side that the third thread acts on, and when.
     target: u1,
     moment: u32,
     spin_us: u32,
@@ -77,7 +77,7 @@ const Life = struct {
         });
         life.attached[index].store(true, .release);
         var tag: u32 = 0;
-        // Where somebody is to end it, the traffic waits for that.
+        // If the third thread is to end the life, the traffic goes on until it has.
         while (life.act != .nothing or tag < message_count) : (tag += burst) {
             for (0..burst) |offset| try send(port, tag + @as(u32, @intCast(offset)));
             for (0..burst) |offset| {
@@ -110,10 +110,10 @@ const Life = struct {
     }
 };
 
-/// Messages that one side writes before it reads as many. A power of two.
+/// How many messages one side writes before it reads as many. A power of two.
 const burst = 4;
 
-/// Some are longer than a ring.
+/// Some messages are larger than a ring.
 fn sizeOf(tag: u32) u32 {
     return switch (tag % burst) {
         0 => tag % 50,
@@ -178,7 +178,7 @@ test "race: two peers of a port, and a third thread that ends one of them at any
     std.debug.print("race: {} lives, {} messages\n", .{ life_count, received });
 }
 
-/// Both sides of a mailbox, as threads.
+/// Both sides of a mailbox, each with a thread.
 const Letters = struct {
     memory: [32 + 64]u8 align(4) = @splat(0),
     writer: millrace.MailboxWriter = undefined,

@@ -1,17 +1,18 @@
-//! The reason code of each error of this library, as layout.json counts them.
+//! The reason code of each error of this library, as layout.json numbers them.
 
 const layout = @import("layout.zig");
 
-/// Returns the code that says what an error means to every implementation.
+/// Returns the reason code of an error, which means the same in every implementation.
 ///
-/// `error.Corrupt` stands for many: ask the pipe or the mailbox for its `reason()`. It and errors
-/// of other libraries give null.
+/// `error.Corrupt` may have several reasons: ask the pipe or the mailbox for its `reason()`. For
+/// that error, and for errors of other libraries, this returns null.
 pub fn reasonOf(err: anyerror) ?layout.Reason {
     const code = codeOf(err);
     return if (@backingInt(code) == 0) null else code;
 }
 
-/// The same with 0 for null: a table of numbers, where optional ones would be one of addresses.
+/// `reasonOf` with 0 for null, so that the compiler makes a table of numbers; optional values would
+/// make it a table of addresses.
 noinline fn codeOf(err: anyerror) layout.Reason {
     return switch (err) {
         error.SegmentSize => .segment_size,

@@ -1,8 +1,8 @@
 //! One writer, one reader, two cursors over a byte area [spec/ring.md].
 //!
 //! Invariant: each side works on private copies of both cursors. It touches the other side's cache
-//! line only when its copy says that there is nothing to read or no room, and believes what it
-//! loads there only within bounds.
+//! line only when its copy shows nothing to read, or no room. It checks the bounds of what it loads
+//! there before it uses it.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -18,7 +18,7 @@ const Segment = segment_file.Segment;
 
 pub const Error = error{RingCursor};
 
-/// The control words, each on a line of its own. Atomic access only.
+/// The control words, each on a cache line of its own. Atomic access only.
 pub const Control = extern struct {
     tail: u32 align(line),
     head: u32 align(line),
@@ -37,31 +37,31 @@ comptime {
     assert(@offsetOf(Control, "writer_wants") == layout.ring_writer_wants_offset);
 }
 
-/// Returns where an endpoint begins with its own cursor, and with its copy of its peer's
-/// [ring.start]. One that was vacated goes on where the cursor stands, which its peer has stored:
-/// it is used without its low bits, and what else is wrong with it shows at the next check
-/// [ring.start_again].
+/// Returns the position at which an endpoint starts with its own cursor and with its copy of the
+/// peer's [ring.start]. An endpoint that was vacated before starts at its own cursor as it stands
+/// in the ring, where the peer has stored it. The low bits, which no valid cursor has set, are
+/// cleared; the next check finds any other fault of the word [ring.start_again].
 fn beginOf(endpoint: *const Endpoint, channel: segment_file.Channel, cursor: *const u32) u32 {
     if (endpoint.generation == 0) return channel.start;
     const low: u32 = layout.frame_align - 1;
     return @atomicLoad(u32, cursor, .seq_cst) & ~low;
 }
 
-/// For what lies on the path of nearly every message: inlined, but not where the size of the module
-/// counts more (5 KB of 29 in `millrace.wasm`).
+/// For functions on the path of nearly every message: inlined, except where the size of the module
+/// counts more (inlining adds 5 KB to the 29 of `millrace.wasm`).
 pub const hot: std.builtin.CallingConvention =
     if (builtin.mode == .small) .auto else .@"inline";
 
-/// Whether lines of the byte area are asked for before they are needed: where it was measured.
+/// Whether to prefetch cache lines of the byte area: only on the processors where it was measured.
 const asks = builtin.target.cpu.arch == .x86_64;
-/// Bytes that move between cores together.
+/// The size of a cache line, the unit in which bytes move between cores.
 const line_size = 64;
-/// How far ahead of `tail` a writer asks for the lines of the byte area: as many messages as it
+/// How far ahead of `tail` a writer prefetches lines of the byte area: about as many messages as it
 /// writes while a line comes from the reader's cache.
 const ahead_size = 512;
 
-/// Asks for two lines of the byte area: a frame of 64 bytes lies in two, and those behind come by
-/// themselves.
+/// Prefetches two lines of the byte area: a frame of 64 bytes lies in two, and the processor
+/// fetches the lines after them by itself.
 inline fn askFor(
     ring: anytype,
     position: u32,
@@ -74,11 +74,11 @@ inline fn askFor(
     }
 }
 
-/// A place in the byte area, lent to the caller. Payloads begin at multiples of 16.
+/// A place in the byte area, lent to the caller. Payloads start at multiples of 16.
 pub const Bytes = []align(layout.frame_align) u8;
 
-/// Copies a payload: a small one, but for the smallest, with moves that may overlap instead of a
-/// call, which an echo of 64 bytes gains 2 to 6 % by (measured, x86-64).
+/// Copies a payload. Sizes of 16 to 128 bytes are copied with moves that may overlap instead of a
+/// call of `memcpy`, by which an echo of 64 bytes gains 2 to 6 % (measured, x86-64).
 pub inline fn copyBytes(target: []u8, source: []const u8) void {
     assert(target.len == source.len);
     const size = source.len;
@@ -91,7 +91,7 @@ pub inline fn copyBytes(target: []u8, source: []const u8) void {
     }
 }
 
-/// The first and the last bytes: all of them where there are at most twice as many.
+/// Copies the first and the last `count` bytes: all of the payload if it has at most twice as many.
 inline fn copyEnds(comptime count: usize, target: []u8, source: []const u8) void {
     const Piece = @Vector(count, u8);
     const behind = source.len - count;
@@ -107,29 +107,29 @@ pub const RingWriter = struct {
     control: *Control,
     area: [*]align(layout.segment_align) u8,
     capacity: u32,
-    /// Behind the last finished frame.
+    /// The position after the last finished frame.
     tail: u32,
     /// The `tail` that was last stored.
     published: u32,
-    /// The last `head` that was accepted.
+    /// The private copy of the reader's `head`: the value that was checked and accepted last.
     head: u32,
-    /// Whether `head` was loaded since the call began or last looked at its deadline: it is not
-    /// loaded again before the next look [ring.one_load].
+    /// Whether `head` was loaded since the call began, or since the call last looked at its
+    /// deadline. It is not loaded again before the next such look [ring.one_load].
     loaded: bool = false,
-    /// Where the open claim's frame stands.
+    /// The position of the open claim's frame.
     place: u32 = 0,
     /// The extent of the open claim; 0 when none is open.
     claimed: u32 = 0,
-    /// How often the endpoint had waited when this ring was last published.
+    /// How many waits the endpoint had begun when this ring was last published.
     waits: u32 = 0,
-    /// How much may be used at once: nothing where a link has to be asked first.
+    /// How many bytes may be used without asking anybody: 0 where a link has to be asked first.
     limit: u32,
-    /// Bytes of pads before `tail`, as far as they were counted; and the last pad, which is not,
-    /// and which a smaller frame may have replaced. Only where there is a link.
+    /// Bytes of the pads before `tail`, except the last: where it stood, and its size. A smaller
+    /// frame may have replaced that pad. Only where there is a link.
     padded: u32 = 0,
     pad_place: u32 = 0,
     pad_size: u32 = 0,
-    /// Whether the frames of one message may go beyond the credit of a stream.
+    /// Whether the frames of the message under way may go beyond the credit of a stream.
     granted: bool = false,
 
     /// Asserts that the channel is a ring of this segment that `endpoint` writes.
@@ -153,8 +153,8 @@ pub const RingWriter = struct {
         };
     }
 
-    /// The largest payload of one frame: with its header, half the capacity, or what the peer of a
-    /// link takes.
+    /// Returns the largest payload of one frame. With its header, a frame takes at most half the
+    /// capacity, or at most what the peer of a link accepts.
     pub fn sizeMax(ring: *const RingWriter) u32 {
         const half = ring.capacity / 2;
         const link = if (ring.limit > 0) null else ring.endpoint.linked();
@@ -175,7 +175,7 @@ pub const RingWriter = struct {
         assert(size <= ring.sizeMax());
         const extent = frame.extentOf(size);
         const to_end = ring.toEnd();
-        // [ring.pad] A frame is contiguous; what is left before the end is filled.
+        // [ring.pad] A frame is contiguous, so a pad fills what is left before the end of the area.
         const pad = if (extent > to_end) to_end else 0;
         if (!try ring.room(pad, extent)) return null;
         if (pad > 0) ring.placePad(pad);
@@ -184,13 +184,13 @@ pub const RingWriter = struct {
         return ring.payloadAt(ring.place, size);
     }
 
-    /// Takes the open claim back: nothing counts until `tail` is stored.
+    /// Takes the open claim back. The reader sees nothing of it, because `tail` was not stored.
     pub fn abandon(ring: *RingWriter) void {
         assert(ring.claimed > 0);
         ring.claimed = 0;
     }
 
-    /// Completes the claimed frame with its header. A payload smaller than claimed keeps its place.
+    /// Completes the claimed frame with its header. A smaller payload keeps its place.
     ///
     /// Asserts that a claim is open that the payload fits.
     pub fn finish(ring: *RingWriter, header: frame.Header) callconv(hot) void {
@@ -203,33 +203,33 @@ pub const RingWriter = struct {
 
     /// Makes every finished frame visible to the reader, and wakes it if it asked for that.
     ///
-    /// One store, however many frames [ring.batch]. A claim that is open stays open: its frame
-    /// stands behind `tail`.
+    /// Stores `tail` once, for any number of frames [ring.batch]. An open claim stays open, because
+    /// its frame lies after `tail`.
     ///
     /// Asserts that at least one frame was finished since the last publish.
     pub fn publish(ring: *RingWriter) callconv(hot) void {
         assert(ring.tail != ring.published);
         ring.published = ring.tail;
-        // [ring.publish] Payload first, cursor second: a reader that sees this cursor must also
-        // see the payload. Sequentially consistent, because `wake` loads `reader_wants` next. But
-        // for `beginAnew`, this is the only store of this word [ring.tail_owner].
+        // [ring.publish] Payload first, cursor second: a reader that sees this cursor must also see
+        // the payload. Sequentially consistent, because `wake` loads `reader_wants` next. Apart
+        // from `beginAnew`, nothing else stores this word [ring.tail_owner].
         @atomicStore(u32, &ring.control.tail, ring.tail, .seq_cst);
         ring.endpoint.wake(&ring.control.reader_wants, ring.tail, ring.peer.record);
         ring.askAhead();
     }
 
-    /// Asks for the lines of the next frame. Early in a write: the reader that waits for it looks
-    /// at them all the time, so that they are in its cache. An echo of 64 bytes gains 5 % by it
-    /// (measured, x86-64).
+    /// Prefetches the lines of the next frame. A write calls it early, because the lines are in the
+    /// cache of a reader that waits for this frame and looks at them all the time. An echo of 64
+    /// bytes gains 5 % by it (measured, x86-64).
     pub inline fn askNext(ring: *const RingWriter) void {
         askFor(ring, ring.tail, .write);
     }
 
-    /// Asks for lines that will be written soon, which the reader's cache still has from the last
-    /// time round. Otherwise each store of `tail` waits for those of its message, because of the
-    /// fence: a stream of 64 bytes then takes 120 to 280 ns a message, and 40 with this (measured,
-    /// x86-64). Not where unread frames may stand: the reader is about to need them. And not by
-    /// whoever waits between its messages: it needs them much later, and an echo takes 5 % longer.
+    /// Prefetches lines that will be written soon and that the reader's cache still holds from the
+    /// last time round. Otherwise each store of `tail` waits for them at its fence: a stream of 64
+    /// bytes then takes 120 to 280 ns a message, and 40 with this (measured, x86-64). Not done
+    /// where unread frames may lie, which the reader is about to need; nor after a wait, because a
+    /// writer that waits between messages needs the lines much later, and an echo takes 5 % longer.
     inline fn askAhead(ring: *RingWriter) void {
         const waits = ring.endpoint.waits;
         defer ring.waits = waits;
@@ -238,13 +238,13 @@ pub const RingWriter = struct {
         askFor(ring, ring.tail +% ahead_size, .write);
     }
 
-    /// Publishes what is finished, if anything is [ring.publish_all].
+    /// Publishes the frames that are finished, if there are any [ring.publish_all].
     pub fn flush(ring: *RingWriter) void {
         if (ring.tail != ring.published) ring.publish();
     }
 
-    /// Places and publishes the `end` frame [frame.end], in the 16 bytes that nothing else may
-    /// take: it never waits [pipe.end_now].
+    /// Places and publishes the `end` frame [frame.end], in the 16 bytes that no other frame may
+    /// take, so that it never has to wait [pipe.end_now].
     pub fn end(ring: *RingWriter) void {
         assert(ring.claimed == 0);
         assert(ring.tail -% ring.head <= ring.capacity - layout.ring_reserve);
@@ -254,8 +254,8 @@ pub const RingWriter = struct {
         ring.publish();
     }
 
-    /// Whether so many bytes of pads and frames are free behind `tail`, and 16 more [ring.room].
-    /// Loads the reader's cursor where that is needed and not done yet.
+    /// Whether so many bytes of pads and frames are free after `tail`, and 16 more [ring.room].
+    /// Loads the reader's cursor if that is needed and was not done yet.
     pub fn room(ring: *RingWriter, pads: u32, extents: u32) callconv(hot) Error!bool {
         if (ring.tail -% ring.head + pads + extents <= ring.limit) return true;
         return ring.roomElse(pads, extents);
@@ -276,8 +276,8 @@ pub const RingWriter = struct {
         return ring.fits(link, pads, extents);
     }
 
-    /// The same for all frames of one message, each but the last as large as `chunkSize` of the
-    /// writer makes it.
+    /// `room` for all frames of one message, where each frame but the last has the size that
+    /// `chunkSize` of the writer gives it.
     pub fn roomForMany(ring: *RingWriter, pads: u32, extents: u32) Error!bool {
         const link = ring.endpoint.linked() orelse return ring.room(pads, extents);
         if (!ring.loaded) try ring.refresh();
@@ -292,7 +292,7 @@ pub const RingWriter = struct {
         return ring.granted or link.allows(ring.placed(), extents);
     }
 
-    /// How many bytes of frames stand before `tail`, counted from where the ring began.
+    /// Returns the bytes of the frames before `tail` since the ring began. Pads do not count.
     pub fn placed(ring: *const RingWriter) u32 {
         return ring.tail -% ring.padded -% ring.uncounted();
     }
@@ -303,15 +303,15 @@ pub const RingWriter = struct {
         ring.pad_size = 0;
     }
 
-    /// The bytes of the last pad, where it stands before `tail`. What it was placed for may have
-    /// been abandoned, and another frame stand there.
+    /// Returns the bytes of the last pad, if it stands before `tail`. The claim that it was placed
+    /// for may have been abandoned, and another frame may stand there.
     fn uncounted(ring: *const RingWriter) u32 {
         if (ring.pad_size == 0 or ring.tail == ring.pad_place) return 0;
         const header: frame.Header = .load(ring.headerAt(ring.pad_place));
         return if (header.kind == layout.frame_kind_pad) ring.pad_size else 0;
     }
 
-    /// Loads the reader's cursor, once, and checks it [ring.cursor].
+    /// Loads the reader's cursor once, and checks it [ring.cursor].
     pub fn refresh(ring: *RingWriter) Error!void {
         ring.loaded = true;
         if (ring.endpoint.linked()) |link| link.pump();
@@ -331,9 +331,9 @@ pub const RingWriter = struct {
         return ring.tail +% (pad + extent + layout.ring_reserve) -% ring.capacity;
     }
 
-    /// Begins anew behind what was published, for the next owner of the reader's endpoint, which is
-    /// being vacated: what is claimed or finished is dropped, and what was not read
-    /// [segment.vacate_words].
+    /// Starts again at the last published position, for the next owner of the reader's endpoint,
+    /// which is being vacated. Frames that are claimed, finished, or published and unread are
+    /// dropped [segment.vacate_words].
     pub fn beginAnew(ring: *RingWriter) void {
         ring.tail = ring.published;
         ring.head = ring.published;
@@ -376,22 +376,21 @@ pub const RingReader = struct {
     control: *Control,
     area: [*]align(layout.segment_align) u8,
     capacity: u32,
-    /// The next frame to read.
+    /// The position of the next frame to read.
     head: u32,
     /// The `head` that was last stored.
     stored: u32,
-    /// The last `tail` that was accepted.
+    /// The private copy of the writer's `tail`: the value that was checked and accepted last.
     tail: u32,
-    /// What a wait for many rings knows of `reader_wants`, which it leaves armed from one call to
-    /// the next.
+    /// What a wait for many rings knows of `reader_wants`, which it leaves armed between two calls.
     asked: Asked = .no,
 
     pub const Asked = enum {
-        /// Nobody has armed it, or the writer has rung: it has to be looked at.
+        /// The word is not armed, or the writer has rung: the wait has to look at the ring.
         no,
-        /// It is armed, and has to be looked at once more.
+        /// The word is armed, and the wait has to look at the ring once more.
         now,
-        /// It is armed, and behind that nothing was there: a ring says when there is.
+        /// The word is armed, and a look after that found nothing: the writer rings for more.
         before,
     };
 
@@ -415,14 +414,14 @@ pub const RingReader = struct {
         };
     }
 
-    /// Whether the last `tail` that was accepted shows nothing more to read.
+    /// Whether everything up to the last accepted `tail` was read.
     pub inline fn empty(ring: *const RingReader) bool {
         return ring.head == ring.tail;
     }
 
-    /// Loads the writer's cursor, once, and checks it [ring.cursor].
+    /// Loads the writer's cursor once, and checks it [ring.cursor].
     pub fn refresh(ring: *RingReader) callconv(hot) Error!void {
-        // [ring.acquire] The bytes that it covers are read after this.
+        // [ring.acquire] The bytes that the cursor covers are read after this load.
         var tail = @atomicLoad(u32, &ring.control.tail, .acquire);
         if (tail == ring.tail) if (ring.endpoint.linked()) |link| {
             link.pump();
@@ -444,9 +443,9 @@ pub const RingReader = struct {
         return .load(@alignCast(ring.area[offset..][0..layout.frame_header_size]));
     }
 
-    /// Asks for the lines of the next frame while `tail` is on its way: otherwise the two journeys
-    /// between the cores come one behind the other, and an echo of 64 bytes takes 1.2 to 1.4 times
-    /// as long (measured, x86-64). Nothing of what they hold by now is used.
+    /// Prefetches the lines of the next frame while the load of `tail` is under way. Otherwise the
+    /// two transfers between the cores come one after the other, and an echo of 64 bytes takes 1.2
+    /// to 1.4 times as long (measured, x86-64). What the lines hold by then is not used.
     inline fn askNext(ring: *const RingReader) void {
         askFor(ring, ring.head, .read);
     }
@@ -461,7 +460,7 @@ pub const RingReader = struct {
         };
     }
 
-    /// The payload of the next frame, where it lies. The peer can write there at any time.
+    /// Returns the payload of the next frame where it lies. The peer can write there at any time.
     ///
     /// Asserts that the size was checked.
     pub inline fn payload(ring: *const RingReader, size: u32) Bytes {
@@ -470,9 +469,8 @@ pub const RingReader = struct {
         return @alignCast(ring.area[offset..][0..size]);
     }
 
-    /// Gives the space of the next frame back, now or a little later: at once when that was all
-    /// that could be seen, else when a quarter of the capacity has come together
-    /// [ring.release_early].
+    /// Releases the next frame. Stores `head` at once if nothing is left to read, and otherwise
+    /// when a quarter of the capacity is released [ring.release_early].
     pub fn release(ring: *RingReader, extent: u32) callconv(hot) void {
         assert(extent > 0);
         assert(extent <= ring.tail -% ring.head);
@@ -480,19 +478,19 @@ pub const RingReader = struct {
         if (ring.empty() or ring.head -% ring.stored >= ring.capacity / 4) ring.flush();
     }
 
-    /// Gives back all that was released, if anything was [ring.release_all].
+    /// Gives back the room of all released frames, if there are any [ring.release_all].
     pub fn flush(ring: *RingReader) callconv(hot) void {
         if (ring.head == ring.stored) return;
         ring.stored = ring.head;
-        // [ring.release] The last access to these bytes is behind us. Sequentially consistent,
-        // because `wake` loads `writer_wants` next. But for `beginAnew`, this is the only store of
+        // [ring.release] The last access to these bytes came before. Sequentially consistent,
+        // because `wake` loads `writer_wants` next. Apart from `beginAnew`, nothing else stores
         // this word [ring.head_owner].
         @atomicStore(u32, &ring.control.head, ring.head, .seq_cst);
         ring.endpoint.wake(&ring.control.writer_wants, ring.head, ring.peer.record);
     }
 
-    /// Begins anew behind what was read, for the next owner of the writer's endpoint, which is
-    /// being vacated [segment.vacate_words].
+    /// Starts again at the position up to which it has read, for the next owner of the writer's
+    /// endpoint, which is being vacated [segment.vacate_words].
     pub fn beginAnew(ring: *RingReader) void {
         ring.tail = ring.head;
         ring.stored = ring.head;
@@ -501,13 +499,13 @@ pub const RingReader = struct {
     }
 };
 
-/// Whoever vacates stores both cursors, its own one in each [ring.tail_owner] [ring.head_owner].
+/// Called by the side that vacates: stores both cursors [ring.tail_owner] [ring.head_owner].
 fn makeEqual(control: *Control, position: u32) void {
     @atomicStore(u32, &control.tail, position, .seq_cst);
     @atomicStore(u32, &control.head, position, .seq_cst);
 }
 
-/// What an endpoint waits for: data, room, or both; and always for a change of a state. It is the
+/// What an endpoint waits for: data, room, or both, and always a change of a state. It is the
 /// `condition` of `Endpoint.wait`.
 pub const Wait = struct {
     endpoint: *Endpoint,
@@ -517,7 +515,7 @@ pub const Wait = struct {
     writer: ?*RingWriter = null,
     size: u32 = 0,
 
-    /// Whether a cursor has moved so that there is something to do. It is checked when it is used.
+    /// Whether a cursor has moved so that there is something to do. Its value is not checked here.
     pub inline fn glance(condition: *const Wait, comptime order: std.lang.AtomicOrder) bool {
         // One copy of the code where size counts: the strongest order is right for every caller.
         return condition.glanceIn(if (builtin.mode == .small) .seq_cst else order);
@@ -536,13 +534,13 @@ pub const Wait = struct {
             else
                 true;
             if (allowed and used <= ring.published -% ring.headFor(condition.size)) return true;
-            // A cursor that went back is a fault, which the next use will find.
+            // A cursor that went back is a fault, which the call that uses it next finds.
             if (used > ring.published -% ring.head) return true;
         }
         return false;
     }
 
-    /// Whether there is anything that can end the wait [wait.recheck].
+    /// Whether anything can end the wait: a cursor or a state [wait.recheck].
     pub fn look(condition: *const Wait, comptime order: std.lang.AtomicOrder) bool {
         if (condition.glance(order)) return true;
         return condition.lookAtStates();
@@ -550,8 +548,9 @@ pub const Wait = struct {
 
     fn lookAtStates(condition: *const Wait) bool {
         if (condition.endpoint.state().final()) return true;
-        // The pipe that waits will ask its own record of the peer: a state that only the other has
-        // seen must not end a wait that then begins anew.
+        // The call that waits asks this private record of the peer afterwards. A state that only
+        // another record has seen must not end the wait, because the call would then wait again at
+        // once.
         return condition.peer().state().final();
     }
 
@@ -562,8 +561,8 @@ pub const Wait = struct {
         }
         const ring = condition.writer orelse return false;
         var position = ring.headFor(condition.size);
-        // [wait.writer_more] So that a full ring does not trade one frame per wake; but only once,
-        // because the reader may be waiting for this very frame.
+        // [wait.writer_more] Asking for more room keeps a full ring from trading one frame per
+        // wake. Only in the first round, because the reader may be waiting for this very frame.
         const most = ring.tail -% position;
         const more = if (first) @min(most, ring.capacity / 4) else 0;
         position +%= more;
@@ -583,14 +582,14 @@ pub const Wait = struct {
         return condition.peer().slice(mechanism);
     }
 
-    /// As the pipe sees it that waits. With both rings, the two peers are one endpoint.
+    /// The private record of the waiting call. With two rings, both peers are one endpoint.
     fn peer(condition: *const Wait) *Peer {
         return if (condition.writer) |ring| &ring.peer else &condition.reader.?.peer;
     }
 
     fn armWord(wants: *u32, position: u32) void {
         assert(position % layout.frame_align == 0);
-        // [wait.store_order] Before the cursor is looked at again.
+        // [wait.store_order] `wants` is stored before the cursor is loaded again.
         @atomicStore(u32, wants, position | layout.wants_armed, .seq_cst);
     }
 };

@@ -38,7 +38,8 @@ test "the example: a frame behind 2^32, and a reader that asked for it" {
     try testing.expectEqualSlices(u8, &bytes, pair.memory[1024..1032]);
     try testing.expectEqualSlices(u8, "hello", pair.memory[1040..1045]);
 
-    // The next frame of extent 128 follows at 32; one more of it is behind a pad of extent 96.
+    // The next frame, of extent 128, starts at 32. One more of them follows after a pad of extent
+    // 96.
     try pair.writer.write(filler[0..112], .{}, .none);
     try testing.expectEqual(160, word(&pair, 0));
     try testing.expectEqual(false, try pair.writer.tryWrite(&filler, .{}));
@@ -85,7 +86,8 @@ test "a ring that is exactly full with a pad" {
     var pair: Pair = undefined;
     try pair.init(256, 128 + 16);
     const filler: [112]u8 = @splat(7);
-    // To the end are 112: the frame of 128 needs the pad, and together they leave the reserve.
+    // There are 112 bytes to the end. The frame of 128 needs the pad, and both together leave the
+    // reserve.
     try testing.expect(try pair.writer.tryWrite(&filler, .{}));
     try testing.expectEqual(144 + 112 + 128, word(&pair, 0));
     try testing.expectEqual(false, try pair.writer.tryWrite("", .{}));
@@ -146,7 +148,7 @@ test "ring.cursor: the writer accepts a head that advances up to its tail" {
         const written = pair.writer.tryWrite("", .{});
         if (case.ok) {
             try testing.expectEqual(case.head != start, try written);
-            // Back again is a fault: it only advances.
+            // The same cursor is valid; a cursor that goes back is a fault.
             if (case.head == start) continue;
             while (try pair.writer.tryWrite("", .{})) {}
             @atomicStore(u32, &pair.writer.ring.control.head, start, .seq_cst);
@@ -201,7 +203,7 @@ test "a writer that waits asks first for more, then for exactly what it needs" {
         .writer = &pair.writer.ring,
         .size = 100,
     };
-    // tail 1008: pad 16, extent 128, reserve 16, less the capacity: head must reach 144.
+    // tail 1008 plus pad 16, extent 128 and reserve 16, minus the capacity: head must reach 144.
     try testing.expect(condition.arm(true));
     try testing.expectEqual(144 + 256 + 1, word(&pair, 384));
     try testing.expect(!condition.arm(false));

@@ -1,21 +1,21 @@
 //! Millrace: messages between threads, runtimes and processes through shared memory.
 //!
-//! The specification is in `spec/`; each file here implements the chapter of the same name. Nothing
-//! but calls and pools allocates, nothing needs libc, and every structure lies where the caller
+//! The specification is in `spec/`; each file here implements the chapter of the same name. Only
+//! calls and pools allocate memory. Nothing needs libc, and every structure lies where the caller
 //! puts it.
 //!
-//! `Port` exchanges messages in both directions, `Calls` has functions of the peer called over it,
-//! `SegmentFile` puts it between processes, `Select` waits for several pipes; `Writer` and `Reader`
-//! are one direction each; `Fanout` gives every message to many readers, and `Pool` has many
-//! threads work for one. The guide is `README.md`.
+//! `Port` exchanges messages in both directions, and `Calls` calls functions of the peer over a
+//! port. `SegmentFile` shares a segment between processes. `Select` waits for several pipes.
+//! `Writer` and `Reader` are one direction each. `Fanout` gives every message to many readers, and
+//! `Pool` has many threads work for one. The guide is `README.md`.
 
 /// Every offset, size, flag and code of the layout; generated from `spec/layout.json`.
 pub const layout = @import("layout.zig");
-/// What is behind a failure: a code of the specification, as it stands in shared memory.
+/// The reason for a failure: a code of the specification, as it stands in shared memory.
 pub const Reason = layout.Reason;
 pub const reasonOf = @import("reason.zig").reasonOf;
 
-/// The machine: clock, sleep and wake. `Host.native` is the default.
+/// The machine that the library runs on: clock, sleep and wake. `Host.native` is the default.
 pub const Host = @import("host.zig").Host;
 pub const host = @import("host.zig");
 pub const Timeout = @import("host.zig").Timeout;

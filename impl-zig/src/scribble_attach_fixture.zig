@@ -1,4 +1,4 @@
-//! Somebody who attaches to a segment, again and again, while somebody else scribbles over its
+//! A peer that attaches to a segment, again and again, while another thread scribbles over its
 //! header, its records and its descriptors.
 
 const std = @import("std");
@@ -12,7 +12,7 @@ const Histogram = scribble_fixture.Histogram;
 const Port = millrace.Port;
 const Random = std.Random;
 
-/// Header, two records, two descriptors: what is read when somebody attaches.
+/// Header, two records, two descriptors: the bytes that attaching reads.
 const tables_end = 512;
 const rings: millrace.Rings = .{ .capacities = .{ 256, 512 } };
 
@@ -51,7 +51,7 @@ pub const World = struct {
     }
 
     pub fn scribble(world: *World, random: Random) void {
-        // Mostly all is well, so that something more than the first check is seen to fail.
+        // Usually everything is valid, so that checks after the first one fail too.
         if (random.uintLessThan(u32, 4) > 0) return world.restore();
         if (random.uintLessThan(u32, 16) == 0) {
             const ready = layout.segment_ready_offset;

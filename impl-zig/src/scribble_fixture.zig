@@ -1,5 +1,5 @@
-//! What the tests with a hostile peer share: two threads that live through many short lives
-//! together, and a count of what the calls of the one answered while the other scribbled.
+//! Shared by the tests with a hostile peer: two threads that go through many short lives together,
+//! and counts of what the calls of one of them returned while the other scribbled.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -14,14 +14,14 @@ const native = millrace.Host.native;
 /// One more than the largest reason.
 const code_count = 256;
 
-/// How often each reason was the answer of a call, or stood beside one.
+/// How many times each reason was what a call returned, or was stated with it.
 pub const Histogram = struct {
     answers: [code_count]u64 = @splat(0),
     beside: [code_count]u64 = @splat(0),
-    /// Messages, payloads and segments that came through.
+    /// Messages, payloads and segments that arrived.
     good: u64 = 0,
 
-    /// Fails where an error has no reason: the calls have no others.
+    /// Fails if an error has no reason, because the calls return no such errors.
     pub fn add(histogram: *Histogram, err: anyerror, behind: ?Reason) !void {
         if (err == error.Corrupt) {
             histogram.answers[@backingInt(behind orelse return error.NoReason)] += 1;
@@ -30,7 +30,7 @@ pub const Histogram = struct {
         const why = millrace.reasonOf(err) orelse return err;
         histogram.answers[@backingInt(why)] += 1;
         if (why != .peer_failed and why != .pipe_failed) return;
-        // Any number may stand in a state [pipe.failed_reason].
+        // A state may hold any number as its reason [pipe.failed_reason].
         const code = @backingInt(behind orelse return);
         if (code < histogram.beside.len) histogram.beside[code] += 1;
     }
@@ -60,22 +60,22 @@ pub const Histogram = struct {
     }
 };
 
-/// How many scribbles a life has at most. A victim that has met its end ends the life earlier.
+/// The most scribbles in a life. A life ends earlier if its victim has got a final error.
 const life_scribble_count = 150;
 
-/// Calls behind the first answer that is final: it must stay.
+/// How many calls follow the first final error: they must return the same.
 const late_call_count = 4;
 
-/// How often both act in turns, on one thread. How two threads meet is the machine's affair: where
-/// they share a busy processor, one of them lives through a whole life before the other begins, and
-/// rare reasons do not come.
+/// In every such life, both act in turns on one thread. How two threads meet depends on the
+/// machine: if they share a busy processor, one of them may go through a whole life before the
+/// other begins, and rare reasons do not occur.
 const turns_every = 4;
 
-/// Beyond its deadline, until a call counts as hung. Generous: it is no matter of speed, and the
-/// machine may have other work.
+/// After how long beyond its deadline a call counts as hung. Generous, because this is not about
+/// speed, and the machine may have other work.
 const patience_ms = 20_000;
 
-/// Two threads and a watch: the victim makes its calls, the vandal scribbles.
+/// Two threads and a watch: the victim makes calls, the vandal scribbles.
 ///
 /// `World` is a struct with the functions
 ///   `begin(world, seed) !void`: makes everything anew, on the victim's thread;
@@ -85,14 +85,14 @@ pub fn Duel(comptime World: type) type {
     return struct {
         world: World,
         total: u32,
-        /// The life that is lived, and the one that the vandal has left.
+        /// The present life, and the life that the vandal has left.
         life: Atomic(u32) = .init(0),
         left: Atomic(u32) = .init(0),
-        /// Whether the victim has had enough of this life.
+        /// Whether the victim is done with this life.
         over: Atomic(bool) = .init(false),
         stop: Atomic(bool) = .init(false),
         scribbles: Atomic(u32) = .init(0),
-        /// When the victim's call must have come back, in milliseconds of `Host.now`; 0 between
+        /// When the victim's call must have returned, in milliseconds of `Host.now`; 0 between
         /// calls. 32 bits, because not every processor has wider atomics.
         due_ms: Atomic(u32) = .init(0),
         histogram: Histogram = .{},
@@ -100,7 +100,7 @@ pub fn Duel(comptime World: type) type {
 
         const Self = @This();
 
-        /// Lives until so many scribbles are done, and returns what came of them.
+        /// Runs lives until there were so many scribbles. Returns the counts.
         pub fn run(duel: *Self) !Histogram {
             const vandal = try std.Thread.spawn(.{}, vandalize, .{duel});
             const victim = try std.Thread.spawn(.{}, suffer, .{duel});
@@ -145,7 +145,7 @@ pub fn Duel(comptime World: type) type {
             }
         }
 
-        /// A life that only the victim's thread knows of: it scribbles between its calls.
+        /// A life on the victim's thread alone: it scribbles between its calls.
         fn takeTurns(duel: *Self, random: Random) !void {
             var scribble_count: u32 = 0;
             var late_calls: u32 = 0;
@@ -188,7 +188,7 @@ pub fn Duel(comptime World: type) type {
                 if (duel.over.load(.acquire)) return;
                 duel.world.scribble(random);
                 _ = duel.scribbles.fetchAdd(1, .acq_rel);
-                // Now and then the victim gets somewhere.
+                // Pauses, so that the victim now and then gets further.
                 for (0..random.uintLessThan(u32, 256)) |_| std.atomic.spinLoopHint();
             }
         }
@@ -199,10 +199,10 @@ fn nowMs() u32 {
     return @truncate(native.now() / 1_000_000);
 }
 
-/// What a call came to: `final` where every later one must say the same.
+/// What a call led to: after `final`, every later call must report the same.
 pub const Act = enum { good, final };
 
-/// Makes a call with a deadline, and fails where it comes back much later.
+/// Makes a call with a deadline. Fails if it returns much later.
 pub const Clock = struct {
     begin_ns: u64,
     limit_ns: u64,
@@ -217,7 +217,7 @@ pub const Clock = struct {
     }
 };
 
-/// How long an action on a port may take: mostly not at all.
+/// Returns how long an action on a port may take: usually it may not wait.
 pub fn drawTimeout(random: Random) millrace.Timeout {
     return switch (random.uintLessThan(u32, 4)) {
         0, 1 => .none,
@@ -226,7 +226,7 @@ pub fn drawTimeout(random: Random) millrace.Timeout {
     };
 }
 
-/// Counts what came of an action on a port, which must have kept its time.
+/// Counts the result of an action on a port, which must have kept its deadline.
 pub fn settle(
     histogram: *Histogram,
     victim: *const millrace.Port,
@@ -246,7 +246,7 @@ pub fn settle(
     return .good;
 }
 
-/// Stores a word as a peer does that has no respect for whose word it is.
+/// Stores a word as a peer does that ignores whose word it is.
 pub fn store(memory: []align(4) u8, offset: usize, value: u32) void {
     assert(offset % 4 == 0);
     const word: *u32 = @ptrCast(@alignCast(memory[offset..][0..4]));
@@ -258,7 +258,7 @@ pub fn load(memory: []align(4) const u8, offset: usize) u32 {
     return @atomicLoad(u32, word, .seq_cst);
 }
 
-/// A number that may be meant, or nearly.
+/// Returns a number that is valid, or nearly.
 pub fn number(random: Random, old: u32) u32 {
     return switch (random.uintLessThan(u32, 8)) {
         0 => random.int(u32),

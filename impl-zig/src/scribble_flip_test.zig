@@ -1,6 +1,6 @@
-//! A peer that changes a word between two looks at it: a word flips between two values that are
-//! both good, or of which one is, while a reader reads. Whatever it sees, it must be what one of
-//! the two values means, all the way through.
+//! A peer that changes a word between two loads of it. While a reader reads, a word flips between
+//! two values, of which one or both are valid. Whatever the reader returns, it must be entirely
+//! what one of the two values means.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -12,7 +12,8 @@ const testing = std.testing;
 const Atomic = std.atomic.Value;
 
 const read_count = 5_000;
-/// Where the word has to stand still between two of them, which takes a while on a busy machine.
+/// How many rounds are played if the word has to stand still between two, which takes long on a
+/// busy machine.
 const held_count = 500;
 
 /// Stores two values in a word in turn, until it is told to stop.
@@ -49,7 +50,7 @@ const Flipper = struct {
         }
     }
 
-    /// Lets the word stand still while everything is made anew.
+    /// Stops the word while everything is set up again.
     fn hold(flipper: *Flipper) void {
         flipper.paused.store(false, .release);
         flipper.pause.store(true, .release);
@@ -61,7 +62,7 @@ const Flipper = struct {
     }
 };
 
-/// How often each of two things was seen. Both must be, or nothing was shown.
+/// How many times each of two results was seen. Unless both were, nothing is proved.
 const Seen = struct {
     counts: [2]u64 = @splat(0),
 
@@ -74,7 +75,7 @@ const Seen = struct {
     }
 };
 
-/// A ring of 512 bytes, in which every frame that could be found has a tag of its own.
+/// A ring of 512 bytes, in which every frame that could be found has its own tag.
 const Scene = struct {
     pair: fixture.Pair,
 
@@ -83,7 +84,7 @@ const Scene = struct {
         scene.pair.reader.calls = true;
     }
 
-    /// A reader that has read nothing yet, and a writer whose state it has not touched.
+    /// Makes a reader that has read nothing yet, and a writer whose state it has not touched.
     fn again(scene: *Scene) !void {
         const pair = &scene.pair;
         pair.endpoints[1].behind = null;
@@ -113,10 +114,10 @@ const Scene = struct {
 
 const whole = layout.frame_flag_first | layout.frame_flag_last;
 
-/// Two frames that could follow one of 16 or of 96 bytes: at 32, and at 112.
+/// Places two frames that could follow one of 16 or of 96 bytes: at 32, and at 112.
 fn makeSizes(scene: *Scene) void {
     scene.put(0, .{ .size = 16, .kind = 1, .flags = whole, .tag = 7 });
-    // What is a frame at 32 is payload where the first is long; both end at 128.
+    // The frame at 32 is payload if the first frame is long. Both ways end at 128.
     scene.put(32, .{ .size = 80, .kind = 1, .flags = whole, .tag = 32 });
     scene.put(112, .{ .size = 0, .kind = 1, .flags = whole, .tag = 112 });
 }
@@ -136,12 +137,12 @@ test "scribble: a size that changes is used once, for the check, the copy and th
         try scene.again();
         flipper.go();
         var storage: [16 + 80]u8 = @splat(0xee);
-        // Room for the short one only, at times: then the long one is dropped.
+        // In some rounds there is room only for the short message; then the long one is dropped.
         const room: usize = if (round % 2 == 0) 96 else 16;
         const long = if (scene.read(storage[0..room])) |message| long: {
             const size = message.?.payload.len;
             try testing.expect(size == 16 or size == 96);
-            // Nothing was copied beyond it.
+            // Nothing was copied beyond the message.
             for (storage[size..]) |byte| try testing.expectEqual(0xee, byte);
             break :long size == 96;
         } else |err| long: {
@@ -168,8 +169,8 @@ test "scribble: a size that changes behind the check is caught where a reader lo
     defer flipper.end();
     flipper.go();
     for (0..20 * read_count) |_| {
-        // The canary: a reader that checks one load of a word and uses another, and is a little
-        // slow, so that it need not be lucky.
+        // The canary: a reader that checks one load of a word and uses another. It is a little
+        // slow, so that finding its fault needs no luck.
         const checked = @atomicLoad(u32, flipper.word, .monotonic);
         std.Thread.yield() catch {};
         const used = @atomicLoad(u32, flipper.word, .monotonic);
@@ -183,16 +184,16 @@ test "scribble: kind, flags, codec and tag that change are those of one load" {
     const Way = struct { offset: usize, values: [2]u32, reports: [2]?anyerror };
     const data: u32 = 1 | whole << 8;
     const ways = [_]Way{
-        // Data and call, to a reader that offers no calls.
+        // Data and a call, to a reader that does not offer calls.
         .{
             .offset = 4,
             .values = .{ data, 3 | whole << 8 },
             .reports = .{ null, error.MessageKind },
         },
-        // Data and a kind that nobody knows; data and one that is skipped.
+        // Data and an unknown kind; data and a kind that is skipped.
         .{ .offset = 4, .values = .{ data, 7 | whole << 8 }, .reports = .{ null, error.Corrupt } },
         .{ .offset = 4, .values = .{ data, 200 | whole << 8 }, .reports = .{ null, null } },
-        // A whole message and a later chunk of none.
+        // A whole message, and a later chunk without a message.
         .{ .offset = 4, .values = .{ data, 1 }, .reports = .{ null, error.Corrupt } },
         .{ .offset = 8, .values = .{ 7, 8 }, .reports = .{ null, null } },
     };
@@ -255,7 +256,7 @@ test "scribble: of a cursor that changes nothing is read beyond the value that w
     try scene.init();
     scene.put(0, .{ .size = 16, .kind = 1, .flags = whole, .tag = 7 });
     scene.put(32, .{ .size = 16, .kind = 1, .flags = whole, .tag = 32 });
-    // Each of: nothing yet, one frame, beyond the ring, out of line.
+    // One of each: nothing yet, one frame, beyond the ring, misaligned.
     for ([_][2]u32{ .{ 0, 32 }, .{ 32, 1_040 }, .{ 32, 33 }, .{ 32, 64 } }) |values| {
         const word = &scene.pair.reader.ring.control.tail;
         var flipper: Flipper = .{ .word = word, .values = values };

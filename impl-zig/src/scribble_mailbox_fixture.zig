@@ -1,4 +1,4 @@
-//! Both ends of two mailboxes, and a peer that scribbles over the words and bytes of both.
+//! Both sides of two mailboxes, and a peer that scribbles over the words and bytes of both.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -12,7 +12,7 @@ const Random = std.Random;
 const section_size = layout.mailbox_header_size + 48;
 
 pub const World = struct {
-    /// The victim reads the first and writes the second.
+    /// The victim reads the first one and writes the second one.
     sections: [2][section_size]u8 align(4),
     reader: millrace.MailboxReader,
     writer: millrace.MailboxWriter,
@@ -80,7 +80,7 @@ pub const World = struct {
         }
     }
 
-    /// A part as a writer describes it, with something wrong at times.
+    /// Places a part as a writer describes it, sometimes with a fault.
     fn putPart(world: *World, random: Random) void {
         const section = &world.sections[0];
         const texts = [_][]const u8{ "[1]", "[]", "7", "[\"\xff\"]", "[\"a", "\"]", "[ ]", text };

@@ -1,5 +1,5 @@
-//! A port whose peer scribbles over control words, records and frames, and in between behaves: so
-//! that the victim comes to every place where something can then go wrong.
+//! A port whose peer scribbles over control words, records and frames, and sometimes behaves
+//! correctly, so that the victim reaches every place where something can go wrong.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -14,7 +14,7 @@ const Random = std.Random;
 
 const line = layout.segment_align;
 const capacities = [2]u32{ 256, 512 };
-/// As port.md places them: the control words and the bytes of both rings.
+/// The control words and the bytes of both rings, placed as port.md says.
 const control_offsets = [2]usize{ 512, 1280 };
 const area_offsets = [2]usize{ 1024, 1792 };
 const record_offsets = [2]usize{ 128, 256 };
@@ -22,7 +22,7 @@ const record_offsets = [2]usize{ 128, 256 };
 pub const World = struct {
     memory: [4096]u8 align(line),
     inboxes: [2][512]u8 align(16),
-    /// The victim's, and the one of the vandal when it behaves.
+    /// The victim's port, and the vandal's port for when it behaves correctly.
     victim: Port,
     vandal: Port,
     victim_storage: [300]u8,
@@ -59,8 +59,7 @@ pub const World = struct {
 
     pub fn scribble(world: *World, random: Random) void {
         switch (random.uintLessThan(u32, 10)) {
-            // It behaves: what it writes and reads is not a scribble's way, but brings the victim
-            // along.
+            // The vandal behaves correctly: that is not a scribble, but brings the victim further.
             0, 1, 2 => {
                 const hand: Hand = .{ .port = &world.vandal, .storage = &world.vandal_storage };
                 _ = hand.act(random, .none) catch false;
@@ -73,7 +72,7 @@ pub const World = struct {
         }
     }
 
-    /// One frame of the vandal's with one thing wrong, or none, behind its last.
+    /// Writes one frame after the vandal's last one, with one fault or none.
     fn putFrame(world: *World, random: Random) void {
         const ring = &world.vandal.writer.ring;
         if (ring.claimed > 0 or world.vandal.writer.fault != null) return;
@@ -87,7 +86,7 @@ pub const World = struct {
         ring.finish(.{ .size = size, .kind = 1, .flags = 3 });
         var wrong: FrameHeader = .{ .size = size, .kind = 1, .flags = 3 };
         switch (random.uintLessThan(u32, 12)) {
-            // The frames of messages of many, in any order.
+            // Frames of multipart messages, in any order.
             0...3 => wrong.flags = ([_]u8{ 0, 1, 2, 6 })[random.int(u2)],
             4 => {
                 wrong.flags = 6;
@@ -116,7 +115,7 @@ pub const World = struct {
     fn scribbleCursor(world: *World, random: Random) void {
         const lines = [_]usize{ layout.ring_tail_offset, layout.ring_head_offset };
         const offset = control_offsets[random.int(u1)] + lines[random.int(u1)];
-        // A cursor that moves as its owner's does is believed for longer.
+        // A cursor that moves as its owner moves it is accepted for longer.
         if (random.boolean()) return world.change(random, offset);
         const old = scribble_fixture.load(&world.memory, offset);
         scribble_fixture.store(&world.memory, offset, old +% 16 * random.uintLessThan(u32, 4));
@@ -153,12 +152,12 @@ pub const World = struct {
     }
 };
 
-/// Calls of one side, with storage that stays the same while a message is in progress.
+/// Calls of one side, which keeps its storage while a message is in progress.
 pub const Hand = struct {
     port: *Port,
     storage: *[300]u8,
 
-    /// Returns whether anything came of it.
+    /// Makes a call. Returns whether it had a result.
     pub fn act(hand: Hand, random: Random, timeout: millrace.Timeout) !bool {
         const port = hand.port;
         var payload: [600]u8 = undefined;

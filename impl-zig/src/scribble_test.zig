@@ -1,5 +1,5 @@
 //! Hostile peers: a million scribbles over the words and bytes that two threads share, while one of
-//! them makes its calls. Each call comes back by its deadline, with a result or a documented code.
+//! them makes calls. Each call returns by its deadline, with a result or a documented code.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -14,7 +14,7 @@ const no_properties = "property_test.zig scribbles over the areas of a property"
 const no_fanouts = "fanout_thread_test.zig scribbles over the areas of a fanout";
 const no_streams = "no stream is among what two threads share";
 
-/// Reasons that no peer's bytes lead to in this implementation, and why.
+/// Reasons to which no bytes of a peer lead in this implementation, and why.
 const exceptions = [_]struct { why: Reason, because: []const u8 }{
     .{ .why = .segment_file, .because = "says what a file is, not what is in it" },
     .{ .why = .segment_missing, .because = "says that there is no file" },
@@ -50,7 +50,7 @@ test "scribble: a million scribbles, and every reason a peer can cause" {
         std.debug.print("{s}: {} scribbles, {} lives, {} results\n", .{
             @typeName(World), duel.scribbles.raw, duel.life.raw, found.good,
         });
-        // Otherwise nothing ever works, and nothing is shown.
+        // Otherwise nothing ever works, and nothing is proved.
         try testing.expect(found.good > 1_000);
         sum.merge(&found);
     }

@@ -1,8 +1,8 @@
 //! The shared bytes: header, endpoint records and channel descriptors [spec/segment.md].
 //!
-//! Invariant: a `Segment` exists only after every check of the chapter's table passed, and holds a
-//! private copy of all that it will ever need of the geometry [segment.private]. The memory behind
-//! it may have been written by anybody, and may change under our hands at any time.
+//! Invariant: a `Segment` exists only after every check of the chapter's table passed. It holds a
+//! private copy of all that it will ever need of the geometry [segment.private]. Anybody may have
+//! written the memory that it describes, and may change it at any time.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -56,11 +56,11 @@ pub const Header = extern struct {
     pub const magic_bytes = "MILLRACE";
 };
 
-/// A channel: what its creator chose, and where it stands. Everything is checked or chosen by us.
+/// A channel: what its creator chose, and where its areas lie. Checked, or made by this side.
 pub const Channel = extern struct {
     kind: layout.ChannelKind = .ring,
-    /// The endpoints at its ends. Those of a ring are two of the segment; another kind may have
-    /// `layout.endpoint_none`, or any number, which then names nobody [segment.unknown_kind].
+    /// The endpoints at its ends: for a ring, two of the segment. For another kind, they may be
+    /// `layout.endpoint_none` or any number, which then names no endpoint [segment.unknown_kind].
     writer: u32,
     reader: u32,
     /// Set by `place`; what a caller passes is ignored.
@@ -71,7 +71,7 @@ pub const Channel = extern struct {
     /// Bytes of the byte area; for a ring, its capacity.
     data_size: u32,
     label: u32 = 0,
-    /// The position at which both cursors of a ring begin.
+    /// The position at which both cursors of a ring start.
     start: u32 = 0,
 
     fn sameGeometry(a: Channel, b: Channel) bool {
@@ -103,19 +103,19 @@ comptime {
     assert(@offsetOf(Channel, "start") == layout.channel_start_offset);
 }
 
-/// What a creator chooses.
+/// The geometry that a creator chooses.
 pub const Geometry = struct {
     endpoint_count: u32,
     channels: []const Channel,
-    /// The names of properties, of those that have one [property.name].
+    /// The names of the properties that have one [property.name].
     names: []const Name = &.{},
 
     /// The name of a property.
     pub const Name = segment_name.Name;
 };
 
-/// One owner of an endpoint, which may have others before and after it: whom a supervisor watches
-/// [segment.state_owner]. `Segment.ownerOf` tells.
+/// One owner of an endpoint, for a supervisor to watch. The endpoint may have other owners before
+/// and after it [segment.state_owner]. `Segment.ownerOf` returns it.
 pub const Owner = struct {
     index: u32,
     generation: u24,
@@ -124,33 +124,33 @@ pub const Owner = struct {
 /// A set of endpoints, by index.
 pub const EndpointSet = std.bit_set.Static(layout.endpoint_count_max);
 
-/// Returns the bytes that a segment of this geometry needs [segment.place].
+/// Returns how many bytes a segment of this geometry needs [segment.place].
 ///
-/// Asserts that the geometry is one that its readers would accept.
+/// Asserts that readers accept this geometry.
 pub fn sizeOf(geometry: Geometry) error{SegmentSize}!u32 {
     var placer: Placer = .init(geometry);
     for (geometry.channels) |channel| _ = placer.next(channel);
     return placer.size();
 }
 
-/// The shared bytes, checked: how many endpoints and which channels they have. Small, and may be
-/// copied; whoever attached through it does not need it any more.
+/// The shared bytes, checked: how many endpoints they have, and which channels. Small, and may be
+/// copied. An endpoint that has attached through it does not need it any more.
 ///
-/// Thread safety: immutable; any number of threads may attach through one.
+/// Thread safety: immutable; any number of threads may attach through one `Segment`.
 pub const Segment = struct {
     base: [*]align(layout.segment_align) u8,
     size: u32,
     endpoint_count: u32,
-    /// The private copy of all descriptors, in storage of the caller.
+    /// The private copy of all descriptors, in the caller's storage.
     channels: []const Channel,
-    /// The file that the memory is mapped from, where the endpoints belong to processes.
+    /// The file that the memory is mapped from, if the endpoints belong to processes.
     file: ?*SegmentFile = null,
 
-    /// Formats memory of which the caller is the only owner, whatever it holds: nobody else has
-    /// seen it yet.
+    /// Formats memory, whatever it holds. The caller must be its only owner: nobody else has seen
+    /// it yet.
     ///
-    /// Asserts that the geometry is one that its readers would accept, and refuses what does not
-    /// fit, before it touches the memory [segment.claim_checked].
+    /// Asserts that readers accept this geometry. Refuses memory that is too small before it
+    /// touches it [segment.claim_checked].
     pub fn format(memory: Memory, geometry: Geometry) error{SegmentSize}!void {
         const size = try sizeOf(geometry);
         if (size > memory.len) return error.SegmentSize;
@@ -159,11 +159,11 @@ pub const Segment = struct {
         write(memory, geometry, size);
     }
 
-    /// Formats blank memory, or attaches to it when somebody else with the same geometry is first.
+    /// Formats blank memory, or attaches to it if another side has formatted it with this geometry.
     ///
-    /// `storage` receives the private copy of the descriptors and must outlive the segment. Waits
-    /// until the timeout for whoever is formatting. Asserts and refuses what `format` does, as
-    /// early.
+    /// `storage` receives the private copy of the descriptors and must outlive the segment. While
+    /// another side is formatting, waits until the timeout. Asserts and refuses the same as
+    /// `format`, and as early.
     pub fn create(
         memory: Memory,
         geometry: Geometry,
@@ -174,7 +174,7 @@ pub const Segment = struct {
         const size = try sizeOf(geometry);
         if (size > memory.len) return error.SegmentSize;
         const header: *Header = @ptrCast(memory.ptr);
-        // [segment.claim] Of two that come at once, one formats and the other attaches.
+        // [segment.claim] If two sides come at once, one formats and the other attaches.
         const blank = layout.segment_ready_blank;
         const formatting = layout.segment_ready_formatting;
         const found = @cmpxchgStrong(u32, &header.ready, blank, formatting, .seq_cst, .seq_cst);
@@ -182,7 +182,7 @@ pub const Segment = struct {
         return attachSame(memory, geometry, storage, timeout);
     }
 
-    /// As `attach`, and refuses a segment of another geometry than this one.
+    /// Does what `attach` does, and refuses a segment whose geometry is not this one.
     pub fn attachSame(
         memory: Memory,
         geometry: Geometry,
@@ -208,8 +208,8 @@ pub const Segment = struct {
         return segment;
     }
 
-    /// Why a creator cannot have a segment with more channels than it has storage for: the first
-    /// check that fails, or, behind all of them, another geometry than its own.
+    /// Returns why a creator cannot have a segment with more channels than it has storage for: the
+    /// first check that fails, or, if all pass, that the geometry is not its own.
     noinline fn refuseLarger(memory: Memory, timeout: Timeout) Error {
         var storage: [layout.channel_count_max]Channel = undefined;
         _ = attach(memory, &storage, timeout) catch |err| return err;
@@ -219,21 +219,21 @@ pub const Segment = struct {
     /// Waits until the segment is ready, makes all checks of segment.md in their order
     /// [segment.check], and copies the geometry.
     ///
-    /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
-    /// always suffice.
+    /// `storage` receives the private copy of the descriptors and must outlive the segment. Storage
+    /// for 1,024 always suffices.
     pub fn attach(memory: Memory, storage: []Channel, timeout: Timeout) Error!Segment {
         var segment: Segment = undefined;
         try segment.load(memory, storage, timeout);
         return segment;
     }
 
-    /// Into a place of the caller: an error alone is a number, and with a segment beside it a copy
-    /// at each of the fifteen places that refuse one (0.6 KB of `millrace.wasm`).
+    /// `attach` into a place of the caller. An error alone is a number; an error or a segment would
+    /// cost a copy at each of the fifteen places that refuse a segment (0.6 KB of `millrace.wasm`).
     fn load(segment: *Segment, memory: Memory, storage: []Channel, timeout: Timeout) Error!void {
         if (memory.len < layout.segment_size_min) return error.SegmentSize;
         const header: *Header = @ptrCast(memory.ptr);
         try awaitReady(&header.ready, timeout);
-        // Volatile: each is loaded once, whatever a hostile peer does to the bytes meanwhile.
+        // Volatile, so that each field is loaded once, whatever a hostile peer does to the bytes.
         const loaded: *const volatile Header = header;
         const magic: *align(8) const volatile u64 = @ptrCast(@alignCast(&loaded.magic));
         if (magic.* != comptime std.mem.readInt(u64, Header.magic_bytes, .little)) {
@@ -276,8 +276,8 @@ pub const Segment = struct {
         return @ptrCast(@alignCast(segment.base + offset));
     }
 
-    /// Returns the other endpoints at the ends of all channels of endpoint `index`, whatever their
-    /// kind [segment.peers].
+    /// Returns the endpoints at the other ends of all channels of endpoint `index`, whatever the
+    /// kind of the channel [segment.peers].
     pub fn peersOf(segment: *const Segment, index: u32) EndpointSet {
         assert(index < segment.endpoint_count);
         var peers: EndpointSet = .empty;
@@ -294,8 +294,8 @@ pub const Segment = struct {
         return peers;
     }
 
-    /// Returns how many rings lead between two endpoints, where these are all channels that name
-    /// `index`; null where there are others.
+    /// Returns how many rings lead between endpoints `own` and `index`, or null if any other
+    /// channel names `index`.
     pub fn ringCount(segment: *const Segment, own: u32, index: u32) ?u32 {
         var count: u32 = 0;
         for (segment.channels) |channel| {
@@ -308,9 +308,9 @@ pub const Segment = struct {
         return count;
     }
 
-    /// Returns whom a supervisor is to watch: the owner that the endpoint has now, or, where it is
-    /// vacant, the next. To be asked before that one's thread begins, or while it is known to live;
-    /// an owner that is asked for at its death may be the next one already.
+    /// Returns the owner that a supervisor is to watch: the one that the endpoint has now, or, if
+    /// it is vacant, the next one. Call it before that owner's thread starts, or while the owner is
+    /// known to live: after its death, the endpoint may belong to the next owner already.
     ///
     /// Asserts that the endpoint exists. Thread-safe.
     pub fn ownerOf(segment: *const Segment, index: u32) Owner {
@@ -319,8 +319,8 @@ pub const Segment = struct {
     }
 
     /// Marks an endpoint failed on behalf of a supervisor that knows that its owner's thread is
-    /// gone, and rings it and its peers [pipe.supervisor]. A state that is final already stays
-    /// [segment.state_change], and so does that of another owner [segment.state_owner].
+    /// gone, and rings the endpoint and its peers [pipe.supervisor]. A final state does not change
+    /// [segment.state_change], nor does the state of another owner [segment.state_owner].
     ///
     /// Thread-safe.
     pub fn fail(segment: *const Segment, owner: Owner, why: layout.Reason, host: *const Host) void {
@@ -329,7 +329,7 @@ pub const Segment = struct {
     }
 
     /// Closes an attached endpoint on its owner's behalf: the owner's calls end with
-    /// `error.PipeClosed`. Another state stays, and so does that of another owner
+    /// `error.PipeClosed`. Any other state does not change, nor does that of another owner
     /// [segment.state_owner].
     ///
     /// Thread-safe.
@@ -338,7 +338,7 @@ pub const Segment = struct {
         segment.ringAll(owner.index, host);
     }
 
-    /// Refuses an endpoint that cannot be taken: that does not exist, or is not vacant.
+    /// Refuses an endpoint that does not exist or is not vacant, and so cannot be taken.
     pub fn checkVacant(segment: *const Segment, index: u32) error{SegmentEndpoint}!void {
         if (index >= segment.endpoint_count) return error.SegmentEndpoint;
         if (segment.inFile()) |file| {
@@ -348,9 +348,9 @@ pub const Segment = struct {
         if (State.load(segment.record(index)) != .vacant) return error.SegmentEndpoint;
     }
 
-    /// Takes a vacant endpoint [segment.attach]; of a file the one that is locked for the caller,
-    /// which whoever created the file has taken already. Returns the word of its state from then on
-    /// [segment.own_state].
+    /// Takes a vacant endpoint [segment.attach]. In a file, only the endpoint that is locked for
+    /// the caller can be taken; the creator of the file has taken it already. Returns the word of
+    /// its state from then on [segment.own_state].
     pub fn take(
         segment: *const Segment,
         index: u32,
@@ -359,7 +359,7 @@ pub const Segment = struct {
         try segment.checkVacant(index);
         const own = segment.record(index);
         const file = segment.inFile();
-        // Its lock is that of the parent [segment.forked].
+        // The lock on the endpoint belongs to the parent process [segment.forked].
         if (file) |of| if (of.isForked()) return error.SegmentEndpoint;
         if (file == null or !file.?.taken) {
             const attached = try segment.takeLoaded(
@@ -376,8 +376,8 @@ pub const Segment = struct {
         return file.?.attached.?;
     }
 
-    /// Takes an endpoint whose state word was loaded, for tests to act between the two. The words
-    /// of an endpoint that somebody else has taken stay untouched.
+    /// Takes an endpoint whose state word was loaded before; public so that tests can act between
+    /// the two. If somebody else has taken the endpoint, its words stay untouched.
     pub fn takeLoaded(
         segment: *const Segment,
         index: u32,
@@ -386,16 +386,16 @@ pub const Segment = struct {
     ) error{SegmentEndpoint}!u32 {
         if (State.of(loaded) != .vacant) return error.SegmentEndpoint;
         const own = segment.record(index);
-        // [segment.again] Its upper bits stay.
+        // [segment.again] The upper bits of the word stay.
         const attached = wordOf(layout.endpoint_state_attached, upperBits(loaded));
         const found = @cmpxchgStrong(u32, &own.state, loaded, attached, .seq_cst, .seq_cst);
         if (found == null) {
-            // [wait.wakes] Until then our peers poll; the ring sends them to look again.
+            // [wait.wakes] Before this store, the peers poll; the ring below makes them look again.
             @atomicStore(u32, &own.wakes, host.wakes, .seq_cst);
             @atomicStore(u32, &own.features, 0, .seq_cst); // [segment.features]
             @atomicStore(u32, &own.agent, agentId(), .seq_cst); // [segment.agent]
         }
-        // Also when somebody else was faster, who may have died before its own ring.
+        // Also if another side was faster: it may have died before its own ring.
         segment.ringAll(index, host);
         return if (found == null) attached else error.SegmentEndpoint;
     }
@@ -404,8 +404,8 @@ pub const Segment = struct {
         return if (SegmentFile.supported) segment.file else null;
     }
 
-    /// [segment.state_ring] Its own bell as well: its owner may sleep while another thread closes.
-    /// The bit is that of the endpoint whose state it is about, whoever rings [wait.rung].
+    /// [segment.state_ring] Rings also the endpoint's own bell: its owner may sleep while another
+    /// thread closes it. The bit names the endpoint whose state changed, whoever rings [wait.rung].
     pub fn ringAll(segment: *const Segment, index: u32, host: *const Host) void {
         ring(segment.record(index), index, host);
         const peers = segment.peersOf(index);
@@ -414,7 +414,7 @@ pub const Segment = struct {
     }
 };
 
-/// Informative: who to look for when an endpoint hangs.
+/// Returns the number of this thread: informative, to find the owner of an endpoint that hangs.
 fn agentId() u32 {
     if (builtin.os.tag != .linux) return 0;
     return @bitCast(std.os.linux.gettid());
@@ -432,7 +432,8 @@ fn awaitReady(ready: *u32, timeout: Timeout) Error!void {
         }
         const left_ns = deadline.left(host);
         if (left_ns == 0) return error.SegmentUnready;
-        // Whoever formats may ring by another mechanism than ours, so this sleep is also a poll.
+        // The side that formats may ring by a mechanism other than ours, so this sleep is also a
+        // poll.
         _ = host.sleep(ready, value, @min(left_ns, layout.wait_poll_ms * 1_000_000));
     }
 }
@@ -474,7 +475,7 @@ const Area = struct {
     offset: u32,
     size: u32,
 
-    /// 64 bits wide: the sum of two words of the peer's cannot overflow it.
+    /// 64 bits wide, so that the sum of two words that the peer wrote cannot overflow it.
     fn end(area: Area) u64 {
         return @as(u64, area.offset) + area.size;
     }
@@ -534,7 +535,7 @@ const Placer = struct {
         const data_offset = std.mem.alignForward(u64, control_end, layout.segment_align);
         placer.offset = data_offset + channel.data_size;
         var placed = channel;
-        // Out of range only when `size` refuses the whole.
+        // Cut off only if `size` refuses the whole geometry.
         placed.control_offset = @truncate(control_offset);
         placed.data_offset = @truncate(data_offset);
         return placed;
@@ -547,18 +548,18 @@ const Placer = struct {
     }
 };
 
-/// Writes everything but `ready` [segment.write], then `ready` [segment.publish]. Byte areas and
-/// the gaps between areas stay as they are.
+/// Writes everything but `ready` [segment.write], and then `ready` [segment.publish]. Byte areas
+/// and the gaps between areas stay as they are.
 ///
-/// The caller has claimed the formatting; but a peer can write any value to `ready` meanwhile, so
-/// that nothing here rests on it. For tests to act between the two.
+/// The caller has claimed the formatting. But a peer can write any value to `ready` meanwhile, so
+/// nothing here depends on that word. Public so that tests can act between claim and write.
 pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
     const header: *Header = @ptrCast(memory.ptr);
     assert(size <= memory.len);
     const channel_count: u32 = @intCast(geometry.channels.len);
     const tables_end = tablesEnd(geometry.endpoint_count, channel_count);
     header.magic = Header.magic_bytes.*;
-    // Up to the first area, gap included, so that equal geometries give equal bytes.
+    // Up to the first area, with the gap before it, so that equal geometries give equal bytes.
     const areas_begin = @min(size, std.mem.alignForward(u32, tables_end, layout.segment_align));
     @memset(memory[layout.segment_version_major_offset..areas_begin], 0);
     header.version_major = layout.version_major;

@@ -1,21 +1,22 @@
-//! Who takes part in a fanout, and where it begins, as its descriptor says [spec/fanout.md].
+//! Which endpoints take part in a fanout, and where it starts, as its descriptor says
+//! [spec/fanout.md].
 //!
-//! Invariant: a `FanoutPlan` exists only where the descriptor passed every check of the chapter.
+//! Invariant: a `FanoutPlan` exists only if the descriptor passed every check of the chapter.
 
 const std = @import("std");
 const layout = @import("layout.zig");
 
-/// A fanout: what its creator chose. Everything was checked.
+/// The layout of a fanout that its creator chose. Every value is checked.
 pub const FanoutPlan = struct {
     writer: u32,
     record_count: u32,
     endpoint_count: u32,
     capacity: u32,
     position: u32,
-    /// Whether its mode is `lose`.
+    /// Whether the mode is `lose`.
     loses: bool,
 
-    /// Returns null where the channel is no fanout, or one that fails a check.
+    /// Returns null if the channel is not a fanout, or fails a check.
     pub fn of(channel: anytype, endpoint_count: u32) ?FanoutPlan {
         if (channel.kind != .fanout) return null;
         if (channel.writer >= endpoint_count) return null;
@@ -42,7 +43,7 @@ pub const FanoutPlan = struct {
         };
     }
 
-    /// The record of an endpoint; null where it has none.
+    /// Returns the index of an endpoint's record, or null if the endpoint has none.
     pub fn recordOf(plan: FanoutPlan, endpoint: u32) ?u32 {
         if (endpoint >= plan.endpoint_count) return null;
         const count = plan.endpoint_count;
@@ -50,24 +51,25 @@ pub const FanoutPlan = struct {
         return if (record < plan.record_count) record else null;
     }
 
-    /// The endpoint to which a record belongs.
+    /// Returns the index of the endpoint that a record belongs to.
     pub fn endpointOf(plan: FanoutPlan, record: u32) u32 {
         return (plan.writer + 1 + record) % plan.endpoint_count;
     }
 
-    /// The largest message [fanout.size].
+    /// Returns the payload size of the largest message [fanout.size].
     pub fn sizeMax(plan: FanoutPlan) u32 {
         if (!plan.loses) return plan.capacity / 2 - layout.frame_header_size;
         return plan.capacity / 4 - layout.frame_header_size - layout.header_extension_size;
     }
 
-    /// How often a floor that stands there has passed a multiple of 2^31.
+    /// Returns how often a floor at the start position has passed a multiple of 2^31.
     pub fn eraOf(plan: FanoutPlan) u32 {
         return plan.position / layout.fanout_era_size;
     }
 };
 
-/// Adds those at the other ends of the fanouts in which an endpoint takes part [fanout.peers].
+/// Adds the endpoints at the other ends of the fanouts that endpoint `index` takes part in
+/// [fanout.peers].
 pub fn addPeers(channels: anytype, endpoint_count: u32, index: u32, peers: anytype) void {
     for (channels) |channel| {
         const plan = FanoutPlan.of(channel, endpoint_count) orelse continue;
@@ -77,14 +79,14 @@ pub fn addPeers(channels: anytype, endpoint_count: u32, index: u32, peers: anyty
     }
 }
 
-/// Whether the channel is a fanout in which the endpoint has a record: such a channel names it
+/// Whether the channel is a fanout in which the endpoint has a record, and so names that endpoint
 /// [fanout.peers].
 pub fn reads(channel: anytype, endpoint_count: u32, index: u32) bool {
     const plan = FanoutPlan.of(channel, endpoint_count) orelse return false;
     return plan.recordOf(index) != null;
 }
 
-/// Writes the words of a fanout into its control area, which is 0 elsewhere [fanout.start].
+/// Writes the initial words of a fanout into its control area, which is otherwise 0 [fanout.start].
 pub fn begin(channel: anytype, endpoint_count: u32, control: []u8) void {
     const plan = FanoutPlan.of(channel, endpoint_count) orelse return;
     setWord(control, layout.fanout_tail_offset, plan.position);
@@ -92,7 +94,7 @@ pub fn begin(channel: anytype, endpoint_count: u32, control: []u8) void {
     setWord(control, layout.fanout_era_offset, plan.eraOf());
 }
 
-/// Sets a word of a control area that nobody else sees yet.
+/// Sets a word of a control area that nobody else can see yet.
 pub fn setWord(control: []u8, offset: usize, value: u32) void {
     std.mem.writeInt(u32, control[offset..][0..4], value, .little);
 }

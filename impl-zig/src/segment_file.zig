@@ -1,9 +1,10 @@
-//! Segments in files, which processes share [spec/segment.md].
+//! Segments in files, shared between processes [spec/segment.md].
 //!
-//! Invariant: what has the name holds a ready segment, and whoever attached to it has a lock on its
-//! endpoint record, which the kernel takes back when the process is gone, however it went. A file
-//! gets its name by `link` alone, which never replaces anything; and it loses its name only to
-//! somebody who holds the lock on its header and has seen that nobody can meet anybody there.
+//! Invariant: a file that has its name holds a ready segment. Every process that has attached to it
+//! holds a lock on its endpoint record, which the kernel releases when the process is gone, however
+//! it ended. A file gets its name only by `link`, which never replaces anything. Its name is
+//! removed only by a process that holds the lock on its header and has seen that no two endpoints
+//! can meet in it.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -25,65 +26,65 @@ const Timeout = host_file.Timeout;
 const Unnamed = system.Unnamed;
 const recordRange = found_zig.recordRange;
 
-/// Why there is no segment in a file for the caller: the machine says no, or one of the checks.
+/// Why the caller does not get a segment in a file: the system refuses, or a check fails.
 pub const Error = segment_zig.Error || system.Error || error{
-    /// There is no file at the path that was to be opened.
+    /// There is no file at the path to open.
     SegmentMissing,
-    /// Others kept the file busy until the deadline.
+    /// Other processes kept the file busy until the deadline.
     Timeout,
 };
 
-/// A segment in a file, with one endpoint of it that is locked for the caller. Threads of one
-/// process open the file once each.
+/// A segment in a file, with one of its endpoints locked for the caller. Threads of one process
+/// open the file once each.
 ///
 /// Attach to that endpoint as in other memory: `port.init(&file.segment, file.index, .{})`. From
-/// then on a peer whose process dies is found within two slices of 100 ms by whoever waits
-/// [wait.liveness], and by `Endpoint.checkPeers`.
+/// then on, any peer that waits finds a dead process within two slices of 100 ms [wait.liveness],
+/// and so does `Endpoint.checkPeers`.
 ///
-/// The file may hold anything. But whoever can write to it, which is processes of the same user,
-/// can also make it shorter; to touch what is gone is the end of the process (SIGBUS), and no check
-/// prevents it: only memory of `createSealed` has a size that nobody can change. A process that
-/// forks without `exec` gives its locks to the child: it counts as alive until both are gone. The
-/// child itself has nothing of them: it opens the file anew, for an endpoint of its own.
+/// The file may hold anything. But every process of the same user can write to it, and can also
+/// make it shorter. Touching memory beyond the new end terminates the process (SIGBUS), and no
+/// check prevents it: only memory of `createSealed` has a size that nobody can change. A process
+/// that forks without `exec` shares its locks with the child, and counts as alive until both are
+/// gone. The child itself cannot use them: it opens the file anew, for an endpoint of its own.
 ///
-/// It holds a pointer to itself: it must stay where it was opened, until nothing uses it any more.
+/// It holds a pointer to itself: it must not move until nothing uses it any more.
 ///
-/// Thread safety: belongs to one thread; peers' threads may do what they want with the memory.
+/// Thread safety: belongs to one thread. Threads of peers may do anything with the memory.
 pub const SegmentFile = struct {
     segment: Segment,
     /// The endpoint that is locked for the caller.
     index: u32,
-    /// Whether that was taken before the file got its name, and no `Endpoint` has it yet.
+    /// Whether the endpoint was taken before the file got its name, and no `Endpoint` uses it yet.
     taken: bool,
-    /// The word of its state since it was taken; null before.
+    /// The word of the endpoint's state from its taking on; null before.
     attached: ?u32,
     handle: system.Handle,
     memory: Memory,
-    /// The process that has opened it [segment.forked].
+    /// The process that has opened the file [segment.forked].
     process: u32,
 
-    /// Whether this target has segments in files: Linux, in 64 bits. To use `create` or `open`
-    /// elsewhere is a compile error.
+    /// Whether this target supports segments in files: 64-bit Linux. Elsewhere, using `create` or
+    /// `open` is a compile error.
     pub const supported = builtin.os.tag == .linux and @bitSizeOf(usize) == 64;
 
-    /// Bytes of storage for a path that `handedPath` gives.
+    /// Bytes of storage for a path that `handedPath` returns.
     pub const handed_path_size = system.handed_path_size;
 
-    /// What may be left to its default.
+    /// Options of `create` and `open`.
     pub const Options = struct {
-        /// How long to wait for others who are about to open or replace the same file: 5 s.
+        /// How long to wait for other processes that open or replace the same file: 5 s by default.
         timeout: Timeout = .ms(5_000),
     };
 
-    /// Makes a file with a segment at a path, of mode 0600, or opens the one that is there and in
-    /// use, where its geometry is the same. A segment in which nobody can meet anybody any more is
-    /// replaced, also where clients of a server that is gone still have it; and so is an empty
-    /// file. What never was a segment is refused [segment.file_replace].
+    /// Makes a file with a segment at a path, of mode 0600. If a file with the same geometry is
+    /// there and in use, opens that one. Replaces an empty file, and a segment in which no two
+    /// endpoints can meet any more, even while clients of a server that is gone still have it open.
+    /// Refuses a file that never was a segment [segment.file_replace].
     ///
     /// `storage` receives the private copy of the descriptors and must outlive the segment.
     ///
-    /// Asserts that the geometry is one that its readers would accept, that it has the endpoint,
-    /// and that the storage suffices for it.
+    /// Asserts that readers accept this geometry, that it has the endpoint, and that the storage
+    /// suffices for it.
     pub fn create(
         file: *SegmentFile,
         path: [:0]const u8,
@@ -113,11 +114,11 @@ pub const SegmentFile = struct {
         try file.adopt(found, geometry, endpoint_index, storage);
     }
 
-    /// Makes a segment in memory without a name, whose size nobody can change, and which is gone
-    /// with the last process that has it. Others open it by the path that `handedPath` gives
-    /// [segment.file_sealed].
+    /// Makes a segment in memory without a name. Nobody can change its size, and it is gone with
+    /// the last process that has it open. Other processes open it by the path that `handedPath`
+    /// returns [segment.file_sealed].
     ///
-    /// `storage` and what it asserts are as for `create`.
+    /// Uses `storage`, and asserts, as `create` does.
     pub fn createSealed(
         file: *SegmentFile,
         geometry: Geometry,
@@ -136,13 +137,13 @@ pub const SegmentFile = struct {
         });
     }
 
-    /// Whether nobody can make the memory shorter any more; of a file with a name, somebody can.
+    /// Whether nobody can make the memory shorter any more. False for a file with a name.
     pub fn isSealed(file: *const SegmentFile) bool {
         return system.isSealed(file.handle);
     }
 
-    /// Returns the path of sealed memory, `/proc/PID/fd/N`, in storage of the caller's: processes
-    /// of the same user `open` it until this file is closed.
+    /// Returns the path of sealed memory, `/proc/PID/fd/N`, in the caller's storage. Processes of
+    /// the same user can `open` it until this file is closed.
     ///
     /// Asserts that the memory is sealed.
     pub fn handedPath(file: *const SegmentFile, path: *[handed_path_size]u8) [:0]const u8 {
@@ -150,15 +151,15 @@ pub const SegmentFile = struct {
         return system.handedPath(file.handle, path);
     }
 
-    /// Opens the segment in the file at a path, and locks an endpoint of it that is vacant. Does
-    /// not wait for the file to appear: without one it fails with `error.SegmentMissing` at once
+    /// Opens the segment in the file at a path, and locks a vacant endpoint of it. Does not wait
+    /// for the file to appear: if there is none, fails with `error.SegmentMissing` at once
     /// [segment.file_missing].
     ///
-    /// A path `/proc/PID/fd/N` is of a descriptor of process PID, or of one of the caller's own
-    /// where PID is `self`: it must lead to sealed memory [segment.file_handed].
+    /// A path `/proc/PID/fd/N` names descriptor N of process PID, or of the caller's own process if
+    /// PID is `self`. It must lead to sealed memory [segment.file_handed].
     ///
-    /// `storage` receives the private copy of the descriptors and must outlive the segment; 1,024
-    /// always suffice.
+    /// `storage` receives the private copy of the descriptors and must outlive the segment. Storage
+    /// for 1,024 always suffices.
     pub fn open(
         file: *SegmentFile,
         path: [:0]const u8,
@@ -177,13 +178,15 @@ pub const SegmentFile = struct {
         try file.adopt(found, null, endpoint_index, storage);
     }
 
-    /// Closes the endpoint, where that has not happened, and gives up the lock and the mapping. The
-    /// file stays: whoever creates one at its path replaces it when nobody uses it any more. Where
-    /// nobody will, remove it before: while an endpoint is locked, the name is this file's.
+    /// Closes the endpoint, if it is still open, and gives up the lock and the mapping. The file
+    /// stays: a later `create` at its path replaces it when nobody uses it any more. If there will
+    /// be none, remove the file before this call: while an endpoint is locked, the name cannot be
+    /// another file's.
     ///
-    /// Nothing may use the segment afterwards, `Port.close` included.
+    /// Nothing may use the segment afterwards, not even `Port.close`.
     pub fn close(file: *SegmentFile) void {
-        // The lock and the endpoint are the parent's; the mapping and the descriptor are not.
+        // The lock and the endpoint are the parent's; the mapping and the descriptor are this
+        // process's.
         if (file.isForked()) return file.leave();
         const record = file.segment.record(file.index);
         if (file.attached) |attached| {
@@ -192,20 +195,21 @@ pub const SegmentFile = struct {
                 file.segment.ringAll(file.index, .native);
             }
         }
-        // A child that inherited the description would keep the lock [segment.file_lock].
+        // Explicitly, because a child that inherited the file description would keep the lock
+        // [segment.file_lock].
         system.unlock(file.handle, .{ .offset = 0, .size = 0 });
         file.leave();
     }
 
-    /// Whether this process was forked from the one that has opened it [segment.forked].
+    /// Whether this process was forked from the one that has opened the file [segment.forked].
     pub fn isForked(file: *const SegmentFile) bool {
         return host_process.isOther(file.process);
     }
 
-    /// Whether an endpoint that was attached has lost its process: nobody locks its record
-    /// [segment.file_dead]. False where that cannot be found out.
+    /// Whether an attached endpoint has lost its process, because no process locks its record
+    /// [segment.file_dead]. False if that cannot be found out.
     pub fn lost(file: *const SegmentFile, endpoint_index: u32) bool {
-        // The own lock does not conflict with a question from the same description.
+        // The own lock does not conflict with a query through the same file description.
         if (endpoint_index == file.index) return false;
         const locked = system.locked(file.handle, recordRange(endpoint_index)) catch return false;
         return !locked;
@@ -218,8 +222,8 @@ pub const SegmentFile = struct {
         storage: []Channel,
     };
 
-    /// Prepares the file where nobody sees it, and gives it its name. Returns null when it has it,
-    /// or the file that has the name and is in use, with its header locked.
+    /// Prepares the file where nobody sees it, and gives it its name. Returns null if it now has
+    /// the name; otherwise the file that has the name and is in use, with its header locked.
     fn offer(
         file: *SegmentFile,
         unnamed: Unnamed,
@@ -239,8 +243,8 @@ pub const SegmentFile = struct {
         return found;
     }
 
-    /// Makes the segment in a file that nobody else has, and takes its endpoint. Closes the file
-    /// where that fails.
+    /// Makes the segment in a file that no other process can see, and takes its endpoint. Closes
+    /// the file if that fails.
     fn prepare(file: *SegmentFile, handle: system.Handle, wanted: Wanted) Error!void {
         errdefer system.close(handle);
         const memory = try system.map(handle, wanted.size);
@@ -256,7 +260,7 @@ pub const SegmentFile = struct {
         file.taken = true;
     }
 
-    /// Links the file, after whatever is left over is out of the way [segment.file_replace].
+    /// Links the file, after removing any file that is left over there [segment.file_replace].
     fn give(
         unnamed: Unnamed,
         place: Place,
@@ -267,21 +271,21 @@ pub const SegmentFile = struct {
         var replaced = false;
         while (true) {
             if (try unnamed.link(place)) return null;
-            // Others were faster, again and again.
+            // Other processes were faster, again and again.
             if (replaced and deadline.passed(.native)) return error.Timeout;
             replaced = true;
             const found = try Found.init(place, &deadline) orelse continue;
             errdefer found.close();
             if (try found.inUse(endpoint_index)) return found;
-            // [segment.file_left] Nobody gets in meanwhile: whoever wants to open this file needs
-            // the lock that we hold.
+            // [segment.file_left] No other process gets in meanwhile: to open this file, it needs
+            // the lock that this one holds.
             try found.requireRemovable();
             try place.remove();
             found.close();
         }
     }
 
-    /// Makes a file ours that is in use. Closes it where that fails.
+    /// Makes this object that of a file that is in use. Closes the file if that fails.
     fn adopt(
         file: *SegmentFile,
         found: Found,
@@ -341,11 +345,11 @@ test {
         _ = @import("segment_file_left_test.zig");
         _ = @import("segment_file_sealed_test.zig");
         _ = @import("segment_process_test.zig");
-        // Not where an emulator runs the tests: nobody traces a process there.
+        // Not where an emulator runs the tests: it cannot trace a process.
         if (@import("test_options").emulator == null) {
             _ = @import("segment_race_test.zig");
             _ = @import("segment_kill_test.zig");
-            // Nor does every emulator know what a child must not inherit.
+            // Nor does every emulator know the memory that a child must not inherit.
             _ = @import("fork_test.zig");
         }
     }

@@ -1,11 +1,11 @@
-//! What the tests of segments in files share: a directory of their own, and a port in a file.
+//! Shared by the tests of segments in files: a directory for each test, and a port in a file.
 
 const std = @import("std");
 const millrace = @import("root.zig");
 const testing = std.testing;
 const linux = std.os.linux;
 
-/// A directory that nobody else uses. Must stay where it was made.
+/// A directory that nobody else uses. Must not move after it was made.
 pub const Directory = struct {
     buffer: [96]u8,
     size: usize,
@@ -27,14 +27,14 @@ pub const Directory = struct {
         std.Io.Dir.cwd().deleteTree(testing.io, own) catch {};
     }
 
-    /// Returns the path of a name in it, until the next call.
+    /// Returns the path of a name in the directory; valid until the next call.
     pub fn path(directory: *Directory, name: []const u8) [:0]const u8 {
         const own = directory.buffer[0..directory.size];
         const names = &directory.names;
         return std.mem.printSentinel(names, "{s}/{s}", .{ own, name }, 0) catch unreachable;
     }
 
-    /// How many names are in it.
+    /// Counts the names in the directory.
     pub fn count(directory: *Directory) !usize {
         const io = testing.io;
         const text = directory.buffer[0..directory.size];
@@ -64,7 +64,7 @@ pub const rings: millrace.Rings = .{
 };
 pub const rings_size = rings.segmentSize() catch unreachable;
 
-/// One end of a port in a file. Must stay where it was made.
+/// One end of a port in a file. Must not move after it was made.
 pub const End = struct {
     file: millrace.SegmentFile,
     port: millrace.Port,
@@ -97,7 +97,7 @@ pub const End = struct {
         end.file.close();
     }
 
-    /// Goes away as a process that is killed: its lock is gone, and its state stays.
+    /// Goes as a killed process goes: its lock is released, and its state stays.
     pub fn die(end: *End) void {
         const system = @import("segment_file_linux.zig");
         system.unmap(end.file.memory);
@@ -117,7 +117,7 @@ pub const End = struct {
 
 pub const lost_word = @as(u32, @backingInt(millrace.Reason.peer_lost)) << 8 | 3;
 
-/// Creates an end at once and closes it, for the error of that.
+/// Creates an end and closes it at once. Returns the error of the first.
 pub fn createError(path: [:0]const u8, index: u32) !void {
     var end: End = undefined;
     try end.create(path, index, .none);

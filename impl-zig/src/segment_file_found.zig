@@ -1,7 +1,7 @@
-//! A file that is at a path, whoever has put it there [spec/segment.md]: found with its header
-//! locked, judged, and mapped.
+//! A file that was found at a path, no matter who put it there: opening it with its header locked,
+//! deciding whether it is in use, and mapping it [spec/segment.md].
 //!
-//! Invariant: while its header is locked, the file keeps its name, and nobody new gets in.
+//! Invariant: while its header is locked, the file keeps its name, and no other process gets in.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -24,7 +24,7 @@ const State = segment_record.State;
 const poll_first_ns = 50_000;
 const poll_ns = layout.wait_poll_ms * 1_000_000;
 
-/// Locked for a moment by whoever opens or replaces the file.
+/// A process locks this range for a moment while it opens or replaces the file.
 const header_range: Range = .{ .offset = 0, .size = layout.segment_header_size };
 const records_range: Range = .{ .offset = layout.endpoint_table_offset, .size = 0 };
 
@@ -37,7 +37,7 @@ pub fn recordRange(endpoint_index: u32) Range {
 pub const Found = struct {
     handle: system.Handle,
 
-    /// Opens the file at the path and locks its header, or returns null where nothing is there
+    /// Opens the file at the path and locks its header. Returns null if there is no file
     /// [segment.file_open].
     pub fn init(place: Place, deadline: *Deadline) Error!?Found {
         var pause_ns: u64 = poll_first_ns;
@@ -48,7 +48,7 @@ pub const Found = struct {
             };
             errdefer system.close(handle);
             if (try system.lock(handle, header_range)) {
-                // Between our `open` and our lock somebody may have replaced it.
+                // Another process may have replaced the file between `open` and the lock.
                 const own = try system.statOf(handle);
                 const there = place.stat() catch |err| switch (err) {
                     error.FileNotFound => null,
@@ -62,7 +62,7 @@ pub const Found = struct {
         }
     }
 
-    /// Gives the file back, and with it all its locks.
+    /// Closes the file, which gives up all its locks.
     pub fn close(found: Found) void {
         system.close(found.handle);
     }
@@ -71,9 +71,10 @@ pub const Found = struct {
         system.unlock(found.handle, header_range);
     }
 
-    /// Whether somebody at the file can meet another there, or is whom a creator wants to be; any
-    /// other file is left over [segment.file_left]. One of which nobody has a record is left over
-    /// whatever it holds; any other must be a segment.
+    /// Whether some process at the file can still meet another one there, or holds the endpoint
+    /// that a creator wants. Any other file is left over [segment.file_left]. A file of which no
+    /// process locks a record is left over, whatever it holds; if a record is locked, the file must
+    /// be a segment.
     pub fn inUse(found: Found, wanted_index: u32) Error!bool {
         if (!try system.locked(found.handle, records_range)) return false;
         const memory = try found.map();
@@ -91,7 +92,8 @@ pub const Found = struct {
         return false;
     }
 
-    /// Where the owners of a segment's endpoints are; those in neither set are gone.
+    /// Which endpoints have their owner here, and which still expect one. The owners of all others
+    /// are gone.
     const Whereabouts = struct {
         here: EndpointSet,
         expected: EndpointSet,
@@ -101,8 +103,9 @@ pub const Found = struct {
         var result: Whereabouts = .{ .here = .empty, .expected = .empty };
         for (0..segment.endpoint_count) |each| {
             const index: u32 = @intCast(each);
-            // The lock first: between the two nobody gets here, and one who goes has changed the
-            // state before [segment.file_lock].
+            // The lock is looked at before the state. Between the two, no owner can arrive, and an
+            // owner that leaves has changed its state before it gives up its lock
+            // [segment.file_lock].
             const locked = try system.locked(found.handle, recordRange(index));
             switch (State.load(segment.record(index))) {
                 .vacant => if (locked) result.here.set(index) else result.expected.set(index),
@@ -113,7 +116,8 @@ pub const Found = struct {
         return result;
     }
 
-    /// Refuses a file that was never a segment: it is not ours to remove [segment.file_replace].
+    /// Refuses a file that was never a segment, because it is not ours to remove
+    /// [segment.file_replace].
     pub fn requireRemovable(found: Found) Error!void {
         var magic: [segment_zig.Header.magic_bytes.len]u8 = undefined;
         const size = try system.read(found.handle, &magic);
@@ -122,7 +126,7 @@ pub const Found = struct {
         if (!is_segment) return error.SegmentFile;
     }
 
-    /// Maps it, whatever its content and size.
+    /// Maps the file, whatever it holds and however large it is.
     pub fn map(found: Found) Error!Memory {
         const size = (try system.statOf(found.handle)).size;
         if (size < layout.segment_size_min) return error.SegmentSize;
@@ -130,13 +134,14 @@ pub const Found = struct {
         try found.reserveStated(size_mapped);
         const memory = try system.map(found.handle, size_mapped);
         errdefer system.unmap(memory);
-        // Not while somebody is still at it; from here on nothing helps any more.
+        // Refuses a file whose size another process has changed meanwhile. After this, no check
+        // helps.
         if ((try system.statOf(found.handle)).size != size) return error.SegmentSize;
         return memory;
     }
 
-    /// Reserves what the segment says that it has, as far as the file has it: another creator may
-    /// have left holes.
+    /// Reserves the size that the segment states, up to the size of the file, because its creator
+    /// may have left holes.
     fn reserveStated(found: Found, size_mapped: usize) Error!void {
         var header: segment_zig.Header = std.mem.zeroes(segment_zig.Header);
         _ = try system.read(found.handle, std.mem.asBytes(&header));

@@ -63,18 +63,18 @@ test "a creator replaces what is left over, whoever still has it [segment.file_l
         try old[1].open(path, 1);
         try old[0].port.write("last", .{}, .none);
         switch (gone) {
-            .closed => old[0].port.close(), // and has its record
+            .closed => old[0].port.close(), // and keeps its record locked
             .left => old[0].close(),
             .dead => old[0].die(),
         }
-        // Who is there keeps its place from others, and from nobody else.
+        // A process that is there keeps its place; the other places are free.
         try testing.expectError(error.SegmentEndpoint, createError(path, 1));
         var ends: [2]End = undefined;
         for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
         try testing.expectEqual(1, try directory.count());
         try ends[0].port.write("new", .{}, .none);
         try ends[1].expectMessage("new", .none);
-        // The client of the old file reads to the end, and finds its peer gone.
+        // The client of the old file reads to the end, and finds that its peer is gone.
         try old[1].expectMessage("last", .none);
         var bytes: [8]u8 = undefined;
         const lost = old[1].port.read(&bytes, .ms(10_000));
@@ -91,7 +91,7 @@ test "a file in which somebody can meet another is not replaced [segment.file_le
     defer directory.deinit();
     const path = directory.path("port");
     var ends: [2]End = undefined;
-    // Its peer is expected, and then there.
+    // Its peer is expected at first, and then there.
     try ends[0].create(path, 0, .none);
     const first = try system.statOf(ends[0].file.handle);
     try testing.expectError(error.SegmentEndpoint, createError(path, 0));
@@ -101,7 +101,7 @@ test "a file in which somebody can meet another is not replaced [segment.file_le
         try testing.expectError(error.SegmentEndpoint, createError(path, index));
     }
     for (&ends) |*end| end.close();
-    // Nobody has more peers than it has channels: who has none waits for nobody.
+    // An endpoint has no peers but by its channels: one without channels waits for nobody.
     var file: millrace.SegmentFile = undefined;
     var storage: [2]millrace.Channel = undefined;
     var channels = fixture.rings.channels();

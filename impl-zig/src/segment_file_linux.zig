@@ -1,6 +1,6 @@
-//! What a segment in a file needs of Linux: files by name and without one, sealed memory, and locks
-//! that belong to an open file description. Each call has one small set of errors; what a path that
-//! others control can do is told apart from what the machine lacks.
+//! The Linux calls behind a segment in a file: files with and without a name, sealed memory, and
+//! locks that belong to an open file description. All calls share one small set of errors. It tells
+//! a path that others may have tampered with apart from a lack of the machine.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -9,20 +9,20 @@ const assert = std.debug.assert;
 pub const Handle = linux.fd_t;
 
 pub const Error = error{
-    /// The path leads to something that is no file to trust [segment.file_own].
+    /// The path leads to something that is not a file to trust [segment.file_own].
     SegmentFile,
     /// There is no such file, or a directory of the path is missing.
     FileNotFound,
     AccessDenied,
     NameTooLong,
-    /// The file system is full, or the user's share of it.
+    /// The file system, or the user's share of it, is full.
     NoSpaceLeft,
-    /// Too many open files, or no memory.
+    /// There are too many open files, or there is no memory.
     SystemResources,
     Unexpected,
 };
 
-/// What is known of a file.
+/// The attributes of a file that matter here.
 pub const Stat = struct {
     device: [2]u32,
     inode: u64,
@@ -58,11 +58,12 @@ pub fn statOf(file: Handle) Error!Stat {
     return .of(file, "", linux.AT.EMPTY_PATH);
 }
 
-/// A path, split so that all calls mean the same directory whatever is renamed meanwhile.
+/// A path, split so that all calls use the same directory, even if directories are renamed
+/// meanwhile.
 pub const Place = struct {
     directory: Handle,
     name: [*:0]const u8,
-    /// Whether it is the path of a descriptor, which is a link of the kernel's to what a process
+    /// Whether it is the path of a descriptor: a link that the kernel provides to what a process
     /// has open [segment.file_handed].
     handed: bool,
 
@@ -78,7 +79,7 @@ pub const Place = struct {
         const flags: linux.O = .{ .PATH = true, .DIRECTORY = true, .CLOEXEC = true };
         const directory = try open(linux.AT.FDCWD, parent_path, flags);
         errdefer close(directory);
-        // With a slash at its end it names the directory.
+        // A path that ends in a slash names the directory.
         if (slash != null and name_begins == path.len) return error.SegmentFile;
         const name = path[name_begins..];
         return .{ .directory = directory, .name = name.ptr, .handed = isHanded(path) };
@@ -93,9 +94,9 @@ pub const Place = struct {
         return .of(place.directory, place.name, follow);
     }
 
-    /// Opens the file that is there, and refuses what others could have put there.
+    /// Opens the file at this place, and refuses a file that others could have put there.
     pub fn openTrusted(place: Place) Error!Handle {
-        // Looked at before it is opened, because to open a device or a FIFO can have effects.
+        // The check comes before opening, because opening a device or a FIFO can have effects.
         if (!(try place.stat()).trusted()) return error.SegmentFile;
         const file = try open(place.directory, place.name, .{
             .ACCMODE = .RDWR,
@@ -105,7 +106,7 @@ pub const Place = struct {
             .CLOEXEC = true,
         });
         errdefer close(file);
-        // It may have been another file by then.
+        // Another file may have taken its place between the check and `open`.
         if (!(try statOf(file)).trusted()) return error.SegmentFile;
         if (place.handed and !isSealed(file)) return error.SegmentFile;
         return file;
@@ -133,10 +134,10 @@ fn isNumber(text: []const u8) bool {
     return text.len > 0;
 }
 
-/// The longest path that `handedPath` gives, and its zero.
+/// The size of the longest path that `handedPath` returns, with its final zero.
 pub const handed_path_size = "/proc/".len + 10 + "/fd/".len + 10 + 1;
 
-/// The path by which other processes of the same user open what this process has open.
+/// Returns the path by which other processes of the same user open this descriptor.
 pub fn handedPath(file: Handle, storage: *[handed_path_size]u8) [:0]const u8 {
     const values = .{ linux.getpid(), file };
     return std.mem.printSentinel(storage, "/proc/{}/fd/{}", values, 0) catch unreachable;
@@ -155,14 +156,14 @@ pub fn createSealed(size: u64) Error!Handle {
     return file;
 }
 
-/// Whether nobody can make it shorter any more. A file with a name never says so.
+/// Whether nobody can make the file shorter any more. Always false for a file with a name.
 pub fn isSealed(file: Handle) bool {
     const seals = linux.fcntl(file, linux.F.GET_SEALS, 0);
     return linux.errno(seals) == .SUCCESS and seals & linux.F.SEAL_SHRINK != 0;
 }
 
-/// A file that nobody else can reach. It has no name, so that nothing is left of it when its maker
-/// dies; where the file system cannot do that, it has a secret one.
+/// A file that nobody else can reach. It has no name, so nothing is left of it if the process that
+/// made it dies. If the file system does not support that, it has a secret name.
 pub const Unnamed = struct {
     handle: Handle,
     secret: ?[secret_size:0]u8,
@@ -178,7 +179,7 @@ pub const Unnamed = struct {
 
     pub fn initSecret(place: Place) Error!Unnamed {
         var number: [8]u8 = undefined;
-        // Neither waits nor falls short for so few bytes, once the machine has started.
+        // For so few bytes, once the machine has started, this neither waits nor returns fewer.
         if (try check(linux.getrandom(&number, number.len, 0)) != number.len) {
             return error.Unexpected;
         }
@@ -203,7 +204,7 @@ pub const Unnamed = struct {
             .CLOEXEC = true,
         };
         const file = open(place.directory, ".", flags) catch return null;
-        // Without /proc it could not be given a name.
+        // Without /proc, the file could not be given a name later.
         var buffer: [path_size]u8 = undefined;
         const found = Stat.of(linux.AT.FDCWD, pathOf(file, &buffer), 0) catch null;
         const own = statOf(file) catch null;
@@ -212,7 +213,7 @@ pub const Unnamed = struct {
         return null;
     }
 
-    /// Gives the file its name, unless something has that name already. Returns whether it did.
+    /// Gives the file its name. Returns false, and changes nothing, if another file has that name.
     pub fn link(unnamed: *const Unnamed, place: Place) Error!bool {
         var buffer: [path_size]u8 = undefined;
         const result = if (unnamed.secret) |*secret|
@@ -245,7 +246,7 @@ pub const Unnamed = struct {
 
 pub const Range = struct {
     offset: u64,
-    /// 0 means to the end, wherever that will be.
+    /// 0 means up to the end of the file, however long it grows.
     size: u64,
 
     fn flock(range: Range, kind: i16) linux.Flock {
@@ -258,7 +259,7 @@ pub const Range = struct {
     }
 };
 
-/// Takes an exclusive lock for this open file description, or returns false where another has one.
+/// Takes an exclusive lock for this open file description. Returns false if another holds one.
 pub fn lock(file: Handle, range: Range) Error!bool {
     const request = range.flock(linux.F.WRLCK);
     const result = linux.fcntl(file, linux.F.OFD_SETLK, @intFromPtr(&request));
@@ -274,21 +275,22 @@ pub fn unlock(file: Handle, range: Range) void {
     _ = linux.fcntl(file, linux.F.OFD_SETLK, @intFromPtr(&request));
 }
 
-/// Whether another open file description has a lock in the range.
+/// Whether another open file description holds a lock in the range.
 pub fn locked(file: Handle, range: Range) Error!bool {
     var request = range.flock(linux.F.WRLCK);
     _ = try check(linux.fcntl(file, linux.F.OFD_GETLK, @intFromPtr(&request)));
     return request.type != linux.F.UNLCK;
 }
 
-/// Makes sure that the file has memory for its first bytes: a store into a mapped hole of a file
-/// system that is full would be the end of the process.
+/// Allocates disk space or memory for the first bytes of the file. Otherwise a store into a mapped
+/// hole would terminate the process if the file system is full.
 pub fn reserve(file: Handle, size: u64) Error!void {
     while (true) {
         const result = linux.fallocate(file, 0, 0, @intCast(size));
         switch (linux.errno(result)) {
             .INTR => continue,
-            // Where it does not exist, the file gets its size, and the caller its luck.
+            // The file system cannot allocate in advance: the file only gets its size, and holes
+            // stay.
             .OPNOTSUPP, .NOSYS => {
                 if ((try statOf(file)).size >= size) return;
                 _ = try check(linux.ftruncate(file, @intCast(size)));

@@ -1,5 +1,5 @@
-//! Segments in sealed memory: what is made, by which path it is opened, and what else that path may
-//! lead to [spec/segment.md].
+//! Segments in sealed memory: what is made, by which path it is opened, and what else such a path
+//! may lead to [spec/segment.md].
 
 const std = @import("std");
 const fixture = @import("segment_file_fixture.zig");
@@ -51,7 +51,7 @@ test "nobody can change the size of sealed memory, or open it to others [segment
     }
     const more = linux.fcntl(file, linux.F.ADD_SEALS, linux.F.SEAL_WRITE);
     try testing.expectEqual(.PERM, linux.errno(more));
-    // Whoever has it keeps it, also where the maker has gone.
+    // A process that has it open keeps it, even after its maker is gone.
     var other: End = undefined;
     try other.open(end.file.handedPath(&buffer), 0);
     try testing.expect(system.isSealed(other.file.handle));
@@ -62,7 +62,7 @@ test "nobody can change the size of sealed memory, or open it to others [segment
     other.close();
 }
 
-/// Memory of mode 0600 that holds a port's segment, and is not sealed.
+/// Makes memory of mode 0600 that holds a port's segment, and is not sealed.
 fn unsealed() !system.Handle {
     const flags = linux.MFD.CLOEXEC | linux.MFD.ALLOW_SEALING;
     const file: system.Handle = @intCast(linux.memfd_create("test", flags));
@@ -112,7 +112,7 @@ test "a descriptor may lead to anything, and is opened anew [segment.file_handed
     try testing.expectError(error.SegmentFile, openError(system.handedPath(pipe[0], &buffer)));
     try testing.expectError(error.SegmentMissing, openError("/proc/self/fd/1000000"));
     try testing.expectError(error.SegmentMissing, openError("/proc/4194305/fd/0"));
-    // By `self`, and by a copy of the descriptor, whose locks are those of its maker.
+    // By `self`, and by a copy of the descriptor, whose locks belong to its maker.
     const file = try unsealed();
     defer system.close(file);
     try seal(file, linux.F.SEAL_SHRINK);

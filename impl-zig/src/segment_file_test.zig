@@ -85,7 +85,7 @@ test "only the endpoint that is locked can be attached, and once [segment.file_l
         const attached = millrace.Endpoint.attach(segment, index, .{});
         try testing.expectError(error.SegmentEndpoint, attached);
     }
-    // One that is locked and not yet attached is not to be had either.
+    // An endpoint that is locked and not attached yet cannot be taken either.
     var file: millrace.SegmentFile = undefined;
     var storages: [2][2]millrace.Channel = undefined;
     try file.open(path, 1, &storages[0], .{});
@@ -131,7 +131,7 @@ test "what others could have put there is neither opened nor replaced [segment.f
         try testing.expectError(error.SegmentFile, createError(directory.path("port"), 0));
     }
     _ = linux.chmod(directory.path("port"), 0o600);
-    // Only the machine's administrator can give a file away.
+    // Only the administrator of the machine can give a file to another user.
     if (linux.errno(linux.chown(directory.path("port"), 12_345, 0)) == .SUCCESS) {
         try testing.expectError(error.SegmentFile, openError(directory.path("port")));
         try testing.expectError(error.SegmentFile, createError(directory.path("port"), 0));
@@ -140,7 +140,7 @@ test "what others could have put there is neither opened nor replaced [segment.f
     try testing.expectEqual(.segment_file, millrace.reasonOf(error.SegmentFile).?);
     try testing.expectEqual(5, try directory.count());
     try openError(directory.path("port"));
-    // Through a directory that is a link: only the last part of a path is ours to judge.
+    // Through a directory that is a link, because only the last part of a path is checked.
     _ = linux.symlink(".", directory.path("here"));
     try testing.expectError(error.SegmentEndpoint, openError(directory.path("here/port")));
 }
@@ -155,7 +155,7 @@ test "what is missing, or has no place, is named [segment.file_missing]" {
     }
     try testing.expectError(error.SegmentMissing, openError(""));
     try testing.expectEqual(.segment_missing, millrace.reasonOf(error.SegmentMissing).?);
-    // A creator needs no file, but a directory.
+    // A creator needs no file, but it needs a directory.
     for ([_][]const u8{ "none/", "none/port", "none/none/port", "file/port" }) |name| {
         try testing.expectError(error.FileNotFound, createError(directory.path(name), 0));
     }
@@ -180,7 +180,7 @@ test "a file of any size and content is refused by the segment's own checks" {
         try directory.write("port", image[0..size]);
         try testing.expectError(error.SegmentSize, openError(path));
     }
-    // The size that the header states is the memory's affair.
+    // The file is shorter than the size that the header states.
     try directory.write("port", image[0 .. fixture.rings_size - 1]);
     try testing.expectError(error.SegmentSize, openError(path));
     try directory.write("port", &@as([4096]u8, @splat(0x33)));
@@ -295,13 +295,13 @@ test "a peer that is gone is marked at the end of a slice, or on demand [segment
         var ends: [2]End = undefined;
         for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
         var bytes: [64]u8 = undefined;
-        // Nobody is gone: neither the end of slices nor a question changes anything.
+        // Nobody is gone: neither the end of slices nor a check changes anything.
         if (way == .read) try testing.expectEqual(null, try ends[0].port.read(&bytes, .ms(250)));
         ends[0].port.endpoint.checkPeers();
         try testing.expectEqual(layout.endpoint_state_attached, ends[0].state(1));
         try ends[1].port.write("last", .{}, .none);
         ends[1].die();
-        // [pipe.drain] What it has published is there.
+        // [pipe.drain] What it has published can be read.
         switch (way) {
             .read, .short, .demand => {
                 if (way == .demand) ends[0].port.endpoint.checkPeers();
@@ -350,7 +350,7 @@ test "of two that create at once, each finds the other in the same file" {
             defer end.close();
             try end.port.write(words[index], .{}, .none);
             try end.expectMessage(words[1 - index], .ms(5_000));
-            // Nobody leaves before the other has read.
+            // Nobody leaves before the other side has read everything.
             try end.port.end();
             var bytes: [8]u8 = undefined;
             const more = try end.port.read(&bytes, .ms(5_000));
@@ -358,7 +358,7 @@ test "of two that create at once, each finds the other in the same file" {
         }
     };
     for (0..200) |round| {
-        // Every other time a file is left there.
+        // In every second round, the file stays there.
         if (round % 2 == 0) _ = linux.unlink(path);
         var met: [2]anyerror!void = undefined;
         var threads: [2]std.Thread = undefined;

@@ -1,29 +1,30 @@
-//! The process that is killed at each of its stores: `segment_kill <role> <step> <path>` attaches
+//! The process that is killed at each of its stores. `segment_kill <role> <step> <path>` attaches
 //! to endpoint 1 of the port at the path, and plays its role step by step. It stops itself before
-//! and after the step of that number, for whoever traces it to go on one instruction at a time.
+//! and after the step with that number, so that its tracer can run it one instruction at a time.
 
 const std = @import("std");
 const millrace = @import("root.zig");
 const linux = std.os.linux;
 
-/// What the process does. The last is a writer with a fault, which its reader must notice.
+/// What the process does. The last role is a writer with a fault, which its reader must notice.
 pub const Role = enum { write, read, write_unfinished };
 
-/// Longer than any wait of the test, so that whoever is left alone ends.
+/// Longer than any wait of the test, so that a process that is left alone ends.
 pub const patience: millrace.Timeout = .ms(20_000);
 
-/// Small, so that a message is stored in a few instructions and every other one goes round the end
-/// of the ring; the cursors pass 2^32.
+/// Small, so that a message is stored by few instructions, and every second message wraps around;
+/// the cursors pass 2^32.
 pub const rings: millrace.Rings = .{
     .capacities = .{ 512, 512 },
     .starts = .{ 0xffff_fe00, 0xffff_fe00 },
 };
 
-/// The messages of the stream, over and over. The largest is longer than the ring.
+/// The messages of the stream, which repeat. The largest is larger than the ring.
 const sizes = [_]u32{ 40, 0, 100, 700, 16, 224, 5, 5, 60 };
 pub const size_max = 700;
 
-/// Before it writes or reads this message, the survivor pauses, so that the other has to wait.
+/// Whether the survivor pauses before it writes or reads this message, so that the other side has
+/// to wait.
 pub fn pausesBefore(tag: u32) bool {
     return tag % 3 == 2;
 }
@@ -38,12 +39,12 @@ pub fn fill(payload: []u8, tag: u32) void {
 
 pub const message_step_count: u32 = sizes.len;
 
-/// Attach; a message a step; a batch of two, or a frame that is lent; end; close.
+/// Attach; one message per step; a batch of two, or a lent frame; end; close.
 pub fn stepCount(role: Role) u32 {
     return message_step_count + @as(u32, if (role == .read) 3 else 4);
 }
 
-/// How many messages of the stream are whole when so many steps are done.
+/// Returns how many messages of the stream are complete after so many steps.
 pub fn messageCount(role: Role, step_count: u32) u32 {
     const extra: u32 = if (role == .read) 1 else 2;
     if (step_count == 0) return 0;
@@ -51,14 +52,14 @@ pub fn messageCount(role: Role, step_count: u32) u32 {
     return if (step_count <= batch) step_count - 1 else message_step_count + extra;
 }
 
-/// One end of the port, in a process or a thread of its own. Must stay where it was opened.
+/// One end of the port, in a process or thread of its own. Must not move after it was opened.
 pub const End = struct {
     file: millrace.SegmentFile,
     port: millrace.Port,
     storage: [2]millrace.Channel,
     payload: [size_max]u8,
 
-    /// Sleeps at once: who spins executes instructions without end.
+    /// Sleeps at once, because a spin executes instructions without end.
     const options: millrace.Port.Options = .{ .endpoint = .{ .spin_us = 0 } };
 
     pub fn create(end: *End, path: [:0]const u8) !void {
@@ -80,7 +81,7 @@ pub const End = struct {
         try end.port.write(payload, .{ .tag = tag }, patience);
     }
 
-    /// Reads the message of this number, or returns false at the end of the stream.
+    /// Reads the message with this number. Returns false at the end of the stream.
     pub fn readNext(end: *End, tag: u32) !bool {
         const message = (try end.port.read(&end.payload, patience)) orelse {
             return if (end.port.ended()) false else error.Timeout;
@@ -105,7 +106,7 @@ pub const End = struct {
         }
     }
 
-    /// Two messages that become visible by one store.
+    /// Writes two messages that become visible by one store.
     fn writeTwo(end: *End, first_tag: u32) !void {
         for ([_]u32{ first_tag, first_tag + 1 }) |tag| {
             const size = sizeOf(tag);
@@ -121,7 +122,7 @@ pub const End = struct {
         end.port.release();
     }
 
-    /// The fault: visible before it is there.
+    /// The fault: the message is visible before it is complete.
     fn writeUnfinished(end: *End, tag: u32) !void {
         const size = @min(sizeOf(tag), 100);
         const payload = try end.port.claim(size, patience);
@@ -138,7 +139,7 @@ fn expectMessage(tag: u32, found_tag: u32, payload: []const u8) !void {
     if (!std.mem.eql(u8, expected[0..sizeOf(tag)], payload)) return error.PayloadDiffers;
 }
 
-// Without what prints a trace, which takes most of the time to compile.
+// Without the code that prints a trace, which takes most of the compile time.
 pub const panic = std.debug.simple_panic;
 
 pub fn main(init: std.process.Init.Minimal) u8 {

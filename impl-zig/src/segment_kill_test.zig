@@ -1,9 +1,10 @@
-//! A process is killed behind each of its stores to the segment, while it exchanges messages with
-//! one that lives on [wait.liveness].
+//! A process is killed after each of its stores to the segment, while it exchanges messages with a
+//! process that survives [wait.liveness].
 //!
-//! The process is stopped before a step of its stream and goes on one machine instruction at a
-//! time; behind the n-th that changed the shared bytes it is killed, for every n and every step.
-//! The survivor gets whole messages, in order, and then `error.PeerFailed` with `peer.lost`.
+//! The process is stopped before a step of its stream, and goes on one machine instruction at a
+//! time. After the n-th instruction that changed the shared bytes, it is killed, for every n and
+//! every step. The survivor gets whole messages, in order, and then `error.PeerFailed` with
+//! `peer.lost`.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -47,7 +48,7 @@ const Kind = enum {
     }
 };
 
-/// The shared bytes as they were a moment ago.
+/// The shared bytes as they were last seen.
 const Watch = struct {
     memory: *const Image,
     before: Image,
@@ -60,8 +61,9 @@ const Watch = struct {
         return .{ .memory = memory, .before = memory.*, .channels = channels, .role = role };
     }
 
-    /// What the process has stored since the last call, if anything. The survivor stores too, but
-    /// for the words that both change, where the other is as it was when the process stood still.
+    /// Returns what the process has stored since the last call, if anything. Words that only the
+    /// survivor stores do not count. A change of a word that both sides store is taken for the
+    /// process's.
     fn changed(watch: *Watch) ?Kind {
         var kind: ?Kind = null;
         for (&watch.before, watch.memory, 0..) |*before, *word, index| {
@@ -82,7 +84,7 @@ const Watch = struct {
         else
             layout.ring_head_offset;
         if (offset == own.control_offset + cursor) return true;
-        // The frames, where the survivor writes them.
+        // The frames, if the survivor writes them.
         if (watch.role == .read) return offset -% own.data_offset < own.data_size;
         return false;
     }
@@ -113,7 +115,7 @@ const Traced = struct {
         }
         var traced: Traced = .{ .pid = @intCast(forked) };
         errdefer traced.kill();
-        // At the beginning of the program.
+        // At the start of the program.
         try traced.expectStop(try traced.await());
         const options = linux.PTRACE.O.EXITKILL;
         const set = linux.ptrace(linux.PTRACE.SETOPTIONS, traced.pid, 0, options, 0);
@@ -141,7 +143,7 @@ const Traced = struct {
         };
     }
 
-    /// Goes on to where it stops itself.
+    /// Runs until the process stops itself.
     fn runToStop(traced: *Traced) !void {
         const went = linux.ptrace(linux.PTRACE.CONT, traced.pid, 0, 0, 0);
         if (linux.errno(went) != .SUCCESS) return error.NotPermitted;
@@ -150,7 +152,7 @@ const Traced = struct {
         if (linux.W.STOPSIG(status) != .STOP) return error.Signalled;
     }
 
-    /// Executes one instruction. Returns false where it stopped itself by it.
+    /// Executes one instruction. Returns false if the process stopped itself with it.
     fn advance(traced: *Traced) !bool {
         const stepped = linux.ptrace(linux.PTRACE.SINGLESTEP, traced.pid, 0, 0, 0);
         if (linux.errno(stepped) != .SUCCESS) return error.NotPermitted;
@@ -170,7 +172,7 @@ const Traced = struct {
     }
 };
 
-/// The end that lives on, on a thread of its own.
+/// The end that survives, on a thread of its own.
 const Survivor = struct {
     end: End,
     role: Role,
@@ -189,7 +191,7 @@ const Survivor = struct {
             if (fixture.pausesBefore(survivor.count)) millrace.Host.native.pause(4_000_000);
             if (!try survivor.one()) break;
         }
-        // The stream has ended, and nothing is left to wait for.
+        // The stream has ended, and there is nothing left to wait for.
         const record = survivor.end.file.segment.record(1);
         for (0..20_000) |_| {
             survivor.end.port.endpoint.checkPeers();
@@ -208,7 +210,7 @@ const Survivor = struct {
 
 const Tally = struct {
     points: std.EnumArray(Kind, u32) = .initFill(0),
-    /// Killed where a step was complete.
+    /// How many times it was killed after a complete step.
     between: u32 = 0,
     instructions: u64 = 0,
     messages: u64 = 0,
@@ -261,7 +263,8 @@ const Tally = struct {
     }
 };
 
-/// Takes steps of the stream, one after the other, and kills at every store of each.
+/// Takes steps of the stream, one after the other, and kills the process at every store of each
+/// step.
 const Lane = struct {
     role: Role,
     next_step: *std.atomic.Value(u32),
@@ -289,8 +292,8 @@ const Lane = struct {
         }
     }
 
-    /// Kills behind the store of that number in the step. Returns false where the step has no such
-    /// store; then it is killed behind the step.
+    /// Kills the process after the store with that number in the step. Returns false if the step
+    /// has fewer stores; then kills it after the step.
     fn round(lane: *Lane, path: [:0]const u8, step: u32, store: u32) !bool {
         const survivor = &lane.survivor;
         survivor.* = .{ .end = undefined, .role = lane.role };
@@ -336,7 +339,7 @@ const Lane = struct {
         const end = &survivor.end;
         if (survivor.result) |_| {} else |err| switch (err) {
             error.PeerFailed, error.PeerClosed, error.PipeClosed => {},
-            // Such as a message that is not what it must be.
+            // For instance a message with wrong bytes.
             else => return err,
         }
         const word = @atomicLoad(u32, &end.file.segment.record(1).state, .seq_cst);
@@ -346,14 +349,15 @@ const Lane = struct {
                 try testing.expect(step == 0 and within);
             },
             layout.endpoint_state_closed => {
-                // It had said that nothing more would come, or take what comes.
+                // The process had said before that nothing more would come, or had taken
+                // everything.
                 try testing.expectEqual(fixture.stepCount(lane.role) - 1, step);
                 if (lane.role != .read) try survivor.result;
                 if (lane.role == .read) try testing.expectError(error.PeerClosed, survivor.result);
             },
             file_fixture.lost_word => {
                 lane.tally.addWait(survivor.ended_ns -| killed_ns);
-                // At the end of the stream a reader learns of it by asking only.
+                // At the end of the stream, a reader learns of the death only by asking.
                 if (survivor.result) |_| {
                     try testing.expect(end.port.ended());
                 } else |err| {
@@ -366,7 +370,7 @@ const Lane = struct {
             else => return error.UnexpectedState,
         }
         if (lane.role == .read) return;
-        // Everything of the steps before, and of this step all or nothing.
+        // Everything of earlier steps, and of this step all or nothing.
         const least = fixture.messageCount(lane.role, step);
         const most = fixture.messageCount(lane.role, step + 1);
         try testing.expect(survivor.count == most or within and survivor.count == least);
@@ -396,7 +400,7 @@ fn pin(number: usize) void {
     linux.sched_setaffinity(0, &allowed) catch {};
 }
 
-/// Many at once, because most of the time everybody sleeps until the end of a slice.
+/// Many at a time, because most of the time everybody sleeps until the end of a slice.
 const lane_count = 8;
 
 fn killEverywhere(role: Role, tally: *Tally) !void {

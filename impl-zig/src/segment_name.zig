@@ -13,7 +13,7 @@ pub const Name = struct {
 const begin = layout.property_name_size_offset;
 const size = layout.property_control_size - begin;
 
-/// The size of a name and the name, as they stand at the end of a control area.
+/// Returns the size of a name and the name, as they stand at the end of a control area.
 fn image(name: []const u8) [size]u8 {
     assert(name.len <= layout.property_name_size_max);
     var bytes: [size]u8 = @splat(0);
@@ -22,19 +22,19 @@ fn image(name: []const u8) [size]u8 {
     return bytes;
 }
 
-/// The name of a channel; empty where it has none.
+/// Returns the name of a channel; empty if it has none.
 pub fn of(names: []const Name, channel: usize) []const u8 {
     for (names) |each| if (each.channel == channel) return each.name;
     return "";
 }
 
-/// Writes a name into a control area that is 0 [property.name].
+/// Writes a name into a control area that holds only zeros [property.name].
 pub fn write(control: []u8, name: []const u8) void {
     if (name.len == 0) return;
     control[begin..][0..size].* = image(name);
 }
 
-/// Whether that name stands in the control area of a property [property.same_name].
+/// Whether the control area of a property holds this name [property.same_name].
 pub fn is(control: []const u8, name: []const u8) bool {
     if (control.len < layout.property_control_size) return name.len == 0;
     const found = @as(*const volatile [size]u8, @ptrCast(control[begin..][0..size])).*;

@@ -1,5 +1,5 @@
-//! Channels of kinds that this version does not know: who may stand at their ends, and who is whose
-//! peer by them.
+//! Channels of kinds that this version does not know: which endpoints may be at their ends, and
+//! which endpoints are peers because of them.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -70,7 +70,7 @@ test "the peers of an endpoint are the others at the ends of all its channels [s
         try testing.expectEqual(peers.len, found.count());
         for (peers) |peer| try testing.expect(found.isSet(peer));
     }
-    // All of them are rung, and nobody else.
+    // All of them are rung, and no others.
     _ = try millrace.Endpoint.attach(&segment, 0, .{ .host = &fixture.clockwork });
     for ([_]u32{ 1, 1, 1, 0, 0 }, 0..) |bell, index| {
         try testing.expectEqual(bell, segment.record(@intCast(index)).bell);
@@ -103,7 +103,7 @@ test "whoever rings sets a bit: its own for a cursor, the endpoint's for a state
     var place: [1]u8 = undefined;
     for (0..2) |_| _ = try reader.tryRead(&place);
     try expectRung(&segment, 33, &.{98});
-    // Marked by its peer and by a supervisor.
+    // Marked failed by its peer and by a supervisor.
     reader.ring.peer.fail(&endpoints[1], .ring_cursor);
     for ([_]u32{ 33, 98 }) |index| try expectRung(&segment, index, &.{33});
     segment.fail(segment.ownerOf(98), .peer_lost, &fixture.clockwork);
@@ -112,7 +112,7 @@ test "whoever rings sets a bit: its own for a cursor, the endpoint's for a state
     for ([_]u32{ 33, 98 }) |index| try expectRung(&segment, index, &.{98});
 }
 
-/// Takes the bits out and compares them.
+/// Takes the bits out of the record, and compares them.
 fn expectRung(segment: *const Segment, index: u32, expected: []const u32) !void {
     for (&segment.record(index).rung, 0..) |*word, number| {
         var bits: u32 = 0;

@@ -31,7 +31,7 @@ test "two processes echo, and leave in order" {
         const tag: u32 = @intCast(index);
         try end.writeNext(tag);
         try testing.expect(try end.readNext(tag));
-        // Longer than two slices, and nobody is taken for dead.
+        // Longer than two slices, and no peer is taken for dead.
         if (index == 1000) {
             try testing.expectEqual(null, try end.port.read(&end.payload, .ms(250)));
         }
@@ -64,7 +64,7 @@ test "two processes stream, both ways" {
     }
 }
 
-/// One process kills the other again and again, and goes on until it is told so.
+/// One process kills the other again and again, and goes on until it is told to stop.
 const Lane = struct {
     role: stream.Role,
     seed: u64,
@@ -101,14 +101,14 @@ const Lane = struct {
         for (0..lane.rounds) |_| try lane.round(path, random.random());
     }
 
-    /// The file of the round before is left there, with a dead endpoint in it.
+    /// The file of the round before is still there, with a dead endpoint in it.
     fn round(lane: *Lane, path: [:0]const u8, random: std.Random) !void {
         var end: stream.End = undefined;
         try end.create(path);
         defer end.close();
         var child = try spawn(lane.role, path);
         defer child.kill(testing.io);
-        // Mostly in the middle of the stream, sometimes while the other is still on its way.
+        // Usually in the middle of the stream, sometimes while the other process is still starting.
         const in_stream = random.uintLessThan(u32, 8) > 0;
         if (in_stream) try awaitAttached(&end);
         const delay_ns = random.uintLessThan(u64, 3_000_000);
@@ -173,7 +173,7 @@ test "a process that is killed at any moment is found, behind whole messages [wa
     var directory: Directory = undefined;
     try directory.init();
     defer directory.deinit();
-    // Four at once, because most of the time everybody sleeps.
+    // Four at a time, because most of the time everybody sleeps.
     var lanes: [4]Lane = undefined;
     var threads: [4]std.Thread = undefined;
     for (&lanes, &threads, 0..) |*lane, *thread, index| {
@@ -206,7 +206,7 @@ test "a process that is killed at any moment is found, behind whole messages [wa
     });
     try testing.expectEqual(kills, tally.during + tally.before);
     try testing.expect(tally.during > kills / 2);
-    // Two slices and the machine's own delays; a peer that nobody finds costs 20 s.
+    // Two slices, and delays of the machine; a peer that is not found dead would take 20 s.
     try testing.expect(waits[waits.len - 1] < 5_000_000_000);
     try testing.expectEqual(lanes.len, try directory.count());
 }

@@ -1,5 +1,5 @@
-//! Segments in files, one system call at a time: a child process is stopped before and after each
-//! system call of `create` and `open`, and there it is killed, or somebody else comes first.
+//! Segments in files, one system call at a time. A child process is stopped before and after each
+//! system call of `create` and `open`. There it is killed, or another process comes first.
 
 const std = @import("std");
 const fixture = @import("segment_file_fixture.zig");
@@ -11,7 +11,7 @@ const End = fixture.End;
 
 const What = enum { create, open };
 
-/// A child that makes or opens a file, and then waits for a message and answers.
+/// A child that makes or opens a file, and then waits for a message and answers it.
 const Traced = struct {
     pid: linux.pid_t,
     ended: bool = false,
@@ -66,7 +66,7 @@ const Traced = struct {
         return word;
     }
 
-    /// Goes on to the next time that a system call begins or ends.
+    /// Runs until the next start or end of a system call.
     fn step(traced: *Traced) !void {
         const stepped = linux.ptrace(linux.PTRACE.SYSCALL, traced.pid, 0, 0, 0);
         if (linux.errno(stepped) != .SUCCESS) return error.NotPermitted;
@@ -77,7 +77,7 @@ const Traced = struct {
         _ = linux.ptrace(linux.PTRACE.DETACH, traced.pid, 0, 0, 0);
     }
 
-    /// Returns its exit code.
+    /// Runs the child to its end. Returns its exit code.
     fn finish(traced: *Traced) !u32 {
         const status = try traced.await();
         if (!linux.W.IFEXITED(status)) return error.ChildKilled;
@@ -93,11 +93,11 @@ const Traced = struct {
 
 const Left = enum { nothing, dead_pair, dead_creator };
 
-/// A directory, and at the path in it what some pair of processes has left.
+/// A directory with a path, at which some pair of processes has left a file.
 const Scene = struct {
     directory: Directory,
     path: [:0]const u8,
-    /// Set by the child when it has its file.
+    /// The child sets it when it has its file.
     done: *u32,
 
     fn init(scene: *Scene) !void {
@@ -153,7 +153,7 @@ test "a creator that dies at any system call leaves nothing that is in the way" 
             for (0..count) |_| try child.step();
             reached = scene.done.* == 1;
             child.kill();
-            // Not even the file that it was about to name.
+            // There is not even the file that it was about to name.
             try testing.expect(try scene.directory.count() <= 1);
             if (next == .open) try openAfter(scene.path);
             var ends: [2]End = undefined;
@@ -168,7 +168,8 @@ test "a creator that dies at any system call leaves nothing that is in the way" 
     try testing.expect(stops > 60);
 }
 
-/// Whoever opens what a dead creator has left finds nothing, no place, or the dead.
+/// A process that opens what a dead creator has left finds no file, no free place, or the dead
+/// peer.
 fn openAfter(path: [:0]const u8) !void {
     var end: End = undefined;
     end.open(path, 1) catch |err| switch (err) {
@@ -222,10 +223,10 @@ test "an opener meets the creator that replaces the file under it, or is in its 
     try meet(.open, &.{.dead_creator});
 }
 
-/// How a child ends that has met nobody but a dead peer.
+/// The exit code of a child that has met only a dead peer.
 const beside_the_dead = 5;
 
-/// The child is stopped at every place in turn while this process creates endpoint 0.
+/// Stops the child at every place in turn, while this process creates endpoint 0.
 fn meet(what: What, lefts: []const Left) !void {
     var scene: Scene = undefined;
     try scene.init();
@@ -243,7 +244,7 @@ fn meet(what: What, lefts: []const Left) !void {
             var end: End = undefined;
             var late = false;
             end.create(scene.path, 0, .none) catch |err| switch (err) {
-                // The child has the header locked, and lets go of it when it goes on.
+                // The child has the header locked, and unlocks it when it goes on.
                 error.Timeout => late = true,
                 else => return err,
             };
@@ -252,7 +253,7 @@ fn meet(what: What, lefts: []const Left) !void {
                 tally.held += 1;
                 const created = end.create(scene.path, 0, .ms(5_000));
                 if (what == .open) {
-                    // Who was first is not said.
+                    // Either may have been first.
                     if (created) |_| end.close() else |err| {
                         try testing.expectEqual(error.SegmentEndpoint, err);
                     }
@@ -266,7 +267,7 @@ fn meet(what: What, lefts: []const Left) !void {
             const code = try child.finish();
             try testing.expectEqual(1, try scene.directory.count());
             if (code == beside_the_dead) {
-                // It had taken its place in the file that was replaced [segment.file_left].
+                // The child had taken its place in the file that was replaced [segment.file_left].
                 try testing.expectEqual(.open, what);
                 try testing.expectEqual(0, end.state(1));
                 tally.alone += 1;

@@ -1,7 +1,7 @@
-//! The part of an endpoint that its peers see: its bell, its state, and what it can ring
-//! [spec/segment.md].
+//! The part of an endpoint that its peers see: its bell, its state, and the wake mechanisms that it
+//! can ring [spec/segment.md].
 //!
-//! Invariant: a state changes by compare-exchange only, along the chapter's table.
+//! Invariant: a state changes only by compare-exchange, as the chapter's table allows.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -34,8 +34,8 @@ comptime {
     assert(@offsetOf(Record, "reserved") == layout.endpoint_reserved_offset);
 }
 
-/// What the low byte of a loaded `state` word says [segment.state_low]. The reason of `failed` is
-/// whatever number stands above it.
+/// The state in the low byte of a loaded `state` word [segment.state_low]. The reason of `failed`
+/// is whatever number the upper bytes hold.
 pub const State = union(enum) {
     vacant,
     attached,
@@ -48,7 +48,7 @@ pub const State = union(enum) {
         return .of(@atomicLoad(u32, &record.state, .seq_cst));
     }
 
-    /// Whether that endpoint is attached: all that nearly every call has to know.
+    /// Whether the endpoint is attached. Nearly every call needs to know nothing else.
     pub inline fn isAttached(record: *const Record) bool {
         const word = @atomicLoad(u32, &record.state, .seq_cst);
         return word & layout.state_mask == layout.endpoint_state_attached;
@@ -66,7 +66,7 @@ pub const State = union(enum) {
         };
     }
 
-    /// The reason that stands in the word of a failed endpoint; null where none does
+    /// Returns the reason in the word of a failed endpoint; null if it holds none
     /// [pipe.failed_reason].
     pub fn reason(state: State) ?layout.Reason {
         const why = switch (state) {
@@ -84,19 +84,19 @@ pub const State = union(enum) {
     }
 };
 
-/// A final state, to be changed to.
+/// A final state to change to.
 pub const Final = union(enum) {
     closed,
     failed: layout.Reason,
 };
 
-/// Changes a state along the table of allowed changes, or leaves it where the table has no change
-/// from it [segment.state_change], or where it is that of another owner: one with other upper bits
-/// than these, where any are given [segment.state_owner]. The caller rings afterwards, whichever it
-/// was.
+/// Changes a state as the table of allowed changes says. Leaves the state alone if the table has no
+/// change from it [segment.state_change], or if it belongs to another owner: `owner` is given, and
+/// the upper bits of the word differ from it [segment.state_owner]. In either case, the caller
+/// rings afterwards.
 pub fn changeState(record: *Record, to: Final, owner: ?u24) void {
-    // A state changes at most twice before it is final. A peer that makes it change more often is
-    // not worth a fourth try: its changes are not ours to repair.
+    // A correct endpoint's state changes at most twice before it is final. If a peer changes it
+    // more often, there is no fourth try, because no retry can repair that.
     for (0..layout.state_tries) |_| {
         const from = @atomicLoad(u32, &record.state, .seq_cst);
         switch (State.of(from)) {
@@ -115,14 +115,14 @@ pub fn changeState(record: *Record, to: Final, owner: ?u24) void {
     }
 }
 
-/// Changes the state to closed, where it is still the word by which its owner has attached
-/// [pipe.close]. The owner rings afterwards, whichever it was.
+/// Changes the state to closed if the word is still the one that its owner stored when it attached
+/// [pipe.close]. The owner rings afterwards in either case.
 pub fn closeOwn(record: *Record, attached: u32) void {
     const closed = wordOf(layout.endpoint_state_closed, upperBits(attached));
     _ = @cmpxchgStrong(u32, &record.state, attached, closed, .seq_cst, .seq_cst);
 }
 
-/// What stands above a state: of failed the reason, of another one the low bits of a generation.
+/// Returns the bits above a state: the reason of a failed one, else the low bits of a generation.
 pub fn upperBits(word: u32) u24 {
     return @truncate(word >> layout.reason_shift);
 }
@@ -131,11 +131,12 @@ pub fn wordOf(state: u8, bits: u24) u32 {
     return @as(u32, bits) << layout.reason_shift | state;
 }
 
-/// Rings an endpoint, and says on whose account: the waker's own, or that of the endpoint whose
-/// state it wanted to change [wait.rung].
+/// Rings an endpoint, and records on whose account: that of the endpoint that wakes it, or that of
+/// the endpoint whose state was to change [wait.rung].
 ///
-/// [wait.ring] The count before the notify, so that a sleeper that is not yet asleep sees it and
-/// stays awake. The bit before the count, so that a sleeper that sees the count sees it too.
+/// [wait.ring] The count is increased before the notify, so that a sleeper that is not asleep yet
+/// sees it and stays awake. The bit is set before the count, so that a sleeper that sees the count
+/// also sees the bit.
 pub noinline fn ring(record: *Record, whose: u32, host: *const Host) void {
     assert(whose < layout.endpoint_count_max);
     const bit = @as(u32, 1) << @intCast(whose % @bitSizeOf(u32));

@@ -1,4 +1,4 @@
-//! States: which change, who may change them on whose account, and what stands above them.
+//! States: which of them change, who may change them on whose account, and their upper bits.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -46,7 +46,7 @@ test "states change along the table only, and the first final state stays" {
         .{ .from = 2, .close = 2, .fail = 2 },
         .{ .from = 0x1003, .close = 0x1003, .fail = 0x1003 },
         .{ .from = 4, .close = 4, .fail = 4 },
-        // [segment.state_reason] The upper bits stay, but of what becomes failed.
+        // [segment.state_reason] The upper bits stay, except in a state that becomes failed.
         .{ .from = 0xfedc_ba01, .close = 0xfedc_ba02, .fail = lost },
         .{ .from = 0x0100, .close = 0x0100, .fail = lost },
     }, 1..) |change, number| {
@@ -56,7 +56,8 @@ test "states change along the table only, and the first final state stays" {
         record.state = change.from;
         segment_record.changeState(record, .{ .failed = .peer_lost }, null);
         try testing.expectEqual(change.fail, record.state);
-        // [segment.state_ring] Its own bell and that of its peer, whatever came of it.
+        // [segment.state_ring] Rings its own bell and that of its peer, whether the state changed
+        // or not.
         segment.fail(segment.ownerOf(0), .peer_lost, &fixture.clockwork);
         try testing.expectEqual(change.fail, record.state);
         try blank.expectRung(@intCast(number));
@@ -75,7 +76,8 @@ test "a supervisor changes the state of the owner that it watches, and no other'
     for ([_]Change{
         .{ .from = 0x0701, .close = 0x0702, .fail = lost },
         .{ .from = 0x0700, .close = 0x0700, .fail = lost },
-        // The one before, the one behind, and one with the same low byte [segment.state_owner].
+        // The owner before, the next owner, and one whose low byte is the same
+        // [segment.state_owner].
         .{ .from = 0x0601, .close = 0x0601, .fail = 0x0601 },
         .{ .from = 0x0801, .close = 0x0801, .fail = 0x0801 },
         .{ .from = 0x0800, .close = 0x0800, .fail = 0x0800 },
@@ -102,7 +104,7 @@ test "an endpoint attaches to a word with its upper bits, and closes from it [se
     var endpoint: Endpoint = try .attach(&blank.segment, 0, options);
     try testing.expectEqual(0x1234_5601, record.state);
     try testing.expectEqual(layout.wake_mechanism_futex, record.wakes);
-    // [segment.features] It understands nothing beyond this version.
+    // [segment.features] It supports no feature beyond this version.
     try testing.expectEqual(0, record.features);
     try testing.expectEqual(.attached, endpoint.state());
     endpoint.close();
@@ -120,7 +122,7 @@ test "an endpoint that closes changes no word but the one that it stored [pipe.c
         endpoint.close();
         try testing.expectEqual(word, record.state);
         try testing.expectEqual(.closed, endpoint.state());
-        // When it attached, and now.
+        // Once when it attached, and once now.
         try blank.expectRung(2);
     }
 }
@@ -161,7 +163,7 @@ test "whoever attaches to what was vacated goes on where the words stand [ring.s
         const record = segment.record(1);
         record.generation = generation;
         record.state = generation << layout.reason_shift;
-        // Of a position, the low bits are the peer's mistake.
+        // The low bits of a position are the peer's mistake.
         for (&storage, [_]u32{ 0x1007, 0x2000 }) |channel, position| {
             const control: *ring.Control = @ptrCast(@alignCast(&memory[channel.control_offset]));
             control.head = position;

@@ -6,12 +6,12 @@ const millrace = @import("root.zig");
 /// What the other process does.
 pub const Role = enum { echo, write, read };
 
-/// Longer than any wait of a test, so that whoever is left alone ends.
+/// Longer than any wait of a test, so that a process that is left alone ends.
 const patience: millrace.Timeout = .ms(20_000);
 
 pub const rings: millrace.Rings = .{ .capacities = .{ 4096, 4096 } };
 
-/// The messages of the stream: most fit a frame, some are longer than the ring.
+/// The messages of the stream: most fit one frame, some are larger than the ring.
 pub fn sizeOf(tag: u32) usize {
     const mixed = (tag +% 1) *% 0x9e37_79b1;
     return if (mixed >> 28 == 0) 9000 else mixed >> 22;
@@ -23,7 +23,7 @@ pub fn fill(payload: []u8, tag: u32) void {
     for (payload, 0..) |*byte, index| byte.* = @truncate(index *% 31 +% tag *% 17 +% index / 256);
 }
 
-/// One end of the port. Must stay where it was opened.
+/// One end of the port. Must not move after it was opened.
 pub const End = struct {
     file: millrace.SegmentFile,
     port: millrace.Port,
@@ -76,7 +76,7 @@ pub const End = struct {
         try end.port.write(payload, .{ .tag = tag }, patience);
     }
 
-    /// Reads the message of this number, or returns false at the end of the stream.
+    /// Reads the message with this number. Returns false at the end of the stream.
     pub fn readNext(end: *End, tag: u32) !bool {
         const message = (try end.port.read(&end.payload, patience)) orelse {
             return if (end.port.ended()) false else error.Timeout;

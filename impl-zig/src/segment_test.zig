@@ -53,7 +53,7 @@ test "a peer that overwrites \"ready\" while a segment is written does no harm" 
     var memory: [1280]u8 align(128) = @splat(0);
     const channels = fixture.pipeGeometry(256, 0);
     const geometry: millrace.Geometry = .{ .endpoint_count = 2, .channels = &channels };
-    // As if somebody had stored it behind the claim.
+    // As if another thread had stored it after the claim.
     poke(&memory, layout.segment_ready_offset, u32, 77);
     segment_file.write(&memory, geometry, memory.len);
     var storage: [1]Channel = undefined;
@@ -164,7 +164,7 @@ test "memory of less than 256 bytes is refused before anything is read" {
 test "checks come in the order of the table" {
     var memory: [2048]u8 align(128) = undefined;
     try formatted(&memory);
-    // All wrong at once; then each made right shows the next.
+    // All fields are wrong at once; making one of them right shows the next fault.
     poke(&memory, 8, u32, 7);
     poke(&memory, 0, u32, 0);
     poke(&memory, 12, u16, 2);
@@ -203,7 +203,7 @@ test "areas of two channels must not overlap, areas of nothing may" {
     poke(&memory, second + 20, u32, place.data_offset);
     poke(&memory, second + 12, u32, 512); // the control area of the first ring
     try expectRefused(error.SegmentChannel, &memory);
-    // A channel of an unknown kind with areas of 0 bytes, there, is accepted.
+    // A channel of an unknown kind with areas of 0 bytes at the same place is accepted.
     poke(&memory, second, u32, 99);
     poke(&memory, second + 16, u32, 0);
     _ = try Segment.attach(&memory, &storage, .none);
@@ -232,7 +232,7 @@ test "an endpoint must exist and be vacant" {
         try testing.expectError(error.SegmentEndpoint, Endpoint.attach(&segment, 0, options));
         try testing.expectEqualSlices(u8, &before, &memory);
     }
-    // [segment.state_low] Vacant, whatever stands above it.
+    // [segment.state_low] Vacant, whatever the upper bits are.
     poke(&memory, 128 + 4, u32, 0xabcd_ef00);
     var endpoint = try Endpoint.attach(&segment, 0, options);
     try testing.expectEqual(0xabcd_ef01, segment.record(0).state);
@@ -251,7 +251,7 @@ test "an endpoint that somebody else takes first is rung, and not written to [se
         record.wakes = 1;
         record.agent = 5;
         record.state = found;
-        // It was loaded as vacant.
+        // The word was loaded as vacant.
         const taken = segment.takeLoaded(0, 0, &fixture.clockwork);
         try testing.expectError(error.SegmentEndpoint, taken);
         const words = [_]u32{ record.state, record.wakes, record.agent, record.bell };
@@ -315,7 +315,7 @@ test "create finds another geometry with more channels than it has storage for" 
     var storage: [1]Channel = undefined;
     const other = Segment.create(&memory, geometry, &storage, .none);
     try testing.expectError(error.SegmentGeometry, other);
-    // [segment.check] Its own faults come first.
+    // [segment.check] The segment's own faults come first.
     poke(&memory, descriptor + 64 + 24, u32, 300);
     const broken = Segment.create(&memory, geometry, &storage, .none);
     try testing.expectError(error.SegmentChannel, broken);

@@ -1,9 +1,9 @@
-//! Waiting for the first of several pipes that end at one endpoint, which has one bell for all of
+//! Waiting for the first of several pipes that end at one endpoint, whose one bell serves all of
 //! them [wait.bell_first].
 //!
-//! Invariant: a ring that is not looked at is armed, and nothing was in it behind that: its writer
-//! sets its bit when something comes [wait.rung_take]. So a message of one client of a hub costs a
-//! look at that client, however many there are.
+//! Invariant: a ring that is not looked at is armed, and a look after the arming found it empty. If
+//! something comes, its writer rings and sets its bit [wait.rung_take]. So a message of one client
+//! of a hub costs a look at that client only, however many there are.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -18,37 +18,38 @@ const Reader = pipe.Reader;
 const Timeout = host_file.Timeout;
 const Wait = ring_file.Wait;
 
-/// How long what nobody has named may go without a look [wait.rung_take].
+/// After how many nanoseconds all rings are looked at, even if no peer has rung [wait.rung_take].
 const slice_ns = layout.wait_slice_ms * 1_000_000;
 
-/// Several readers of one endpoint, such as those of a hub's clients, and whose turn it is.
+/// Several readers of one endpoint, such as those of a hub's clients. They take turns.
 ///
-/// Two rings from one peer belong into one `Select`: whoever rings says who it is, and not for
-/// which ring.
+/// All rings from one peer belong into the same `Select`: a bit says which peer has rung, but not
+/// for which ring.
 ///
 /// Thread safety: belongs to the thread of the endpoint.
 pub const Select = struct {
-    /// May be changed between two calls. Their order does not matter.
+    /// May be changed between two calls. The order of the readers does not matter.
     readers: []const *Reader,
-    /// Where the next call begins to look: behind the last that it returned, so that a client that
-    /// floods does not starve the others.
+    /// Where the next call starts to look: after the reader that was returned last, so that a
+    /// client that floods does not starve the others.
     next: usize = 0,
-    /// When all of them were last to be looked at, in the time of `Host.now`.
+    /// When all readers were last to be looked at, in the time of `Host.now`.
     looked_ns: ?u64 = null,
-    /// For how long their peers allow a sleep, as far as they were looked at since.
+    /// For how many nanoseconds those peers whose rings were found empty since then allow a sleep.
     allowed_ns: u64 = 0,
 
-    /// Returns a reader that has something for a call, and waits for one as long as the timeout
-    /// allows; null when there was none by the deadline, or when all streams have ended.
+    /// Returns a reader for which there is something to read. Waits for one for as long as the
+    /// timeout allows. Returns null if there was none by the deadline, or if all streams have
+    /// ended.
     ///
-    /// That something is a frame, or what ends the pipe: `read` then gives a message, or an error,
-    /// or null at the end of the stream. A reader that has ended is passed over from then on; one
-    /// that has failed is returned again and again: take it off the list. A frame is not always a
-    /// message: read with `.none`, so that one client cannot hold the others.
+    /// There may be a frame, or something that ends the pipe: `read` then returns a message, an
+    /// error, or null at the end of the stream. A reader that has ended is skipped from then on.
+    /// One that has failed is returned again and again: take it off the list. A frame is not always
+    /// a whole message: read with `.none`, so that one client cannot keep the others waiting.
     ///
-    /// Gives back what the readers have released. What a writer of the endpoint has finished and
-    /// not published stays unseen: publish before [ring.publish_all]. Between two calls, rings in
-    /// which nothing has come stay armed: what then comes makes its writer ring.
+    /// Gives back the room that the readers have released. Does not publish what writers of the
+    /// endpoint have finished: publish it before this call [ring.publish_all]. Between two calls,
+    /// empty rings stay armed, so a writer that publishes in one of them rings.
     ///
     /// Asserts that all are readers of one endpoint, and that no frame is lent.
     pub fn wait(
@@ -70,7 +71,8 @@ pub const Select = struct {
         while (true) {
             condition.name();
             if (selected.take()) |reader| return reader;
-            // Before the next look: whoever sets bits for nothing must not hold the call.
+            // Before the next look: a peer that sets bits without a reason must not keep the call
+            // beyond its deadline.
             const outcome: Endpoint.Outcome = if (deadline.over(endpoint.host))
                 .timeout
             else
@@ -86,7 +88,7 @@ pub const Select = struct {
         }
     }
 
-    /// The next that has something, in turn.
+    /// Returns the next reader that has something, in turn.
     fn take(selected: *Select) ?*Reader {
         const readers = selected.readers;
         for (0..readers.len) |distance| {
@@ -94,7 +96,7 @@ pub const Select = struct {
             const reader = readers[index];
             if (!ready(reader)) continue;
             selected.next = index + 1;
-            // Its caller reads, and need not be rung for it.
+            // The caller reads from it now, so its writer need not ring.
             if (reader.fault == null and reader.ring.asked != .no) waitOf(reader).disarm();
             return reader;
         }
@@ -118,10 +120,10 @@ const Condition = struct {
     selected: *Select,
     endpoint: *Endpoint,
 
-    /// Finds out which rings have to be looked at: those of whoever has rung; and all of them in
-    /// the beginning, once in a slice, and when this endpoint itself has come to its end. Those in
-    /// which nothing is are armed as early as that, since a hub that always finds something with
-    /// one client never comes to sleep, and would look at all others each time.
+    /// Decides which rings have to be looked at: those of the peers that have rung. At the start,
+    /// once in a slice, and when this endpoint's own state is final, all of them. Empty rings are
+    /// armed here and not only before a sleep: a hub that always finds something from one client
+    /// never sleeps, and would otherwise look at all other rings each time.
     fn name(condition: *const Condition) void {
         const selected = condition.selected;
         const endpoint = condition.endpoint;
@@ -153,7 +155,8 @@ const Condition = struct {
         reader.ring.asked = .now;
     }
 
-    /// Nothing was in this ring behind the store of `wants` [wait.recheck].
+    /// Called after a look that came after the store of `wants` and found the ring empty
+    /// [wait.recheck].
     fn settle(condition: *const Condition, reader: *Reader) void {
         assert(reader.ring.asked == .now);
         reader.ring.asked = .before;
@@ -176,7 +179,7 @@ const Condition = struct {
         for (condition.selected.readers) |reader| {
             if (reader.ended() or reader.ring.asked == .before) continue;
             if (waitOf(reader).look(order)) return true;
-            // With a weaker order, the load may have come before the store.
+            // With a weaker order, the load may have happened before the store.
             if (order == .seq_cst and reader.ring.asked == .now) condition.settle(reader);
         }
         return false;
@@ -191,10 +194,11 @@ const Condition = struct {
         return false;
     }
 
-    /// The next round, or the next call, goes on with what is armed [wait.disarm].
+    /// Does nothing, because the next round or the next call goes on with the armed rings
+    /// [wait.disarm].
     pub fn disarm(_: *const Condition) void {}
 
-    /// Disarms all: the waiting is over.
+    /// Disarms all rings, because the waiting is over.
     fn stop(condition: *const Condition) void {
         for (condition.selected.readers) |reader| {
             if (reader.fault == null and reader.ring.asked != .no) waitOf(reader).disarm();

@@ -7,7 +7,7 @@ const Reader = millrace.Reader;
 const Select = millrace.Select;
 const layout = millrace.layout;
 
-/// Endpoint 0 reads from all others. Must stay where it was initialized.
+/// Endpoint 0 reads from all others. Must not move after it was initialized.
 const Hub = struct {
     const client_count = 3;
 
@@ -72,7 +72,7 @@ test "Select takes the readers in turn, however much one of them has" {
     try hub.say(2, 20);
     try expectFrom(&select, &hub.readers[0], 0);
     try expectFrom(&select, &hub.readers[2], 20);
-    // What was seen already and not read counts as well.
+    // A message that was seen before and is not read counts as well.
     try expectFrom(&select, &hub.readers[0], 1);
     try hub.say(1, 10);
     try expectFrom(&select, &hub.readers[1], 10);
@@ -112,7 +112,7 @@ test "Select returns a reader whose stream has ended once, and one that has fail
     try hub.writers[0].end();
     try testing.expectEqual(&hub.readers[0], (try select.wait(.none)).?);
     try testing.expectEqual(null, try hub.readers[0].tryRead(&storage));
-    // Nothing is left to wait for.
+    // There is nothing left to wait for.
     try testing.expectEqual(null, try select.wait(.forever));
 }
 
@@ -136,7 +136,7 @@ const Meanwhile = struct {
     }
 };
 
-/// Publishes as a writer that dies before it rings.
+/// Publishes as a writer does that dies before it rings.
 fn sayUnheard(hub: *Hub, client: usize) !void {
     const ring = &hub.writers[client].ring;
     const place = (try ring.claim(4)).?;
@@ -156,7 +156,7 @@ test "Select looks at whoever has rung, and at all of them once in a slice [wait
     const found = (try select.wait(.ms(10))).?;
     try testing.expectEqual(&hub.readers[1], found);
     _ = (try found.tryRead(&storage)).?;
-    // The others stay armed, and are not looked at again.
+    // The other rings stay armed, and are not looked at again.
     const asks = 16 | layout.wants_armed;
     try testing.expectEqual([3]u32{ asks, 0, asks }, hub.wants());
     try sayUnheard(&hub, 0);
@@ -164,11 +164,11 @@ test "Select looks at whoever has rung, and at all of them once in a slice [wait
     try hub.say(2, 20);
     try testing.expectEqual([3]u32{ asks, 0, 0 }, hub.wants());
     try expectFrom(&select, &hub.readers[2], 20);
-    // Whoever is not armed is looked at.
+    // A ring that is not armed is looked at.
     try sayUnheard(&hub, 1);
     try expectFrom(&select, &hub.readers[1], 9);
     try testing.expectEqual(null, try select.wait(.none));
-    // A bit of somebody else's means nothing.
+    // A bit of an endpoint that is not read from means nothing.
     @atomicStore(u32, &hub.endpoints[0].record.rung[7], 1 << 31, .seq_cst);
     try testing.expectEqual(null, try select.wait(.none));
     try testing.expect(!hub.endpoints[0].anyRung(.seq_cst));
@@ -187,7 +187,7 @@ test "Select does not look at idle clients while one of them floods [wait.rung_t
     try testing.expectEqual([3]u32{ asks | 16, 0, asks | 16 }, hub.wants());
     try sayUnheard(&hub, 0);
     for (0..2) |_| try expectFrom(&select, &hub.readers[1], 5);
-    // Whoever is heard comes in turn.
+    // Readers that have something are returned in turn.
     try hub.say(1, 5);
     try hub.say(2, 6);
     try expectFrom(&select, &hub.readers[2], 6);
@@ -256,7 +256,8 @@ test "Select sleeps until any of its clients writes, or another thread closes" {
                 millrace.Host.native.pause(500_000);
                 there.say(tag % Hub.client_count, @intCast(tag)) catch unreachable;
             }
-            // What is closed earlier does not read the last; ten seconds, if something is wrong.
+            // If the writer closed earlier, the last message would not be read. 10 s, in case of a
+            // fault.
             for (0..20_000) |_| {
                 millrace.Host.native.pause(500_000);
                 if (read.load(.acquire) == 30) break;

@@ -1,8 +1,8 @@
-//! A port over two ordered streams of bytes, such as a socket or a pair of pipes
+//! A port over two ordered byte streams, such as those of a socket or of a pair of pipes
 //! [spec/stream.md].
 //!
-//! Invariant: the port is one as over shared memory, on a segment that nobody else sees; what
-//! stands on the other side of that is the link, which the calls of the port drive.
+//! Invariant: the port works as over shared memory, on a segment that nobody else sees. The link
+//! has the other side of that segment, and the calls of the port drive the link.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -22,43 +22,43 @@ const Sizes = stream_outlet.Sizes;
 const Timeout = host_file.Timeout;
 const Transport = @import("stream_transport.zig").Transport;
 
-/// Bytes that are read at once, at most.
+/// The most bytes that one read of the transport takes.
 const piece_size_max = 64 * 1024;
 
-/// One side of a stream: `port`, and what carries its messages.
+/// One side of a stream: `port`, and the link that carries its messages.
 ///
-/// There is no thread behind it: the calls of the port do the work. A thread that is in none takes
-/// nothing in and lets its peer wait; what it has written before is on its way, as far as the
-/// transport took it. A call with a timeout goes on until the transport has taken what it wrote.
-/// Whoever only tries (`.none`) has to go on trying while bytes may be left, here or there: `pump`
-/// is enough.
+/// It has no thread of its own: the calls of the port do the work. While a thread makes no call, it
+/// takes nothing in, and its peer waits; what it has written before is on its way, as far as the
+/// transport took it. A call with a timeout goes on until the transport has taken what it wrote. A
+/// caller that never waits (`.none`) has to call again while bytes may be left on either side;
+/// `pump` is enough for that.
 ///
-/// It holds pointers into itself: it must stay where it was opened.
+/// It holds pointers into itself: it must not move after it was opened.
 ///
-/// Thread safety: belongs to one thread, but for `port.close`.
+/// Thread safety: belongs to one thread, except for `port.close`.
 pub const Stream = struct {
     port: Port,
     link: StreamLink,
 
-    /// What may be left to its default.
+    /// Options of a stream.
     pub const Options = struct {
-        /// The largest frame that the peer may write: a multiple of 16, from 128 on. A message may
-        /// be larger than that, and than the window.
+        /// The largest frame that the peer may write, in bytes: a multiple of 16, at least 128. A
+        /// message may be larger than that, and larger than the window.
         largest: u32 = 16 * 1024,
-        /// Bytes of frames that the peer may write before they are read: a multiple of 16, from
-        /// `largest` on. A transport of high delay needs as much as it carries in a round trip.
+        /// Bytes of frames that the peer may write beyond what was read: a multiple of 16, at least
+        /// `largest`. A transport with a long delay needs as much as it carries in one round trip.
         window: u32 = 64 * 1024,
-        /// The ring for what is on its way to the transport: a power of two from 512 on. Frames
-        /// take half of it at most.
+        /// The size in bytes of the ring that holds written messages: a power of two, at least 512.
+        /// A frame takes at most half of it.
         queue: u32 = 64 * 1024,
-        /// Those of the port.
+        /// The options of the port.
         port: Port.Options = .{},
 
         fn sizes(options: Options) Sizes {
             return .{ .largest = options.largest, .window = options.window };
         }
 
-        /// Whether a stream can have them.
+        /// Whether a stream can have these options.
         pub fn valid(options: Options) bool {
             if (!options.sizes().valid() or options.window > window_max) return false;
             return options.queue >= queue_min and segment_file.capacityValid(options.queue);
@@ -77,12 +77,14 @@ pub const Stream = struct {
         }
     };
 
-    /// Half of it is a frame, and the frames of a message of the other half fit into the whole.
+    /// Half of it can hold one frame, and all of it can hold the frames of a message of half its
+    /// size.
     const queue_min = 512;
-    /// The ring for it has twice as much at most.
+    /// The ring for a window has at most twice as many bytes and the reserve, rounded up to a power
+    /// of two.
     pub const window_max = layout.ring_capacity_max / 4;
 
-    /// Returns the bytes of memory that such a stream needs.
+    /// Returns how many bytes of memory such a stream needs.
     ///
     /// Asserts that the options are valid.
     pub fn memorySize(options: Options) error{SegmentSize}!usize {
@@ -90,9 +92,9 @@ pub const Stream = struct {
         return @as(usize, try options.rings().segmentSize()) + options.pieceSize();
     }
 
-    /// Begins a stream over a transport, and writes its preface; waits for nothing. The memory is
-    /// private, and must outlive the stream, as the transport must. `error.SegmentSize` where it is
-    /// smaller than `memorySize` says.
+    /// Begins a stream over a transport, and writes its preface. Never waits. The memory is
+    /// private; both it and the transport must outlive the stream. Fails with `error.SegmentSize`
+    /// if the memory is smaller than `memorySize` says.
     ///
     /// Asserts that the options are valid.
     pub fn open(
@@ -104,36 +106,36 @@ pub const Stream = struct {
         return openParts(&stream.port, &stream.link, memory, transport, options);
     }
 
-    /// Waits until the preface of the peer has come: from then on it is known how large a frame it
-    /// takes. Nobody has to: a write waits for it too. Returns false where it has not, by the
-    /// deadline or because the stream has ended before; the next call of the port says why.
+    /// Waits until the peer's preface has arrived, which says how large a frame the peer accepts.
+    /// Calling it is not necessary, because a write waits for the preface too. Returns false if the
+    /// deadline passes or the stream ends before; the next call of the port says why.
     pub fn awaitReady(stream: *Stream, timeout: Timeout) bool {
         var deadline: Deadline = .init(timeout);
         return stream.link.awaitReady(&deadline);
     }
 
-    /// Takes in what has arrived, and gives the transport what it takes. Never waits.
+    /// Takes in what has arrived, and passes to the transport what it takes. Never waits.
     pub fn pump(stream: *Stream) void {
         stream.link.base.pump();
     }
 
-    /// What an event loop has to wait for before it calls again: bytes to read, and, where
-    /// something is left to be written, room.
+    /// Returns what an event loop must wait for before it calls `pump` again: bytes to read, and
+    /// room to write if something is left to be written.
     pub fn wish(stream: *const Stream) Transport.Wish {
         return stream.link.wish();
     }
 
-    /// Closes the port where it is not closed yet, and goes on until the transport has everything
-    /// and the peer has ended its byte stream, or 2 s have passed [stream.linger]. Returns false
-    /// where the timeout was over before: then call it again.
+    /// Closes the port if it is still open. Goes on until the transport has taken everything and
+    /// the peer has ended its byte stream, or 2 s have passed [stream.linger]. Returns false if the
+    /// timeout ends before that: then call it again.
     pub fn finish(stream: *Stream, timeout: Timeout) bool {
         stream.port.close();
         var deadline: Deadline = .init(timeout);
         return stream.link.finish(&deadline);
     }
 
-    /// Closes the port, finishes, which takes 2 s at most, and gives the transport up. The port may
-    /// still be asked, and says that it is closed.
+    /// Closes the port, calls `finish`, which takes at most 2 s, and gives up the transport. The
+    /// port may still be called, and reports that it is closed.
     pub fn deinit(stream: *Stream) void {
         const finished = stream.finish(.forever);
         assert(finished);
@@ -141,7 +143,7 @@ pub const Stream = struct {
     }
 };
 
-/// `Stream.open` for whoever keeps port and link apart. Both have to stay where they are.
+/// `Stream.open` for a caller that keeps port and link apart. Neither of them may move.
 pub fn openParts(
     port: *Port,
     link: *StreamLink,
@@ -157,12 +159,12 @@ pub fn openParts(
     const own: Memory = memory[0..segment_size];
     try Port.format(own, rings);
     var storage: [2]Channel = undefined;
-    // It was written just now, and nobody else knows it.
+    // It was written just now, and nobody else sees it.
     const segment = Segment.attach(own, &storage, .none) catch unreachable;
     port.init(&segment, 0, options.port) catch unreachable;
     const piece = memory[segment_size..][0..piece_size];
     link.init(&port.endpoint, &segment, transport, options.sizes(), piece);
-    port.writer.ring.limit = 0; // the link is asked from now on
+    port.writer.ring.limit = 0; // from now on, the link is asked
 }
 
 test {

@@ -1,5 +1,5 @@
-//! Streams whose bytes are cut, withheld or changed at every place. Seeded; nothing here waits for
-//! real.
+//! Streams whose bytes are cut, withheld or changed at every place. Seeded; nothing here waits in
+//! real time.
 
 const std = @import("std");
 const fixture = @import("stream_fixture.zig");
@@ -19,7 +19,7 @@ const payload_max = 2048;
 const Pair = struct {
     wires: [2]Wire,
     sides: [2]Side,
-    /// Where each side reads.
+    /// The storage into which each side reads.
     storage: [2][payload_max]u8,
     inboxes: [2][4096]u8 align(16),
 
@@ -34,7 +34,7 @@ const Pair = struct {
     }
 };
 
-/// What both sides write: so many messages, whose sizes and bytes follow from the seed.
+/// The messages that both sides write: their sizes and bytes follow from the seed.
 const Traffic = struct {
     random: std.Random.DefaultPrng,
     left: u32,
@@ -46,7 +46,7 @@ const Traffic = struct {
         return .{ .random = .init(seed), .left = count };
     }
 
-    /// The next message, the same until `pass`.
+    /// Returns the next message; the same one until `pass`.
     fn next(traffic: *Traffic) ?[]const u8 {
         if (traffic.left == 0) return null;
         if (traffic.size == null) {
@@ -65,7 +65,7 @@ const Traffic = struct {
     }
 };
 
-/// Lets both sides write and read, until both have read the end; asserts that all has come.
+/// Has both sides write and read until both have read the end. Asserts that everything has arrived.
 fn converse(pair: *Pair, seed: u64, count: u32) !void {
     var written = [2]Traffic{ .init(seed, count), .init(seed + 1, count) };
     var read = [2]Traffic{ .init(seed + 1, count), .init(seed, count) };
@@ -134,14 +134,14 @@ test "Stream: two floods that fit the windows finish, and one that does not is t
     for (0..8) |_| for (&pair.sides) |*side| side.stream.pump();
     const a = &pair.sides[0].stream.port;
     const b = &pair.sides[1].stream.port;
-    // The inbox takes what does not fit the window of the other.
+    // The inbox takes what does not fit the window of the other side.
     const half: [112]u8 = @splat(1);
     for ([_]*millrace.Port{ a, b }) |port| {
         for (0..2) |_| try testing.expect(try port.tryWrite(&half, .{}));
         try testing.expect(!try port.tryWrite(&half, .{}));
     }
     for (0..40) |_| for (&pair.sides) |*side| side.stream.pump();
-    // A waits for room, takes the messages of B in meanwhile, and so gives B credit.
+    // A waits for room, takes in B's messages meanwhile, and so gives B credit.
     try testing.expectError(error.Timeout, a.write(&half, .{}, .ms(100)));
     for (0..40) |_| for (&pair.sides) |*side| side.stream.pump();
     try testing.expect(try b.tryWrite(&half, .{}));
@@ -153,11 +153,11 @@ test "Stream: two floods that fit the windows finish, and one that does not is t
     try testing.expectEqual(null, try a.tryRead(&pair.storage[0]));
 }
 
-/// A byte stream with everything in it, and where its messages end.
+/// A byte stream with frames of every kind, and where its messages end.
 const Sample = struct {
     bytes: [1024]u8 = undefined,
     size: usize = 0,
-    /// Behind each message, and how many bytes it has.
+    /// The position after each message, and its size.
     ends: [8]usize = undefined,
     sizes: [8]usize = undefined,
     count: usize = 0,
@@ -193,7 +193,7 @@ const Sample = struct {
         return sample;
     }
 
-    /// How many messages stand whole before a byte.
+    /// Returns how many messages are complete before a byte.
     fn before(sample: *const Sample, at: usize) usize {
         var count: usize = 0;
         while (count < sample.count and sample.ends[count] <= at) count += 1;
@@ -201,7 +201,7 @@ const Sample = struct {
     }
 };
 
-/// Reads what has come, and asserts that it is what was sent; returns how many messages.
+/// Reads what has arrived, and asserts that it is what was sent. Returns how many messages.
 fn expectRead(sample: *const Sample, port: *millrace.Port, storage: *[64]u8) !usize {
     for (0..sample.count + 1) |index| {
         const message = (port.tryRead(storage) catch return index) orelse return index;
@@ -268,7 +268,7 @@ test "Stream: silent from every byte on, each call ends at its deadline" {
     }
 }
 
-/// Bytes that do no harm where they are changed: what nobody checks.
+/// Whether a change of this byte does no harm, because nobody checks it.
 fn harmless(at: usize) bool {
     return switch (at) {
         10, 11, 24...31 => true, // the minor version, optional features, reserved bytes
@@ -285,12 +285,12 @@ test "Stream: changed at every byte, nothing is read that was not sent, and it e
             const port = try bench.open(fixture.small);
             var bytes = sample.bytes;
             bytes[at] ^= @as(u8, 1) << @intCast(bit);
-            // In two pieces, as it happens.
+            // In two pieces, cut anywhere.
             const cut = random.random().uintAtMost(usize, sample.size);
             bench.input.putAll(bytes[0..cut]);
             bench.side.stream.pump();
             bench.input.putAll(bytes[cut..sample.size]);
-            // Behind the change anything may come, but in no other order than the bytes say.
+            // After the change, anything may arrive, but in the order of the bytes.
             var storage: [64]u8 = undefined;
             var count: usize = 0;
             while (count < 20) : (count += 1) {
@@ -310,9 +310,9 @@ test "Stream: changed at every byte, nothing is read that was not sent, and it e
     }
 }
 
-/// Where a fault was found, one stands at the end of what was written, and the byte stream ended.
-/// It need not be the one that was reported: of two, the later may show when it arrives, and the
-/// earlier when it is read.
+/// Asserts that after a fault was found, a `fail` is the last thing written, and the byte stream
+/// has ended. It need not state the fault that was reported: of two faults, the later may be found
+/// when it arrives, and the earlier when it is read.
 fn expectFailTold(bench: *Bench) !void {
     bench.side.stream.pump();
     const port = &bench.side.stream.port;
@@ -363,7 +363,7 @@ test "Stream: whatever arrives, no call hangs, or fails in a way that is not doc
 
 const large: [200]u8 = @splat(9);
 
-/// A frame with fields of which most are nearly right.
+/// Writes a frame whose fields are nearly valid.
 fn putAny(wire: *Wire, dice: std.Random) !void {
     const kinds = [_]u8{ 1, 1, 1, 3, 4, 5, 2, 16, 16, 17, 18, 200, 0, 6 };
     const flags = [_]u8{ 3, 3, 3, 1, 0, 2, 6, 4 };

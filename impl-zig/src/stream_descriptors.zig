@@ -1,7 +1,7 @@
-//! Sockets and pipes of the system as the transport of a stream [spec/stream.md].
+//! Sockets and pipes of the operating system as the transport of a stream [spec/stream.md].
 //!
-//! Invariant: neither descriptor blocks, and writing to a peer that is gone ends nobody by a
-//! signal.
+//! Invariant: neither descriptor blocks, and a write to a peer that is gone raises no signal that
+//! ends the process.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -11,39 +11,39 @@ const posix = std.posix;
 const system = posix.system;
 const Transport = stream_transport.Transport;
 
-/// Linux, with or without a C library, and the systems of Apple.
+/// Linux, with or without a C library, and Apple's systems.
 pub const is_supported = switch (builtin.os.tag) {
     .linux, .macos, .ios => true,
     else => false,
 };
 const is_linux = builtin.os.tag == .linux;
 
-/// A connected socket, or what is read and what is written: two FIFOs, or the standard input and
-/// output of a process.
+/// A connected socket, or two descriptors, one to read and one to write: two FIFOs, or the standard
+/// input and output of a process.
 ///
-/// The stream owns them from `init` on, and closes them. They become such that they do not block,
-/// which other processes see that have the same ones open.
+/// The stream owns the descriptors from `init` on, and closes them. They are made non-blocking,
+/// which affects other processes that have the same files open.
 pub const StreamDescriptors = struct {
-    /// Whether this system has them: Linux, with or without a C library, and Apple's.
+    /// Whether this system is supported: Linux, with or without a C library, and Apple's systems.
     pub const supported = is_supported;
 
     input: posix.fd_t,
-    /// Null where it was ended.
+    /// Null after the outgoing byte stream was ended.
     output: ?posix.fd_t,
     kind: Kind,
 
     const Kind = enum {
-        /// One for both directions, each of which can be ended.
+        /// One descriptor for both directions, each of which can be ended by itself.
         socket,
-        /// Two, or one that cannot be ended but by being closed.
+        /// Two descriptors, or a single one that can be ended only by closing it.
         files,
     };
 
-    /// A socket of a byte stream that is connected: Unix or TCP.
+    /// Uses a connected socket that carries a byte stream: Unix or TCP.
     pub fn socket(descriptor: posix.fd_t) error{Unexpected}!StreamDescriptors {
         try setNonblocking(descriptor);
-        // A message that waits for the answer to the one before it is late. A Unix socket has no
-        // such option, and needs none.
+        // Nagle's algorithm would delay a message until the one before it is acknowledged. A Unix
+        // socket has no such option, and needs none.
         const yes: c_int = 1;
         _ = system.setsockopt(descriptor, tcp, no_delay, @ptrCast(&yes), @sizeOf(c_int));
         if (!is_linux) {
@@ -52,14 +52,15 @@ pub const StreamDescriptors = struct {
         return .{ .input = descriptor, .output = descriptor, .kind = .socket };
     }
 
-    /// What is read, and what is written. They may be one, which then cannot be ended alone.
+    /// Uses one descriptor to read and one to write. If they are the same, the output cannot be
+    /// ended alone.
     pub fn files(input: posix.fd_t, output: posix.fd_t) error{Unexpected}!StreamDescriptors {
         try setNonblocking(input);
         if (input != output) try setNonblocking(output);
         return .{ .input = input, .output = output, .kind = .files };
     }
 
-    /// What it is: a socket where both are one that is a socket.
+    /// Uses a socket if both descriptors are the same and it is one; otherwise two files.
     pub fn any(input: posix.fd_t, output: posix.fd_t) error{Unexpected}!StreamDescriptors {
         if (input == output) {
             var kind: c_int = 0;
@@ -71,7 +72,7 @@ pub const StreamDescriptors = struct {
         return .files(input, output);
     }
 
-    /// The transport. It refers to the descriptors, which have to stay where they are.
+    /// Returns the transport. It refers to `descriptors`, which must not move.
     pub fn transport(descriptors: *StreamDescriptors) Transport {
         return .{ .context = descriptors, .functions = &.{
             .write = write,
@@ -148,7 +149,7 @@ pub const StreamDescriptors = struct {
             list[count] = .{ .fd = output, .events = posix.POLL.OUT, .revents = 0 };
             count += 1;
         };
-        // Rounded up: a wait that is cut to 0 ms would spin.
+        // Rounded up, because a wait that is rounded down to 0 ms would spin.
         const ms = std.math.divCeil(u64, limit_ns, 1_000_000) catch unreachable;
         _ = system.poll(&list, @intCast(count), @intCast(@min(ms, 60_000)));
     }
@@ -162,7 +163,7 @@ pub const StreamDescriptors = struct {
 
 const tcp = 6;
 const no_delay = 1;
-/// SO_NOSIGPIPE of Apple's systems.
+/// SO_NOSIGPIPE on Apple's systems.
 const no_signal = 0x1022;
 
 fn setNonblocking(descriptor: posix.fd_t) error{Unexpected}!void {
@@ -202,8 +203,8 @@ fn send(output: posix.fd_t, list: []const posix.iovec_const) Written {
     return .of(system.sendmsg(output, &message, std.os.linux.MSG.NOSIGNAL));
 }
 
-/// A pipe whose reader is gone raises SIGPIPE, for the thread that writes: it is held back, and
-/// taken, unless it was there before.
+/// Writing to a pipe without a reader raises SIGPIPE for the thread that writes. The signal is
+/// blocked during the write, and then consumed; one that was pending before is consumed with it.
 fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Written {
     if (!is_linux) return .of(system.writev(output, list.ptr, @intCast(list.len)));
     const linux = std.os.linux;

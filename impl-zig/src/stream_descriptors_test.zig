@@ -1,4 +1,4 @@
-//! Streams over what the system has: sockets and pipes between threads. Every wait is bounded.
+//! Streams over sockets and pipes of the system, between threads. Every wait is bounded.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -16,7 +16,7 @@ const Timeout = millrace.Timeout;
 const patience: Timeout = .ms(20_000);
 const has_threads = millrace.StreamDescriptors.supported and !builtin.single_threaded;
 
-/// What a stream runs over.
+/// The transport of a stream.
 const Way = enum { unix, tcp, pipes };
 
 /// The descriptors of both sides.
@@ -141,7 +141,7 @@ test "Stream: echo between two threads, over each that the system has" {
     }
 }
 
-/// Writes all that it may, and only then reads.
+/// Writes all that it may, and reads only then.
 fn flood(descriptors: StreamDescriptors, count: u32) !void {
     var side: Side = undefined;
     const port = try side.open(descriptors, .{});
@@ -166,7 +166,7 @@ test "Stream: two floods that fit the windows finish" {
     if (!has_threads) return error.SkipZigTest;
     for (std.enums.values(Way)) |way| {
         const both = try connect(way);
-        // 64 frames of 1,024 bytes are the window.
+        // 64 frames of 1,024 bytes fill the window.
         const thread: std.Thread = try .spawn(.{}, flood, .{ both[1], 64 });
         defer thread.join();
         try flood(both[0], 64);
@@ -195,7 +195,7 @@ test "Stream: a close by another thread ends the wait" {
     defer thread.join();
     var storage: [16]u8 = undefined;
     try testing.expectError(error.PipeClosed, port.read(&storage, patience));
-    // And the peer has been told, before anybody finishes.
+    // The peer has been told, before either side calls `finish`.
     try testing.expectError(error.PeerClosed, far.stream.port.read(&storage, patience));
 }
 
@@ -246,7 +246,7 @@ test "Stream: a peer whose descriptors are closed at any byte is lost, in a call
             }
             try testing.expectError(error.PeerFailed, port.read(&storage, patience));
             try testing.expectEqual(.peer_lost, port.reason());
-            // A pipe that nobody reads raises a signal, which ends nobody.
+            // Writing to a pipe without a reader raises a signal, which must not end the process.
             try testing.expectError(error.PeerFailed, port.write("x", .{}, patience));
         }
     }
@@ -259,7 +259,7 @@ fn closeFar(descriptors: *StreamDescriptors) void {
 
 test "Stream: writing to a pipe or a socket that nobody reads raises no signal" {
     if (!has_threads) return error.SkipZigTest;
-    // What the start of a Zig program sets aside.
+    // The start code of Zig ignores SIGPIPE; here, the signal is fatal again.
     var before: posix.Sigaction = undefined;
     const fatal: posix.Sigaction = .{
         .handler = .{ .handler = posix.SIG.DFL },
@@ -280,9 +280,9 @@ test "Stream: writing to a pipe or a socket that nobody reads raises no signal" 
     }
 }
 
-/// What both sides of a stream serve.
+/// The methods that both sides of a stream serve.
 const Api = struct {
-    /// Goes down to 0 by calling the peer, and counts the way back.
+    /// Goes down to 0 by calling the peer, and counts on the way back.
     pub fn down(serving: *millrace.Serving, left: u32) !u32 {
         if (left == 0) return 0;
         return 1 + try serving.calls.call(u32, "down", .{left - 1}, .{ .timeout = patience });
@@ -312,7 +312,7 @@ fn callBoth(descriptors: StreamDescriptors, options: Stream.Options) !void {
     calls.serve(Api);
     const patient: millrace.Calls.CallOptions = .{ .timeout = patience };
     try testing.expectEqual(40, try calls.call(u32, "down", .{40}, patient));
-    // No more than go out unasked: each side stands in the method that it serves.
+    // No more calls than may be sent without credit: each side is inside the method that it serves.
     const count = layout.call_window;
     var items = try calls.items(u32, "upTo", .{count}, patient);
     defer items.deinit();

@@ -1,5 +1,5 @@
-//! Streams whose transport is in the hand of the test: what is at fault, and how a stream ends.
-//! Nothing here waits for real.
+//! Streams whose transport the test controls: which faults are found, and how a stream ends.
+//! Nothing here waits in real time.
 
 const std = @import("std");
 const fixture = @import("stream_fixture.zig");
@@ -11,7 +11,7 @@ const Wire = fixture.Wire;
 
 const own_preface = fixture.prefaceOf(128, 256);
 
-/// What must come of one frame behind "hi", and what is written because of it.
+/// What one frame after "hi" must lead to, and what this side then writes.
 const Fault = struct { header: Header, fill: u8 = 0, reason: millrace.Reason };
 const Header = @import("frame.zig").Header;
 
@@ -83,7 +83,7 @@ test "Stream: each fault of a preface marks the peer and is told" {
         const port = try bench.open(fixture.small);
         var bytes = fixture.prefaceOf(128, 256);
         bytes[case.at] = case.byte;
-        // The magic is judged when its eight bytes have come.
+        // The magic is checked as soon as its eight bytes have arrived.
         bench.input.putAll(if (case.reason == .stream_magic) bytes[0..8] else &bytes);
         var storage: [8]u8 = undefined;
         try testing.expectError(error.PeerFailed, port.tryRead(&storage));
@@ -95,7 +95,7 @@ test "Stream: each fault of a preface marks the peer and is told" {
     var bench: Bench = undefined;
     const port = try bench.open(fixture.small);
     var bytes = fixture.prefaceOf(128, 256);
-    // What nobody checks.
+    // Bytes that nobody checks.
     bytes[10] = 9;
     bytes[24] = 9;
     bytes[28] = 9;
@@ -154,7 +154,7 @@ test "Stream: extension frames behind `end` are given back, for ever" {
     var place: [16]u8 = undefined;
     const told = fixture.failOf(&place, .frame_sequence);
     try testing.expectEqualSlices(u8, told, bench.output.held()[bench.output.size - 16 ..]);
-    // It has ended, and that is what its reader was told.
+    // The stream has ended, as its reader was told.
     try testing.expectEqual(null, try port.tryRead(&storage));
 }
 
@@ -184,7 +184,7 @@ test "Stream: what came before a `close`, a `fail` or the end of the bytes is re
         .{ .kind = close, .tag = 9, .end = error.PeerClosed, .reason = null },
         .{ .kind = fail, .tag = 33, .end = error.PipeFailed, .reason = 33 },
         .{ .kind = fail, .tag = 0xff_fff0, .end = error.PipeFailed, .reason = 0xff_fff0 },
-        // No code has more than 24 bits.
+        // No reason code has more than 24 bits.
         .{ .kind = fail, .tag = 0x100_0001, .end = error.PipeFailed, .reason = null },
         .{ .kind = null, .end = error.PeerFailed, .reason = lost },
     }) |case| {
@@ -211,7 +211,7 @@ test "Stream: what came before a `close`, a `fail` or the end of the bytes is re
         try testing.expect(bench.output.ended);
         try bench.expectSent(&.{&own_preface});
         try testing.expect(!port.vacate());
-        // Nobody is left to wait for.
+        // There is nobody left to wait for.
         try testing.expect(bench.side.stream.finish(.none));
     }
 }
@@ -227,7 +227,7 @@ test "Stream: whoever has closed goes on for 2 s, or until the peer has ended" {
         port.close();
         var places: [2][128]u8 = undefined;
         const message = fixture.message(&places[0], &half, 0);
-        // What arrives is dropped, and what is left goes out.
+        // What arrives is dropped, and what is left to send goes out.
         bench.input.putAll(message);
         try testing.expect(!bench.side.stream.finish(.ms(1000)));
         bench.output.capacity = Wire.wire_size;

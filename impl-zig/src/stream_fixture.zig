@@ -1,5 +1,5 @@
-//! Streams in one hand, for tests: an endpoint whose transport brings and takes what a test says,
-//! and two of them with wires between that cut as a test says.
+//! Streams for tests on one thread: an endpoint whose transport moves the bytes that the test says,
+//! and two endpoints with wires between them that cut where the test says.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -11,16 +11,16 @@ const Transport = millrace.Transport;
 
 pub const small: Stream.Options = .{ .largest = 128, .window = 256, .queue = 512 };
 
-/// One direction: bytes that were written and not read yet.
+/// One direction: the bytes that were written and not read yet.
 pub const Wire = struct {
     bytes: [wire_size]u8 = undefined,
     size: usize = 0,
-    /// How much it holds at most.
+    /// The most bytes that it holds.
     capacity: usize = wire_size,
-    /// How many bytes one call moves at most.
+    /// The most bytes that one call moves.
     cut: usize = wire_size,
     ended: bool = false,
-    /// Whether nobody reads it any more.
+    /// Whether its reader is gone.
     broken: bool = false,
 
     pub const wire_size = 64 * 1024;
@@ -49,7 +49,7 @@ pub const Wire = struct {
     }
 };
 
-/// A side of a stream. Must stay where it was opened.
+/// One side of a stream. Must not move after it was opened.
 pub const Side = struct {
     memory: [64 * 1024]u8 align(layout.segment_align) = undefined,
     stream: Stream = undefined,
@@ -57,14 +57,14 @@ pub const Side = struct {
     output: *Wire,
     /// Whether the transport was given up.
     closed: bool = false,
-    /// Bytes that had gone out when a call began to wait for the transport.
+    /// How many bytes had gone out when a call began to wait for the transport.
     sent_before_wait: ?usize = null,
     wait_count: u32 = 0,
 
     const wait_count_max = 10_000;
 
     pub fn open(side: *Side, input: *Wire, output: *Wire, options: Stream.Options) !void {
-        // What an area held before must not matter.
+        // The area may have held any bytes before.
         @memset(&side.memory, 0xa5);
         side.input = input;
         side.output = output;
@@ -131,7 +131,7 @@ pub const Side = struct {
 
 var clock_ns: u64 = 0;
 
-/// A machine whose clock moves with the waits.
+/// A machine whose clock moves on with each wait.
 pub const clockwork: millrace.Host = .{
     .wakes = 0,
     .mechanism = 0,
@@ -146,7 +146,7 @@ pub fn now() u64 {
     return clock_ns;
 }
 
-/// A frame as it stands in the byte stream.
+/// Returns a frame in the form of the byte stream.
 pub fn frameOf(storage: []u8, header: frame.Header, payload: []const u8) []const u8 {
     const extent = 16 + std.mem.alignForward(usize, payload.len, 16);
     var first: [16]u8 align(16) = undefined;
@@ -161,7 +161,7 @@ pub fn prefaceOf(largest: u32, window: u32) [32]u8 {
     return std.mem.toBytes(stream_outlet.Preface.of(.{ .largest = largest, .window = window }));
 }
 
-/// A whole message of data.
+/// Returns a whole message of data.
 pub fn message(storage: []u8, payload: []const u8, tag: u32) []const u8 {
     const header: frame.Header = .{
         .size = @intCast(payload.len),
@@ -172,17 +172,17 @@ pub fn message(storage: []u8, payload: []const u8, tag: u32) []const u8 {
     return frameOf(storage, header, payload);
 }
 
-/// A frame without a payload.
+/// Returns a frame without a payload.
 pub fn control(storage: []u8, kind: u8, tag: u32) []const u8 {
     return frameOf(storage, .{ .size = 0, .kind = kind, .tag = tag }, &.{});
 }
 
-/// What tells a peer that it is at fault.
+/// Returns the `fail` that tells a peer of its fault.
 pub fn failOf(storage: []u8, reason: millrace.Reason) []const u8 {
     return control(storage, layout.stream_kind_fail, @backingInt(reason));
 }
 
-/// An endpoint, and the wires that the test holds the other ends of.
+/// An endpoint, and the wires whose other ends the test has.
 pub const Bench = struct {
     input: Wire = .{},
     output: Wire = .{},
@@ -196,14 +196,14 @@ pub const Bench = struct {
         return &bench.side.stream.port;
     }
 
-    /// Brings the preface of a peer, and these bytes.
+    /// Delivers the preface of a peer, and these bytes.
     pub fn bring(bench: *Bench, largest: u32, window: u32, bytes: []const []const u8) void {
         bench.input.putAll(&prefaceOf(largest, window));
         for (bytes) |each| bench.input.putAll(each);
         bench.side.stream.pump();
     }
 
-    /// Asserts what was sent since the last time.
+    /// Asserts what was sent since the last call.
     pub fn expectSent(bench: *Bench, parts: []const []const u8) !void {
         var bytes: [Wire.wire_size]u8 = undefined;
         var size: usize = 0;

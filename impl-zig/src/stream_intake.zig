@@ -1,8 +1,9 @@
-//! What arrives on a stream: its preface and its frames, checked, and put into the ring that the
-//! port reads [spec/stream.md].
+//! The incoming direction of a stream: checks its preface and its frames, and puts the frames into
+//! the ring that the port reads [spec/stream.md].
 //!
-//! Invariant: however the bytes are cut, a frame is used when its last byte has come, and a fault
-//! of a header is found when the header has [stream.pieces] [stream.whole].
+//! Invariant: however the bytes are cut into pieces, a frame is used when its last byte has
+//! arrived, and a fault in a header is found when the header has arrived [stream.pieces]
+//! [stream.whole].
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -20,16 +21,16 @@ const Sizes = stream_outlet.Sizes;
 const header_size = layout.frame_header_size;
 const magic_size = layout.stream_magic_size;
 
-/// What comes of bytes that have arrived, beside messages.
+/// What arriving bytes can lead to, apart from messages.
 pub const Event = union(enum) {
-    /// Nothing more.
+    /// Nothing.
     none,
-    /// The preface of the peer.
+    /// The preface of the peer has arrived.
     preface: Sizes,
-    /// A frame of kind `credit`, and its tag.
+    /// A frame of kind `credit`, with its tag.
     credit: u32,
     close,
-    /// A frame of kind `fail`, and its tag.
+    /// A frame of kind `fail`, with its tag.
     fail: u32,
     fault: Reason,
 };
@@ -39,24 +40,24 @@ pub const Intake = struct {
     ring: RingWriter,
     own: Sizes,
     state: State = .preface,
-    /// The preface, or the header, of which a part has come.
+    /// The preface or the header that has arrived in part.
     begun: [layout.stream_preface_size]u8 align(@alignOf(Preface)) = undefined,
     begun_size: u32 = 0,
-    /// Of a frame whose header has come.
+    /// The header of the frame that is arriving.
     header: Header = undefined,
-    /// Its bytes behind the header, and how many of them have come.
+    /// The bytes after that header, and how many of them have arrived.
     body_size: u32 = 0,
     body_come: u32 = 0,
-    /// Where they go; null where they are dropped.
+    /// Where those bytes go; null if they are dropped.
     body: ?Bytes = null,
-    /// The position behind all frames that have come, or have begun to.
+    /// The position after all frames whose header has arrived, as the peer counts.
     position: u32 = layout.stream_start,
     end_come: bool = false,
-    /// Up to where the port has given the ring back, as far as frames were counted.
+    /// The position in the ring up to which the frames that the port has given back were counted.
     counted: u32,
-    /// The position up to which it has.
+    /// The position up to which the port has given back, as the peer counts.
     given: u32 = layout.stream_start,
-    /// Bytes of frames behind `end`, which nobody reads.
+    /// Bytes of frames after `end`, which nobody reads.
     passed: u32 = 0,
     /// Whether messages are dropped, because this side has closed.
     dropping: bool = false,
@@ -67,8 +68,8 @@ pub const Intake = struct {
         return .{ .ring = ring, .own = own, .counted = ring.head };
     }
 
-    /// Takes bytes from the front of `bytes`, up to the first that something comes of. `told` is
-    /// the position that the peer was told last.
+    /// Takes bytes from the front of `bytes`, up to the first ones that lead to an event. `told` is
+    /// the position of the last credit that was sent to the peer.
     pub fn take(intake: *Intake, bytes: *[]const u8, told: u32) Event {
         while (bytes.len > 0) {
             const event = switch (intake.state) {
@@ -81,12 +82,12 @@ pub const Intake = struct {
         return .none;
     }
 
-    /// Shows the port what has come.
+    /// Makes visible to the port what has arrived.
     pub fn publish(intake: *Intake) void {
         intake.ring.flush();
     }
 
-    /// Drops what comes from now on, but for what is told.
+    /// From now on, drops the frames for the port. Other frames still lead to events.
     pub fn drop(intake: *Intake) void {
         if (intake.dropping) return;
         intake.dropping = true;
@@ -94,11 +95,11 @@ pub const Intake = struct {
         intake.body = null;
     }
 
-    /// Counts what the port has given back. To be called before anything is written into the ring:
-    /// the headers still stand there.
+    /// Counts what the port has given back. Call it before anything is written into the ring, while
+    /// the headers of those frames are still there.
     pub fn count(intake: *Intake) void {
         const ring = &intake.ring;
-        // The port's own cursor, in private memory: nothing about it is hostile.
+        // The cursor of our own port, in private memory: it cannot be hostile.
         ring.refresh() catch unreachable;
         while (intake.counted != ring.head) {
             const offset = intake.counted & (ring.capacity - 1);
@@ -115,14 +116,14 @@ pub const Intake = struct {
         intake.passed = 0;
     }
 
-    /// Has the port say when it gives more back: what is due then is told at once.
+    /// Has the port ring when it gives back more, so that a credit that is due can be sent at once.
     pub fn arm(intake: *Intake) void {
         const position = intake.ring.head +% layout.frame_align;
         const wants = &intake.ring.control.writer_wants;
         @atomicStore(u32, wants, position | layout.wants_armed, .seq_cst);
     }
 
-    /// Moves bytes into `begun` until it holds so many. Returns whether it does.
+    /// Moves bytes into `begun` until it holds `size` bytes. Returns whether it does.
     fn fill(intake: *Intake, bytes: *[]const u8, size: u32) bool {
         const taken = @min(size - intake.begun_size, bytes.len);
         @memcpy(intake.begun[intake.begun_size..][0..taken], bytes.*[0..taken]);
@@ -177,14 +178,15 @@ pub const Intake = struct {
             intake.passed += extent;
         } else if (!intake.dropping) {
             intake.count();
-            // `StreamLink.capacityFor`: there is room for the window, and the reserve for `end`.
+            // There is room: `StreamLink.capacityFor` allows for the window, and for the reserve
+            // for `end`.
             intake.body = (intake.ring.claim(header.size) catch unreachable).?;
         }
         intake.state = .body;
         return if (intake.body_size == 0) intake.finishBody() else .none;
     }
 
-    /// The rows of the table that need the header alone [stream.check].
+    /// The rows of the table of checks that need only the header [stream.check].
     fn check(intake: *const Intake, header: Header, told: u32) ?Reason {
         const is_extension = header.kind >= layout.frame_kind_extension_min;
         const is_empty = switch (header.kind) {
@@ -219,7 +221,7 @@ pub const Intake = struct {
     fn takeBody(intake: *Intake, bytes: *[]const u8) Event {
         const taken = @min(intake.body_size - intake.body_come, bytes.len);
         if (intake.body) |body| {
-            // The fill lies behind the payload, in the extent that was claimed.
+            // The fill bytes go after the payload, within the extent that was claimed.
             const all: [*]u8 = body.ptr;
             @memcpy(all[intake.body_come..][0..taken], bytes.*[0..taken]);
         }

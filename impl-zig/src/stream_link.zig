@@ -1,13 +1,13 @@
-//! What stands for the peer of a port over a stream [spec/stream.md]: it has the other side of the
-//! port's segment, which is private, and moves frames between that and the transport.
+//! Stands for the peer of a port over a stream [spec/stream.md]. The link has the other side of the
+//! port's private segment, and moves frames between that segment and the transport.
 //!
-//! There is no thread. The calls of the port do the work: those that find nothing to read, or no
-//! room, those that publish, and those that wait, which wait for the transport. So what a call has
-//! published is on its way when it returns, as far as the transport takes it.
+//! It has no thread. The calls of the port do the work: calls that find nothing to read, or no
+//! room; calls that publish; and calls that wait, which then wait for the transport. So what a call
+//! has published is on its way when it returns, as far as the transport takes it.
 //!
-//! Invariant: the states of the two endpoints are those that the chapter's table gives: the peer's
-//! `close` closes its endpoint, its `fail` marks the port's failed, and a fault or a loss marks the
-//! peer's.
+//! Invariant: the states of the two endpoints are as the chapter's table says. The peer's `close`
+//! closes the peer's endpoint; its `fail` marks the port's endpoint failed; a fault or a loss marks
+//! the peer's endpoint failed.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -31,53 +31,53 @@ const Transport = @import("stream_transport.zig").Transport;
 
 const linger_ns = layout.stream_linger_ms * 1_000_000;
 const unknown_reason: layout.Reason = @fromBackingInt(0);
-/// Pieces that are taken in before the endpoint looks at its other duties.
+/// The most pieces that are taken in before the endpoint goes on with its other work.
 const piece_count_max = 8;
 
 pub const StreamLink = struct {
     base: Link,
-    /// The endpoint of the port, which calls.
+    /// The endpoint of the port, whose calls drive the link.
     port: *Endpoint,
-    /// The one that stands for the peer.
+    /// The endpoint that stands for the peer.
     peer: Endpoint,
     transport: Transport,
     intake: Intake,
     outlet: Outlet,
-    /// Where pieces arrive.
+    /// The storage for a piece of the incoming bytes.
     piece: []u8,
     peer_window: u32 = 0,
-    /// The position that the peer has told last [stream.credit_kept].
+    /// The position of the last credit from the peer [stream.credit_kept].
     head: u32 = layout.stream_start,
-    /// What the peer has done so far, as far as the port is told.
+    /// What the port was told of the peer so far.
     verdict: Verdict = .open,
-    /// Whether nothing can arrive any more that means anything.
+    /// Whether nothing that may still arrive has a meaning.
     input_over: bool = false,
     /// Whether the transport takes nothing any more [stream.broken].
     broken: bool = false,
     /// Whether the transport was given up.
     gone: bool = false,
-    /// Since when this side lingers, or its transport is broken.
+    /// The time since which this side lingers, or its transport is broken.
     since_ns: ?u64 = null,
-    /// Whether what arrives is dropped, because a fault was found in it.
+    /// Whether incoming bytes are dropped, because a fault was found in them.
     deaf: bool = false,
-    /// Whether the last piece filled its storage, so that more may be there.
+    /// Whether the last piece filled its storage, so that more bytes may be there.
     more: bool = false,
-    /// Whether somebody is at it, and whether there is something new to be done.
+    /// Whether a thread is at work here, and whether there is something new to do.
     busy: std.atomic.Value(bool) = .init(false),
     again: std.atomic.Value(bool) = .init(false),
 
     const Verdict = enum { open, closed, failed_us, failed };
 
-    /// The ring that holds what the window lets come, however it wraps: a pad is shorter than the
-    /// frame behind it, and `end` takes the reserve.
+    /// Returns the capacity of a ring that holds all that the window allows to arrive, wherever
+    /// frames wrap around: a pad is shorter than the frame after it, and `end` takes the reserve.
     pub fn capacityFor(own: Sizes) u32 {
         const most = own.window + own.largest + layout.ring_reserve;
         const least = @max(layout.ring_capacity_min, 2 * own.largest, most);
         return std.math.ceilPowerOfTwoAssert(u32, least);
     }
 
-    /// Takes the other side of a private segment, and begins. `piece` is where bytes arrive. The
-    /// link has to stay where it is.
+    /// Attaches to the other side of a private segment, and begins. `piece` is the storage for
+    /// incoming bytes. The link must not move.
     pub fn init(
         link: *StreamLink,
         port: *Endpoint,
@@ -92,7 +92,7 @@ pub const StreamLink = struct {
                 .given_wants = undefined,
             },
             .port = port,
-            // It rings nobody: the port waits for the transport.
+            // This endpoint rings nobody, because the port waits for the transport.
             .peer = Endpoint.attach(segment, 1, .{ .host = &host_file.polling }) catch unreachable,
             .transport = transport,
             .intake = undefined,
@@ -110,10 +110,11 @@ pub const StreamLink = struct {
         return @alignCast(@fieldParentPtr("base", base));
     }
 
-    /// Of two threads, of which one closes, one does the work of both.
+    /// If a second thread closes the port, one of the two threads does the work of both.
     fn pump(base: *Link) void {
         const link = of(base);
-        // What is read and written here would be missing there [segment.forked].
+        // The bytes that a forked process reads or writes would be missing in its parent
+        // [segment.forked].
         if (link.port.isForked()) return;
         link.again.store(true, .seq_cst);
         while (link.again.load(.seq_cst)) {
@@ -138,7 +139,7 @@ pub const StreamLink = struct {
         link.transport.wait(link.wish(), limit_ns);
     }
 
-    /// Waits until the preface of the peer has come, or nothing can come any more.
+    /// Waits until the peer's preface has arrived, or nothing can arrive any more.
     pub fn awaitReady(link: *StreamLink, deadline: *Deadline) bool {
         while (true) {
             link.base.pump();
@@ -151,14 +152,14 @@ pub const StreamLink = struct {
         }
     }
 
-    /// What an event loop has to wait for.
+    /// Returns what an event loop must wait for.
     pub fn wish(link: *const StreamLink) Transport.Wish {
         const notes = link.base.notes.load(.monotonic);
         return .{ .read = notes.reads, .write = notes.writes };
     }
 
-    /// Goes on until the transport may be given up [stream.linger]; false where the deadline has
-    /// passed before.
+    /// Goes on until the transport may be given up [stream.linger]. Returns false if the deadline
+    /// passes before.
     ///
     /// Asserts that the port is closed.
     pub fn finish(link: *StreamLink, deadline: *Deadline) bool {
@@ -174,7 +175,7 @@ pub const StreamLink = struct {
         }
     }
 
-    /// Gives the transport up. Does nothing where that was done.
+    /// Gives up the transport. Does nothing if that was done already.
     ///
     /// Asserts that the port is closed.
     pub fn giveUp(link: *StreamLink) void {
@@ -248,9 +249,9 @@ pub const StreamLink = struct {
         link.base.allowed_end.store(link.head +% link.peer_window, .monotonic);
     }
 
-    /// A `close` or a `fail` [stream.closed] [stream.failed].
+    /// Handles a `close` or a `fail` [stream.closed] [stream.failed].
     fn hear(link: *StreamLink, verdict: Verdict, reason: ?layout.Reason) void {
-        // What came before is delivered first: it is there when the state is.
+        // Published first, because what came before is delivered before the state counts.
         link.intake.publish();
         link.input_over = true; // [stream.behind]
         if (link.verdict == .open) {
@@ -263,7 +264,7 @@ pub const StreamLink = struct {
         link.outlet.stop(link.transport); // [stream.hang_up]
     }
 
-    /// A fault in what has arrived [stream.fault]. Behind the own close nobody looks.
+    /// Handles a fault in what has arrived [stream.fault]. After the own close, it has no effect.
     fn blame(link: *StreamLink, reason: layout.Reason) void {
         link.intake.drop();
         link.intake.publish();
@@ -272,11 +273,11 @@ pub const StreamLink = struct {
         segment_record.changeState(link.peer.record, .{ .failed = reason }, null);
     }
 
-    /// The peer's byte stream has ended or broken [stream.lost].
+    /// Handles the end or the break of the peer's byte stream [stream.lost].
     fn lose(link: *StreamLink) void {
         link.intake.publish();
-        link.input_over = true; // and with it the frame that has come in part
-        // What a fault or the own close has to tell may still go out.
+        link.input_over = true; // and the frame that has arrived in part is dropped
+        // After a fault, or the own close, this side may still send what it has to tell.
         if (link.verdict != .open or link.deaf or link.port.closedHere()) return;
         link.verdict = .failed;
         segment_record.changeState(link.peer.record, .{ .failed = .peer_lost }, null);
@@ -313,7 +314,8 @@ pub const StreamLink = struct {
                 link.since_ns = link.since_ns orelse link.port.host.now();
                 return;
             };
-            // Whoever publishes calls us, but not in vain.
+            // Arms the word, so that a call that publishes calls this link, but only when there is
+            // something new.
             const tail = outlet.ring.tail;
             if (!all or outlet.at != tail or outlet.hasEnded()) return;
             const position = (tail +% layout.frame_align) | layout.wants_armed;
@@ -322,8 +324,8 @@ pub const StreamLink = struct {
         }
     }
 
-    /// Looks what the calls of the port have done to its states: closed it, or found a fault in a
-    /// frame that they read.
+    /// Looks at what the calls of the port have done to its states: the port may have closed, or
+    /// found a fault in a frame that it has read.
     fn judge(link: *StreamLink) void {
         if (link.verdict != .open) {
             if (link.port.closedHere()) link.linger();

@@ -1,8 +1,8 @@
-//! The bytes that a stream sends: the preface, the frames of the port, and between two of them
-//! `credit`, `close` and `fail` [spec/stream.md].
+//! The outgoing direction of a stream: sends the preface, the frames of the port, and between two
+//! of those the frames `credit`, `close` and `fail` [spec/stream.md].
 //!
-//! Invariant: `at` is the beginning of a frame, or of a pad, of the ring that the port writes, and
-//! `sent` bytes of that frame have gone out; a control frame goes out where `sent` is 0.
+//! Invariant: `at` is the start of a frame or a pad in the ring that the port writes, and `sent`
+//! bytes of that frame were sent. A control frame is sent only while `sent` is 0.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -15,11 +15,11 @@ const Transport = @import("stream_transport.zig").Transport;
 const header_size = layout.frame_header_size;
 const kind_offset = layout.frame_kind_offset;
 
-/// What a side states of what it reads.
+/// What a side states about the frames that it accepts.
 pub const Sizes = struct {
     /// The largest extent of a frame.
     largest: u32,
-    /// Bytes of frames that may come beyond what was given back.
+    /// Bytes of frames that may be sent beyond those that were given back.
     window: u32,
 
     pub fn valid(sizes: Sizes) bool {
@@ -69,7 +69,8 @@ comptime {
     assert(Preface.magic_bytes.len == layout.stream_magic_size);
 }
 
-/// Bytes of frames that one write passes on at most, so that a credit has to wait for no more.
+/// About how many bytes of frames one write passes at most, so that a credit need not wait for
+/// more.
 const run_size_max = 256 * 1024;
 
 pub const Outlet = struct {
@@ -77,29 +78,30 @@ pub const Outlet = struct {
     ring: RingReader,
     at: u32,
     sent: u32 = 0,
-    /// The end of the frames for which there is credit; they lie one behind the other from `at` on.
+    /// The end of the frames that there is credit for; they lie one after the other from `at` on.
     limit: u32,
-    /// The position behind those frames.
+    /// The position after those frames, as the peer counts.
     position: u32 = layout.stream_start,
-    /// The preface, or a frame without a payload, that goes out next, and how much of it has.
+    /// The preface, or the control frame that is sent next; its size; and how many of its bytes
+    /// were sent.
     control: [layout.stream_preface_size]u8 align(@alignOf(Preface)) = undefined,
     control_size: u32,
     control_sent: u32 = 0,
-    /// The position that the peer was told last.
+    /// The position of the last credit that was sent to the peer.
     told: u32 = layout.stream_start,
-    /// How far beyond it may be given back before that has to be told.
+    /// How many bytes may be given back beyond that position before a credit is due.
     spare: u32,
     state: State = .open,
 
     const State = enum {
         open,
-        /// All that was published is to go out, and `close` behind it.
+        /// Everything published is still sent, and then `close`.
         closing,
-        /// A `fail` is to go out at the next boundary, and nothing behind it.
+        /// A `fail` is sent at the next boundary between frames, and nothing after it.
         failing,
-        /// The last frame stands in `control`.
+        /// `control` holds the last frame.
         last,
-        /// The byte stream was ended.
+        /// The byte stream has ended.
         ended,
     };
 
@@ -115,17 +117,17 @@ pub const Outlet = struct {
         return outlet;
     }
 
-    /// Sends `close` behind all that was published [stream.close].
+    /// Sends `close` after everything that was published [stream.close].
     pub fn close(outlet: *Outlet) void {
         if (outlet.state == .open) outlet.state = .closing;
     }
 
-    /// Sends a `fail`, and behind it nothing [stream.fail].
+    /// Sends a `fail`, and nothing after it [stream.fail].
     pub fn fail(outlet: *Outlet) void {
         if (outlet.state == .open or outlet.state == .closing) outlet.state = .failing;
     }
 
-    /// Sends nothing any more, not even the rest of a frame.
+    /// Sends nothing more, not even the rest of a frame.
     pub fn stop(outlet: *Outlet, transport: Transport) void {
         if (outlet.state == .ended) return;
         outlet.state = .ended;
@@ -136,28 +138,28 @@ pub const Outlet = struct {
         return outlet.state == .ended;
     }
 
-    /// Whether nothing is left to be sent, as far as there is credit.
+    /// Whether there is nothing left to send now, as far as there is credit.
     pub fn isIdle(outlet: *const Outlet) bool {
         if (outlet.state == .ended) return true;
         return outlet.control_size == 0 and outlet.at == outlet.limit;
     }
 
-    /// Whether all that the port has published was sent.
+    /// Whether everything that the port has published was sent.
     pub fn isEmpty(outlet: *const Outlet) bool {
         return outlet.at == outlet.ring.tail;
     }
 
-    /// What the endpoint has to tell its peer.
+    /// What this side has to tell its peer.
     pub const News = struct {
-        /// The position up to which everything was given back.
+        /// The position up to which everything was given back, as the peer counts.
         given: u32,
-        /// Why the peer failed, where a `fail` goes out.
+        /// The reason for the peer's failure, if a `fail` is sent.
         reason: layout.Reason,
-        /// Up to where the peer has let us write.
+        /// The position up to which the peer lets us write.
         allowed_end: u32,
     };
 
-    /// Gives the transport what it takes. Returns false where it took less than there was.
+    /// Passes to the transport what it takes. Returns false if it took less than there was.
     pub fn give(outlet: *Outlet, transport: Transport, news: News) error{Broken}!bool {
         while (outlet.state != .ended) {
             outlet.refresh();
@@ -178,12 +180,12 @@ pub const Outlet = struct {
     }
 
     fn refresh(outlet: *Outlet) void {
-        // The port's own cursor, in private memory: nothing about it is hostile.
+        // The cursor of our own port, in private memory: it cannot be hostile.
         outlet.ring.refresh() catch unreachable;
     }
 
-    /// Lets frames go out for which there is credit [stream.credit_kept], up to the end of the byte
-    /// area or to a pad.
+    /// Moves `limit` over the frames that there is credit for [stream.credit_kept], up to the end
+    /// of the byte area or to a pad.
     fn extend(outlet: *Outlet, allowed_end: u32) void {
         if (outlet.state == .failing or outlet.state == .last) return;
         if (outlet.at == outlet.limit) outlet.skipPads();
@@ -199,7 +201,7 @@ pub const Outlet = struct {
                 if (left < @as(i32, @intCast(extent))) return;
                 outlet.position +%= extent;
             }
-            // [stream.frames] The ring's writer leaves the fill as it is.
+            // [stream.frames] The port does not write the fill bytes, so they are set to 0 here.
             const fill = extent - header_size - header.size;
             const behind = outlet.offsetOf(outlet.limit) + extent;
             @memset(outlet.ring.area[behind - fill .. behind], 0);
@@ -217,8 +219,8 @@ pub const Outlet = struct {
         outlet.giveBack();
     }
 
-    /// Chooses what goes out at the next boundary, where nothing waits for that, or a credit that
-    /// the transport has not taken any byte of [stream.one_credit].
+    /// Chooses the control frame that is sent at the next boundary. One that is chosen already
+    /// stays, unless it is a credit of which the transport has taken no byte [stream.one_credit].
     fn nextControl(outlet: *Outlet, news: News) void {
         const is_waiting = outlet.control_size > 0;
         const is_credit = outlet.control[kind_offset] == layout.stream_kind_credit;
@@ -254,8 +256,8 @@ pub const Outlet = struct {
         outlet.control_sent = 0;
     }
 
-    /// What goes out next: the rest of the frame that the transport has taken in part, then what is
-    /// to be told, then the frames behind [stream.unhindered].
+    /// Collects what is sent next: first the rest of a frame that the transport has taken in part,
+    /// then the control frame, then the frames after that [stream.unhindered].
     fn gather(outlet: *const Outlet, pieces: *[Transport.piece_count_max][]const u8) usize {
         var count: usize = 0;
         var begin = outlet.at +% outlet.sent;
@@ -278,7 +280,7 @@ pub const Outlet = struct {
         return count;
     }
 
-    /// Notes that so many bytes of what was gathered have gone out.
+    /// Notes that the transport has taken so many bytes of what was collected.
     fn advance(outlet: *Outlet, taken: usize) void {
         var left = taken;
         while (left > 0) {
@@ -302,7 +304,7 @@ pub const Outlet = struct {
         outlet.giveBack();
     }
 
-    /// Lets the port have the room of what has gone out.
+    /// Gives back to the port the room of what was sent.
     fn giveBack(outlet: *Outlet) void {
         const done = outlet.at -% outlet.ring.head;
         if (done > 0) outlet.ring.release(done);

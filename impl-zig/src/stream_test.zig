@@ -1,5 +1,5 @@
-//! Streams whose transport is in the hand of the test: what goes out, what is made of what arrives,
-//! and how a stream ends. Nothing here waits for real.
+//! Streams whose transport the test controls: what is sent, what arriving bytes lead to, and how a
+//! stream ends. Nothing here waits in real time.
 
 const std = @import("std");
 const fixture = @import("stream_fixture.zig");
@@ -42,7 +42,7 @@ test "Stream: what a side sends is, to the byte, the example of the chapter" {
     try port.write("hi", .{ .codec = .text, .tag = 5 }, .ms(1));
     try port.end();
     port.close();
-    // At once, and not with the next call.
+    // At once, and not only with the next call.
     try testing.expect(bench.output.ended);
     try bench.expectSent(&.{&.{
         0x4d, 0x49, 0x4c, 0x4c, 0xff, 0x0d, 0x0a, 0x0a, 1, 0, 0, 0, 0, 0x10, 0, 0,
@@ -62,7 +62,7 @@ test "Stream: the fill of a frame is 0, whatever its ring held before" {
     bench.bring(4096, 16_384, &.{});
     try bench.expectSent(&.{&own_preface});
     var place: [64]u8 = undefined;
-    // The ring of 512 bytes is used several times over; what it holds is never 0.
+    // The ring of 512 bytes wraps around several times; no byte of a message is 0.
     for (0..40) |_| {
         try testing.expect(try port.tryWrite(&@as([17]u8, @splat(0xff)), .{ .tag = 7 }));
         try bench.expectSent(&.{fixture.message(&place, &@as([17]u8, @splat(0xff)), 7)});
@@ -74,7 +74,7 @@ test "Stream: before the preface of the peer nothing is written but the own one"
     const port = try bench.open(fixture.small);
     try testing.expect(!bench.side.stream.awaitReady(.none));
     try testing.expect(!try port.tryWrite("hi", .{}));
-    // One that fits no frame before the preface has come, and one afterwards.
+    // One message that no frame can hold before the preface has arrived, and one afterwards.
     const large: [200]u8 = @splat(1);
     try testing.expect(!try port.tryWrite(&large, .{}));
     try testing.expectError(error.Timeout, port.write(&large, .{}, .ms(30)));
@@ -89,8 +89,8 @@ test "Stream: before the preface of the peer nothing is written but the own one"
 test "Stream: a message that was begun in small frames goes on when the peer takes it whole" {
     var bench: Bench = undefined;
     const port = try bench.open(.{ .largest = 128, .window = 256, .queue = 1024 });
-    // The preface comes with the first look, while a frame of what every peer takes is placed; and
-    // credit for the rest of the message much later, when the call waits for it.
+    // The preface arrives with the first look, while a frame is placed that every peer accepts.
+    // Credit for the rest of the message arrives much later, when the call waits for it.
     bench.input.cut = layout.stream_preface_size;
     bench.input.putAll(&fixture.prefaceOf(512, 512));
     var place: [16]u8 = undefined;
@@ -118,7 +118,7 @@ test "Stream: a writer keeps to the credit, and goes on when there is more" {
     try testing.expectError(error.Timeout, port.write(&half, .{}, .ms(50)));
     try testing.expect(fixture.now() - before_ns >= 50_000_000);
     try bench.expectSent(&.{ &own_preface, sent, sent });
-    // 16 bytes are given back: enough for a message of nothing, and for no other.
+    // 16 bytes are given back: enough for an empty message, and for no other.
     bench.input.putAll(fixture.control(&place, layout.stream_kind_credit, 0xffff_ff10));
     try testing.expect(!try port.tryWrite("x", .{}));
     try testing.expect(try port.tryWrite(&.{}, .{}));
@@ -159,7 +159,7 @@ test "Stream: a message of many frames is accepted at once, and goes out as ther
     try testing.expectEqual(496, port.writer.trySizeMax());
     const many: [496]u8 = @splat(3);
     try testing.expect(try port.tryWrite(&many, .{}));
-    // What is behind it has no credit.
+    // The next message has no credit.
     try testing.expect(!try port.tryWrite(&.{}, .{}));
     var preface: [32]u8 = undefined;
     _ = bench.output.take(&preface);
@@ -171,7 +171,7 @@ test "Stream: a message of many frames is accepted at once, and goes out as ther
         const held = bench.output.held();
         const size = std.mem.readInt(u32, held[0..4], .little);
         const extent = 16 + std.mem.alignForward(u32, size, 16);
-        // No more than one frame at a time: the window takes no other.
+        // At most one frame at a time, because the window holds no second one.
         try testing.expectEqual(extent, held.len);
         try testing.expect(extent <= 128);
         payload_size += size;
@@ -192,10 +192,10 @@ test "Stream: a reader tells what it has given back when it has to, and one cred
     const half: [112]u8 = @splat(1);
     bench.bring(128, 256, &.{fixture.message(&place, &half, 0)});
     _ = (try port.tryRead(&storage)).?;
-    // A window less the largest frame is not exceeded.
+    // The window less the largest frame is not exceeded.
     try bench.expectSent(&.{&own_preface});
     bench.input.putAll(fixture.message(&place, &half, 0));
-    // It has come, and nobody has read it.
+    // It has arrived, and nobody has read it.
     try bench.expectSent(&.{});
     bench.output.capacity = 0;
     _ = (try port.tryRead(&storage)).?;
@@ -275,7 +275,7 @@ test "Stream: every wait ends at its deadline" {
         const count: u64 = if (ms > 0) 4 else 0;
         try testing.expectEqual(count * ms * 1_000_000, fixture.now() - before_ns);
     }
-    // A message that comes in pieces, which never come to an end.
+    // A message that arrives in pieces and never ends.
     bench.bring(128, 256, &.{});
     var place: [64]u8 = undefined;
     bench.input.putAll(fixture.message(&place, "hi", 5)[0..31]);
@@ -318,7 +318,7 @@ test "Stream: a write that waits for its transport fails where the peer goes mea
             try testing.expectEqual(.peer_lost, port.reason());
         } else {
             bench.input.putAll(fixture.control(&place, layout.stream_kind_close, 0));
-            bench.input.cut = 1; // it comes while the call waits
+            bench.input.cut = 1; // it arrives while the call waits
             try testing.expectError(error.PeerClosed, port.write("lost", .{}, .ms(5_000)));
         }
     }
@@ -331,7 +331,7 @@ test "Stream: a write that may wait goes on until the transport has the message"
     bench.output.size = 0;
     bench.output.capacity = 20;
     const before_ns = fixture.now();
-    // It is written all the same: the rest is on its way.
+    // The message is written all the same: the rest is on its way.
     try port.write("hi", .{}, .ms(40));
     try testing.expectEqual(40_000_000, fixture.now() - before_ns);
     try testing.expectEqual(20, bench.output.size);

@@ -1,31 +1,30 @@
-//! What carries the bytes of a stream: two ordered streams of bytes, one each way
-//! [spec/stream.md].
+//! The transport of a stream: two ordered byte streams, one each way [spec/stream.md].
 //!
-//! Invariant: nothing here blocks but `wait`, which returns when its time is over.
+//! Invariant: nothing here blocks except `wait`, which returns when its time is over.
 
-/// How a stream reaches its transport. `StreamDescriptors` gives one for sockets and pipes of the
-/// system; whoever has another gives five functions.
+/// The interface of a stream to its transport. `StreamDescriptors` has a transport for sockets and
+/// pipes of the system; any other one has to provide five functions.
 ///
-/// Thread safety: no two of them are called at once, but for `wait`, which only the thread of the
-/// port calls, while another may close the port.
+/// Thread safety: no two functions are called at the same time, except that the thread of the port
+/// may be in `wait` while another thread closes the port.
 pub const Transport = struct {
     context: *anyopaque,
     functions: *const Functions,
 
-    /// What whoever carries the bytes does; nothing of it waits, but for `wait`.
+    /// The functions that a transport provides. Only `wait` may wait.
     pub const Functions = struct {
-        /// Takes as many bytes as there is room for at once, of these pieces one behind the other,
-        /// and returns how many; 0 where it takes none now.
+        /// Takes as many bytes of these pieces, one after the other, as there is room for now.
+        /// Returns how many it took; 0 if it cannot take any now.
         write: *const fn (context: *anyopaque, pieces: []const []const u8) error{Broken}!usize,
-        /// Moves bytes that have arrived to `target`, and returns how many; 0 where none are there
-        /// now, null where the peer's byte stream has ended.
+        /// Moves bytes that have arrived to `target`. Returns how many; 0 if there are none now,
+        /// null if the peer's byte stream has ended.
         read: *const fn (context: *anyopaque, target: []u8) error{Broken}!?usize,
-        /// Ends the own byte stream, and leaves the other one.
+        /// Ends the outgoing byte stream. The incoming one goes on.
         end: *const fn (context: *anyopaque) void,
-        /// Waits until there is something to read, or room to write, as asked, and at most so long.
-        /// May return early for no reason.
+        /// Waits until there is something to read, or room to write, as `wish` says, for at most
+        /// `limit_ns`. May return early for no reason.
         wait: *const fn (context: *anyopaque, wish: Wish, limit_ns: u64) void,
-        /// Gives everything up.
+        /// Closes the transport.
         close: *const fn (context: *anyopaque) void,
     };
 
@@ -35,7 +34,7 @@ pub const Transport = struct {
         write: bool,
     };
 
-    /// The most pieces of one `write`.
+    /// The most pieces that one `write` gets.
     pub const piece_count_max = 3;
 
     /// Calls `Functions.write`.

@@ -1,8 +1,8 @@
 //! How an endpoint sleeps and is woken [spec/wait.md].
 //!
 //! Invariant: nobody makes a system call unless somebody sleeps. A waker stores its cursor and then
-//! loads `wants`; a sleeper stores `wants` and then loads the cursor; both pairs sequentially
-//! consistent, so that at least one of the two sees the other.
+//! loads `wants`; a sleeper stores `wants` and then loads the cursor. Both pairs are sequentially
+//! consistent, so that at least one side sees what the other has stored.
 
 const std = @import("std");
 const layout = @import("layout.zig");
@@ -31,77 +31,80 @@ const slice_ns = layout.wait_slice_ms * ns_per_ms;
 const slice_attached_ns = layout.wait_slice_attached_ms * ns_per_ms;
 const more_ns = layout.wait_more_ms * ns_per_ms;
 
-/// What an endpoint did so far.
+/// What an endpoint has counted since it attached.
 pub const Stats = struct {
-    /// Bells rung because a peer asked for it. Each is a system call.
+    /// Bells rung because a peer asked for it. Each one is a system call.
     wakes: u64 = 0,
-    /// Cursors stored while the peer did not ask to be rung.
+    /// Cursors stored while the peer had not asked to be rung.
     wakes_elided: u64 = 0,
-    /// Times this endpoint slept or paused.
+    /// Times that this endpoint slept or paused.
     parks: u64 = 0,
-    /// Sleeps that nothing ended but their slice, although something was there to be done. A peer
-    /// that rings as it should makes none, but for one that comes at the very end of a slice.
+    /// Sleeps that only the end of their slice has ended, although there was something to do. A
+    /// correct peer causes almost none: only if it rings at the very end of a slice.
     late_wakes: u64 = 0,
 };
 
-/// This side of the segment: one thread's place in it, with the one bell on which it sleeps.
+/// One thread's place in a segment, with the one bell on which that thread sleeps.
 ///
-/// The pipes and rings of an endpoint point to it: it must not move while they are used.
+/// The pipes and rings of an endpoint point to it: it must not move while they are in use.
 ///
-/// Thread safety: belongs to the thread that attached it, but for `close`.
+/// Thread safety: belongs to the thread that attached it, except for `close`.
 pub const Endpoint = struct {
     base: [*]align(layout.segment_align) u8,
     index: u32,
     record: *Record,
-    /// The word of its state as it attached: with any other one it may not act [segment.own_state].
+    /// The state word that it stored when it attached. With any other word there, it must not act
+    /// [segment.own_state].
     attached: u32,
-    /// How often it was vacated before: above 0, its rings go on where their words stand
-    /// [segment.again].
+    /// How many times the endpoint was vacated before. Above 0, its rings start where their cursors
+    /// stand [segment.again].
     generation: u32,
     host: *const Host,
     /// The process that attached it [segment.forked].
     process: u32,
     peers: EndpointSet,
-    /// The writers of the properties that it reads, which are no peers: its waits look whether they
-    /// live as well [property.slice].
+    /// The writers of the properties that it reads. They are not peers, but its waits check whether
+    /// they are alive as well [property.slice].
     watched: EndpointSet = .empty,
-    /// Tells whether the processes of peers are gone; null where nobody can.
+    /// Finds out whether the processes of peers are gone; null if nothing can find that out.
     file: ?*SegmentFile,
-    /// When it was last asked, in the time of `Host.now`.
+    /// When the peers were last checked, in the time of `Host.now`.
     checked_ns: u64 = 0,
     spin_ns: u64,
     blocking: bool,
     spins: SpinRecord = .{},
-    /// Who has rung, of what was taken out of the record and not yet looked at [wait.rung_take].
+    /// The endpoints that have rung: bits that were taken out of the record and not handled yet
+    /// [wait.rung_take].
     rung: EndpointSet = .empty,
-    /// Waits that were begun so far.
+    /// How many waits were begun so far.
     waits: u32 = 0,
     stats: Stats = .{},
     /// Private, because the peer can write the shared state. Atomic, because any thread may close.
     closed: std.atomic.Value(bool) = .init(false),
-    /// What is behind the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of a call
-    /// of this endpoint; null where nobody said [pipe.failed_reason].
+    /// The reason for the last `error.Corrupt`, `error.PipeFailed` or `error.PeerFailed` of a call
+    /// of this endpoint; null if none was stated [pipe.failed_reason].
     behind: ?layout.Reason = null,
-    /// What moves the frames where the peer shares no memory with this endpoint.
+    /// Moves the frames if the peer does not share the memory of this endpoint.
     link: wait_link.Pointer = wait_link.nobody,
-    /// Whom to tell, behind the change of its state, that it closes: the last that was opened.
+    /// The first of those to tell that this endpoint closes, after its state has changed: the one
+    /// that was opened last.
     leaving: ?*Leaving = null,
 
-    /// Somebody who is told when the endpoint closes, on the thread that closes it.
+    /// Told when the endpoint closes, on the thread that closes it.
     pub const Leaving = struct {
         next: ?*Leaving,
         tell: *const fn (leaving: *Leaving) void,
     };
 
-    /// How an endpoint sleeps.
+    /// How an endpoint waits.
     pub const Options = struct {
         /// Clock and wake mechanism.
         host: *const Host = .native,
-        /// How long to look again and again before each sleep. `null` is the default: 50 µs with
-        /// two or more processors, else 0 [wait.spin].
+        /// How many microseconds to spin before each sleep. `null` is the default: 50 with two or
+        /// more processors, otherwise 0 [wait.spin].
         spin_us: ?u32 = null,
-        /// False on a thread that must not block, such as a browser's main thread: a call that
-        /// would have to wait fails with `error.WaitForbidden`.
+        /// False on a thread that must not block, such as a browser's main thread. A call that
+        /// would have to wait there fails with `error.WaitForbidden`.
         blocking: bool = true,
     };
 
@@ -119,7 +122,8 @@ pub const Endpoint = struct {
             .index = index,
             .record = record,
             .attached = attached,
-            // Behind the exchange: until then, it may be the next owner's [segment.again].
+            // Loaded after the exchange: before it, the endpoint may still pass to its next owner
+            // [segment.again].
             .generation = @atomicLoad(u32, &record.generation, .seq_cst),
             .host = host,
             .process = host_process.number(),
@@ -130,7 +134,7 @@ pub const Endpoint = struct {
         };
     }
 
-    /// Leaves: all pipes of this endpoint are closed at once, and every wait on it ends with
+    /// Closes the endpoint. All its pipes are closed at once, and every wait on it ends with
     /// `error.PipeClosed` [pipe.close]. Closing again does nothing.
     ///
     /// Thread-safe.
@@ -143,16 +147,16 @@ pub const Endpoint = struct {
         if (endpoint.linked()) |link| link.pump();
     }
 
-    /// What moves its frames over a stream; null where its peers share its memory.
+    /// Returns the link that moves its frames over a stream; null if its peers share its memory.
     pub inline fn linked(endpoint: *const Endpoint) ?*Link {
         return if (wait_link.supported) endpoint.link else null;
     }
 
-    /// Marks the peers failed whose process is gone, and the writers of properties that it reads,
-    /// with `peer.lost` [segment.file_dead]; the next call on a pipe of theirs then fails. A wait
-    /// does so at the end of each slice: call it only where nothing ever waits. One system call for
-    /// each that is attached; in a segment that is not in a file, where a supervisor has to know,
-    /// it does nothing.
+    /// Marks each peer whose process is gone failed with `peer.lost`, and so each writer of a
+    /// property that it reads [segment.file_dead]. The next call on a pipe of theirs then fails. A
+    /// wait does this at the end of each slice, so call it only in a thread that never waits. It
+    /// makes one system call for each endpoint that is attached. In a segment that is not in a file
+    /// it does nothing: there, a supervisor has to know.
     pub fn checkPeers(endpoint: *Endpoint) void {
         if (!SegmentFile.supported or endpoint.isForked()) return;
         const file = endpoint.file orelse return;
@@ -160,7 +164,8 @@ pub const Endpoint = struct {
         var iterator = looked_for.iterator(.{});
         while (iterator.next()) |peer| {
             const index: u32 = @intCast(peer);
-            // The state first: its owner locks before it attaches, and closes before it unlocks.
+            // The state is loaded before the lock is checked, because an owner locks before it
+            // attaches, and closes before it unlocks.
             const word = @atomicLoad(u32, &file.segment.record(index).state, .seq_cst);
             if (State.of(word) != .attached) continue;
             if (!file.lost(index)) continue;
@@ -169,69 +174,70 @@ pub const Endpoint = struct {
         }
     }
 
-    /// [wait.liveness] Whether the last look was a slice ago. Counted across waits and wakes:
-    /// neither calls that each wait for less than a slice, nor a third endpoint that rings again
-    /// and again, hide a death.
+    /// [wait.liveness] Whether the last check was a slice ago or more; if so, notes this one.
+    /// Counted across waits and wakes, so that a death is hidden neither by calls that each wait
+    /// for less than a slice, nor by a third endpoint that rings again and again.
     fn checkDue(endpoint: *Endpoint, now_ns: u64) bool {
         if (now_ns -| endpoint.checked_ns < slice_ns) return false;
         endpoint.checked_ns = now_ns;
         return true;
     }
 
-    /// [wait.spin] 0 makes every wait sleep at once.
+    /// [wait.spin] With 0, every wait sleeps at once.
     pub fn setSpin(endpoint: *Endpoint, microseconds: u32) void {
         endpoint.spin_ns = @as(u64, microseconds) * ns_per_us;
     }
 
-    /// Returns this endpoint's own state, as far as it may still act: `.attached`, or a final one,
-    /// which ends every wait [pipe.close_frees].
+    /// Returns this endpoint's own state as far as this process may act on it: `.attached`, or a
+    /// final state, which ends every wait [pipe.close_frees].
     pub fn state(endpoint: *const Endpoint) State {
         return if (endpoint.closedHere()) .closed else endpoint.marked();
     }
 
-    /// Whether this process may not act for it any more: it was closed by its own `close`, or
-    /// attached by the process that this one was forked from.
+    /// Whether this process may no longer act for the endpoint: its own `close` was called, or
+    /// another process, from which this one was forked, has attached it.
     pub inline fn closedHere(endpoint: *const Endpoint) bool {
         return endpoint.closed.load(.monotonic) or endpoint.isForked();
     }
 
-    /// Whether this process was forked from the one that attached it [segment.forked].
+    /// Whether this process was forked from the one that attached the endpoint [segment.forked].
     pub inline fn isForked(endpoint: *const Endpoint) bool {
         return host_process.isOther(endpoint.process);
     }
 
-    /// Why calls are refused where its state here is closed.
+    /// Returns the error of calls on an endpoint that is closed for this process.
     pub fn whyClosed(endpoint: *const Endpoint) error{ PipeClosed, PipeForked } {
         return if (endpoint.isForked()) error.PipeForked else error.PipeClosed;
     }
 
-    /// Whether its word in the segment says that it may act: all that nearly every call has to
-    /// know. If not, `marked` tells more.
+    /// Whether the endpoint's word in the segment says that it may act. Nearly every call needs to
+    /// know nothing else. If it may not, `marked` says more.
     pub inline fn isAttached(endpoint: *const Endpoint) bool {
         if (endpoint.isForked()) return false;
         return @atomicLoad(u32, &endpoint.record.state, .seq_cst) == endpoint.attached;
     }
 
-    /// Returns this endpoint's own state as its word in the segment tells it, which anybody can
-    /// mark: `.attached`, or a final one.
+    /// Returns this endpoint's own state as its word in the segment has it, which any endpoint can
+    /// mark: `.attached`, or a final state.
     pub inline fn marked(endpoint: *const Endpoint) State {
         if (endpoint.isForked()) return .closed;
         const word = @atomicLoad(u32, &endpoint.record.state, .seq_cst);
         if (word == endpoint.attached) return .attached;
         const loaded: State = .of(word);
-        // [segment.own_state] Vacant, or attached by somebody else: it was given away.
+        // [segment.own_state] Vacant, or attached by another owner: the endpoint was given away.
         return if (loaded.final()) loaded else .invalid;
     }
 
-    /// Whether anybody has rung whose bit was not taken out yet. A bit may stand there for nothing.
+    /// Whether the record holds a bit of an endpoint that has rung. A bit may be there without a
+    /// reason.
     pub fn anyRung(endpoint: *const Endpoint, comptime order: std.lang.AtomicOrder) bool {
         var bits: u32 = 0;
         for (&endpoint.record.rung) |*word| bits |= @atomicLoad(u32, word, order);
         return bits != 0;
     }
 
-    /// Takes the bits of those who have rung out of the record, and adds them to `rung`. To be
-    /// called behind the load of the bell, where a sleep follows [wait.rung_take].
+    /// Takes the bits of the endpoints that have rung out of the record, and adds them to `rung`.
+    /// If a sleep follows, call it after the load of the bell [wait.rung_take].
     pub fn takeRung(endpoint: *Endpoint) void {
         for (&endpoint.record.rung, 0..) |*word, number| {
             if (@atomicLoad(u32, word, .seq_cst) == 0) continue;
@@ -243,7 +249,7 @@ pub const Endpoint = struct {
         }
     }
 
-    /// Rings the peer if it asked for this cursor. To be called after the cursor was stored,
+    /// Rings the peer if it asked for this cursor. Call it after the cursor was stored,
     /// sequentially consistent [wait.store_order].
     pub inline fn wake(endpoint: *Endpoint, wants: *u32, cursor: u32, peer: *Record) void {
         const asked = @atomicLoad(u32, wants, .seq_cst);
@@ -268,19 +274,19 @@ pub const Endpoint = struct {
             endpoint.stats.wakes_elided +%= 1;
             return;
         }
-        // [wait.exchange] One request rings once, whoever else looks at the word.
+        // [wait.exchange] One request rings once, even if others look at the word too.
         if (@atomicRmw(u32, wants, .Xchg, 0, .seq_cst) == 0) return;
         endpoint.stats.wakes +%= 1;
         if (endpoint.linked()) |link| return link.hear(wants);
         segment_record.ring(peer, endpoint.index, endpoint.host);
     }
 
-    /// How a wait ended: there is something to do, the time was over, or it would have had to
-    /// sleep, or to look more often than a call may, where that is forbidden.
+    /// How a wait ended: there is something to do; the deadline has passed; or the thread must not
+    /// block, and the wait would have to sleep, or to look more often than a call may.
     pub const Outcome = enum { found, timeout, forbidden };
 
-    /// Waits until `condition.look` says that there is something to do, or the deadline passes.
-    /// A wake that finds nothing to do is normal and goes unnoticed [wait.loop].
+    /// Waits until `condition.look` finds something to do, or the deadline passes. A wake that
+    /// finds nothing to do is normal and has no effect [wait.loop].
     ///
     /// `condition` points to a struct with the functions
     ///   `glance(order) bool`: the cursors only, which is enough while spinning;
@@ -304,7 +310,7 @@ pub const Endpoint = struct {
         return endpoint.park(condition, deadline);
     }
 
-    /// As `wait`, where nobody rings.
+    /// `wait` for an endpoint with a link, where nothing rings the bell.
     fn waitFor(
         endpoint: *Endpoint,
         link: *Link,
@@ -332,7 +338,7 @@ pub const Endpoint = struct {
             const asked_more = condition.arm(round == 0);
             defer condition.disarm();
             if (condition.look(.seq_cst)) return .found;
-            // One reading of the clock for both, and none where neither needs it.
+            // One reading of the clock for both, and none if neither needs it.
             const now_ns = if (checks or deadline.timeout != .forever) host.now() else 0;
             if (checks and endpoint.checkDue(now_ns)) {
                 endpoint.checkPeers();
@@ -345,8 +351,8 @@ pub const Endpoint = struct {
             if (allowed_ns == 0) {
                 host.pause(@min(left_ns, wait_spin.pollPause(round))); // [wait.poll]
             } else {
-                // [wait.slice] Its end looks for the dead where files are watched, and for what
-                // somebody has changed who cannot ring.
+                // [wait.slice] Short if files are watched, or an outsider cannot ring: the end of
+                // the slice looks for dead processes, and for states that the outsider has changed.
                 const short = checks or host.outsiders;
                 const shared_ns = if (short) @min(allowed_ns, slice_ns) else allowed_ns;
                 const limit_ns = if (asked_more) more_ns else shared_ns;
@@ -355,13 +361,13 @@ pub const Endpoint = struct {
                 const was_slice = !rung and !asked_more and limit_ns <= left_ns;
                 if (was_slice and condition.look(.seq_cst)) endpoint.stats.late_wakes +%= 1;
             }
-            // How nearly every sleep ends. It is a spin of one look, so as not to arm in vain
-            // [wait.spin].
+            // Nearly every sleep ends here. This look is a spin of one look: it avoids arming in
+            // vain [wait.spin].
             if (condition.glance(.acquire)) return .found;
         }
     }
 
-    /// The record of an endpoint of the same segment; for the parts of this library.
+    /// Returns the record of an endpoint of the same segment; for other parts of this library.
     pub fn recordAt(endpoint: *const Endpoint, index: usize) *Record {
         const offset = layout.endpoint_table_offset + index * layout.endpoint_record_size;
         return @ptrCast(@alignCast(endpoint.base + offset));
@@ -381,16 +387,16 @@ pub const Endpoint = struct {
 pub const Peer = struct {
     index: u32,
     record: *Record,
-    /// The peers of this peer: whom to ring when it is marked failed.
+    /// The peers of this peer, which are rung when it is marked failed.
     peers: EndpointSet,
-    /// How many rings lead between it and this endpoint; null where it has any other channel too
-    /// [segment.vacate_peer].
+    /// How many rings lead between this peer and the endpoint; null if any other channel names the
+    /// peer [segment.vacate_peer].
     ring_count: ?u32,
-    /// The last state seen. A final one is kept: it must not change any more, and if it does, that
-    /// is nothing to believe [segment.state_invalid].
+    /// The last state seen. A final state is kept: it must not change any more, and if it does, the
+    /// new one is not believed [segment.state_invalid].
     seen: State = .vacant,
 
-    /// The endpoint of that index, as the one of index `own` sees it.
+    /// Returns the endpoint with that index, as the endpoint with index `own` sees it.
     pub fn init(segment: *const Segment, own: u32, index: u32) Peer {
         return .{
             .index = index,
@@ -400,7 +406,8 @@ pub const Peer = struct {
         };
     }
 
-    /// Whether it is attached, as far as one may believe that. If not, `state` tells more.
+    /// Whether it is attached, unless a final state was seen before. If it is not, `state` says
+    /// more.
     pub inline fn isAttached(peer: *const Peer) bool {
         return !peer.seen.final() and State.isAttached(peer.record);
     }
@@ -411,7 +418,7 @@ pub const Peer = struct {
         return peer.seen;
     }
 
-    /// Marks this peer failed for a fault in one of its words, and rings it and its peers
+    /// Marks this peer failed because of a fault in one of its words, and rings it and its peers
     /// [ring.fault].
     pub fn fail(peer: *Peer, endpoint: *Endpoint, why: layout.Reason) void {
         segment_record.changeState(peer.record, .{ .failed = why }, null);
@@ -419,11 +426,12 @@ pub const Peer = struct {
         if (endpoint.linked()) |link| link.pump();
     }
 
-    /// For how many nanoseconds this peer allows a sleep by that mechanism [wait.slice]: for none
-    /// if it is attached and cannot ring it [wait.mechanism]. One that has not come yet may turn
-    /// out not to ring it, so that only the end of a short slice finds it [wait.vacant]. From one
-    /// that is attached and rings, nothing is missed but the wake of a waker that dies between its
-    /// store and its notify, or that withholds it.
+    /// Returns for how many nanoseconds this peer allows a sleep by that mechanism [wait.slice]. A
+    /// peer that is attached and cannot ring the mechanism allows none [wait.mechanism]. A peer
+    /// that is still vacant may turn out to be one that cannot ring it, so it allows a short slice,
+    /// whose end finds that out [wait.vacant]. With a peer that is attached and rings, a sleep can
+    /// miss only the wake of a peer that dies between its store and its notify, or that withholds
+    /// it.
     pub fn slice(peer: *const Peer, mechanism: u32) u64 {
         if (State.load(peer.record) != .attached) return slice_ns;
         const wakes = @atomicLoad(u32, &peer.record.wakes, .seq_cst);

@@ -1,70 +1,72 @@
-//! What an endpoint has in place of a peer that shares its memory: something that moves frames
-//! between the other side of its segment, which is private then, and wherever they go.
+//! What an endpoint has instead of a peer that shares its memory. Its segment is private then. A
+//! link takes the frames out of the other side of that segment and sends them on, and puts the
+//! frames that arrive into it.
 //!
-//! Invariant: the calls of the endpoint drive it. Nothing happens between two of them.
+//! Invariant: the calls of the endpoint drive the link. Nothing happens between two calls.
 
 const std = @import("std");
 const builtin = @import("builtin");
 const layout = @import("layout.zig");
 
-/// Not in a freestanding module of WebAssembly, whose size counts.
+/// False in a freestanding module of WebAssembly, whose size counts.
 pub const supported = builtin.os.tag != .freestanding;
-/// What an endpoint has of its link.
+/// The reference of an endpoint to its link.
 pub const Pointer = if (supported) ?*Link else void;
 pub const nobody: Pointer = if (supported) null else {};
 
-/// How long a wait goes without a look at what another thread has closed.
+/// How long a wait sleeps before it looks whether another thread has closed the endpoint.
 const slice_ns = 20_000_000;
 
-/// The part of a link that the endpoint sees.
+/// The part of a link that the endpoint uses.
 pub const Link = struct {
     functions: *const Functions,
-    /// What it arms to hear of what the endpoint gives back.
+    /// The `wants` word that the link arms, so as to be told when the endpoint gives back room.
     given_wants: *const u32,
-    /// Up to where the endpoint may write, and the largest frame that its peer takes. While nobody
-    /// has said so, it is what every peer takes, and no room.
+    /// The position up to which the endpoint may write, and the largest frame that the peer
+    /// accepts. Until the peer has stated them, there is no room, and the largest frame is the one
+    /// that every peer accepts.
     allowed_end: std.atomic.Value(u32) = .init(layout.stream_start),
     largest: std.atomic.Value(u32) = .init(layout.stream_largest_min),
-    /// What came of the last look, for those who wait.
+    /// The result of the last `pump` or `tell`, for the calls that wait.
     notes: std.atomic.Value(Notes) = .init(.{}),
-    /// Whether a call has looked what has arrived since something was published last.
+    /// Whether a call has looked at what has arrived since the endpoint last published.
     looked: std.atomic.Value(bool) = .init(false),
 
     pub const Functions = struct {
-        /// Takes in what has arrived, and gives the peer what can be given. Never waits.
+        /// Takes in what has arrived, and sends the peer what can be sent. Never waits.
         /// Thread-safe.
         pump: *const fn (link: *Link) void,
-        /// As `pump`, and leaves what has arrived where it is.
+        /// Sends as `pump` does, but does not take in what has arrived.
         tell: *const fn (link: *Link) void,
-        /// Waits until there may be something to do, and at most so long.
+        /// Waits until there may be something to do, at most so many nanoseconds.
         sleep: *const fn (link: *Link, limit_ns: u64) void,
     };
 
     pub const Notes = packed struct(u32) {
-        /// Whether it is known what the peer takes.
+        /// Whether the peer has stated what it accepts.
         ready: bool = false,
-        /// Whether to wait for something to arrive, and whether for room.
+        /// Whether to wait for something to arrive, and whether to wait for room.
         reads: bool = false,
         writes: bool = false,
         /// Whether to look again at once.
         more: bool = false,
-        /// Whether all that was published is on its way.
+        /// Whether the transport has taken everything that was published.
         given: bool = false,
-        /// Whether this side has closed, and nothing more will come of it.
+        /// Whether this side has closed, and sends nothing more.
         done: bool = false,
         rest: u26 = 0,
     };
 
-    /// Whether the peer lets the endpoint write so many bytes of frames behind this position.
+    /// Whether the peer lets the endpoint write so many bytes of frames after this position.
     pub fn allows(link: *const Link, position: u32, extents: u32) bool {
-        // Below 0 where frames of one message were let through that wait for credit.
+        // Negative if frames of one message were let through that still wait for credit.
         const left: i32 = @bitCast(link.allowed_end.load(.monotonic) -% position);
         return left >= @as(i32, @intCast(extents));
     }
 
-    /// Whether frames of one message may be placed at once: there is credit for the first, and the
-    /// rest goes out when there is. More could be asked of nobody: a peer that has given everything
-    /// back need not have told more than that.
+    /// Whether all frames of one message may be placed at once. There must be credit for the first;
+    /// the others are sent when there is credit for them. No more may be demanded, because a peer
+    /// that has given everything back need not have granted more than that.
     pub fn allowsMany(link: *const Link, position: u32, extents: u32) bool {
         return link.allows(position, @min(extents, link.largest.load(.monotonic)));
     }
@@ -78,9 +80,9 @@ pub const Link = struct {
         link.functions.tell(link);
     }
 
-    /// What the endpoint does in place of a ring: it has published, or given back. Whoever only
-    /// writes has to know what its peer does, and whoever reads in between knows it: a look costs a
-    /// system call.
+    /// Called instead of ringing the peer, after the endpoint has published or given back room.
+    /// Looking at what has arrived costs a system call. An endpoint that also reads looks anyway
+    /// between two publishes; one that only writes has to look here, to learn what its peer does.
     pub fn hear(link: *Link, wants: *const u32) void {
         if (wants == link.given_wants) return link.tell();
         if (link.looked.swap(false, .monotonic)) link.tell() else link.pump();

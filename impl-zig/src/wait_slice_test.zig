@@ -1,4 +1,4 @@
-//! How long an endpoint sleeps at a time [wait.slice], on a machine that keeps a record of it.
+//! How long an endpoint sleeps at a time [wait.slice], on a machine that records its sleeps.
 
 const std = @import("std");
 const millrace = @import("root.zig");
@@ -15,7 +15,7 @@ const Recorder = struct {
     var slept: [64]u64 = undefined;
     var slept_count: usize = 0;
     var pause_count: usize = 0;
-    /// What happens during the next sleep, and whether that ends it.
+    /// What happens during the next sleep, and whether that ends the sleep.
     var meanwhile: ?*const fn () void = null;
     var rings = false;
 
@@ -49,12 +49,13 @@ const Recorder = struct {
         fixture.clockwork.pause(limit_ns);
     }
 
-    /// Nothing but the last sleep, to the deadline, is shorter than a slice.
+    /// Expects that no sleep is shorter than a slice, except the last one, up to the deadline.
     fn expectSlices(slices_ms: []const u64) !void {
         try testing.expectEqual(slices_ms.len, slept_count);
         try testing.expectEqual(0, pause_count);
         for (slices_ms, slept[0..slept_count], 1..) |slice_ms, ns, number| {
-            // The readings of the clock are of the time that is left, too.
+            // The last sleep may be up to 1 ms shorter, because readings of the clock take time
+            // too.
             const least_ns = if (number == slept_count) (slice_ms - 1) * 1_000_000 else ns;
             try testing.expect(ns >= least_ns and ns <= slice_ms * 1_000_000);
             if (number < slept_count) try testing.expectEqual(slice_ms * 1_000_000, ns);
@@ -62,7 +63,7 @@ const Recorder = struct {
     }
 };
 
-/// Endpoint 0 reads what the others write, which come later. Must stay where it was initialized.
+/// Endpoint 0 reads from the others, which attach later. Must not move after it was initialized.
 const Crowd = struct {
     const writer_count = 2;
 
@@ -136,7 +137,7 @@ test "a writer that comes while the reader sleeps is found after 100 ms, rung or
         Recorder.meanwhile = Comer.come;
         try Comer.crowd.read(1_000);
         if (wakes == 0) {
-            // [wait.mechanism] It cannot ring, so that the rest of the time is polled.
+            // [wait.mechanism] It cannot ring, so the endpoint polls for the rest of the time.
             try testing.expectEqual(1, Recorder.slept_count);
             try testing.expectEqual(vacant_ms * 1_000_000, Recorder.slept[0]);
             try testing.expect(Recorder.pause_count > 100);
@@ -153,7 +154,7 @@ test "Stats.late_wakes counts slices that end with something there, and nothing 
             std.debug.assert(writer.tryWrite("late", .{}) catch unreachable);
         }
 
-        /// Reads what comes during a sleep, and returns how many wakes were late.
+        /// Reads what arrives during a sleep. Returns how many wakes were late.
         fn wakes(rings: bool, timeout_ms: u64) !u64 {
             var storage: [16]u8 = undefined;
             const stats = &crowd.endpoints[0].stats;
@@ -170,9 +171,9 @@ test "Stats.late_wakes counts slices that end with something there, and nothing 
     Comer.writer = try .init(&Comer.crowd.endpoints[1], &Comer.crowd.segment, 0);
     try testing.expectEqual(1, try Comer.wakes(false, 2_500));
     try testing.expectEqual(0, try Comer.wakes(true, 2_500));
-    // Its end was the deadline's.
+    // The deadline ended that sleep.
     try testing.expectEqual(0, try Comer.wakes(false, 500));
-    // Slices that find nothing are as they should be.
+    // Slices that find nothing do not count.
     Recorder.reset();
     try Comer.crowd.read(2_500);
     try testing.expectEqual(1, Comer.crowd.endpoints[0].stats.late_wakes);
@@ -194,7 +195,7 @@ test "Select sleeps 100 ms at a time while one of its writers is vacant" {
     try crowd.enter(2, &Recorder.host);
     try crowd.select(250);
     try Recorder.expectSlices(&.{ vacant_ms, vacant_ms, 50 });
-    // Vacant for ever, and no part of the wait any more.
+    // Vacant for ever, and no longer part of the wait.
     crowd.readers[0].ended_seen = true;
     Recorder.reset();
     try crowd.select(2_500);
@@ -228,7 +229,7 @@ test "a slice stays 100 ms where somebody may change a state who cannot ring" {
 test "a sleep of this machine lasts its time, less a tick of the kernel" {
     const host: *const millrace.Host = .native;
     var word: u32 = 0;
-    // Short ones and long ones.
+    // Short waits and long ones.
     for ([_]u64{ 20, 120, 950 }) |limit_ms| {
         const begin_ns = host.now();
         try testing.expect(!host.sleep(&word, 0, limit_ms * 1_000_000));
@@ -250,7 +251,7 @@ test "in a file, where the dead are looked for, a slice stays 100 ms" {
     const port = &ends[0].port;
     port.endpoint.host = &Recorder.host;
     port.endpoint.spin_ns = 0;
-    // The first look is due at once, and then each 100 ms.
+    // The first check is due at once, and then one every 100 ms.
     port.endpoint.checked_ns = Recorder.host.now();
     var storage: [16]u8 = undefined;
     try testing.expectEqual(null, try port.read(&storage, .ms(250)));

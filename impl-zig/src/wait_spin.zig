@@ -1,8 +1,8 @@
-//! Looking again and again for a short while before a sleep, and for how long to pause where nobody
-//! can be rung [spec/wait.md].
+//! Spinning: looking again and again for a short while before a sleep. Also how long to pause
+//! between two looks if nobody can ring [spec/wait.md].
 //!
-//! Invariant: whoever spins in vain again and again stops it, because every spin may delay the very
-//! peer that it waits for [wait.spin_record].
+//! Invariant: a side whose spins keep finding nothing stops spinning, because every spin may delay
+//! the very peer that it waits for [wait.spin_record].
 
 const builtin = @import("builtin");
 const std = @import("std");
@@ -15,39 +15,40 @@ const ns_per_us = 1_000;
 const ns_per_ms = 1_000_000;
 const poll_ns = layout.wait_poll_ms * ns_per_ms;
 
-/// Looks between two readings of the clock: 32 pause hints take 1 to 5 µs on x86-64. WebAssembly
-/// has no such hint, and a clock for which it calls its host: with 32 looks it would hardly do
-/// anything but read the clock, and see late what arrives meanwhile.
+/// How many looks are made between two readings of the clock. 32 pause hints take 1 to 5 µs on
+/// x86-64. WebAssembly has no such hint, and has to call its host for the clock: with 32 looks, it
+/// would do little but read the clock, and see late what arrives meanwhile.
 const spin_look_count = if (builtin.cpu.arch.isWasm()) 1024 else 32;
 
-/// Spins in a row that find nothing before an endpoint stops spinning, and how many waits it then
-/// sleeps at once before it tries again [wait.spin_record].
+/// After how many spins in a row that found nothing an endpoint stops spinning, and how many waits
+/// then sleep at once before it tries again [wait.spin_record].
 const spin_misses_max = 8;
 const spin_skips_max = 127;
-/// Misses that are left behind a spin that found something later than in one budget: where both
-/// threads share one processor, it did because the kernel took that from it, and the next spins are
-/// in vain.
+/// How many misses are left after a spin that found something, but only after more than one budget.
+/// If both threads share one processor, it found it because the kernel took the processor from it,
+/// and the next spins will find nothing.
 const spin_misses_late = spin_misses_max - 2;
-/// After a miss: a peer that sleeps takes longer to answer than the usual budget, and where both
-/// gave up before the other's wake arrived, neither would ever find the other awake.
+/// By how much the budget grows after a miss. A peer that sleeps takes longer to answer than the
+/// usual budget, and if both sides gave up before the other's wake arrived, neither would ever find
+/// the other awake.
 const spin_patience = 4;
 
-/// How whoever waits may spend its time.
+/// How a side that waits may spend its time.
 pub const Manner = struct {
     host: *const Host,
     spin_ns: u64,
     blocking: bool,
 };
 
-/// What came of the spins so far. One for each side that waits, private to its thread.
+/// The results of earlier spins. Each side that waits has one, private to its thread.
 pub const SpinRecord = struct {
-    /// Misses in a row.
+    /// Spins in a row that found nothing.
     misses: u32 = 0,
-    /// Waits that slept at once since the last spin.
+    /// Waits since the last spin that slept at once.
     skips: u32 = 0,
 
-    /// Looks until there is something to do. Whether it looks at all, and for how long, follows
-    /// from what came of it before [wait.spin_record].
+    /// Looks until there is something to do. The results of earlier spins decide whether it looks
+    /// at all, and for how long [wait.spin_record].
     ///
     /// `condition` points to a struct with the functions
     ///   `glance(order) bool`: the words that move with every message;
@@ -77,22 +78,23 @@ pub const SpinRecord = struct {
     }
 };
 
-/// How long to pause before the next look where nobody can be rung: from 50 µs on, each time twice
-/// as long [wait.poll].
+/// Returns how many nanoseconds to pause before the next look if nobody can ring: 50 µs at first,
+/// and twice as long each time [wait.poll].
 pub fn pollPause(round: u32) u64 {
     const pause_ns = @as(u64, 50 * ns_per_us) << @min(round, 7);
     return @min(pause_ns, poll_ns);
 }
 
-/// The budget that was asked for in microseconds, or the default [wait.spin].
+/// Returns the budget in nanoseconds: the one asked for in microseconds, or the default
+/// [wait.spin].
 pub fn budgetOf(asked_us: ?u32, host: *const Host) u64 {
     if (asked_us) |asked| return @as(u64, asked) * ns_per_us;
     if (host.processor_count() < 2) return 0;
     return layout.wait_spin_us * ns_per_us;
 }
 
-/// Looks as often as a call may that must not block. Counted, because a clock may stand still for
-/// longer than the thread may [wait.no_block].
+/// Looks as many times as a call may that must not block. The looks are counted, because the clock
+/// may stand still for longer than the thread may wait [wait.no_block].
 fn spinBriefly(condition: anytype, deadline: *Deadline) bool {
     while (deadline.takeLook()) {
         if (condition.look(.acquire)) return true;
@@ -101,7 +103,7 @@ fn spinBriefly(condition: anytype, deadline: *Deadline) bool {
     return false;
 }
 
-/// Returns how long it took to find something, or null if the time was over before.
+/// Returns how many nanoseconds it took to find something, or null if the time ran out before.
 fn spinFor(host: *const Host, budget_ns: u64, condition: anytype, deadline: *Deadline) ?u64 {
     var begin_ns: ?u64 = null;
     var spent_ns: u64 = 0;
@@ -111,7 +113,8 @@ fn spinFor(host: *const Host, budget_ns: u64, condition: anytype, deadline: *Dea
             std.atomic.spinLoopHint();
         }
         if (condition.look(.acquire)) return spent_ns;
-        // Only now, because the answer that spinning is for comes before the first reading.
+        // Not before the first looks, because the answer that spinning waits for comes before a
+        // first reading of the clock would.
         const now_ns = host.now();
         if (begin_ns == null) begin_ns = now_ns;
         spent_ns = now_ns -% begin_ns.?;

@@ -1,5 +1,5 @@
-//! What a spin does with its record [wait.spin_record]; and how often a call looks that must not
-//! block [wait.no_block], on a machine whose clock stands still, as a browser's does for up to a
+//! How a spin uses its record [wait.spin_record], and how many looks a call makes that must not
+//! block [wait.no_block]. The machine's clock stands still, as that of a browser does for up to a
 //! millisecond.
 
 const std = @import("std");
@@ -11,7 +11,7 @@ const Deadline = @import("host.zig").Deadline;
 const layout = millrace.layout;
 const testing = std.testing;
 
-/// The machine. Nobody sleeps on it, and who waits for its clock waits in vain.
+/// The machine. Nobody sleeps on it, and waiting for its clock would never end.
 const Still = struct {
     var readings: usize = 0;
 
@@ -38,7 +38,7 @@ const Still = struct {
     }
 };
 
-/// Counts the looks of a call, each of which finds something or none does.
+/// Counts the looks of a call. Either every look finds something, or none does.
 const Counted = struct {
     finds: bool,
     looks: *u32,
@@ -101,11 +101,11 @@ test "the waits of one call that must not block share its looks, whatever they f
     var waits: u32 = 0;
     while (endpoint.wait(&condition, &deadline) == .found) {
         waits += 1;
-        // Each wait comes behind a look of the call itself.
+        // Before each wait, the call itself looks.
         try testing.expect(waits + looks <= layout.wait_no_block_looks);
     }
     try testing.expect(waits > 1);
-    // The next call begins anew.
+    // The next call starts from 0.
     deadline = .init(.forever);
     try testing.expectEqual(.found, endpoint.wait(&condition, &deadline));
 }
@@ -130,12 +130,12 @@ test "a side of a mailbox that must not block takes no more turns in one call th
     }
     try testing.expect(turns > 1);
     try testing.expectEqual(0, Still.readings);
-    // What is there is there for a call that only tries.
+    // A call that only tries still finds what is there.
     deadline = .init(.none);
     try testing.expectEqual(.found, try side.awaitTurn(&deadline));
 }
 
-/// A machine whose clock moves by 10 µs whenever it is read.
+/// A machine whose clock moves on by 10 µs whenever it is read.
 const Ticking = struct {
     var time: u64 = 0;
 
@@ -151,7 +151,7 @@ const Ticking = struct {
     }
 };
 
-/// Is there from a moment of that machine's on.
+/// Something that is there from a certain time of that machine on.
 const Due = struct {
     at: u64,
 
@@ -174,13 +174,13 @@ test "what a spin finds later than in one budget leaves two misses [wait.spin_re
     var deadline: Deadline = .init(.forever);
     const never: Due = .{ .at = std.math.maxInt(u64) };
     for (0..8) |_| try testing.expect(!record.spin(manner, &never, &deadline));
-    // It has stopped spinning, and tries again behind 127 waits.
+    // It has stopped spinning, and tries again after 127 waits.
     for (0..127) |_| try testing.expect(!record.spin(manner, &Due{ .at = 0 }, &deadline));
     try testing.expect(record.spin(manner, &Due{ .at = Ticking.time + 100_000 }, &deadline));
     try testing.expectEqual(6, record.misses);
     for (0..2) |_| try testing.expect(!record.spin(manner, &never, &deadline));
     try testing.expect(!record.spin(manner, &Due{ .at = 0 }, &deadline));
-    // A single miss stays one.
+    // After a single miss, a spin that finds something late leaves one miss.
     record = .{ .misses = 1 };
     try testing.expect(record.spin(manner, &Due{ .at = Ticking.time + 100_000 }, &deadline));
     try testing.expectEqual(1, record.misses);
