@@ -17,8 +17,8 @@ const results = JSON.parse(document.getElementById("data").textContent) as Resul
   words: Readonly<Record<string, string>>;
 };
 /** How bars are read. */
-const BARS = "A bar begins at the rival and goes to the right where a peer is faster: longer is " +
-  "faster. One that goes to the left is slower. The scale is logarithmic.";
+const BARS = "A bar begins at the rival, which is 1 ×, and goes to the right where a peer is " +
+  "faster: longer is faster. One that goes to the left is slower. The scale is logarithmic.";
 const PLACES = ["deno", "node", "chromium", "native"] as const;
 /** Colors that people tell apart who see few of them; those that come later are dashed as well. */
 const COLORS = [
@@ -101,10 +101,9 @@ function barsIn(grid: Element, title: string, about: string, groups: readonly Ba
 /** Who took part, each beside the rival: all of one place, or of one part. */
 function barsOf(title: string, info: ScenarioInfo, rows: readonly Row[]): Bars {
   const rises = risesWith(info.figure);
-  const slowest = rows.reduce((worst, row) =>
-    (row.median! < worst.median!) === rises ? row : worst
-  );
-  const rival = rows.find(({ peer }) => peer === info.rival) ?? slowest;
+  // A rival may be missing. One begin for all parts is easier to read than the slowest of each.
+  const rival = [info.rival, "messageport"].map((name) => rows.find(({ peer }) => peer === name))
+    .find((row) => row !== undefined) ?? slowestOf(rows, rises);
   const bars = rows.map((row): Bar => {
     const { peer, median, min, max } = row;
     const format = (value: number) => formatFigure(info.figure, value);
@@ -117,6 +116,10 @@ function barsOf(title: string, info: ScenarioInfo, rows: readonly Row[]): Bars {
     };
   });
   return { title: `${title}: 1 × is ${rival.peer}`, bars: inOrder(bars) };
+}
+
+function slowestOf(rows: readonly Row[], rises: boolean): Row {
+  return rows.reduce((worst, row) => (row.median! < worst.median!) === rises ? row : worst);
 }
 
 /** From where to where; with one unit where both have the same. */
@@ -390,11 +393,13 @@ function drawTable(): void {
 function drawNames(): void {
   const list = element("dl");
   const used = new Set(
-    results.rows.flatMap(({ peer, scenario }) => [peer, scenario.split("/")[0]!]),
+    results.rows.filter(({ median }) => median !== undefined)
+      .flatMap(({ peer, scenario }) => [peer, scenario.split("/")[0]!]),
   );
-  for (const [name, meaning] of Object.entries(results.words)) {
-    if (!used.has(name)) continue;
-    list.append(element("dt", name), element("dd", meaning));
+  const words = Object.entries(results.words).filter(([name]) => used.has(name));
+  for (const [meaning, names] of Map.groupBy(words, ([, meaning]) => meaning)) {
+    const shown = names.map(([name]) => name).join(", ");
+    list.append(element("dt", shown), element("dd", meaning));
   }
   document.getElementById("main").append(element("h2", "Names"), list);
 }
