@@ -3,6 +3,7 @@ import { chromium } from "playwright-core";
 import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
 import { meanings, reportPage } from "./report.ts";
+import { stylesOf } from "./report_styles.ts";
 import type { Results, Row } from "./results.ts";
 
 const ID = "echo/json-118/workers/spin/free";
@@ -119,6 +120,16 @@ Deno.test({
       await Deno.remove(folder, { recursive: true });
     }
   },
+});
+
+Deno.test("stylesOf: no two lines look alike, whoever else took part or could not", () => {
+  const names = Array.from({ length: 28 }, (_, index) => `peer-${index}`);
+  const lines = names.map((name) => row(LOAD, name, 1));
+  const { median: _median, waiting: _waiting, ...missing } = row(STREAM, "a-missing", 1);
+  const { waiting: _, ...bar } = row(ID, "a-bar", 1);
+  const styles = stylesOf([...lines, bar, missing]);
+  assertEquals([...styles.keys()].sort(), names.toSorted());
+  assertEquals(new Set([...styles.values()].map((style) => JSON.stringify(style))).size, 28);
 });
 
 Deno.test("meanings: of each name in the first column of a table", () => {
