@@ -1,6 +1,6 @@
 /**
- * What Markdown of the repository needs to be read on a page as wide as a phone: clauses whose lines
- * are broken anew, and columns of sentences that stay wide enough for one.
+ * What Markdown needs to be read on a page as wide as a phone: clauses whose lines are broken anew,
+ * and columns of sentences that stay wide enough for one.
  *
  * @module
  */
