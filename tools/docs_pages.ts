@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { layBlocks } from "./docs_blocks.ts";
 import { zigNames } from "./docs_zig.ts";
 import type { TextFile } from "./files.ts";
 import { mapLinks, readLinks, resolveLink } from "./links.ts";
@@ -52,7 +53,7 @@ export function stage(files: readonly TextFile[], hasZig: boolean): Stage {
     ...paths.filter((path) => HEADER.test(path)),
   ];
   const sources = new Set<string>();
-  const onSite = (text: string, from: string) => withLinks(text, from, texts, sources);
+  const onSite = (text: string, from: string) => layBlocks(withLinks(text, from, texts, sources));
   const laid = inOrder(pages, texts).map((path): Page => {
     const text = texts.get(path)!;
     const group = GROUPS.find(([, pattern]) => pattern.test(path))![0];

@@ -10,6 +10,7 @@ import {
 import { type BrowserContext, chromium, type Page as Tab } from "playwright-core";
 import { CHROMIUM_ARGUMENTS, findChromium } from "./chromium.ts";
 import { makeDocs } from "./docs.ts";
+import { layBlocks } from "./docs_blocks.ts";
 import { stage, ZIG_LINK } from "./docs_pages.ts";
 import { writeSite, ZIG_PAGE } from "./docs_site.ts";
 import { entriesBelow, page, zigNames } from "./docs_zig.ts";
@@ -35,6 +36,29 @@ Deno.test("mapLinks: relative links outside of code, and words without a link", 
   assertEquals(map("[`x[0]`](b) `[a](b)`"), "[`x[0]`](new) `[a](b)`");
   const kept = "[a](https://example.org)\n```md\n[a](b)\n```\n";
   assertEquals(map(kept), kept);
+});
+
+Deno.test("layBlocks: clauses are sentences, with a place each; no other block is changed", () => {
+  assertEquals(
+    layBlocks("```\n[a.b] A writer MUST `x < y`\nat once.\n\n[a.c] A reader MAY.\n```\n"),
+    '<div class="clauses">\n<p id="a.b"><b>[a.b]</b> A writer MUST <code>x &lt; y</code> at once.' +
+      '</p>\n<p id="a.c"><b>[a.c]</b> A reader MAY.</p>\n</div>\n',
+  );
+  assertEquals(layBlocks("```\nx = [a.b] 1\n```\n"), "```text\nx = [a.b] 1\n```\n");
+  const kept = "```ts\n[a.b] x\n```\n[a.b] y\n```c\n| a |\n| - |\n| b |\n```\n";
+  assertEquals(layBlocks(kept), kept);
+});
+
+Deno.test("layBlocks: what is above a column of sentences says so", () => {
+  const rows = (cell: string) => `| name | meaning |\n| --- | --- |\n| a | ${cell} |\n`;
+  const long = "what one cannot read a word below a word";
+  assertEquals(
+    layBlocks(rows(long)),
+    rows(long).replace("meaning", '<span class="long">meaning</span>'),
+  );
+  // By what a reader sees of it.
+  const short = "[`short`](a_path_that_is_longer_than_any_word)";
+  assertEquals(layBlocks(rows(short)), rows(short));
 });
 
 Deno.test("stage: pages in the order of their READMEs, with links to what the site has", () => {
@@ -206,6 +230,10 @@ async function showsPage(tab: Tab, url: string, title: string): Promise<void> {
   assertEquals(await tab.locator("h1").first().innerText(), title);
   const entry = tab.locator("nav.tsd-navigation a", { hasText: "Rationale" });
   await entry.waitFor({ state: "attached" });
+  // What is too wide for a phone scrolls in a place of its own.
+  await tab.setViewportSize({ width: 390, height: 844 });
+  assertEquals(await tab.evaluate("document.documentElement.scrollWidth"), 390);
+  await tab.setViewportSize({ width: 1280, height: 900 });
 }
 
 /** A search on the page that is open finds another one, and leads there. */

@@ -7,32 +7,21 @@ import Chart from "chart.js/auto";
 import { type Bar, type Bars, drawBars, inOrder, kindOf } from "./report_bars.ts";
 import { document, type Element, element, getComputedStyle } from "./report_dom.ts";
 import { machineWarnings } from "./machine_warnings.ts";
+import { isOfSizes, type Style, stylesOf } from "./report_styles.ts";
 import { type Results, risesWith, type Row, type ScenarioInfo } from "./results.ts";
 import { digits, formatFigure } from "./table.ts";
 
-type Series = { label: string; values: (number | undefined)[]; color: string; dash: number[] };
+type Series = Style & { label: string; values: (number | undefined)[] };
 
 /** The results, and what the names in them mean. */
 const results = JSON.parse(document.getElementById("data").textContent) as Results & {
   words: Readonly<Record<string, string>>;
 };
 /** How bars are read. */
-const BARS = "A bar begins at the rival and goes to the right where a peer is faster: longer is " +
-  "faster. One that goes to the left is slower. The scale is logarithmic.";
+const BARS = "A bar begins at the rival, which is 1 ×, and goes to the right where a peer is " +
+  "faster: longer is faster. One that goes to the left is slower. The scale is logarithmic.";
 const PLACES = ["deno", "node", "chromium", "native"] as const;
-/** Colors that people tell apart who see few of them; those that come later are dashed as well. */
-const COLORS = [
-  "#0072b2",
-  "#d55e00",
-  "#009e73",
-  "#cc79a7",
-  "#b8860b",
-  "#56b4e9",
-  "#8a94a0",
-];
-const DASHES = [[], [8, 4], [2, 3]];
-const peers = inOrder([...new Set(results.rows.map(({ peer }) => peer))].map((name) => ({ name })))
-  .map(({ name }) => name);
+const styles = stylesOf(results.rows);
 const ink = getComputedStyle(document.body).color;
 Chart.defaults.color = ink;
 Chart.defaults.animation = false;
@@ -59,13 +48,6 @@ const TICKS = {
 };
 /** How many charts are drawn; what looks at the page waits for it. */
 let charts = 0;
-
-/** Those of Millrace come first, so that one color is always the same one's. */
-function styleOf(peer: string): Pick<Series, "color" | "dash"> {
-  const index = Math.max(0, peers.indexOf(peer));
-  const dash = DASHES[Math.floor(index / COLORS.length) % DASHES.length]!;
-  return { color: COLORS[index % COLORS.length]!, dash };
-}
 
 function section(title: string, about: string): Element {
   const grid = element("div", "", "charts");
@@ -101,10 +83,9 @@ function barsIn(grid: Element, title: string, about: string, groups: readonly Ba
 /** Who took part, each beside the rival: all of one place, or of one part. */
 function barsOf(title: string, info: ScenarioInfo, rows: readonly Row[]): Bars {
   const rises = risesWith(info.figure);
-  const slowest = rows.reduce((worst, row) =>
-    (row.median! < worst.median!) === rises ? row : worst
-  );
-  const rival = rows.find(({ peer }) => peer === info.rival) ?? slowest;
+  // A rival may be missing. One begin for all parts is easier to read than the slowest of each.
+  const rival = [info.rival, "messageport"].map((name) => rows.find(({ peer }) => peer === name))
+    .find((row) => row !== undefined) ?? slowestOf(rows, rises);
   const bars = rows.map((row): Bar => {
     const { peer, median, min, max } = row;
     const format = (value: number) => formatFigure(info.figure, value);
@@ -117,6 +98,10 @@ function barsOf(title: string, info: ScenarioInfo, rows: readonly Row[]): Bars {
     };
   });
   return { title: `${title}: 1 × is ${rival.peer}`, bars: inOrder(bars) };
+}
+
+function slowestOf(rows: readonly Row[], rises: boolean): Row {
+  return rows.reduce((worst, row) => (row.median! < worst.median!) === rises ? row : worst);
 }
 
 /** From where to where; with one unit where both have the same. */
@@ -148,7 +133,7 @@ function lines(
         label,
         data: values.map((value) => value ?? null),
         borderColor: color,
-        borderDash: dash,
+        borderDash: [...dash],
         borderWidth: kindOf(label) === "ours" ? 4 : 2,
         backgroundColor: color,
         spanGaps: true,
@@ -177,7 +162,7 @@ function lines(
             generateLabels: (chart) =>
               Chart.defaults.plugins.legend.labels.generateLabels(chart).map((label, index) => ({
                 ...label,
-                lineDash: series[index]!.dash,
+                lineDash: [...series[index]!.dash],
               })),
           },
         },
@@ -275,7 +260,7 @@ function drawLoads(): void {
       const series = inOrder(named).map(({ row }): Series => {
         const { p50, p90, p99, p999, max } = row.waiting!;
         const values = [p50, p90, p99, p999, max].map((ns) => Math.max(0.01, ns / 1e3));
-        return { label: row.peer, ...styleOf(row.peer), values };
+        return { label: row.peer, ...styles.get(row.peer)!, values };
       });
       const title = `${rate.toLocaleString("en")} messages a second in ${place}`;
       lines(
@@ -298,17 +283,17 @@ function drawRates(): void {
     "Throughput by the size of the message, where higher is faster; and messages per second " +
       `where there is one size. ${BARS}`,
   );
-  const streams = found.filter(({ id }) => /^(stream|large)\/bytes/.test(id));
+  const streams = found.filter(({ id }) => isOfSizes(id));
   const sizes = [...new Set(streams.map(({ size }) => size))].sort((a, b) => a - b);
   for (const place of PLACES) {
     const rows = streams.flatMap(({ id, size }) =>
       rowsOf(id).filter((row) => row.place === place).map((row) => ({ ...row, size }))
     );
     if (rows.length === 0) continue;
-    const names = peers.filter((name) => rows.some(({ peer }) => peer === name));
+    const names = [...styles.keys()].filter((name) => rows.some(({ peer }) => peer === name));
     const series = names.map((peer): Series => ({
       label: peer,
-      ...styleOf(peer),
+      ...styles.get(peer)!,
       values: sizes.map((size) => {
         const row = rows.find((each) => each.peer === peer && each.size === size);
         return row === undefined ? undefined : row.median! * size / 1e9;
@@ -390,11 +375,13 @@ function drawTable(): void {
 function drawNames(): void {
   const list = element("dl");
   const used = new Set(
-    results.rows.flatMap(({ peer, scenario }) => [peer, scenario.split("/")[0]!]),
+    results.rows.filter(({ median }) => median !== undefined)
+      .flatMap(({ peer, scenario }) => [peer, scenario.split("/")[0]!]),
   );
-  for (const [name, meaning] of Object.entries(results.words)) {
-    if (!used.has(name)) continue;
-    list.append(element("dt", name), element("dd", meaning));
+  const words = Object.entries(results.words).filter(([name]) => used.has(name));
+  for (const [meaning, names] of Map.groupBy(words, ([, meaning]) => meaning)) {
+    const shown = names.map(([name]) => name).join(", ");
+    list.append(element("dt", shown), element("dd", meaning));
   }
   document.getElementById("main").append(element("h2", "Names"), list);
 }

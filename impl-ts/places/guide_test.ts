@@ -82,6 +82,7 @@ Deno.test("the guide's programs are those that are expected, and each prints som
   const expected = [
     "quick_start_1",
     "a_worker_that_blocks_1",
+    "how_far_a_long_message_has_come_1",
     "streams_1",
     "many_ports_1",
     "the_latest_value_for_all_1",

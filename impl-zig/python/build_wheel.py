@@ -20,7 +20,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-HEADERS = ["millrace.h", "millrace_property.h"]
+HEADERS = ["millrace.h", "millrace_property.h", "millrace_call.h"]
 METADATA = """Metadata-Version: 2.1
 Name: millrace
 Version: {version}

@@ -1,8 +1,11 @@
 // The package for Python: its wheel is built of the library for C, installed where nothing else is,
 // and passes its tests.
 
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { fileURLToPath } from "node:url";
+import { CallError, remote, serve } from "../../impl-ts/src/call.ts";
+import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
+import { portGeometry } from "../../impl-ts/src/mod.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 
@@ -60,7 +63,48 @@ Deno.test({
     await succeed(own, ...install, "--no-deps", "--no-index", path);
     const output = await succeed(own, "-B", `${HERE}/tests.py`);
     const [, count] = /^Ran (\d+) tests/m.exec(output) ?? [];
-    assert(Number(count) >= 14, output);
+    assert(Number(count) >= 23, output);
     assertMatch(output, /^OK$/m);
+  },
+});
+
+/** What `tests.py serve` serves. */
+interface Service {
+  echo(value: unknown): unknown;
+  count(below: number): Generator<number>;
+  raise(how: string): void;
+  ask(name: string): unknown;
+}
+
+Deno.test({
+  name: "the package's calls, both ways, with TypeScript at the other end",
+  ignore: missing !== undefined,
+  fn: async () => {
+    const place = await Deno.makeTempDir({ prefix: "millrace-python-", dir: "/dev/shm" });
+    try {
+      using file = SegmentFile.create(`${place}/segment`, portGeometry(), { endpoint: 0 });
+      using port = file.port();
+      serve(port, { name: () => "größe" });
+      const python = run([own, "-B", `${HERE}/tests.py`, "serve", `${place}/segment`], {
+        cwd: ROOT,
+        timeoutMs: TIMEOUT_MS,
+        echo: false,
+      });
+      const far = remote<Service>(port).with({ timeout: TIMEOUT_MS });
+      for (const value of ["text", Uint8Array.of(0, 255), { a: [1, null] }, 3.5, ""]) {
+        assertEquals(await far.echo(value), value);
+      }
+      // Python has one word for both.
+      assertEquals([await far.echo(null), await far.echo(undefined)], [undefined, undefined]);
+      assertEquals(await far.ask("name"), "größe");
+      assertEquals(await Array.fromAsync(far.iterate.count(100)), [...Array(100).keys()]);
+      const error = await assertRejects(() => far.raise("own"), CallError);
+      assertEquals([error.remoteName, error.message, error.data], ["Own", "text", { n: 1 }]);
+      port.end();
+      const { code, output } = await python;
+      assertEquals(code, 0, output);
+    } finally {
+      await Deno.remove(place, { recursive: true });
+    }
   },
 });

@@ -2,6 +2,7 @@
 
     tests.py                  all of them
     tests.py echo PATH        the other process of some of them
+    tests.py serve PATH       serves calls to whoever has made the file
 """
 
 import gc
@@ -36,6 +37,16 @@ def echo(path: str) -> None:
             port.read(PATIENCE)
         except millrace.PeerError:
             pass
+
+
+def serve(path: str) -> None:
+    """Serves until the peer ends its stream."""
+    with SegmentFile.open(path, endpoint=1) as file, file.port() as port, port.calls() as calls:
+        ask = lambda name: calls.call(name, timeout=PATIENCE)
+        echo = lambda *values: values[0]
+        calls.serve({"echo": echo, "count": range_of, "raise": fail, "ask": ask})
+        calls.run()
+        calls.end(PATIENCE)
 
 
 class Case(unittest.TestCase):
@@ -236,6 +247,147 @@ class PropertyTest(Case):
                 port.try_read()
 
 
+class CallTest(Case):
+    def both(self, **methods) -> millrace.Calls:
+        """Calls of this side, the other of which serves these on a thread of its own."""
+        a, b = self.pair()
+        self.there = there = b.calls()
+        there.serve({"raise": fail, "count": range_of, **methods})
+        thread = threading.Thread(target=lambda: (there.run(), there.end(PATIENCE)))
+        thread.start()
+        here = a.calls()
+        self.addCleanup(thread.join, PATIENCE)
+        self.addCleanup(here.end, PATIENCE)
+        return here
+
+    def test_values_cross_both_ways_and_calls_nest(self) -> None:
+        nested = lambda text: self.there.call("name", timeout=PATIENCE) + text
+        here = self.both(echo=lambda value: value, nothing=lambda: None, nested=nested)
+        here.serve({"name": lambda: "größe"})
+        for value in ["text: größe", b"\x00\xff", {"a": [1, None]}, 3.5, "", b"", "x" * 9_000]:
+            self.assertEqual(here.call("echo", value, timeout=PATIENCE), value)
+        self.assertIsNone(here.call("nothing", timeout=PATIENCE))
+        self.assertEqual(here.call("nested", "!", timeout=PATIENCE), "größe!")
+
+    def test_what_fails_says_why(self) -> None:
+        here = self.both()
+        with self.assertRaises(millrace.CallThrown) as caught:
+            here.call("raise", "RuntimeError", timeout=PATIENCE)
+        thrown = caught.exception
+        self.assertEqual(
+            (thrown.code, thrown.name, thrown.text, thrown.data, str(thrown)),
+            ("call.thrown", "RuntimeError", "of it", None, "RuntimeError: of it"),
+        )
+        with self.assertRaises(millrace.CallThrown) as caught:
+            here.call("raise", "own", timeout=PATIENCE)
+        self.assertEqual((caught.exception.name, caught.exception.data), ("Own", {"n": 1}))
+        with self.assertRaises(millrace.CallThrown) as caught:
+            here.call("raise", timeout=PATIENCE)
+        self.assertEqual(caught.exception.name, "TypeError")
+        with self.fails(millrace.CallError, "call.method"):
+            here.call("none", timeout=PATIENCE)
+        with self.assertRaises(ValueError):
+            here.call("", timeout=PATIENCE)
+        with self.assertRaises(ValueError):
+            here.call("raise", float("nan"))
+
+    def test_a_result_in_pieces(self) -> None:
+        here, items = self.both(), []
+        self.assertIsNone(here.items("count", 1000, on_item=items.append, timeout=PATIENCE))
+        self.assertEqual(items, list(range(1000)))
+        few = lambda item: item < 5
+        self.assertIsNone(here.items("count", 10**9, on_item=few, timeout=PATIENCE))
+        with self.assertRaises(ZeroDivisionError):
+            here.items("count", 10**9, on_item=lambda item: 1 / (5 - item), timeout=PATIENCE)
+
+    def test_time_and_signals_end_a_call(self) -> None:
+        gate = threading.Event()
+        here = self.both(wait=lambda: gate.wait(PATIENCE), add=lambda x, y: x + y)
+        self.addCleanup(gate.set)
+        with self.assertRaises(millrace.WaitTimeout):
+            here.call("wait", timeout=0.001)
+        gate.set()
+        self.assertEqual(here.call("add", 1, 2, timeout=PATIENCE), 3)
+        gate.clear()
+
+        def interrupt(*_) -> None:
+            gate.set()
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        with self.assertRaises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            here.call("wait", timeout=PATIENCE)
+        self.assertEqual(here.call("add", 3, 4, timeout=PATIENCE), 7)
+
+    def test_who_gives_a_call_up_tells_the_callee(self) -> None:
+        a, b = self.pair()
+        millrace.port.lib.millrace_port_set_calls(b._pointer(), 1)  # b sees all there is
+        with self.assertRaises(millrace.WaitTimeout):
+            a.calls().call("any", timeout=0.001)
+        call, cancel = b.try_read(), b.try_read()
+        self.assertEqual((cancel.payload, cancel.tag), (b"", call.tag | 1 << 30))
+
+    def test_messages_and_notices_beside_calls(self) -> None:
+        a, b = self.pair()
+        here, there = a.calls(), b.calls()
+        said = []
+        there.serve({"say": said.append})
+        here.notify("say", 1)
+        here.write("plain", tag=3)
+        for port in (a, b):
+            with self.assertRaises(ValueError):
+                port.try_read()
+        self.assertEqual(there.read(PATIENCE), Message(b"plain", millrace.Codec.TEXT, 3))
+        self.assertEqual(said, [1])
+        with self.assertRaises(millrace.WaitTimeout):
+            there.read(0.001)
+        here.end()
+        self.assertIsNone(there.read(PATIENCE))
+        there.close()
+        b.write("without calls")
+        here.close()
+        self.assertEqual(a.read(PATIENCE).value, "without calls")
+        self.assertTrue(b.try_read() is None and b.ended)
+
+    def test_what_is_no_error_ends_the_server_and_its_caller_is_told(self) -> None:
+        a, b = self.pair()
+        here, there = a.calls(), b.calls()
+
+        def stop() -> None:
+            raise SystemExit("enough")
+
+        there.serve({"stop": stop})
+        here.notify("stop")
+        with self.assertRaises(SystemExit):
+            there.read(PATIENCE)
+
+    def test_the_program_of_the_page_runs(self) -> None:
+        a, b = self.pair()
+        there = b.calls()
+        notices = []
+        there.serve({"add": lambda x, y: x + y, "count": range_of, "done": notices.append})
+        thread = threading.Thread(target=lambda: (there.run(), there.end(PATIENCE)))
+        thread.start()
+        [program] = re.findall(r"<!-- test: calls -->\n\n```python\n(.*?)```", README, flags=re.S)
+        said = []
+        names = {"port": a, "print": lambda *values: said.extend(values)}
+        exec(compile(program, "README.md", "exec"), names)
+        thread.join(PATIENCE)
+        self.assertEqual((said, notices), ([3, 0, 1, 2], ["by page"]))
+
+
+def range_of(count: int):
+    yield from range(count)
+
+
+def fail(how: str) -> None:
+    if how == "own":
+        raise millrace.CallThrown("Own", "text", {"n": 1})
+    raise {"RuntimeError": RuntimeError}[how]("of it")
+
+
 class SegmentTest(Case):
     def test_what_cannot_be_opened(self) -> None:
         with self.fails(millrace.SegmentError, "segment.missing"):
@@ -272,7 +424,8 @@ class PackageTest(Case):
         self.assertNotEqual(folder.parent, pathlib.Path(__file__).parent, "not the installed one")
         for name in millrace.__all__:
             self.assertTrue(inspect.getdoc(getattr(millrace, name)), name)
-        for kind in (millrace.Port, SegmentFile, millrace.PropertyReader, millrace.PropertyWriter):
+        kinds = (millrace.Port, SegmentFile, millrace.Calls, millrace.PropertyReader)
+        for kind in (*kinds, millrace.PropertyWriter):
             for name, method in inspect.getmembers(kind, inspect.isfunction):
                 if not name.startswith("_"):
                     self.assertIn("return", method.__annotations__, name)
@@ -281,6 +434,6 @@ class PackageTest(Case):
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        echo(sys.argv[2])
+        {"echo": echo, "serve": serve}[sys.argv[1]](sys.argv[2])
     else:
         unittest.main(verbosity=2)

@@ -11,7 +11,10 @@
 The other side, in whatever language, creates or opens the same file for endpoint 1.
 """
 
+from .call import Calls
 from .error import (
+    CallError,
+    CallThrown,
     ClosedError,
     CorruptError,
     MessageError,
@@ -27,6 +30,9 @@ from .property import PropertyReader, PropertyValue, PropertyWriter
 from .segment import Property, Ring, SegmentFile
 
 __all__ = [
+    "CallError",
+    "CallThrown",
+    "Calls",
     "ClosedError",
     "Codec",
     "CorruptError",

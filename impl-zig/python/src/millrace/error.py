@@ -40,6 +40,22 @@ class MessageError(MillraceError):
     """One message was lost; the next call goes on: `message.*`."""
 
 
+class CallError(MillraceError):
+    """A call could not be made, or answered: `call.*`, such as `call.method` for a wrong name."""
+
+
+class CallThrown(CallError):
+    """The method that was called has failed; a method that raises one says more than others do."""
+
+    def __init__(self, name: str, text: str, data: Any = None) -> None:
+        super().__init__("call.thrown", lib.MILLRACE_REASON_CALL_THROWN)
+        self.args = (f"{name}: {text}",)
+        self.name = name
+        self.text = text
+        self.data = data
+        """What the method gave beside it: bytes, text or what the JSON says."""
+
+
 class WaitTimeout(MillraceError, TimeoutError):
     """The time was over before the call could be done: `wait.timeout`."""
 
@@ -52,6 +68,7 @@ FAMILIES: dict[str, type[MillraceError]] = {
     "peer": PeerError,
     "segment": SegmentError,
     "message": MessageError,
+    "call": CallError,
     "wait": MillraceError,
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from .call import Calls
 from .error import WaitTimeout, check
 from .library import END, NOTHING, ffi, lib, make, milliseconds
 from .message import Codec, Message, encode
@@ -38,6 +39,7 @@ class Port:
         self._message = ffi.new("millrace_message *")
         self._elements: deque[Message] = deque()
         self._properties: list[PropertyReader | PropertyWriter] = []
+        self._calls: Calls | None = None
         if rings:
             # What comes while a write waits for room.
             self._inbox = ffi.new("uint64_t[]", INBOX_SIZE // 8)
@@ -141,6 +143,11 @@ class Port:
         """The property of this name, or channel, to get."""
         return self._keep(PropertyReader(self, self._pointer(), which))
 
+    def calls(self) -> Calls:
+        """Calls over this port, both ways; until they are closed, it is used through them alone."""
+        self._calls = Calls(self, self._pointer(), self._limit)
+        return self._calls
+
     def _keep(self, end: Any) -> Any:
         self._properties.append(end)
         return end
@@ -154,6 +161,8 @@ class Port:
         if self._left:
             return
         check(lib.millrace_port_close(self._port))
+        if self._calls is not None:
+            self._calls.close()
         for end in self._properties:
             end._leave()
         check(lib.millrace_port_leave(self._port))
