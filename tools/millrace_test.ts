@@ -7,7 +7,7 @@ const ROOT = `${import.meta.dirname}/..`;
 const SETS = ["base", "hosts"];
 /** Says what it was asked for and where its caches are; as a package manager, by both streams. */
 const DENO = `#!/bin/sh
-echo "deno $1 \${DENO_DIR#$PWD} \${ZIG_GLOBAL_CACHE_DIR#$PWD}"
+echo "deno $1 \${DENO_DIR#$PWD} \${ZIG_GLOBAL_CACHE_DIR#$PWD} \${MILLRACE_CACHE#$PWD}"
 [ "$1" = task ] && exit
 echo "Warning: lines of a package manager" >&2
 exit "\${INSTALL_ENDS:-0}"
@@ -57,22 +57,23 @@ async function call(
   }
 }
 
-const OWN = "/user/.cache/millrace/deno /user/.cache/millrace/zig";
+const OWN = ["/deno", "/zig", ""].map((name) => `/user/.cache/millrace${name}`).join(" ");
 
 Deno.test("millrace: runs the task with caches that are the user's, or his choice", async () => {
   assertEquals(await call(["demo"]), { code: 0, lines: [`deno task ${OWN}`] });
   const other = await call(["demo"], SETS, { XDG_CACHE_HOME: "/dev/shm/millrace-script-test" });
   const place = "/dev/shm/millrace-script-test";
   await Deno.remove(place, { recursive: true });
-  assertEquals(other.lines, [`deno task ${place}/millrace/deno ${place}/millrace/zig`]);
+  const caches = ["/deno", "/zig", ""].map((name) => `${place}/millrace${name}`);
+  assertEquals(other.lines, [`deno task ${caches.join(" ")}`]);
   const told = await call(["demo"], SETS, { DENO_DIR: "/d", ZIG_GLOBAL_CACHE_DIR: "/z" });
-  assertEquals(told.lines, ["deno task /d /z"]);
+  assertEquals(told.lines, ["deno task /d /z /user/.cache/millrace"]);
 });
 
 Deno.test("millrace: without a place for caches, they stay in the checkout", async () => {
   for (const HOME of ["", "/dev/null/user"]) {
     const { lines } = await call(["demo"], SETS, { HOME });
-    assertEquals(lines, ["deno task /.tools/cache/deno /.tools/cache/zig"]);
+    assertEquals(lines, ["deno task /.tools/cache/deno /.tools/cache/zig /.tools/cache"]);
   }
 });
 
