@@ -93,7 +93,8 @@ async function compileMutations(model: Model, folder: string): Promise<Map<strin
 }
 
 function sizeOf({ large, long }: Model): Size {
-  return { large: large ?? long, memory: long ? 3072 : 1024, table: 22 };
+  const isLarge = large ?? long;
+  return { large: isLarge, memory: long ? 3072 : 1024, table: isLarge ? 24 : 20 };
 }
 
 function labelOf(model: Model): string {
