@@ -8,7 +8,7 @@
  * take many minutes run at their full length; Zig's run in more places than this one; and faults
  * are planted in both implementations, which `mutants`, as the first word, does alone.
  *
- * Types are not checked here but by `./millrace check`. Parts run side by side, two more than there
+ * Types are not checked here but by `./millrace check`. Parts run side by side, one more than there
  * are processors, since each waits now and then; and while they do, Zig compiles what they ask for,
  * minutes long with cold caches. Of those that run, the first shows what it prints; that of the
  * others is held back until their end, and shown where they failed. Where nothing is shown for a
@@ -115,8 +115,8 @@ const ALONE_MS = 12 * 60 * 60_000;
 // Four times what the slowest part takes on two cores with cold caches: only a hang gets there.
 const timeoutMs = () => (Deno.env.has("MILLRACE_TEST_ALL") ? 120 : 20) * 60_000;
 
-/** Two more than there are processors: each part waits, for times to pass or for one another. */
-const BESIDE = Math.min(navigator.hardwareConcurrency + 2, 5);
+/** One more than there are processors: with more, what measures times would wait for its turn. */
+const BESIDE = Math.min(navigator.hardwareConcurrency + 1, 4);
 /** What the parts would compile when they come to it, one after the other. */
 const COMPILE = ["nice", "-n", "5", "zig", "build", "programs", "-j1"];
 
