@@ -10,6 +10,7 @@
 import { listFiles } from "./files.ts";
 import { asksForHelp } from "./programs.ts";
 import { endOnSignals, run } from "./run.ts";
+import { sayWhatRuns } from "./running.ts";
 
 /** One thing to check, by one command. */
 interface Step {
@@ -69,8 +70,11 @@ async function main(args: string[], root: string): Promise<number> {
   }
   endOnSignals();
   const failed: string[] = [];
+  const running = sayWhatRuns();
   const check = async ({ name, command }: Step) => {
+    const end = running.begin(name);
     const outcome = await run(command, { cwd: root, timeoutMs: TIMEOUT_MS, echo: false });
+    end();
     const good = outcome.code === 0 && !outcome.timedOut;
     const word = good ? "ok" : outcome.timedOut ? "TIMED OUT" : "FAILED";
     const { seconds, processorSeconds } = outcome;

@@ -26,6 +26,7 @@ export async function emitDigestCore(root: string): Promise<string> {
   const origin = await originOf(root);
   const before = await Deno.readTextFile(`${root}/${DIGEST_CORE}`).catch(() => "");
   if (before.includes(`// ${origin}\n`)) return before;
+  console.error("Compiling the core of the digests ...");
   const bytes = await compileDigestCore(root);
   return [
     `// Generated from ${SOURCES}/${MODULE} by tools/generate.ts; do not edit.`,

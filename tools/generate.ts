@@ -23,7 +23,8 @@ import { asksForHelp } from "./programs.ts";
 const USAGE = `Usage: ./millrace generate [--check]
 
 Writes what comes from spec/layout.json: the constants of both implementations, the header for C,
-and the tables in the chapters of spec/; and from the static cases, the corpus of the fuzz targets.
+and the tables in the chapters of spec/; from the static cases, the corpus of the fuzz targets; and
+the digests in TypeScript, unrolled, and compiled from Zig where its sources have changed.
 
   --check   writes nothing, and names the files that are not as they must be
 

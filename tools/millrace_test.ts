@@ -7,7 +7,7 @@ const ROOT = `${import.meta.dirname}/..`;
 const SETS = ["base", "hosts"];
 /** Says what it was asked for and where its caches are; as a package manager, by both streams. */
 const DENO = `#!/bin/sh
-echo "deno $* \${DENO_DIR#$PWD} \${ZIG_GLOBAL_CACHE_DIR#$PWD}"
+echo "deno $* \${DENO_DIR#$PWD} \${ZIG_GLOBAL_CACHE_DIR#$PWD} \${MILLRACE_CACHE#$PWD}"
 [ "$1" = run ] && exit
 echo "Warning: lines of a package manager" >&2
 exit "\${INSTALL_ENDS:-0}"
@@ -58,7 +58,7 @@ async function call(
   }
 }
 
-const OWN = "/user/.cache/millrace/deno /user/.cache/millrace/zig";
+const OWN = ["/deno", "/zig", ""].map((name) => `/user/.cache/millrace${name}`).join(" ");
 const DEMO = "deno run -A bench/demo/main.ts";
 const CHECK = "deno run -A tools/check.ts";
 
@@ -67,15 +67,16 @@ Deno.test("millrace: runs the task with caches that are the user's, or his choic
   const other = await call(["demo"], SETS, { XDG_CACHE_HOME: "/dev/shm/millrace-script-test" });
   const place = "/dev/shm/millrace-script-test";
   await Deno.remove(place, { recursive: true });
-  assertEquals(other.lines, [`${DEMO} ${place}/millrace/deno ${place}/millrace/zig`]);
+  const caches = ["/deno", "/zig", ""].map((name) => `${place}/millrace${name}`);
+  assertEquals(other.lines, [`${DEMO} ${caches.join(" ")}`]);
   const told = await call(["demo"], SETS, { DENO_DIR: "/d", ZIG_GLOBAL_CACHE_DIR: "/z" });
-  assertEquals(told.lines, [`${DEMO} /d /z`]);
+  assertEquals(told.lines, [`${DEMO} /d /z /user/.cache/millrace`]);
 });
 
 Deno.test("millrace: without a place for caches, they stay in the checkout", async () => {
   for (const HOME of ["", "/dev/null/user"]) {
     const { lines } = await call(["demo"], SETS, { HOME });
-    assertEquals(lines, [`${DEMO} /.tools/cache/deno /.tools/cache/zig`]);
+    assertEquals(lines, [`${DEMO} /.tools/cache/deno /.tools/cache/zig /.tools/cache`]);
   }
 });
 

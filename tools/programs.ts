@@ -16,3 +16,11 @@ export async function findProgram(names: string[], outside?: string): Promise<st
 export function asksForHelp(args: readonly string[]): boolean {
   return args.some((arg) => arg === "-h" || arg === "--help");
 }
+
+/**
+ * A folder in the caches of this user, for all checkouts: `./millrace` says where they are. What
+ * runs without it keeps them in this checkout.
+ */
+export function cacheFolder(name: string): string {
+  return `${Deno.env.get("MILLRACE_CACHE") ?? `${import.meta.dirname}/../.zig-cache`}/${name}`;
+}

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { findProgram } from "./programs.ts";
+import { cacheFolder, findProgram } from "./programs.ts";
 
 Deno.test("findProgram: the first name, in the first folder of the path that has it", async () => {
   const before = Deno.env.get("PATH")!;
@@ -17,5 +17,18 @@ Deno.test("findProgram: the first name, in the first folder of the path that has
   } finally {
     Deno.env.set("PATH", before);
     for (const folder of [first, second]) await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("cacheFolder: where ./millrace says, or in the checkout", () => {
+  const before = Deno.env.get("MILLRACE_CACHE");
+  try {
+    Deno.env.set("MILLRACE_CACHE", "/caches");
+    assertEquals(cacheFolder("a"), "/caches/a");
+    Deno.env.delete("MILLRACE_CACHE");
+    assertEquals(cacheFolder("a"), `${import.meta.dirname}/../.zig-cache/a`);
+  } finally {
+    if (before === undefined) Deno.env.delete("MILLRACE_CACHE");
+    else Deno.env.set("MILLRACE_CACHE", before);
   }
 });

@@ -28,6 +28,13 @@ export interface RunOptions {
 }
 
 const OUTPUT_SIZE_MAX = 1 << 18;
+let shownMs = 0;
+
+/** When the output of a command was passed on last, by `performance.now`. */
+export function lastShownMs(): number {
+  return shownMs;
+}
+
 const GRACE_MS = 3_000;
 const groups = new Set<number>();
 let ending = false;
@@ -156,6 +163,7 @@ async function pass(
   const decoder = new TextDecoder();
   for await (const bytes of from) {
     tail.add(decoder.decode(bytes, { stream: true }));
+    if (to !== undefined) shownMs = performance.now();
     for (let rest = bytes; to !== undefined && rest.length > 0;) {
       rest = rest.subarray(await to.write(rest));
     }

@@ -11,13 +11,15 @@
  * Types are not checked here but by `./millrace check`. Parts run side by side, one more than there
  * are processors, since each waits now and then; and while they do, Zig compiles what they ask for,
  * minutes long with cold caches. Of those that run, the first shows what it prints; that of the
- * others is held back until their end, and shown where they failed.
+ * others is held back until their end, and shown where they failed. Where nothing is shown for a
+ * while, a line says what is running.
  *
  * @module
  */
 import { runBeside } from "./beside.ts";
 import { asksForHelp, findProgram } from "./programs.ts";
 import { endOnSignals, type Outcome, run } from "./run.ts";
+import { type Running, sayWhatRuns } from "./running.ts";
 import { judge, judgeAbsent, requiresAll, summaryLine } from "./test_counts.ts";
 import type { TestRunner, Verdict } from "./test_counts.ts";
 
@@ -146,7 +148,11 @@ function format(rows: Row[]): string {
 }
 
 /** Runs one part. Without `echo`, what it prints is shown at its end, and only where it failed. */
-async function runPart({ name, runner, command, needs }: Part, echo: boolean): Promise<Row> {
+async function runPart(
+  { name, runner, command, needs }: Part,
+  echo: boolean,
+  running: Running,
+): Promise<Row> {
   const shown = command.map((word) => word === Deno.execPath() ? "deno" : word).join(" ");
   if (echo) console.log(`\n== ${name}: ${shown}`);
   if (needs !== undefined && await findProgram([needs]) === undefined) {
@@ -154,7 +160,9 @@ async function runPart({ name, runner, command, needs }: Part, echo: boolean): P
     console.log(`== ${name}: ${verdict.notes[0]}`);
     return { name, seconds: 0, processorSeconds: 0, ...verdict };
   }
+  const end = running.begin(name);
   const outcome = await run(command, { cwd: ROOT, timeoutMs: timeoutMs(), echo });
+  end();
   const verdict = judge(runner, outcome, requiresAll());
   if (!echo && verdict.failed > 0) console.log(`\n== ${name}: ${shown}\n${outcome.output}`);
   const beside = echo ? "" : `, by ${shown}`;
@@ -166,17 +174,20 @@ async function runPart({ name, runner, command, needs }: Part, echo: boolean): P
 /** Runs the parts side by side, and behind them those that are to be last. Rows are in order. */
 async function runAll(parts: Part[]): Promise<Row[]> {
   let isEchoing = false;
+  const running = sayWhatRuns();
   const job = (part: Part) => async (): Promise<Row> => {
     const echo = !isEchoing;
     isEchoing ||= echo;
-    const row = await runPart(part, echo);
+    const row = await runPart(part, echo, running);
     if (echo) isEchoing = false;
     return row;
   };
   const compile = async (): Promise<undefined> => {
     console.log("== zig: compiling what the parts ask for, beside them");
     // What fails to compile fails again where it is used.
+    const end = running.begin("compiling");
     const compiled = await run(COMPILE, { cwd: ROOT, timeoutMs: timeoutMs(), echo: false });
+    end();
     console.log(`== zig: compiled what the parts ask for: ${timesOf(compiled)}`);
   };
   const [first, ...rest] = parts.filter(({ isLast }) => !isLast).map(job);

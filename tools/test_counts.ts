@@ -110,6 +110,11 @@ export function failedTests(runner: TestRunner, output: string): string[] {
   return [...list.matchAll(/^(\S.*? => .+:\d+:\d+)$/gm)].map(([name]) => name);
 }
 
+/** What tests have to say beside their counts, in lines such as `summary: 3 from the cache`. */
+function summaries(output: string): string[] {
+  return [...output.matchAll(/^summary: (.+)$/gm)].map(([, text]) => text!);
+}
+
 /** What an outcome and the counts in it amount to. */
 export function judge(
   runner: TestRunner,
@@ -117,7 +122,8 @@ export function judge(
   requireAll: boolean,
 ): Verdict {
   const counts = COUNTS[runner](outcome.output);
-  const verdict: Verdict = { ...(counts ?? { passed: 0, failed: 0, skipped: 0 }), notes: [] };
+  const notes = summaries(outcome.output);
+  const verdict: Verdict = { ...(counts ?? { passed: 0, failed: 0, skipped: 0 }), notes };
   const fail = (note: string, failed = 1) => {
     verdict.failed += failed;
     verdict.notes.push(note);

@@ -144,6 +144,11 @@ Deno.test("judge: believes a runner that ends as it says", () => {
   assertEquals(judge("zig", outcome(ZIG_OK), false).skipped, 1);
 });
 
+Deno.test("judge: passes on what tests say in a line of its own", () => {
+  const said = "summary: 3 of 7 from the cache\nno summary: 4\nsummary: \n";
+  assertEquals(judge("deno", outcome(said + DENO_OK), true).notes, ["3 of 7 from the cache"]);
+});
+
 Deno.test("judge: counts one failure where a runner does not tell of any", () => {
   const notes = (verdict: { failed: number; notes: string[] }) => [verdict.failed, verdict.notes];
   assertEquals(notes(judge("deno", outcome("error: boom", 1), false)), [

@@ -3,12 +3,15 @@
  * the protocol, and has to fail in the way that is listed for it in `mutations.ts`.
  *
  * Needs `spin` and `zig` on PATH. Without Spin the tests are ignored, unless CI=true or
- * MILLRACE_REQUIRE_ALL=1. What takes long is searched only with MILLRACE_TEST_ALL=1.
+ * MILLRACE_REQUIRE_ALL=1. What takes long is searched only with MILLRACE_TEST_ALL=1. What another
+ * run has found is taken from the cache, and counted; with MILLRACE_TEST_ALL=1, all is searched.
  */
 
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { cacheFolder } from "../../tools/programs.ts";
 import { compileVariants, type Result, type Search, type Size, withChecker } from "./checker.ts";
 import { type Failure, type Model, models } from "./mutations.ts";
+import { digestOf, Verdicts } from "./verdicts.ts";
 
 const HERE = import.meta.dirname!;
 const HINT = "install the model checker: apt-get install spin";
@@ -35,6 +38,8 @@ class Gate {
   }
 }
 
+const all = Deno.env.get("MILLRACE_TEST_ALL") === "1";
+const verdicts = new Verdicts(cacheFolder("models"), !all);
 const gate = new Gate(Math.min(2, navigator.hardwareConcurrency));
 
 /** Statements that no execution reaches; the end of a process that never ends is not one. */
@@ -66,8 +71,8 @@ function assertFailure(expected: Failure, result: Result): void {
  * everything. */
 async function checkModel(model: Model): Promise<void> {
   const started = performance.now();
-  await withChecker(model.file, model.defines ?? [], sizeOf(model), async (search) => {
-    const { error, report } = await search(true);
+  await withChecker(model.file, model.defines ?? [], sizeOf(model), verdicts, async (search) => {
+    const { error, report } = await search();
     assertEquals(error, undefined, report);
     assertEquals(unreached(report), [], "Statements that are never executed prove nothing.");
     console.log(summary(labelOf(model), report, started));
@@ -78,13 +83,18 @@ async function compileMutations(model: Model, folder: string): Promise<Map<strin
   const names = Object.keys(model.mutations);
   const defines = [...(model.defines ?? []), ...(model.mutationDefines ?? [])];
   const size = { ...sizeOf(model), table: 18 };
-  const variants = names.map((name) => `MUT_${name}`);
-  const searches = await compileVariants(model.file, defines, variants, size, folder);
+  const variants = Object.entries(model.mutations).map(([name, expected]) => ({
+    define: `MUT_${name}`,
+    // What is broken otherwise may go round in circles before that shows.
+    cycles: expected === "none" || expected === "cycle",
+  }));
+  const searches = await compileVariants(model.file, defines, variants, size, folder, verdicts);
   return new Map(names.map((name, index) => [name, searches[index]!]));
 }
 
 function sizeOf({ large, long }: Model): Size {
-  return { large: large ?? long, memory: long ? 3072 : 1024, table: 22 };
+  const isLarge = large ?? long;
+  return { large: isLarge, memory: long ? 3072 : 1024, table: isLarge ? 24 : 20 };
 }
 
 function labelOf(model: Model): string {
@@ -116,9 +126,7 @@ function searchesOf(model: Model, folder: string): Deno.TestStepDefinition[] {
     name: `${expected === "none" ? "tolerates" : "catches"} ${name}`,
     fn: async () => {
       const search = (await checkers).get(name)!;
-      // What is broken otherwise may go round in circles before that shows.
-      const cycles = expected === "none" || expected === "cycle";
-      await gate.run(async () => assertFailure(expected, await search(cycles)));
+      await gate.run(async () => assertFailure(expected, await search()));
     },
     ...aside,
   }));
@@ -142,7 +150,6 @@ Deno.test({
   ignore: !present && !required,
   async fn(test) {
     assert(present, `Cannot check the models: ${HINT}`);
-    const all = Deno.env.get("MILLRACE_TEST_ALL") === "1";
     const chosen = models.filter(({ file, long }) =>
       (all || !long) && (Deno.args.length === 0 || Deno.args.includes(file))
     );
@@ -152,20 +159,70 @@ Deno.test({
     );
     const passed = await Promise.all(parts);
     assert(passed.every((each) => each));
+    console.log(`summary: ${verdicts.kept} of ${verdicts.asked} verdicts on models from the cache`);
   },
 });
 
 Deno.test("a mutation that changes nothing, or what another one changes, is refused", async () => {
   const folder = await Deno.makeTempDir({ prefix: "millrace-model-" });
   const size = { memory: 1024, table: 18 };
-  const refuses = (variants: string[], why: string) =>
-    assertRejects(() => compileVariants("park", [], variants, size, folder), Error, why);
+  const refuses = (defines: string[], why: string) => {
+    const variants = defines.map((define) => ({ define, cycles: false }));
+    const compile = () => compileVariants("park", [], variants, size, folder, verdicts);
+    return assertRejects(compile, Error, why);
+  };
   try {
     await refuses(["MUT_NO_BIT", "MUT_UNHEARD_OF"], "MUT_UNHEARD_OF changes what nothing changes");
     await refuses(["MUT_NO_BIT", "MUT_NO_BIT=1"], "MUT_NO_BIT=1 changes what MUT_NO_BIT changes");
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test({
+  name: "a verdict is kept for the same model, variant and arguments, and for no other",
+  ignore: !present && !required,
+  async fn() {
+    const kept = await Deno.makeTempDir({ prefix: "millrace-model-" });
+    /** How many of the searches of two mutations were spared, and what was found. */
+    const play = async (table: number, cycles: boolean, defines: string[] = [], takes = true) => {
+      const folder = await Deno.makeTempDir({ prefix: "millrace-model-" });
+      const [size, own] = [{ memory: 1024, table }, new Verdicts(kept, takes)];
+      const variants = ["MUT_NO_BIT", "MUT_NO_DISARM"].map((define) => ({ define, cycles }));
+      try {
+        const searches = await compileVariants("park", defines, variants, size, folder, own);
+        const errors = await Promise.all(searches.map(async (search) => (await search()).error));
+        assertEquals(own.asked, 2);
+        if (defines.length > 0) return own.kept;
+        assertStringIncludes(errors[0]!, "invalid end state");
+        assertStringIncludes(errors[1]!, "assertion violated");
+        return own.kept;
+      } finally {
+        await Deno.remove(folder, { recursive: true });
+      }
+    };
+    try {
+      assertEquals(await play(16, false), 0);
+      assertEquals(await play(16, false), 2);
+      assertEquals(await play(17, false), 0);
+      assertEquals(await play(16, true), 0);
+      // The same, with another rule broken.
+      assertEquals(await play(16, false, ["MUT_NEVER_SLEEPS"]), 0);
+      assertEquals(await play(16, false, [], false), 0);
+      for (const { name } of [...Deno.readDirSync(kept)]) {
+        await Deno.truncate(`${kept}/${name}`, 10);
+      }
+      assertEquals(await play(16, false), 0);
+    } finally {
+      await Deno.remove(kept, { recursive: true });
+    }
+  },
+});
+
+Deno.test("digestOf: texts are told apart by where they end, too", async () => {
+  const digests = await Promise.all([["ab", "c"], ["a", "bc"], ["abc"], ["ab", "c"]].map(digestOf));
+  assertEquals(new Set(digests).size, 3);
+  assertEquals(digests[3], digests[0]);
 });
 
 Deno.test("every mutation in a model is listed, and every listed one exists", () => {
