@@ -31,7 +31,7 @@ abstract class MailboxEnd implements Wire {
   }
 
   nudge(): void {
-    this.side.rouse();
+    this.side.endAsyncWait();
   }
 
   /** Does nothing: each sleep of a mailbox side keeps the event loop alive by itself. */
@@ -62,7 +62,7 @@ export class MailboxWriterWire extends MailboxEnd implements WriterWire {
    * As in the original: messages posted until the reader has emptied the mailbox join the burst.
    */
   get free(): boolean {
-    return this.side.hasTurn();
+    return this.side.checkTurn();
   }
 
   begin(values: readonly unknown[]): void {
