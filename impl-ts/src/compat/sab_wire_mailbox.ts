@@ -35,7 +35,7 @@ abstract class MailboxEnd implements Wire {
   }
 
   /** Does nothing: each sleep of a mailbox side keeps the event loop alive by itself. */
-  stay(): void {}
+  keepAlive(): void {}
 
   giveWay(): Promise<void> | undefined {
     return this.side.giveWay();
@@ -61,7 +61,7 @@ export class MailboxWriterWire extends MailboxEnd implements WriterWire {
   /**
    * As in the original: messages posted until the reader has emptied the mailbox join the burst.
    */
-  get free(): boolean {
+  get mayBegin(): boolean {
     return this.side.checkTurn();
   }
 
