@@ -204,7 +204,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "recordOffset",
     "requireInteger",
     "tablesEnd",
-    "takes",
+    "tryAddArea",
     "writePlan",
   ],
   "wait.ts": [
