@@ -172,7 +172,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
   "port_options.ts": ["endpointOf", "findRings", "portGeometry", "requirePortOptions"],
   "port_outbox.ts": ["requireName", "requirePostingOptions"],
   "ring.ts": [
-    "Lane.#wish",
+    "Lane.#storeWants",
     "Lane.arm",
     "Lane.disarm",
     "Lane.get hasMoved",
@@ -204,7 +204,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "recordOffset",
     "requireInteger",
     "tablesEnd",
-    "takes",
+    "tryAddArea",
     "writePlan",
   ],
   "wait.ts": [

@@ -23,7 +23,7 @@ export async function playCalls(end: CallEnd, order: Order): Promise<Report> {
   }
   const answered = new Answered(end, control);
   end.serve((number) => {
-    answered.isLast();
+    answered.countAnswer();
     return number + 1;
   });
   await end.rest();

@@ -78,7 +78,7 @@ export function askEvents(end: EventEnd, meter: Turns, control: Control): Promis
 /** Sends back what comes, as often as `a` says in the end. */
 function answer(end: BlockingEnd, control: Control): Report {
   const answered = new Answered(end, control);
-  do end.send(end.receive()); while (!answered.isLast());
+  do end.send(end.receive()); while (!answered.countAnswer());
   return answered.report();
 }
 
@@ -88,7 +88,7 @@ function echo(end: EventEnd, control: Control): Promise<Report> {
     end.listen((number) => {
       try {
         end.send(number);
-        if (answered.isLast()) resolve(answered.report());
+        if (answered.countAnswer()) resolve(answered.report());
       } catch (error) {
         reject(error);
       }
@@ -112,8 +112,8 @@ export class Answered {
     this.#control = control;
   }
 
-  /** To be called behind each answer. */
-  isLast(): boolean {
+  /** To be called behind each answer. Returns whether it was the last one. */
+  countAnswer(): boolean {
     const { total } = this.#control;
     const begins = total < 0 && !this.#begun;
     if (begins || this.#count === 0) this.#before = this.#end.sleeps?.() ?? 0;

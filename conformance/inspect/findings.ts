@@ -58,17 +58,18 @@ export class Findings {
   /** A message that a reader loses. */
   report(code: string, fact: string, spot: { offset: number; channel?: number }): void {
     this.reportCount += 1;
-    if (this.#mayKeep("report", spot)) this.reports.push({ code, fact, ...spot });
+    if (this.#countFinding("report", spot)) this.reports.push({ code, fact, ...spot });
   }
 
   /** Something worth knowing; `clause` where it breaks a duty. */
   note(fact: string, spot: Spot = {}, clause?: string): void {
     this.noteCount += 1;
-    if (!this.#mayKeep("note", spot)) return;
+    if (!this.#countFinding("note", spot)) return;
     this.notes.push({ fact, ...(clause !== undefined && { clause }), ...spot });
   }
 
-  #mayKeep(what: string, { channel }: Spot): boolean {
+  /** Counts a finding of a channel. Returns whether it is within the limit, and kept. */
+  #countFinding(what: string, { channel }: Spot): boolean {
     const key = `${what} ${channel}`;
     const count = this.#kept.get(key) ?? 0;
     this.#kept.set(key, count + 1);

@@ -122,7 +122,7 @@ class Reader {
   #string(major: number, count: bigint | undefined): Node {
     if (count !== undefined) return string(major, this.#take(Number(count)));
     const parts: number[] = [];
-    while (!this.#isBreak()) {
+    while (!this.#takeBreak()) {
       const first = this.#take(1)[0]!;
       expect(first >> 5 === major && (first & 31) < 28, "a part of another type");
       const part = this.#take(Number(this.#argument(first & 31)));
@@ -132,7 +132,8 @@ class Reader {
     return string(major, Uint8Array.from(parts));
   }
 
-  #isBreak(): boolean {
+  /** Takes the byte that ends an item of indefinite length, if it comes next. */
+  #takeBreak(): boolean {
     const isIt = this.#bytes[this.at] === 0xff;
     if (isIt) this.at++;
     return isIt;
@@ -143,7 +144,7 @@ class Reader {
     if (isMap) [node.isMap, node.isUnordered] = [true, true];
     const whole = count === undefined ? undefined : Number(count) * (isMap ? 2 : 1);
     for (let done = 0; whole === undefined || done < whole; done++) {
-      if (whole === undefined && (!isMap || done % 2 === 0) && this.#isBreak()) break;
+      if (whole === undefined && (!isMap || done % 2 === 0) && this.#takeBreak()) break;
       node.items.push(this.item(depth));
     }
     const isKeyed = isMap && node.items.some(({ text }, i) => i % 2 === 0 && text === undefined);

@@ -6,7 +6,7 @@
  */
 
 import { Encoder } from "cbor-x/encode";
-import { carry, refusal, revive } from "./cbor_carry.ts";
+import { refusal, revive, toWritable } from "./cbor_carry.ts";
 import { check, SURE_SIZE } from "./cbor_check.ts";
 import type { Codec } from "./codec.ts";
 import { CBOR_DEPTH_MAX, CODEC_CBOR } from "./layout.ts";
@@ -84,7 +84,7 @@ export const cbor: Codec<any> = {
     if (value === undefined) {
       throw new TypeError("Cannot write undefined: it is what a read gives where nothing has come");
     }
-    const { copy, deepest, hasMinusZero } = carry(value);
+    const { copy, deepest, hasMinusZero } = toWritable(value);
     const { buffer, byteOffset, length } = ((hasMinusZero ? floats : library) as Writer).encode(
       copy,
       RESET_BUFFER_MODE,

@@ -52,14 +52,14 @@ const SHARED_MAX = 0x10000;
  *
  * @throws {TypeError} if CBOR cannot carry some part of the value, with the path to that part.
  */
-export function carry(value: unknown): Carried {
-  const carrier = new Carrier();
-  const copy = carrier.item(value, 0);
-  return { copy, deepest: carrier.deepest, hasMinusZero: carrier.hasMinusZero };
+export function toWritable(value: unknown): Writable {
+  const copier = new Copier();
+  const copy = copier.item(value, 0);
+  return { copy, deepest: copier.deepest, hasMinusZero: copier.hasMinusZero };
 }
 
 /** A value in a form that the library can write. */
-export interface Carried {
+export interface Writable {
   copy: unknown;
   /** The largest number of arrays, maps and tags around any value in it. */
   deepest: number;
@@ -72,7 +72,7 @@ export interface Carried {
  */
 type Step = string | number | { shown: string };
 
-class Carrier {
+class Copier {
   deepest = 0;
   hasMinusZero = false;
   readonly #copies = new Map<object, unknown>();
@@ -312,7 +312,7 @@ class Reviver {
     if (isAggregate) {
       const errors = this.item(args.shift());
       if (!Array.isArray(errors)) return undefined;
-      hide(error, "errors", errors);
+      defineHidden(error, "errors", errors);
     }
     const [message = "", given = {}, ...rest] = args;
     const options = this.item(given);
@@ -320,17 +320,17 @@ class Reviver {
       typeof options === "object" && options !== null &&
       Object.getPrototypeOf(options) === Object.prototype;
     if (!isSound) return undefined;
-    hide(error, "message", message);
+    defineHidden(error, "message", message);
     const { name: ownName, stack } = options as { name?: unknown; stack?: unknown };
-    if (typeof ownName === "string") hide(error, "name", ownName);
+    if (typeof ownName === "string") defineHidden(error, "name", ownName);
     // An error without a stack would show the stack of this reader.
-    hide(error, "stack", typeof stack === "string" ? stack : `${error}`);
-    if (Object.hasOwn(options, "cause")) hide(error, "cause", (options as Error).cause);
+    defineHidden(error, "stack", typeof stack === "string" ? stack : `${error}`);
+    if (Object.hasOwn(options, "cause")) defineHidden(error, "cause", (options as Error).cause);
     return error;
   }
 }
 
 /** Sets a property as the constructor of an error does: not enumerable. */
-function hide(error: Error, name: string, value: unknown): void {
+function defineHidden(error: Error, name: string, value: unknown): void {
   Object.defineProperty(error, name, { value, configurable: true, writable: true });
 }

@@ -141,10 +141,10 @@ class Check {
     const frames = this.#frames;
     let top: Frame | undefined;
     do {
-      this.#item(top);
+      this.#takeItem(top);
       for (;;) {
         top = frames[frames.length - 1];
-        if (top === undefined || !this.#ends(top)) break;
+        if (top === undefined || !this.#takeEnd(top)) break;
         frames.pop();
         if (top.number !== NO_NUMBER) this.#shared[top.number] = undefined;
       }
@@ -153,8 +153,8 @@ class Check {
     return { bytes: this.#edited(), hasClasses: this.#hasClasses };
   }
 
-  /** Whether the array or map ends here. Takes the break that ends it, if there is one. */
-  #ends(frame: Frame): boolean {
+  /** Takes the break that ends the array or map, if there is one. Returns whether it ends here. */
+  #takeEnd(frame: Frame): boolean {
     if (frame.left === 0) return true;
     const mayBreak = frame.left === Infinity && (frame.kind === ARRAY || frame.isKeyNext);
     if (!mayBreak || this.#bytes[this.#at] !== BREAK) return false;
@@ -163,7 +163,7 @@ class Check {
   }
 
   /** Takes an item with the tags around it; of an array or a map, only the head. */
-  #item(parent: Frame | undefined): void {
+  #takeItem(parent: Frame | undefined): void {
     let depth = parent?.depth ?? 0;
     let tag = NO_TAG;
     let number = NO_NUMBER;
@@ -171,27 +171,27 @@ class Check {
       const start = this.#at;
       if (depth > CBOR_DEPTH_MAX) throw this.#bad("it is nested too deeply");
       this.#charge(1);
-      const head = this.#byte();
+      const head = this.#takeByte();
       const major = head >> 5;
       if (tag !== NO_TAG && ((AROUND[tag] ?? 1 << BYTES) >> major & 1) === 0) {
         throw this.#bad(`tag ${tag} around another type`);
       }
       if (major !== TAG) {
-        const isKey = parent !== undefined && this.#isKey(parent, major, tag);
+        const isKey = parent !== undefined && this.#countItem(parent, major, tag);
         if (major === ARRAY || major === MAP) {
           return this.#open(head, start, depth + 1, tag, number);
         }
-        return this.#scalar(head, start, tag, isKey);
+        return this.#takeScalar(head, start, tag, isKey);
       }
-      const inner = this.#argument(head & 31);
-      number = this.#tag(inner, start, tag, number);
+      const inner = this.#takeArgument(head & 31);
+      number = this.#checkTag(inner, start, tag, number);
       tag = inner;
       depth++;
     }
   }
 
   /** Checks and counts a tag. Returns the shared number of its content. */
-  #tag(tag: number, start: number, outer: number, number: number): number {
+  #checkTag(tag: number, start: number, outer: number, number: number): number {
     this.#charge(WEIGHT);
     const isKnown = AROUND[tag] !== undefined || ELEMENT_SIZES[tag - 64]! > 0;
     if (!isKnown) throw this.#bad(`tag ${tag}, which nobody knows`);
@@ -215,7 +215,7 @@ class Check {
    * Counts the next item of its parent. Returns whether it is the name of a property. A map with
    * any other key does not become an object.
    */
-  #isKey(parent: Frame, major: number, tag: number): boolean {
+  #countItem(parent: Frame, major: number, tag: number): boolean {
     parent.left--;
     if (parent.kind === ARRAY) return false;
     const isKey = parent.isKeyNext;
@@ -233,7 +233,7 @@ class Check {
     const isMap = head >> 5 === MAP;
     const size = isMap ? 2 : 1;
     const info = head & 31;
-    const left = info === INDEFINITE ? Infinity : size * this.#argument(info);
+    const left = info === INDEFINITE ? Infinity : size * this.#takeArgument(info);
     if (left !== Infinity && left > this.#bytes.length - this.#at) throw this.#early();
     const kind = !isMap ? ARRAY : tag === TAG_MAP ? KEYED : MAP;
     const isTagged = !isBare(tag);
@@ -243,12 +243,12 @@ class Check {
     if (number !== NO_NUMBER) this.#shared[number] = frame;
   }
 
-  #scalar(head: number, start: number, tag: number, isKey: boolean): void {
+  #takeScalar(head: number, start: number, tag: number, isKey: boolean): void {
     const major = head >> 5;
     const info = head & 31;
-    if (major === BYTES || major === TEXT) return this.#string(major, info, start, tag, isKey);
+    if (major === BYTES || major === TEXT) return this.#takeString(major, info, start, tag, isKey);
     if (major <= 1) {
-      const value = this.#argument(info);
+      const value = this.#takeArgument(info);
       if (tag === TAG_REFERENCE) {
         this.#refer(value);
         // The library would make a BigInt of it, and no tag 28 has such a number.
@@ -282,13 +282,13 @@ class Check {
     frame.isMeant = true;
   }
 
-  #string(major: number, info: number, start: number, tag: number, isKey: boolean): void {
+  #takeString(major: number, info: number, start: number, tag: number, isKey: boolean): void {
     if (major === BYTES) this.#charge(WEIGHT);
-    let content = info === INDEFINITE ? this.#parts(major) : undefined;
+    let content = info === INDEFINITE ? this.#takeParts(major) : undefined;
     let isOther = content !== undefined;
-    const length = content?.length ?? this.#argument(info);
-    if (content === undefined && this.#isPlainText(major, length, tag, isKey)) return;
-    content ??= this.#content(major, length);
+    const length = content?.length ?? this.#takeArgument(info);
+    if (content === undefined && this.#takePlainText(major, length, tag, isKey)) return;
+    content ??= this.#takeContent(major, length);
     if (major === TEXT) {
       if (isKey && length === PROTO.length && decodeText(content) === PROTO) {
         throw this.#bad(`an object with a property ${PROTO}`);
@@ -315,7 +315,7 @@ class Check {
    * Takes a short ASCII text without special conditions, as most are, without making a view of it.
    * Returns false if the text is not such a one.
    */
-  #isPlainText(major: number, length: number, tag: number, isKey: boolean): boolean {
+  #takePlainText(major: number, length: number, tag: number, isKey: boolean): boolean {
     const isCandidate = major === TEXT && tag === NO_TAG && length <= SHORT_SIZE &&
       !(isKey && length === PROTO.length);
     if (!isCandidate) return false;
@@ -330,18 +330,18 @@ class Check {
   /**
    * Takes the parts of a string of indefinite length: each has the same type and a definite length.
    */
-  #parts(major: number): Uint8Array {
+  #takeParts(major: number): Uint8Array {
     const parts: Uint8Array[] = [];
     for (;;) {
       this.#charge(1);
-      const head = this.#byte();
+      const head = this.#takeByte();
       if (head === BREAK) return concat(parts);
       if (head >> 5 !== major) throw this.#bad("a part of another type");
-      parts.push(this.#content(major, this.#argument(head & 31)));
+      parts.push(this.#takeContent(major, this.#takeArgument(head & 31)));
     }
   }
 
-  #content(major: number, size: number): Uint8Array {
+  #takeContent(major: number, size: number): Uint8Array {
     const at = this.#take(size);
     const content = this.#bytes.subarray(at, at + size);
     if (major === TEXT) decodeText(content);
@@ -354,7 +354,7 @@ class Check {
     if (this.#cost > COST_MAX) throw this.#bad("it has too many items");
   }
 
-  #byte(): number {
+  #takeByte(): number {
     const byte = this.#bytes[this.#at];
     if (byte === undefined) throw this.#early();
     this.#at++;
@@ -370,7 +370,7 @@ class Check {
   }
 
   /** Takes the number of a head. Above 2^53 it is not exact, but larger than any valid count. */
-  #argument(info: number): number {
+  #takeArgument(info: number): number {
     if (info < 24) return info;
     if (info > 27) throw this.#bad("a head that nobody may write");
     const size = 1 << (info - 24);

@@ -18,7 +18,7 @@ const LONG = 256;
  * Engines compile a module quickly at first, and V8's first code for this one is five times as slow
  * as the TypeScript rounds, until its optimized code is ready.
  */
-const PATIENCE = 16 * 1024 * 1024;
+const BYTES_UNTIL_CORE = 16 * 1024 * 1024;
 /** The most bytes that the core takes at one time: a multiple of a block. */
 const AREA_SIZE = 64 * 1024;
 /** Copies keep their source's alignment to this: only then is shared memory copied by words. */
@@ -45,7 +45,7 @@ let core: Core | undefined;
 /**
  * Bytes until the core is created; Infinity once it was created or has turned out to be impossible.
  */
-let patience = PATIENCE;
+let bytesUntilCore = BYTES_UNTIL_CORE;
 
 /** Whether this thread has a core. */
 export function hasCore(): boolean {
@@ -60,7 +60,7 @@ export function hashBlocks(
   from: number,
   to: number,
 ): void {
-  const able = kind !== SHA1 || to - from < LONG ? undefined : core ?? mature(to - from);
+  const able = kind !== SHA1 || to - from < LONG ? undefined : core ?? countTowardsCore(to - from);
   if (able === undefined) kind.blocks(state, bytes, from, to);
   else runCore(able, state, bytes, from, to);
 }
@@ -68,11 +68,11 @@ export function hashBlocks(
 /**
  * Counts the bytes hashed by a thread without a core, and creates the core after enough of them.
  */
-function mature(size: number): Core | undefined {
-  patience -= size;
-  if (patience > 0) return undefined;
+function countTowardsCore(size: number): Core | undefined {
+  bytesUntilCore -= size;
+  if (bytesUntilCore > 0) return undefined;
   core = makeCore();
-  patience = Infinity;
+  bytesUntilCore = Infinity;
   return core;
 }
 

@@ -149,15 +149,15 @@ export class FanoutInlet implements Waitable, Holder {
 
   arm(): void {
     this.#arms++;
-    this.#wish(true);
+    this.#setWant(true);
   }
 
   stayArmed(): void {
-    if ((Atomics.load(this.place.control, this.#want) & this.#bit) === 0) this.#wish(true);
+    if ((Atomics.load(this.place.control, this.#want) & this.#bit) === 0) this.#setWant(true);
   }
 
   disarm(): void {
-    if (--this.#arms === 0) this.#wish(false);
+    if (--this.#arms === 0) this.#setWant(false);
   }
 
   letGo(): void {
@@ -166,7 +166,7 @@ export class FanoutInlet implements Waitable, Holder {
   }
 
   /** Sets or clears this reader's bit in `readers_want`. [fanout.ask] */
-  #wish(isOn: boolean): void {
+  #setWant(isOn: boolean): void {
     if (this.link.closed || this.#fault !== undefined) return;
     if (isOn) Atomics.or(this.place.control, this.#want, this.#bit);
     else Atomics.and(this.place.control, this.#want, ~this.#bit);
@@ -197,7 +197,7 @@ export class FanoutInlet implements Waitable, Holder {
   /** Withdraws the request for a ring, drops what was not read, and closes the endpoint. */
   close(): void {
     if (this.link.closed) return;
-    if (this.#arms > 0) this.#wish(false); // [wait.disarm]
+    if (this.#arms > 0) this.#setWant(false); // [wait.disarm]
     this.#batch = [];
     this.link.close();
   }
@@ -238,7 +238,7 @@ export class FanoutInlet implements Waitable, Holder {
     if (this.place.join() === BROKEN) this.#fail(layout.REASON_RING_CURSOR);
     else {
       this.#isJoined = true;
-      this.#tell();
+      this.#storeHead();
     }
   }
 
@@ -286,7 +286,7 @@ export class FanoutInlet implements Waitable, Holder {
     const isTaken = isMessage && refusal === undefined &&
       (mode !== INTO || frame.size <= target!.length);
     const payload = isTaken ? this.#copy(at + HEADER_SIZE + frame.lead, mode, target) : undefined;
-    const found = place.validate();
+    const found = place.settleCopy();
     if (found === BROKEN) throw this.#fail(layout.REASON_RING_CURSOR);
     if (found !== SOUND) return undefined; // [fanout.overrun]
     // [fanout.held] If this endpoint was marked failed, the writer may have overwritten the copied
@@ -427,11 +427,11 @@ export class FanoutInlet implements Waitable, Holder {
   /** Gives the space of what was read back to the writer. [fanout.release] */
   #release(): void {
     const isReading = this.#isJoined && !this.link.closed && this.#fault === undefined;
-    if (isReading && !this.place.isLossy && this.place.own !== this.#stored) this.#tell();
+    if (isReading && !this.place.isLossy && this.place.own !== this.#stored) this.#storeHead();
   }
 
   /** Stores the own position in `head`, and wakes the writer if it waits for that position. */
-  #tell(): void {
+  #storeHead(): void {
     const { control, record, own } = this.place;
     this.#stored = own;
     Atomics.store(control, record + HEAD, this.place.head = own | layout.FANOUT_JOINED);
@@ -448,7 +448,7 @@ export class FanoutInlet implements Waitable, Holder {
   /** Marks the writer failed for a fault. Returns the error of this call and of all later ones. */
   #fail(reason: number): CorruptError {
     const { endpoint, peer } = this.link;
-    if (this.#arms > 0) this.#wish(false);
+    if (this.#arms > 0) this.#setWant(false);
     markFailed(endpoint.segment, peer, reason, endpoint.mechanism);
     const { kind, flags, size } = this.#frame;
     const what = `frame of kind ${kind}, flags ${flags}, size ${size}, or a cursor`;

@@ -124,7 +124,7 @@ export class Place {
       const found = this.#loadFloor();
       if (found !== SOUND) return found;
       if (!this.#isPassed()) return this.#accept(seen) ? SOUND : BROKEN;
-      if (!this.#goOn()) return SPOILT;
+      if (!this.#moveToFloor()) return SPOILT;
     }
   }
 
@@ -138,21 +138,21 @@ export class Place {
   }
 
   /**
-   * Whether a copy that was made from the reader's position since the last look is whole. If not,
-   * the position has been moved to the floor. [fanout.validate]
+   * Returns whether a copy that was made from the reader's position since the last look is whole.
+   * If it is not, moves the position to the floor. [fanout.validate]
    */
-  validate(): number {
+  settleCopy(): number {
     // This sequentially consistent store keeps the copy before the loads that follow.
     Atomics.store(this.control, this.record + HEAD, this.head);
     if (!this.isLossy) return SOUND;
     const found = this.#loadFloor();
     if (found !== SOUND || !this.#isPassed()) return found;
-    this.#goOn();
+    this.#moveToFloor();
     return SPOILT;
   }
 
-  /** Moves on to the floor, which has passed the position. Returns false if no tries are left. */
-  #goOn(): boolean {
+  /** Moves the position to the floor, which has passed it. Returns false if no tries are left. */
+  #moveToFloor(): boolean {
     this.own = this.tail = this.#floor;
     this.#high = this.#floorHigh;
     this.isOverrun = this.isStale = true;

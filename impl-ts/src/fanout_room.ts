@@ -24,7 +24,7 @@ const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
 const ALIGN = layout.FRAME_ALIGN;
 
 /** The readers that hold the writer back, as it has seen them last. Positions are signed. */
-export class Holders implements Waitable {
+export class SlowReaders implements Waitable {
   readonly #endpoint: Endpoint;
   readonly #control: Int32Array;
   /** The first byte that each reader holds. */
@@ -52,10 +52,10 @@ export class Holders implements Waitable {
   }
 
   /**
-   * Whether all readers have passed `need`, so that there is room for a frame. Looks at all readers
-   * again only if, as far as known, one of them has not passed it. [fanout.count]
+   * Returns whether all readers have passed `need`, so that there is room for a frame. Looks at all
+   * readers again only if, as far as known, one of them has not passed it. [fanout.count]
    */
-  allow(need: number, published: number): boolean {
+  findRoom(need: number, published: number): boolean {
     if (((need - this.#least) | 0) <= 0) return true;
     this.#need = need;
     this.#look(published);
@@ -126,19 +126,19 @@ export class Holders implements Waitable {
   /** Asks the slowest reader to ring when it has passed `need`. [fanout.writer_asks] */
   arm(): void {
     this.#armed = this.#holder;
-    this.#wish(this.#need | layout.WANTS_ARMED);
+    this.#storeWants(this.#need | layout.WANTS_ARMED);
   }
 
   stayArmed(): void {
-    this.#wish(this.#need | layout.WANTS_ARMED);
+    this.#storeWants(this.#need | layout.WANTS_ARMED);
   }
 
   disarm(): void {
-    this.#wish(0);
+    this.#storeWants(0);
     this.#armed = -1;
   }
 
-  #wish(wants: number): void {
+  #storeWants(wants: number): void {
     if (this.#armed < 0) return;
     const at = RECORDS + this.#armed * RECORD_WORDS + WRITER_WANTS;
     Atomics.store(this.#control, at, wants);

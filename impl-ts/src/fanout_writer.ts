@@ -15,7 +15,7 @@ import {
   findFanout,
 } from "./fanout_channel.ts";
 import { fanoutChannel, modeOf } from "./fanout_channel.ts";
-import { Floor, Holders } from "./fanout_room.ts";
+import { Floor, SlowReaders } from "./fanout_room.ts";
 import * as layout from "./layout.ts";
 import { CODEC_BYTES } from "./layout.ts";
 import { deadlineOfCall, Link, requireWait, type WaitOptions } from "./pipe.ts";
@@ -115,7 +115,7 @@ export class FanoutWriter<T = unknown> {
   readonly #control: Int32Array;
   readonly #bytes: Uint8Array;
   readonly #words: Int32Array;
-  readonly #holders: Holders | undefined;
+  readonly #slowReaders: SlowReaders | undefined;
   readonly #floor: Floor | undefined;
   readonly #payload: Payload = makePayload();
   readonly #turns: Turns = new Turns();
@@ -143,7 +143,7 @@ export class FanoutWriter<T = unknown> {
       this.#floor = new Floor(this.#control, this.#words, start);
       this.largest = (channel.dataSize >> 2) - HEADER_SIZE - EXTENSION_SIZE; // [fanout.size]
     } else {
-      this.#holders = new Holders(endpoint, this.#control, this.readers, start);
+      this.#slowReaders = new SlowReaders(endpoint, this.#control, this.readers, start);
       this.largest = (channel.dataSize >> 1) - HEADER_SIZE;
     }
   }
@@ -266,7 +266,7 @@ export class FanoutWriter<T = unknown> {
       while (!this.#put(payload, 0)) {
         detach(payload);
         if (isPast(deadline)) throw timedOut();
-        await this.#link.endpoint.waitAsync(this.#holders!, deadline, signal);
+        await this.#link.endpoint.waitAsync(this.#slowReaders!, deadline, signal);
       }
     } finally {
       turns.give();
@@ -305,7 +305,7 @@ export class FanoutWriter<T = unknown> {
   /** Closes this endpoint now. Published messages stay readable. Waits end with `pipe.closed`. */
   close(): void {
     if (this.#link.closed) return;
-    this.#holders?.disarm();
+    this.#slowReaders?.disarm();
     this.#link.close();
   }
 
@@ -357,7 +357,7 @@ export class FanoutWriter<T = unknown> {
       deadline ??= deadlineOfCall(options);
       if (isPast(deadline)) throw timedOut();
       detach(this.#payload);
-      this.#link.endpoint.wait(this.#holders!, deadline, waits);
+      this.#link.endpoint.wait(this.#slowReaders!, deadline, waits);
     }
   }
 
@@ -394,7 +394,7 @@ export class FanoutWriter<T = unknown> {
     const need = (tail + pad + extent + RESERVE - capacity) | 0;
     // Each write publishes its frame, so nothing is finished and unpublished. [fanout.unpublished]
     if (this.#floor !== undefined) this.#floor.raise(need, tail);
-    else if (!this.#holders!.allow(need, tail)) return false;
+    else if (!this.#slowReaders!.findRoom(need, tail)) return false;
     if (pad > 0) this.#frame(pad - HEADER_SIZE, PAD, 0);
     return true;
   }

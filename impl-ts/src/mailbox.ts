@@ -103,7 +103,7 @@ export class MailboxWriter<T = unknown> {
    * @throws {RangeError} if the message does not fit the byte area.
    */
   tryWrite(value: T): boolean {
-    this.#side.hasTurn();
+    this.#side.checkTurn();
     const payload = this.#encode([value], false)!;
     if (this.#turns.busy) return false;
     if (payload.count > 1) {
@@ -142,7 +142,7 @@ export class MailboxWriter<T = unknown> {
   }
 
   #write(values: readonly T[], options: WaitOptions | undefined): void {
-    this.#side.hasTurn();
+    this.#side.checkTurn();
     options?.signal?.throwIfAborted();
     const payload = this.#encode(values, false);
     // Checked after encoding, since a `toJSON` method may call this writer too.
@@ -167,7 +167,7 @@ export class MailboxWriter<T = unknown> {
   }
 
   async #writeAsync(values: readonly T[], options: WaitOptions | undefined): Promise<void> {
-    this.#side.hasTurn();
+    this.#side.checkTurn();
     const signal = options?.signal;
     signal?.throwIfAborted();
     const deadline = deadlineOfCall(options);

@@ -58,7 +58,7 @@ export class PartWriter {
    */
   advance(parts: Parts): boolean {
     const { words, bytes } = this.side;
-    if (!this.side.hasTurn()) return false; // [mailbox.write]
+    if (!this.side.checkTurn()) return false; // [mailbox.write]
     const { source, size, count, next } = parts;
     const from = next * bytes.length; // [mailbox.full_parts]
     const part = source.subarray(from, Math.min(from + bytes.length, size));
@@ -70,7 +70,7 @@ export class PartWriter {
     parts.next++;
     if (!this.side.passTurn()) {
       this.owed = undefined;
-      this.side.hasTurn(); // throws, as the mailbox is closed
+      this.side.checkTurn(); // throws, as the mailbox is closed
     }
     const done = parts.next === count;
     this.owed = done ? undefined : parts;
@@ -99,7 +99,7 @@ export class PartReader {
    * Takes the part that is there. Returns the messages of the payload if that part completes it.
    */
   take(): unknown[] | undefined {
-    if (!this.side.hasTurn() || !this.#takePart()) return undefined;
+    if (!this.side.checkTurn() || !this.#takePart()) return undefined;
     try {
       return decodeBatch(this.#parts.subarray(0, this.#size)); // [mailbox.bad_payload]
     } finally {

@@ -85,8 +85,11 @@ export class MailboxSide implements Sight {
     return { parks: this.#parks, lateWakes: this.#lateWakes };
   }
 
-  /** Whether it is this side's turn. Throws if the mailbox is closed or broken. [mailbox.atomic] */
-  hasTurn(): boolean {
+  /**
+   * Returns whether it is this side's turn. Throws if the mailbox is closed or broken, and ends it
+   * if the peer has broken it. [mailbox.atomic]
+   */
+  checkTurn(): boolean {
     if (this.#closed) {
       throw new ClosedError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
     }
@@ -110,7 +113,7 @@ export class MailboxSide implements Sight {
 
   /**
    * Gives the turn to the peer and wakes it. Returns false if the mailbox turns out to be closed;
-   * the next call of `hasTurn` then throws.
+   * the next call of `checkTurn` then throws.
    */
   passTurn(): boolean {
     // [mailbox.signal_exchange] A plain store would overwrite a close.
@@ -139,7 +142,7 @@ export class MailboxSide implements Sight {
     if (this.#closed) return;
     this.#closed = true;
     this.#shut();
-    this.rouse();
+    this.endAsyncWait();
   }
 
   /** Whether `signal` no longer says that it is the peer's turn. */
@@ -207,7 +210,7 @@ export class MailboxSide implements Sight {
   }
 
   /** Ends the wait of a pending `waitAsync`. */
-  rouse(): void {
+  endAsyncWait(): void {
     this.#wake?.(true);
   }
 

@@ -19,7 +19,7 @@ export class MeteredDelivery<In> extends Delivery<In> {
       return super.serve();
     } finally {
       // Another delivery may run next, so each call ends a lap.
-      this.gauge.laps.end();
+      this.gauge.laps.endLap();
     }
   }
 }

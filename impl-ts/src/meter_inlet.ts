@@ -54,7 +54,7 @@ export class InletGauge {
    * overwritten. Returns whether the tail may still be loaded: one load a call is allowed.
    * [ring.one_load]
    */
-  find(mayLoad: boolean): boolean {
+  noteNext(mayLoad: boolean): boolean {
     const inlet = this.#inlet;
     if (!inlet.isOpen) return mayLoad;
     let at = nextMessage(inlet, inlet.own);
@@ -68,10 +68,10 @@ export class InletGauge {
   }
 
   /**
-   * Whether a whole message is next in the ring, with nothing before it. Most messages are such,
-   * and metering them takes half as long as others.
+   * Notes the time of a whole message that is next in the ring, with nothing before it. Returns
+   * false if the next one is not such. Most messages are, and metering them takes half as long.
    */
-  isUsual(): boolean {
+  noteUsual(): boolean {
     const { own, other, words, capacity, queue, taker } = this.#inlet;
     const index = (own & (capacity - 1)) >> 2;
     const kind = words[index + 1]! & ~CODEC_MASK;
@@ -81,10 +81,10 @@ export class InletGauge {
   }
 
   /** Counts such a message after it was taken. */
-  takeUsual(): void {
+  countUsual(): void {
     const { frame, queue } = this.#inlet;
     const time = this.#time;
-    this.laps.get(time);
+    this.laps.noteHandedOut(time);
     this.messages++;
     this.values++;
     this.bytes += frame.size;
@@ -93,7 +93,7 @@ export class InletGauge {
   }
 
   /** Counts a message, a value or a part: `kept` was taken from the queue, others from the ring. */
-  take(kept: Kept | undefined, mode: Mode): void {
+  countTaken(kept: Kept | undefined, mode: Mode): void {
     const inlet = this.#inlet;
     const { frame } = inlet;
     let isRest = false;
@@ -109,7 +109,7 @@ export class InletGauge {
     } else this.#time = this.#begunTime;
     if (mode === KEEP) return;
     if (inlet.queue.length > 0) this.#noteBatch(kept);
-    this.laps.get(this.#time);
+    this.laps.noteHandedOut(this.#time);
     if (isRest) return;
     this.values++;
     if (this.#time === 0) this.untimed++; // [meter.untimed]
@@ -184,25 +184,25 @@ export class MeteredInlet extends Inlet {
   override take(mode: Mode, target: Uint8Array | undefined, mayLoad: boolean): unknown {
     if (mode === LOOK) return super.take(mode, target, mayLoad);
     const { gauge } = this;
-    if (mode < LEND && gauge.isUsual()) {
-      gauge.laps.come();
+    if (mode < LEND && gauge.noteUsual()) {
+      gauge.laps.noteAsked();
       const value = super.take(mode, target, mayLoad);
-      if (value !== undefined) gauge.takeUsual();
-      else gauge.laps.end();
+      if (value !== undefined) gauge.countUsual();
+      else gauge.laps.endLap();
       return value;
     }
     if (mode !== KEEP) {
-      gauge.laps.come();
+      gauge.laps.noteAsked();
       if (this.taker !== undefined && !this.isLent) { // it may put messages into the queue
         this.taker.serve(mayLoad);
         mayLoad = false;
       }
     }
     const kept = mode === KEEP ? undefined : this.queue[0];
-    if (kept === undefined) mayLoad = gauge.find(mayLoad);
+    if (kept === undefined) mayLoad = gauge.noteNext(mayLoad);
     const taken = super.take(mode, target, mayLoad);
-    if (taken !== undefined) gauge.take(kept, mode);
-    else if (mode !== KEEP) gauge.laps.end();
+    if (taken !== undefined) gauge.countTaken(kept, mode);
+    else if (mode !== KEEP) gauge.laps.endLap();
     return taken;
   }
 

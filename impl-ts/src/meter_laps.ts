@@ -39,18 +39,18 @@ export class Laps {
   /**
    * Called when the application asks for the next value, and so has finished with the one before.
    */
-  come(): void {
+  noteAsked(): void {
     if (this.#count === 0) this.#begin = microseconds();
-    else if (this.#count === this.#most) this.end();
+    else if (this.#count === this.#most) this.endLap();
   }
 
   /** Called when the application gets a value with this `time`. */
-  get(time: number): void {
+  noteHandedOut(time: number): void {
     this.#times[this.#count++] = time;
   }
 
   /** Called when the application has finished with all values that it got, and may wait now. */
-  end(): void {
+  endLap(): void {
     const count = this.#count;
     if (count === 0) return;
     const now = microseconds();

@@ -53,7 +53,7 @@ export class OutletGauge implements Passed {
   }
 
   /** Notes whether there was room for all of the message under way. */
-  note(hasRoom: boolean): void {
+  noteRoom(hasRoom: boolean): void {
     if (hasRoom) {
       if (this.#isRefused) this.#end(microseconds());
     } else if (this.#since >= 0) this.#last = microseconds();
@@ -64,14 +64,14 @@ export class OutletGauge implements Passed {
    * Called when a caller looks for room again, which means that the message waits. A call that does
    * not wait never looks again. Further looks belong to the same wait.
    */
-  look(): void {
+  noteWait(): void {
     if (!this.#isRefused || this.#since >= 0) return;
     this.stalls++;
     this.#since = this.#last = microseconds();
   }
 
   /** Called after each sleep of a caller that waits for room. */
-  wake(): void {
+  noteWake(): void {
     if (this.#since >= 0) this.#last = microseconds();
   }
 
@@ -118,13 +118,13 @@ export class MeteredOutlet extends Outlet {
   override advance(): boolean {
     const hasRoom = super.advance();
     this.gauge.count();
-    this.gauge.note(hasRoom);
+    this.gauge.noteRoom(hasRoom);
     return hasRoom;
   }
 
   override claim(size: number): number {
     const offset = super.claim(size);
-    this.gauge.note(offset >= 0);
+    this.gauge.noteRoom(offset >= 0);
     return offset;
   }
 
@@ -134,12 +134,12 @@ export class MeteredOutlet extends Outlet {
   }
 
   override look(): boolean {
-    this.gauge.look();
+    this.gauge.noteWait();
     return super.look();
   }
 
   override disarm(): void {
     super.disarm();
-    this.gauge.wake();
+    this.gauge.noteWake();
   }
 }

@@ -106,7 +106,7 @@ export class Outlet extends Lane implements Payload {
   /** Bytes of the message under way that are placed; -1 before its first frame. */
   sent = -1;
   /** Why the message under way cannot go on: its reader's endpoint was vacated. [pipe.vacated] */
-  cut: Error | undefined;
+  cutError: Error | undefined;
   /** Kind and codec, packed, and the tag of the message under way. */
   #kind = 0;
   #tag = 0;
@@ -196,7 +196,7 @@ export class Outlet extends Lane implements Payload {
     this.#kind = packKind(kind, 0, this.code);
     this.#tag = tag;
     this.sent = -1;
-    this.cut = undefined;
+    this.cutError = undefined;
   }
 
   /**
@@ -266,7 +266,7 @@ export class Outlet extends Lane implements Payload {
   advance(): boolean {
     // The application's own code may have closed this end while the value was encoded.
     if ((this.bits & STOPPED) !== 0) raise(this.link.closedError("write") ?? this.fault);
-    raise(this.cut);
+    raise(this.cutError);
     if (this.sent < 0 && !this.placeCancel()) return false;
     if (this.source.length < this.size) {
       // These are the caller's own bytes, since a write that waits does not copy them. Without this

@@ -155,7 +155,7 @@ function vacate(link: Link, final: number): void {
  */
 function renewOutlet(outlet: Outlet): void {
   const why = "Cannot write: the peer's endpoint was given back in the middle of the message";
-  if (outlet.sent >= 0) outlet.cut = new PeerFailedError(why, 0);
+  if (outlet.sent >= 0) outlet.cutError = new PeerFailedError(why, 0);
   outlet.sent = -1;
   outlet.round++;
   outlet.fault = undefined;

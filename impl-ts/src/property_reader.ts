@@ -126,7 +126,7 @@ export class PropertyReader<T = unknown> {
 
   /** The version of the value that this reader got last; 0 before the first. */
   get seen(): number {
-    return this.#slots.taken >>> 0;
+    return this.#slots.seen >>> 0;
   }
 
   /** The number of the codec in which the value that this reader got last was written. */
@@ -147,7 +147,7 @@ export class PropertyReader<T = unknown> {
   get(): T | null {
     this.#requireOpen();
     const { bytes, words } = this.#copy ??= viewOf(new Uint8Array(this.#slots.capacity));
-    const size = this.#slots.take(bytes, words);
+    const size = this.#slots.read(bytes, words);
     return size === NONE ? null : this.#decode(bytes, size) as T;
   }
 
@@ -167,7 +167,7 @@ export class PropertyReader<T = unknown> {
     if (view === undefined || view.bytes.length !== array.byteLength) {
       this.#views.set(array, view = viewOf(array));
     }
-    const size = this.#slots.take(view.bytes, view.words);
+    const size = this.#slots.read(view.bytes, view.words);
     return size === NONE ? null : size;
   }
 
@@ -312,7 +312,7 @@ class Change implements Waitable {
 
   /** Whether there is another version. [property.changed] */
   look(): boolean {
-    return this.#slots.version() !== this.#slots.taken;
+    return this.#slots.version() !== this.#slots.seen;
   }
 
   lookAround(): boolean {

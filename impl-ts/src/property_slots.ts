@@ -36,7 +36,7 @@ const CODEC_MASK = 0xff;
  */
 const TRIES_SIZE = 1 << 22;
 
-/** Returned by `take` if there is no value. */
+/** Returned by `read` if there is no value. */
 export const NONE = -1;
 
 /**
@@ -74,10 +74,10 @@ export class Slots {
   readonly writer: number;
   /** The largest size of a value in bytes. */
   readonly capacity: number;
-  /** The codec of the value that was taken last. */
+  /** The codec of the value that was read last. */
   codec = 0;
-  /** The version that was taken last. */
-  taken = 0;
+  /** The version that was read last. */
+  seen = 0;
   readonly #control: Int32Array;
   readonly #words: Int32Array;
   readonly #bytes: Uint8Array;
@@ -198,12 +198,12 @@ export class Slots {
    * @throws {PropertyError} `property.slot`, `property.busy`.
    * @throws {RangeError} if the target is too small.
    */
-  take(target: Uint8Array, targetWords: Int32Array = NO_WORDS): number {
+  read(target: Uint8Array, targetWords: Int32Array = NO_WORDS): number {
     const words = this.#words;
     let version = Atomics.load(this.#control, VERSION); // [property.version]
     for (let tries = this.#tries; tries > 0; tries--) {
       if (version === 0) {
-        this.taken = this.codec = 0;
+        this.seen = this.codec = 0;
         return NONE;
       }
       const slot = (version & (SLOTS - 1)) * this.#slotWords;
@@ -225,7 +225,7 @@ export class Slots {
             `Cannot get property: ${size} bytes, the target has ${target.length}`,
           );
         }
-        this.taken = version;
+        this.seen = version;
         this.codec = form >> CODEC_SHIFT & CODEC_MASK;
         return form === 0 ? NONE : size;
       }

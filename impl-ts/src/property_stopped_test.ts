@@ -25,11 +25,11 @@ function put(slots: Slots, version: number, n: number): number {
 function get(segment: Segment, of: (version: number) => number): number {
   const slots = Slots.find(segment, 0);
   const target = new Uint8Array(112);
-  const size = slots.take(target);
-  const n = of(slots.taken);
-  if (slots.taken === 0 || n % 7 === 0) assertEquals(size, NONE);
-  else assertEquals(target.subarray(0, size), valueOf(n), `version ${slots.taken}`);
-  return slots.taken >>> 0;
+  const size = slots.read(target);
+  const n = of(slots.seen);
+  if (slots.seen === 0 || n % 7 === 0) assertEquals(size, NONE);
+  else assertEquals(target.subarray(0, size), valueOf(n), `version ${slots.seen}`);
+  return slots.seen >>> 0;
 }
 
 for (const start of [0, 5, -6]) {
@@ -118,12 +118,12 @@ Deno.test("a reader that is overtaken by any store of the fourth value behind be
     const slots = Slots.find(segment, 0);
     const target = new Uint8Array(16);
     try {
-      assertEquals(slots.take(target), 16);
+      assertEquals(slots.read(target), 16);
     } finally {
       Atomics.load = load;
     }
-    assertEquals(target, bytes(slots.taken), `behind ${steps} steps`);
-    if (slots.taken !== 1) overtakes++;
+    assertEquals(target, bytes(slots.seen), `behind ${steps} steps`);
+    if (slots.seen !== 1) overtakes++;
     if (!hasStopped) break;
   }
   assert(overtakes > 5, `only ${overtakes} of them`);

@@ -142,7 +142,7 @@ export abstract class Lane implements Waitable, Holder {
    * [wait.disarm]
    */
   close(): void {
-    if (this.#arms > 0) this.#wish(0);
+    if (this.#arms > 0) this.#storeWants(0);
     this.bits |= STOPPED;
   }
 
@@ -177,20 +177,20 @@ export abstract class Lane implements Waitable, Holder {
 
   arm(): void {
     this.#arms++;
-    this.#wish(this.need | ARMED);
+    this.#storeWants(this.need | ARMED);
   }
 
   stayArmed(): void {
     if ((this.bits & STOPPED) !== 0) return;
     const wants = this.need | ARMED;
-    if (Atomics.load(this.control, this.#wants) !== wants) this.#wish(wants);
+    if (Atomics.load(this.control, this.#wants) !== wants) this.#storeWants(wants);
   }
 
   disarm(): void {
-    if (--this.#arms === 0) this.#wish(0);
+    if (--this.#arms === 0) this.#storeWants(0);
   }
 
-  #wish(wants: number): void {
+  #storeWants(wants: number): void {
     if ((this.bits & STOPPED) === 0) Atomics.store(this.control, this.#wants, wants);
   }
 }

@@ -267,8 +267,8 @@ export function readPlan(words: Int32Array): Plan {
       start: load(at + layout.CHANNEL_START_OFFSET),
     };
     if (
-      !takes(areas, channel.controlOffset, channel.controlSize, first, size) ||
-      !takes(areas, channel.dataOffset, channel.dataSize, first, size) ||
+      !tryAddArea(areas, channel.controlOffset, channel.controlSize, first, size) ||
+      !tryAddArea(areas, channel.dataOffset, channel.dataSize, first, size) ||
       // Channels of other kinds may name anybody. [segment.unknown_kind]
       channel.kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount)
     ) refuse("channel", JSON.stringify(channel));
@@ -364,7 +364,13 @@ function isRing(ring: Channel, endpointCount: number): boolean {
  * Returns whether the area is valid. `areas` holds the begin and the end of each one, in order. If
  * the creator placed the areas as `place` does, each new one comes last.
  */
-function takes(areas: number[], begin: number, size: number, least: number, most: number): boolean {
+function tryAddArea(
+  areas: number[],
+  begin: number,
+  size: number,
+  least: number,
+  most: number,
+): boolean {
   const end = begin + size; // a double holds the sum of two u32 exactly: it cannot overflow
   if (begin % layout.SEGMENT_ALIGN !== 0 || begin < least || end > most) return false;
   if (size === 0) return true;

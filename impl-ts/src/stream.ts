@@ -89,12 +89,12 @@ export async function openStream<In = unknown, Out = In>(
   const { timeout, signal, ...rest } = options;
   const ms = requireTimeout(timeout, Infinity);
   signal?.throwIfAborted();
-  const host = new Host<In, Out>(transportOf(transport), rest);
-  return await host.open(ms, signal);
+  const pump = new StreamPump<In, Out>(transportOf(transport), rest);
+  return await pump.open(ms, signal);
 }
 
 /** Moves the bytes between a link and its transport. */
-class Host<In, Out> {
+class StreamPump<In, Out> {
   readonly #transport: Transport;
   readonly #link: StreamLink<In, Out>;
   /** Called after each change of the link. */

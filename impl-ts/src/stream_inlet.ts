@@ -40,7 +40,7 @@ export function capacityOf({ largest, window }: Preface): number {
 }
 
 /** Whether a frame of this kind takes up credit. */
-export function counts(kind: number): boolean {
+export function usesCredit(kind: number): boolean {
   return kind !== layout.FRAME_KIND_END && !isControl(kind);
 }
 
@@ -55,10 +55,10 @@ interface End {
 }
 
 /** The most frames that stay in the list after the reader has given them back. */
-const MOST_PAST = 1024;
+const MOST_GIVEN = 1024;
 
 /** Whether the reader has given back the frame that ends there. */
-function isAt(head: number, { ring }: End): boolean {
+function isGivenBack(head: number, { ring }: End): boolean {
   return ((head - ring) | 0) >= 0;
 }
 
@@ -81,16 +81,16 @@ export class StreamInlet extends Lane {
   #position = START;
   #given = START;
   #told = START;
-  /** The ends of frames in the ring, in order. The first `#past` of them were given back. */
+  /** The ends of frames in the ring, in order. The first `#givenCount` of them were given back. */
   readonly #ends: End[] = [];
   /** How many of them were given back. */
-  #past = 0;
+  #givenCount = 0;
   #hasEnded = false;
   #isOver = false;
   /** Whether all frames are dropped, because the port no longer reads. */
   #drops = false;
   /** Whether the frame that is arriving is dropped, because it comes after `end`. */
-  #isPast = false;
+  #isAfterEnd = false;
 
   /** Makes the inlet of a side that has stated `own` in its preface. */
   constructor(endpoint: Endpoint, channel: Channel, own: Preface, control: StreamControl) {
@@ -103,7 +103,7 @@ export class StreamInlet extends Lane {
   get need(): number {
     const ends = this.#ends;
     // Binary search for the first end that makes a credit due: the ends are in order.
-    let [from, to] = [this.#past, ends.length];
+    let [from, to] = [this.#givenCount, ends.length];
     while (from < to) {
       const middle = (from + to) >> 1;
       if (this.#isDue(ends[middle]!.position)) to = middle;
@@ -145,13 +145,15 @@ export class StreamInlet extends Lane {
   takeCredit(): number | undefined {
     this.load();
     const ends = this.#ends;
-    for (let end; (end = ends[this.#past]) !== undefined && isAt(this.other, end); this.#past++) {
+    let end: End | undefined;
+    while ((end = ends[this.#givenCount]) !== undefined && isGivenBack(this.other, end)) {
       this.#given = end.position;
+      this.#givenCount++;
     }
-    if (this.#past === ends.length) ends.length = this.#past = 0;
-    if (this.#past > MOST_PAST) {
-      ends.splice(0, this.#past);
-      this.#past = 0;
+    if (this.#givenCount === ends.length) ends.length = this.#givenCount = 0;
+    if (this.#givenCount > MOST_GIVEN) {
+      ends.splice(0, this.#givenCount);
+      this.#givenCount = 0;
     }
     return this.#isDue(this.#given) ? this.#told = this.#given : undefined;
   }
@@ -206,15 +208,15 @@ export class StreamInlet extends Lane {
     }
     this.#extent = extentOf(size);
     const used = (this.#position - this.#told) >>> 0;
-    const isTooMuch = counts(kind) && this.#extent > this.#own.window - used;
+    const isTooMuch = usesCredit(kind) && this.#extent > this.#own.window - used;
     return isTooMuch ? layout.REASON_STREAM_CREDIT : 0;
   }
 
   /** Finds the place of the frame whose header has arrived, and writes the header there. */
   #begin(): void {
-    this.#isPast = this.#hasEnded;
+    this.#isAfterEnd = this.#hasEnded;
     this.#hasEnded ||= this.#kind === layout.FRAME_KIND_END;
-    if (!this.#drops && !this.#isPast) {
+    if (!this.#drops && !this.#isAfterEnd) {
       const extent = this.#extent;
       const place = this.own & (this.capacity - 1);
       const toEnd = this.capacity - place;
@@ -234,7 +236,7 @@ export class StreamInlet extends Lane {
 
   #takeRest(piece: Uint8Array): void {
     const done = this.#extent - this.#left;
-    const isKept = !this.#drops && !this.#isPast;
+    const isKept = !this.#drops && !this.#isAfterEnd;
     if (isKept) this.bytes.set(piece, (this.own & (this.capacity - 1)) + done);
     this.#left -= piece.length;
     if (this.#left === 0) this.#finish();
@@ -242,10 +244,10 @@ export class StreamInlet extends Lane {
 
   /** The frame is complete. Only now does the reader get to see it. [stream.whole] */
   #finish(): void {
-    if (counts(this.#kind)) this.#position = (this.#position + this.#extent) | 0;
+    if (usesCredit(this.#kind)) this.#position = (this.#position + this.#extent) | 0;
     if (this.#drops) return;
     // A frame after `end` takes no room in the ring: it counts as given back with the `end`.
-    if (this.#isPast) return void this.#ends.push({ ring: this.own, position: this.#position });
+    if (this.#isAfterEnd) return void this.#ends.push({ ring: this.own, position: this.#position });
     const at = this.own & (this.capacity - 1);
     const isMessage = this.#kind < layout.FRAME_KIND_EXTENSION_MIN;
     const fill = this.bytes.subarray(at + HEADER_SIZE + this.#size, at + this.#extent);

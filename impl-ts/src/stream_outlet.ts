@@ -10,7 +10,7 @@ import * as layout from "./layout.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
 import type { Endpoint } from "./wait_endpoint.ts";
-import { counts } from "./stream_inlet.ts";
+import { usesCredit } from "./stream_inlet.ts";
 import type { Preface } from "./stream_preface.ts";
 
 const START = layout.STREAM_START | 0;
@@ -78,7 +78,7 @@ export class StreamOutlet extends Lane {
       const payload = this.words[(at + layout.FRAME_SIZE_OFFSET) >> 2]!;
       const extent = extentOf(payload);
       if (kind !== layout.FRAME_KIND_PAD) {
-        const behind = counts(kind) ? (this.#position + extent) | 0 : this.#position;
+        const behind = usesCredit(kind) ? (this.#position + extent) | 0 : this.#position;
         // [stream.credit_kept]
         this.#waits = (behind - this.#head) >>> 0 > this.#window;
         if (this.#waits) break;

@@ -34,10 +34,10 @@ export function unref(timer: unknown): void {
  */
 export function nextTask(keep: boolean, isKept: boolean = false): Promise<void> {
   return new Promise((resolve) => {
-    if (Deno !== undefined) return keep && !isKept ? postTask(resolve) : looseTask(resolve);
+    if (Deno !== undefined) return keep && !isKept ? postTask(resolve) : postUnrefTask(resolve);
     const { setImmediate } = globalThis as Runtime;
     if (setImmediate === undefined) return postTask(resolve);
-    if (!keep) return looseTask(resolve);
+    if (!keep) return postUnrefTask(resolve);
     setImmediate(resolve);
   });
 }
@@ -55,7 +55,7 @@ function postTask(callback: () => void): void {
   port2.postMessage(undefined);
 }
 
-/** The word that `looseTask` sleeps on. No other code sleeps on it. */
+/** The word that `postUnrefTask` sleeps on. No other code sleeps on it. */
 let word: Int32Array | undefined;
 
 /**
@@ -68,7 +68,7 @@ let word: Int32Array | undefined;
  * each time would not let the process end. An unref'd `MessagePort` does not work: timers came late
  * in Node, and Deno did not end (measured: Node 24, Deno 2.9).
  */
-function looseTask(callback: () => void): void {
+function postUnrefTask(callback: () => void): void {
   if (typeof Atomics.waitAsync !== "function") return unref(setTimeout(callback, 0));
   word ??= new Int32Array(new SharedArrayBuffer(4));
   const { value } = Atomics.waitAsync(word, 0, 0) as { value: Promise<unknown> };

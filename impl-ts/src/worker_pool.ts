@@ -24,7 +24,7 @@ import { requireInteger } from "./segment_geometry.ts";
 import type { WorkerEnd } from "./supervise.ts";
 import { processorCount } from "./wait.ts";
 import { PoolError } from "./worker_pool_error.ts";
-import { latest } from "./worker_pool_gauge.ts";
+import { recentMean } from "./worker_pool_gauge.ts";
 import type { WorkSource } from "./worker_pool_life.ts";
 import { flow } from "./worker_pool_map.ts";
 import { Place, type PlaceOwner } from "./worker_pool_place.ts";
@@ -261,8 +261,8 @@ export class Pool<W = Work> {
     } finally {
       this.#isDispatching = false;
     }
-    if (this.#queue.size > 0 && !this.#isPressed) this.#size();
-    if (this.onprogress !== undefined) this.#tell();
+    if (this.#queue.size > 0 && !this.#isPressed) this.#resize();
+    if (this.onprogress !== undefined) this.#reportProgress();
   }
 
   #give(): void {
@@ -276,7 +276,7 @@ export class Pool<W = Work> {
       }
       if (best === undefined) break;
       const task = this.#queue.shift()!;
-      this.#wait = latest(this.#wait, Math.max(0, now - task.since));
+      this.#wait = recentMean(this.#wait, Math.max(0, now - task.since));
       if (best.give(task)) continue;
       task.place = undefined;
       this.#queue.putBack([task]);
@@ -295,7 +295,7 @@ export class Pool<W = Work> {
     task.reject(reason);
     // The task keeps its place at the worker until the worker reports its end.
     place?.giveUp(task);
-    this.#look();
+    this.#wakeClose();
   }
 
   /** Notes that the promise of a task is settled. */
@@ -316,19 +316,19 @@ export class Pool<W = Work> {
       grace,
       startTimeout,
       maxMessageSize,
-      comeTo: (place) => {
+      workerReady: (place) => {
         this.#hasStarted = true;
         this.#startFailures = 0;
         place.idleSince = performance.now();
         this.#pressedSince = undefined;
         this.#dispatch();
-        this.#size();
-        this.#look(); // a task whose value cannot be encoded has ended here
+        this.#resize();
+        this.#wakeClose(); // a task whose value cannot be encoded has ended here
       },
       takeAnswer: (task, hasFailed, value) => this.#takeAnswer(task, hasFailed, value),
-      goOn: (place) => this.#goOn(place),
+      giveMore: (place) => this.#giveMore(place),
       takeLost: (begun, others, cause) => this.#takeLost(begun, others, cause),
-      leave: (hasCome, hasDied, end) => void this.#leave(hasCome, hasDied, end),
+      workerGone: (hasCome, hasDied, end) => void this.#workerGone(hasCome, hasDied, end),
       replacePort: () => {
         const hub = Hub.create<unknown>(1, hubOptionsOf(this.#options));
         this.#hubs.push(hub);
@@ -350,13 +350,13 @@ export class Pool<W = Work> {
   }
 
   /** Called after a worker has answered some tasks: it has room again. */
-  #goOn(place: Place): void {
+  #giveMore(place: Place): void {
     this.#dispatch();
     if (place.given.size === 0) {
       place.idleSince = performance.now();
-      if (this.#sizing === undefined) this.#size();
+      if (this.#sizing === undefined) this.#resize();
     }
-    this.#look();
+    this.#wakeClose();
   }
 
   #takeLost(begun: readonly Task[], others: readonly Task[], cause: unknown): void {
@@ -380,12 +380,12 @@ export class Pool<W = Work> {
     }
     this.#queue.putBack(again);
     this.#dispatch();
-    this.#look();
+    this.#wakeClose();
   }
 
   /** A worker is gone: another one may be needed. */
-  async #leave(hasCome: boolean, hasDied: boolean, { cause }: WorkerEnd): Promise<void> {
-    if (this.#isEnding) return this.#look();
+  async #workerGone(hasCome: boolean, hasDied: boolean, { cause }: WorkerEnd): Promise<void> {
+    if (this.#isEnding) return this.#wakeClose();
     if (hasCome) {
       if (hasDied) this.#restarted++;
     } else if (++this.#startFailures >= START_COUNT_MAX || !this.#hasStarted) {
@@ -399,11 +399,11 @@ export class Pool<W = Work> {
     if (!hasCome) {
       await new Promise((resolve) => setTimeout(resolve, START_PAUSE_MS * this.#startFailures));
     }
-    this.#size();
+    this.#resize();
   }
 
   /** Starts or ends workers as needed, and sets a timer for the next review. */
-  #size(): void {
+  #resize(): void {
     if (this.#isEnding) return;
     clearTimeout(this.#sizing as number);
     this.#sizing = undefined;
@@ -429,7 +429,7 @@ export class Pool<W = Work> {
     // The next review is not at each task, but when a worker comes or goes, or by this timer.
     const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle / 2;
     const isOpen = waiting > 0 ? vacant !== undefined && !isStarting : count > this.#least;
-    if (isOpen) this.#sizing = setTimeout(() => this.#size(), again);
+    if (isOpen) this.#sizing = setTimeout(() => this.#resize(), again);
   }
 
   /** Ends the worker that has been idle the longest, if that is long enough. */
@@ -447,7 +447,7 @@ export class Pool<W = Work> {
   #roomForAll(): number {
     let sum = 0;
     for (const place of this.#places) {
-      if (place.state === "ready") sum += place.most + 1;
+      if (place.state === "ready") sum += place.capacity + 1;
     }
     return Math.max(sum, 1);
   }
@@ -477,7 +477,7 @@ export class Pool<W = Work> {
       task.reject(error);
     }
     this.#end();
-    this.#look();
+    this.#wakeClose();
   }
 
   /** Ends all workers. */
@@ -498,12 +498,12 @@ export class Pool<W = Work> {
   }
 
   /** Lets the pending `close` check again whether it is done. */
-  #look(): void {
+  #wakeClose(): void {
     this.#whenIdle?.();
     this.#whenIdle = undefined;
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     this.#progress ??= setTimeout(() => {
       this.#progress = undefined;
       this.onprogress?.(this.stats());

@@ -79,8 +79,8 @@ export class GaugeReader {
     Atomics.store(this.#words, BEGUN_WORD, number);
   }
 
-  /** Reads the words, and updates the mean with the tasks that have ended since the last look. */
-  look(): void {
+  /** Reads the words, and updates the mean with the tasks that have ended since the last call. */
+  update(): void {
     const ended = Atomics.load(this.#words, ENDED_WORD);
     const count = (ended - this.#ended) >>> 0;
     if (count === 0) return;
@@ -89,12 +89,12 @@ export class GaugeReader {
     const mean = ((taken - this.#taken) >>> 0) / 1000 / count;
     this.#ended = ended;
     this.#taken = taken;
-    this.service = latest(this.service, mean);
+    this.service = recentMean(this.service, mean);
   }
 }
 
 /** The task number that follows another one. */
-export function numberBehind(number: number): number {
+export function numberAfter(number: number): number {
   return (number + 1) & NUMBER_MAX;
 }
 
@@ -104,6 +104,6 @@ export function hasBegun(number: number, last: number): boolean {
 }
 
 /** A mean that follows recent values; the first value is the mean by itself. */
-export function latest(before: number, value: number): number {
+export function recentMean(before: number, value: number): number {
   return before === 0 ? value : before + (value - before) * NEWEST;
 }

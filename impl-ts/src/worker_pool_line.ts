@@ -36,7 +36,7 @@ import type { Message } from "./pipe.ts";
 import type { Outlet } from "./pipe_outlet.ts";
 import type { Port } from "./port.ts";
 import type { Waitable } from "./wait.ts";
-import { numberBehind } from "./worker_pool_gauge.ts";
+import { numberAfter } from "./worker_pool_gauge.ts";
 import { LIST_SIZE, ListReader, ListWriter } from "./worker_pool_list.ts";
 import { type Part, partOf, requireSize, sizeOf, writeAlone } from "./worker_pool_list.ts";
 
@@ -45,8 +45,8 @@ const MARK = 0x80000000;
 /** The most messages that are taken before `go` acts on them. */
 const TAKE_COUNT = 512;
 
-/** The object at one end of a line. Only `go` may run application code. */
-export interface Party {
+/** The object that uses one end of a line. Only `go` may run application code. */
+export interface LineUser {
   /** How many values each item of an incoming list has. */
   readonly width: number;
   /** Takes an item, and reads its values. @throws {MessageError} if the item is malformed. */
@@ -70,7 +70,7 @@ export class Line implements CallTaker {
   readonly waitingSize = 0;
   readonly outlet: Outlet;
   readonly #port: Port<unknown>;
-  readonly #party: Party;
+  readonly #user: LineUser;
   readonly #inlet: Inlet;
   readonly #wire: CallWire;
   /** Whether messages were taken on which `go` has not acted yet. */
@@ -99,14 +99,14 @@ export class Line implements CallTaker {
    * Begins to take the messages of a port. `maxMessageSize` is the port's option; it limits the
    * bytes of one item, and a list of several items may have more.
    */
-  constructor(port: Port<unknown>, party: Party, maxMessageSize: number = Infinity) {
+  constructor(port: Port<unknown>, user: LineUser, maxMessageSize: number = Infinity) {
     const { inlet } = port.reader;
     const { outlet } = port.writer;
     this.#limit = maxMessageSize;
-    this.#reader = new ListReader(party.width, maxMessageSize, inlet.codecs);
+    this.#reader = new ListReader(user.width, maxMessageSize, inlet.codecs);
     this.#writer = new ListWriter(outlet.largest);
     this.#port = port;
-    this.#party = party;
+    this.#user = user;
     this.what = this.#inlet = inlet;
     this.outlet = outlet;
     this.#wire = new CallWire(inlet, outlet, () => port.outbox);
@@ -127,7 +127,7 @@ export class Line implements CallTaker {
   }
 
   get isDue(): boolean {
-    return this.#isFresh || this.#party.isDue;
+    return this.#isFresh || this.#user.isDue;
   }
 
   /**
@@ -168,7 +168,7 @@ export class Line implements CallTaker {
     if (name !== undefined) writer.add(name === this.#listName ? undefined : this.#namePart);
     writer.add(part);
     this.#listName = name;
-    this.#nextNumber = numberBehind(number);
+    this.#nextNumber = numberAfter(number);
   }
 
   /**
@@ -200,7 +200,7 @@ export class Line implements CallTaker {
   }
 
   /** Looks for published messages, even if the bell has not rung. */
-  look(): void {
+  poll(): void {
     rouse(this.#inlet);
   }
 
@@ -211,7 +211,7 @@ export class Line implements CallTaker {
     if (left === TAKE_COUNT) this.#lookAgain();
     if (!this.isDue) return false;
     this.#isFresh = false;
-    this.#party.go();
+    this.#user.go();
     return true;
   }
 
@@ -248,7 +248,7 @@ export class Line implements CallTaker {
     if (this.#lost !== undefined) return;
     this.#port.delivery.change(() => this.#lost = error);
     this.#wire.stop(error);
-    this.#party.finish(error);
+    this.#user.finish(error);
   }
 
   /** Writes the list in the payload. */
@@ -319,7 +319,7 @@ export class Line implements CallTaker {
       if (tag < MARK) return this.#takeList(tag, bytes, words, size);
       requireSize(size, this.#limit);
       const { values } = new ValueList(bytes.subarray(0, size), this.#inlet.codecs);
-      this.#party.takeMarked(tag & ~MARK, values);
+      this.#user.takeMarked(tag & ~MARK, values);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       this.#lose(tag, error);
@@ -333,18 +333,18 @@ export class Line implements CallTaker {
     for (let item = 0, number = first; item < list.itemCount; item++) {
       list.goTo(item);
       try {
-        this.#party.take(number, list);
+        this.#user.take(number, list);
       } catch (error) {
         if (!(error instanceof MessageError)) throw error;
         this.#lose(number, error);
       }
-      number = numberBehind(number);
+      number = numberAfter(number);
     }
   }
 
   #lose(tag: number, error: MessageError): void {
     this.#isFresh = true;
-    this.#party.lose(tag & ~MARK, tag >= MARK, error);
+    this.#user.lose(tag & ~MARK, tag >= MARK, error);
   }
 
   /** A final state counts only if a last look then finds no message. */

@@ -44,11 +44,11 @@ export type Part = number | undefined | Piece;
  * @throws {TypeError} if the value cannot be encoded.
  */
 export function partOf(value: unknown, manner: Manner): Part {
-  if (value === undefined || isDigits(value)) return value;
+  if (value === undefined || isUint32(value)) return value;
   return pieceOf(value, manner);
 }
 
-function isDigits(value: unknown): value is number {
+function isUint32(value: unknown): value is number {
   return typeof value === "number" && value >>> 0 === value;
 }
 

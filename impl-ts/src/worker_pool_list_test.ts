@@ -7,7 +7,7 @@ import { MessageError } from "./error.ts";
 import { Port } from "./port.ts";
 import { Pool, PoolError } from "./worker_pool.ts";
 import { countingPool, eventually, poolOf } from "./worker_pool_fixture.ts";
-import { Line, type Party } from "./worker_pool_line.ts";
+import { Line, type LineUser } from "./worker_pool_line.ts";
 import { LIST_SIZE, ListReader, ListWriter, partOf } from "./worker_pool_list.ts";
 
 const JSON_ALONE = { codec: "json" } as const;
@@ -30,8 +30,8 @@ function readerOf(bytes: Uint8Array, width = 1, limit = Infinity): ListReader {
   return reader;
 }
 
-/** A party that does nothing, for lines whose messages are read by the test itself. */
-const IDLE_PARTY: Party = {
+/** A user that does nothing, for lines whose messages are read by the test itself. */
+const IDLE_USER: LineUser = {
   width: 2,
   isDue: false,
   take: () => {},
@@ -95,7 +95,7 @@ Deno.test("a list is refused that is none", () => {
 Deno.test("tasks of one go are one message, and their names are in it once", () => {
   using here = Port.create<unknown>();
   using there = Port.attach<unknown>(here.memory);
-  const line = new Line(here, IDLE_PARTY);
+  const line = new Line(here, IDLE_USER);
   for (const number of [5, 6, 7]) line.add(number, "twice", number);
   assertEquals(there.tryReadMessage(), undefined);
   line.flush();
@@ -110,7 +110,7 @@ Deno.test("tasks of one go are one message, and their names are in it once", () 
 Deno.test("what is not numbered behind the last item, or too large, is a list of its own", () => {
   using here = Port.create<unknown>();
   using there = Port.attach<unknown>(here.memory);
-  const line = new Line(here, IDLE_PARTY);
+  const line = new Line(here, IDLE_USER);
   const long = "x".repeat(LIST_SIZE);
   for (const number of [1, 2, 4]) line.add(number, undefined, number);
   line.add(5, "name", long);

@@ -12,9 +12,9 @@ import { vacatePeer } from "./pipe_vacate.ts";
 import type { Port } from "./port.ts";
 import type { WorkerEnd } from "./supervise.ts";
 import { unref } from "./wait_task.ts";
-import { GAUGE_SIZE, GaugeReader, hasBegun, numberBehind } from "./worker_pool_gauge.ts";
+import { GAUGE_SIZE, GaugeReader, hasBegun, numberAfter } from "./worker_pool_gauge.ts";
 import { arrival, Life, type WorkSource } from "./worker_pool_life.ts";
-import { Line, type Party } from "./worker_pool_line.ts";
+import { Line, type LineUser } from "./worker_pool_line.ts";
 import type { ListReader } from "./worker_pool_list.ts";
 import { aheadOf } from "./worker_pool_size.ts";
 import type { Task } from "./worker_pool_task.ts";
@@ -45,21 +45,21 @@ export interface PlaceOwner {
   readonly startTimeout: number;
   readonly maxMessageSize: number | undefined;
   /** A worker has started, and attached its port. */
-  comeTo(place: Place): void;
+  workerReady(place: Place): void;
   /** A task was answered. */
   takeAnswer(task: Task, hasFailed: boolean, value: unknown): void;
   /** Some tasks were answered: the worker has room for more. */
-  goOn(place: Place): void;
+  giveMore(place: Place): void;
   /** The worker is lost with these tasks; the tasks of the first list had begun. */
   takeLost(begun: readonly Task[], others: readonly Task[], cause: unknown): void;
   /** The worker is gone. `hasCome`: it had started; `hasDied`: the pool had not ended it. */
-  leave(hasCome: boolean, hasDied: boolean, end: WorkerEnd): void;
+  workerGone(hasCome: boolean, hasDied: boolean, end: WorkerEnd): void;
   /** Makes a port in memory of its own, in place of one whose endpoint cannot be given back. */
   replacePort(): Port<unknown>;
 }
 
 /** One of the places of a pool. */
-export class Place implements Party {
+export class Place implements LineUser {
   state: WorkerStats["state"] = "none";
   /** The tasks that the worker has, by their numbers, in the order in which they were given. */
   readonly given: Map<number, Task> = new Map();
@@ -103,11 +103,11 @@ export class Place implements Party {
   /** How many more tasks the worker may have now. */
   get room(): number {
     if (this.state !== "ready") return 0;
-    return this.most - this.given.size;
+    return this.capacity - this.given.size;
   }
 
   /** The most tasks that the worker may have. */
-  get most(): number {
+  get capacity(): number {
     const { ahead = aheadOf(this.#gauge.service), concurrency } = this.#owner;
     return concurrency + ahead;
   }
@@ -130,17 +130,17 @@ export class Place implements Party {
       hasCome = await arrival(this.#port, life, startTimeout);
       if (hasCome) {
         this.state = "ready";
-        this.#owner.comeTo(this);
+        this.#owner.workerReady(this);
       } else life.end();
       end = await life.failed;
     } catch (cause) {
       end = { signal: "error", cause, marked: false };
     }
     this.state = "ending";
-    await this.#leave();
+    await this.#vacate();
     clearInterval(stay);
     this.state = "none";
-    this.#owner.leave(hasCome, !this.#isEnded, end);
+    this.#owner.workerGone(hasCome, !this.#isEnded, end);
   }
 
   /** Ends the worker, if there is one. */
@@ -161,7 +161,7 @@ export class Place implements Party {
    */
   give(task: Task): boolean {
     task.place = this;
-    const number = task.number = numberBehind(this.#number);
+    const number = task.number = numberAfter(this.#number);
     try {
       this.#line.add(number, task.name, task.value);
     } catch (error) {
@@ -222,8 +222,8 @@ export class Place implements Party {
   }
 
   go(): void {
-    this.#gauge.look();
-    this.#owner.goOn(this);
+    this.#gauge.update();
+    this.#owner.giveMore(this);
     if (this.given.size === 0) this.#letGo();
     else this.#lookLater();
   }
@@ -273,13 +273,13 @@ export class Place implements Party {
     this.#looking ??= setTimeout(() => {
       this.#looking = undefined;
       if (this.given.size === 0) return;
-      this.#line.look();
+      this.#line.poll();
       this.#lookLater(Math.max(0, this.#looksLeft - 1));
     }, looksLeft > 0 ? LOOK_MS : LOOK_LATER_MS);
   }
 
   /** Waits until the worker is gone, and gives its endpoint back. */
-  async #leave(): Promise<void> {
+  async #vacate(): Promise<void> {
     const life = this.#life;
     if (life === undefined) return; // the worker could not be created
     this.#life = undefined;

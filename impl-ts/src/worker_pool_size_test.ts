@@ -5,8 +5,8 @@ import {
   GAUGE_SIZE,
   GaugeReader,
   hasBegun,
-  latest,
-  numberBehind,
+  numberAfter,
+  recentMean,
   WorkGauge,
 } from "./worker_pool_gauge.ts";
 import { eventually, poolOf } from "./worker_pool_fixture.ts";
@@ -39,7 +39,7 @@ Deno.test("hasBegun knows what was before, also where numbers begin again", () =
   assertEquals(begun(0, 0, 1), [true, false]);
   assertEquals(begun(5, 4, 5, 6), [true, true, false]);
   const most = 0x7fffffff;
-  assertEquals([most - 1, most].map(numberBehind), [most, 0]);
+  assertEquals([most - 1, most].map(numberAfter), [most, 0]);
   assertEquals(begun(most, most, 0, 1), [true, false, false]);
   assertEquals(begun(1, most, 0, 1, 2), [true, true, true, false]);
 });
@@ -58,17 +58,17 @@ Deno.test("a gauge that is sealed lets no task begin, until it is opened for the
 Deno.test("a gauge says how long tasks take, of which the latest count most", () => {
   const memory = new SharedArrayBuffer(GAUGE_SIZE);
   const [worker, reader] = [new WorkGauge(memory), new GaugeReader(memory)];
-  reader.look();
+  reader.update();
   assertEquals(reader.service, 0);
   for (let n = 0; n < 1000; n++) worker.end(0.0005);
-  reader.look();
+  reader.update();
   assertEquals(reader.service, 0.0005);
   worker.end(0.001, 2);
-  reader.look();
+  reader.update();
   assertEquals(reader.service, 0.0005);
   worker.end(1);
-  reader.look();
-  assertEquals(reader.service, latest(0.0005, 1));
+  reader.update();
+  assertEquals(reader.service, recentMean(0.0005, 1));
 });
 
 Deno.test("a pool grows while tasks wait, up to its most, and shrinks to its least", async () => {

@@ -15,7 +15,7 @@ import { CALL_NAME_SIZE_MAX, CALL_TEXT_SIZE_MAX } from "./layout.ts";
 import type { Port } from "./port.ts";
 import { agentMechanism, type Mechanism } from "./wait.ts";
 import type { WorkGauge } from "./worker_pool_gauge.ts";
-import { Line, type Party } from "./worker_pool_line.ts";
+import { Line, type LineUser } from "./worker_pool_line.ts";
 import type { ListReader } from "./worker_pool_list.ts";
 import type { Handler } from "./worker_pool_types.ts";
 
@@ -64,14 +64,14 @@ export class LateRings {
 }
 
 /** A task in its worker, until it is answered. */
-class Work implements CallContext {
+class WorkerTask implements CallContext {
   readonly isNotice = false;
   readonly number: number;
   readonly value: unknown;
   /** Undefined if there is no handler of that name. */
   readonly handler: Handler | undefined;
   readonly name: string;
-  isTold = false;
+  isGivenUp = false;
   #abort: AbortController | undefined;
 
   constructor(number: number, name: string, value: unknown, handler: Handler | undefined) {
@@ -83,19 +83,19 @@ class Work implements CallContext {
 
   get signal(): AbortSignal {
     this.#abort ??= new AbortController(); // created only if the handler asks for the signal
-    if (this.isTold) this.tell();
+    if (this.isGivenUp) this.giveUp();
     return this.#abort.signal;
   }
 
   /** Aborts the handler's signal, because the task was given up. Runs application code. */
-  tell(): void {
-    this.isTold = true;
+  giveUp(): void {
+    this.isGivenUp = true;
     this.#abort?.abort(new CallError("call.cancelled", GIVEN_UP));
   }
 }
 
-/** The worker's end of a line. */
-export class Turns implements Party {
+/** Runs the tasks of a worker: its end of a line. */
+export class TaskRunner implements LineUser {
   readonly width = 2;
   readonly #line: Line;
   readonly #gauge: WorkGauge;
@@ -103,19 +103,19 @@ export class Turns implements Party {
   readonly #concurrency: number;
   readonly #handlers: ReadonlyMap<string, Handler>;
   /** The tasks that wait, from index `#first` on; and, below, those whose results come later. */
-  readonly #waiting: Work[] = [];
+  readonly #waiting: WorkerTask[] = [];
   #first = 0;
   /**
    * The name and handler of the task that arrived last. A task with the same name leaves it out.
    */
   #name = "";
   #handler: Handler | undefined;
-  readonly #running = new Set<Work>();
+  readonly #running = new Set<WorkerTask>();
   /**
    * The task that is handled now. One shared function calls it: a closure for each task took part
    * of the time of a short one.
    */
-  #current: Work | undefined;
+  #current: WorkerTask | undefined;
   readonly #handle = () => this.#current!.handler!(this.#current!.value, this.#current!);
   /** The number of tasks that have ended in this turn, and the milliseconds that they took. */
   #endedCount = 0;
@@ -149,7 +149,7 @@ export class Turns implements Party {
       this.#name = name;
       this.#handler = this.#handlers.get(name);
     }
-    this.#waiting.push(new Work(number, this.#name, list.read(), this.#handler));
+    this.#waiting.push(new WorkerTask(number, this.#name, list.read(), this.#handler));
   }
 
   takeMarked(number: number): void {
@@ -165,7 +165,7 @@ export class Turns implements Party {
 
   finish(): void {
     this.#waiting.length = this.#first = 0;
-    for (const work of this.#running) work.tell();
+    for (const task of this.#running) task.giveUp();
   }
 
   go(): void {
@@ -176,23 +176,23 @@ export class Turns implements Party {
       for (let time = began; this.isDue && time - began < TURN_MS;) {
         const before = time;
         time = this.#begin(this.#shift(), before);
-        if (time - before > LONG_MS) this.#tell();
+        if (time - before > LONG_MS) this.#report();
       }
     } finally {
       rings.isHolding = false;
-      this.#tell();
+      this.#report();
     }
   }
 
-  #shift(): Work {
+  #shift(): WorkerTask {
     const waiting = this.#waiting;
-    const work = waiting[this.#first++]!;
+    const task = waiting[this.#first++]!;
     if (this.#first === waiting.length) waiting.length = this.#first = 0;
-    return work;
+    return task;
   }
 
   /** Updates the gauge, and rings for the results written so far. */
-  #tell(): void {
+  #report(): void {
     if (this.#endedCount > 0) this.#gauge.end(this.#takenMs, this.#endedCount);
     this.#endedCount = this.#takenMs = 0;
     this.#rings.flush();
@@ -201,57 +201,57 @@ export class Turns implements Party {
   /**
    * Begins a task at the time `began`. Returns the time at which it ended, or gave the thread free.
    */
-  #begin(work: Work, began: number): number {
-    const { number, handler } = work;
-    if (!this.#gauge.begin(number) || work.isTold) {
+  #begin(task: WorkerTask, began: number): number {
+    const { number, handler } = task;
+    if (!this.#gauge.begin(number) || task.isGivenUp) {
       this.#fail(number, "call.cancelled", GIVEN_UP, undefined);
       return began;
     }
     if (handler === undefined) {
-      this.#fail(number, "call.method", work.name, undefined);
+      this.#fail(number, "call.method", task.name, undefined);
       return began;
     }
-    this.#current = work;
+    this.#current = task;
     let result: unknown;
     let isThrown = false;
     let comesLater = false;
     try {
-      result = runWith(work, this.#handle);
+      result = runWith(task, this.#handle);
       // Inside the `try`, because looking for a `then` may run application code as well.
       if (isLater(result)) {
         comesLater = true;
-        this.#running.add(work);
+        this.#running.add(task);
         result.then(
-          (value) => this.#conclude(work, began, false, value),
-          (error) => this.#conclude(work, began, true, error),
+          (value) => this.#conclude(task, began, false, value),
+          (error) => this.#conclude(task, began, true, error),
         );
         return performance.now();
       }
     } catch (error) {
       // A custom `then` may throw, even after it has called one of the two functions.
-      if (comesLater && !this.#running.delete(work)) return performance.now();
+      if (comesLater && !this.#running.delete(task)) return performance.now();
       isThrown = true;
       result = error;
     }
     const ended = performance.now();
     this.#endedCount++;
     this.#takenMs += ended - began;
-    this.#answer(work, isThrown, result);
+    this.#answer(task, isThrown, result);
     return ended;
   }
 
   /** Answers a task whose result came later. */
-  #conclude(work: Work, began: number, isThrown: boolean, result: unknown): void {
-    if (!this.#running.delete(work)) return; // a custom promise may settle twice
+  #conclude(task: WorkerTask, began: number, isThrown: boolean, result: unknown): void {
+    if (!this.#running.delete(task)) return; // a custom promise may settle twice
     this.#gauge.end(performance.now() - began);
-    this.#answer(work, isThrown, result);
-    if (this.isDue) this.#line.look();
+    this.#answer(task, isThrown, result);
+    if (this.isDue) this.#line.poll();
   }
 
-  #answer(work: Work, isThrown: boolean, result: unknown): void {
-    const { number } = work;
+  #answer(task: WorkerTask, isThrown: boolean, result: unknown): void {
+    const { number } = task;
     if (isThrown) return this.#fail(number, nameOf(result), textOf(result), result);
-    if (work.isTold && result === undefined) {
+    if (task.isGivenUp && result === undefined) {
       return this.#fail(number, "call.cancelled", GIVEN_UP, undefined);
     }
     if (isInPieces(result)) {
@@ -279,11 +279,11 @@ export class Turns implements Party {
 
   #giveUp(number: number): void {
     for (let index = this.#first; index < this.#waiting.length; index++) {
-      const work = this.#waiting[index]!;
-      if (work.number === number) work.isTold = true;
+      const task = this.#waiting[index]!;
+      if (task.number === number) task.isGivenUp = true;
     }
-    for (const work of this.#running) {
-      if (work.number === number) work.tell();
+    for (const task of this.#running) {
+      if (task.number === number) task.giveUp();
     }
   }
 }

@@ -8,7 +8,7 @@ import { Port, type PortOptions } from "./port.ts";
 import type { PortHandoff } from "./port_handoff.ts";
 import { holdLife } from "./supervise.ts";
 import { WorkGauge } from "./worker_pool_gauge.ts";
-import { LateRings, Turns } from "./worker_pool_turns.ts";
+import { LateRings, TaskRunner } from "./worker_pool_turns.ts";
 import type { Handlers, Work } from "./worker_pool_types.ts";
 
 /** The name on the wire of a handler that was given without a name. */
@@ -93,7 +93,7 @@ async function begin(start: Start, handlers: Handlers, options: WorkOptions): Pr
   const named = typeof handlers === "function" ? { [ONLY]: handlers } : handlers;
   const methods = new Map(Object.entries(named));
   const gauge = new WorkGauge(start.gauge);
-  new Turns(port, gauge, rings, start.concurrency, methods, options.maxMessageSize);
+  new TaskRunner(port, gauge, rings, start.concurrency, methods, options.maxMessageSize);
 }
 
 /** The parts of Node's parent port that are used here. */

@@ -50,7 +50,7 @@ export const PORT_SCRIPTS: Script[] = [
     offers: ["inbox"],
     async play(arena) {
       let most = 0;
-      for (const inbox of INBOXES) most = Math.max(most, await takesIn(arena, inbox));
+      for (const inbox of INBOXES) most = Math.max(most, await countTakenIn(arena, inbox));
       return most > 0 ? undefined : "it takes nothing in, which it should";
     },
   },
@@ -97,7 +97,7 @@ async function fillOut(stage: PortStage): Promise<void> {
 }
 
 /** Has the port wait for room; returns how many messages it took in. */
-async function takesIn(arena: Arena, inbox: number): Promise<number> {
+async function countTakenIn(arena: Arena, inbox: number): Promise<number> {
   let taken = 0;
   await PortStage.with(arena, PORT, { role: "port", endpoint: 1, inbox }, async (stage) => {
     stage.step = `an inbox of ${inbox} bytes: `;

@@ -185,7 +185,7 @@ export class Inbox<T> {
 
   /** Waits for a burst until the deadline, or until another call has filled the queue. */
   async #wait(deadline: number): Promise<void> {
-    this.wire.stay(true);
+    this.wire.keepAlive(true);
     try {
       while (this.#queue.length === 0 && !this.#fill()) {
         const left = deadline - now();
@@ -193,7 +193,7 @@ export class Inbox<T> {
         await sleepOn(this.wire, left);
       }
     } finally {
-      this.wire.stay(false);
+      this.wire.keepAlive(false);
     }
   }
 
@@ -215,7 +215,7 @@ export class Inbox<T> {
   #deliver(on: boolean): void {
     this.delivering = on;
     deliveryCount += on ? 1 : -1;
-    this.wire.stay(on);
+    this.wire.keepAlive(on);
     if (on) this.#step();
     else this.#giveTurn();
   }
@@ -233,7 +233,7 @@ export class Inbox<T> {
       // not be.
       const mayLook = this.#streak > STREAK && deliveryCount === 1;
       while (this.#queue.length === 0 && !this.#fill()) {
-        if (!mayLook || !wire.awaitAnswer?.()) return false;
+        if (!mayLook || !wire.spinForAnswer?.()) return false;
       }
     } catch (error) {
       if (wire.disposed || error instanceof CorruptError) throw error;

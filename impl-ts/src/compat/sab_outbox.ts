@@ -93,7 +93,7 @@ export class Outbox<T> {
     let batch = this.#leaving ?? this.#posted;
     try {
       if (this.#leaving === undefined) {
-        if (!wire.free) return false;
+        if (!wire.mayBegin) return false;
         this.#leaving = this.#posted;
         this.#posted = undefined;
         wire.begin(this.#leaving!.values);
@@ -113,9 +113,9 @@ export class Outbox<T> {
   /** Writes the rest when there is room. */
   async #flushLater(): Promise<void> {
     const { wire } = this;
-    wire.stay(true);
+    wire.keepAlive(true);
     do await sleepOn(wire, Infinity); while (!this.write());
-    wire.stay(false);
+    wire.keepAlive(false);
     this.#isFlushing = false;
   }
 }

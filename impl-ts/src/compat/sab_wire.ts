@@ -52,9 +52,10 @@ export interface Wire {
   /** Ends the sleep. */
   nudge(): void;
   /**
-   * From `stay(true)` to `stay(false)`, this end listens and keeps the event loop alive; nestable.
+   * From `keepAlive(true)` to `keepAlive(false)`, this end listens and keeps the event loop alive;
+   * nestable.
    */
-  stay(on: boolean): void;
+  keepAlive(on: boolean): void;
   /** Lets the event loop turn if it has not for a while. */
   giveWay(): Promise<void> | undefined;
   /** Closes the wire for both sides. */
@@ -64,7 +65,7 @@ export interface Wire {
 /** The writing end of a wire. It writes one burst at a time: `begin`, then `carryOn` to its end. */
 export interface WriterWire extends Wire {
   /** Whether a burst may begin. Throws if the wire is closed or broken. */
-  readonly free: boolean;
+  readonly mayBegin: boolean;
   /** The outlet of the ring, if the wire is a ring. */
   readonly lane?: Outlet;
   /** The reason why some values of the burst are not written: they cannot be encoded as JSON. */
@@ -95,7 +96,7 @@ export interface ReaderWire extends Wire {
   /**
    * On an event loop, spins for a short while if an answer is due. Returns whether one has come.
    */
-  awaitAnswer?(): boolean;
+  spinForAnswer?(): boolean;
 }
 
 /** Sleeps once, for at most `ms` milliseconds. */

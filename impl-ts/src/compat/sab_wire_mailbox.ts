@@ -31,11 +31,11 @@ abstract class MailboxEnd implements Wire {
   }
 
   nudge(): void {
-    this.side.rouse();
+    this.side.endAsyncWait();
   }
 
   /** Does nothing: each sleep of a mailbox side keeps the event loop alive by itself. */
-  stay(): void {}
+  keepAlive(): void {}
 
   giveWay(): Promise<void> | undefined {
     return this.side.giveWay();
@@ -61,8 +61,8 @@ export class MailboxWriterWire extends MailboxEnd implements WriterWire {
   /**
    * As in the original: messages posted until the reader has emptied the mailbox join the burst.
    */
-  get free(): boolean {
-    return this.side.hasTurn();
+  get mayBegin(): boolean {
+    return this.side.checkTurn();
   }
 
   begin(values: readonly unknown[]): void {

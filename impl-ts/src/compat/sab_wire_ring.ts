@@ -74,7 +74,7 @@ abstract class RingEnd implements Wire, Waiter {
     if (this.link.endpoint.watch.remove(this)) this.wake();
   }
 
-  stay(on: boolean): void {
+  keepAlive(on: boolean): void {
     const { watch } = this.link.endpoint;
     if (on) watch.dwell(this.link.peer, true);
     else watch.depart(true);
@@ -135,7 +135,7 @@ export class RingWriterWire extends RingEnd implements WriterWire {
   }
 
   /** Always true: what fits the ring need not wait until earlier messages are read. */
-  get free(): boolean {
+  get mayBegin(): boolean {
     return true;
   }
 
@@ -263,7 +263,7 @@ export class RingReaderWire extends RingEnd implements ReaderWire {
     return endpoint.waitBriefly(lane) || endpoint.wait(lane, deadline, waits);
   }
 
-  awaitAnswer(): boolean {
+  spinForAnswer(): boolean {
     const { outgoing } = this;
     this.#hasAsked = outgoing !== undefined && outgoing.isAnswerDue;
     if (!this.#hasAsked) return false;

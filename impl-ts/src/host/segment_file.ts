@@ -106,28 +106,28 @@ export class SegmentFile {
   #isClosed = false;
 
   /** Maps a file, locks an endpoint's record in it, and takes the endpoint. */
-  private constructor(path: string, fd: number, order: Order, join: Join) {
+  private constructor(path: string, fd: number, checked: Checked, opening: Opening) {
     this.path = path;
     this.#fd = fd;
-    this.#mapping = new Mapping(fd, join.size);
+    this.#mapping = new Mapping(fd, opening.size);
     const check = () => this.checkPeers();
     const isAlive = (endpoint: number) => locks.isRecordLocked(fd, endpoint);
     this.mechanism = new FutexMechanism(this.#mapping, check, isAlive);
     try {
-      this.segment = join.attach(this.#mapping.buffer);
-      const peers = peersOf(this.segment, order.endpoint);
+      this.segment = opening.attach(this.#mapping.buffer);
+      const peers = peersOf(this.segment, checked.endpoint);
       // [property.slice] The writers of properties are not peers, but an endpoint that waits for a
       // property must find out whether they are alive.
       const writers = this.segment.channels.filter(({ kind, writer }) =>
-        kind === CHANNEL_KIND_PROPERTY && writer !== order.endpoint
+        kind === CHANNEL_KIND_PROPERTY && writer !== checked.endpoint
       );
       this.#peers = new Set([...peers, ...writers.map(({ writer }) => writer)]);
       // [segment.file_lock] The record is locked before the state becomes attached.
-      Endpoint.requireVacant(this.segment, order.endpoint);
-      locks.lockRecord(fd, order.endpoint);
+      Endpoint.requireVacant(this.segment, checked.endpoint);
+      locks.lockRecord(fd, checked.endpoint);
       locks.unlockHeader(fd);
       const { mechanism } = this;
-      this.#endpoint = Endpoint.attach(this.segment, order.endpoint, { ...order, mechanism });
+      this.#endpoint = Endpoint.attach(this.segment, checked.endpoint, { ...checked, mechanism });
     } catch (error) {
       this.#mapping.release();
       throw error;
@@ -147,19 +147,19 @@ export class SegmentFile {
    */
   static open(path: string | URL, options: SegmentFileOptions): SegmentFile {
     const name = requirePath(path);
-    const order = requireOrder(options);
+    const checked = checkOptions(options);
     for (;;) {
       const file = locks.openOwn(name);
       try {
-        if (locks.lockHeader(name, file, order.deadline)) {
-          return SegmentFile.#join(name, file, order);
+        if (locks.lockHeader(name, file, checked.deadline)) {
+          return SegmentFile.#join(name, file, checked);
         }
       } catch (error) {
         files.close(file.fd);
         throw error;
       }
       files.close(file.fd);
-      locks.requireTime(name, order.deadline);
+      locks.requireTimeLeft(name, checked.deadline);
     }
   }
 
@@ -184,14 +184,14 @@ export class SegmentFile {
     options: SegmentFileOptions,
   ): SegmentFile {
     const name = requirePath(path);
-    const order = requireOrder(options);
-    const { plan, join } = planOf(geometry, order);
+    const checked = checkOptions(options);
+    const { plan, opening } = planOf(geometry, checked);
     const draft = makeDraft(name, plan.size);
     let file: SegmentFile | undefined;
     let used: SegmentFile | undefined;
     try {
-      file = new SegmentFile(name, draft.fd, order, join);
-      used = SegmentFile.#publish(file, draft, plan, order);
+      file = new SegmentFile(name, draft.fd, checked, opening);
+      used = SegmentFile.#publish(file, draft, plan, checked);
       return used;
     } finally {
       if (draft.path !== undefined) files.unlink(draft.path);
@@ -229,11 +229,11 @@ export class SegmentFile {
    * ```
    */
   static createSealed(geometry: Geometry, options: SegmentFileOptions): SegmentFile {
-    const order = requireOrder(options);
-    const { plan, join } = planOf(geometry, order);
+    const checked = checkOptions(options);
+    const { plan, opening } = planOf(geometry, checked);
     const fd = makeSealed(plan.size);
     try {
-      return new SegmentFile(`/proc/${hostCalls().pid}/fd/${fd}`, fd, order, join);
+      return new SegmentFile(`/proc/${hostCalls().pid}/fd/${fd}`, fd, checked, opening);
     } catch (error) {
       files.close(fd);
       throw error;
@@ -241,30 +241,30 @@ export class SegmentFile {
   }
 
   /** Gives a file its name and returns it, or returns the file that has the name and is in use. */
-  static #publish(file: SegmentFile, draft: Draft, plan: Plan, order: Order): SegmentFile {
+  static #publish(file: SegmentFile, draft: Draft, plan: Plan, checked: Checked): SegmentFile {
     const { path } = file;
     for (let round = 0;; round++) {
       // [segment.file_ready] Renaming would take the name away from a file that has it.
       const linked = files.link(draft.path ?? draft.fd, path);
       if (linked === 0) return file;
       if (linked !== -EEXIST) throw new SystemError(`Cannot create ${path}`, -linked, "linkat");
-      const used = SegmentFile.#useOrRemove(path, plan, order);
+      const used = SegmentFile.#useOrRemove(path, plan, checked);
       if (used !== undefined) return used;
       // Even with a timeout of 0, one file that is left over is replaced.
-      if (round > 0) locks.requireTime(path, order.deadline);
+      if (round > 0) locks.requireTimeLeft(path, checked.deadline);
     }
   }
 
   /** Takes the file at a path if it is in use, or removes it if it is left over. */
-  static #useOrRemove(path: string, plan: Plan, order: Order): SegmentFile | undefined {
+  static #useOrRemove(path: string, plan: Plan, checked: Checked): SegmentFile | undefined {
     const file = locks.findOwn(path);
     if (file === undefined) return undefined;
     let used: SegmentFile | undefined;
     try {
       // [segment.file_left] From here on, this code holds the lock on the header.
-      if (!locks.lockHeader(path, file, order.deadline)) return undefined;
-      if (isInUse(path, file, order.endpoint)) {
-        return used = SegmentFile.#join(path, file, order, plan);
+      if (!locks.lockHeader(path, file, checked.deadline)) return undefined;
+      if (isInUse(path, file, checked.endpoint)) {
+        return used = SegmentFile.#join(path, file, checked, plan);
       }
       // [segment.file_replace]
       const magic = String.fromCharCode(...files.readStart(file.fd, SEGMENT_MAGIC_SIZE));
@@ -278,7 +278,7 @@ export class SegmentFile {
   }
 
   /** Takes an endpoint of a file whose header is locked. */
-  static #join(path: string, file: locks.OwnFile, order: Order, plan?: Plan): SegmentFile {
+  static #join(path: string, file: locks.OwnFile, checked: Checked, plan?: Plan): SegmentFile {
     const size = sizeToMap(path, file);
     const attach = (memory: ArrayBuffer) => {
       // There is nothing to wait for: a file gets its name only when its segment is ready.
@@ -289,7 +289,7 @@ export class SegmentFile {
       }
       return segment;
     };
-    return new SegmentFile(path, file.fd, order, { size, attach });
+    return new SegmentFile(path, file.fd, checked, { size, attach });
   }
 
   /** The index of this endpoint. */
@@ -431,19 +431,19 @@ export class SegmentFile {
 }
 
 /** The checked arguments of the caller. */
-interface Order {
+interface Checked {
   readonly endpoint: number;
   readonly spin: number | undefined;
   readonly deadline: number;
 }
 
 /** How many bytes of a file to map, and how to get the segment in them. */
-interface Join {
+interface Opening {
   readonly size: number;
   attach(memory: ArrayBuffer): Segment;
 }
 
-function requireOrder({ endpoint, spin, timeout }: SegmentFileOptions): Order {
+function checkOptions({ endpoint, spin, timeout }: SegmentFileOptions): Checked {
   requireTime("spin", spin);
   const deadline = performance.now() + requireTimeout(timeout, DEFAULT_TIMEOUT_MS);
   if (!Number.isInteger(endpoint) || endpoint < 0) {
@@ -453,13 +453,13 @@ function requireOrder({ endpoint, spin, timeout }: SegmentFileOptions): Order {
 }
 
 /** The plan of a creator, and how it formats its own memory. */
-function planOf(geometry: Geometry, { endpoint }: Order): { plan: Plan; join: Join } {
+function planOf(geometry: Geometry, { endpoint }: Checked): { plan: Plan; opening: Opening } {
   const plan = place(geometry);
   if (endpoint >= plan.endpointCount) {
     throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
   }
   const attach = (memory: ArrayBuffer) => Segment.format(memory, geometry);
-  return { plan, join: { size: plan.size, attach } };
+  return { plan, opening: { size: plan.size, attach } };
 }
 
 function requirePath(path: string | URL): string {

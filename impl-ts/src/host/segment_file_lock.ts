@@ -101,7 +101,7 @@ export function untrusted(path: string, why: string): SegmentError {
  */
 export function lockHeader(path: string, { fd, status }: OwnFile, deadline: number): boolean {
   while (!tryLock(fd, 0, SEGMENT_HEADER_SIZE)) {
-    requireTime(path, deadline);
+    requireTimeLeft(path, deadline);
     sleepBlind(RETRY_MS);
   }
   const there = files.status(path, HANDED.test(path));
@@ -111,7 +111,7 @@ export function lockHeader(path: string, { fd, status }: OwnFile, deadline: numb
 }
 
 /** @throws {TimeoutError} at the deadline. */
-export function requireTime(path: string, deadline: number): void {
+export function requireTimeLeft(path: string, deadline: number): void {
   if (performance.now() < deadline) return;
   throw new TimeoutError(`Cannot open ${path}: others are opening or replacing it`);
 }
