@@ -575,8 +575,8 @@ int32_t millrace_port_abandon(millrace_port *port);
 
 /* Ends the outgoing stream: the reader gets everything written so far, and then MILLRACE_END.
    Reading goes on. Ending again does nothing. Ending also does nothing if the peer has closed or
-   failed, or if somebody has closed this end or marked it failed [pipe.end_closed]. Never waits
-   [pipe.end_now]. */
+   failed, or if somebody else has closed this end or marked it failed [pipe.end_closed]. Never
+   waits [pipe.end_now]. */
 int32_t millrace_port_end(millrace_port *port);
 
 /* Copies the next message into the storage and describes it in `message`, whose `payload` is then

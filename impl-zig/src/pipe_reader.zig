@@ -292,7 +292,7 @@ pub const Reader = struct {
     /// once more, or waits.
     pub const Next = enum { over, again, wait };
 
-    /// Decides that, or reports what ends the reading [pipe.drain].
+    /// Decides which of these comes next, or reports what ends the reading [pipe.drain].
     pub inline fn beforeWait(reader: *Reader, patience: *Patience) ReadError!Next {
         const endpoint = reader.ring.endpoint;
         if (reader.ended_seen) { // [pipe.end_once]

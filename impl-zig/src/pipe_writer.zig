@@ -177,8 +177,8 @@ pub const Writer = struct {
 
     /// Ends the stream: the reader gets everything written so far, and then the end. Never waits.
     /// Ending again does nothing, whatever has happened since [pipe.end_again]. Ending also does
-    /// nothing if the reader has closed or failed, or if somebody else has closed or marked it
-    /// failed, because nobody is left to be told [pipe.end_closed]. So `error.PeerClosed`,
+    /// nothing if the reader has closed or failed, or if somebody else has closed this end or
+    /// marked it failed: nobody is left to be told [pipe.end_closed]. So `error.PeerClosed`,
     /// `error.PeerFailed` and `error.PipeFailed` are never returned.
     ///
     /// Asserts that no claim is open.
@@ -261,7 +261,8 @@ pub const Writer = struct {
         return true;
     }
 
-    /// `write` with a wait of the caller's: calls `waiter.waitForRoom` while there is no room.
+    /// `write` with the caller's own way to wait: calls `waiter.waitForRoom` while there is no
+    /// room.
     pub fn writeWith(
         writer: *Writer,
         send: anytype,
@@ -310,8 +311,8 @@ pub const Writer = struct {
         return envelope.codec != .json_batch or size <= writer.ring.sizeMax();
     }
 
-    /// `writeMany` with a wait of the caller's. The deadline is that of the caller, which may write
-    /// the payloads by several calls.
+    /// `writeMany` with the caller's own way to wait. The deadline is that of the caller, which may
+    /// write the payloads by several calls.
     pub fn writeManyWith(
         writer: *Writer,
         payloads: []const []const u8,
@@ -334,7 +335,7 @@ pub const Writer = struct {
         return payloads.len;
     }
 
-    /// `claim` with a wait of the caller's.
+    /// `claim` with the caller's own way to wait.
     pub fn claimWith(
         writer: *Writer,
         size: u32,
