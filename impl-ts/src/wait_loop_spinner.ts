@@ -143,7 +143,8 @@ export class LoopSpinner {
     const isDue = isAwake || this.#misses < MISSES_MAX;
     const budget = mayBeLong || isDue ? this.#budget : 0;
     const isLong = mayBeLong && this.#long > budget;
-    if (budget === 0 || !(isLong || isDue)) return found(sight);
+    if (found(sight)) return true; // no spin has found it
+    if (budget === 0 || !(isLong || isDue)) return false;
     const spent = spinFor(isLong ? this.#long : budget, sight, Infinity);
     if (spent >= 0 && spent < budget) {
       this.#misses = 0;

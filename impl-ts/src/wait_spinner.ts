@@ -7,7 +7,7 @@
 
 import { WAIT_NO_BLOCK_LOOKS, WAIT_SPIN_US } from "./layout.ts";
 import { now } from "./segment.ts";
-import { pause, processorCount } from "./wait.ts";
+import { found, pause, processorCount } from "./wait.ts";
 
 /** What a spin looks at. */
 export interface Sight {
@@ -131,7 +131,7 @@ export class Spinner {
     return Math.min(most, Math.ceil(this.#budget * GLANCES_A_MS));
   }
 
-  /** A glance has found something. */
+  /** A glance has found something that was not there at its first look. */
   hit(): void {
     this.#misses = 0;
   }
@@ -146,6 +146,8 @@ export class Spinner {
    * such glance makes a number or two, and most waits within a stream do not last so long.
    */
   dip(sight: Sight): boolean {
+    // [wait.spin_record] No spin has found what was there before.
+    if (sight.look()) return true;
     const isThere = looks(sight, LOOKS);
     if (isThere) this.#misses = 0;
     return isThere;
@@ -178,13 +180,14 @@ export class Spinner {
       const count = budget === 0 || waits > 0 ? 1 : NO_BLOCK_LOOKS;
       return looks(sight, count) || sight.lookAround();
     }
+    if (found(sight)) return true; // [wait.spin_record] No spin has found it.
     this.#skips = this.#slept = 0;
     const spent = spinFor(this.#misses === 0 ? budget : this.#long, sight, deadline);
-    const found = spent >= 0;
-    if (!found) this.#misses++;
+    const isFound = spent >= 0;
+    if (!isFound) this.#misses++;
     else this.#misses = spent < budget ? 0 : Math.min(this.#misses, MISSES_LATE);
-    this.#skipsMost = found ? SKIPS_MAX : Math.min(SKIPS_GROWTH * this.#skipsMost, SKIPS_MAX);
-    return found;
+    this.#skipsMost = isFound ? SKIPS_MAX : Math.min(SKIPS_GROWTH * this.#skipsMost, SKIPS_MAX);
+    return isFound;
   }
 
   /** Whether it is of use to tell how long a sleep has lasted. */
