@@ -1,18 +1,18 @@
 /** What counts as found by a spin. See `spec/wait.md`. */
 
 import { assertEquals } from "@std/assert";
-import { pipe } from "./fixture.ts";
+import { pipe, withClock } from "./fixture.ts";
 import { NOTHING, something, TestLoop, THERE } from "./wait_fixture.ts";
-import type { Sight } from "./wait_spinner.ts";
+import { type Sight, Spinner } from "./wait_spinner.ts";
 
 Deno.test("[wait.spin_record] what is there at the first look no spin has found", () => {
   const { writer, reader } = pipe({ spin: 8 });
   const { inlet } = reader;
   const { spinner } = inlet.endpoint;
-  /** Whether it goes on spinning behind seven misses, that, and another one. */
+  /** Whether it goes on spinning behind three misses, that, and another one. */
   const goesOnBehind = (find: () => boolean) => {
     spinner.spin(something(), Infinity);
-    for (let i = 0; i < 7; i++) spinner.spin(NOTHING, Infinity);
+    for (let i = 0; i < 3; i++) spinner.spin(NOTHING, Infinity);
     assertEquals(find(), true);
     spinner.spin(NOTHING, Infinity);
     return spinner.dips;
@@ -39,11 +39,23 @@ Deno.test("[wait.spin_record] what is there at the first look no spin has found"
   assertEquals(goesOnBehind(() => glance(true)), false);
   assertEquals(goesOnBehind(() => glance(false)), true);
   // A try that is due stays due.
-  for (let i = 0; i < 8; i++) spinner.spin(NOTHING, Infinity);
+  for (let i = 0; i < 4; i++) spinner.spin(NOTHING, Infinity);
   while (spinner.skip());
   spinner.spin(THERE, Infinity);
   assertEquals(spinner.skip(), false);
 });
+
+Deno.test("[wait.spin_record] behind a miss, a spin lasts two budgets, and four misses end them", () =>
+  withClock((clock) => {
+    const spinner = new Spinner(500, true);
+    const spins = () => {
+      const start = clock.ms;
+      spinner.spin(NOTHING, Infinity);
+      return [Math.round((clock.ms - start) / 0.5), spinner.dips];
+    };
+    const budgets = Array.from({ length: 4 }, spins);
+    assertEquals(budgets, [[1, true], [2, true], [2, true], [2, false]]);
+  }));
 
 Deno.test("[wait.spin_record] what is there at the first look, no loop has found by a spin", () => {
   const loop = new TestLoop(8, 0);
