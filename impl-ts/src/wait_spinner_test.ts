@@ -45,7 +45,7 @@ Deno.test("[wait.spin_record] what is there at the first look no spin has found"
   assertEquals(spinner.skip(), false);
 });
 
-Deno.test("[wait.spin_record] behind a miss, a spin lasts two budgets, and four misses end them", () =>
+Deno.test("[wait.spin_record] a miss makes spins twice as long, and four end them", () =>
   withClock((clock) => {
     const spinner = new Spinner(500, true);
     const spins = () => {
