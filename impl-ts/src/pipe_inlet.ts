@@ -537,9 +537,9 @@ export class Inlet extends Lane {
    */
   glance(looks: number): boolean {
     const { control, other } = this;
-    for (; looks > 0; looks--) {
+    for (let count = 0; count < looks; count++) {
       if (Atomics.load(control, TAIL) === other) continue;
-      this.endpoint.spinner.hit();
+      if (count > 0) this.endpoint.spinner.hit();
       return this.load();
     }
     return false;

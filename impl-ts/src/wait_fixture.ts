@@ -2,6 +2,7 @@
 
 import type { Waitable } from "./wait.ts";
 import { type Loop, LoopSpinner } from "./wait_loop_spinner.ts";
+import type { Sight } from "./wait_spinner.ts";
 
 /** An event loop without an endpoint, which keeps the naps that are asked of it. */
 export class TestLoop implements Loop {
@@ -39,4 +40,14 @@ export class TestLoop implements Loop {
 /** Something that comes, or does not. */
 export function coming(look: () => boolean): Waitable {
   return { peer: 0, look, lookAround: () => false, arm() {}, stayArmed() {}, disarm() {} };
+}
+
+/** What no spin finds, and what is there before it. */
+export const NOTHING: Sight = { look: () => false, lookAround: () => false };
+export const THERE: Sight = { look: () => true, lookAround: () => false };
+
+/** What a spin finds, as it is not there at the first look. */
+export function something(): Sight {
+  let looks = 0;
+  return { look: () => looks++ > 0, lookAround: () => false };
 }

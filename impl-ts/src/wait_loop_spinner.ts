@@ -7,7 +7,7 @@
 
 import { now } from "./segment.ts";
 import { found, type Mechanism, processorCount, type Waitable } from "./wait.ts";
-import { budgetOf, MISSES_MAX, type Sight, spinFor } from "./wait_spinner.ts";
+import { budgetOf, type Sight, spinFor } from "./wait_spinner.ts";
 
 /**
  * Milliseconds that an event loop spins, at most. A worker that spins answers 118 bytes of JSON
@@ -20,6 +20,8 @@ const LOOP_SPIN_MS = 0.02;
  * first. It is tried behind sleeps up to twice as long, in which both had to be woken.
  */
 const LOOP_LONG_MS = 0.4;
+/** Spins in a row that find nothing before a loop stops spinning. [wait.spin_record] */
+const MISSES_MAX = 8;
 /**
  * Once spins have found nothing, one wait of so many may be another try, and of twice as many
  * behind each try in vain, until an answer comes within the usual time. Where other programs keep
@@ -143,7 +145,8 @@ export class LoopSpinner {
     const isDue = isAwake || this.#misses < MISSES_MAX;
     const budget = mayBeLong || isDue ? this.#budget : 0;
     const isLong = mayBeLong && this.#long > budget;
-    if (budget === 0 || !(isLong || isDue)) return found(sight);
+    if (found(sight)) return true; // no spin has found it
+    if (budget === 0 || !(isLong || isDue)) return false;
     const spent = spinFor(isLong ? this.#long : budget, sight, Infinity);
     if (spent >= 0 && spent < budget) {
       this.#misses = 0;

@@ -21,7 +21,8 @@ function looksOf(spin?: number): number[] {
   const loop = new TestLoop(spin, 0);
   loop.rang = false;
   // A fresh one would sleep in its first waits.
-  spinner.spin({ look: () => true, lookAround: () => false }, Infinity);
+  let found = 0;
+  spinner.spin({ look: () => found++ > 0, lookAround: () => false }, Infinity);
   return [
     count(() => spinner.spin(sight, Infinity)),
     count(() => spinner.dips && spinner.dip(sight)),

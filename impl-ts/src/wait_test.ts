@@ -5,12 +5,8 @@ import * as layout from "./layout.ts";
 import { Port } from "./port.ts";
 import { agentMechanism, mayBlock, type Mechanism, pollingMechanism } from "./wait.ts";
 import { processorCount, Turns } from "./wait.ts";
-import { TestLoop } from "./wait_fixture.ts";
+import { NOTHING, something, TestLoop } from "./wait_fixture.ts";
 import { Spinner } from "./wait_spinner.ts";
-
-/** Sights of spins that find nothing, and something at once. */
-const NOTHING = { look: () => false, lookAround: () => false };
-const SOMETHING = { look: () => true, lookAround: () => false };
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
 
@@ -239,7 +235,7 @@ Deno.test("a thread that must not block looks, and does not spin by the clock", 
 /** The spinning of a blocking endpoint whose last spin has found something. */
 function awake(us: number): Spinner {
   const spinner = new Spinner(us, true);
-  spinner.spin(SOMETHING, Infinity);
+  spinner.spin(something(), Infinity);
   return spinner;
 }
 
@@ -262,9 +258,9 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
   // What a spin has found says more than that it was fresh once.
   const other = new Spinner(8, true, true);
   assertEquals(skips(other), 8);
-  other.spin(SOMETHING, Infinity);
+  other.spin(something(), Infinity);
   assertEquals([other.skip(), other.glances > 0, other.dips], [false, true, true]);
-  for (let i = 0; i < 8; i++) other.spin(NOTHING, Infinity);
+  for (let i = 0; i < 4; i++) other.spin(NOTHING, Infinity);
   assertEquals(skips(other), 127);
 });
 
@@ -279,8 +275,8 @@ Deno.test("[wait.spin_record] what a spin finds late leaves two misses", () =>
     assertEquals([spinner.spin(found, Infinity), isSpinning()], [true, true]);
     assertEquals([spinner.spin(NOTHING, Infinity), isSpinning()], [false, true]);
     assertEquals([spinner.spin(NOTHING, Infinity), isSpinning()], [false, false]);
-    assertEquals([spinner.spin(SOMETHING, Infinity), isSpinning()], [true, true]);
-    for (let i = 0; i < 7; i++) spinner.spin(NOTHING, Infinity);
+    assertEquals([spinner.spin(something(), Infinity), isSpinning()], [true, true]);
+    for (let i = 0; i < 3; i++) spinner.spin(NOTHING, Infinity);
     assertEquals(isSpinning(), true);
   }));
 
@@ -370,7 +366,7 @@ Deno.test("[wait.slice] a port that is listened to looks at each slice", async (
 Deno.test("[wait.spin_record] sleeps as short as a wake bring the spinning back early", () => {
   const skips = (sleepMs: number, rang: boolean): number => {
     const spinner = awake(8);
-    for (let i = 0; i < 8; i++) spinner.spin(NOTHING, Infinity);
+    for (let i = 0; i < 4; i++) spinner.spin(NOTHING, Infinity);
     let waits = 0;
     for (; spinner.skip(); waits++) spinner.slept(sleepMs, rang);
     return waits;
@@ -398,11 +394,11 @@ Deno.test("[wait.spin] a dip looks a few times, and only where a spin would", ()
   assertEquals(dip(new Spinner(0, true)), [false, 0]);
   assertEquals(dip(new Spinner(8, false)), [false, 0]); // the spin that follows is all it may do
   // [wait.spin_record] What it finds counts as what a spin finds.
-  for (let i = 0; i < 7; i++) spinner.spin(NOTHING, Infinity);
+  for (let i = 0; i < 3; i++) spinner.spin(NOTHING, Infinity);
   dip(spinner);
   spinner.spin(NOTHING, Infinity);
   assertEquals(dip(spinner), [true, 4]);
-  for (let i = 0; i < 8; i++) spinner.spin(NOTHING, Infinity);
+  for (let i = 0; i < 4; i++) spinner.spin(NOTHING, Infinity);
   assertEquals(dip(spinner), [false, 0]);
 });
 

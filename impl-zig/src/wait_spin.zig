@@ -65,6 +65,9 @@ pub const SpinRecord = struct {
             record.skips += 1;
             return false;
         }
+        // No spin has found what is there before it begins: on one processor, the peer has put it
+        // there when it took that from this thread, and a spin would be in vain.
+        if (condition.glance(.acquire)) return true;
         record.skips = 0;
         const patience: u64 = if (record.misses == 0) 1 else spin_patience;
         const budget_ns = manner.spin_ns *| patience;

@@ -184,6 +184,22 @@ test "what a spin finds later than in one budget leaves two misses [wait.spin_re
     record = .{ .misses = 1 };
     try testing.expect(record.spin(manner, &Due{ .at = Ticking.time + 100_000 }, &deadline));
     try testing.expectEqual(1, record.misses);
-    try testing.expect(record.spin(manner, &Due{ .at = 0 }, &deadline));
+    try testing.expect(record.spin(manner, &Due{ .at = Ticking.time + 20_000 }, &deadline));
     try testing.expectEqual(0, record.misses);
+}
+
+test "what is there at the first look no spin has found [wait.spin_record]" {
+    const manner: wait_spin.Manner = .{
+        .host = &Ticking.host,
+        .spin_ns = 50_000,
+        .blocking = true,
+    };
+    var deadline: Deadline = .init(.forever);
+    var record: wait_spin.SpinRecord = .{ .misses = 7 };
+    for (0..3) |_| try testing.expect(record.spin(manner, &Due{ .at = 0 }, &deadline));
+    try testing.expectEqual(7, record.misses);
+    // It has stopped spinning, and the try that is due stays due.
+    record = .{ .misses = 8, .skips = 127 };
+    try testing.expect(record.spin(manner, &Due{ .at = 0 }, &deadline));
+    try testing.expectEqual(127, record.skips);
 }
