@@ -5,8 +5,11 @@
  */
 import { createRequire } from "node:module";
 
-/** Those of the entries that few import, who install them: the package works without. */
-export const PEERS: readonly string[] = ["@opentelemetry/api", "hdr-histogram-js"];
+/**
+ * Libraries of entries that few programs import. Those programs install them; the rest of the
+ * package works without.
+ */
+export const PEERS: readonly string[] = ["@opentelemetry/api", "cbor-x", "hdr-histogram-js"];
 
 /** The folder of a library among what Deno has fetched, in the version that `deno.lock` says. */
 export function folderOf(library: string, root: string): string {

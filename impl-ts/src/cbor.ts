@@ -34,9 +34,9 @@ const floats: Encoder = /* @__PURE__ */ new Encoder({ ...OPTIONS, alwaysUseFloat
 
 /**
  * Values as CBOR (RFC 8949) with its registered tags, for option `codec` of ports, hubs, writers
- * and readers. It uses the library cbor-x. A value is read exactly as it was written, or the write
- * throws: the [guide](../guide/values.md) has a table of what each codec does with each kind of
- * value.
+ * and readers. It uses the library cbor-x; with npm, install that beside the package. A value is
+ * read exactly as it was written, or the write throws: the [guide](../guide/values.md) has a table
+ * of what each codec does with each kind of value.
  *
  * - JSON values, `undefined` within others, `NaN`, infinities, -0 and `BigInt`;
  * - `Date`, `RegExp`, `Map` and `Set`; errors, with their cause and stack;
