@@ -67,36 +67,47 @@ Deno.test("a crowd whose killed writer goes on behind its end is played again", 
     assertEquals(await crowdCase(plan, deno.death, 2).run(once.arena), PASS);
     assertEquals(once.played, 2);
     const always = lateSteps(arena, Infinity);
-    await assertRejects(() => crowdCase(plan, deno.death, 2).run(always.arena), Wrong);
+    const result = await crowdCase(plan, deno.death, 2).run(always.arena);
+    assertEquals(result.status, "fail");
     assertEquals(always.played, 5);
   } finally {
     await arena.close();
   }
 });
 
-/** An arena whose killed writer takes one step more behind its end, in so many runs. */
+/** An arena whose killed writer takes one step more after its end, in so many runs. */
 function lateSteps(arena: Arena, late: number) {
-  let field: Field;
+  let isDue = false;
   const runs = {
     played: 0,
     arena: {
       connect: (index: number) => arena.connect(index),
-      field: async (plan: FieldPlan) => field = await arena.field(plan),
+      field: async (plan: FieldPlan) => {
+        const field = await arena.field(plan);
+        const words = field.words.bind(field);
+        // The step comes before the kit looks for the first time after the writer was declared dead.
+        field.words = () => {
+          if (isDue) {
+            isDue = false; // while it looks itself
+            isDue = stateOf(field, 0) === ATTACHED;
+            if (!isDue) step(field);
+          }
+          return words();
+        };
+        return field;
+      },
       kill: async (index: number) => {
         await arena.kill(index);
-        if (++runs.played <= late) step(field);
+        isDue = ++runs.played <= late;
       },
     } as Arena,
   };
   return runs;
 }
 
-/** When the writer has been declared dead, within seconds, there is a version more. */
-async function step(field: Field): Promise<void> {
+/** Stores one version more. */
+function step(field: Field): void {
   const words = field.words();
-  for (let left = 1_000; left > 0 && stateOf(field, 0) === ATTACHED; left--) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
   const channel = descriptorAt(2, 0) + fieldOf("channel_descriptor", "control_offset").offset;
   const control = Atomics.load(words, channel >> 2);
   Atomics.add(words, control + fieldOf("property_control", "version").offset >> 2, 1);

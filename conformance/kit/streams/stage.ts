@@ -338,10 +338,21 @@ export class StreamStage {
 
   /** The testee begins to write and waits for credit, while the script goes on. */
   posts(payload: Payload, timeoutMs = patience.longMs): Promise<Answer> {
+    return this.#begins(this.session.write(payload, true, timeoutMs));
+  }
+
+  /** The testee begins to close, while the script goes on. */
+  leaves(): Promise<Answer> {
+    return this.#begins(this.session.close());
+  }
+
+  /** Notes a call that is under way: until it returns, the testee gets no other command. */
+  #begins(call: Promise<Answer>): Promise<Answer> {
     this.#isCalling = true;
-    const call = this.session.write(payload, true, timeoutMs);
     this.#call = call;
-    return call.finally(() => this.#isCalling = false);
+    const returned = call.finally(() => this.#isCalling = false);
+    returned.catch(() => {}); // the script may fail before it looks
+    return returned;
   }
 
   /**
@@ -349,13 +360,10 @@ export class StreamStage {
    * who has no thread to linger in may wait for that in the call.
    */
   async closes(what: string, sent: Sent[]): Promise<void> {
-    const closing = this.session.close();
-    closing.catch(() => {});
-    this.#isCalling = true;
+    const closing = this.leaves();
     await this.takes(what, sent, { ends: true });
     await this.wire.end();
     this.expect(await closing, "ok", "close");
-    this.#isCalling = false;
   }
 
   /**

@@ -129,7 +129,7 @@ async function closeDrains(arena: Arena): Promise<void> {
       written.push(payload);
     }
     stage.demand(written.length > 2, "[stream.credit_kept] its credit is not used");
-    const closing = stage.session.close();
+    const closing = stage.leaves();
     const sent: Sent[] = [];
     let given = 0;
     const isOver = () => sent.some((each) => "close" in each);
@@ -155,7 +155,7 @@ async function lingers(arena: Arena): Promise<void> {
     stage.pause();
     const written = Array.from({ length: 12 }, (_, index) => numbered(index, 4_000));
     for (const payload of written) await stage.writes("[stream.close] write", payload);
-    const closing = stage.session.close();
+    const closing = stage.leaves();
     // Bytes that nobody reads, or that come behind a close of the socket, are answered by a reset.
     for (let index = 0; index < 10; index++) {
       await stage.sends(text("still here"));
@@ -173,7 +173,7 @@ async function lingerEnds(arena: Arena): Promise<void> {
   await StreamStage.with(arena, {}, async (stage) => {
     await stage.ready();
     const begun = performance.now();
-    const closing = stage.session.close();
+    const closing = stage.leaves();
     await stage.takes("[stream.close] a close", [stated(), { close: true }], { ends: true });
     const hasEnded = await stage.goneWithin(LINGER_MS + patience.soonMs);
     const took = performance.now() - begun;
