@@ -85,7 +85,7 @@ function lateSteps(arena: Arena, late: number) {
       field: async (plan: FieldPlan) => {
         const field = await arena.field(plan);
         const words = field.words.bind(field);
-        // The step comes before the kit looks for the first time after the writer was declared dead.
+        // The step comes before the kit looks for the first time after the writer was given up.
         field.words = () => {
           if (isDue) {
             isDue = false; // while it looks itself
