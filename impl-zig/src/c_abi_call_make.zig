@@ -146,12 +146,7 @@ pub export fn millrace_call_begin(
     token: ?*anyopaque,
     begun: ?*anyopaque,
 ) Status {
-    const filled = arguments.resultAt(usize, begun) orelse return arguments.invalid;
-    filled.* = 0;
-    return switch (Asked.init(calls, name, values, count, timeout_ms, token)) {
-        .asked => |asked| begin(asked, .result, filled),
-        .status => |status| status,
-    };
+    return begin(.result, calls, name, values, count, timeout_ms, token, begun);
 }
 
 pub export fn millrace_call_begin_items(
@@ -163,15 +158,26 @@ pub export fn millrace_call_begin_items(
     token: ?*anyopaque,
     begun: ?*anyopaque,
 ) Status {
-    const filled = arguments.resultAt(usize, begun) orelse return arguments.invalid;
-    filled.* = 0;
-    return switch (Asked.init(calls, name, values, count, timeout_ms, token)) {
-        .asked => |asked| begin(asked, .items, filled),
-        .status => |status| status,
-    };
+    return begin(.items, calls, name, values, count, timeout_ms, token, begun);
 }
 
-fn begin(asked: Asked, wanted: enum { result, items }, filled: *usize) Status {
+/// Begins a call whose result comes whole, or in pieces, and fills its number in.
+fn begin(
+    wanted: enum { result, items },
+    calls: ?*anyopaque,
+    name: ?[*:0]const u8,
+    values: ?*const anyopaque,
+    count: usize,
+    timeout_ms: i32,
+    token: ?*anyopaque,
+    begun: ?*anyopaque,
+) Status {
+    const filled = arguments.resultAt(usize, begun) orelse return arguments.invalid;
+    filled.* = 0;
+    const asked = switch (Asked.init(calls, name, values, count, timeout_ms, token)) {
+        .asked => |asked| asked,
+        .status => |status| return status,
+    };
     defer asked.deinit();
     const body = asked.body;
     const kept = body.calls.gpa.create(Begun) catch |err| return body.failed(err);
