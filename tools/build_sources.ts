@@ -184,7 +184,6 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "findClock",
     "isPast",
     "isShared",
-    "now",
     "readyOf",
     "requireTimeout",
     "sharedMemory",

@@ -140,8 +140,9 @@ export class Inlet extends Lane {
    * have seen it and left it, or into the queue, by another call. [port.inbox_wake]
    */
   look(): boolean {
-    return this.hasMoved || this.own !== this.other || this.queue.length > 0 ||
-      (this.bits & ENDED) !== 0 || (this.taker !== undefined && this.taker.isDue);
+    return (this.bits & (ENDED | STOPPED)) !== 0 || this.own !== this.other ||
+      Atomics.load(this.control, TAIL) !== this.other || this.queue.length > 0 ||
+      (this.taker !== undefined && this.taker.isDue);
   }
 
   /** Whether anything came after the last message. Does not look at the states. */
@@ -161,7 +162,7 @@ export class Inlet extends Lane {
 
   /** Whether a frame is lent, or the rest of its message still has to be lent. */
   get isLending(): boolean {
-    return this.isLent || this.#isLentInParts;
+    return (this.bits & LENT) !== 0 || this.#isLentInParts;
   }
 
   /** Whether messages can still be received and collected: nothing has ended or is being lent. */

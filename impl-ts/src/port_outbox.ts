@@ -152,8 +152,13 @@ export class Outbox implements Posts, Duty {
   #isWaiting = false;
   // Made once, because a conversation takes a turn for each message.
   readonly #writeRest = (): void => {
-    // Mostly, a call that waits, or this flush, has written everything.
-    if (!this.flushLast() || this.#turn >= 0) this.#write();
+    try {
+      this.flush();
+    } catch {
+      // `#write` meets the reason again, and says it to the promises.
+    }
+    // Mostly, this flush, or a call that waited, has written everything.
+    if (this.#turn >= 0) this.#write();
   };
 
   /** Makes an empty outbox. */
@@ -181,7 +186,7 @@ export class Outbox implements Posts, Duty {
     try {
       signal?.throwIfAborted();
       outlet.check();
-      this.#makeRoom();
+      if (this.#options.overflow !== undefined) this.#makeRoom();
     } catch (error) {
       return markHandled(Promise.reject(error));
     }
@@ -306,25 +311,26 @@ export class Outbox implements Posts, Duty {
     const outlet = this.#outlet;
     this.#gathered = 0;
     outlet.check(true);
-    let run: Run | undefined;
-    while ((run = this.#start()) !== undefined && outlet.advance()) {
+    let run = this.#first;
+    for (;; run = run.next) {
+      while (run !== undefined && run.payload === undefined) run = run.next;
+      this.#first = run;
+      if (run === undefined || run.turn !== this.#turn) break;
+      if (!this.#isBegun) this.#start(run);
+      if (!outlet.advance()) {
+        detach(outlet);
+        outlet.store();
+        return false;
+      }
       this.#isBegun = false;
       this.#settle(run); // published before anybody can look
     }
-    if (run !== undefined) detach(outlet);
     outlet.store();
-    return run === undefined;
+    return true;
   }
 
-  /**
-   * Returns the run that is under way, or else begins the next one of the turn, if there is one.
-   */
-  #start(): Run | undefined {
-    let run = this.#first;
-    while (run !== undefined && run.payload === undefined) run = run.next;
-    this.#first = run;
-    if (run === undefined || run.turn !== this.#turn) return undefined;
-    if (this.#isBegun) return run;
+  /** Begins a run, whose payload the outlet then holds. */
+  #start(run: Run): void {
     this.#isBegun = true;
     const outlet = this.#outlet;
     const payload = run.payload!;
@@ -333,7 +339,6 @@ export class Outbox implements Posts, Duty {
     else if (run.count === 1) encodeText(payload, CODEC_JSON, outlet);
     else encodeText(`[${payload}]`, CODEC_JSON_BATCH, outlet); // [codec.batch]
     outlet.start(run.kind, run.tag);
-    return run;
   }
 
   /** Encodes the value as it is now: as a JSON text, of which batches are made, or as a payload. */

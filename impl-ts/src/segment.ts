@@ -306,11 +306,7 @@ export function isShared(buffer: ArrayBufferLike): boolean {
 }
 
 /** The time in milliseconds, by the clock of all deadlines and of everything that is timed. */
-export function now(): number {
-  return (clock ??= findClock())();
-}
-
-let clock: (() => number) | undefined;
+export let now: () => number = () => (now = findClock())();
 
 /** The parts of the global scope that have a clock. */
 interface Scope {

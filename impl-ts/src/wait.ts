@@ -290,8 +290,9 @@ export class Turns {
 
   /** Takes the turn if no other call has it. */
   tryTake(): boolean {
-    if (this.busy) return false;
-    this.#gate.bits |= TAKEN;
+    const gate = this.#gate;
+    if ((gate.bits & TAKEN) !== 0) return false;
+    gate.bits |= TAKEN;
     return true;
   }
 
