@@ -74,7 +74,7 @@ Deno.test("burst: on the ring, each value is encoded once, in bounded batches", 
       let batches = 0;
       for (let n = 0; n < count;) {
         const { codec, payload } = (await within(reader.readMessageAsync()))!;
-        assert(payload.length <= 32 * 1024, `a batch of ${payload.length} bytes`);
+        assert(payload.length <= 64 * 1024, `a batch of ${payload.length} bytes`);
         const value = JSON.parse(new TextDecoder().decode(payload));
         for (const one of codec === CODEC_JSON_BATCH ? value : [value]) assertEquals(one.n, n++);
         batches++;
