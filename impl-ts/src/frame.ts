@@ -26,8 +26,13 @@ export const TOTAL_UNKNOWN: number = Infinity;
 /** The flags of a frame that is a whole message. [frame.whole] */
 export const WHOLE: number = FIRST | LAST;
 
-/** The second header word of the most common frame, a whole message of kind data, with codec 0. */
+/**
+ * The second header words of the most common frames, whole messages with codec 0: of kind data, and
+ * of the first and the last kind of calls, between which is only another one.
+ */
 const WHOLE_DATA = /* @__PURE__ */ packKind(FRAME_KIND_DATA, WHOLE, 0);
+const WHOLE_CALL = /* @__PURE__ */ packKind(layout.FRAME_KIND_CALL, WHOLE, 0);
+const WHOLE_THROW = /* @__PURE__ */ packKind(FRAME_KIND_THROW, WHOLE, 0);
 const CODEC_MASK = 0xff << CODEC_SHIFT;
 
 /** How many bytes a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
@@ -130,10 +135,12 @@ export class FrameReader {
     this.codec = (word >>> CODEC_SHIFT) & 0xff;
     this.tag = words[index + 2]!;
     const room = available < toEnd ? available : toEnd;
-    if ((word & ~CODEC_MASK) !== WHOLE_DATA || this.inProgress) {
+    const bare = word & ~CODEC_MASK;
+    const isCommon = bare === WHOLE_DATA || (bare >= WHOLE_CALL && bare <= WHOLE_THROW);
+    if (!isCommon || this.inProgress) {
       return this.#checkOther(words, index, word, room, toEnd, half);
     }
-    // For the most common frame only the size is left to check. This function is kept short for
+    // For the most common frames only the size is left to check. This function is kept short for
     // speed: V8 inlines it into its callers together with other functions, which it would call
     // instead if this one were longer.
     return size > (room < half ? room : half) - HEADER_SIZE ? layout.REASON_FRAME_SIZE : 0;

@@ -334,7 +334,8 @@ export class Inlet extends Lane {
         const known = (this.other - this.own) | 0;
         const reason = frame.check(words, at >> 2, known, capacity - at, capacity >> 1);
         if (reason !== 0) throw this.#frameFault(reason);
-        if (frame.flags === WHOLE && frame.kind < KIND_PAD && mode !== LOOK) {
+        if (frame.flags === WHOLE && frame.kind < KIND_PAD) {
+          if (mode === LOOK) return IN_RING;
           if (frame.kind !== FRAME_KIND_DATA || frame.size > this.#jsonLimit) {
             this.admit(frame.size);
           }
@@ -350,7 +351,7 @@ export class Inlet extends Lane {
     }
   }
 
-  /** Handles a frame that is not a whole message, or any frame in mode `LOOK`. */
+  /** Handles a frame that is not a whole message. */
   #arrive(mode: Mode, target: Uint8Array | undefined): number {
     const { frame } = this;
     const isSkipped = frame.kind >= KIND_PAD; // [frame.skip]
@@ -450,7 +451,7 @@ export class Inlet extends Lane {
     if (kind !== FRAME_KIND_DATA && !this.#calls && this.taker === undefined) {
       this.#refuse("message.kind", `its kind is ${kind}`);
     }
-    this.#requireLimit(total);
+    if (total > this.#jsonLimit) this.#requireLimit(total); // the lower limit of the two
   }
 
   /** Drops a message that is larger than this reader accepts. */
