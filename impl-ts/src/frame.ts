@@ -135,8 +135,8 @@ export class FrameReader {
     this.codec = (word >>> CODEC_SHIFT) & 0xff;
     this.tag = words[index + 2]!;
     const room = available < toEnd ? available : toEnd;
-    const bare = word & ~CODEC_MASK;
-    const isCommon = bare === WHOLE_DATA || (bare >= WHOLE_CALL && bare <= WHOLE_THROW);
+    const form = word & ~CODEC_MASK;
+    const isCommon = form === WHOLE_DATA || (form >= WHOLE_CALL && form <= WHOLE_THROW);
     if (!isCommon || this.inProgress) {
       return this.#checkOther(words, index, word, room, toEnd, half);
     }

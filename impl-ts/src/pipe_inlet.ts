@@ -140,6 +140,7 @@ export class Inlet extends Lane {
    * have seen it and left it, or into the queue, by another call. [port.inbox_wake]
    */
   look(): boolean {
+    // `hasMoved` as well, in one function: for each message this runs four times.
     return (this.bits & (ENDED | STOPPED)) !== 0 || this.own !== this.other ||
       Atomics.load(this.control, TAIL) !== this.other || this.queue.length > 0 ||
       (this.taker !== undefined && this.taker.isDue);
@@ -162,7 +163,7 @@ export class Inlet extends Lane {
 
   /** Whether a frame is lent, or the rest of its message still has to be lent. */
   get isLending(): boolean {
-    return (this.bits & LENT) !== 0 || this.#isLentInParts;
+    return this.isLent || this.#isLentInParts;
   }
 
   /** Whether messages can still be received and collected: nothing has ended or is being lent. */

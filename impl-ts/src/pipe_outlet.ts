@@ -267,7 +267,7 @@ export class Outlet extends Lane implements Payload {
     // The application's own code may have closed this end while the value was encoded.
     if ((this.bits & STOPPED) !== 0) raise(this.link.closedError("write") ?? this.fault);
     raise(this.cutError);
-    if ((this.bits & (OWED | ASIDE)) !== 0 && this.sent < 0 && !this.placeCancel()) return false;
+    if (this.sent < 0 && !this.placeCancel()) return false;
     if (this.source.length < this.size) {
       // These are the caller's own bytes, since a write that waits does not copy them. Without this
       // check, old bytes of the ring would be sent in place of the missing ones.

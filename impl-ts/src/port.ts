@@ -318,7 +318,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * ```
    */
   postMessage(value: Out, options?: PostOptions): Promise<void> {
-    return (this.#outbox ?? this.outbox).post(value, options);
+    return this.outbox.post(value, options);
   }
 
   /**

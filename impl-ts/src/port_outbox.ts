@@ -152,12 +152,8 @@ export class Outbox implements Posts, Duty {
   #isWaiting = false;
   // Made once, because a conversation takes a turn for each message.
   readonly #writeRest = (): void => {
-    try {
-      this.flush();
-    } catch {
-      // `#write` meets the reason again, and says it to the promises.
-    }
-    // Mostly, this flush, or a call that waited, has written everything.
+    // Mostly, a call that waits, or this flush, has written everything.
+    this.flushLast();
     if (this.#turn >= 0) this.#write();
   };
 
@@ -186,7 +182,7 @@ export class Outbox implements Posts, Duty {
     try {
       signal?.throwIfAborted();
       outlet.check();
-      if (this.#options.overflow !== undefined) this.#makeRoom();
+      this.#makeRoom();
     } catch (error) {
       return markHandled(Promise.reject(error));
     }
@@ -311,22 +307,22 @@ export class Outbox implements Posts, Duty {
     const outlet = this.#outlet;
     this.#gathered = 0;
     outlet.check(true);
+    let hasRoom = true;
     let run = this.#first;
-    for (;; run = run.next) {
-      while (run !== undefined && run.payload === undefined) run = run.next;
+    for (; run !== undefined; run = run.next) {
+      if (run.payload === undefined) continue; // settled
+      if (run.turn !== this.#turn) break;
       this.#first = run;
-      if (run === undefined || run.turn !== this.#turn) break;
       if (!this.#isBegun) this.#start(run);
-      if (!outlet.advance()) {
-        detach(outlet);
-        outlet.store();
-        return false;
-      }
+      hasRoom = outlet.advance();
+      if (!hasRoom) break;
       this.#isBegun = false;
       this.#settle(run); // published before anybody can look
     }
+    this.#first = run;
+    if (!hasRoom) detach(outlet);
     outlet.store();
-    return true;
+    return hasRoom;
   }
 
   /** Begins a run, whose payload the outlet then holds. */

@@ -290,9 +290,8 @@ export class Turns {
 
   /** Takes the turn if no other call has it. */
   tryTake(): boolean {
-    const gate = this.#gate;
-    if ((gate.bits & TAKEN) !== 0) return false;
-    gate.bits |= TAKEN;
+    if (this.busy) return false;
+    this.#gate.bits |= TAKEN;
     return true;
   }
 

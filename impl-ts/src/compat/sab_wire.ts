@@ -113,9 +113,10 @@ export interface Fault {
 
 /**
  * Returns what the rings of so many sections take beside their bytes, of which there are `size` in
- * all; 0 if the sections will be mailboxes.
+ * all; 0 if the sections will be mailboxes, or there are none, as the caller divides the memory.
  */
 export function tablesOf(size: number, sections: number): number {
+  if (sections === 0) return 0;
   const each = size / sections;
   return each % SEGMENT_ALIGN === 0 && each >= RING_CAPACITY_MIN ? sections * tablesSize() : 0;
 }
