@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any
 
 import cffi
 
+from .closing import Closing
 from .error import CallThrown, MillraceError, WaitTimeout, check
 from .library import DONE, END, NOTHING, ffi, lib, make, milliseconds
 from .message import Codec, Message, decode, encode
@@ -32,7 +32,7 @@ def _allocate(_context: Any, memory: Any, size: int) -> Any:
     return ffi.NULL
 
 
-class Calls:
+class Calls(Closing):
     """Calls over a port, both ways. While they last, the port is read and written through them.
 
     Whoever waits here for an answer, or for a message, serves the calls that come meanwhile. They
@@ -197,17 +197,6 @@ class Calls:
         if not self._left:
             check(lib.millrace_calls_leave(self._calls))
             self._left = True
-
-    def __enter__(self) -> Calls:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _finish(self, deadline: float | None, wait: Callable[[int], int]) -> int:
         """Waits in slices until a call of the library has ended, and looks at signals between."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any
 
 from .call import Calls
+from .closing import Closing
 from .error import WaitTimeout, check
 from .library import END, NOTHING, ffi, lib, make, milliseconds
 from .message import Codec, Message, encode
@@ -19,7 +19,7 @@ SLICE_MS = 100
 INBOX_SIZE = 65_536
 
 
-class Port:
+class Port(Closing):
     """One endpoint at work. It belongs to one thread at a time, and to the process that made it."""
 
     def __init__(
@@ -167,17 +167,6 @@ class Port:
             end._leave()
         check(lib.millrace_port_leave(self._port))
         self._left = True
-
-    def __enter__(self) -> Port:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _pointer(self) -> Any:
         if self._left:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
+from .closing import Closing
 from .error import WaitTimeout, check
 from .library import NOBODY, ffi, lib, make, milliseconds
 from .port import Port
@@ -38,7 +38,7 @@ class Property:
 BOTH = (Ring(0, 1), Ring(1, 0))
 
 
-class SegmentFile:
+class SegmentFile(Closing):
     """A segment in a file, with one endpoint of it that is this object's until `close`.
 
     It belongs to the process that opened it: behind a fork, open it anew.
@@ -118,17 +118,6 @@ class SegmentFile:
             port.close()
         check(lib.millrace_segment_leave(self._pointer()))
         self._segment = None
-
-    def __enter__(self) -> SegmentFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _pointer(self) -> Any:
         if self._segment is None:
