@@ -1,7 +1,7 @@
 /** What the cases of fanouts have in common. @module */
 
-import { ATTACHED, utf8, VACANT, whole } from "./builder.ts";
-import { little, type Run, toHex, toImage, word } from "./bytes.ts";
+import { ATTACHED, endFrame, utf8, VACANT, whole } from "./builder.ts";
+import { fromHex, little, type Run, toHex, toImage, word } from "./bytes.ts";
 import type { Expected, Operation, Setting } from "./case.ts";
 import { buildExtension, buildFrame, buildSegment, type ChannelPlan, EXTENDED } from "./encode.ts";
 import { type FramePlan, NOBODY, put, type RecordPlan, type Segment } from "./encode.ts";
@@ -22,6 +22,7 @@ export interface FanoutPlan {
   from?: number;
   floor?: number;
   era?: number;
+  ended?: number;
   /** The `head` of each record; 0 where it is left out. */
   heads?: number[];
   writerWants?: number[];
@@ -66,6 +67,7 @@ export function fanout(plan: FanoutPlan = {}): Fanout {
   put(bytes, control, CONTROL, "tail", position);
   if (plan.floor !== undefined) put(bytes, control, CONTROL, "floor", plan.floor);
   if (plan.era !== undefined) put(bytes, control, CONTROL, "era", plan.era);
+  if (plan.ended !== undefined) put(bytes, control, CONTROL, "ended", plan.ended);
   const want = little(plan.readersWant ?? 0, fieldOf(CONTROL, "readers_want").size);
   put(bytes, control, CONTROL, "readers_want", want);
   (plan.heads ?? []).forEach((head, index) =>
@@ -132,6 +134,13 @@ export function publishes(plan: Fanout, from: number, ...frames: FramePlan[]): O
     tail = (tail + bytes.length) % 2 ** 32;
   }
   return { set: [...runs, wordRun(plan, "tail", tail)] };
+}
+
+/** The same, and then `end`. */
+export function ends(plan: Fanout, from: number, ...frames: FramePlan[]): Operation {
+  const { set } = publishes(plan, from, ...frames, endFrame()) as { set: Run[] };
+  const tail = new DataView(fromHex(set.at(-1)!.hex).buffer).getUint32(0, true);
+  return { set: [...set.slice(0, -1), wordRun(plan, "ended", tail + 1), set.at(-1)!] };
 }
 
 /** Stores words of the control area. */

@@ -12,8 +12,17 @@ import {
 } from "./builder.ts";
 import { field, firstOf, member, message, pad, pattern } from "./builder.ts";
 import { setState, stateIs, text, utf8, VACANT, whole } from "./builder.ts";
-import { controlIs, fanout, joined, publishes, reads, recordIs, stores } from "./builder_fanout.ts";
-import { toImage, word } from "./bytes.ts";
+import {
+  controlIs,
+  ends,
+  fanout,
+  joined,
+  publishes,
+  reads,
+  recordIs,
+  stores,
+} from "./builder_fanout.ts";
+import { type Run, toImage, word } from "./bytes.ts";
 import type { Operation } from "./case.ts";
 import { addFanoutLoss } from "./cases_fanout_lose.ts";
 import { addFanoutWriter } from "./cases_fanout_writer.ts";
@@ -21,6 +30,7 @@ import { buildSegment, descriptorAt, failed, kindOf, NOBODY } from "./encode.ts"
 
 const DESCRIPTOR = "channel_descriptor";
 const read: Operation = { read: true };
+const join: Operation = { join: true };
 
 /** All cases of this noun. */
 export function fanoutCases(): Cases {
@@ -402,7 +412,7 @@ function addAnswers(cases: Cases): void {
     "It ends its stream before.",
     "fanout.first_answer fanout.reader pipe.end_once",
     from,
-    member("operations.0", publishes(plan, 0, whole("one"), endFrame())),
+    member("operations.0", ends(plan, 0, whole("one"))),
     { results: ["ok", "ok", drained([text("one")], "ended")] },
   );
   cases.invalid(
@@ -453,6 +463,66 @@ function addLeaves(cases: Cases): void {
         recordIs(plan, 0, "writer_wants", 0),
         bellIs(0, 0x41),
       ],
+    },
+  );
+  const late = cases.valid(
+    "late",
+    "A reader leaves, and joins again after the end: it is told.",
+    "fanout.late fanout.join fanout.first_answer pipe.end_once",
+    { ...reads(plan), operations: [{ leave: true }, ends(plan, 0, whole("one")), join, read] },
+    {
+      results: ["ok", "ok", "ok", drained([], "ended")],
+      bytes: [recordIs(plan, 0, "head", joined(48)), stateIs(0, ATTACHED)],
+    },
+  );
+  cases.invalid(
+    "late_not_ended",
+    "The writer has not ended: it waits for more.",
+    "fanout.late fanout.join",
+    late,
+    member("operations.1", publishes(plan, 0, whole("one"))),
+    { results: ["ok", "ok", "ok", drained([])], bytes: [recordIs(plan, 0, "head", joined(32))] },
+  );
+  const [last] = (ends(plan, 32) as { set: Run[] }).set;
+  const ending = stores(plan, { ended: 49 }) as { set: Run[] };
+  cases.invalid(
+    "late_ending",
+    "It joins while the writer ends, which has stored `ended`, and no `tail` yet.",
+    "fanout.late fanout.join fanout.reader",
+    late,
+    member("operations", [
+      { leave: true },
+      { set: [...(one as { set: Run[] }).set, last!, ...ending.set] },
+      join,
+      { read: 1 },
+      stores(plan, { tail: 48 }),
+      read,
+    ]),
+    {
+      results: ["ok", "ok", "ok", drained([]), "ok", drained([], "ended")],
+      bytes: [recordIs(plan, 0, "head", joined(48)), stateIs(0, ATTACHED)],
+    },
+  );
+  const attached = fanout({ frames: [whole("one"), endFrame()], ended: 49 });
+  const attach = cases.valid(
+    "late_attached",
+    "An endpoint attaches after the end, and may leave.",
+    "fanout.late fanout.leave fanout.first_answer",
+    { ...reads(attached), operations: [read, { leave: true }, read] },
+    {
+      results: [drained([], "ended"), "ok", drained([], "ended")],
+      bytes: [recordIs(attached, 0, "head", 0)],
+    },
+  );
+  cases.invalid(
+    "late_other",
+    "`ended` is another position, which has no meaning.",
+    "fanout.late",
+    attach,
+    field(attached.control, "fanout_control", "ended", 33),
+    {
+      results: [drained([]), "ok", { items: [], end: "refused" }],
+      bytes: [recordIs(attached, 0, "head", 0)],
     },
   );
   cases.invalid(

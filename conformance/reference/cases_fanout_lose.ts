@@ -52,11 +52,17 @@ function addNumbers(cases: Cases): void {
   const from = cases.valid(
     "numbers",
     "Each message has its number, and the largest is a quarter of the capacity.",
-    "fanout.number fanout.size fanout.writer fanout.whole fanout.never_waits",
+    "fanout.number fanout.size fanout.writer fanout.ended fanout.whole fanout.never_waits",
     writes(plan, operations),
     {
       results: ["ok", "ok", "ok", "ok", drained(got, "ended")],
-      bytes: [extension(0, 0), extension(48, 1), extension(96, 2), controlIs(plan, "tail", 176)],
+      bytes: [
+        extension(0, 0),
+        extension(48, 1),
+        extension(96, 2),
+        controlIs(plan, "tail", 176),
+        controlIs(plan, "ended", 177),
+      ],
     },
   );
   cases.invalid(
@@ -250,6 +256,22 @@ function addBegin(cases: Cases): void {
     from,
     member("oldest", true),
     { results: [drained(all), "ok", drained([text("d")])] },
+  );
+  const ended = lose({ frames: [...texts("a", "b", "c"), endFrame()], ended: 161 });
+  const late = cases.valid(
+    "begin_ended",
+    "It begins at the tail when the writer has ended: it is told.",
+    "fanout.late fanout.begin",
+    { ...reads(ended), operations: [read] },
+    { results: [drained([], "ended")], bytes: [stateIs(0, ATTACHED)] },
+  );
+  cases.invalid(
+    "begin_ended_oldest",
+    "It begins at the oldest message, and reads up to `end`.",
+    "fanout.late fanout.begin",
+    late,
+    member("oldest", true),
+    { results: [drained(all, "ended")] },
   );
   const later = lose({ frames: texts("a", "b", "c"), floor: 48 });
   cases.valid(

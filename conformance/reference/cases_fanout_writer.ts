@@ -40,7 +40,7 @@ function addWrites(cases: Cases): void {
   const from = cases.valid(
     "write",
     "Whole messages, a pad where one does not fit, and `end`; a second `end` does nothing.",
-    "fanout.writer fanout.whole fanout.size fanout.room fanout.number",
+    "fanout.writer fanout.ended fanout.whole fanout.size fanout.room fanout.number",
     writes(plan, [...ends, { end: true }, small]),
     {
       results: [
@@ -53,7 +53,22 @@ function addWrites(cases: Cases): void {
         "ok",
         "pipe.ended",
       ],
-      bytes: [controlIs(plan, "tail", 352), controlIs(plan, "floor", 0)],
+      bytes: [
+        controlIs(plan, "tail", 352),
+        controlIs(plan, "floor", 0),
+        controlIs(plan, "ended", 353),
+      ],
+    },
+  );
+  cases.invalid(
+    "write_not_ended",
+    "It does not end.",
+    "fanout.ended",
+    from,
+    member("operations", [large, take, small]),
+    {
+      results: ["ok", drained([message(bytesOf(112))]), "ok"],
+      bytes: [controlIs(plan, "ended", 0)],
     },
   );
   cases.invalid(

@@ -62,6 +62,8 @@ export class FanoutTaker {
     }
     const isReserved = used <= this.#capacity - RESERVE || this.#ended;
     expect(isReserved, "fanout.room", "the reserve was taken");
+    const ended = this.#ended ? tail + 1 : 0;
+    expect(this.#word("ended") === ended, "fanout.ended", `\`ended\` is not ${ended}`);
     if (!this.#loses) put(this.#bytes, this.#record(), "fanout_reader", "head", tail + 1);
     return { items, end: this.#ended ? "ended" : "nothing" };
   }

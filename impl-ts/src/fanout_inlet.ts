@@ -239,6 +239,7 @@ export class FanoutInlet implements Waitable, Holder {
     else {
       this.#isJoined = true;
       this.#storeHead();
+      this.isEnded = this.place.isAfterEnd;
     }
   }
 
@@ -249,7 +250,9 @@ export class FanoutInlet implements Waitable, Holder {
     const found = this.place.begin(this.#isOldest);
     if (found === BROKEN) this.#fail(layout.REASON_RING_CURSOR);
     this.#isJoined = found === SOUND;
-    if (this.#isJoined && this.place.isFirst) this.#expected = 0;
+    if (!this.#isJoined) return;
+    if (this.place.isFirst) this.#expected = 0;
+    this.isEnded = !this.#isOldest && this.place.isAfterEnd;
   }
 
   /** Takes what is known to be published, and then what one more load shows. [ring.one_load] */

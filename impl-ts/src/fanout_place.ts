@@ -16,6 +16,7 @@ import type { Channel } from "./segment_geometry.ts";
 const TAIL = layout.FANOUT_TAIL_WORD;
 const FLOOR = layout.FANOUT_FLOOR_WORD;
 const ERA = layout.FANOUT_ERA_WORD;
+const ENDED = layout.FANOUT_ENDED_WORD;
 const ERA_SIZE = layout.FANOUT_ERA_SIZE;
 const LOW = ERA_SIZE - 1;
 const HEAD = layout.FANOUT_READER_HEAD_WORD;
@@ -99,6 +100,14 @@ export class Place {
     this.isFirst = this.own === this.tail; // [fanout.expected]
     if (!isOldest) this.advance((this.tail - this.own) >>> 0);
     return SOUND;
+  }
+
+  /**
+   * Whether the writer's `end` stands before the position, at which the reader has begun: no other
+   * one will come. [fanout.late]
+   */
+  get isAfterEnd(): boolean {
+    return Atomics.load(this.control, ENDED) === (this.own | layout.FANOUT_JOINED);
   }
 
   /** Moves the position forward by `extent` bytes. */

@@ -101,6 +101,25 @@ function whileItSleeps(does: (reader: FanoutReader<string>, segment: Segment) =>
   assertEquals(segment.words(controlOffset, controlSize)[wants], 0);
 }
 
+Deno.test("FanoutReader.join: a reader that begins after the end is told of it", () => {
+  for (const mode of ["hold", "lose"] as const) {
+    using writer = FanoutWriter.create<string>({ readers: 3, mode, ...SMALL });
+    using first = FanoutReader.from<string>(writer.handoff(0));
+    writer.write("one");
+    if (mode === "hold") first.leave();
+    writer.end();
+    if (mode === "hold") first.join();
+    else assertEquals(first.tryRead(), "one");
+    using second = FanoutReader.from<string>(writer.handoff(1));
+    for (const reader of [first, second]) {
+      assertEquals([soon(() => reader.read()), reader.ended], [undefined, true]);
+    }
+    if (mode === "hold") continue;
+    using third = FanoutReader.from<string>(writer.handoff(2), { oldest: true });
+    assertEquals([third.read(), third.read(), third.ended], ["one", undefined, true]);
+  }
+});
+
 Deno.test("FanoutWriter.write: a reader that reads, leaves, closes or dies wakes it", () => {
   whileItSleeps((reader) => {
     while (reader.tryRead() !== undefined);

@@ -28,6 +28,7 @@ import { Endpoint, type EndpointOptions, type Stats } from "./wait_endpoint.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const TAIL = layout.FANOUT_TAIL_WORD;
+const ENDED = layout.FANOUT_ENDED_WORD;
 const READERS_WANT = layout.FANOUT_READERS_WANT_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const EXTENSION_SIZE = layout.HEADER_EXTENSION_SIZE;
@@ -299,6 +300,7 @@ export class FanoutWriter<T = unknown> {
     this.#requireTurn();
     this.#isEnded = true;
     this.#frame(0, END, 0); // [pipe.end_now] Each frame has left room for the end.
+    Atomics.store(this.#control, ENDED, this.#tail | layout.FANOUT_JOINED); // [fanout.ended]
     this.#publish();
   }
 

@@ -331,6 +331,13 @@ export const FANOUT_ERA_OFFSET = 8;
 /** Index of `era` among the 32-bit words of `fanout_control`. */
 export const FANOUT_ERA_WORD = 2;
 /**
+ * u32, atomic. 0, or, when the writer has ended, the position after its `end`, with bit 0 set.
+ * Stored by the writer only.
+ */
+export const FANOUT_ENDED_OFFSET = 12;
+/** Index of `ended` among the 32-bit words of `fanout_control`. */
+export const FANOUT_ENDED_WORD = 3;
+/**
  * u32[8], atomic. Which readers want to be rung: bit `i` modulo 32 of word `i` / 32 is that of
  * record `i`.
  */

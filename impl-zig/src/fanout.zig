@@ -118,6 +118,7 @@ pub const Control = extern struct {
     tail: u32 align(line),
     floor: u32,
     era: u32,
+    ended: u32,
     readers_want: [want_count]u32 align(line),
 
     const line = layout.segment_align;
@@ -135,6 +136,7 @@ comptime {
     assert(@offsetOf(Control, "tail") == layout.fanout_tail_offset);
     assert(@offsetOf(Control, "floor") == layout.fanout_floor_offset);
     assert(@offsetOf(Control, "era") == layout.fanout_era_offset);
+    assert(@offsetOf(Control, "ended") == layout.fanout_ended_offset);
     assert(@offsetOf(Control, "readers_want") == layout.fanout_readers_want_offset);
     assert(@sizeOf(Record) == layout.fanout_reader_size);
     assert(@offsetOf(Record, "head") == layout.fanout_reader_head_offset);

@@ -121,6 +121,7 @@ pub const Reader = struct {
         reader.position = reader.tail;
         reader.is_joined = true;
         reader.storeHead();
+        reader.ended_seen = reader.afterEnd();
     }
 
     /// Leaves: the writer no longer waits for this reader. Does nothing in mode `lose`, or after
@@ -392,7 +393,17 @@ pub const Reader = struct {
         reader.overrun = false;
         const available = reader.tail -% reader.at();
         reader.expected = if (available == 0) 0 else null;
-        if (begin == .tail) reader.position += available;
+        if (begin == .tail) {
+            reader.position += available;
+            reader.ended_seen = reader.afterEnd();
+        }
+    }
+
+    /// Whether the `end` of the writer stands before the tail at which this reader has begun
+    /// [fanout.late].
+    fn afterEnd(reader: *const Reader) bool {
+        const word = @atomicLoad(u32, &reader.place.control.ended, .seq_cst);
+        return word == reader.tail | joined;
     }
 
     /// Moves the position to the floor.

@@ -65,6 +65,22 @@ test "Fanout: in mode hold every reader gets every message, and the slowest hold
     try trio.expect(0, "more");
 }
 
+test "Fanout: [fanout.late] a reader that begins after the end is told of it" {
+    for ([_]Fanout.Mode{ .hold, .lose }) |mode| {
+        var trio: Trio = undefined;
+        try trio.init(mode, 0xffff_fff0);
+        const reader = &trio.readers[0];
+        reader.leave();
+        try trio.writer.end();
+        if (mode == .hold) reader.join() else {
+            reader.* = .init(&trio.endpoints[1], &trio.segment, 0, .tail);
+        }
+        var storage: [256]u8 = undefined;
+        try expectEqual(null, try reader.read(&storage, .ms(300)));
+        try expectEqual(true, reader.ended());
+    }
+}
+
 test "Fanout: [fanout.count] a reader that leaves, or is marked failed, is not waited for" {
     for ([_]bool{ true, false }) |leaves| {
         var trio: Trio = undefined;

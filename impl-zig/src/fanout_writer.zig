@@ -172,6 +172,9 @@ pub const Writer = struct {
         const header: frame.Header = .{ .size = 0, .kind = layout.frame_kind_end };
         header.store(writer.headerAt(writer.tail));
         writer.tail +%= layout.frame_header_size;
+        // [fanout.ended] Before `tail`: a reader that begins at that one must find this word.
+        const word = &writer.place.control.ended;
+        @atomicStore(u32, word, writer.tail | layout.fanout_joined, .seq_cst);
         writer.flush();
         writer.ended = true;
     }

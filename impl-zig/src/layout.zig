@@ -306,6 +306,11 @@ pub const fanout_floor_word = 1;
 pub const fanout_era_offset = 8;
 /// Index of `era` among the 32-bit words of `fanout_control`.
 pub const fanout_era_word = 2;
+/// u32, atomic. 0, or, when the writer has ended, the position after its `end`, with bit 0 set.
+/// Stored by the writer only.
+pub const fanout_ended_offset = 12;
+/// Index of `ended` among the 32-bit words of `fanout_control`.
+pub const fanout_ended_word = 3;
 /// u32[8], atomic. Which readers want to be rung: bit `i` modulo 32 of word `i` / 32 is that of
 /// record `i`.
 pub const fanout_readers_want_offset = 128;

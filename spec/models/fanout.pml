@@ -4,12 +4,16 @@
  * counts.
  *
  * A frame is one unit; a cell holds the position of its frame, so that a reader sees whether it is
- * the one that must come. What a reader has begun at, and not yet read, nobody may overwrite.
+ * the one that must come. What a reader has begun at, and not yet read, nobody may overwrite. The
+ * last frame is the end, for which each message leaves one unit. A reader knows of the end by this
+ * frame, or, if it begins after it, by `ended`.
  */
 #define CAP 1
+#define SIZE (CAP + 1)
 #define N 2
 #define WRITER 2
-#define MOD (4 * CAP)
+#define MOD (4 * SIZE)
+#define END MOD
 #define START (MOD - 1)
 #define diff(a, b) (((a) + MOD - (b)) % MOD)
 #define plus(a, n) (((a) + (n)) % MOD)
@@ -21,7 +25,9 @@
 #define joined(position) ((position) + 2)
 
 byte tail = START;
-byte cell[CAP];
+/* 0, or the position after the end with 1 added. */
+byte ended;
+byte cell[SIZE];
 byte head[2];
 /* Of each reader: 0, or a position with 1 added. */
 byte writer_wants[2];
@@ -66,6 +72,9 @@ inline wake_writer(r, position) {
 }
 
 inline join(r) {
+#ifdef MUT_ENDED_FIRST
+    e = ended;
+#endif
 #ifdef MUT_JOIN_LATE
     d_step { h = tail; holds[r] = true; from[r] = h };
     head[r] = JOINING;
@@ -74,7 +83,18 @@ inline join(r) {
     d_step { h = tail; holds[r] = true; from[r] = h };
 #endif
     head[r] = joined(h);
-    wake_writer(r, h)
+    wake_writer(r, h);
+#ifndef MUT_ENDED_FIRST
+    e = ended;                                          /* [fanout.late] */
+#endif
+#ifdef MUT_ENDED_ANY
+    knows_end = e != 0;
+#else
+#ifndef MUT_END_UNTOLD
+    knows_end = e == h + 1;
+#endif
+#endif
+    e = 0
 }
 
 inline leave(r) {
@@ -97,8 +117,8 @@ inline ask(r) {
 }
 
 proctype reader(byte r) {
-    byte h, t, w;
-    bool leaves;
+    byte h, t, w, e;
+    bool leaves, knows_end;
     {
 #ifdef LEAVES
         if
@@ -108,10 +128,10 @@ proctype reader(byte r) {
 #endif
         join(r);
         do
-        :: h == plus(START, N) -> break
-        :: h != plus(START, N) ->
+        :: knows_end -> assert(h == plus(START, N + 1)); break
+        :: !knows_end ->
             t = tail;
-            assert(diff(t, h) <= CAP);
+            assert(diff(t, h) <= SIZE);
             if
 #ifdef LEAVES
             :: t != h && leaves ->
@@ -124,7 +144,8 @@ proctype reader(byte r) {
                 fi
 #endif
             :: t != h ->
-                assert(cell[h % CAP] == h);
+                knows_end = cell[h % SIZE] == END;
+                assert(knows_end || cell[h % SIZE] == h);
                 d_step { h = plus(h, 1); from[r] = h };
                 head[r] = joined(h);                    /* [fanout.release] */
                 wake_writer(r, h);
@@ -211,11 +232,11 @@ inline look() {
     fi
 }
 
-inline publish() {
+inline publish(size, content) {
     d_step {
-        assert(!holds[0] || diff(t, from[0]) < CAP);    /* Nothing that is held is overwritten. */
-        assert(!holds[1] || diff(t, from[1]) < CAP);
-        cell[t % CAP] = t
+        assert(!holds[0] || diff(t, from[0]) < size);   /* Nothing that is held is overwritten. */
+        assert(!holds[1] || diff(t, from[1]) < size);
+        cell[t % SIZE] = content
     };
 #ifdef MUT_WANT_BEFORE_TAIL
     x = readers_want;
@@ -249,7 +270,7 @@ proctype writer() {
     byte t = START, sent, used = CAP, slow = 2, x;
     bool gone[2];
     do
-    :: sent < N && used < CAP -> publish(); d_step { sent++; used++ }
+    :: sent < N && used < CAP -> publish(CAP, t); d_step { sent++; used++ }
     :: sent < N && used >= CAP ->
         look();
         if
@@ -282,7 +303,14 @@ proctype writer() {
         :: else -> slow = 2
         fi
     :: sent == N -> break
-    od
+    od;
+#ifndef MUT_ENDED_LATE
+    ended = plus(t, 1) + 1;                             /* [fanout.ended] */
+#endif
+    publish(SIZE, END);
+#ifdef MUT_ENDED_LATE
+    ended = t + 1
+#endif
 }
 
 init {
@@ -296,5 +324,5 @@ init {
     atomic { run writer(); run reader(0); run reader(1) };
 #endif
     _nr_pr == 1;
-    assert(tail == plus(START, N))
+    assert(tail == plus(START, N + 1))
 }

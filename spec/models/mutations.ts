@@ -464,6 +464,10 @@ export const models: Model[] = [
       RINGS_ONE: "deadlock",
       ARMS_OTHER: "deadlock",
       NO_ROOM_RECHECK: "deadlock",
+      END_UNTOLD: "deadlock",
+      ENDED_LATE: "deadlock",
+      ENDED_FIRST: "deadlock",
+      ENDED_ANY: { assert: "(h==" },
     },
   },
   {

@@ -10,7 +10,7 @@ import { PortError } from "./small_memory.ts";
 import type { Channel, Segment } from "./small_segment.ts";
 
 /** Where the words of the control area stand, and those of a record. */
-export const [TAIL, FLOOR, ERA, READERS_WANT, RECORDS] = [0, 4, 8, 128, 256] as const;
+export const [TAIL, FLOOR, ERA, ENDED, READERS_WANT, RECORDS] = [0, 4, 8, 12, 128, 256] as const;
 export const [HEAD, WRITER_WANTS, RECORD_SIZE] = [0, 64, 128] as const;
 export const EXTENSION = 16;
 /** Bytes from one `era` to the next. */

@@ -6,7 +6,7 @@
 
 import { has } from "./faults.ts";
 import type { Endpoint } from "./small_endpoint.ts";
-import { attach, ERA, ERA_SIZE, EXTENSION, type Fanout, FLOOR } from "./small_fanout.ts";
+import { attach, ENDED, ERA, ERA_SIZE, EXTENSION, type Fanout, FLOOR } from "./small_fanout.ts";
 import { HEAD, recordOf, TAIL, wishOf, WRITER_WANTS } from "./small_fanout.ts";
 import { checkFrame, DATA, END, EXTENSION as KIND_EXTENSION } from "./small_frame.ts";
 import { type Frame, HEADER, PAD, WHOLE } from "./small_frame.ts";
@@ -64,6 +64,7 @@ export class FanoutReader {
     if (this.#position % 16 !== 0) throw this.#fail("ring.cursor");
     this.#isJoined = true;
     this.#release();
+    this.#hasEnded = this.#isAfterEnd();
   }
 
   /** [fanout.leave] */
@@ -255,6 +256,14 @@ export class FanoutReader {
       // [fanout.expected]
       if (end === floor || has("fanout_expects_first")) this.#expected = 0;
     }
+    this.#hasEnded = !fromOldest && this.#isAfterEnd();
+  }
+
+  /** [fanout.late] */
+  #isAfterEnd(): boolean {
+    const ended = this.#memory.load(this.#fanout.channel.control + ENDED);
+    if (has("fanout_ended_any")) return ended !== 0;
+    return ended === this.#position % WORD + 1 && !has("fanout_late_untold");
   }
 
   /** The position of the oldest frame; nothing where `era` has changed meanwhile. */

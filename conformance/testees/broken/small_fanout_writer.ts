@@ -6,7 +6,7 @@
 
 import { has } from "./faults.ts";
 import type { Endpoint } from "./small_endpoint.ts";
-import { attach, ERA, ERA_SIZE, EXTENSION, type Fanout, FLOOR } from "./small_fanout.ts";
+import { attach, ENDED, ERA, ERA_SIZE, EXTENSION, type Fanout, FLOOR } from "./small_fanout.ts";
 import { HEAD, READERS_WANT, recordOf, TAIL, WRITER_WANTS } from "./small_fanout.ts";
 import { END, HEADER, PAD, WHOLE } from "./small_frame.ts";
 import { type Memory, minus, PortError, roundUp } from "./small_memory.ts";
@@ -76,6 +76,9 @@ export class FanoutWriter {
     if (this.#fanout.isLossy) this.#makeRoom(0);
     this.#frame({ size: 0, kind: END, flags: 0, codec: 0, tag: 0 }, HEADER);
     this.#hasEnded = true;
+    // [fanout.ended]
+    const { control } = this.#fanout.channel;
+    if (!has("fanout_ended_left")) this.#memory.store(control + ENDED, this.#tail % 2 ** 32 + 1);
     this.#publish();
   }
 

@@ -254,7 +254,7 @@ pub const Session = struct {
     /// Reads one message of a fanout into the storage.
     fn readFanout(session: *Session, timeout: Timeout) !?Item {
         const fanout = &session.fanout_reader;
-        if (!fanout.is_joined and !fanout.place.plan.loses) return error.Refused;
+        if (!fanout.readFits()) return error.Refused;
         const message = (try fanout.read(session.storage, timeout)) orelse return null;
         return .{
             .kind = @backingInt(message.kind),
