@@ -468,7 +468,7 @@ function addLeaves(cases: Cases): void {
   const late = cases.valid(
     "late",
     "A reader leaves, and joins again after the end: it is told.",
-    "fanout.late fanout.join fanout.first_answer pipe.end_once",
+    "fanout.late fanout.join fanout.first_answer",
     { ...reads(plan), operations: [{ leave: true }, ends(plan, 0, whole("one")), join, read] },
     {
       results: ["ok", "ok", "ok", drained([], "ended")],

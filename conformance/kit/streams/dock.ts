@@ -94,6 +94,9 @@ class SocketWire implements Wire {
   }
 }
 
+/** Opens the FIFO that its argument names, says so by a byte, and passes on what comes. */
+const PASS_ON = 'exec <"$1" && echo && exec cat';
+
 /** Two FIFOs. Whoever opens one end waits for the other end, unless somebody has both. */
 async function fifoDock(path: string): Promise<Dock> {
   const [there, back] = [`${path}in`, `${path}out`];
@@ -103,8 +106,12 @@ async function fifoDock(path: string): Promise<Dock> {
   const holders = [there, back].map((each) => Deno.openSync(each, { read: true, write: true }));
   const writes = Deno.openSync(there, { write: true });
   // A thread that waits for a FIFO keeps it open, whoever closes it. A process can be ended.
-  const cat = new Deno.Command("cat", { args: [back], stdin: "null", stdout: "piped" }).spawn();
+  const args = ["-c", PASS_ON, "sh", back];
+  const cat = new Deno.Command("sh", { args, stdin: "null", stdout: "piped" }).spawn();
   const reads = cat.stdout.getReader();
+  // A FIFO that nobody has open to read breaks under who writes to it: the testee is told of this
+  // one when the other process has it open, however late that has started.
+  await reads.read();
   // As long as the kit holds the testee's ends, it does not see that the testee closes them.
   let isHeld = true;
   const letGo = () => {
