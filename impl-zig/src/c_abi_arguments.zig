@@ -32,14 +32,15 @@ comptime {
 pub fn failed(err: anyerror, corrupt: ?layout.Reason) Status {
     return switch (err) {
         error.Timeout => nothing,
-        error.Corrupt => statusFor(corrupt.?),
+        // After a fault the peer counts as failed, whatever it has stored since.
+        error.Corrupt => statusFor(corrupt orelse .peer_failed),
         error.FileNotFound => not_found,
         error.AccessDenied => access_denied,
         error.NameTooLong => name_too_long,
         error.NoSpaceLeft => no_space,
         error.SystemResources, error.OutOfMemory => no_resources,
         error.Unexpected => system,
-        else => statusFor(reasonOf(err).?),
+        else => if (reasonOf(err)) |reason| statusFor(reason) else system,
     };
 }
 

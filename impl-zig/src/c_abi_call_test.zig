@@ -6,6 +6,8 @@ const called = @import("c_abi_call.zig");
 const calling = @import("c_abi_call_make.zig");
 const serves = @import("c_abi_call_serve.zig");
 const fixture = @import("c_abi_fixture.zig");
+const frame = @import("frame.zig");
+const layout = @import("layout.zig");
 const ports = @import("c_abi_port.zig");
 const testing = std.testing;
 const ListValue = called.ListValue;
@@ -198,6 +200,41 @@ test "c_abi: a call is answered later, and once" {
     try expectStatus(0, serves.millrace_serve_cancelled(own, side.later));
     try expectStatus(1, ports.millrace_port_close(pair.side(1)));
     try expectStatus(-256, serves.millrace_serve_cancelled(own, side.later));
+}
+
+test "c_abi: a call keeps why it ended, whatever the peer's state becomes" {
+    for ([_]u32{ layout.endpoint_state_failed, 77 }) |word| {
+        var pair: Pair = .{};
+        try pair.open();
+        defer pair.leave();
+        var side: Side = .{};
+        try side.attach(pair.side(1));
+        const own = &side.storage;
+        defer std.debug.assert(called.millrace_calls_leave(own) == 1);
+        var begun: [2]usize = undefined;
+        const begin_items = calling.millrace_call_begin_items;
+        try expectStatus(1, calling.millrace_call_begin(own, "a", null, 0, 0, null, &begun[0]));
+        try expectStatus(1, begin_items(own, "b", null, 0, 0, null, &begun[1]));
+        // A frame of a kind that there is not, which fails the peer; and the peer's own store.
+        const peer = &ports.Object.known(pair.side(0)).?.body.port;
+        const ring = &peer.writer.ring;
+        const header: frame.Header = .{ .size = 0, .kind = 99 };
+        header.store(@alignCast(ring.area[0..layout.frame_header_size]));
+        ring.tail +%= layout.frame_header_size;
+        ring.publish();
+        const fault = reasonStatus(.frame_kind);
+        try expectStatus(fault, side.read(0));
+        @atomicStore(u32, &peer.endpoint.record.state, word, .seq_cst);
+        const write = called.millrace_calls_write;
+        const failed = reasonStatus(.peer_failed);
+        var result: ListValue = undefined;
+        try expectStatus(failed, write(own, "[]", 2, 2, 9, 0));
+        try expectStatus(fault, calling.millrace_call_finish(own, begun[0], 0, null, &result));
+        const code = @backingInt(layout.Reason.frame_kind);
+        try testing.expectEqual(code, ports.millrace_port_reason(pair.side(1)));
+        try expectStatus(failed, write(own, "[]", 2, 2, 9, 0));
+        try expectStatus(fault, calling.millrace_call_next(own, begun[1], 0, null, &result));
+    }
 }
 
 test "c_abi: a port with calls is read and written through them alone" {

@@ -16,6 +16,7 @@ const serves = @import("c_abi_call_serve.zig");
 const tokens = @import("c_abi_call_token.zig");
 const fixture = @import("c_abi_fixture.zig");
 const streams = @import("c_abi_stream.zig");
+const layout = @import("layout.zig");
 const StreamDescriptors = @import("stream_descriptors.zig").StreamDescriptors;
 const SegmentFile = @import("segment_file.zig").SegmentFile;
 const testing = std.testing;
@@ -175,8 +176,9 @@ const World = struct {
         const random = world.random;
         switch (random.uintLessThan(u32, 32)) {
             0 => return null,
-            // Misaligned for everything except bytes; there is room enough for those.
-            1 => return &world.bytes[1],
+            // Misaligned for everything except bytes; there is room enough for those. A context of
+            // functions is only handed back to them.
+            1 => if (role != 'x') return &world.bytes[1],
             else => {},
         }
         return switch (role) {
@@ -310,6 +312,37 @@ const World = struct {
         memory[random.uintLessThan(usize, memory.len)] = random.int(u8);
     }
 
+    /// A peer that breaks its ring, and changes its state once more after it was failed for that:
+    /// the calls that end meanwhile still have their reason.
+    fn loseCalls(world: *World) void {
+        const random = world.random;
+        const side = random.uintLessThan(usize, 2);
+        const own = &world.objects[5 + side];
+        const memory = &world.shared[0];
+        const tables = layout.endpoint_table_offset;
+        // The peer's ring is the one that this side reads.
+        const descriptor = tables + 2 * layout.endpoint_record_size +
+            (1 - side) * layout.channel_descriptor_size;
+        const place = memory[descriptor + layout.channel_control_offset_offset ..][0..4];
+        const control = std.mem.readInt(u32, place, .little);
+        var begun: [2]usize = undefined;
+        _ = calling.millrace_call_begin(own, "call", null, 0, 0, null, &begun[0]);
+        _ = calling.millrace_call_begin_items(own, "items", null, 0, 0, null, &begun[1]);
+        setWord(memory, control + layout.ring_tail_offset, 1);
+        _ = called.millrace_calls_read(own, &world.bytes, 64, 0, &world.bytes[64]);
+        const words = [_]u32{ layout.endpoint_state_failed, 77 };
+        const record = tables + (1 - side) * layout.endpoint_record_size;
+        setWord(memory, record + layout.endpoint_state_offset, words[random.int(u1)]);
+        _ = called.millrace_calls_write(own, null, 0, 0, 0, 0);
+        _ = calling.millrace_call_finish(own, begun[0], 0, null, &world.bytes[64]);
+        _ = calling.millrace_call_next(own, begun[1], 0, null, &world.bytes[64]);
+    }
+
+    fn setWord(memory: []u8, offset: usize, value: u32) void {
+        if (offset % 4 != 0 or offset > memory.len - 4) return; // scribbled over before
+        std.mem.writeInt(u32, memory[offset..][0..4], value, .little);
+    }
+
     /// Starts again: two ports, or a writer and a reader, on a segment, and both sides of a
     /// mailbox.
     fn begin(world: *World) void {
@@ -427,6 +460,7 @@ test "c_abi: no arguments and no order of calls trip an assertion" {
         for (0..call_count) |_| {
             world.step();
             if (prng.random().uintLessThan(u32, 128) == 0) world.scribble();
+            if (prng.random().uintLessThan(u32, 64) == 0) world.loseCalls();
             if (prng.random().uintLessThan(u32, 64) == 0) world.begin();
         }
         world.leave();

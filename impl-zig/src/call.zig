@@ -414,7 +414,15 @@ pub const Calls = struct {
     fn checkLost(calls: *Calls) CallError!void {
         if (calls.endpoint.closedHere()) return calls.losing(calls.endpoint.whyClosed());
         const err = calls.lost orelse return;
-        calls.endpoint.behind = calls.lost_behind;
+        return calls.again(err, calls.lost_behind);
+    }
+
+    /// Fails as something has failed before, for the same reason.
+    pub fn again(calls: *const Calls, err: CallError, reason: ?layout.Reason) CallError {
+        switch (err) {
+            error.Corrupt, error.PeerFailed, error.PipeFailed => calls.endpoint.behind = reason,
+            else => {},
+        }
         return err;
     }
 

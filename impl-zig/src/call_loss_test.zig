@@ -101,6 +101,38 @@ test "Calls: a method that waits on the stack ends with the port [call.told]" {
     }
 }
 
+test "Calls: why a call has ended stays its own, whatever the peer's state becomes [call.lost]" {
+    // A fault fails the peer with a reason, which the peer overwrites: failed without one, and an
+    // invalid state.
+    for ([_]u32{ layout.endpoint_state_failed, 77 }) |word| {
+        var duel: Duel = undefined;
+        try duel.init(4096, .{});
+        defer duel.deinit();
+        const finished = try duel.calls.begin("one", .{}, none);
+        defer finished.release();
+        const asked = try duel.calls.begin("one", .{}, none);
+        defer asked.release();
+        var items = try duel.calls.items(u32, "count", .{}, none);
+        defer items.deinit();
+        try lose(&duel, .breaks);
+        try testing.expectError(error.Corrupt, duel.calls.read(&duel.storage, .none));
+        @atomicStore(u32, &duel.peer.endpoint.record.state, word, .seq_cst);
+        for (0..2) |_| {
+            try testing.expectError(error.Corrupt, finished.finish(.none, null));
+            try testing.expectEqual(.frame_kind, duel.port.reason());
+            // Nothing of the ring says why by now.
+            try testing.expectError(error.PeerFailed, duel.port.write("text", .{}, .none));
+            try testing.expect(duel.port.reason() != .frame_kind);
+            try testing.expectError(error.Corrupt, asked.result(u32));
+            try testing.expectEqual(.frame_kind, duel.port.reason());
+            try testing.expectError(error.PeerFailed, duel.port.write("text", .{}, .none));
+            try testing.expectError(error.Corrupt, items.next());
+            try testing.expectEqual(.frame_kind, duel.port.reason());
+            try testing.expectError(error.PeerFailed, duel.port.write("text", .{}, .none));
+        }
+    }
+}
+
 test "Calls.end: nobody is called any more, and the methods are told [call.told]" {
     var duel: Duel = undefined;
     try duel.init(4096, .{});

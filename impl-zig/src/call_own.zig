@@ -54,6 +54,8 @@ pub const Call = struct {
     under_way: bool = true,
     /// How it has ended, if it has failed.
     ended: ?CallError = null,
+    /// The reason for that, if the port was lost with one [pipe.failed_reason].
+    ended_behind: ?layout.Reason = null,
     /// Whether it was answered, and what with, until that was handed out.
     is_answered: bool = false,
     answer: ?*Note = null,
@@ -100,7 +102,7 @@ pub const Call = struct {
             return err;
         };
         if (!done) call.end(error.Timeout);
-        if (call.ended) |err| return err;
+        if (call.failure()) |err| return err;
     }
 
     /// Its result; one that points to memory goes with it, so that it is there once.
@@ -108,7 +110,7 @@ pub const Call = struct {
     /// Asserts that it is done.
     pub fn result(call: *Call, comptime T: type) CallError!Returned(T) {
         assert(call.isDone());
-        if (call.ended) |err| return err;
+        if (call.failure()) |err| return err;
         const note = call.answer.?;
         const value = call.list.at(0);
         const returned = try make(T, call.calls, value, note);
@@ -128,7 +130,7 @@ pub const Call = struct {
         var patience: Patience = .init(timeout);
         const found = try call_wait.awaitOwn(call.calls, call, .item, &patience, token);
         if (!found) return error.Timeout;
-        const note = call.items.first orelse return if (call.ended) |err| err else null;
+        const note = call.items.first orelse return if (call.failure()) |err| err else null;
         const count = @intFromBool(note.payload.len > 0);
         const value = (List{ .payload = note.payload, .count = count }).at(0);
         const returned = try make(T, call.calls, value, note);
@@ -175,8 +177,18 @@ pub const Call = struct {
     /// Ends it because nothing can come any more [call.lost].
     pub fn lose(call: *Call, err: CallError) void {
         call.leave();
-        if (!call.isDone()) call.ended = err;
+        if (!call.isDone()) {
+            call.ended = err;
+            call.ended_behind = call.calls.lost_behind;
+        }
         call.freeUnheld();
+    }
+
+    /// How it has failed, for the caller to return. What the peer has written since then changes
+    /// neither that nor the reason for it.
+    fn failure(call: *const Call) ?CallError {
+        const err = call.ended orelse return null;
+        return call.calls.again(err, call.ended_behind);
     }
 
     /// [call.grant]

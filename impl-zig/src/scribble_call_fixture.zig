@@ -103,7 +103,19 @@ pub const World = struct {
         const clock: Clock = .start(timeout);
         const result: anyerror!bool = world.actOnce(random, timeout) catch |err|
             if (err == error.ResultType) false else err;
-        return scribble_fixture.settle(histogram, &world.victim, clock, result);
+        const outcome = try scribble_fixture.settle(histogram, &world.victim, clock, result);
+        if (outcome == .final) try world.askAll(histogram);
+        return outcome;
+    }
+
+    /// Asks all calls that have ended how they have, after a call that asks the rings.
+    fn askAll(world: *World, histogram: *Histogram) !void {
+        for (world.made) |made| {
+            const call = made orelse continue;
+            if (!call.isDone()) continue;
+            world.victim.write("", .{}, .none) catch {};
+            call.finish(.none, null) catch |err| try histogram.add(err, world.victim.reason());
+        }
     }
 
     fn actOnce(world: *World, random: Random, timeout: millrace.Timeout) !bool {
@@ -154,7 +166,8 @@ pub const World = struct {
     }
 
     pub fn scribble(world: *World, random: Random) void {
-        switch (random.uintLessThan(u32, 24)) {
+        switch (random.uintLessThan(u32, 25)) {
+            24 => world.forgetReason(),
             0...11 => world.say(random) catch {},
             12...20 => world.hear() catch {},
             21 => world.change(random, area_offsets[1] + 4 * random.uintLessThan(usize, 256)),
@@ -168,6 +181,14 @@ pub const World = struct {
                 else => world.change(random, record_offsets[random.int(u1)] + 4),
             },
         }
+    }
+
+    /// After a fault, for which the victim failed it, stores that it has failed without a reason.
+    fn forgetReason(world: *World) void {
+        const offset = record_offsets[1] + layout.endpoint_state_offset;
+        const failed = layout.endpoint_state_failed;
+        if (scribble_fixture.load(&world.memory, offset) & layout.state_mask != failed) return;
+        scribble_fixture.store(&world.memory, offset, failed);
     }
 
     /// Takes what the victim has sent, and keeps the id of its last call.

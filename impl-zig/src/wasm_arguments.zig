@@ -60,7 +60,8 @@ pub fn statusOf(err: anyerror) i32 {
 pub fn failed(corrupt: ?layout.Reason, err: anyerror) i32 {
     return switch (err) {
         error.Timeout => status_nothing,
-        error.Corrupt => statusFor(corrupt.?),
+        // After a fault the peer counts as failed, whatever it has stored since.
+        error.Corrupt => statusFor(corrupt orelse .peer_failed),
         else => statusOf(err),
     };
 }
