@@ -94,6 +94,10 @@ export class CallLayer implements CallTaker {
     return this.#isPending || (this.#isServing && this.#lost === undefined);
   }
 
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
   get waitingCount(): number {
     return this.callee.waitingCount;
   }
@@ -222,7 +226,11 @@ export class CallLayer implements CallTaker {
     if (queue.length > before && queue[0] instanceof MessageError) return this.pump();
     if (queue.length > before) rouse(this.#inlet); // whoever waits for messages in another way
     if (this.isDue) this.begin();
-    if (found === FULL) this.caller.giveUpAll(inboxError);
+    if (found === FULL) {
+      this.caller.giveUpAll(inboxError);
+      const gone = this.#inlet.lookAgain();
+      if (gone !== undefined) this.finish(gone);
+    }
     return found === TOOK;
   }
 

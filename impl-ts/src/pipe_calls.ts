@@ -25,6 +25,8 @@ export interface CallTaker {
   readonly isActive: boolean;
   /** Whether looking for them keeps the process alive. */
   readonly keeps: boolean;
+  /** Whether the calls have ended, because the peer is gone or has ended its stream. */
+  readonly isLost: boolean;
   /** Calls that were taken and have not begun, and their bytes. They count as part of the inbox. */
   readonly waitingCount: number;
   readonly waitingSize: number;

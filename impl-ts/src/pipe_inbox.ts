@@ -130,16 +130,22 @@ export function findReadable(inlet: Inlet): boolean {
 
 /**
  * Finds out how the pipe has ended, for ports; undefined while more can come or something is
- * unread. Takes nothing but the `end`; where the peer is gone, the parts of a message are dropped.
+ * unread. Takes nothing but the `end`; if the peer is gone, the parts of a message are dropped.
+ *
+ * After the end of its calls, a port does not wait until its messages are read, because a program
+ * that only serves or calls reads none. They can be read later.
  */
 export function settleOutcome(inlet: Inlet): Outcome | undefined {
+  const isLost = inlet.taker?.isLost === true;
   try {
-    if (inlet.queue.length > 0 || inlet.isLending) return undefined;
+    if (inlet.isLending || (inlet.queue.length > 0 && !isLost)) return undefined;
     let found = inlet.pull(LOOK, undefined, true);
-    const gone = found === NOTHING ? inlet.lookAgain() : undefined;
+    const gone = found === NOTHING || isLost ? inlet.lookAgain() : undefined;
     if (gone !== undefined) found = inlet.pull(LOOK, undefined, false);
     if (found === OVER) return { error: undefined };
-    return found === NOTHING && gone !== undefined ? { error: inlet.giveUp(gone) } : undefined;
+    if (gone === undefined) return undefined;
+    if (found === NOTHING) return { error: inlet.giveUp(gone) };
+    return isLost ? { error: gone } : undefined;
   } catch (error) {
     if (error instanceof MillraceError) return { error };
     throw error;

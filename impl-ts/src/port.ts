@@ -222,8 +222,9 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   /**
    * Resolves when nothing more will come: with undefined if the peer has ended its stream or
    * `close` was called here, otherwise with the error; it never rejects. What the peer has
-   * published is delivered first, so somebody has to read it. This promise alone does not keep the
-   * process alive.
+   * published is delivered first, so somebody has to read it. A port that serves or makes calls
+   * does not wait for that: its unread messages can be read afterwards. This promise alone does not
+   * keep the process alive.
    */
   get closed(): Promise<MillraceError | undefined> {
     return this.delivery.closed;

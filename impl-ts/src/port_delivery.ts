@@ -154,7 +154,14 @@ export class Delivery<In> implements EventSource, Served, Waiter {
 
   /** Whether this delivery takes messages out of the ring. */
   get #isTaking(): boolean {
-    return !this.#isOver && (this.#isListening || this.#inlet.taker?.isActive === true);
+    if (this.#isOver) return this.#isListening && this.#hasUnread;
+    return this.#isListening || this.#inlet.taker?.isActive === true;
+  }
+
+  /** Whether messages are left that nobody has read; after `close` there are none. */
+  get #hasUnread(): boolean {
+    const inlet = this.#inlet;
+    return inlet.queue.length > 0 || (inlet.isOpen && inlet.own !== inlet.other);
   }
 
   /** Whether anybody wants to know of messages, of calls, or of the end. */

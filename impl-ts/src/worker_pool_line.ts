@@ -117,6 +117,10 @@ export class Line implements CallTaker {
     return this.#lost === undefined;
   }
 
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
   get keeps(): boolean {
     return this.#keeps && this.#lost === undefined;
   }
