@@ -8,8 +8,15 @@ import process from "node:process";
 import type { Actor, MainPart, Stage, WorkerPart } from "./stage.ts";
 
 /** Plays the main part, prints `played`, and ends the process: with 1 if it failed. */
-export async function playMain(main: MainPart, workerPath: string): Promise<void> {
-  const stage: Stage = { start: () => startWorker(new Worker(workerPath)) };
+export async function playMain(
+  main: MainPart,
+  workerPath: string,
+  alonePath: string,
+): Promise<void> {
+  const stage: Stage = {
+    start: () => startWorker(new Worker(workerPath)),
+    startAlone: (workerData) => new Worker(alonePath, { workerData }),
+  };
   try {
     await main(stage);
   } catch (error) {

@@ -16,7 +16,7 @@ import { globalUrls, type Part } from "./scenarios.ts";
 
 /** The scenario, and the programs of the guide, whose pages come without; and a worker's script. */
 const NOT_ISOLATED = /^\/(?:(?:guide\/)?not_isolated|bare_worker\/worker)/;
-const PATH = /^\/(\w+)\/(?:(main|worker|processor)\.)?(module|script)\.(html|js)$/;
+const PATH = /^\/(\w+)\/(?:(main|worker|alone|processor)\.)?(module|script)\.(html|js)$/;
 const GUIDE_PATH = /^\/guide\/(\w+)\/(\w+)\.(html|ts)$/;
 
 /** A running server. */

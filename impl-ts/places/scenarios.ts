@@ -1,8 +1,8 @@
 /**
  * The scenarios, and what they become for places that cannot run TypeScript.
  *
- * A scenario is a folder here: `main.ts` plays on the main thread, `worker.ts` in a worker, and
- * `processor.ts` in an audio worklet.
+ * A scenario is a folder here: `main.ts` plays on the main thread, `worker.ts` in a worker,
+ * `alone.ts` is a worker by itself, and `processor.ts` plays in an audio worklet.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { bundleText } from "../../tools/build_scripts.ts";
 export type Place = "deno" | "node" | "bun" | "chromium" | "firefox";
 
 /** The parts of a scenario; many have no worker, and few a processor. */
-export type Part = "main" | "worker" | "processor";
+export type Part = "main" | "worker" | "alone" | "processor";
 
 /** What runs there: ES modules, or scripts in the global scope that use the global builds. */
 export type Form = "module" | "script";
@@ -49,7 +49,8 @@ export function scenariosFor(place: Place): string[] {
 /** The parts that a scenario has. */
 export function partsOf(scenario: string): Part[] {
   const names = [...Deno.readDirSync(`${HERE}/${scenario}`)].map(({ name }) => name);
-  return (["main", "worker", "processor"] as const).filter((part) => names.includes(`${part}.ts`));
+  const parts: Part[] = ["main", "worker", "alone", "processor"];
+  return parts.filter((part) => names.includes(`${part}.ts`));
 }
 
 /** The forms in which a scenario can be played: as scripts, if all that it imports has a global. */
@@ -66,6 +67,7 @@ export function formsOf(scenario: string): Form[] {
 export function compileForBrowser(name: string, part: Part, form: Form): Promise<string> {
   const parts = {
     worker: `worker.${form}.js`,
+    alone: `alone.${form}.js`,
     options: { type: form === "module" ? "module" : "classic" },
     processor: `processor.${form}.js`,
   };
@@ -76,6 +78,7 @@ export function compileForBrowser(name: string, part: Part, form: Form): Promise
   const load: Record<Part, string> = {
     main: "",
     worker: `importScripts(${globals});`,
+    alone: `importScripts(${globals});`,
     processor: globals.map((path) => `import ${path};`).join("\n"),
   };
   return bundleText({
@@ -97,7 +100,8 @@ export function compileProgram(text: string): Promise<string> {
 
 /** A part of a scenario as one file for Node, to be run where the other one and the package are. */
 export function compileForNode(name: string, part: Part, form: Form): Promise<string> {
-  const play = `playMain(part, "./${nodePath(name, "worker", form)}");`;
+  const [worker, alone] = [nodePath(name, "worker", form), nodePath(name, "alone", form)];
+  const play = `playMain(part, "./${worker}", "./${alone}");`;
   return bundleText({
     ...source(name, part, "node_stage.ts", play),
     format: form === "module" ? "esm" : "cjs",
@@ -118,7 +122,7 @@ export function globalUrls(): string[] {
 }
 
 /** What the driver of each part is called. */
-const PLAYS: Readonly<Record<Part, string>> = {
+const PLAYS: Readonly<Record<Exclude<Part, "alone">, string>> = {
   main: "playMain",
   worker: "playWorker",
   processor: "playProcessor",
@@ -126,7 +130,9 @@ const PLAYS: Readonly<Record<Part, string>> = {
 
 /** The source of a part; `playMain` is how the main one is played. */
 function source(name: string, part: Part, stage: string, playMain: string) {
-  const contents = `import part from "./${name}/${part}.ts";
+  const contents = part === "alone"
+    ? `import "./${name}/alone.ts";`
+    : `import part from "./${name}/${part}.ts";
     import { ${PLAYS[part]} } from "./${stage}";
     ${part === "main" ? playMain : `${PLAYS[part]}(part);`}`;
   return { stdin: { contents, resolveDir: HERE } };

@@ -13,8 +13,19 @@ export interface Stage {
    * the actor.
    */
   start(): Actor;
+  /**
+   * Starts the scenario's `alone.ts`, a worker with nothing of the stage in it. With data, it is
+   * started with that as its `workerData`; undefined if workers of this place have none.
+   */
+  startAlone(data?: unknown): Lonely | undefined;
   /** The address of the scenario's `processor.ts`, in a page. */
   readonly processor?: string;
+}
+
+/** A worker that runs a scenario's `alone.ts`. */
+export interface Lonely {
+  postMessage(message: unknown): void;
+  terminate(): unknown;
 }
 
 /** The scenario's worker, seen from the main thread. */

@@ -18,6 +18,7 @@ interface WorkerScope {
 /** Where the other parts of a scenario are. */
 export interface Parts {
   worker: string | URL;
+  alone: string | URL;
   options?: WorkerOptions;
   processor?: string;
 }
@@ -25,10 +26,11 @@ export interface Parts {
 /** Plays the main part, and says what went wrong, or `"played"`. */
 export async function playMain(
   main: MainPart,
-  { worker, options, processor }: Parts,
+  { worker, alone, options, processor }: Parts,
 ): Promise<string> {
   const stage: Stage = {
     start: () => startWorker(new Worker(worker, options)),
+    startAlone: (data) => data === undefined ? new Worker(alone, options) : undefined,
     ...(processor !== undefined && { processor }),
   };
   try {
