@@ -59,7 +59,7 @@ Deno.test("a port that only serves is told of its peer's end beside unread messa
   }
 });
 
-Deno.test("a listener that comes after the end of a port that serves gets the messages", async () => {
+Deno.test("after the end of a port that serves, a listener gets its messages", async () => {
   for (const make of Object.values(places)) {
     const [here, peer] = await make();
     let closeCount = 0;
