@@ -177,23 +177,49 @@ export class Callee {
     this.run(served, () => method(values), (result) => this.conclude(served, result));
   }
 
-  /** Runs code of the application's, and what is to be done behind it, now or later. */
+  /**
+   * Runs code of the application's, and hands its result to `done`, now or later. Whatever that
+   * code throws, also while `done` looks at the result, fails the call. [call.throw]
+   */
   run(served: Served, work: () => unknown, done: (result: unknown) => void): void {
     let result: unknown;
     depth++;
     try {
       result = runWith(served, work);
       // Inside of the same care: to look for a `then` may run code as well.
-      if (typeof result === "object" && isLater(result)) {
-        result.then(done, (error) => this.#fail(served, error));
-        return;
-      }
+      if (typeof result === "object" && isLater(result)) return this.await(served, result, done);
     } catch (error) {
       return this.#fail(served, error);
     } finally {
       depth--;
     }
-    done(result);
+    this.hand(served, result, done);
+  }
+
+  /** Hands on what a promise, of whatever kind, settles with first. */
+  await(served: Served, later: PromiseLike<unknown>, done: (result: unknown) => void): void {
+    const turn = ++served.turn;
+    const settle = (hasFailed: boolean, value: unknown) => {
+      if (served.turn !== turn) return; // it has settled before
+      served.turn++;
+      if (hasFailed) this.#fail(served, value);
+      else this.hand(served, value, done);
+    };
+    try {
+      later.then((value) => settle(false, value), (error) => settle(true, error));
+    } catch (error) {
+      settle(true, error);
+    }
+  }
+
+  /** Hands a result to `done`, which looks into it and so may run code of the application's. */
+  hand(served: Served, result: unknown, done: (result: unknown) => void): void {
+    try {
+      if (typeof result === "object" && isLater(result)) this.await(served, result, done);
+      else done(result);
+    } catch (error) {
+      this.#fail(served, error);
+    }
   }
 
   /** The method has given its result, or what gives it in pieces. */
@@ -222,17 +248,20 @@ export class Callee {
       let isNow = true;
       this.run(served, () => served.steps!.next(), (step) => {
         served.isStepping = false;
-        this.#takeStep(served, step as IteratorResult<unknown>);
+        this.#takeStep(served, step);
         if (!isNow) this.#step(served);
       });
       isNow = false;
     }
   }
 
-  #takeStep(served: Served, step: IteratorResult<unknown>): void {
+  /** Takes a step: what it is may be anything, and each property is read once. */
+  #takeStep(served: Served, step: unknown): void {
     if (served.isDone) return;
-    if (step.done) this.answer(served, step.value);
-    else served.next = step;
+    if (typeof step !== "object" || step === null) throw new TypeError("A step is no object");
+    const { done, value } = step as IteratorResult<unknown>;
+    if (done) this.answer(served, value);
+    else served.next = { value };
   }
 
   /** Goes on with the next `more`, or when a claim is closed, at which nothing can be written. */
@@ -289,14 +318,14 @@ export class Callee {
     served.isStepping = false;
     if (served.isDone) return;
     if (served.isNotice) return this.#report(served, "call.thrown", textOf(error));
-    this.#throw(served, nameOf(error), textOf(error), () => dataOf(error, this.#wire.outlet));
+    this.#throw(served, nameOf(error), textOf(error), dataOf(error, this.#wire.outlet));
   }
 
-  #throw(served: Served, name: string, text: string, data: (() => Piece | undefined) | undefined) {
+  #throw(served: Served, name: string, text: string, data: Piece | undefined): void {
     const wire = this.#wire;
     if (wire.outlet.isLent) return this.#defer(() => this.#throw(served, name, text, data));
     const short = cutText(name, layout.CALL_NAME_SIZE_MAX) || "Error";
-    wire.encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data?.());
+    wire.encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data);
     this.writeAnswer(served, layout.FRAME_KIND_THROW);
   }
 
@@ -369,10 +398,11 @@ export function dataOf(error: unknown, manner: Manner): Piece | undefined {
 
 /** The name under which an error is told. */
 export function nameOf(error: unknown): string {
-  if (error instanceof CallError) {
-    return error.code === "call.thrown" ? error.remoteName ?? "Error" : error.code;
-  }
-  return stringOf(() => (error as { name?: unknown }).name, "Error");
+  // To ask what it is may run code of the application's, or throw.
+  return stringOf(() => {
+    if (!(error instanceof CallError)) return (error as { name?: unknown }).name;
+    return error.code === "call.thrown" ? error.remoteName : error.code;
+  }, "Error");
 }
 
 /** Its text. */

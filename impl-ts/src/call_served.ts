@@ -32,7 +32,9 @@ export class Served implements CallContext {
   room: number = CALL_WINDOW;
   isStepping = false;
   /** An item for which there is no room yet. */
-  next: IteratorResult<unknown> | undefined;
+  next: { readonly value: unknown } | undefined;
+  /** Counts what its method, or a step, has left for later, and that it has come. */
+  turn = 0;
   #abort: AbortController | undefined;
 
   /** Makes one that has arrived. */

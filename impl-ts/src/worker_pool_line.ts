@@ -134,26 +134,29 @@ export class Line implements CallTaker {
     return this.#isFresh || this.#user.isDue;
   }
 
+  /** Encodes a value for `add`. @throws what the value's own code throws, or a TypeError. */
+  encode(value: unknown): Part {
+    const { outlet } = this;
+    // Application code may run in the encoder, and must not write meanwhile.
+    outlet.bits |= ENCODING;
+    try {
+      return partOf(value, outlet);
+    } finally {
+      outlet.bits &= ~ENCODING;
+    }
+  }
+
   /**
-   * Adds an item to the list that will be written next: a value, and the name of its handler if it
-   * is a task. If the list has no room, it is written first.
+   * Adds an item to the list that will be written next: an encoded value, and the name of its
+   * handler if it is a task. If the list has no room, it is written first.
    *
-   * @throws {TypeError} if the value cannot be encoded.
    * @throws {MillraceError} if the other end is gone.
    */
-  add(number: number, name: string | undefined, value: unknown): void {
+  add(number: number, name: string | undefined, part: Part): void {
     const { outlet } = this;
     const writer = this.#writer;
     if (this.#lost !== undefined) throw this.#lost;
     outlet.check();
-    // Application code may run in the encoder, and must not write meanwhile.
-    outlet.bits |= ENCODING;
-    let part;
-    try {
-      part = partOf(value, outlet);
-    } finally {
-      outlet.bits &= ~ENCODING;
-    }
     if (name !== this.#name) {
       this.#namePart = partOf(name, outlet);
       this.#name = name;

@@ -136,11 +136,16 @@ class Taker {
     await this.#source.return?.();
   }
 
-  #take({ done = false, value }: IteratorResult<unknown>): void {
+  #take(step: IteratorResult<unknown>): void {
     this.#isAsking = false;
     if (this.#isOver) return; // the loop was left meanwhile
-    if (done) this.#isOver = true;
-    else this.#run(value);
+    try {
+      const { done = false, value } = step; // which may be anything
+      if (done) this.#isOver = true;
+      else this.#run(value);
+    } catch (error) {
+      return this.#fail(error);
+    }
     this.#rouse();
   }
 

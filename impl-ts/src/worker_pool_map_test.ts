@@ -155,3 +155,29 @@ Deno.test("a signal ends a map that waits for its source", async () => {
   stop.abort(new Error("enough"));
   await last;
 });
+
+Deno.test("map ends with the error of a source whose steps are odd", async () => {
+  await using pool = poolOf();
+  const boom = () => {
+    throw new RangeError("boom");
+  };
+  const steps = [undefined, Object.defineProperty({}, "done", { get: boom })];
+  for (const step of steps) {
+    for (const next of [() => step, () => Promise.resolve(step)]) {
+      const source = { [Symbol.asyncIterator]: () => ({ next }) } as AsyncIterable<number>;
+      const results = pool.map(source, { name: "twice" });
+      const error = await assertRejects(() => within(results.next()));
+      assert(error instanceof TypeError || error instanceof RangeError, String(error));
+    }
+  }
+  assertEquals(await pool.run(1, { name: "twice" }), 2);
+});
+
+/** What a promise gives; fails where that takes too long. */
+async function within<T>(promise: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("nothing came of it")), 5000);
+  });
+  return await Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}

@@ -162,8 +162,16 @@ export class Place implements LineUser {
   give(task: Task): boolean {
     task.place = this;
     const number = task.number = numberAfter(this.#number);
+    let part;
     try {
-      this.#line.add(number, task.name, task.value);
+      part = this.#line.encode(task.value);
+    } catch (error) {
+      // Whatever the value's own code throws, which says nothing of the worker.
+      this.#owner.takeAnswer(task, true, error);
+      return true;
+    }
+    try {
+      this.#line.add(number, task.name, part);
     } catch (error) {
       if (isLost(error)) return false;
       this.#owner.takeAnswer(task, true, error);

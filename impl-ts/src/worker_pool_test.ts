@@ -4,6 +4,7 @@ import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
 import { CallError } from "./call_error.ts";
 import { codeOf, printedApart, withoutSlices } from "./fixture.ts";
+import { PeerClosedError } from "./mod.ts";
 import { Pool, PoolError, work } from "./worker_pool.ts";
 import { countingPool, eventually, pause, poolOf, WORK_URL } from "./worker_pool_fixture.ts";
 import { LateRings } from "./worker_pool_turns.ts";
@@ -94,6 +95,35 @@ Deno.test("a promise of its own kind that throws fails its task, and no other", 
   await using pool = poolOf();
   assertEquals(await codeOf(pool.run(0, { name: "thenThrows" })), "call.thrown");
   assertEquals(await pool.run(1, { name: "twice" }), 2);
+});
+
+Deno.test("an odd result, or error, of a handler fails its task, and no other", async () => {
+  await using pool = poolOf();
+  const codes = { jsonLost: "call.result", jsonRevoked: "call.result" };
+  const kinds = ["nextGetter", "hasTrap", "revoked", "later", "rejected", "thrown"];
+  for (
+    const [kind, code] of [...kinds.map((kind) => [kind, "call.thrown"]), ...Object.entries(codes)]
+  ) {
+    assertEquals(await codeOf(pool.run(kind!, { name: "odd" })), code, kind);
+  }
+  assertEquals(await pool.run("twice", { name: "odd" }), 1);
+  assertEquals(await pool.run(1, { name: "twice" }), 2);
+  assertEquals(pool.stats().restarted, 0);
+});
+
+Deno.test("a value whose own code throws an error of ours fails its task, not the worker", async () => {
+  await using pool = poolOf();
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  for (const reason of [new PeerClosedError("peer.closed", "of the value's own"), proxy]) {
+    const toJSON = () => {
+      throw reason;
+    };
+    const run = pool.run({ toJSON }, { name: "echo" });
+    assertEquals(await run.then(() => false, (error) => Object.is(error, reason)), true);
+  }
+  assertEquals(await pool.run(1, { name: "twice" }), 2);
+  assertEquals(pool.stats().restarted, 0);
 });
 
 Deno.test("close settles though the last task, when a worker comes, cannot be sent", async () => {

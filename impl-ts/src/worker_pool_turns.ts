@@ -214,22 +214,19 @@ export class TaskRunner implements LineUser {
     this.#current = task;
     let result: unknown;
     let isThrown = false;
-    let comesLater = false;
     try {
       result = runWith(task, this.#handle);
       // Inside the `try`, because looking for a `then` may run application code as well.
       if (isLater(result)) {
-        comesLater = true;
         this.#running.add(task);
-        result.then(
+        // Of what a `then` of its own may do, a promise takes the first settlement, and no throw.
+        new Promise((resolve) => resolve(result)).then(
           (value) => this.#conclude(task, began, false, value),
           (error) => this.#conclude(task, began, true, error),
         );
         return performance.now();
       }
     } catch (error) {
-      // A custom `then` may throw, even after it has called one of the two functions.
-      if (comesLater && !this.#running.delete(task)) return performance.now();
       isThrown = true;
       result = error;
     }
@@ -242,7 +239,7 @@ export class TaskRunner implements LineUser {
 
   /** Answers a task whose result came later. */
   #conclude(task: WorkerTask, began: number, isThrown: boolean, result: unknown): void {
-    if (!this.#running.delete(task)) return; // a custom promise may settle twice
+    this.#running.delete(task);
     this.#gauge.end(performance.now() - began);
     this.#answer(task, isThrown, result);
     if (this.isDue) this.#line.poll();
@@ -254,15 +251,25 @@ export class TaskRunner implements LineUser {
     if (task.isGivenUp && result === undefined) {
       return this.#fail(number, "call.cancelled", GIVEN_UP, undefined);
     }
-    if (isInPieces(result)) {
-      return this.#fail(number, "call.items", "A task has one result", undefined);
+    // To look into the result, and to encode it, may run application code.
+    let part;
+    try {
+      if (isInPieces(result)) {
+        return this.#fail(number, "call.items", "A task has one result", undefined);
+      }
+    } catch (error) {
+      return this.#fail(number, nameOf(error), textOf(error), error);
     }
     try {
-      this.#line.add(number, undefined, result);
+      part = this.#line.encode(result);
+    } catch (error) {
+      return this.#fail(number, "call.result", textOf(error), undefined);
+    }
+    try {
+      this.#line.add(number, undefined, part);
       this.#line.flush();
     } catch (error) {
-      if (error instanceof MillraceError) return; // the pool is gone
-      this.#fail(number, "call.result", textOf(error), undefined);
+      if (!(error instanceof MillraceError)) throw error; // a MillraceError: the pool is gone
     }
   }
 

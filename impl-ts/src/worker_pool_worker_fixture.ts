@@ -1,5 +1,6 @@
 /** The module of work of the tests of pools. */
 
+import { PeerClosedError } from "./mod.ts";
 import { work, type WorkContext } from "./worker_pool.ts";
 
 const scope = globalThis as unknown as {
@@ -14,6 +15,10 @@ let counts: Int32Array | undefined;
 scope.addEventListener("message", ({ data }) => {
   if (data.counts !== undefined) counts = new Int32Array(data.counts);
 });
+
+function raise(error: unknown): never {
+  throw error;
+}
 
 function busy(ms: number): number {
   const until = performance.now() + ms;
@@ -53,6 +58,34 @@ export default work({
       throw new RangeError("no promise");
     },
   }),
+  /** Gives, or throws, something odd of this kind. */
+  odd(kind: string): unknown {
+    const boom = () => {
+      throw new RangeError("boom");
+    };
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    if (kind === "nextGetter") return Object.defineProperty({}, "next", { get: boom });
+    if (kind === "hasTrap") return new Proxy({}, { has: boom });
+    if (kind === "revoked") return proxy;
+    if (kind === "jsonLost") {
+      return { toJSON: () => raise(new PeerClosedError("peer.closed", "of the task's own")) };
+    }
+    if (kind === "jsonRevoked") return { toJSON: () => raise(proxy) };
+    if (kind === "later") return Promise.resolve(new Proxy({}, { has: boom }));
+    if (kind === "rejected") return Promise.reject(proxy);
+    if (kind === "twice") {
+      return {
+        then(done: (n: unknown) => void, fail: (error: unknown) => void) {
+          done(Promise.resolve(1));
+          done(2);
+          fail(3);
+          boom();
+        },
+      };
+    }
+    throw proxy;
+  },
   async later(ms: number): Promise<number> {
     await pause(ms);
     return ms;
