@@ -28,6 +28,7 @@ export type {
   BlockingPieces,
   InPieces,
   KeysOf,
+  LocalName,
   Notices,
   Pieces,
   Remote,

@@ -15,6 +15,8 @@ const ID_MASK = layout.CALL_ID_MAX;
 
 /** One call that was made. */
 export class OwnCall {
+  /** What is called. */
+  readonly name: string;
   /** 0 until it is written. */
   id = 0;
   /** Whether its result is taken in pieces. */
@@ -37,7 +39,8 @@ export class OwnCall {
   takeBack: (() => void) | undefined;
 
   /** Makes a call that is not written. */
-  constructor(takesItems: boolean) {
+  constructor(name: string, takesItems: boolean) {
+    this.name = name;
     this.takesItems = takesItems;
   }
 
@@ -93,7 +96,7 @@ export class Caller {
       throw new CallError("call.limit", `Cannot call ${name}: ${most} calls are under way`);
     }
     wire.encode([requireName(name), ...values]);
-    const call = new OwnCall(takesItems);
+    const call = new OwnCall(name, takesItems);
     if (mayKeep && (isFull || this.#kept.size > 0)) this.#kept.set(call, wire.keep());
     else this.write(call);
     return call;
@@ -192,7 +195,7 @@ export class Caller {
     try {
       const isThrow = kind === layout.FRAME_KIND_THROW;
       const values = this.read(codec, payload, isThrow);
-      if (isThrow) call.fail(errorOf(values));
+      if (isThrow) call.fail(errorOf(values, call.name));
       else if (!isItem) call.succeed(values[0]);
       else if (!call.takesItems || call.allowed === 0) {
         const text = "Cannot take item: it was not asked for";
@@ -279,9 +282,12 @@ function nextAfter(id: number): number {
   return id >= layout.CALL_ID_MAX ? 1 : id + 1;
 }
 
-/** The error of a throw. [call.thrown] */
-export function errorOf([name, text, data]: unknown[]): CallError {
+/** The error of a throw, of what was called by a name. [call.thrown] */
+export function errorOf([name, text, data]: unknown[], called: string): CallError {
   const code = name as ReasonCode;
+  if (code === "call.method") { // of which the text is the callee's choice
+    text = `Cannot call ${called}: the other side has no method of that name`;
+  }
   const isCode = /^(call|message)\./.test(code) && layout.reasonValue(code) !== undefined;
   return new CallError(isCode ? code : "call.thrown", text as string, { name: code, data });
 }

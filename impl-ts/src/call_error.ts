@@ -27,9 +27,9 @@ export interface CallErrorOptions extends ErrorOptions {
 /**
  * A call has failed: codes `call.*`, and `message.*` where the call, or its answer, was no good.
  *
- * With `call.thrown` the method has thrown: `message` is the text of its error, `remoteName` the
- * name, and `data` what that had as its property `data`. A method throws one with
- * `call.arguments` to refuse what it was given.
+ * With `call.thrown` the method has thrown: `name` is the name of its error, `message` the text,
+ * and `data` what that had as its property `data`. Of any other code, the name is `CallError`. A
+ * method throws one with `call.arguments` to refuse what it was given.
  *
  * @example
  * ```ts
@@ -47,13 +47,13 @@ export interface CallErrorOptions extends ErrorOptions {
  * serve(there, api);
  * const error = await remote<typeof api>(here).divide(1, 0).catch((error) => error);
  * console.log(error instanceof CallError); // true
- * console.log(error.code, error.remoteName, error.message); // call.thrown RangeError by nothing
+ * console.log(error.code, error.name, error.message); // call.thrown RangeError by nothing
  * ```
  */
 export class CallError extends MillraceError {
-  /** The name of the class. */
+  /** The name of the error on the other side, if a method has thrown it; or else of the class. */
   override name = "CallError";
-  /** The name of the error on the other side, where a method has thrown it. */
+  /** The name that came with the error: that of the method's error, or a code. */
   readonly remoteName: string | undefined;
   /** What came beside it. */
   readonly data: unknown;
@@ -63,6 +63,7 @@ export class CallError extends MillraceError {
     super(code, text, options);
     this.message = text;
     this.remoteName = options.name;
+    if (code === "call.thrown" && options.name) this.name = options.name;
     this.data = options.data;
   }
 }

@@ -71,7 +71,7 @@ function raise(error: unknown): never {
   throw error;
 }
 
-Deno.test("[call.answer] whatever a method gives or throws is answered, and the port goes on", async () => {
+Deno.test("[call.answer] whatever a method gives or throws is answered", async () => {
   const [port, raw] = withRaw({ capacity: 1 << 16 });
   using _port = port;
   const names = Object.keys(ODD);

@@ -8,7 +8,7 @@ import type { OwnCall } from "./call_caller.ts";
 import { callContext } from "./call_context.ts";
 import { CallError } from "./call_error.ts";
 import { CallLayer } from "./call_layer.ts";
-import type { Remote, StreamRemote } from "./call_types.ts";
+import type { LocalName, Remote, StreamRemote } from "./call_types.ts";
 import { MillraceError, TimeoutError } from "./error.ts";
 import { deadlineOfCall, requireWait, type WaitOptions } from "./pipe.ts";
 import type { StreamPort } from "./port_over_stream.ts";
@@ -78,30 +78,47 @@ function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Re
     iterate: far(iterateLater),
     notify: far(notify),
     with: (more: WaitOptions) => makeRemote<Api>(layer, { ...options, ...more }),
-    then: undefined, // it is no promise
   }) as Remote<Api>;
 }
 
-/** An object whose properties are functions that call what has their names, made at first use. */
+/**
+ * An object whose properties are functions that call what has their names, made at first use. What
+ * the language and loggers ask any object for is answered here: it is no promise, and no call is
+ * made to show it.
+ */
 function makeFar(
   call: Call,
   layer: CallLayer,
   name: string,
   options: WaitOptions | undefined,
-  own: Record<string, unknown> = { then: undefined },
+  own: Record<string, unknown> = {},
 ): unknown {
   const known = new Map<string, unknown>(Object.entries(own));
   const target = (...values: unknown[]) => call(layer, name, values, options);
-  return new Proxy(target, {
+  const far: unknown = new Proxy(target, {
     get(_, key) {
       if (typeof key !== "string") return undefined;
-      const far = known.get(key);
-      if (far !== undefined || known.has(key)) return far;
-      const made = makeFar(call, layer, name === "" ? key : `${name}.${key}`, options);
+      if (known.has(key)) return known.get(key);
+      const made = LOCAL_NAMES.includes(key as LocalName)
+        ? localOf(key as LocalName, name, far)
+        : makeFar(call, layer, name === "" ? key : `${name}.${key}`, options);
       known.set(key, made);
       return made;
     },
   });
+  return far;
+}
+
+const LOCAL_NAMES: readonly LocalName[] = [
+  ...["then", "toJSON", "constructor"] as const,
+  ...["toString", "toLocaleString", "valueOf"] as const,
+];
+
+/** What the remote object of a name has under a name that it answers by itself. */
+function localOf(key: LocalName, name: string, far: unknown): (() => unknown) | undefined {
+  if (key === "valueOf") return () => far;
+  if (key !== "toString" && key !== "toLocaleString") return undefined;
+  return () => name === "" ? "[remote]" : `[remote ${name}]`;
 }
 
 function callLater(

@@ -66,7 +66,8 @@ Deno.test("an error crosses with its name, its text and its data", async () => {
   serve(there, api);
   const far = remote<typeof api>(here);
   const error = await assertRejects(() => far.fail("Oops", "it broke", { at: 3 }), CallError);
-  assertEquals([error.code, error.remoteName, error.message], ["call.thrown", "Oops", "it broke"]);
+  assertEquals([error.code, error.name, error.message], ["call.thrown", "Oops", "it broke"]);
+  assertEquals([error instanceof CallError, error.remoteName], [true, "Oops"]);
   assertEquals(error.data, { at: 3 });
 });
 
@@ -75,9 +76,11 @@ Deno.test("[call.refused] [call.result] what cannot be called, or written, is to
   using _here = here;
   using _there = there;
   serve(there, { odd: () => 1n, toLocaleString: 5 });
-  const far = remote<{ odd(): unknown; none(): void; toString(): string }>(here);
-  assertEquals(await codeOf(far.none()), "call.method");
-  assertEquals(await codeOf(far.toString()), "call.method");
+  const far = remote<{ odd(): unknown; none(): void; valueOf(): string }>(here);
+  const missing = await assertRejects(() => far.none(), CallError);
+  assertEquals([missing.code, missing.name], ["call.method", "CallError"]);
+  const text = "Cannot call none: the other side has no method of that name";
+  assertEquals(missing.message, text);
   assertEquals(await codeOf(far.odd()), "call.result");
 });
 

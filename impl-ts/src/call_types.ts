@@ -42,6 +42,29 @@ export type Pieces<R> = Awaited<R> extends AsyncIterator<infer Item, infer Last,
   : [unknown, unknown];
 
 /**
+ * What the language asks any object for. A remote object answers that itself, so that it can be
+ * awaited, logged and put into a text; a method of such a name cannot be called through it.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { type LocalName, remote } from "@millrace/millrace/call";
+ *
+ * using port = Port.create();
+ * const name: LocalName = "toString";
+ * const far = remote<{ math: { add(a: number, b: number): number } }>(port);
+ * console.log(name, `${far.math}`); // toString [remote math]
+ * ```
+ */
+export type LocalName =
+  | "then"
+  | "toJSON"
+  | "toString"
+  | "toLocaleString"
+  | "valueOf"
+  | "constructor";
+
+/**
  * The names of methods that give their results in pieces, or of those that do not; and of objects
  * with methods.
  *
@@ -56,11 +79,11 @@ export type Pieces<R> = Awaited<R> extends AsyncIterator<infer Item, infer Last,
  * ```
  */
 export type KeysOf<Api, Several extends boolean> = {
-  [K in keyof Api]: Api[K] extends (...values: never[]) => infer R
+  [K in Exclude<keyof Api, LocalName>]: Api[K] extends (...values: never[]) => infer R
     ? InPieces<R> extends Several ? K : never
     : Api[K] extends object ? K
     : never;
-}[keyof Api];
+}[Exclude<keyof Api, LocalName>];
 
 /**
  * The methods of an object, each as a promise of its result.
@@ -213,8 +236,8 @@ export interface RemoteWays<Api> {
 
 /**
  * An object that the peer of a port serves. A method is called by its name, and gives a promise of
- * its result. What the object may call `sync`, `iterate`, `notify`, `with` or `then` itself cannot
- * be called.
+ * its result. `serve` refuses methods named `sync`, `iterate`, `notify` and `with`; one whose name
+ * is a `LocalName` cannot be called.
  *
  * @typeParam Api The object that is served; `typeof api` says what it is.
  *
@@ -232,7 +255,7 @@ export interface RemoteWays<Api> {
  * ```
  */
 export type Remote<Api> =
-  & Asynchronous<Omit<Api, keyof RemoteWays<Api> | "then">>
+  & Asynchronous<Omit<Api, keyof RemoteWays<Api>>>
   & RemoteWays<Api>;
 
 /**
@@ -275,5 +298,5 @@ export interface StreamWays<Api> extends Pick<RemoteWays<Api>, "iterate" | "noti
  * ```
  */
 export type StreamRemote<Api> =
-  & Asynchronous<Omit<Api, keyof RemoteWays<Api> | "then">>
+  & Asynchronous<Omit<Api, keyof RemoteWays<Api>>>
   & StreamWays<Api>;

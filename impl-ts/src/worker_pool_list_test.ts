@@ -113,7 +113,7 @@ Deno.test("what is not numbered behind the last item, or too large, is a list of
   const line = new Line(here, IDLE_USER);
   const long = "x".repeat(LIST_SIZE);
   for (const number of [1, 2, 4]) line.add(number, undefined, number);
-  line.add(5, "name", long);
+  line.add(5, "name", line.encode(long));
   line.add(6, undefined, 6);
   line.sendMark(2);
   const tags = [];

@@ -221,7 +221,7 @@ export class Place implements LineUser {
     if (typeof name !== "string" || typeof text !== "string" || values.length > 3) {
       throw new MessageError("call.form", "Cannot read answer: it is none");
     }
-    this.#takeAnswer(number, true, errorOf(values));
+    this.#takeAnswer(number, true, errorOf(values, this.given.get(number)?.name ?? ""));
   }
 
   /** Fails the task whose answer was dropped. [call.bad_answer] */

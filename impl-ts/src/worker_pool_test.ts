@@ -33,10 +33,13 @@ Deno.test("run carries texts, bytes, JSON and undefined, up to 1 MB", async () =
 Deno.test("run rejects with name, message and data of what the handler throws", async () => {
   await using pool = poolOf();
   const error = await assertRejects(() => pool.run("too many", { name: "fail" }), CallError);
-  const { code, remoteName, message, data } = error;
-  assertEquals([code, remoteName, message], ["call.thrown", "RangeError", "too many"]);
+  const { code, name, remoteName, message, data } = error;
+  assertEquals([code, message], ["call.thrown", "too many"]);
+  assertEquals([name, remoteName], ["RangeError", "RangeError"]);
   assertEquals(data, { text: "too many" });
-  assertEquals(await codeOf(pool.run(1, { name: "none" as "twice" })), "call.method");
+  const missing = await assertRejects(() => pool.run(1, { name: "none" as "twice" }), CallError);
+  const text = "Cannot call none: the other side has no method of that name";
+  assertEquals([missing.code, missing.name, missing.message], ["call.method", "CallError", text]);
   assertEquals(await pool.run(1, { name: "twice" }), 2);
   assertEquals(pool.stats().failed, 2);
 });
@@ -111,7 +114,7 @@ Deno.test("an odd result, or error, of a handler fails its task, and no other", 
   assertEquals(pool.stats().restarted, 0);
 });
 
-Deno.test("a value whose own code throws an error of ours fails its task, not the worker", async () => {
+Deno.test("a value whose code throws an error of ours fails its task only", async () => {
   await using pool = poolOf();
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
