@@ -11,6 +11,7 @@ import type { TextFile } from "./files.ts";
  */
 const ORDER = [
   ["layout"],
+  ["realm"],
   ["digest"],
   ["error", "reason"],
   ["gate"],

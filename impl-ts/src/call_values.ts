@@ -9,6 +9,7 @@ import { type AnyCodec, type CodecName, type CodecTable, copyOut, decodeForeign 
 import { decodeJson, decodeText, isWellFormed, type Payload, takeBytes } from "./codec.ts";
 import { MessageError } from "./error.ts";
 import * as layout from "./layout.ts";
+import { isBytes, requireMemory } from "./realm.ts";
 import { MAX_JSON_SIZE } from "./pipe.ts";
 
 const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
@@ -79,10 +80,14 @@ export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
   if (typeof value === "string" && isWellFormed(value)) {
     return { code: layout.CODEC_TEXT, text: value, bytes: undefined };
   }
-  if (value instanceof Uint8Array) return { code: layout.CODEC_BYTES, text: "", bytes: value };
+  if (isBytes(value)) {
+    requireMemory(value);
+    return { code: layout.CODEC_BYTES, text: "", bytes: value };
+  }
   if (typeof codec !== "string" && typeof value !== "string") {
     const bytes: unknown = codec.encode(value as never);
-    if (bytes instanceof Uint8Array) {
+    if (isBytes(bytes)) {
+      requireMemory(bytes);
       return { code: codec.code, text: "", bytes: copyOut(bytes, 0, bytes.length) };
     }
     throw new TypeError(`Cannot write value: codec ${codec.code} did not make a Uint8Array`);

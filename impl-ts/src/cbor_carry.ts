@@ -13,6 +13,7 @@ import { TAG_CLASS, TAG_CLASS_KEPT, TAG_REGEXP } from "./cbor_check.ts";
 import { isWellFormed } from "./codec.ts";
 import { instanceName, pathOf } from "./codec_path.ts";
 import { CBOR_DEPTH_MAX } from "./layout.ts";
+import { classOf, isBytes, isGone } from "./realm.ts";
 
 /** The error classes that every engine has; those that extend another one come first. */
 const ERRORS: readonly ErrorConstructor[] = [
@@ -24,6 +25,9 @@ const ERRORS: readonly ErrorConstructor[] = [
   URIError,
   Error,
 ];
+
+/** What is said of a view or a buffer that was transferred, or a view that exceeds its buffer. */
+const GONE = "whose memory was transferred, or is too small now";
 
 type ViewConstructor = new (buffer: ArrayBufferLike, at: number, length: number) => unknown;
 
@@ -130,14 +134,17 @@ class Copier {
 
   #instance(value: object, depth: number): unknown {
     if (ArrayBuffer.isView(value)) return this.#view(value);
-    if (value instanceof Map) return this.#map(value, depth + 2);
-    if (value instanceof Set) return this.#set(value, depth + 2);
-    if (value instanceof Date) return new Date(value.getTime());
-    if (value instanceof Error) return this.#error(value, depth + 3);
-    if (value instanceof ArrayBuffer) {
+    if (isA(value, Map)) return this.#map(value, depth + 2);
+    if (isA(value, Set)) return this.#set(value, depth + 2);
+    if (isA(value, Date)) return new Date(value.getTime());
+    if (isA(value, Error) || classOf(value) === "DOMException") {
+      return this.#error(value as Error, depth + 3);
+    }
+    if (isA(value, ArrayBuffer)) {
+      if (isGone(value)) throw this.#cannot(GONE);
       return new Tag(["ArrayBuffer", new Uint8Array(value)], TAG_CLASS);
     }
-    if (value instanceof RegExp) {
+    if (isA(value, RegExp)) {
       if (value.source.length > PATTERN_SIZE_MAX) throw refusal("it has too many items");
       return new Tag([value.source, value.flags], TAG_REGEXP);
     }
@@ -186,23 +193,25 @@ class Copier {
    * An array of the constructor's arguments; the options also hold all else that must come back.
    */
   #error(error: Error, depth: number): Tag {
-    const isAggregate = typeof AggregateError === "function" && error instanceof AggregateError;
-    const known = ERRORS.find((each) => error instanceof each)!;
     const { stack } = error;
-    const name = isAggregate ? "AggregateError" : known.name;
+    const name = errorClassOf(error);
+    const isAggregate = name === "AggregateError";
     const options: Record<string, unknown> = {};
     const set = (key: string, value: unknown) => options[key] = this.#inside(key, value, depth);
     if (error.name !== name) set("name", String(error.name));
     if (typeof stack === "string") set("stack", stack);
     if (Object.hasOwn(error, "cause")) set("cause", error.cause);
     const args: unknown[] = [name, this.#inside("message", String(error.message), depth), options];
-    if (isAggregate) args.splice(1, 0, this.#inside("errors", [...error.errors], depth));
+    if (isAggregate) {
+      args.splice(1, 0, this.#inside("errors", [...(error as AggregateError).errors], depth));
+    }
     return new Tag(args, TAG_CLASS);
   }
 
   #view(view: ArrayBufferView): unknown {
+    if (isGone(view)) throw this.#cannot(GONE);
     const { buffer, byteOffset, byteLength } = view;
-    if (view instanceof DataView) {
+    if (isA(view, DataView)) {
       const bytes = new Uint8Array(buffer, byteOffset, byteLength);
       return new Tag(["DataView", bytes], TAG_CLASS);
     }
@@ -228,6 +237,22 @@ class Copier {
     );
     return refusal(`CBOR cannot carry $${path.join("")}, ${what}`);
   }
+}
+
+/** Whether a value is an instance of a class of the language, in any realm. */
+function isA<T>(value: object, Class: abstract new (...args: never[]) => T): value is T & object {
+  return value instanceof Class || classOf(value) === Class.name;
+}
+
+/** The class of the language that an error belongs to, or that its own class extends. */
+function errorClassOf(error: Error): string {
+  // In another realm, the classes are known by their names.
+  let from: unknown = error;
+  while ((from = Object.getPrototypeOf(from)) !== null) {
+    const name = (from as Error).constructor?.name;
+    if (name === "AggregateError" || ERRORS.some((each) => each.name === name)) return name;
+  }
+  return "Error";
 }
 
 function shownKey(key: unknown): string {
@@ -299,7 +324,7 @@ class Reviver {
   #class(tag: Tag, [name, ...args]: unknown[]): unknown {
     if (name === "ArrayBuffer" || name === "DataView") {
       const [bytes, ...rest] = args;
-      if (!(bytes instanceof Uint8Array) || rest.length > 0) return undefined;
+      if (!isBytes(bytes) || rest.length > 0) return undefined;
       // The same bytes may be used elsewhere in the value, so the buffer gets memory of its own.
       const { buffer } = bytes.slice();
       return name === "DataView" ? new DataView(buffer) : buffer;

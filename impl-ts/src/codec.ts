@@ -7,6 +7,7 @@
 import { cannot, lost, mistake, outOfRange } from "./error.ts";
 import { CODEC_APPLICATION_MIN, CODEC_CBOR, CODEC_JSON, CODEC_JSON_BATCH } from "./layout.ts";
 import { CODEC_TEXT } from "./layout.ts";
+import { isBytes, requireMemory } from "./realm.ts";
 
 /**
  * How a writer turns values into payloads. A reader decodes each message by the codec that the
@@ -211,13 +212,18 @@ export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Pay
   cannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
 }
 
-/** Makes the bytes the payload as they are, without a copy. */
+/**
+ * Makes the bytes the payload as they are, without a copy.
+ *
+ * @throws {TypeError} if their memory is gone.
+ */
 export function takeBytes(
   bytes: Uint8Array,
   code: number,
   payload: Payload,
   isKept: boolean = true,
 ): void {
+  if (bytes.length === 0) requireMemory(bytes);
   payload.source = bytes;
   payload.size = bytes.length;
   payload.code = code;
@@ -243,7 +249,7 @@ export function encodeText(text: string, code: number, payload: Payload): void {
 
 function encodeForeign(value: unknown, codec: AnyCodec, payload: Payload): void {
   const bytes: unknown = codec.encode(value as never);
-  if (bytes instanceof Uint8Array) return takeBytes(bytes, codec.code, payload, false);
+  if (isBytes(bytes)) return takeBytes(bytes, codec.code, payload, false);
   cannot(`write message: codec ${codec.code} did not make a Uint8Array`);
 }
 
@@ -405,7 +411,7 @@ export function isWellFormed(text: string): boolean {
 /** Whether a value is written the same inside a batch as alone. */
 export function isBatchable(value: unknown): boolean {
   if (value === undefined || typeof value === "function" || typeof value === "symbol") return false;
-  if (value instanceof Uint8Array) return false;
+  if (isBytes(value)) return false;
   const { toJSON } = (value ?? EMPTY) as { toJSON?: unknown };
   return typeof toJSON !== "function" || hasText(value);
 }

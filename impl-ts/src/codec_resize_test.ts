@@ -246,14 +246,10 @@ Deno.test("memory may shrink and grow between two reads of a message in parts", 
   assertEquals([size, bytes.slice(0, 700)], [700, pattern(700)]);
 });
 
-Deno.test("bytes that are detached are empty, as everywhere in the language", () => {
+Deno.test("bytes that are detached have no room for a message, which stays", () => {
   const { writer, reader } = pipe();
   const bytes = new Uint8Array(8);
   structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
-  for (let round = 0; round < 3; round++) {
-    writer.write(bytes);
-    assertEquals(reader.tryRead(), new Uint8Array(0));
-  }
   writer.write("one byte");
   assertThrows(() => reader.tryReadInto(bytes), RangeError);
   assertEquals(reader.tryRead(), "one byte");

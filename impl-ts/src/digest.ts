@@ -31,6 +31,7 @@
 
 import { hashBlocks } from "./digest_core.ts";
 import { BLOCK_SIZE, type Kind, SHA1, SHA256 } from "./digest_kind.ts";
+import { isBytes, requireMemory } from "./realm.ts";
 
 /** Offset in the last block of the message's length in bits. */
 const LENGTH_OFFSET = BLOCK_SIZE - 8;
@@ -98,10 +99,11 @@ export abstract class Digest {
    * console.log(digest.length); // 1034
    * ```
    *
-   * @throws {TypeError} if the argument is not a `Uint8Array`
+   * @throws {TypeError} if the argument is not a `Uint8Array`, or its memory was transferred
    */
   update(bytes: Uint8Array): this {
-    if (!(bytes instanceof Uint8Array)) throw refusal(bytes);
+    if (!isBytes(bytes)) throw refusal(bytes);
+    requireMemory(bytes);
     const size = bytes.length;
     let from = 0;
     if (this.#restSize > 0) {
@@ -154,7 +156,7 @@ export abstract class Digest {
    * @throws {RangeError} if the array is too short
    */
   digestInto(target: Uint8Array): void {
-    if (!(target instanceof Uint8Array)) throw refusal(target);
+    if (!isBytes(target)) throw refusal(target);
     const size = this.size;
     if (target.length < size) {
       throw new RangeError(

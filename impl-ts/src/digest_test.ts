@@ -174,9 +174,6 @@ Deno.test("digest: bytes are read when they are given, and any view of bytes wil
   assertEquals(digest.hex(), expected("sha1", all));
   class Special extends Uint8Array {}
   assertEquals(new Sha1().update(new Special(3)).hex(), new Sha1().update(new Uint8Array(3)).hex());
-  const gone = new Uint8Array(10);
-  gone.buffer.transfer();
-  assertEquals(new Sha1().update(gone).hex(), new Sha1().hex());
 });
 
 Deno.test("digest: what is no array of bytes is refused, and changes nothing", () => {

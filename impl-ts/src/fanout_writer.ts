@@ -20,6 +20,7 @@ import * as layout from "./layout.ts";
 import { CODEC_BYTES } from "./layout.ts";
 import { deadlineOfCall, Link, requireWait, type WaitOptions } from "./pipe.ts";
 import type { MessageInit } from "./pipe_writer.ts";
+import { isBytes } from "./realm.ts";
 import { isPast, type Memory, Segment } from "./segment.ts";
 import { fanoutReader, fanoutReaders } from "./segment_fanout.ts";
 import { type Channel, requireInteger } from "./segment_geometry.ts";
@@ -334,7 +335,7 @@ export class FanoutWriter<T = unknown> {
     this.#check();
     const codec = this.#codec;
     const isRaw = codec === "json" || codec === "bytes";
-    if (value instanceof Uint8Array && isRaw) return takeBytes(value, CODEC_BYTES, payload);
+    if (isRaw && isBytes(value)) return takeBytes(value, CODEC_BYTES, payload);
     this.#isEncoding = true; // application code may run, and must not write meanwhile
     try {
       encode(value, codec as CodecName, payload);

@@ -20,6 +20,7 @@ import { ASIDE, ENCODING, ENDED, LENT, OWED, RENEWED, STOPPED, TAKEN } from "./g
 import * as layout from "./layout.ts";
 import { CODEC_BYTES, CODEC_JSON } from "./layout.ts";
 import type { Link, WriterOptions } from "./pipe.ts";
+import { isBytes } from "./realm.ts";
 import { Lane } from "./ring.ts";
 import type { Channel } from "./segment_geometry.ts";
 import { Turns, type Waitable } from "./wait.ts";
@@ -173,7 +174,7 @@ export class Outlet extends Lane implements Payload {
   /** Encodes one value into `payload`, which is this outlet or a separate one. */
   encode(value: unknown, payload: Payload): void {
     const { codec } = this;
-    if (value instanceof Uint8Array && this.#isRaw) return takeBytes(value, CODEC_BYTES, payload);
+    if (this.#isRaw && isBytes(value)) return takeBytes(value, CODEC_BYTES, payload);
     this.bits |= ENCODING; // the application's own code may run, and must not write meanwhile
     try {
       this.vet?.(value as never);

@@ -12,6 +12,7 @@ import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "./layout.ts";
 import { RUN_COUNT, RUN_SIZE } from "./pipe_many.ts";
 import type { Outlet, Posts } from "./pipe_outlet.ts";
 import { roomOf, waitRoomAsync } from "./pipe_room.ts";
+import { isBytes } from "./realm.ts";
 import { requireInteger } from "./segment_geometry.ts";
 import type { Duty, Waitable } from "./wait.ts";
 
@@ -340,7 +341,7 @@ export class Outbox implements Posts, Duty {
   /** Encodes the value as it is now: as a JSON text, of which batches are made, or as a payload. */
   #encode(value: unknown): string | Payload {
     const outlet = this.#outlet;
-    if (outlet.codec === "json" && !(value instanceof Uint8Array)) {
+    if (outlet.codec === "json" && !isBytes(value)) {
       outlet.vet?.(value as never);
       const text = JSON.stringify(value);
       if (text !== undefined) return text;

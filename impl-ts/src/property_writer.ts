@@ -10,6 +10,7 @@ import { raise } from "./error.ts";
 import { CODEC_BYTES } from "./layout.ts";
 import { Link } from "./pipe.ts";
 import { PropertyError, Slots } from "./property_slots.ts";
+import { requireMemory } from "./realm.ts";
 import type { Segment } from "./segment.ts";
 import { Endpoint, type EndpointOptions } from "./wait_endpoint.ts";
 
@@ -137,6 +138,7 @@ export class PropertyWriter<T = unknown> {
     if (this.#isEncoding) throw new TypeError("Cannot set property: a value is being encoded");
     if (value === null) return this.#put(NO_BYTES, NO_WORDS, 0, 0, 0);
     if (ArrayBuffer.isView(value)) {
+      requireMemory(value);
       const { bytes, words } = this.#viewOf(value);
       return this.#put(bytes, words, bytes.length, CODEC_BYTES, 1);
     }

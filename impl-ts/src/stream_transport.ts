@@ -5,6 +5,8 @@
  * @module
  */
 
+import { classOf } from "./realm.ts";
+
 /** What a link needs from its transport. At most one call of each method is pending at a time. */
 export interface Transport {
   /** Reads the next bytes, of any number; undefined at the end. Rejects if the transport breaks. */
@@ -214,8 +216,9 @@ function overWebSocket(socket: WebSocket): Transport {
   };
   socket.binaryType = "arraybuffer";
   socket.addEventListener("message", ({ data }) => {
-    if (data instanceof ArrayBuffer) arrived.push(new Uint8Array(data));
-    tell(!(data instanceof ArrayBuffer)); // a message of text breaks the stream
+    const isBinary = classOf(data) === "ArrayBuffer";
+    if (isBinary) arrived.push(new Uint8Array(data));
+    tell(!isBinary); // a message of text breaks the stream
   });
   socket.addEventListener("close", () => tell(true));
   socket.addEventListener("error", () => tell(true));

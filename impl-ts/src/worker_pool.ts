@@ -18,6 +18,7 @@
  * @module
  */
 
+import { textOf } from "./call_callee.ts";
 import { Hub, type HubOptions } from "./hub.ts";
 import { CALL_UNDER_WAY_MAX, ENDPOINT_COUNT_MAX } from "./layout.ts";
 import { requireInteger } from "./segment_geometry.ts";
@@ -392,7 +393,7 @@ export class Pool<W = Work> {
       const isAlone = this.#places.every(({ state }) => state !== "ready");
       if (isAlone) {
         const why = cause ?? new Error(`it has not called work() in time, or has ended by itself`);
-        const text = `Cannot start worker: ${why instanceof Error ? why.message : String(why)}`;
+        const text = `Cannot start worker: ${textOf(why)}`;
         return this.#fail(new PoolError("pool.start", text, { cause: why }));
       }
     }
