@@ -3,7 +3,7 @@
 // are fixed.
 
 import { assert, assertEquals } from "@std/assert";
-import { cbor } from "../impl-ts/src/cbor.ts";
+import { cbor } from "../impl-ts/src/codec/cbor.ts";
 import { fromHex, toHex } from "./reference/bytes.ts";
 import { formOfCbor } from "./reference/cbor.ts";
 import { loadCases } from "./static/load.ts";

@@ -2,8 +2,8 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
-import { type Estimate, estimate, type MeterSnapshot } from "../impl-ts/src/meter.ts";
-import { snapshotSchema } from "../impl-ts/src/meter.ts";
+import { type Estimate, estimate, type MeterSnapshot } from "../impl-ts/src/meter/meter.ts";
+import { snapshotSchema } from "../impl-ts/src/meter/meter.ts";
 import { Port } from "../impl-ts/src/mod.ts";
 
 /** Tests of Zig compare these files with what it writes. */

@@ -3,7 +3,7 @@
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
-import { type MeterSnapshot, snapshotSchema } from "../impl-ts/src/meter.ts";
+import { type MeterSnapshot, snapshotSchema } from "../impl-ts/src/meter/meter.ts";
 import { findProgram } from "../tools/programs.ts";
 import { buildWasm } from "../tools/wasm_worker.ts";
 import { block, BLOCKS, inFolder, README, ROOT, succeed } from "./readme_fixture.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertInstanceOf, assertRejects, assertThrows } from "@std/assert";
-import { VERSION_MAJOR, VERSION_MINOR } from "../impl-ts/src/layout.ts";
+import { VERSION_MAJOR, VERSION_MINOR } from "../impl-ts/src/memory/layout.ts";
 import { agentMechanism, Port } from "../impl-ts/src/mod.ts";
 import { findProgram } from "../tools/programs.ts";
 import { buildWasm } from "../tools/wasm_worker.ts";

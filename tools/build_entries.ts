@@ -55,41 +55,45 @@ export interface Entry {
 }
 
 /**
- * What the package itself consists of. Constants every entry has of its own; `supervise` has the
- * giving back of an endpoint, and `json` its codec.
+ * What the package itself consists of. Constants every entry has of its own, and `json` and `cbor`
+ * their codecs.
  */
 const CORE =
-  /^(?!\w+_(?:vacate|json|path)\.)(?:error|segment|wait|frame|ring|codec|pipe|port)(?:_\w+)?\.ts$/;
+  /^(?:error|memory\/(?:realm|segment(?:_\w+)?)|codec\/codec|(?:wait|ring|pipe|port)\/\w+)\.ts$/;
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
   { subpath: ".", name: "millrace", source: "impl-ts/src/mod.ts", globalName: "Millrace" },
-  small("select", { globalName: "Millrace" }),
-  // What was chosen last is known to select alone.
-  small("hub", { globalName: "Millrace", taken: { millrace: CORE, select: /^select_set\.ts$/ } }),
-  small("supervise", { globalName: "Millrace" }),
-  small("json", { source: "impl-ts/src/codec_json.ts", globalName: "Millrace" }),
+  small("select", { source: "impl-ts/src/more/select.ts", globalName: "Millrace" }),
+  small("hub", {
+    source: "impl-ts/src/more/hub.ts",
+    globalName: "Millrace",
+    // What was chosen last is known to select alone.
+    taken: { millrace: CORE, select: /^more\/select_set\.ts$/ },
+  }),
+  small("supervise", { source: "impl-ts/src/more/supervise.ts", globalName: "Millrace" }),
+  small("json", { source: "impl-ts/src/codec/json.ts", globalName: "Millrace" }),
   small("mailbox", { globalName: "Millrace" }),
   small("property"),
   small("fanout"),
   small("stream"),
   // Errors are known by their classes.
   small("call", { taken: { millrace: /^error\.ts$/ } }),
-  small("cbor"),
+  small("cbor", { source: "impl-ts/src/codec/cbor.ts" }),
   small("meter"),
   {
     subpath: "./meter/opentelemetry",
     name: "meter-opentelemetry",
-    source: "impl-ts/src/meter_opentelemetry.ts",
+    source: "impl-ts/src/meter/opentelemetry.ts",
     taken: {},
   },
   small("pool", {
-    source: "impl-ts/src/worker_pool.ts",
+    source: "impl-ts/src/pool/pool.ts",
     taken: {
       millrace: CORE,
-      hub: /^hub\.ts$/,
-      supervise: /^(?:supervise|pipe_vacate)\.ts$/,
-      call: /^call_\w+\.ts$/,
+      hub: /^more\/hub\.ts$/,
+      supervise: /^more\/(?:supervise|vacate)\.ts$/,
+      call: /^call\/(?!call\.)\w+\.ts$/,
     },
   }),
   small("digest", { taken: {} }),
@@ -104,7 +108,7 @@ export const ENTRIES: readonly Entry[] = [
 
 /** An entry that takes the core from the package itself. */
 function small(name: string, options: Partial<Entry> = {}): Entry {
-  const source = `impl-ts/src/${name}.ts`;
+  const source = `impl-ts/src/${name}/${name}.ts`;
   return { subpath: `./${name}`, name, source, taken: { millrace: CORE }, ...options };
 }
 

@@ -94,9 +94,9 @@ Deno.test("an entry that takes the core has nothing of it but constants", async 
   const core = coreOf(files);
   assert(core.length > 20);
   let count = 0;
-  for (const entry of ENTRIES.filter(({ taken }) => taken?.["millrace"]?.test("port.ts"))) {
+  for (const entry of ENTRIES.filter(({ taken }) => taken?.["millrace"]?.test("port/port.ts"))) {
     const twice = sourcesOf(files, modulePath(entry)).filter((source) => core.includes(source));
-    const kept = twice.filter((source) => !source.endsWith("/src/layout.ts"));
+    const kept = twice.filter((source) => !source.endsWith("/src/memory/layout.ts"));
     assertEquals([entry.name, kept], [entry.name, []]);
     count++;
   }

@@ -16,7 +16,7 @@ import { ENTRIES } from "./build_entries.ts";
  * No function that a constant of a module is made by, as it is then called before it is there.
  */
 export const EARLY: Readonly<Record<string, readonly string[]>> = {
-  "call_callee.ts": [
+  "call/callee.ts": [
     "Callee.answer",
     "Callee.begin",
     "Callee.conclude",
@@ -29,7 +29,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "Callee.take",
     "Callee.writeAnswer",
   ],
-  "call_caller.ts": [
+  "call/caller.ts": [
     "Caller.answer",
     "Caller.call",
     "Caller.free",
@@ -40,8 +40,8 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "nextAfter",
     "requireName",
   ],
-  "call_context.ts": ["callContext", "runWith"],
-  "call_layer.ts": [
+  "call/context.ts": ["callContext", "runWith"],
+  "call/layer.ts": [
     "CallLayer.begin",
     "CallLayer.block",
     "CallLayer.defer",
@@ -67,7 +67,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "isOfCalls",
     "requireAnswer",
   ],
-  "call_remote.ts": [
+  "call/remote.ts": [
     "attend",
     "begin",
     "callLater",
@@ -76,10 +76,10 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "makeRemote",
     "valueOf",
   ],
-  "call_serve.ts": ["addMethods", "isCommon", "isPlain", "methodsOf"],
-  "call_served.ts": ["isInPieces", "isLater"],
-  "call_shown.ts": ["takeShown"],
-  "call_values.ts": [
+  "call/serve.ts": ["addMethods", "isCommon", "isPlain", "methodsOf"],
+  "call/served.ts": ["isInPieces", "isLater"],
+  "call/shown.ts": ["takeShown"],
+  "call/values.ts": [
     "ValueList.get hasName",
     "ValueList.isText",
     "decodeValue",
@@ -93,14 +93,14 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "writePieces",
     "writeText",
   ],
-  "call_wire.ts": [
+  "call/wire.ts": [
     "CallWire.encode",
     "CallWire.forget",
     "CallWire.get isFree",
     "CallWire.get isStuck",
     "CallWire.send",
   ],
-  "codec.ts": [
+  "codec/codec.ts": [
     "codecTable",
     "copyOut",
     "decodeJson",
@@ -139,68 +139,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "isRingEndGone",
   ],
   "error.ts": ["assert"],
-  "frame.ts": ["FrameReader.check", "extentOf", "writeHeader"],
-  "pipe.ts": [
-    "deadlineOf",
-    "deadlineOfCall",
-    "findRing",
-    "requireReaderOptions",
-    "requireWait",
-    "requireWriterOptions",
-  ],
-  "pipe_inbox.ts": ["Inbox.takeOne"],
-  "pipe_inlet.ts": [
-    "Inlet.#decode",
-    "Inlet.get ended",
-    "Inlet.get need",
-    "Inlet.glance",
-    "Inlet.look",
-    "Inlet.lookAgain",
-    "Inlet.note",
-    "Inlet.pull",
-    "Inlet.release",
-    "Inlet.take",
-    "doublesOf",
-  ],
-  "pipe_outlet.ts": [
-    "Outlet.#copy",
-    "Outlet.#put",
-    "Outlet.check",
-    "Outlet.encode",
-    "Outlet.get isAnswerDue",
-    "Outlet.prepareForAnswer",
-    "Outlet.restore",
-    "Outlet.send",
-    "Outlet.start",
-  ],
-  "pipe_reader.ts": [
-    "Reader.#block",
-    "Reader.#glance",
-    "Reader.#read",
-    "Reader.#takeLast",
-    "Reader.#try",
-    "Reader.get ended",
-    "Reader.read",
-  ],
-  "pipe_writer.ts": [
-    "Writer.#begin",
-    "Writer.write",
-  ],
-  "port.ts": ["Port.read", "Port.write"],
-  "port_delivery.ts": ["requireDeliveryOptions"],
-  "port_handoff.ts": ["isHandoff", "makeHandoff"],
-  "port_options.ts": ["endpointOf", "findRings", "portGeometry", "requirePortOptions"],
-  "port_outbox.ts": ["requireName", "requirePostingOptions"],
-  "ring.ts": [
-    "Lane.#storeWants",
-    "Lane.arm",
-    "Lane.disarm",
-    "Lane.get hasMoved",
-    "Lane.load",
-    "Lane.lookAround",
-    "Lane.store",
-  ],
-  "segment.ts": [
+  "memory/segment.ts": [
     "findClock",
     "isPast",
     "isShared",
@@ -212,7 +151,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "toRegion",
     "wordsOf",
   ],
-  "segment_geometry.ts": [
+  "memory/segment_geometry.ts": [
     "areCounts",
     "isCapacity",
     "isIndex",
@@ -226,14 +165,68 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "tryAddArea",
     "writePlan",
   ],
-  "wait.ts": [
-    "agentMechanism",
-    "defaultMechanism",
-    "found",
-    "mayBlock",
-    "processorCount",
+  "pipe/inbox.ts": ["Inbox.takeOne"],
+  "pipe/inlet.ts": [
+    "Inlet.#decode",
+    "Inlet.get ended",
+    "Inlet.get need",
+    "Inlet.glance",
+    "Inlet.look",
+    "Inlet.lookAgain",
+    "Inlet.note",
+    "Inlet.pull",
+    "Inlet.release",
+    "Inlet.take",
+    "doublesOf",
   ],
-  "wait_endpoint.ts": [
+  "pipe/outlet.ts": [
+    "Outlet.#copy",
+    "Outlet.#put",
+    "Outlet.check",
+    "Outlet.encode",
+    "Outlet.get isAnswerDue",
+    "Outlet.prepareForAnswer",
+    "Outlet.restore",
+    "Outlet.send",
+    "Outlet.start",
+  ],
+  "pipe/pipe.ts": [
+    "deadlineOf",
+    "deadlineOfCall",
+    "findRing",
+    "requireReaderOptions",
+    "requireWait",
+    "requireWriterOptions",
+  ],
+  "pipe/reader.ts": [
+    "Reader.#block",
+    "Reader.#glance",
+    "Reader.#read",
+    "Reader.#takeLast",
+    "Reader.#try",
+    "Reader.get ended",
+    "Reader.read",
+  ],
+  "pipe/writer.ts": [
+    "Writer.#begin",
+    "Writer.write",
+  ],
+  "port/delivery.ts": ["requireDeliveryOptions"],
+  "port/handoff.ts": ["isHandoff", "makeHandoff"],
+  "port/options.ts": ["endpointOf", "findRings", "portGeometry", "requirePortOptions"],
+  "port/outbox.ts": ["requireName", "requirePostingOptions"],
+  "port/port.ts": ["Port.read", "Port.write"],
+  "ring/frame.ts": ["FrameReader.check", "extentOf", "writeHeader"],
+  "ring/ring.ts": [
+    "Lane.#storeWants",
+    "Lane.arm",
+    "Lane.disarm",
+    "Lane.get hasMoved",
+    "Lane.load",
+    "Lane.lookAround",
+    "Lane.store",
+  ],
+  "wait/endpoint.ts": [
     "Endpoint.demands",
     "Endpoint.doze",
     "Endpoint.get spinner",
@@ -247,7 +240,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "Endpoint.wait",
     "Endpoint.waitBriefly",
   ],
-  "wait_spinner.ts": [
+  "wait/spinner.ts": [
     "Spinner.dip",
     "Spinner.get dips",
     "Spinner.get glances",
@@ -260,7 +253,14 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "requireTime",
     "spinFor",
   ],
-  "wait_state.ts": ["ring", "ringAround", "stateOf"],
+  "wait/state.ts": ["ring", "ringAround", "stateOf"],
+  "wait/wait.ts": [
+    "agentMechanism",
+    "defaultMechanism",
+    "found",
+    "mayBlock",
+    "processorCount",
+  ],
 };
 
 /** Gives the sources to the bundler. */

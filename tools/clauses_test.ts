@@ -103,7 +103,7 @@ Deno.test("readCitations: prose of Markdown, members of JSON", () => {
 Deno.test("inspect: counts, and names what is defined twice or nowhere", () => {
   const good = [
     chapter("[ring.a] A writer MUST do.\n\n[ring.b] A reader SHOULD do."),
-    { path: "impl-ts/src/ring.ts", text: "// [ring.a]\n// [ring.a]\n" },
+    { path: "impl-ts/src/ring/ring.ts", text: "// [ring.a]\n// [ring.a]\n" },
     { path: "impl-zig/src/ring.zig", text: "// [ring.a]\n" },
     { path: "spec/models/wake.pml", text: "/* [ring.a] */\n" },
   ];

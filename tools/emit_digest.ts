@@ -1,5 +1,5 @@
 /**
- * Prints `impl-ts/src/digest_blocks.ts`: the compression functions of FIPS 180-4, with every word
+ * Prints `impl-ts/src/digest/blocks.ts`: the compression functions of FIPS 180-4, with every word
  * of a block and of the state in a variable of its own.
  *
  * A loop over an array of words takes twice as long (V8 13.6, SHA-1 of 64 KiB: 291 MB/s for 609),

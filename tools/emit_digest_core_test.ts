@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { CORE } from "../impl-ts/src/digest_core_module.ts";
+import { CORE } from "../impl-ts/src/digest/core_module.ts";
 import { compileDigestCore, DIGEST_CORE, emitDigestCore, originsOf } from "./emit_digest_core.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/..`);

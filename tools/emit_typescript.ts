@@ -1,4 +1,8 @@
-/** Prints a layout as `impl-ts/src/layout.ts`, and its reasons for `impl-zig/wasm.ts`. @module */
+/**
+ * Prints a layout as `impl-ts/src/memory/layout.ts`, and its reasons for `impl-zig/wasm.ts`.
+ *
+ * @module
+ */
 import type { Layout } from "./layout.ts";
 import { constantGroups } from "./layout_constants.ts";
 import { numeral, wrap } from "./emit_text.ts";

@@ -298,12 +298,12 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
       await Deno.copyFile(`${ROOT}/${path}`, `${root}/${path}`);
     }
     const paths = [
-      "impl-ts/src/layout.ts",
+      "impl-ts/src/memory/layout.ts",
       "impl-zig/src/layout.zig",
       "impl-zig/wasm_reasons.ts",
       "impl-zig/src/c_abi_reasons.zig",
       "impl-zig/src/fuzz_corpus.txt",
-      "impl-ts/src/digest_blocks.ts",
+      "impl-ts/src/digest/blocks.ts",
       "impl-zig/include/millrace.h",
       "impl-zig/include/millrace_fanout.h",
       "spec/ring.md",
@@ -316,7 +316,7 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
     assertEquals(await main(["--check"], root), 0);
     // One byte is enough.
     await Deno.writeTextFile(`${root}/${paths[0]}`, " ", { append: true });
-    assertEquals(await stale(), ["impl-ts/src/layout.ts"]);
+    assertEquals(await stale(), ["impl-ts/src/memory/layout.ts"]);
     assertEquals(await main(["--chekc"], root), 2);
   } finally {
     await Deno.remove(root, { recursive: true });

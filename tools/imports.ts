@@ -1,46 +1,70 @@
 /**
- * The order of the nouns: a file imports only what stands below it.
+ * The order of the sources: a file imports only what stands below it.
  *
  * @module
  */
 import type { TextFile } from "./files.ts";
 
 /**
- * The files of both implementations from the bottom up; those of one row may import each other.
- * A noun may be split: `ring_reader` has the place of `ring`. A new file gets its place here.
+ * The TypeScript sources from the bottom up; those of one row may import each other. `a/` is a
+ * folder, and `a/b` a file of it that stands lower than the folder. What is in `testing/` is for
+ * tests, and has no place in the order. A new folder gets its place here.
  */
-const ORDER = [
+const TYPESCRIPT_ORDER = [
+  // Constants that are generated; errors know the reason codes among them.
+  ["memory/layout"],
+  ["error"],
+  ["memory/"],
+  ["wait/"],
+  ["ring/"],
+  ["codec/"],
+  ["pipe/"],
+  ["port/"],
+  ["more/"],
+  ["call/"],
+  ["stream/"],
+  ["property/"],
+  ["fanout/"],
+  ["mailbox/"],
+  ["meter/"],
+  ["pool/"],
+  ["digest/"],
+  ["host/"],
+  ["compat/"],
+  ["mod"],
+];
+
+/**
+ * The Zig sources in the same way. A noun may be split: `ring_reader` has the place of `ring`. A
+ * new file gets its place here.
+ */
+const ZIG_ORDER = [
   ["layout"],
-  ["realm"],
   ["digest"],
-  ["error", "reason"],
-  ["gate"],
+  ["reason"],
   ["host"],
   ["segment"],
   ["wait"],
   ["frame"],
   ["ring"],
   ["codec"],
-  ["cbor"],
   ["pipe"],
   ["fanout"],
   ["mailbox"],
   ["port"],
   ["property"],
   ["select"],
-  ["hub"],
-  ["supervise"],
   ["stream"],
   ["call"],
   ["meter"],
-  ["pool", "worker_pool"],
-  ["mod", "root", "wasm", "c_abi", "compat/", "host/"],
+  ["pool"],
+  ["root", "wasm", "c_abi"],
 ];
 
-/** The libraries that a noun stands on, which is an entry of its own, or several. */
+/** The libraries that an entry stands on, by its folder or its files. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
-  cbor: ["cbor-x"],
-  meter: ["hdr-histogram-js", "@opentelemetry/api"],
+  "codec/cbor": ["cbor-x"],
+  "meter/": ["hdr-histogram-js", "@opentelemetry/api"],
 };
 
 const TYPESCRIPT = "impl-ts/src/";
@@ -58,10 +82,12 @@ const ZIG_IMPORT = /@import\("([^"]+\.zig)"\)/g;
 
 /** The imports of a source file of an implementation that go up, or out. */
 export function importProblems({ path, text }: TextFile): string[] {
-  const source = path.startsWith(TYPESCRIPT) ? TYPESCRIPT : ZIG;
+  const [source, order] = path.startsWith(TYPESCRIPT)
+    ? [TYPESCRIPT, TYPESCRIPT_ORDER]
+    : [ZIG, ZIG_ORDER];
   // What stands beside its subject as a test may import everything.
   if (!path.startsWith(source) || !/\.(ts|zig)$/.test(path) || isTest(path)) return [];
-  const own = level(path.slice(source.length));
+  const own = level(order, path.slice(source.length));
   if (own === undefined) return [`${path}: has no place in the order of tools/imports.ts`];
   return readImports(text, source).flatMap(({ target, line }) => {
     const fail = (fact: string) => [`${path}:${line}: imports ${target}, ${fact}`];
@@ -70,37 +96,41 @@ export function importProblems({ path, text }: TextFile): string[] {
     const full = source === ZIG || target.startsWith(".") ? join(path, target) : undefined;
     if (!full?.startsWith(source)) return fail(`which lies outside of ${source}`);
     if (isTest(full)) return source === ZIG ? [] : fail("a test");
-    const other = level(full.slice(source.length));
+    const other = level(order, full.slice(source.length));
     if (other === undefined) return fail("which has no place in the order of tools/imports.ts");
     return other <= own ? [] : fail("which stands above it");
   });
 }
 
-/** Entries of the order of which there is no file. */
-export function absentNouns(paths: readonly string[]): string[] {
-  const names = paths.filter((path) => path.startsWith(TYPESCRIPT) || path.startsWith(ZIG))
-    .filter((path) => !isTest(path))
-    .map((path) => path.slice((path.startsWith(ZIG) ? ZIG : TYPESCRIPT).length));
-  return ORDER.flat().filter((entry) => !names.some((name) => belongsTo(entry, name)));
+/** Entries of the orders of which there is no file. */
+export function absentEntries(paths: readonly string[]): string[] {
+  const absent = (source: string, order: readonly string[][]) => {
+    const own = paths.filter((path) => path.startsWith(source) && !isTest(path))
+      .map((path) => path.slice(source.length));
+    return order.flat().filter((entry) => !own.some((path) => belongsTo(entry, path)))
+      .map((entry) => source + entry);
+  };
+  return [...absent(TYPESCRIPT, TYPESCRIPT_ORDER), ...absent(ZIG, ZIG_ORDER)];
 }
 
-/** Whether a file belongs to the noun that stands on a library, and imports that. */
+/** Whether a file may import a library, which its entry stands on. */
 function isLibraryOf(path: string, target: string): boolean {
-  const libraries = LIBRARIES[/^[a-z]+/.exec(path)?.[0] ?? ""] ?? [];
-  return libraries.some((library) => target === library || target.startsWith(`${library}/`));
+  return Object.entries(LIBRARIES).some(([entry, libraries]) =>
+    belongsTo(entry, path) &&
+    libraries.some((library) => target === library || target.startsWith(`${library}/`))
+  );
 }
 
-/** The height of a file in the order, or `undefined` where it has none. */
-function level(path: string): number | undefined {
-  const found = ORDER.findIndex((row) => row.some((entry) => belongsTo(entry, path)));
+/** The height of a file in an order, or `undefined` where it has none. */
+function level(order: readonly string[][], path: string): number | undefined {
+  const found = order.findIndex((row) => row.some((entry) => belongsTo(entry, path)));
   return found < 0 ? undefined : found;
 }
 
-/** Whether an entry of the order stands for a file, by its path from the folder of the sources. */
+/** Whether an entry of an order stands for a file, by its path from the folder of the sources. */
 function belongsTo(entry: string, path: string): boolean {
-  const name = path.replace(/\.\w+$/, "");
-  if (entry.endsWith("/")) return name.startsWith(entry);
-  return name === entry || name.startsWith(`${entry}_`) && !name.includes("/");
+  if (!path.startsWith(entry)) return false;
+  return entry.endsWith("/") || /^(?:_\w+)?\.\w+$/.test(path.slice(entry.length));
 }
 
 function readImports(text: string, source: string): { target: string; line: number }[] {

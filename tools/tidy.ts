@@ -16,7 +16,7 @@ const TOP_LEVEL = new Set(
     .split(" "),
 );
 const LINE_LENGTH_MAX = 100;
-const FILE_LINES_MAX = 600;
+const FILE_LINES_MAX = 1_000;
 const GENERATED = /^(?:\/\/!?|#|<!--) Generated from /;
 // What a program fills in: nobody wrote it, and it grows with the layout.
 const FILLED_IN = /(?<=^\/\* generated: \w+ \w+ \*\/\n)[^]*?(?=^\/\* \/generated \*\/$)/gm;

@@ -19,9 +19,8 @@ export function fileSource(path: string): Source {
 export function composedSource(root: URL, sizeMin: number): Source {
   const parts: Uint8Array[] = [];
   for (const folder of ["spec/", "impl-ts/src/", "impl-zig/src/"]) {
-    const entries = [...Deno.readDirSync(new URL(folder, root))].filter((entry) => entry.isFile);
-    for (const { name } of entries.sort((a, b) => a.name < b.name ? -1 : 1)) {
-      parts.push(Deno.readFileSync(new URL(folder + name, root)));
+    for (const path of filesBelow(root, folder)) {
+      parts.push(Deno.readFileSync(new URL(path, root)));
     }
   }
   const lap = parts.reduce((sum, part) => sum + part.length, 0);
@@ -35,6 +34,15 @@ export function composedSource(root: URL, sizeMin: number): Source {
     }
   }
   return { kind: "bytes", name: `${parts.length} files of the repository, repeated`, bytes };
+}
+
+/** The paths of the files below a folder, in the order of their names. */
+function filesBelow(root: URL, folder: string): string[] {
+  return [...Deno.readDirSync(new URL(folder, root))]
+    .sort((a, b) => a.name < b.name ? -1 : 1)
+    .flatMap(({ name, isDirectory }) =>
+      isDirectory ? filesBelow(root, `${folder}${name}/`) : [folder + name]
+    );
 }
 
 /** Reads a source front to back, without holding more than the caller's buffer of a file. */

@@ -8,7 +8,7 @@
 import { fileURLToPath } from "node:url";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { type Port, portGeometry } from "../../impl-ts/src/mod.ts";
-import { type ByteTransport, openStream } from "../../impl-ts/src/stream.ts";
+import { type ByteTransport, openStream } from "../../impl-ts/src/stream/stream.ts";
 import type { Result, Scenario } from "../contract.ts";
 import { readLines } from "../runner/lines.ts";
 import type { Report, Role } from "../script/peer.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { estimate, type Meter, meter } from "../../impl-ts/src/meter.ts";
+import { estimate, type Meter, meter } from "../../impl-ts/src/meter/meter.ts";
 import type { Port } from "../../impl-ts/src/mod.ts";
 import type { Result, Scenario } from "../contract.ts";
 import { medianOf } from "../runner/results.ts";

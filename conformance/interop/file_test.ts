@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { AVAILABLE, Peer, Place, test, WAIT } from "../../impl-ts/src/host/host_fixture.ts";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { MillraceError, PeerFailedError, type Port, portGeometry } from "../../impl-ts/src/mod.ts";
-import { reasonValue } from "../../impl-ts/src/layout.ts";
+import { reasonValue } from "../../impl-ts/src/memory/layout.ts";
 import { run } from "../../tools/run.ts";
 import { faultOf, fill, Workload } from "../kit/workload.ts";
 

@@ -3,9 +3,9 @@ import { loadClauses } from "../static/coverage.ts";
 import { IMPLEMENTATIONS, loadMutants, MutantError, parseMutant } from "./mutant.ts";
 import { misfit } from "./tree.ts";
 
-const DIFF = `diff --git a/impl-ts/src/ring.ts b/impl-ts/src/ring.ts
---- a/impl-ts/src/ring.ts
-+++ b/impl-ts/src/ring.ts
+const DIFF = `diff --git a/impl-ts/src/ring/ring.ts b/impl-ts/src/ring/ring.ts
+--- a/impl-ts/src/ring/ring.ts
++++ b/impl-ts/src/ring/ring.ts
 @@ -1,2 +1,2 @@
  a
 -b
@@ -26,10 +26,10 @@ Deno.test("parseMutant: the header, and whose files it changes", () => {
       fault: "tail before payload",
       isRace: true,
       equivalent: undefined,
-      files: ["impl-ts/src/ring.ts"],
+      files: ["impl-ts/src/ring/ring.ts"],
     },
   );
-  const zig = DIFF.replaceAll("impl-ts/src/ring.ts", "impl-zig/src/ring.zig");
+  const zig = DIFF.replaceAll("impl-ts/src/ring/ring.ts", "impl-zig/src/ring.zig");
   const other = parseMutant("two", `${HEADER}equivalent: nobody looks\n\n${zig}`);
   assertEquals([other.implementation, other.isRace], ["zig", false]);
   assertEquals(other.equivalent, "nobody looks");
@@ -46,9 +46,9 @@ Deno.test("parseMutant: refuses what is no mutant, and says why", () => {
   refused(`${HEADER}reason: none\n\n${DIFF}`, "no line of a header: reason: none");
   refused(`${HEADER}equivalent:\n\n${DIFF}`, "no line of a header");
   refused(`${HEADER}${HEADER}\n${DIFF}`, "clause twice");
-  const kit = DIFF.replaceAll("impl-ts/src/ring.ts", "conformance/kit/seat.ts");
+  const kit = DIFF.replaceAll("impl-ts/src/ring/ring.ts", "conformance/kit/seat.ts");
   refused(`${HEADER}\n${kit}`, "changes other files");
-  const zig = DIFF.replaceAll("impl-ts/src/ring.ts", "impl-zig/src/ring.zig");
+  const zig = DIFF.replaceAll("impl-ts/src/ring/ring.ts", "impl-zig/src/ring.zig");
   refused(`${HEADER}\n${DIFF}${zig}`, "changes other files");
 });
 

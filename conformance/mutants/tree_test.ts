@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { type Mutant, parseMutant } from "./mutant.ts";
 import { misfit, Tree } from "./tree.ts";
 
-const PATH = "impl-ts/src/ring.ts";
+const PATH = "impl-ts/src/ring/ring.ts";
 
 function mutantOf(before: string, after: string): Mutant {
   return parseMutant(
@@ -25,7 +25,7 @@ async function withRepository(act: (root: string) => Promise<void>): Promise<voi
   const root = await Deno.makeTempDir();
   try {
     await new Deno.Command("git", { args: ["init", "--quiet"], cwd: root }).output();
-    await Deno.mkdir(`${root}/impl-ts/src`, { recursive: true });
+    await Deno.mkdir(`${root}/impl-ts/src/ring`, { recursive: true });
     await Deno.writeTextFile(`${root}/${PATH}`, "one\ntwo\nthree\n");
     await act(root);
   } finally {

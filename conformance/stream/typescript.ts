@@ -7,7 +7,7 @@
 import { setImmediate } from "node:timers";
 import { ClosedError, MessageError, MillraceError } from "../../impl-ts/src/error.ts";
 import { PeerFailedError } from "../../impl-ts/src/error.ts";
-import { StreamLink } from "../../impl-ts/src/stream_link.ts";
+import { StreamLink } from "../../impl-ts/src/stream/link.ts";
 import { toHex } from "../reference/bytes.ts";
 import type { Drained, Failure, Item, Payload, Reason, Result } from "../reference/case.ts";
 import { toBytes } from "../static/difference.ts";

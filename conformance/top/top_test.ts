@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { portGeometry } from "../../impl-ts/src/mod.ts";
-import { meter } from "../../impl-ts/src/meter.ts";
+import { meter } from "../../impl-ts/src/meter/meter.ts";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import type { LiveMemory } from "../inspect/live.ts";
 import { pipe, whole } from "../reference/builder.ts";

@@ -8,7 +8,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
-import { examplesConfig } from "../src/examples_fixture.ts";
+import { examplesConfig } from "../src/testing/examples_fixture.ts";
 import { NATIVE_PAGE, type Program, programsOf, runProgram, writePrograms } from "./guide.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);

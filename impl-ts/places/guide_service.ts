@@ -5,7 +5,7 @@
  */
 import type { Page } from "puppeteer-core";
 import { bundleText } from "../../tools/build_scripts.ts";
-import { examplesConfig } from "../src/examples_fixture.ts";
+import { examplesConfig } from "../src/testing/examples_fixture.ts";
 import { freePort, type Program, readAllPrograms, writePrograms } from "./guide.ts";
 
 const PACKAGE = await Deno.realPath(`${import.meta.dirname}/..`);

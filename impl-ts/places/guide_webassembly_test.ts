@@ -8,7 +8,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
-import { examplesConfig } from "../src/examples_fixture.ts";
+import { examplesConfig } from "../src/testing/examples_fixture.ts";
 import { type Program, programsOf, runProgram, WEBASSEMBLY_PAGE, writePrograms } from "./guide.ts";
 
 const ROOT = await Deno.realPath(`${import.meta.dirname}/../..`);

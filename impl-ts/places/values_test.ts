@@ -5,8 +5,8 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { cbor } from "../src/cbor.ts";
-import { json } from "../src/codec_json.ts";
+import { cbor } from "../src/codec/cbor.ts";
+import { json } from "../src/codec/json.ts";
 import { type Codec, type CodecName, Port } from "../src/mod.ts";
 
 const PAGE = new URL("../guide/values.md", import.meta.url);

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type ReasonCode as LayoutReason, reasonName } from "./layout.ts";
+import { type ReasonCode as LayoutReason, reasonName } from "./memory/layout.ts";
 
 /**
  * A reason code of the specification, which can stand in shared memory.

@@ -1,7 +1,7 @@
 // The example passes, and reads what the codec for TypeScript writes.
 
 import { assert, assertEquals } from "@std/assert";
-import { cbor } from "../../impl-ts/src/cbor.ts";
+import { cbor } from "../../impl-ts/src/codec/cbor.ts";
 import { inFolder, ROOT, succeed } from "../readme_fixture.ts";
 
 const EXAMPLE = `${ROOT}impl-zig/examples/cbor.zig`;

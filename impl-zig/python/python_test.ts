@@ -3,7 +3,7 @@
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { fileURLToPath } from "node:url";
-import { CallError, remote, serve } from "../../impl-ts/src/call.ts";
+import { CallError, remote, serve } from "../../impl-ts/src/call/call.ts";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { portGeometry } from "../../impl-ts/src/mod.ts";
 import { findProgram } from "../../tools/programs.ts";

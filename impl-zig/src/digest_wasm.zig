@@ -1,5 +1,5 @@
 //! The blocks of SHA-1 as a WebAssembly module with its own memory. The TypeScript implementation
-//! contains this module (see `impl-ts/src/digest_core.ts`).
+//! contains this module (see `impl-ts/src/digest/core.ts`).
 //!
 //! The host copies the state and whole blocks into the memory, calls `sha1`, and copies the state
 //! out.

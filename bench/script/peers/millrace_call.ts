@@ -1,5 +1,5 @@
 /** Our calls, blocking or as promises. @module */
-import { type Remote, remote, serve } from "../../../impl-ts/src/call.ts";
+import { type Remote, remote, serve } from "../../../impl-ts/src/call/call.ts";
 import { type Port, portMemory } from "../../../impl-ts/src/mod.ts";
 import { type CallEnd, kindOf, PATIENCE_MS, type Peer } from "../peer.ts";
 import { openPort, portOptions } from "./millrace.ts";

@@ -1,5 +1,5 @@
 /** Our own: one digest that is reset, into one array. @module */
-import { Sha1 } from "../../../impl-ts/src/digest.ts";
+import { Sha1 } from "../../../impl-ts/src/digest/digest.ts";
 import { digestPeer } from "../play_digest.ts";
 
 export default digestPeer(() => {

@@ -1,7 +1,7 @@
 /** Our fanout in mode `hold`: the slowest reader holds the writer back. @module */
 import type { Scenario } from "../../contract.ts";
-import { FanoutReader, FanoutWriter } from "../../../impl-ts/src/fanout.ts";
-import type { FanoutHandoff } from "../../../impl-ts/src/fanout.ts";
+import { FanoutReader, FanoutWriter } from "../../../impl-ts/src/fanout/fanout.ts";
+import type { FanoutHandoff } from "../../../impl-ts/src/fanout/fanout.ts";
 import { CAPACITY, fanoutPeer, WAIT } from "../fanout_peer.ts";
 import { valuesOf } from "../payload.ts";
 

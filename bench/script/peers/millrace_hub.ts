@@ -1,5 +1,5 @@
 /** The same by hand over our hub: each message is written to each port. @module */
-import { Hub } from "../../../impl-ts/src/hub.ts";
+import { Hub } from "../../../impl-ts/src/more/hub.ts";
 import { Port, type PortHandoff } from "../../../impl-ts/src/mod.ts";
 import { CAPACITY, fanoutPeer, WAIT } from "../fanout_peer.ts";
 import { valuesOf } from "../payload.ts";

@@ -1,5 +1,5 @@
 /** Ports of ours between the same threads, one of them with a meter at each end. @module */
-import { meter } from "../../../impl-ts/src/meter.ts";
+import { meter } from "../../../impl-ts/src/meter/meter.ts";
 import { portMemory } from "../../../impl-ts/src/mod.ts";
 import type { Order, Peer, Report } from "../peer.ts";
 import { playHandler, TIMES_SIZE } from "../play_handler.ts";

@@ -1,5 +1,5 @@
 /** Our pool, of two workers. @module */
-import { Pool } from "../../../impl-ts/src/worker_pool.ts";
+import { Pool } from "../../../impl-ts/src/pool/pool.ts";
 import type { Place } from "../place.ts";
 import { poolPeer, type RunningPool, START, WORKER_COUNT } from "../pool_peer.ts";
 

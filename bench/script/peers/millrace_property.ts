@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { SharedProperties } from "../../../impl-ts/src/property.ts";
-import type { PropertyReader } from "../../../impl-ts/src/property.ts";
+import { SharedProperties } from "../../../impl-ts/src/property/property.ts";
+import type { PropertyReader } from "../../../impl-ts/src/property/property.ts";
 import type { Scenario } from "../../contract.ts";
 import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
 import { type BlockingEnd, type End, type Order, PATIENCE_MS, type Peer } from "../peer.ts";

@@ -8,7 +8,7 @@
 
 import { Guest, type GuestMemory } from "../../../impl-zig/wasmtime_fixture.ts";
 import { type Mechanism, pollingMechanism } from "../../../impl-ts/src/mod.ts";
-import { WAKE_MECHANISM_WASMTIME } from "../../../impl-ts/src/layout.ts";
+import { WAKE_MECHANISM_WASMTIME } from "../../../impl-ts/src/memory/layout.ts";
 import { scope } from "../../../tools/worker_scope.ts";
 import { open, typescript } from "../../testees/typescript/adapter.ts";
 import { Server } from "../../testees/server.ts";

@@ -17,11 +17,11 @@ import {
   TimeoutError,
   Writer,
 } from "../../../impl-ts/src/mod.ts";
-import { cbor } from "../../../impl-ts/src/cbor.ts";
-import { LostError } from "../../../impl-ts/src/fanout.ts";
-import { Hub } from "../../../impl-ts/src/hub.ts";
-import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
-import { vacatePeer } from "../../../impl-ts/src/supervise.ts";
+import { cbor } from "../../../impl-ts/src/codec/cbor.ts";
+import { LostError } from "../../../impl-ts/src/fanout/fanout.ts";
+import { Hub } from "../../../impl-ts/src/more/hub.ts";
+import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
+import { vacatePeer } from "../../../impl-ts/src/more/supervise.ts";
 import { properties, propertyEnd } from "./properties.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";

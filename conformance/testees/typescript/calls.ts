@@ -6,9 +6,15 @@
  * @module
  */
 
-import { callContext, CallError, type Remote, remote, serve } from "../../../impl-ts/src/call.ts";
-import type { OwnCall } from "../../../impl-ts/src/call_caller.ts";
-import { CallLayer } from "../../../impl-ts/src/call_layer.ts";
+import {
+  callContext,
+  CallError,
+  type Remote,
+  remote,
+  serve,
+} from "../../../impl-ts/src/call/call.ts";
+import type { OwnCall } from "../../../impl-ts/src/call/caller.ts";
+import { CallLayer } from "../../../impl-ts/src/call/layer.ts";
 import { MillraceError, type Port } from "../../../impl-ts/src/mod.ts";
 import { Transcript } from "../../kit/crc32.ts";
 import type { Opening, Ran, TreeTask, Wait } from "../../kit/protocol.ts";

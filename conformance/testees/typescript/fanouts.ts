@@ -5,7 +5,7 @@
  */
 
 import type { Geometry, Mechanism, Message, Segment } from "../../../impl-ts/src/mod.ts";
-import { fanoutChannel, FanoutReader, FanoutWriter } from "../../../impl-ts/src/fanout.ts";
+import { fanoutChannel, FanoutReader, FanoutWriter } from "../../../impl-ts/src/fanout/fanout.ts";
 import type { Opening, Outgoing, Task, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";

@@ -6,10 +6,10 @@
 
 import * as files from "../../../impl-ts/src/host/files.ts";
 import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
-import { cbor } from "../../../impl-ts/src/cbor.ts";
+import { cbor } from "../../../impl-ts/src/codec/cbor.ts";
 import { SegmentFile } from "../../../impl-ts/src/host/mod.ts";
 import type { Geometry } from "../../../impl-ts/src/mod.ts";
-import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
+import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
 import type { Opening } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
 import { callsOf, codecOf, type Ends, failureOf, mailboxReader } from "./adapter.ts";

@@ -6,9 +6,9 @@
 
 import { type Codec, type Geometry, type Mechanism, Segment } from "../../../impl-ts/src/mod.ts";
 import { TimeoutError } from "../../../impl-ts/src/mod.ts";
-import { cbor } from "../../../impl-ts/src/cbor.ts";
-import { propertyChannel, PropertyReader } from "../../../impl-ts/src/property.ts";
-import { PropertyError, PropertyWriter } from "../../../impl-ts/src/property.ts";
+import { cbor } from "../../../impl-ts/src/codec/cbor.ts";
+import { propertyChannel, PropertyReader } from "../../../impl-ts/src/property/property.ts";
+import { PropertyError, PropertyWriter } from "../../../impl-ts/src/property/property.ts";
 import type { Gotten, Opening, Outgoing, Task } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import { packHex, type Session } from "../server.ts";

@@ -5,8 +5,8 @@
  * @module
  */
 
-import { cbor } from "../../../impl-ts/src/cbor.ts";
-import { type ByteTransport, openStream } from "../../../impl-ts/src/stream.ts";
+import { cbor } from "../../../impl-ts/src/codec/cbor.ts";
+import { type ByteTransport, openStream } from "../../../impl-ts/src/stream/stream.ts";
 import type { Port } from "../../../impl-ts/src/mod.ts";
 import type { Hello, Opening, Transport } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";

@@ -5,8 +5,8 @@
  */
 
 import { MessageError } from "../../../impl-ts/src/mod.ts";
-import { LostError } from "../../../impl-ts/src/fanout.ts";
-import type { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox.ts";
+import { LostError } from "../../../impl-ts/src/fanout/fanout.ts";
+import type { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
 import type { Stats } from "../../../impl-ts/src/mod.ts";
 import { fill, Workload } from "../../kit/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";

@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { MessageError } from "../error.ts";
-import { CODEC_JSON_BATCH } from "../layout.ts";
-import { Reader } from "../pipe_reader.ts";
-import { Segment } from "../segment.ts";
-import { failEndpoint } from "../wait_state.ts";
+import { CODEC_JSON_BATCH } from "../memory/layout.ts";
+import { Reader } from "../pipe/reader.ts";
+import { Segment } from "../memory/segment.ts";
+import { failEndpoint } from "../wait/state.ts";
 import { messageOf, pipe, post, turn, until, WIRES, within } from "./sab_fixture.ts";
 import { SABPipe } from "./sab_message_port.ts";
 

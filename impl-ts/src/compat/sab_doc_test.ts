@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { listSources, runExamples } from "../examples_fixture.ts";
+import { listSources, runExamples } from "../testing/examples_fixture.ts";
 
 Deno.test("the examples in the doc comments run", async () => {
   const directory = import.meta.dirname!;

@@ -6,9 +6,9 @@
  */
 
 import { CorruptError } from "../error.ts";
-import { deadlineOf } from "../pipe.ts";
-import { isPast, now } from "../segment.ts";
-import { Turns } from "../wait.ts";
+import { deadlineOf } from "../pipe/pipe.ts";
+import { isPast, now } from "../memory/segment.ts";
+import { Turns } from "../wait/wait.ts";
 import { type Bounds, enforceLimit, type Taken } from "./sab_queue.ts";
 import { isClosing, type ReaderWire, sleepOn } from "./sab_wire.ts";
 

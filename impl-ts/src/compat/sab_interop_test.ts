@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Disposed, Original, withSteps } from "../mailbox_fixture.ts";
+import { Disposed, Original, withSteps } from "../mailbox/fixture.ts";
 import { messageOf, post, turn, until, within } from "./sab_fixture.ts";
 import { SABPipe } from "./sab_message_port.ts";
 

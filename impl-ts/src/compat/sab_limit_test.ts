@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { codeOf } from "../fixture.ts";
+import { codeOf } from "../testing/fixture.ts";
 import { SMALL, turn, WIRES, within } from "./sab_fixture.ts";
 import { MWChannel, SABMessagePort, SABPipe } from "./sab_message_port.ts";
 

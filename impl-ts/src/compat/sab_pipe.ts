@@ -4,9 +4,9 @@
  * @module
  */
 
-import * as layout from "../layout.ts";
-import { MAX_MESSAGE_SIZE_MAX } from "../pipe.ts";
-import { isShared } from "../segment.ts";
+import * as layout from "../memory/layout.ts";
+import { MAX_MESSAGE_SIZE_MAX } from "../pipe/pipe.ts";
+import { isShared } from "../memory/segment.ts";
 import { Inbox, type MessageHandler } from "./sab_inbox.ts";
 import { Outbox } from "./sab_outbox.ts";
 import { type Bounds, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";

@@ -1,9 +1,9 @@
 /** The timeout of a read also holds if the peer has died inside a large message. */
 
 import { assert, assertEquals } from "@std/assert";
-import { assertCode } from "../fixture.ts";
-import { MailboxWriter } from "../mailbox.ts";
-import { Writer } from "../pipe_writer.ts";
+import { assertCode } from "../testing/fixture.ts";
+import { MailboxWriter } from "../mailbox/mailbox.ts";
+import { Writer } from "../pipe/writer.ts";
 import { messageOf, SMALL, WIRES } from "./sab_fixture.ts";
 import { SABMessagePort, type WireName } from "./sab_message_port.ts";
 import { openSegment, ringCapacity } from "./sab_wire.ts";

@@ -7,10 +7,15 @@
 
 import { ClosedError, PeerClosedError, PeerFailedError } from "../error.ts";
 import { ForbiddenError, SegmentError } from "../error.ts";
-import { RING_CAPACITY_MAX, RING_CAPACITY_MIN, SEGMENT_ALIGN, WAIT_SLICE_MS } from "../layout.ts";
-import type { Outlet } from "../pipe_outlet.ts";
-import { now, Segment } from "../segment.ts";
-import { type Geometry, segmentSize } from "../segment_geometry.ts";
+import {
+  RING_CAPACITY_MAX,
+  RING_CAPACITY_MIN,
+  SEGMENT_ALIGN,
+  WAIT_SLICE_MS,
+} from "../memory/layout.ts";
+import type { Outlet } from "../pipe/outlet.ts";
+import { now, Segment } from "../memory/segment.ts";
+import { type Geometry, segmentSize } from "../memory/segment_geometry.ts";
 
 /**
  * `ring` is Millrace's own wire, the default. `mailbox` is, byte for byte, the original's.

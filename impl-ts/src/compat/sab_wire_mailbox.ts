@@ -4,10 +4,10 @@
  * @module
  */
 
-import { PartReader, type Parts, PartWriter } from "../mailbox_parts.ts";
-import { MailboxSide } from "../mailbox_side.ts";
-import { requireReaderOptions } from "../pipe.ts";
-import { now } from "../segment.ts";
+import { PartReader, type Parts, PartWriter } from "../mailbox/parts.ts";
+import { MailboxSide } from "../mailbox/side.ts";
+import { requireReaderOptions } from "../pipe/pipe.ts";
+import { now } from "../memory/segment.ts";
 import type { Fault, ReaderWire, Section, Wire, WriterWire } from "./sab_wire.ts";
 
 /** What both ends share: one side of a mailbox, and how it waits. */

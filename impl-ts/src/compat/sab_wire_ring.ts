@@ -5,20 +5,20 @@
  * @module
  */
 
-import { detach, encodeBatch, encodeText } from "../codec.ts";
+import { detach, encodeBatch, encodeText } from "../codec/codec.ts";
 import { PeerClosedError } from "../error.ts";
-import * as layout from "../layout.ts";
-import { Link, requireReaderOptions } from "../pipe.ts";
-import { Inlet, VALUE } from "../pipe_inlet.ts";
-import { Outlet } from "../pipe_outlet.ts";
-import { now, type Segment } from "../segment.ts";
-import { recordOffset } from "../segment_geometry.ts";
-import type { Waitable } from "../wait.ts";
-import { LONGEST_TIMER_MS } from "../wait_task.ts";
-import { Endpoint } from "../wait_endpoint.ts";
-import { loopSpinnerOf } from "../wait_loop_spinner.ts";
-import { stateOf } from "../wait_state.ts";
-import type { Waiter } from "../wait_watch.ts";
+import * as layout from "../memory/layout.ts";
+import { Link, requireReaderOptions } from "../pipe/pipe.ts";
+import { Inlet, VALUE } from "../pipe/inlet.ts";
+import { Outlet } from "../pipe/outlet.ts";
+import { now, type Segment } from "../memory/segment.ts";
+import { recordOffset } from "../memory/segment_geometry.ts";
+import type { Waitable } from "../wait/wait.ts";
+import { LONGEST_TIMER_MS } from "../wait/task.ts";
+import { Endpoint } from "../wait/endpoint.ts";
+import { loopSpinnerOf } from "../wait/loop_spinner.ts";
+import { stateOf } from "../wait/state.ts";
+import type { Waiter } from "../wait/watch.ts";
 import type { Fault, ReaderWire, Wire, WriterWire } from "./sab_wire.ts";
 
 /** Whether this end of the ring was closed or marked failed by an earlier owner, which is final. */

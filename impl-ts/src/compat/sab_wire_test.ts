@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { RING_HEAD_WORD, RING_TAIL_WORD } from "../layout.ts";
-import { Reader } from "../pipe_reader.ts";
-import { Writer } from "../pipe_writer.ts";
-import { Segment } from "../segment.ts";
+import { RING_HEAD_WORD, RING_TAIL_WORD } from "../memory/layout.ts";
+import { Reader } from "../pipe/reader.ts";
+import { Writer } from "../pipe/writer.ts";
+import { Segment } from "../memory/segment.ts";
 import { messageOf, post, turn, within } from "./sab_fixture.ts";
 import { SABMessagePort, SABPipe } from "./sab_message_port.ts";
 import { ringCapacity } from "./sab_wire.ts";

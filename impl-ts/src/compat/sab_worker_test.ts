@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { random } from "../fixture.ts";
+import { random } from "../testing/fixture.ts";
 import { WAIT_MS, WIRES, within } from "./sab_fixture.ts";
 import { MWChannel, SABMessagePort, SABPipe } from "./sab_message_port.ts";
 import type { Task } from "./sab_worker_fixture.ts";

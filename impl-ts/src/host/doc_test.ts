@@ -1,5 +1,5 @@
 import { assert } from "@std/assert";
-import { runExamples } from "../examples_fixture.ts";
+import { runExamples } from "../testing/examples_fixture.ts";
 import { test } from "./host_fixture.ts";
 
 test("the examples in the doc comments run", async () => {

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { WAIT_SLICE_MS, WAKE_MECHANISM_FUTEX } from "../layout.ts";
-import type { Mechanism } from "../wait.ts";
+import { WAIT_SLICE_MS, WAKE_MECHANISM_FUTEX } from "../memory/layout.ts";
+import type { Mechanism } from "../wait/wait.ts";
 import { hostCalls } from "./calls.ts";
 import type { Mapping } from "./mapping.ts";
 import { ETIMEDOUT } from "./system_error.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { SEGMENT_READY_WORD } from "../layout.ts";
+import { SEGMENT_READY_WORD } from "../memory/layout.ts";
 import { Port } from "../mod.ts";
 import { GEOMETRY, Place, test } from "./host_fixture.ts";
 import { SegmentFile } from "./mod.ts";

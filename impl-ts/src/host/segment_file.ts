@@ -5,21 +5,21 @@
  */
 
 import { SegmentError } from "../error.ts";
-import { CHANNEL_KIND_PROPERTY, ENDPOINT_STATE_ATTACHED, REASON_SHIFT } from "../layout.ts";
-import { SEGMENT_MAGIC_SIZE } from "../layout.ts";
-import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe.ts";
-import type { ReaderOptions, WriterOptions } from "../pipe.ts";
-import { Reader } from "../pipe_reader.ts";
-import { Writer } from "../pipe_writer.ts";
-import { Port, type PortOptions, requirePortOptions } from "../port.ts";
-import { findRings } from "../port_options.ts";
-import { requireTimeout, Segment } from "../segment.ts";
-import { type Channel, type Geometry, peersOf, place } from "../segment_geometry.ts";
-import { type Plan, samePlan } from "../segment_geometry.ts";
-import type { Mechanism } from "../wait.ts";
-import { Endpoint, type EndpointOptions } from "../wait_endpoint.ts";
-import { failEndpoint, stateOf } from "../wait_state.ts";
-import { requireTime } from "../wait_spinner.ts";
+import { CHANNEL_KIND_PROPERTY, ENDPOINT_STATE_ATTACHED, REASON_SHIFT } from "../memory/layout.ts";
+import { SEGMENT_MAGIC_SIZE } from "../memory/layout.ts";
+import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe/pipe.ts";
+import type { ReaderOptions, WriterOptions } from "../pipe/pipe.ts";
+import { Reader } from "../pipe/reader.ts";
+import { Writer } from "../pipe/writer.ts";
+import { Port, type PortOptions, requirePortOptions } from "../port/port.ts";
+import { findRings } from "../port/options.ts";
+import { requireTimeout, Segment } from "../memory/segment.ts";
+import { type Channel, type Geometry, peersOf, place } from "../memory/segment_geometry.ts";
+import { type Plan, samePlan } from "../memory/segment_geometry.ts";
+import type { Mechanism } from "../wait/wait.ts";
+import { Endpoint, type EndpointOptions } from "../wait/endpoint.ts";
+import { failEndpoint, stateOf } from "../wait/state.ts";
+import { requireTime } from "../wait/spinner.ts";
 import { FutexMechanism } from "./futex.ts";
 import { hostCalls } from "./calls.ts";
 import * as files from "./files.ts";

@@ -5,10 +5,10 @@
  */
 
 import { SegmentError } from "../error.ts";
-import * as layout from "../layout.ts";
-import { Segment } from "../segment.ts";
-import { peersOf, recordOffset } from "../segment_geometry.ts";
-import { stateOf } from "../wait_state.ts";
+import * as layout from "../memory/layout.ts";
+import { Segment } from "../memory/segment.ts";
+import { peersOf, recordOffset } from "../memory/segment_geometry.ts";
+import { stateOf } from "../wait/state.ts";
 import { Mapping } from "./mapping.ts";
 import { isAnyRecordLocked, isRecordLocked, type OwnFile } from "./segment_file_lock.ts";
 

@@ -2,9 +2,9 @@
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import * as fs from "node:fs";
-import { CHANNEL_DESCRIPTOR_SIZE, ENDPOINT_NONE } from "../layout.ts";
+import { CHANNEL_DESCRIPTOR_SIZE, ENDPOINT_NONE } from "../memory/layout.ts";
 import { failEndpoint, type Geometry, portGeometry, SegmentError } from "../mod.ts";
-import { recordOffset } from "../segment_geometry.ts";
+import { recordOffset } from "../memory/segment_geometry.ts";
 import { GEOMETRY, Peer, Place, test, WAIT } from "./host_fixture.ts";
 import * as files from "./files.ts";
 import { SegmentFile } from "./mod.ts";

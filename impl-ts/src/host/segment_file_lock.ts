@@ -6,10 +6,14 @@
  */
 
 import { SegmentError, TimeoutError } from "../error.ts";
-import { ENDPOINT_COUNT_MAX, ENDPOINT_RECORD_SIZE, ENDPOINT_TABLE_OFFSET } from "../layout.ts";
-import { SEGMENT_HEADER_SIZE } from "../layout.ts";
-import { sleepBlind } from "../segment.ts";
-import { recordOffset } from "../segment_geometry.ts";
+import {
+  ENDPOINT_COUNT_MAX,
+  ENDPOINT_RECORD_SIZE,
+  ENDPOINT_TABLE_OFFSET,
+} from "../memory/layout.ts";
+import { SEGMENT_HEADER_SIZE } from "../memory/layout.ts";
+import { sleepBlind } from "../memory/segment.ts";
+import { recordOffset } from "../memory/segment_geometry.ts";
 import * as files from "./files.ts";
 import { EACCES, EAGAIN, ENOENT, SystemError } from "./system_error.ts";
 

@@ -2,11 +2,11 @@
 
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { generationOf, PeerFailedError, Port } from "../mod.ts";
-import { vacatePeer } from "../supervise.ts";
+import { vacatePeer } from "../more/supervise.ts";
 import { GEOMETRY, Peer, Place, type Task, test, WAIT } from "./host_fixture.ts";
 import type { FutexMechanism } from "./futex.ts";
-import { ENDPOINT_BELL_WORD, ENDPOINT_RECORD_SIZE } from "../layout.ts";
-import { recordOffset } from "../segment_geometry.ts";
+import { ENDPOINT_BELL_WORD, ENDPOINT_RECORD_SIZE } from "../memory/layout.ts";
+import { recordOffset } from "../memory/segment_geometry.ts";
 import { SegmentFile } from "./mod.ts";
 
 const A = { endpoint: 0 };

@@ -1,0 +1,426 @@
+/**
+ * The calls of the peer: which are served, which are refused, and how they are answered. See
+ * `spec/call.md`.
+ *
+ * @module
+ */
+
+import { runWith } from "./context.ts";
+import { CallError } from "./error.ts";
+import { isInPieces, isLater, Served, stepsOf } from "./served.ts";
+import { cutText, type Manner, type Piece, pieceOf, ValueList } from "./values.ts";
+import type { CallWire } from "./wire.ts";
+import { NO_BYTES } from "../codec/codec.ts";
+import { MessageError, type ReasonCode } from "../error.ts";
+import { ENDED } from "../memory/gate.ts";
+import * as layout from "../memory/layout.ts";
+
+/** What is called under one name. */
+export type Method = (values: unknown[]) => unknown;
+
+/** Most bytes of arguments that are kept, but for those of one call. */
+const KEPT_SIZE = 64 * 1024 * 1024;
+/**
+ * Most calls and notices that are not answered yet, of which half may be refusals: a peer that does
+ * not take its answers cannot have more. [call.under_way]
+ */
+const KEPT_COUNT = 2 * layout.CALL_UNDER_WAY_MAX;
+
+/** Methods that stand on the stack of this thread. [call.depth] */
+let depth = 0;
+
+/** Serves the calls of one peer. */
+export class Callee {
+  /** What is served. [call.served_only] */
+  methods: ReadonlyMap<string, Method> | undefined;
+  /** Calls and notices that have come and were not begun, and their bytes. */
+  waitingCount = 0;
+  waitingSize = 0;
+  readonly #wire: CallWire;
+  /** Has something done where code of the application's may run. */
+  readonly #defer: (job: () => void) => void;
+  /** Those with an id, until their answers are in the ring. */
+  readonly #calls = new Map<number, Served>();
+  readonly #notices = new Set<Served>();
+  #keptSize = 0;
+  #servedCount = 0;
+
+  /** Makes the callee of one port. */
+  constructor(wire: CallWire, defer: (job: () => void) => void) {
+    this.#wire = wire;
+    this.#defer = defer;
+  }
+
+  /** Whether anything is served, or not answered. */
+  get isBusy(): boolean {
+    return this.#calls.size > 0 || this.#notices.size > 0;
+  }
+
+  /**
+   * Takes a call, a notice, a cancel or credit.
+   *
+   * @throws {MessageError} the report of one that is dropped.
+   */
+  take(codec: number, tag: number, payload: Uint8Array): void {
+    const id = tag & layout.CALL_ID_MAX;
+    if (tag !== id) return this.#takeMark(id, tag, codec, payload.length);
+    if (codec !== layout.CODEC_VALUES) return this.#takeBad(id, "message.codec");
+    const isTooMuch = this.#keptSize > 0 && this.#keptSize + payload.length > KEPT_SIZE;
+    if (isTooMuch) return this.#takeBad(id, faultOf(payload) ?? "call.limit");
+    const served = this.enter(id, payload);
+    this.waitingCount++;
+    this.waitingSize += served.size;
+    this.#defer(() => this.begin(served));
+  }
+
+  /** Takes note of one that was dropped. @throws {MessageError} its report. */
+  lose(tag: number, error: MessageError): void {
+    const id = tag & layout.CALL_ID_MAX;
+    if (tag !== id) throw strayError();
+    // It was taken back, and so never made; or it is a notice, of which this is the report.
+    if (error.code === "message.cancelled" || id === 0) throw error;
+    this.#takeBad(id, error.code);
+  }
+
+  /** Has all methods know that no answer of theirs can be written any more. [call.told] */
+  tellAll(): void {
+    const all = [...this.#calls.values(), ...this.#notices];
+    this.#calls.clear();
+    this.#notices.clear();
+    this.waitingCount =
+      this.waitingSize =
+      this.#keptSize =
+      this.#servedCount =
+        0;
+    for (const served of all) {
+      const { hasBegun, isTold } = served;
+      if (served.isDone) continue;
+      served.isDone = true;
+      served.payload = NO_BYTES;
+      if (hasBegun && !isTold) served.tell();
+      if (hasBegun && !served.isStepping) quit(served);
+    }
+  }
+
+  #takeMark(id: number, tag: number, codec: number, size: number): void {
+    const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
+    const isWhole = codec === layout.CODEC_VALUES && size === 0 && id !== 0;
+    if (!isWhole || mark === layout.CALL_MARK_ALL) throw strayError(); // [call.stray]
+    const served = this.#calls.get(id);
+    if (served === undefined || served.isDone) return; // [call.crossed]
+    if (mark === layout.CALL_MARK_MORE) {
+      served.room += layout.CALL_GRANT;
+      if (served.steps !== undefined) this.#defer(() => this.#step(served));
+    } else if (!served.isTold) {
+      served.isTold = true;
+      if (!served.hasBegun) this.leaveInbox(served); // [call.stops]
+      else this.#defer(() => this.#cancel(served));
+    }
+  }
+
+  /** Takes one that is refused for what is known of it by now. */
+  #takeBad(id: number, code: ReasonCode): void {
+    const served = this.enter(id, NO_BYTES);
+    this.#defer(() => this.#refuse(served, code));
+  }
+
+  /** Begins to keep a call or a notice. [call.duplicate] */
+  enter(id: number, payload: Uint8Array): Served {
+    if (id !== 0 && this.#calls.has(id)) {
+      throw new MessageError("call.duplicate", `Cannot take call: ${id} is not answered yet`);
+    }
+    if (this.#calls.size + this.#notices.size >= KEPT_COUNT) {
+      throw new MessageError("call.limit", "Cannot take call: too many are not answered");
+    }
+    const served = new Served(id, payload);
+    if (id === 0) this.#notices.add(served);
+    else this.#calls.set(id, served);
+    this.#keptSize += served.size;
+    return served;
+  }
+
+  /** Begins with one, or gives it up. Returns its list of values, which is no longer kept. */
+  leaveInbox(served: Served): Uint8Array {
+    const { payload } = served;
+    this.waitingCount--;
+    this.waitingSize -= served.size;
+    served.payload = NO_BYTES;
+    return payload;
+  }
+
+  /** Begins one, or refuses it by the first row of the table that holds. [call.refused] */
+  begin(served: Served): void {
+    if (served.isDone) return;
+    if (served.isTold) return this.#refuse(served, "call.cancelled");
+    const payload = this.leaveInbox(served);
+    const isMute = (this.#wire.outlet.bits & ENDED) !== 0;
+    if (isMute && served.id !== 0) return this.leave(served); // nobody can be answered
+    let values: unknown[];
+    let isNamed: boolean;
+    try {
+      const list = new ValueList(payload, this.#wire.inlet.codecs);
+      values = list.values;
+      isNamed = list.hasName;
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error;
+      return this.#refuse(served, error.code, error.message);
+    }
+    if (!isNamed) return this.#refuse(served, "call.form");
+    const name = values[0] as string;
+    if (this.#servedCount >= layout.CALL_UNDER_WAY_MAX) return this.#refuse(served, "call.limit");
+    if (depth >= layout.CALL_DEPTH_MAX) return this.#refuse(served, "call.depth");
+    const method = this.methods?.get(name);
+    if (method === undefined) return this.#refuse(served, "call.method", name);
+    served.hasBegun = true;
+    this.#servedCount++;
+    values.shift();
+    this.run(served, () => method(values), (result) => this.conclude(served, result));
+  }
+
+  /**
+   * Runs code of the application's, and hands its result to `done`, now or later. Whatever that
+   * code throws, also while `done` looks at the result, fails the call. [call.throw]
+   */
+  run(served: Served, work: () => unknown, done: (result: unknown) => void): void {
+    let result: unknown;
+    depth++;
+    try {
+      result = runWith(served, work);
+      // Inside of the same care: to look for a `then` may run code as well.
+      if (typeof result === "object" && isLater(result)) return this.await(served, result, done);
+    } catch (error) {
+      return this.#fail(served, error);
+    } finally {
+      depth--;
+    }
+    this.hand(served, result, done);
+  }
+
+  /** Hands on what a promise, of whatever kind, settles with first. */
+  await(served: Served, later: PromiseLike<unknown>, done: (result: unknown) => void): void {
+    const turn = ++served.turn;
+    const settle = (hasFailed: boolean, value: unknown) => {
+      if (served.turn !== turn) return; // it has settled before
+      served.turn++;
+      if (hasFailed) this.#fail(served, value);
+      else this.hand(served, value, done);
+    };
+    try {
+      later.then((value) => settle(false, value), (error) => settle(true, error));
+    } catch (error) {
+      settle(true, error);
+    }
+  }
+
+  /** Hands a result to `done`, which looks into it and so may run code of the application's. */
+  hand(served: Served, result: unknown, done: (result: unknown) => void): void {
+    try {
+      if (typeof result === "object" && isLater(result)) this.await(served, result, done);
+      else done(result);
+    } catch (error) {
+      this.#fail(served, error);
+    }
+  }
+
+  /** The method has given its result, or what gives it in pieces. */
+  conclude(served: Served, result: unknown): void {
+    if (served.isDone) return;
+    // Nobody takes what a notice gives.
+    const isWhole = served.id === 0 || typeof result !== "object" || !isInPieces(result);
+    if (isWhole) return this.answer(served, result);
+    this.run(served, () => served.steps = stepsOf(result), () => this.#step(served));
+  }
+
+  /** Writes items, as many as there is room for. [call.window] */
+  #step(served: Served): void {
+    // A loop, for what comes at once: a generator of many items must not fill the stack.
+    while (!served.isDone && !served.isStepping) {
+      if (served.isTold) return this.#cancel(served);
+      const { next } = served;
+      if (next !== undefined) {
+        if (served.room === 0 || this.#wire.outlet.isLent) return this.#pauseStep(served);
+        served.next = undefined;
+        this.#writeItem(served, next.value);
+        continue;
+      }
+      // Also where there is no room: it may be that nothing more comes, which needs none.
+      served.isStepping = true;
+      let isNow = true;
+      this.run(served, () => served.steps!.next(), (step) => {
+        served.isStepping = false;
+        this.#takeStep(served, step);
+        if (!isNow) this.#step(served);
+      });
+      isNow = false;
+    }
+  }
+
+  /** Takes a step: what it is may be anything, and each property is read once. */
+  #takeStep(served: Served, step: unknown): void {
+    if (served.isDone) return;
+    if (typeof step !== "object" || step === null) throw new TypeError("A step is no object");
+    const { done, value } = step as IteratorResult<unknown>;
+    if (done) this.answer(served, value);
+    else served.next = { value };
+  }
+
+  /** Goes on with the next `more`, or when a claim is closed, at which nothing can be written. */
+  #pauseStep(served: Served): void {
+    if (served.room > 0) this.#defer(() => this.#step(served));
+  }
+
+  #writeItem(served: Served, value: unknown): void {
+    served.room--;
+    const tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
+    if (this.encode(served, value)) this.send(layout.FRAME_KIND_RETURN, tag, () => {});
+    else quit(served);
+  }
+
+  /** It was given up while its method runs. [call.cancelled] */
+  #cancel(served: Served): void {
+    if (served.isDone) return;
+    served.tell();
+    if (served.steps === undefined || served.isStepping) return;
+    quit(served);
+    this.answer(served, undefined);
+  }
+
+  /** [call.answer] */
+  answer(served: Served, result: unknown): void {
+    if (served.isDone) return;
+    if (served.id === 0) return this.leave(served);
+    // A claim is open, at which nothing can be written: a method has answered meanwhile.
+    if (this.#wire.outlet.isLent) return this.#defer(() => this.answer(served, result));
+    if (served.isTold && result === undefined) return this.#refuse(served, "call.cancelled");
+    if (this.encode(served, result)) this.writeAnswer(served, layout.FRAME_KIND_RETURN);
+  }
+
+  /** Encodes a result or an item; false where that cannot be, which is the answer. [call.result] */
+  encode(served: Served, value: unknown): boolean {
+    try {
+      this.#wire.encode(value === undefined ? [] : [value]);
+      return true;
+    } catch (error) {
+      this.#refuse(served, "call.result", textOf(error));
+      return false;
+    }
+  }
+
+  /** Answers with a throw whose name is the code; of a notice, reports it. */
+  #refuse(served: Served, code: ReasonCode, text: string = code): void {
+    if (served.isDone) return;
+    if (served.isNotice) return this.#report(served, code, text);
+    this.#throw(served, code, text, undefined);
+  }
+
+  /** A method has failed. [call.throw] */
+  #fail(served: Served, error: unknown): void {
+    served.isStepping = false;
+    if (served.isDone) return;
+    if (served.isNotice) return this.#report(served, "call.thrown", textOf(error));
+    this.#throw(served, nameOf(error), textOf(error), dataOf(error, this.#wire.outlet));
+  }
+
+  #throw(served: Served, name: string, text: string, data: Piece | undefined): void {
+    const wire = this.#wire;
+    if (wire.outlet.isLent) return this.#defer(() => this.#throw(served, name, text, data));
+    const short = cutText(name, layout.CALL_NAME_SIZE_MAX) || "Error";
+    wire.encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data);
+    this.writeAnswer(served, layout.FRAME_KIND_THROW);
+  }
+
+  #report(served: Served, code: ReasonCode, text: string): void {
+    this.leave(served);
+    this.#wire.inlet.keep(new MessageError(code, `Cannot serve notice: ${text}`));
+  }
+
+  /** Writes the answer that was encoded last. */
+  writeAnswer(served: Served, kind: number): void {
+    if (served.isDone) return;
+    served.isDone = true;
+    this.send(kind, served.id, () => this.leave(served));
+  }
+
+  /** Writes, or accepts; where nothing can be written any more, that is the end of it. */
+  send(kind: number, tag: number, settle: () => void): void {
+    try {
+      this.#wire.outlet.check();
+      this.#wire.send(kind, tag, settle);
+    } catch {
+      settle(); // the port is lost, of which its calls are told by what they read
+    }
+  }
+
+  /** Keeps nothing more of a call. */
+  leave(served: Served): void {
+    served.isDone = true;
+    const { id } = served;
+    if (id === 0 ? !this.#notices.delete(served) : this.#calls.get(id) !== served) return;
+    if (id !== 0) this.#calls.delete(id);
+    this.#keptSize -= served.size;
+    if (served.hasBegun) this.#servedCount--;
+    this.left?.();
+  }
+
+  /** Is called when one less is served. */
+  left: (() => void) | undefined;
+}
+
+/** Ends what gives items, whose result nobody takes. */
+function quit({ steps }: Served): void {
+  try {
+    const last = steps?.return?.();
+    if (isLater(last)) last.then(undefined, () => {});
+  } catch {
+    // Its call is answered, or cannot be: nobody wants to know.
+  }
+}
+
+/** Why a list is no call, if it is none. */
+function faultOf(payload: Uint8Array): ReasonCode | undefined {
+  try {
+    return new ValueList(payload, undefined).hasName ? undefined : "call.form";
+  } catch (error) {
+    return (error as MessageError).code;
+  }
+}
+
+/** What an error has beside its text, where it can be carried. */
+export function dataOf(error: unknown, manner: Manner): Piece | undefined {
+  try {
+    const isError = typeof error === "object" && error !== null && "message" in error;
+    const data = isError ? (error as { data?: unknown }).data : error;
+    return data === undefined ? undefined : pieceOf(data, manner);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name under which an error is told. */
+export function nameOf(error: unknown): string {
+  // To ask what it is may run code of the application's, or throw.
+  return stringOf(() => {
+    if (!(error instanceof CallError)) return (error as { name?: unknown }).name;
+    return error.code === "call.thrown" ? error.remoteName : error.code;
+  }, "Error");
+}
+
+/** Its text. */
+export function textOf(error: unknown): string {
+  const isObject = typeof error === "object" && error !== null;
+  return stringOf(() => isObject ? (error as { message?: unknown }).message : String(error), "");
+}
+
+/** A string that the application gives, in whatever way. */
+function stringOf(get: () => unknown, otherwise: string): string {
+  try {
+    const value = get();
+    return typeof value === "string" ? value : otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+function strayError(): MessageError {
+  return new MessageError("call.form", "Cannot take message: it is none of a call");
+}

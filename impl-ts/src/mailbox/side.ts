@@ -1,0 +1,253 @@
+/**
+ * What both sides of a mailbox share: the eight words, whose turn it is, waiting and closing. See
+ * `spec/mailbox.md`; the sides themselves are in `mailbox.ts`.
+ *
+ * @module
+ */
+
+import { ClosedError, CorruptError, ForbiddenError, type MillraceError } from "../error.ts";
+import { PeerClosedError, SegmentError } from "../error.ts";
+import * as layout from "../memory/layout.ts";
+import { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } from "../memory/layout.ts";
+import type { ReasonCode } from "../memory/layout.ts";
+import { isPast, isShared, type Memory, now, sleepBlind, toRegion } from "../memory/segment.ts";
+import { defaultMechanism, type Mechanism } from "../wait/wait.ts";
+import type { EndpointOptions, Stats } from "../wait/endpoint.ts";
+import { requireTime, type Sight, Spinner } from "../wait/spinner.ts";
+import { giveWay, until } from "../wait/task.ts";
+import { makeSleeper, POLL_ASYNC_MS, type Sleeper } from "../wait/watch.ts";
+
+const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
+const STATUS = layout.MAILBOX_STATUS_WORD;
+const HEADER_WORDS = layout.MAILBOX_HEADER_SIZE >> 2;
+
+/** One side of a mailbox. It belongs to the thread that created it. */
+export class MailboxSide implements Sight {
+  /** The eight words. */
+  readonly words: Int32Array;
+  /** The byte area. */
+  readonly bytes: Uint8Array;
+  readonly #verb: "read" | "write";
+  /**
+   * The value of `signal` when it is this side's turn, and the value with which this side sleeps.
+   */
+  readonly #mine: number;
+  readonly #theirs: number;
+  readonly #mechanism: Mechanism;
+  readonly #spin: number | undefined;
+  #spinner: Spinner | undefined;
+  readonly #sleeper: Sleeper;
+  /**
+   * Ends the asynchronous wait under way. Called with false if only the sleep's timeout ended it.
+   */
+  #wake: ((isRung: boolean) => void) | undefined;
+  #parks = 0;
+  #lateWakes = 0;
+  #closed = false;
+  /** The error that later calls throw after the peer has closed or broken the mailbox. */
+  #ended: MillraceError | undefined;
+
+  /**
+   * @throws {SegmentError} `mailbox.size` if the memory is misaligned or too small.
+   * [mailbox.section]
+   */
+  constructor(memory: Memory, verb: "read" | "write", options: EndpointOptions) {
+    const { buffer, byteOffset, byteLength } = toRegion(memory);
+    const area = byteLength - layout.MAILBOX_HEADER_SIZE;
+    const aligned = byteOffset % layout.MAILBOX_HEADER_ALIGN === 0;
+    if (!aligned || byteLength < layout.MAILBOX_SIZE_MIN) {
+      throw new SegmentError(
+        "mailbox.size",
+        `Cannot use mailbox: ${byteLength} bytes of memory at ${byteOffset}`,
+      );
+    }
+    this.words = new Int32Array(buffer, byteOffset, HEADER_WORDS);
+    this.bytes = new Uint8Array(buffer, byteOffset + layout.MAILBOX_HEADER_SIZE, area);
+    this.#verb = verb;
+    this.#mine = verb === "read" ? MAILBOX_SIGNAL_MAY_READ : MAILBOX_SIGNAL_MAY_WRITE;
+    this.#theirs = verb === "read" ? MAILBOX_SIGNAL_MAY_WRITE : MAILBOX_SIGNAL_MAY_READ;
+    this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });
+    requireTime("spin", options.spin);
+    this.#spin = options.spin;
+    const woken = (isOver: boolean) => this.#wake?.(!isOver);
+    this.#sleeper = makeSleeper(this.#mechanism, this.words, SIGNAL, woken);
+  }
+
+  /** Whether either side has closed the mailbox, or the peer has broken it. It costs two loads. */
+  get closed(): boolean {
+    return this.#closed || this.#ended !== undefined ||
+      Atomics.load(this.words, STATUS) === layout.MAILBOX_STATUS_DISPOSED ||
+      Atomics.load(this.words, SIGNAL) === layout.MAILBOX_SIGNAL_DISPOSED;
+  }
+
+  /** How often this side slept, and how often it woke late. */
+  get stats(): Pick<Stats, "parks" | "lateWakes"> {
+    return { parks: this.#parks, lateWakes: this.#lateWakes };
+  }
+
+  /**
+   * Returns whether it is this side's turn. Throws if the mailbox is closed or broken, and ends it
+   * if the peer has broken it. [mailbox.atomic]
+   */
+  checkTurn(): boolean {
+    if (this.#closed) {
+      throw new ClosedError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
+    }
+    if (this.#ended !== undefined) throw this.#ended;
+    const signal = Atomics.load(this.words, SIGNAL);
+    if (signal === layout.MAILBOX_SIGNAL_DISPOSED) throw this.#endClosed();
+    if (signal !== this.#mine && signal !== this.#theirs) {
+      throw this.fail("mailbox.signal", `signal ${signal}`);
+    }
+    this.checkStatus(); // [mailbox.turn]
+    return signal === this.#mine;
+  }
+
+  /** Loads `status`, and throws unless the mailbox is active. [mailbox.closed] */
+  checkStatus(): void {
+    const status = Atomics.load(this.words, STATUS);
+    if (status === layout.MAILBOX_STATUS_ACTIVE) return;
+    if (status === layout.MAILBOX_STATUS_DISPOSED) throw this.#endClosed();
+    throw this.fail("mailbox.signal", `status ${status}`);
+  }
+
+  /**
+   * Gives the turn to the peer and wakes it. Returns false if the mailbox turns out to be closed;
+   * the next call of `checkTurn` then throws.
+   */
+  passTurn(): boolean {
+    // [mailbox.signal_exchange] A plain store would overwrite a close.
+    const found = Atomics.compareExchange(this.words, SIGNAL, this.#mine, this.#theirs);
+    if (found === this.#mine) {
+      this.#mechanism.notify(this.words, SIGNAL); // [mailbox.notify]
+      return true;
+    }
+    // No close stores this value, so the peer does not yet know that the mailbox has ended.
+    if (found !== layout.MAILBOX_SIGNAL_DISPOSED) this.#shut();
+    this.#endClosed();
+    return false;
+  }
+
+  /**
+   * Ends the mailbox because of a word that the peer wrote, and returns the error. [mailbox.check]
+   */
+  fail(code: ReasonCode, what: string): MillraceError {
+    // To the peer this looks like a close: the words have no room for a reason.
+    this.#shut();
+    return this.#ended = new CorruptError(code, `Cannot ${this.#verb}: the peer wrote ${what}`);
+  }
+
+  /** Closes the mailbox now, and ends every wait of both sides. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#shut();
+    this.endAsyncWait();
+  }
+
+  /** Whether `signal` no longer says that it is the peer's turn. */
+  look(): boolean {
+    return Atomics.load(this.words, SIGNAL) !== this.#theirs;
+  }
+
+  /**
+   * Whether `status` ends the wait. After a plain store of the original, only `status` may tell.
+   */
+  lookAround(): boolean {
+    return Atomics.load(this.words, STATUS) !== layout.MAILBOX_STATUS_ACTIVE;
+  }
+
+  /**
+   * Blocks until it may be this side's turn or the mailbox has ended. Returns false at the
+   * deadline. The caller has found that it is the peer's turn. `waits` is how often the caller's
+   * call has waited before.
+   *
+   * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
+   */
+  wait(deadline: number, waits: number): boolean {
+    // Checked first, because a quick peer may have the next part ready at every look.
+    if (isPast(deadline)) return false;
+    const spinner = this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
+    if (spinner.skip() ? this.look() || this.lookAround() : spinner.spin(this, deadline, waits)) {
+      return true; // [mailbox.spin]
+    }
+    if (!spinner.blocks) {
+      throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
+    }
+    for (;;) {
+      const left = deadline - now();
+      if (!(left > 0)) return false;
+      // [mailbox.recheck]
+      const isOver = this.#sleep(Math.min(left, layout.WAIT_SLICE_MS)) === false;
+      if (!this.look() && !this.lookAround()) continue;
+      if (isOver && layout.WAIT_SLICE_MS <= left) this.#lateWakes++;
+      return true;
+    }
+  }
+
+  /**
+   * Waits like `wait`, but without blocking. It sleeps at most once, so that the caller looks again
+   * after every sleep. Throws the signal's reason if the signal aborts.
+   */
+  async waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
+    signal?.throwIfAborted();
+    if (this.look() || this.lookAround()) {
+      await this.giveWay();
+      signal?.throwIfAborted();
+      return true;
+    }
+    const left = deadline - now();
+    if (!(left > 0)) return false;
+    const ms = Math.min(left, layout.WAIT_SLICE_MS);
+    this.#parks++;
+    const isListening = this.#sleeper.listen(this.#theirs, layout.WAIT_SLICE_MS, true);
+    const most = isListening ? ms : Math.min(ms, POLL_ASYNC_MS);
+    const isRung = await until(most, signal, (end) => this.#wake = end);
+    const isSlice = isRung !== true && most === layout.WAIT_SLICE_MS;
+    if (isSlice && (this.look() || this.lookAround())) this.#lateWakes++;
+    signal?.throwIfAborted();
+    return true;
+  }
+
+  /** Ends the wait of a pending `waitAsync`. */
+  endAsyncWait(): void {
+    this.#wake?.(true);
+  }
+
+  /** Lets the event loop turn if it has not for a while. */
+  giveWay(): Promise<void> | undefined {
+    return giveWay();
+  }
+
+  /**
+   * Sleeps once. Returns false if only the timeout ended a sleep that the peer could have ended.
+   */
+  #sleep(ms: number): boolean | void {
+    this.#parks++;
+    if (this.#sleeper.isAsleep) {
+      // [mailbox.one_waiter] A second sleeper on the word could miss the original's wake, which is
+      // meant for one. Only a turn of the event loop could tell whether the asynchronous sleep has
+      // ended.
+      sleepBlind(Math.min(ms, layout.WAIT_POLL_MS));
+    } else {
+      // [mailbox.wait] `signal` held this value when the caller or this wait last loaded it.
+      return this.#mechanism.sleep(this.words, SIGNAL, this.#theirs, ms);
+    }
+  }
+
+  #endClosed(): MillraceError {
+    return this.#ended ??= new PeerClosedError(
+      "peer.closed",
+      `Cannot ${this.#verb}: the peer has closed the mailbox`,
+    );
+  }
+
+  /**
+   * [mailbox.close] Status first: a peer that sees the signal changed must see the status changed.
+   */
+  #shut(): void {
+    Atomics.store(this.words, STATUS, layout.MAILBOX_STATUS_DISPOSED);
+    Atomics.exchange(this.words, SIGNAL, layout.MAILBOX_SIGNAL_DISPOSED);
+    this.#mechanism.notify(this.words, SIGNAL);
+  }
+}

@@ -1,0 +1,413 @@
+/**
+ * The shared bytes: one piece of memory that describes itself. See `spec/segment.md`.
+ *
+ * @module
+ */
+
+import { assert, cannot, ForbiddenError, mistake, outOfRange, unusable } from "../error.ts";
+import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
+import { samePlan, writePlan } from "./segment_geometry.ts";
+import * as layout from "./layout.ts";
+
+/**
+ * A piece of memory: a typed array, a `DataView`, or just the three numbers.
+ *
+ * @example
+ * ```ts
+ * import { Port, portGeometry, type Region, segmentSize } from "@millrace/millrace";
+ *
+ * // Two ports in one piece of memory.
+ * const size = segmentSize(portGeometry({ capacity: 256 }));
+ * const buffer = new SharedArrayBuffer(2 * size);
+ * const first: Region = { buffer, byteOffset: 0, byteLength: size };
+ * using a = Port.create({ memory: first, capacity: 256 });
+ * using b = Port.create({ memory: new DataView(buffer, size), capacity: 256 });
+ * console.log(a.segment.size + b.segment.size === buffer.byteLength); // true
+ * ```
+ */
+export interface Region {
+  /** The memory that holds the piece. */
+  readonly buffer: ArrayBufferLike;
+  /** Where the piece begins in the buffer; for a segment, a multiple of 128. */
+  readonly byteOffset: number;
+  /** How many bytes the piece has. */
+  readonly byteLength: number;
+}
+
+/**
+ * The memory that a segment can lie in. Nobody else sees an `ArrayBuffer`, unless it is a mapping
+ * that a native process sees too; an endpoint on one polls where it would sleep. A
+ * `WebAssembly.Memory` that is not shared must not grow while it is in use: growing detaches the
+ * bytes that endpoints hold.
+ *
+ * @example
+ * ```ts
+ * import { type Memory, Port } from "@millrace/millrace";
+ *
+ * // A port in memory that WebAssembly sees too.
+ * const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
+ * const piece: Memory = new Uint8Array(memory.buffer, 4096, 8192);
+ * using here = Port.create<string>({ memory: piece, capacity: 2048 });
+ * using there = Port.attach<string>(piece); // usually in another thread
+ * here.write("through the module's memory");
+ * console.log(there.read()); // "through the module's memory"
+ * ```
+ */
+export type Memory =
+  | SharedArrayBuffer
+  | ArrayBuffer
+  // A `WebAssembly.Memory`, whose type not every program has.
+  | { readonly buffer: ArrayBufferLike; grow(pages: number): number }
+  | Region;
+
+/**
+ * How long to wait until somebody else has finished formatting.
+ *
+ * @example
+ * ```ts
+ * import { MillraceError, Port, portMemory } from "@millrace/millrace";
+ *
+ * const memory = portMemory(); // blank: nobody has made a port on it yet
+ * try {
+ *   Port.attach(memory, { timeout: 10 });
+ * } catch (error) {
+ *   if (error instanceof MillraceError) console.log(error.code); // "segment.unready"
+ * }
+ * ```
+ */
+export interface AttachOptions {
+  /** Milliseconds. Default 5,000; with 0 the call only looks. */
+  readonly timeout?: number | undefined;
+}
+
+/**
+ * How long to wait without blocking, and a signal that can end the wait.
+ *
+ * @example
+ * ```ts
+ * import { portMemory, Segment } from "@millrace/millrace";
+ *
+ * const giving = new AbortController();
+ * const attaching = Segment.attachAsync(portMemory(), { timeout: 60_000, signal: giving.signal });
+ * giving.abort("no longer needed");
+ * console.log(await attaching.catch((reason) => reason)); // "no longer needed"
+ * ```
+ */
+export interface AttachAsyncOptions extends AttachOptions {
+  /** Ends the wait, which then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+const READY = layout.SEGMENT_READY_WORD;
+
+/**
+ * A segment that is formatted and checked, with a private copy of its geometry.
+ *
+ * Any number of objects, in any threads, may represent the same bytes.
+ *
+ * @example
+ * ```ts
+ * import { Segment, segmentSize } from "@millrace/millrace";
+ *
+ * const geometry = { endpoints: 2, channels: [{ writer: 0, reader: 1, capacity: 1024 }] };
+ * const memory = new SharedArrayBuffer(segmentSize(geometry));
+ * const segment = Segment.format(memory, geometry);
+ * console.log(segment.channels[0]?.dataSize); // 1024
+ * ```
+ */
+export class Segment {
+  /** The memory of the segment as it was given; this is what to post to a worker. */
+  readonly memory: Memory;
+  /** Bytes of the segment, a multiple of 128. */
+  readonly size: number;
+  /** How many endpoint records it has. */
+  readonly endpointCount: number;
+  /** Its channels, in order. */
+  readonly channels: readonly Channel[];
+  /** Whether the memory is shared between agents, so that they can wake one another. */
+  readonly shared: boolean;
+  /**
+   * All endpoint records, as words; for the implementation and tools.
+   *
+   * @internal
+   */
+  readonly records: Int32Array;
+  /**
+   * What a supervisor in this thread knows of an owner that it has marked failed, by the index of
+   * the endpoint.
+   *
+   * @internal
+   */
+  causes: Map<number, { readonly generation: number; readonly cause: unknown }> | undefined;
+  /** All of the memory, which may be larger than the segment. */
+  readonly #words: Int32Array;
+
+  private constructor(memory: Memory, words: Int32Array, plan: Plan) {
+    this.memory = memory;
+    this.size = plan.size;
+    this.endpointCount = plan.endpointCount;
+    this.channels = plan.channels;
+    this.shared = isShared(words.buffer);
+    this.#words = words;
+    this.records = this.words(
+      layout.ENDPOINT_TABLE_OFFSET,
+      plan.endpointCount * layout.ENDPOINT_RECORD_SIZE,
+    );
+  }
+
+  /**
+   * Formats blank memory, or attaches to it if another side has formatted it with the same
+   * geometry. So either side may come first. Blocks while the other side is formatting.
+   *
+   * @throws {SegmentError} `segment.size`, `segment.unready`, `segment.geometry`, and whatever
+   * `attach` throws.
+   * @throws {ForbiddenError} if it would have to block on a thread that must not.
+   */
+  static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
+    requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS); // before anything is touched
+    const plan = place(geometry);
+    return Segment.#format(memory, plan) ?? expectPlan(Segment.attach(memory, options), plan);
+  }
+
+  /** `create` without blocking. */
+  static async createAsync(
+    memory: Memory,
+    geometry: Geometry,
+    options: AttachAsyncOptions = {},
+  ): Promise<Segment> {
+    requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    options.signal?.throwIfAborted();
+    const plan = place(geometry);
+    const made = Segment.#format(memory, plan);
+    return made ?? expectPlan(await Segment.attachAsync(memory, options), plan);
+  }
+
+  /**
+   * Formats memory, whatever it holds. The caller must be its only owner: nobody else has seen it
+   * yet. Never waits.
+   *
+   * @throws {SegmentError} `segment.size`, if the memory is too small or not aligned.
+   */
+  static format(memory: Memory, geometry: Geometry): Segment {
+    return Segment.#format(memory, place(geometry), true)!;
+  }
+
+  /**
+   * Allocates shared memory of the size that the geometry needs, and formats it.
+   *
+   * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
+   */
+  static allocate(geometry: Geometry): Segment {
+    const plan = place(geometry);
+    return Segment.#format(sharedMemory(plan.size), plan, true)!;
+  }
+
+  /**
+   * Blocks until the memory is formatted, and then checks it.
+   *
+   * @throws {SegmentError} `segment.unready` at the timeout; `segment.size`, `segment.magic`,
+   * `segment.version`, `segment.feature`, `segment.table` or `segment.channel` if a check fails.
+   * @throws {ForbiddenError} if it would have to block on a thread that must not.
+   */
+  static attach(memory: Memory, options: AttachOptions = {}): Segment {
+    const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    const words = wordsOf(memory);
+    let deadline: number | undefined;
+    for (let ready; (ready = readyOf(words)) !== layout.SEGMENT_READY_READY;) {
+      const pause = pauseUntil(deadline ??= now() + timeout);
+      sleepOn(isShared(words.buffer) ? words : undefined, READY, ready, pause);
+    }
+    return new Segment(memory, words, readPlan(words));
+  }
+
+  /** `attach` without blocking. */
+  static async attachAsync(memory: Memory, options: AttachAsyncOptions = {}): Promise<Segment> {
+    const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const words = wordsOf(memory);
+    let deadline: number | undefined;
+    // A timer and not `Atomics.waitAsync`: attaching is rare, and a timer also keeps the event
+    // loop alive and works on memory that is not shared.
+    while (readyOf(words) !== layout.SEGMENT_READY_READY) {
+      pauseUntil(deadline ??= now() + timeout);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      signal?.throwIfAborted();
+    }
+    return new Segment(memory, words, readPlan(words));
+  }
+
+  /**
+   * A view of whole words; `offset` and `size` count bytes. For the implementation and tools.
+   * Control words must be accessed through `Atomics` only. [segment.atomic]
+   */
+  words(offset: number, size: number): Int32Array {
+    return new Int32Array(this.#words.buffer, this.#placeOf(offset, size), size / 4);
+  }
+
+  /** A view of `size` bytes from `offset` on; for the implementation and tools. */
+  bytes(offset: number, size: number): Uint8Array {
+    return new Uint8Array(this.#words.buffer, this.#placeOf(offset, size), size);
+  }
+
+  /** Where bytes of the segment stand in its buffer. */
+  #placeOf(offset: number, size: number): number {
+    assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
+    return this.#words.byteOffset + offset;
+  }
+
+  /**
+   * Formats memory that is blank, or of which the caller is the only owner. Returns undefined if it
+   * is neither. What was just written needs no check. [segment.claim]
+   */
+  static #format(memory: Memory, plan: Plan, isOwner = false): Segment | undefined {
+    // [segment.claim_checked] Memory and geometry are refused, if at all, before anything is
+    // touched.
+    const words = wordsOf(memory, plan.size);
+    const blank = layout.SEGMENT_READY_BLANK;
+    const mine = layout.SEGMENT_READY_FORMATTING;
+    if (isOwner) Atomics.store(words, READY, blank);
+    if (Atomics.compareExchange(words, READY, blank, mine) !== blank) return undefined;
+    writePlan(plan, words);
+    // [segment.publish] Last: whoever loads 2 must see everything else.
+    Atomics.store(words, READY, layout.SEGMENT_READY_READY);
+    Atomics.notify(words, READY);
+    return new Segment(memory, words, plan);
+  }
+}
+
+/** Checks a caller's timeout and returns it in milliseconds; without one, returns `otherwise`. */
+export function requireTimeout(timeout: number | undefined, otherwise: number): number {
+  if (timeout === undefined) return otherwise;
+  if (typeof timeout !== "number" || !(timeout >= 0)) {
+    outOfRange(`timeout must be milliseconds, 0 or more: ${timeout}`);
+  }
+  return timeout;
+}
+
+/**
+ * Allocates shared memory.
+ *
+ * @throws {TypeError} in a page that is not cross-origin isolated, which has none.
+ */
+export function sharedMemory(size: number): SharedArrayBuffer {
+  if (typeof SharedArrayBuffer !== "undefined") return new SharedArrayBuffer(size);
+  cannot(
+    "make shared memory: this page is not cross-origin isolated; it must be served with " +
+      "the headers Cross-Origin-Opener-Policy: same-origin and " +
+      "Cross-Origin-Embedder-Policy: require-corp",
+  );
+}
+
+/** Whether a buffer is a SharedArrayBuffer, even in a page that has no such global. */
+export function isShared(buffer: ArrayBufferLike): boolean {
+  return Object.prototype.toString.call(buffer) === "[object SharedArrayBuffer]";
+}
+
+/** The time in milliseconds, by the clock of all deadlines and of everything that is timed. */
+export let now: () => number = () => (now = findClock())();
+
+/** The parts of the global scope that have a clock. */
+interface Scope {
+  readonly Deno?: unknown;
+  readonly process?: { hrtime?(): [seconds: number, nanoseconds: number] };
+}
+
+/**
+ * Finds the clock. In Node, the first touch of `performance` in a thread loads a library, which
+ * takes 0.6 ms (measured: Node 24); in Deno, the first touch of `process` would take 8 ms. An audio
+ * worklet has only the clock of the system. A call that must not block there has to report that,
+ * and not that it has no clock.
+ */
+function findClock(): () => number {
+  const scope = globalThis as Scope;
+  const hrtime = scope.Deno === undefined ? scope.process?.hrtime : undefined;
+  if (typeof hrtime === "function") {
+    return () => {
+      const time = hrtime();
+      return time[0] * 1e3 + time[1] / 1e6;
+    };
+  }
+  return typeof performance === "undefined" ? Date.now : () => performance.now();
+}
+
+/**
+ * Whether a deadline has passed. For an infinite one it reads no clock: the first reading is slow.
+ */
+export function isPast(deadline: number): boolean {
+  return deadline < Infinity && now() >= deadline;
+}
+
+/**
+ * Sleeps for `ms` milliseconds, if the thread may block. Nobody can wake it.
+ *
+ * @throws {ForbiddenError} on a thread that must not block.
+ */
+export function sleepBlind(ms: number): void {
+  sleepOn(undefined, 0, 0, ms);
+}
+
+/**
+ * Sleeps at most `ms` milliseconds while a word has this value; without words, all of that time.
+ */
+function sleepOn(words: Int32Array | undefined, index: number, value: number, ms: number): void {
+  try {
+    const alarm = words ?? (silent ??= new Int32Array(new SharedArrayBuffer(4)));
+    Atomics.wait(alarm, index, value, ms);
+  } catch {
+    // A page that is not isolated has no shared memory, and must not block either.
+    throw new ForbiddenError("Cannot block: this thread must not; use the asynchronous call");
+  }
+}
+
+/** A word that nobody changes. */
+let silent: Int32Array | undefined;
+
+/** Any piece of memory as its buffer, offset and length. @throws {TypeError} if it is no memory. */
+export function toRegion(memory: Memory): Region {
+  if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
+    cannot("use memory: this processor is not little-endian");
+  }
+  const given: Partial<Region> = memory;
+  const buffer = given.buffer ?? memory as ArrayBufferLike;
+  const byteOffset = given.byteOffset ?? 0;
+  const byteLength = given.byteLength ?? buffer.byteLength;
+  if (byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
+  mistake("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
+}
+
+/** The memory as words, after a check that a segment of `size` bytes fits and is aligned. */
+function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32Array {
+  const { buffer, byteOffset, byteLength } = toRegion(memory);
+  if (byteOffset % layout.SEGMENT_ALIGN !== 0 || byteLength < size) {
+    const what = `it takes ${size} bytes at a multiple of 128`;
+    unusable("size", `use segment: ${what}, the memory has ${byteLength} at ${byteOffset}`);
+  }
+  return new Int32Array(buffer, byteOffset, byteLength >>> 2);
+}
+
+function expectPlan(segment: Segment, plan: Plan): Segment {
+  const isSame = samePlan(plan, segment) &&
+    (plan.forms ?? []).every((form, index) => {
+      // In the segment, the channel need not be where this creator would have put it.
+      const { controlOffset, controlSize } = segment.channels[index]!;
+      return form === undefined || form.matches(segment.words(controlOffset, controlSize));
+    });
+  if (isSame) return segment;
+  unusable("geometry", "create segment: it has another geometry");
+}
+
+/** How far the formatting is. [segment.await] No other byte is read before this has returned 2. */
+function readyOf(words: Int32Array): number {
+  const ready = Atomics.load(words, READY);
+  if (ready >>> 0 <= layout.SEGMENT_READY_READY) return ready;
+  unusable("magic", `attach segment: its ready word is ${ready >>> 0}`);
+}
+
+/** How many milliseconds to sleep before the next look at whether the formatting is finished. */
+function pauseUntil(deadline: number): number {
+  const left = deadline - now();
+  if (left > 0) return Math.min(left, layout.WAIT_POLL_MS);
+  unusable("unready", "attach segment: nobody has formatted it");
+}

@@ -1,0 +1,269 @@
+/**
+ * Metering: how busy a pipe is, how long its messages wait, and how long they take to handle. This
+ * entry uses the library hdr-histogram-js. An end without a meter pays nothing. See
+ * `spec/meter.md`.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { meter } from "@millrace/millrace/meter";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * using _writing = meter(here); // so that the messages say when they were written
+ * using reading = meter(there);
+ * here.write("hello");
+ * there.read();
+ * const { incoming } = reading.snapshot();
+ * console.log(incoming?.values, incoming?.waiting.count); // 1 1
+ * ```
+ *
+ * @module
+ */
+
+import { FrameReader } from "../ring/frame.ts";
+import { followSystem, microseconds } from "./clock.ts";
+import { MeteredDelivery } from "./delivery.ts";
+import { InletGauge, MeteredFrame, MeteredInlet } from "./inlet.ts";
+import { MeteredOutlet, OutletGauge } from "./outlet.ts";
+import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./snapshot.ts";
+import type { Tally } from "./tally.ts";
+import { Inlet } from "../pipe/inlet.ts";
+import { Outlet } from "../pipe/outlet.ts";
+import type { Reader } from "../pipe/reader.ts";
+import type { Writer } from "../pipe/writer.ts";
+import type { Port } from "../port/port.ts";
+import { Delivery } from "../port/delivery.ts";
+import type { StreamPort } from "../port/over_stream.ts";
+import type { Endpoint, Stats } from "../wait/endpoint.ts";
+
+export { estimate } from "./estimate.ts";
+export type { Estimate, Estimated, EstimateOptions, EstimateSource } from "./estimate.ts";
+export { snapshotSchema } from "./snapshot.ts";
+export type { EndpointFigures, IncomingFigures, MeterSnapshot } from "./snapshot.ts";
+export type { OutgoingFigures, QueueFigures } from "./snapshot.ts";
+export type { Distribution } from "./tally.ts";
+
+/**
+ * An end that can be metered: a port (also of a hub or over a stream), a reader, or a writer.
+ *
+ * @example
+ * ```ts
+ * import { Segment, Writer } from "@millrace/millrace";
+ * import { meter, type Meterable } from "@millrace/millrace/meter";
+ *
+ * const channels = [{ writer: 0, reader: 1, capacity: 256 }];
+ * using writer = Writer.attach<string>(Segment.allocate({ endpoints: 2, channels }));
+ * const ends: Meterable[] = [writer];
+ * for (const end of ends) console.log(meter(end).snapshot().incoming); // null
+ * ```
+ */
+// deno-lint-ignore no-explicit-any -- The types that they read and write make no difference.
+export type Meterable = StreamPort<any, any> | Reader<any> | Writer<any>;
+
+/** The parts of an end to which a meter attaches itself. */
+interface Parts {
+  readonly outlet?: Outlet;
+  readonly inlet?: Inlet;
+  readonly delivery?: Delivery<unknown>;
+}
+
+/**
+ * Begins to meter a port, a reader or a writer of this thread, which goes on exchanging messages as
+ * before. To learn how long messages have waited, meter their writer as well, wherever it is: a
+ * metered writer stores in each message when it was finished.
+ *
+ * @throws {TypeError} if the end already has a meter.
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { meter } from "@millrace/millrace/meter";
+ *
+ * const here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * using reading = meter(here);
+ * there.writeMany([1, 2, 3]);
+ * there.end();
+ * here.onmessage = () => {}; // to be measured
+ * await here.closed;
+ * console.log(reading.snapshot().incoming?.service.count); // 3
+ * ```
+ */
+export function meter(end: Meterable): Meter {
+  return new Meter(end);
+}
+
+/** Tells the kinds of ends apart by members that only one kind has. */
+function partsOf(end: Meterable): Parts {
+  if ("inlet" in end) return { inlet: end.inlet };
+  if ("outlet" in end) return { outlet: end.outlet };
+  const { writer, reader, delivery } = end as Port;
+  return { outlet: writer.outlet, inlet: reader.inlet, delivery };
+}
+
+/**
+ * A meter, created by `meter`. It belongs to the thread of the end that it meters.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { meter, type Meter } from "@millrace/millrace/meter";
+ *
+ * using port = Port.create<string>();
+ * const metered: Meter = meter(port);
+ * port.write("counted");
+ * metered.close();
+ * port.write("not counted");
+ * console.log(metered.snapshot().outgoing?.messages); // 1
+ * ```
+ */
+export class Meter {
+  readonly #parts: Parts;
+  readonly #endpoint: Endpoint;
+  readonly #outgoing: OutletGauge | undefined;
+  readonly #incoming: InletGauge | undefined;
+  /** When the meter began to count, and what the endpoint had counted by then. */
+  #since = 0;
+  #before: Stats;
+  #isClosed = false;
+
+  /**
+   * Use `meter` to create one.
+   *
+   * @internal
+   */
+  constructor(end: Meterable) {
+    const parts = partsOf(end);
+    const { outlet, inlet, delivery } = parts;
+    if (outlet instanceof MeteredOutlet || inlet instanceof MeteredInlet) {
+      throw new TypeError("Cannot meter: it has a meter already");
+    }
+    this.#parts = parts;
+    this.#endpoint = (outlet ?? inlet)!.endpoint;
+    this.#before = this.#endpoint.stats;
+    followSystem();
+    this.#since = microseconds();
+    if (outlet !== undefined) {
+      this.#outgoing = become(outlet, MeteredOutlet, new OutletGauge(outlet));
+    }
+    if (inlet !== undefined) {
+      this.#incoming = become(inlet, MeteredInlet, new InletGauge(inlet));
+      become(inlet.frame, MeteredFrame, this.#incoming);
+    }
+    if (delivery !== undefined) become(delivery, MeteredDelivery, this.#incoming!);
+  }
+
+  /** Returns a copy of all figures as they are now. Taking a snapshot changes no figure. */
+  snapshot(): MeterSnapshot {
+    followSystem();
+    const elapsed = Math.max(0, microseconds() - this.#since);
+    const { index, stats: { wakes, wakesElided, parks } } = this.#endpoint;
+    const before = this.#before;
+    const perSecond = (count: number) => elapsed === 0 ? 0 : count / elapsed * 1e6;
+    return {
+      at: Date.now(),
+      elapsed,
+      endpoint: {
+        index,
+        wakes: wakes - before.wakes,
+        elidedWakes: wakesElided - before.wakesElided,
+        sleeps: parks - before.parks,
+      },
+      outgoing: this.#writes(perSecond),
+      incoming: this.#reads(perSecond),
+    };
+  }
+
+  #writes(perSecond: (count: number) => number): OutgoingFigures | null {
+    const gauge = this.#outgoing;
+    if (gauge === undefined) return null;
+    const { messages, bytes, stalls } = gauge;
+    return {
+      messages,
+      bytes,
+      messageRate: perSecond(messages),
+      byteRate: perSecond(bytes),
+      queue: gauge.queue(),
+      stalls,
+      stall: gauge.stall.distribution(),
+    };
+  }
+
+  #reads(perSecond: (count: number) => number): IncomingFigures | null {
+    const gauge = this.#incoming;
+    if (gauge === undefined) return null;
+    gauge.laps.settle();
+    const { messages, bytes, values, untimed } = gauge;
+    return {
+      messages,
+      bytes,
+      values,
+      messageRate: perSecond(messages),
+      byteRate: perSecond(bytes),
+      valueRate: perSecond(values),
+      queue: gauge.queue(),
+      untimed,
+      waiting: gauge.waiting.distribution(),
+      service: gauge.service.distribution(),
+    };
+  }
+
+  /**
+   * Returns one of the histograms, in nanoseconds, as a text: base64 of the compressed encoding V2,
+   * which the HdrHistogram libraries of all languages read. It can be added to the histograms of
+   * other threads. Undefined if the end does not have it: only a reading end has `waiting` and
+   * `service`, and only a writing end has `stall`.
+   *
+   * @example
+   * ```ts
+   * import { decodeFromCompressedBase64 } from "hdr-histogram-js";
+   * import { Port } from "@millrace/millrace";
+   * import { meter } from "@millrace/millrace/meter";
+   *
+   * using port = Port.create<string>();
+   * using metered = meter(port);
+   * const service = decodeFromCompressedBase64(metered.histogram("service")!);
+   * console.log(service.totalCount); // 0
+   * ```
+   */
+  histogram(of: "waiting" | "service" | "stall"): string | undefined {
+    this.#incoming?.laps.settle();
+    const tally: Tally | undefined = of === "stall" ? this.#outgoing?.stall : this.#incoming?.[of];
+    return tally?.encode();
+  }
+
+  /** Begins to count again from 0. Messages under way are counted when they are done. */
+  reset(): void {
+    followSystem();
+    this.#since = microseconds();
+    this.#before = this.#endpoint.stats;
+    this.#outgoing?.clear();
+    this.#incoming?.clear();
+  }
+
+  /** Ends the metering. The figures stay available. A second call does nothing. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { outlet, inlet, delivery } = this.#parts;
+    if (outlet !== undefined) Object.setPrototypeOf(outlet, Outlet.prototype);
+    if (inlet !== undefined) {
+      Object.setPrototypeOf(inlet, Inlet.prototype);
+      Object.setPrototypeOf(inlet.frame, FrameReader.prototype);
+    }
+    if (delivery !== undefined) Object.setPrototypeOf(delivery, Delivery.prototype);
+  }
+
+  /** Ends the metering; see `close`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+/**
+ * Turns an object into one of a metered class, which reports to a gauge. So an object without a
+ * meter needs no hook: it has no field to check and makes no additional call.
+ */
+function become<G>(part: object, kind: { readonly prototype: { gauge: G } }, gauge: G): G {
+  return Object.assign(Object.setPrototypeOf(part, kind.prototype), { gauge }).gauge;
+}

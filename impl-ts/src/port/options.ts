@@ -1,0 +1,180 @@
+/**
+ * The options of a port, and its geometry. See `spec/port.md`.
+ *
+ * @module
+ */
+
+import type { Codec, CodecName } from "../codec/codec.ts";
+import { cannot, unusable } from "../error.ts";
+import { findRing, type ReaderOptions, requireReaderOptions } from "../pipe/pipe.ts";
+import { requireWriterOptions, type WriterOptions } from "../pipe/pipe.ts";
+import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
+import { type PostingOptions, requireName, requirePostingOptions } from "./outbox.ts";
+import { type AttachOptions, type Memory, type Segment, sharedMemory } from "../memory/segment.ts";
+import {
+  type Channel,
+  type Geometry,
+  requireInteger,
+  segmentSize,
+} from "../memory/segment_geometry.ts";
+import { requireTime } from "../wait/spinner.ts";
+
+/**
+ * Which end of a port: `a` is endpoint 0, `b` is endpoint 1.
+ *
+ * @example
+ * ```ts
+ * import { Port, portMemory, type Side } from "@millrace/millrace";
+ *
+ * // Whoever comes first formats the memory; each side names its own.
+ * const memory = portMemory();
+ * const [a, b] = (["a", "b"] satisfies Side[]).map((side) => Port.create<Side>({ memory, side }));
+ * a!.write("a");
+ * console.log(b!.read()); // "a"
+ * ```
+ */
+export type Side = "a" | "b";
+
+/**
+ * Options of a port, on either side.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortOptions } from "@millrace/millrace";
+ *
+ * const options: PortOptions<string, string> = { codec: "text", spin: 0, inboxCount: 16 };
+ * using here = Port.create<string>(options);
+ * using there = Port.attach<string>(here.memory, options); // usually in another thread
+ * here.write("hello");
+ * console.log(there.read({ timeout: 1000 })); // "hello"
+ * ```
+ */
+export interface PortOptions<In = unknown, Out = never>
+  extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions<Out>, DeliveryOptions {
+  /** How values become payloads: a codec of this library, or your own. Default `json`. */
+  readonly codec?: CodecName | Codec<In, Out> | undefined;
+  /** Which end this is. `create` takes `a` by default, `attach` takes `b`. */
+  readonly side?: Side | undefined;
+  /**
+   * The most messages that the inbox keeps while a write waits for room; 0 for none. Default 1,024.
+   */
+  readonly inboxCount?: number | undefined;
+  /** The most bytes that the inbox keeps. Default 16 MiB. */
+  readonly inboxSize?: number | undefined;
+}
+
+/**
+ * Options for attaching to a port.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { Hub } from "@millrace/millrace/hub";
+ *
+ * using hub = Hub.create<string>(3);
+ * using third = Port.attach<string>(hub.memory, { endpoint: 3 }); // usually in another thread
+ * third.write("client 2");
+ * console.log(hub.ports[2]?.read()); // "client 2"
+ * ```
+ */
+export interface PortAttachOptions<In = unknown, Out = never> extends PortOptions<In, Out> {
+  /** Index of the endpoint, instead of `side`. Client `i` of a hub is endpoint `i + 1`. */
+  readonly endpoint?: number | undefined;
+}
+
+/**
+ * Options for making a port.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortCreateOptions } from "@millrace/millrace";
+ *
+ * // Much one way, little the other.
+ * const options: PortCreateOptions<string, Uint8Array> = { capacity: [1 << 20, 4096] };
+ * using port = Port.create<string, Uint8Array>(options);
+ * console.log(port.segment.channels.map(({ dataSize }) => dataSize)); // [ 1048576, 4096 ]
+ * ```
+ */
+export interface PortCreateOptions<In = unknown, Out = never>
+  extends PortOptions<In, Out>, AttachOptions {
+  /**
+   * Blank memory. The other side may create a port on it at the same time, with the same capacity
+   * and start. By default fresh shared memory.
+   */
+  readonly memory?: Memory | undefined;
+  /** Bytes of each ring; or a pair, for the rings from a to b and from b to a. Default 262,144. */
+  readonly capacity?: number | readonly [number, number] | undefined;
+  /** The position at which the cursors begin; for tests. */
+  readonly start?: number | undefined;
+}
+
+const DEFAULT_CAPACITY = 256 * 1024;
+
+/**
+ * Returns the geometry of a port: two endpoints, and a ring each way. [port.layout]
+ *
+ * @example
+ * ```ts
+ * import { portGeometry, segmentSize } from "@millrace/millrace";
+ *
+ * segmentSize(portGeometry({ capacity: [256, 1024] })); // 2816
+ * ```
+ */
+export function portGeometry(options: PortCreateOptions = {}): Geometry {
+  const { capacity = DEFAULT_CAPACITY, start = 0 } = options;
+  const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
+  return {
+    endpoints: 2,
+    channels: [
+      { writer: 0, reader: 1, capacity: there, start },
+      { writer: 1, reader: 0, capacity: back, start },
+    ],
+  };
+}
+
+/**
+ * Allocates blank shared memory of the size that a port takes. Either side may `create` on it.
+ *
+ * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
+ *
+ * @example
+ * ```ts
+ * import { Port, portMemory } from "@millrace/millrace";
+ *
+ * const memory = portMemory();
+ * using b = Port.create({ memory, side: "b" }); // usually in another thread
+ * using a = Port.create({ memory });
+ * ```
+ */
+export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
+  return sharedMemory(segmentSize(portGeometry(options)));
+}
+
+/** The index of the endpoint to attach to. */
+export function endpointOf({ side, endpoint }: PortAttachOptions): number {
+  if (endpoint === undefined) return side === "a" ? 0 : 1;
+  if (side === undefined) return endpoint;
+  cannot("attach port: side and endpoint are both given");
+}
+
+/** Throws for options that a port cannot use. */
+export function requirePortOptions(options: PortOptions): void {
+  const { side = "a", spin, nap, inboxCount = 0, inboxSize = 0 } = options;
+  requireInteger("inboxCount", inboxCount, 0);
+  requireInteger("inboxSize", inboxSize, 0);
+  requireName("side", side, ["a", "b"]);
+  requireTime("spin", spin);
+  requireTime("nap", nap);
+  requireWriterOptions(options);
+  requireReaderOptions(options);
+  requirePostingOptions(options);
+  requireDeliveryOptions(options);
+}
+
+/** The rings that an endpoint writes to and reads from. [port.find] [port.find_none] */
+export function findRings(segment: Segment, index: number): [Channel, Channel] {
+  const outgoing = findRing(segment, undefined, (channel) => channel.writer === index);
+  const incoming = findRing(segment, undefined, (channel) => channel.reader === index);
+  if (outgoing.reader === incoming.writer) return [outgoing, incoming];
+  unusable("channel", "attach port: its rings have different peers");
+}

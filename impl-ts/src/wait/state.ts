@@ -1,0 +1,204 @@
+/**
+ * The state of an endpoint: who may change it, for which owner a change is meant, and whose bells
+ * are rung after it. See `spec/segment.md`.
+ *
+ * @module
+ */
+
+import type { SharedReason } from "../error.ts";
+import * as layout from "../memory/layout.ts";
+import { reasonValue } from "../memory/layout.ts";
+import type { Segment } from "../memory/segment.ts";
+import { peersOf, requireInteger } from "../memory/segment_geometry.ts";
+import { defaultMechanism, type Mechanism } from "./wait.ts";
+
+const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
+const STATE_WORD = layout.ENDPOINT_STATE_WORD;
+const VACANT = layout.ENDPOINT_STATE_VACANT;
+const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
+
+/**
+ * Closes an endpoint on behalf of its owner, from any thread: the owner's waits end with
+ * `pipe.closed`. Returns whether it closed the endpoint; false if the endpoint is vacant or its
+ * state is final. `mechanism` wakes the sleepers; the default suits the memory. If `generation` is
+ * given, only the owner of that generation is closed, and a later owner of the endpoint is left
+ * alone: see `generationOf`.
+ *
+ * @throws {RangeError} if there is no endpoint with this index.
+ * @example
+ * ```ts
+ * import { closeEndpoint, Port, Segment } from "@millrace/millrace";
+ *
+ * const port = Port.create();
+ * closeEndpoint(Segment.attach(port.memory), 0);
+ * // port.read() now throws a ClosedError with the code "pipe.closed".
+ * ```
+ */
+export function closeEndpoint(
+  segment: Segment,
+  index: number,
+  mechanism?: Mechanism,
+  generation?: number,
+): boolean {
+  requireInteger("index", index, 0, segment.endpointCount - 1);
+  const change = (word: number) =>
+    stateOf(word) === ATTACHED ? withState(word, layout.ENDPOINT_STATE_CLOSED) : undefined;
+  return changeState(segment, index, change, mechanism, generation);
+}
+
+/**
+ * Marks an endpoint failed. A supervisor calls it when it knows that the endpoint's thread is gone:
+ * the peers then get `peer.failed` with this reason. Any thread may call it. [pipe.supervisor]
+ *
+ * Returns whether it marked the endpoint; false if the state is final. `mechanism` wakes the
+ * sleepers; the default suits the memory. If `generation` is given, only the owner of that
+ * generation is marked, and a later owner of the endpoint is left alone: see `generationOf`.
+ *
+ * @throws {RangeError} if there is no endpoint with this index.
+ * @throws {TypeError} if `reason` is not a reason code.
+ *
+ * @example
+ * ```ts
+ * import { failEndpoint, Port } from "@millrace/millrace";
+ *
+ * const port = Port.create();
+ * // The worker that had side b is gone:
+ * failEndpoint(port.segment, 1, "peer.terminated");
+ * ```
+ */
+export function failEndpoint(
+  segment: Segment,
+  index: number,
+  reason: SharedReason = "peer.terminated",
+  mechanism?: Mechanism,
+  generation?: number,
+): boolean {
+  requireInteger("index", index, 0, segment.endpointCount - 1);
+  const value = reasonValue(reason);
+  if (value === undefined) throw new TypeError(`reason must be a reason code: ${reason}`);
+  return markFailed(segment, index, value, mechanism, generation);
+}
+
+/** Does what `failEndpoint` does, with the number of an existing reason. [segment.state_reason] */
+export function markFailed(
+  segment: Segment,
+  index: number,
+  reason: number,
+  mechanism?: Mechanism,
+  generation?: number,
+): boolean {
+  const failed = layout.ENDPOINT_STATE_FAILED | (reason << layout.REASON_SHIFT);
+  const change = (word: number) => isFinal(stateOf(word)) ? undefined : failed;
+  return changeState(segment, index, change, mechanism, generation);
+}
+
+/**
+ * Returns how many times an endpoint was given back by `vacatePeer`. A supervisor notes this number
+ * when it starts the owner, and passes it to `failEndpoint` when that owner has died. The endpoint
+ * may have another owner by then, which must not be marked for the death of the first.
+ * [segment.state_owner]
+ *
+ * @throws {RangeError} if there is no endpoint with this index.
+ *
+ * @example
+ * ```ts
+ * import { failEndpoint, generationOf, Port } from "@millrace/millrace";
+ * import { vacatePeer } from "@millrace/millrace/supervise";
+ *
+ * using port = Port.create<string>();
+ * const first = generationOf(port.segment, 1); // of the worker that is started now
+ * failEndpoint(port.segment, 1, "peer.terminated", undefined, first);
+ * vacatePeer(port);
+ * using next = Port.attach<string>(port.memory); // usually in another worker
+ * // Told once more that the first one is gone:
+ * console.log(failEndpoint(port.segment, 1, "peer.terminated", undefined, first)); // false
+ * ```
+ */
+export function generationOf(segment: Segment, index: number): number {
+  requireInteger("index", index, 0, segment.endpointCount - 1);
+  const at = index * RECORD_WORDS + layout.ENDPOINT_GENERATION_WORD;
+  return Atomics.load(segment.records, at) >>> 0;
+}
+
+/** The `cause` for errors about a failed owner, if a supervisor in this thread has noted one. */
+export function causeOf(segment: Segment, index: number): ErrorOptions | undefined {
+  const known = segment.causes?.get(index);
+  // A cause that was noted for an earlier owner says nothing about this one.
+  return known?.generation === generationOf(segment, index) ? known : undefined;
+}
+
+/** The state that a state word holds in its low bits. [segment.state_low] */
+export function stateOf(word: number): number {
+  return word & layout.STATE_MASK;
+}
+
+/** Whether a state is final, or has a value that no endpoint may store. */
+export function isFinal(state: number): boolean {
+  return state > ATTACHED;
+}
+
+/**
+ * The same state word with another state; the upper bits stay as they are. [segment.state_reason]
+ */
+export function withState(word: number, state: number): number {
+  return word & ~layout.STATE_MASK | state;
+}
+
+/** The vacant state word of a generation, with the low bits of that. [segment.vacate_state] */
+export function vacantWord(generation: number): number {
+  return generation << layout.REASON_SHIFT | VACANT;
+}
+
+/**
+ * Changes the state word of an endpoint to what `change` returns for the present word; `change`
+ * returns undefined if that state must not be changed. Returns false if the change was dropped. It
+ * applies to the owner of `generation`, or, without one, to the owner that the first attempt finds.
+ * [segment.state_change] [segment.state_owner]
+ */
+export function changeState(
+  segment: Segment,
+  index: number,
+  change: (word: number) => number | undefined,
+  mechanism: Mechanism = defaultMechanism(segment),
+  generation?: number,
+): boolean {
+  const words = segment.records;
+  const at = index * RECORD_WORDS + STATE_WORD;
+  let owner = generation === undefined ? undefined : vacantWord(generation);
+  let changed = false;
+  for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
+    const seen = Atomics.load(words, at);
+    const to = change(seen);
+    const bits = withState(seen, VACANT);
+    if (to === undefined || (owner ??= bits) !== bits) break;
+    // The exchange expects the exact word that was loaded, so it never overwrites a final state.
+    changed = Atomics.compareExchange(words, at, seen, to) === seen;
+  }
+  // Ring even if the change was dropped: the thread that changed the state may have died before its
+  // own ring.
+  ringAround(segment, words, index, mechanism);
+  return changed;
+}
+
+/** Rings the bell of an endpoint and the bells of all its peers. [segment.state_ring] */
+export function ringAround(
+  segment: Segment,
+  words: Int32Array,
+  index: number,
+  mechanism: Mechanism,
+): void {
+  ring(words, index, index, mechanism);
+  for (const peer of peersOf(segment, index)) ring(words, peer, index, mechanism);
+}
+
+/**
+ * Wakes an endpoint. It first sets the bit of `who` in the endpoint's `rung`, then adds to the
+ * bell. [wait.rung] [wait.ring]
+ */
+export function ring(words: Int32Array, index: number, who: number, mechanism: Mechanism): void {
+  const record = index * RECORD_WORDS;
+  Atomics.or(words, record + layout.ENDPOINT_RUNG_WORD + (who >> 5), 1 << (who & 31));
+  const bell = record + layout.ENDPOINT_BELL_WORD;
+  Atomics.add(words, bell, 1);
+  mechanism.notify(words, bell);
+}

@@ -1,0 +1,66 @@
+/** Timers of calls whose time is up. Node prints a warning for one of less than 0 milliseconds. */
+
+import { assert, assertEquals } from "@std/assert";
+import { SABPipe } from "../compat/sab_message_port.ts";
+import { codeOf, pipe } from "../testing/fixture.ts";
+import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
+import { ports } from "../port/fixture.ts";
+
+const NOW = { timeout: 0 };
+
+/** Calls of which the first waits, and those behind it must not. */
+const calls: Record<string, () => Promise<unknown>[]> = {
+  "reads of a port": () => {
+    const [a] = ports();
+    const waiting = a.readAsync();
+    const others = [a.readAsync(NOW), a.readMessageAsync(NOW), a.readManyAsync(3, NOW)];
+    return [...others, close(a, waiting)];
+  },
+  "writes of a pipe": () => {
+    const { writer } = pipe();
+    const waiting = writer.writeAsync(new Uint8Array(1000));
+    const others = [writer.writeAsync(1, NOW), writer.endAsync(NOW)].map(codeOf);
+    return [...others, close(writer, waiting)];
+  },
+  "both sides of a mailbox": () => {
+    const memory = new SharedArrayBuffer(64);
+    const reader = MailboxReader.attach(memory);
+    const reading = reader.readAsync();
+    const reads = [reader.readAsync(NOW)];
+    const writer = MailboxWriter.attach(new SharedArrayBuffer(64));
+    const writing = writer.writeAsync("x".repeat(100));
+    const writes = [writer.writeAsync(1, NOW), writer.writeManyAsync([1], NOW)].map(codeOf);
+    return [...reads, ...writes, close(reader, reading), close(writer, writing)];
+  },
+  "reads of the drop-in": () => {
+    const reader = new SABPipe("r");
+    const waiting = reader.asyncRead();
+    return [reader.asyncRead(0), reader.asyncRead(-1), close(reader, waiting)];
+  },
+};
+
+/** Closes an end when the calls behind the one that waits are through; that is then through too. */
+async function close(end: { close(): void }, waiting: Promise<unknown>): Promise<void> {
+  const outcome = codeOf(waiting);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  end.close();
+  assert(await outcome !== "no error");
+}
+
+for (const [name, begin] of Object.entries(calls)) {
+  Deno.test(`no timer is set for less than no time: ${name}`, async () => {
+    const { setTimeout } = globalThis;
+    const set: unknown[] = [];
+    globalThis.setTimeout = ((run: () => void, ms?: number) => {
+      set.push(ms);
+      return setTimeout(run, ms);
+    }) as typeof setTimeout;
+    try {
+      await Promise.all(begin());
+    } finally {
+      globalThis.setTimeout = setTimeout;
+    }
+    assert(set.length > 0);
+    assertEquals(set.filter((ms) => !((ms as number) >= 0)), []);
+  });
+}
