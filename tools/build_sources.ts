@@ -76,7 +76,7 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "makeRemote",
     "valueOf",
   ],
-  "call/serve.ts": ["addMethods", "isCommon", "isPlain", "methodsOf"],
+  "call/serve.ts": ["addMethods", "isPlain", "methodsOf"],
   "call/served.ts": ["isInPieces", "isLater"],
   "call/shown.ts": ["takeShown"],
   "call/values.ts": [
