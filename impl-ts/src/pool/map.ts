@@ -88,8 +88,9 @@ class Taker {
     return this.#isOver && this.#count === 0;
   }
 
-  /** Takes as many values as there is room for. */
+  /** Takes as many values as there is room for. @throws the reason of the signal. */
   fill(): void {
+    this.#options.signal?.throwIfAborted();
     while (!this.#isOver && !this.#isAsking && this.#count < this.#options.most()) {
       try {
         const step = this.#source.next();
@@ -126,13 +127,19 @@ class Taker {
     return new Promise((resolve) => this.#wake = resolve);
   }
 
-  /** Gives up unfinished tasks, and closes the source. */
+  /** Gives up unfinished tasks, and closes the source; waits for it only if it can answer. */
   async leave(): Promise<void> {
     this.#options.signal?.removeEventListener("abort", this.#abort);
     this.#hold(false);
     this.#giveUp(new DOMException("The loop over the results was left", "AbortError"));
     if (this.#isOver) return;
     this.#isOver = true;
+    // A generator answers only after what it was asked before, and nobody waits after an abort.
+    if (this.#isAsking || this.#options.signal?.aborted) this.#close().catch(() => {});
+    else await this.#close();
+  }
+
+  async #close(): Promise<void> {
     await this.#source.return?.();
   }
 

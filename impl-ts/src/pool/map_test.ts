@@ -181,3 +181,64 @@ async function within<T>(promise: Promise<T>): Promise<T> {
   });
   return await Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
+
+/** A source that gives one value, and then never answers; `left` tells whether it was closed. */
+function silent(give: unknown = 1) {
+  const seen = { left: 0 };
+  let count = 0;
+  const source: AsyncIterableIterator<unknown> = {
+    next: () => count++ === 0 ? Promise.resolve({ value: give, done: false }) : hang(),
+    return() {
+      seen.left++;
+      return hang();
+    },
+    [Symbol.asyncIterator]: () => source,
+  };
+  const hang = () => new Promise<never>(() => {});
+  return { seen, source };
+}
+
+Deno.test("map ends at its signal, also while its source does not answer", async () => {
+  await using pool = poolOf();
+  for (const abortsFirst of [false, true]) {
+    const { seen, source } = silent();
+    const stop = new AbortController();
+    const loop = pool.map(source as AsyncIterable<number>, { name: "twice", signal: stop.signal });
+    if (abortsFirst) stop.abort("enough");
+    else assertEquals((await loop.next()).value, 2);
+    const next = loop.next().catch((reason) => reason);
+    stop.abort("enough");
+    assertEquals(await within(next), "enough");
+    assertEquals([(await within(loop.next())).done, seen.left], [true, 1]);
+  }
+});
+
+Deno.test("map can be left, and fails, while its source does not answer", async () => {
+  await using pool = poolOf();
+  const first = silent();
+  const loop = pool.map(first.source as AsyncIterable<number>, { name: "twice" });
+  await loop.next();
+  await within(loop.return());
+  assertEquals(first.seen.left, 1);
+  const second = silent("broken");
+  const results = pool.map(second.source as AsyncIterable<string>, { name: "fail" });
+  await within(assertRejects(() => results.next(), Error, "broken"));
+  assertEquals(second.seen.left, 1);
+});
+
+Deno.test("map hears of a source that breaks after it was left", async () => {
+  await using pool = poolOf();
+  let fail!: (reason: unknown) => void;
+  const source: AsyncIterableIterator<number> = {
+    next: () => new Promise((_, reject) => fail = reject),
+    return: () => Promise.reject(new Error("broken as well")),
+    [Symbol.asyncIterator]: () => source,
+  };
+  const stop = new AbortController();
+  const loop = pool.map(source, { name: "twice", signal: stop.signal });
+  const next = loop.next().catch((reason) => reason);
+  stop.abort("enough");
+  assertEquals(await within(next), "enough");
+  fail(new Error("broken")); // nobody is there to be told, and nothing is unhandled
+  await pause(0);
+});

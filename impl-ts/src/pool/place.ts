@@ -11,7 +11,7 @@ import { MessageError, MillraceError } from "../error.ts";
 import { vacatePeer } from "../more/vacate.ts";
 import type { Port } from "../port/port.ts";
 import type { WorkerEnd } from "../more/supervise.ts";
-import { unref } from "../wait/task.ts";
+import { LONGEST_TIMER_MS, unref } from "../wait/task.ts";
 import { GAUGE_SIZE, GaugeReader, hasBegun, numberAfter } from "./gauge.ts";
 import { arrival, Life, type WorkSource } from "./life.ts";
 import { Line, type LineUser } from "./line.ts";
@@ -205,7 +205,7 @@ export class Place implements LineUser {
     } catch (error) {
       if (!isLost(error)) throw error;
     }
-    if (grace === Infinity) return;
+    if (grace > LONGEST_TIMER_MS) return; // as good as no limit
     const end = () => {
       if (has()) this.endNow();
     };

@@ -23,6 +23,7 @@ import { Hub, type HubOptions } from "../more/hub.ts";
 import { CALL_UNDER_WAY_MAX, ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
 import { requireInteger } from "../memory/segment_geometry.ts";
 import type { WorkerEnd } from "../more/supervise.ts";
+import { LONGEST_TIMER_MS } from "../wait/task.ts";
 import { processorCount } from "../wait/wait.ts";
 import { PoolError } from "./error.ts";
 import { recentMean } from "./gauge.ts";
@@ -430,7 +431,8 @@ export class Pool<W = Work> {
     // The next review is not at each task, but when a worker comes or goes, or by this timer.
     const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle / 2;
     const isOpen = waiting > 0 ? vacant !== undefined && !isStarting : count > this.#least;
-    if (isOpen) this.#sizing = setTimeout(() => this.#resize(), again);
+    if (!isOpen) return;
+    this.#sizing = setTimeout(() => this.#resize(), Math.min(again, LONGEST_TIMER_MS));
   }
 
   /** Ends the worker that has been idle the longest, if that is long enough. */

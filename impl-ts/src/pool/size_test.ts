@@ -2,6 +2,7 @@
 
 import { assertEquals } from "@std/assert";
 import { GAUGE_SIZE, GaugeReader, hasBegun, numberAfter, recentMean, WorkGauge } from "./gauge.ts";
+import { printedApart } from "../testing/fixture.ts";
 import { eventually, poolOf } from "./fixture.ts";
 import { aheadOf, wantsMore } from "./size.ts";
 
@@ -102,4 +103,11 @@ Deno.test("a pool grows for a map that it holds back", async () => {
     if (pool.stats().workers.every(({ state }) => state === "ready")) break;
     if (++taken > 5000) throw new Error("it does not grow");
   }
+});
+
+Deno.test("limits of time that no timer accepts are as good as none", async () => {
+  const printed = JSON.parse(await printedApart("pool/timer_fixture.ts"));
+  const [settled, names] = [[0, "ready,none"], Array(2).fill("nobody answers")];
+  const states = [...Array(4).fill(settled).flat(), ...names];
+  assertEquals(printed, { delays: [], states });
 });

@@ -27,6 +27,7 @@ import { requireTimeout } from "../memory/segment.ts";
 import { StreamLink, type StreamOptions } from "./link.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import { type ByteTransport, type Transport, transportOf } from "./transport.ts";
+import { LONGEST_TIMER_MS } from "../wait/task.ts";
 
 export type { StreamOptions } from "./link.ts";
 export type { StreamPort } from "../port/over_stream.ts";
@@ -116,7 +117,7 @@ class StreamPump<In, Out> {
     this.#wake();
     const known = new Promise<void>((resolve) => this.#opened = resolve);
     const stop = () => this.#opened();
-    const timer = ms < Infinity ? setTimeout(stop, ms) : undefined;
+    const timer = ms <= LONGEST_TIMER_MS ? setTimeout(stop, ms) : undefined;
     signal?.addEventListener("abort", stop);
     await known;
     clearTimeout(timer);
