@@ -16,6 +16,8 @@ type Calls = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
 const [PEEK_USER, POKE_USER, CONTINUE, DETACH, TO_SYSCALL] = [3n, 6n, 7n, 17n, 24n];
 const [SEIZE, INTERRUPT] = [0x4206n, 0x4207n];
+/** Threads that a thread begins are taken hold of as well, from their first instruction on. */
+const TRACE_CLONE = 8n;
 /** Threads too, and only what this very thread has seized; without waiting. */
 const MINE = 0x4000_0000 | 0x2000_0000 | 1;
 /** Only stops: the end of the process is for others to hear of. */
@@ -77,13 +79,13 @@ export class Halter {
     this.#threads = [];
     for (const { name } of Deno.readDirSync(`/proc/${this.#pid}/task`)) {
       const thread = Number(name);
-      if (this.#try(SEIZE, thread) !== 0) {
+      if (this.#try(SEIZE, thread, 0n, TRACE_CLONE) !== 0) {
         this.release();
         throw new CannotHalt("this system does not let the kit halt a testee");
       }
       this.#threads.push(thread);
       this.#interrupt(thread);
-      if (found !== undefined) this.#set(thread, found.address);
+      if (found !== undefined) this.#set(thread, this.#address = found.address);
       else this.#unwatched.add(thread);
     }
     for (const thread of this.#threads) this.go(thread);
@@ -97,6 +99,12 @@ export class Halter {
     const stop = this.#stop(ANY, 0);
     if (stop === undefined) return undefined;
     const { thread, signal } = stop;
+    if (!this.#threads.includes(thread)) {
+      // It has just begun. A language may read in a thread that it begins when it reads.
+      this.#threads.push(thread);
+      if (this.#address === undefined) this.#unwatched.add(thread);
+      else this.#set(thread, this.#address);
+    }
     if (signal !== SIGTRAP) {
       this.go(thread, signal);
       return undefined;
@@ -132,6 +140,8 @@ export class Halter {
       }
     }
     this.#threads.length = 0;
+    // Threads that have begun meanwhile stand still until somebody lets go of them.
+    for (let stop; (stop = this.#stop(ANY, 0)) !== undefined;) this.#try(DETACH, stop.thread);
   }
 
   /** Stops a thread, wherever it is; returns whether it is still there. */

@@ -34,6 +34,8 @@ export const Flaw = {
   payload: 2,
   /** `tail` stands in the middle of a frame. */
   tail: 3,
+  /** There is no header yet: what was given back is cleared. */
+  none_yet: 4,
 } as const;
 
 const HEADER = 16;
@@ -135,7 +137,8 @@ export class Follower {
     const place = this.#head & (capacity - 1);
     const left = seen - this.#head | 0;
     if (extent > left || extent > capacity - place || extent < HEADER) {
-      return this.#fail(kind === DATA || kind === PAD ? Flaw.tail : Flaw.header, 0);
+      const isKnown = kind === DATA || kind === PAD;
+      return this.#fail(isKnown ? Flaw.tail : second === 0 ? Flaw.none_yet : Flaw.header, 0);
     }
     if (kind === PAD || kind >= EXTENSION) {
       this.#head = this.#head + extent | 0;
@@ -146,7 +149,7 @@ export class Follower {
     const isPart = kind === DATA && (flags & FIRST) === Number(isFirst) && flags <= 3 &&
       tag === (this.#order.isTagged ? this.#message.tag : 0) && size >= preamble &&
       this.#at + size - preamble <= this.#message.size;
-    if (!isPart) return this.#fail(Flaw.header, 0);
+    if (!isPart) return this.#fail(second === 0 ? Flaw.none_yet : Flaw.header, 0);
     const from = data + place + HEADER + preamble;
     this.#check(from, size - preamble, extent === left ? last : undefined, size);
     this.#at += size - preamble;

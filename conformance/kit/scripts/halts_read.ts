@@ -12,6 +12,7 @@ import { buildFrame, type FramePlan } from "../../reference/encode.ts";
 import { valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
 import { changeState, controlWord, recordWord } from "../peer.ts";
+import { Cannot } from "../racer.ts";
 import { halted, whileHalted } from "./halts.ts";
 import { CURSOR, type Flipping, FLIPPINGS, memoryOf, oddIn } from "./races_flip.ts";
 import { type Ending, ENDINGS, readAll } from "./races_read.ts";
@@ -103,34 +104,56 @@ async function waysOf(arena: Arena, waitMs: number): Promise<ReadingWay[]> {
   return ways.filter((way) => way.waitMs === (way.wait === "poll" ? 0 : waitMs));
 }
 
+/** A change at every load; and one, at one load of a few, for whoever loads it three times. */
+const CHANGES: readonly (number | undefined)[] = [undefined, 0, 1, 2, 3];
+
 async function flips(arena: Arena, flipping: Flipping): Promise<void> {
-  const { unit, at, values, limit = 4096, clause } = flipping;
   const memory = memoryOf(flipping, 1024);
+  let loads = 0;
   for (const way of await waysOf(arena, WAIT_MS)) {
     if (flipping.isDecoded && !way.values) continue;
     for (const first of [0, 1]) {
-      const opening = { role: "reader", values: way.values, limit } as const;
-      await Watch.on(arena, memory, opening, async (watch) => {
-        watch.step = `${flipping.about} (${way.about}): `;
-        watch.setControl("tail", 3 * unit);
-        const tail = controlWord(watch.field, 0, "tail");
-        // The middle one of three changes, or the cursor.
-        const index = at === undefined ? tail : watch.pipe.data + unit + at >> 2;
-        const both = values ?? [3 * unit, 3 * unit + 2 ** 30];
-        const turn = { index, values: [both.at(first)!, both.at(first - 1)!] };
-        Atomics.store(watch.field.words(), index, turn.values[0]!);
-        const plan = { words: [index], moves: [{ word: 0, steps: [{ turn }] }] };
-        // Whoever takes the wrong cursor for a right one finds frames behind the last.
-        const count = at === undefined ? 6 : 3;
-        const reading = () => watch.session.readMany(count, way.waitMs, way.wait);
-        const { got } = await whileHalted(watch.field, plan, reading);
-        const odd = oddIn(got, flipping);
-        watch.demand(odd === undefined, `[${clause}] ${odd}`);
-        const { length } = got.items;
-        watch.demand(length <= 3, `[${clause}] ${length} messages came of 3 that were published`);
-      });
+      for (const at of CHANGES) loads += await flip(arena, memory, flipping, way, first, at);
     }
   }
+  // A word that nobody is seen to load shows nothing.
+  if (loads === 0) throw new Cannot(`${flipping.about}: the kit does not see the testee load it`);
+}
+
+/** Gives how often the word was loaded. */
+async function flip(
+  arena: Arena,
+  memory: Pipe,
+  flipping: Flipping,
+  way: ReadingWay,
+  first: number,
+  change: number | undefined,
+): Promise<number> {
+  const { unit, at, values, limit = 4096, clause } = flipping;
+  const opening = { role: "reader", values: way.values, limit } as const;
+  let loads = 0;
+  await Watch.on(arena, memory, opening, async (watch) => {
+    watch.step = `${flipping.about} (${way.about}): `;
+    watch.setControl("tail", 3 * unit);
+    const tail = controlWord(watch.field, 0, "tail");
+    // The middle one of three changes, or the cursor.
+    const index = at === undefined ? tail : watch.pipe.data + unit + at >> 2;
+    const both = values ?? [3 * unit, 3 * unit + 2 ** 30];
+    const turn = { index, values: [both.at(first)!, both.at(first - 1)!] };
+    Atomics.store(watch.field.words(), index, turn.values[0]!);
+    const move = { word: 0, ...change !== undefined && { at: change }, steps: [{ turn }] };
+    // Whoever takes the wrong cursor for a right one finds frames behind the last.
+    const count = at === undefined ? 6 : 3;
+    const reading = () => watch.session.readMany(count, way.waitMs, way.wait);
+    const plan = { words: [index], moves: [move] };
+    const { got, counts: [seen = 0] } = await whileHalted(watch.field, plan, reading);
+    loads = seen;
+    const odd = oddIn(got, flipping);
+    watch.demand(odd === undefined, `[${clause}] ${odd}`);
+    const { length } = got.items;
+    watch.demand(length <= 3, `[${clause}] ${length} messages came of 3 that were published`);
+  });
+  return loads;
 }
 
 /** Publishes and closes behind one of the loads of a word in a call. */

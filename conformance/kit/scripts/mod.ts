@@ -14,6 +14,7 @@ import { CALLER_SCRIPTS } from "./calls.ts";
 import { NESTED_SCRIPTS } from "./calls_nested.ts";
 import { CALLEE_SCRIPTS } from "./calls_served.ts";
 import { RANDOM_CALLS } from "./calls_random.ts";
+import { PROPERTY_HALTS } from "./halts_property.ts";
 import { READING_HALTS } from "./halts_read.ts";
 import { SEGMENT_HALTS } from "./halts_segment.ts";
 import { WRITING_HALTS } from "./halts_write.ts";
@@ -73,7 +74,7 @@ const ANYWHERE = [
 /** In memory that is handed over, the kit's thread races with the testee, or sets a property; */
 const SHARED = [...FLIPPING_RACES, ...TEXT_RACES, ...SEGMENT_RACES, ...PROPERTY_SCRIPTS];
 /** on a file, where the testee is a process, it may halt it. */
-const HALTED = [...READING_HALTS, ...WRITING_HALTS, ...SEGMENT_HALTS];
+const HALTED = [...READING_HALTS, ...WRITING_HALTS, ...SEGMENT_HALTS, ...PROPERTY_HALTS];
 
 const FORBIDDEN = FORBIDDEN_SCRIPTS.map(forbiddenCase);
 

@@ -45,7 +45,10 @@ export interface Flipping {
   clause: string;
   unit: number;
   frames: FramePlan[];
-  /** Which word of the unit, and the values that it takes; nothing where it is `tail`. */
+  /**
+   * Which word of the unit, and the values that it takes, which differ in one byte: a port may load
+   * the bytes of a header one by one. Nothing where it is `tail`.
+   */
   at?: number;
   values?: number[];
   /** Of the reader. */
@@ -112,11 +115,11 @@ const MILD: Flipping[] = [
 /** The same where a message has to be looked at. */
 const TOLD: Flipping[] = [{
   clause: "frame.check",
-  about: "a kind that is offered, and one that is not, with another codec",
+  about: "a kind that is offered, and one that is not",
   unit: 64,
   frames: [WHOLE],
   at: SECOND_AT,
-  values: [second(1, 3, 0), second(3, 3, 2)],
+  values: [second(1, 3), second(3, 3)],
   item: FULL,
   others: [],
   report: "message.kind",

@@ -96,6 +96,10 @@ export async function judgeFollowed(
     `[frame.header] tail covers a frame of message ${tag} whose header is not that of one`,
   );
   watch.demand(
+    flaw !== Flaw.none_yet,
+    `[ring.publish] tail covers a frame of message ${tag}, and its header is not there`,
+  );
+  watch.demand(
     flaw !== Flaw.tail,
     `[ring.tail_owner] tail stands in the middle of a frame, of message ${tag}`,
   );
