@@ -68,6 +68,7 @@ export class StreamPeer {
   #hasPreface = false;
   #sentPosition = START;
   #told = START;
+  #credits = 0;
   #isOver = false;
   #hasEnded = false;
   #first: Frame | undefined;
@@ -82,6 +83,11 @@ export class StreamPeer {
   /** Bytes of frames that the endpoint has sent and that count. */
   get taken(): number {
     return from(START, this.#sentPosition);
+  }
+
+  /** How many credits have come. */
+  get credits(): number {
+    return this.#credits;
   }
 
   /** Notes what the endpoint gets. What is not well made ends that. */
@@ -162,6 +168,7 @@ export class StreamPeer {
     expect(more > 0, "stream.credit_told", `a credit of ${tag} once more`);
     const isSent = more <= from(this.#told, this.#position);
     expect(isSent, "stream.credit_told", `${tag} is more than was sent`);
+    this.#credits++;
     return this.#told = tag;
   }
 

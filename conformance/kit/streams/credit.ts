@@ -7,6 +7,7 @@
 
 import { reasonOf } from "../../reference/layout.ts";
 import { fromHex, toHex } from "../../reference/bytes.ts";
+import { drained } from "../../reference/builder.ts";
 import type { MessageCase } from "../../reference/case.ts";
 import { extentOf, kindOf, LAST, withPreamble } from "../../reference/encode.ts";
 import { FIRST } from "../../reference/encode.ts";
@@ -15,6 +16,7 @@ import { CLOSED, END, message, report } from "../../stream/builder.ts";
 import { SMALL, stated } from "../../stream/builder.ts";
 import type { Sizes } from "../../stream/case.ts";
 import type { Arena } from "../arena.ts";
+import { listed } from "../scripts/stage.ts";
 import { Random } from "../workload.ts";
 import { numbered, type StreamScript, streamScript } from "./script.ts";
 import { during, sleep, within } from "./bounds.ts";
@@ -57,6 +59,12 @@ export const CREDIT_SCRIPTS: StreamScript[] = [
     "As long as nobody reads, nothing is given back.",
     "stream.given_back",
     creditUntold,
+  ),
+  streamScript(
+    "one_credit",
+    "Credits that are due while the transport takes nothing: the last one takes their place.",
+    "stream.one_credit stream.credit_told",
+    oneCredit,
   ),
   streamScript(
     "credit_multipart",
@@ -232,6 +240,47 @@ async function creditUntold(arena: Arena): Promise<void> {
     const told = "[stream.given_back] [stream.credit_told] behind two frames";
     stage.demand(await stage.comesTo(() => stage.ahead <= 128, patience.soonMs), told);
   });
+}
+
+/** Frames that are read while the transport is full; with this window, a credit is due for each. */
+const READ = 8;
+
+async function oneCredit(arena: Arena): Promise<string | void> {
+  let why: string | undefined;
+  await StreamStage.with(arena, { own: SMALLEST, peer: WIDE }, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated(SMALLEST)]);
+    stage.pause();
+    const payload = message({ count: 16_000 });
+    // A side that waits for nothing when it is opened may not have seen the preface yet.
+    await stage.writes("a first write", payload);
+    let written = 16_016;
+    // What it accepts goes as far as its transport and its own queue have room.
+    while (written < FLOOD_SIZE && await stage.session.write(payload, false) === "ok") {
+      written += 16_016;
+      await sleep(1);
+    }
+    if (written >= FLOOD_SIZE) {
+      why = "its own queue takes more than a transport does";
+      return;
+    }
+    for (let tag = 0; tag < READ; tag++) {
+      await stage.sends(bytes(0, tag));
+      await stage.reads("read", [message({ tag, count: 0 })], "nothing");
+    }
+    const before = stage.credits;
+    stage.resume();
+    const deadline = performance.now() + patience.longMs;
+    // Who takes nothing in between its calls writes in its calls as well.
+    while (stage.ahead > 0 && performance.now() < deadline) {
+      stage.expect(listed(await stage.read(10)), drained([]), "a read of nothing");
+    }
+    await stage.judge("[stream.credit_told] what was written");
+    stage.demand(stage.ahead === 0, "[stream.credit_told] no credit for frames that were read");
+    const came = stage.credits - before;
+    stage.demand(came <= 1, `[stream.one_credit] ${came} credits, none of which was on its way`);
+  });
+  return why;
 }
 
 async function creditMultipart(arena: Arena): Promise<void> {

@@ -172,6 +172,11 @@ export class StreamStage {
     return this.#peer.taken;
   }
 
+  /** How many credits the testee has sent. */
+  get credits(): number {
+    return this.#peer.credits;
+  }
+
   /** Whether something comes to hold by what the testee sends. */
   async comesTo(holds: () => boolean, ms: number): Promise<boolean> {
     await this.#until(holds, ms);

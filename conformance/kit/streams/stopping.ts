@@ -4,7 +4,7 @@
  * @module
  */
 
-import { credit, END, frame, HI, message, text } from "../../stream/builder.ts";
+import { bytes, credit, END, frame, HI, message, text } from "../../stream/builder.ts";
 import { CLOSED, SMALL, stated } from "../../stream/builder.ts";
 import { fromHex, toHex } from "../../reference/bytes.ts";
 import { frame as callFrame } from "../../reference/builder_call.ts";
@@ -53,6 +53,12 @@ export const STOPPING_SCRIPTS: StreamScript[] = [
     "A peer that closes in the middle of a message: nothing more is written.",
     "stream.hang_up stream.closed",
     hangUp,
+  ),
+  streamScript(
+    "hang_up_silent",
+    "A peer that closes: what it wrote before is read, and given back, and no credit tells it so.",
+    "stream.hang_up stream.closed pipe.end_closed",
+    hangUpSilent,
   ),
   streamScript(
     "read_fault",
@@ -196,6 +202,27 @@ async function hangUp(arena: Arena): Promise<void> {
     await stage.takes("[stream.hang_up] behind a close", [], { ends: true });
     const fact = `[stream.hang_up] ${stage.taken} bytes, with a window of ${SMALL.window} and 128`;
     stage.demand(stage.taken <= SMALL.window + 128, fact);
+  });
+}
+
+/** A window and a largest frame for which a credit is due for each frame that was read. */
+const SMALLEST = { largest: 128, window: 128 };
+const READ = 8;
+
+/** What came before the close is read, and given back, and written to: all of that in silence. */
+async function hangUpSilent(arena: Arena): Promise<void> {
+  const items = Array.from({ length: READ }, (_, tag) => message({ tag, count: 0 }));
+  await StreamStage.with(arena, { own: SMALLEST }, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated(SMALLEST)]);
+    await stage.sends(...items.map(({ tag }) => bytes(0, tag)), CLOSED);
+    await stage.reads("[stream.closed] read", items, "peer.closed");
+    const got = await stage.session.write(message({ count: 3 }), false);
+    stage.expect(got, "peer.closed", "[stream.closed] a write");
+    stage.expect(await stage.session.end(), "ok", "[pipe.end_closed] end");
+    const clause = "[stream.hang_up] behind a close";
+    await stage.takes(clause, [], { ends: true });
+    stage.demand(stage.credits === 0, `${clause}: ${stage.credits} credits are written`);
   });
 }
 

@@ -62,6 +62,7 @@ export class SmallStream {
   /** Frames for the transport, what waits for credit first of the two. */
   readonly #queue: Uint8Array[] = [];
   #isSending = false;
+  #isHungUp = false;
   #isOver = false;
   #isClosed = false;
 
@@ -190,7 +191,7 @@ export class SmallStream {
     const last = this.#queue.at(-1);
     // [stream.one_credit] The later one takes the place of one that waits.
     const replaces = isCredit && last?.[4] === CREDIT && last.length === HEADER;
-    if (replaces && this.#queue.length > 1) this.#queue[this.#queue.length - 1] = bytes;
+    if (replaces && this.#queue.length > 1 && !has("credit_queued")) this.#queue[this.#queue.length - 1] = bytes;
     else this.#queue.push(bytes);
     if (has("credit_twice") && isCredit) this.#queue.push(bytes);
     if (!this.#isSending) void this.#flush();
@@ -200,7 +201,9 @@ export class SmallStream {
     this.#isSending = true;
     try {
       for (let bytes; (bytes = this.#queue[0]) !== undefined;) {
-        for (let at = 0; at < bytes.length;) at += await this.#bytes.write(bytes.subarray(at));
+        for (let at = 0; at < bytes.length && !this.#isHungUp;) {
+          at += await this.#bytes.write(bytes.subarray(at));
+        }
         this.#queue.shift();
       }
       if (this.#isOver) {
@@ -318,8 +321,10 @@ export class SmallStream {
     // [stream.hang_up] Nothing more goes out, not even what was begun.
     if (has("hang_up_never")) return;
     this.#queue.length = 0;
+    this.#isHungUp = !has("hang_up_answers") && !has("hang_up_credits");
     if (has("hang_up_answers")) this.#send(controlBytes(CLOSE, 0));
-    this.#finish();
+    if (has("hang_up_credits")) setTimeout(() => this.#finish(), 30);
+    else this.#finish();
   }
 
   /** A fault only: what has come of a frame is handed out as if it were all. */
