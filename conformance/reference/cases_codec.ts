@@ -104,6 +104,49 @@ function addTexts(cases: Cases): void {
   );
 }
 
+/** Short texts that many parsers take for JSON, and a neighbour of each that is. */
+function addScalars(cases: Cases): void {
+  const right: [string, string, string, unknown][] = [
+    ["json_number", "A number with all that it may have.", "-0.1e+2", -10],
+    ["json_zero", "A number that is zero, behind a sign.", "-0     ", -0],
+    ["json_string", "A string in which a tab stands as an escape.", '"a\\tb" ', "a\tb"],
+    ["json_list", "A list of two.", "[1 ,2 ]", [1, 2]],
+  ];
+  for (const [name, about, content, value] of right) {
+    const { setting } = decoding(utf8(content), JSON_TEXT);
+    cases.valid(name, about, "codec.json codec.bad_json", setting, reads([json(value), NEXT]));
+  }
+  const wrong: [string, string, string, string][] = [
+    ["json_zeros", "A number that begins with two digits, the first one 0.", "01", "json_number"],
+    ["json_zeros_below", "The same behind a sign.", "-01", "json_number"],
+    ["json_point", "A number that ends with a point.", "1.", "json_number"],
+    ["json_fraction", "A number that begins with a point.", ".5", "json_number"],
+    ["json_plus", "A number with a sign that it must not have.", "+1", "json_number"],
+    ["json_exponent", "A number whose exponent has no digit.", "1e+", "json_number"],
+    ["json_hexadecimal", "A number in hexadecimal.", "0x10", "json_number"],
+    ["json_minus", "A sign and no number.", "-", "json_zero"],
+    ["json_infinity", "`Infinity` is no number of JSON.", "-Infin", "json_zero"],
+    ["json_feed", "White space that JSON does not have.", "\f1", "json_zero"],
+    ["json_space", "White space of Unicode.", "\u00a01", "json_zero"],
+    ["json_tab", "A string in which a tab stands as it is.", '"a\tb"', "json_string"],
+    ["json_unicode", "An escape with three digits.", '"\\u12"', "json_string"],
+    ["json_comma", "A list that ends with a comma.", "[1,2,]", "json_list"],
+    ["json_comma_first", "A list that begins with a comma.", "[,1,2]", "json_list"],
+    ["json_sparse", "A list with a gap.", "[1,,2]", "json_list"],
+  ];
+  for (const [name, about, content, from] of wrong) {
+    const { plan } = decoding(utf8("       "), JSON_TEXT);
+    cases.invalid(
+      name,
+      about,
+      "codec.bad_json codec.json",
+      `codec/${from}`,
+      payload(plan.at[0]!, utf8(content.padEnd(7 - (utf8(content).length - content.length)))),
+      reads([{ report: "message.json" }, NEXT]),
+    );
+  }
+}
+
 function addJson(cases: Cases): void {
   const { plan, setting } = decoding(utf8(' {"a":[1,"\u00fc",null]}\n'), JSON_TEXT, 7);
   cases.valid(
@@ -132,6 +175,7 @@ function addJson(cases: Cases): void {
       reads([{ report: "message.json" }, NEXT]),
     );
   }
+  addScalars(cases);
   cases.invalid(
     "json_not_utf8",
     "A JSON text that is not well-formed UTF-8.",

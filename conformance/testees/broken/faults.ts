@@ -81,6 +81,7 @@ export const FAULTS: readonly Fault[] = [
   fault("limit_ignored", "takes messages of any size", "pipe.limit"),
   fault("limit_known_only", "looks only at totals that are known", "pipe.limit_unknown"),
   fault("limit_unknown_late", "looks at the limit when all has come", "pipe.limit_unknown"),
+  fault("json_zeros", "takes `01` for JSON", "codec.bad_json"),
   ...CBOR_FAULTS.map(([name, about, clause]) => instant(name, about, clause)),
   fault("calls_taken", "hands out calls that it does not offer", "pipe.unknown_kind"),
   fault("report_twice", "reports the cancel of a message that it has dropped", "pipe.report_once"),

@@ -34,11 +34,16 @@ export function decode({ kind, codec, tag, payload }: Message): Value[] {
   if (codec > BATCH) throw new PortError("message.codec");
   const text = tryOr("message.text", () => strict.decode(payload)); // [codec.bad_text]
   if (codec === TEXT) return [{ kind, codec, tag, text }];
-  const json = tryOr("message.json", () => JSON.parse(text) as unknown); // [codec.bad_json]
+  const json = tryOr("message.json", () => parse(text)); // [codec.bad_json]
   if (codec === JSON_TEXT) return [{ kind, codec, tag, json }];
   if (!Array.isArray(json) || json.length === 0) throw new PortError("message.json");
   // [codec.batch_read]
   return json.map((element: unknown) => ({ kind, codec: JSON_TEXT, tag, json: element }));
+}
+
+/** Some parsers take zeros before a number for nothing. */
+function parse(text: string): unknown {
+  return JSON.parse(has("json_zeros") ? text.replace(/^0+(?=\d)/, "") : text);
 }
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

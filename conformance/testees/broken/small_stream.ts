@@ -191,8 +191,9 @@ export class SmallStream {
     const last = this.#queue.at(-1);
     // [stream.one_credit] The later one takes the place of one that waits.
     const replaces = isCredit && last?.[4] === CREDIT && last.length === HEADER;
-    if (replaces && this.#queue.length > 1 && !has("credit_queued")) this.#queue[this.#queue.length - 1] = bytes;
-    else this.#queue.push(bytes);
+    if (replaces && this.#queue.length > 1 && !has("credit_queued")) {
+      this.#queue[this.#queue.length - 1] = bytes;
+    } else this.#queue.push(bytes);
     if (has("credit_twice") && isCredit) this.#queue.push(bytes);
     if (!this.#isSending) void this.#flush();
   }
