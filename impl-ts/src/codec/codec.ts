@@ -134,7 +134,11 @@ export function codecTable(
 const EMPTY: object = {};
 /** The first of the three bytes of U+FEFF. */
 const BOM_FIRST_BYTE = 0xef;
-const SCRATCH_SIZE = 16 * 1024;
+/**
+ * Holds a batch of the drop-in. With 16 KiB, each of its batches took memory of its own, and a
+ * stream of 500 B took 1.2 times as long (measured: Node 24, two processors).
+ */
+const SCRATCH_SIZE = 64 * 1024;
 /** Largest number of a codec. */
 const CODEC_MAX = 255;
 /** Up to this many bytes a loop takes no longer than `set`, which needs a view (V8 13, 14). */

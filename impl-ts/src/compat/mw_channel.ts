@@ -103,9 +103,8 @@ export class MWChannel<In = any, Out = any> {
   #closed = false;
 
   /**
-   * Creates the main side, with memory for `sabSizeKB` times 1,024 bytes of messages, to which come
-   * 1,024 bytes of tables for a ring. The worker creates its side with `from`, which passes the
-   * received message as `init`.
+   * Creates the main side, with `sabSizeKB` times 1,024 bytes of memory for the pipe. The worker
+   * creates its side with `from`, which passes the received message as `init`.
    *
    * @throws {Error} if `side` is neither `"m"` nor `"w"`, if it is `"w"` and `init` is missing, or
    * if `queueLimit` is not a valid limit; and whatever `SABPipe` throws.
@@ -122,7 +121,7 @@ export class MWChannel<In = any, Out = any> {
     }
     this.#options = options;
     if (side === "m") {
-      this.buffer = toSharedMemory(sabSizeKB * 1024, options.wire, 1);
+      this.buffer = toSharedMemory(sabSizeKB * 1024);
       this._sabWriter = new SABPipe<Out>("w", this.buffer, 0, null, queueLimit, options);
       const { port1, port2 } = new MessageChannel();
       this._nativePort = port1;

@@ -16,12 +16,10 @@ function close({ main, worker }: ReturnType<typeof channel>): void {
 
 Deno.test("MWChannel: its defaults, and wrong arguments", () => {
   const main = new MWChannel("m");
-  assertEquals([main.buffer.byteLength, main.queueLimit, main.onmessage], [132_096, null, null]);
+  assertEquals([main.buffer.byteLength, main.queueLimit, main.onmessage], [131_072, null, null]);
   assertEquals([main._sabWriter?.isWriter, main._sabReader], [true, undefined]);
   assert(main._sab === main.buffer);
-  assertEquals(new MWChannel("m", 256, 3).buffer.byteLength, 263_168);
-  const options = { wire: "mailbox" } as const; // the memory of the original
-  assertEquals(new MWChannel("m", 256, null, options).buffer.byteLength, 262_144);
+  assertEquals(new MWChannel("m", 256, 3).buffer.byteLength, 262_144);
   assertEquals(new MWChannel("m", 256, 3).queueLimit, 3);
   assertThrows(() => new MWChannel("x" as "m"), Error, "side");
   assertThrows(() => new MWChannel("w"), Error, "MWChannel.from");

@@ -10,8 +10,7 @@ import { isShared } from "../memory/segment.ts";
 import { Inbox, type MessageHandler } from "./sab_inbox.ts";
 import { Outbox } from "./sab_outbox.ts";
 import { type Bounds, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";
-import { disposedError, isClosing, openSegment, ringCapacity } from "./sab_wire.ts";
-import { tablesOf, type WireName } from "./sab_wire.ts";
+import { disposedError, isClosing, openSegment, ringCapacity, type WireName } from "./sab_wire.ts";
 import { MailboxReaderWire, MailboxWriterWire } from "./sab_wire_mailbox.ts";
 import { isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_wire_ring.ts";
 
@@ -124,8 +123,8 @@ export class SABPipe<T = any> {
   #outgoing: Outbox<unknown> | undefined;
 
   /**
-   * Creates an end of a pipe on new shared memory for so many bytes of messages, to which come
-   * 1,024 bytes of tables if a ring is to use all of it, or on existing memory.
+   * Creates an end of a pipe on new shared memory of the given size in bytes, or on existing
+   * memory.
    *
    * @throws {Error} if `role` is neither `"r"` nor `"w"`, or `queueLimit` is not a valid limit.
    * @throws {TypeError} if `sabOrSize` is neither a number nor a `SharedArrayBuffer`.
@@ -145,8 +144,7 @@ export class SABPipe<T = any> {
       throw new Error(`Cannot make SABPipe: role must be "r" or "w": ${role}`);
     }
     requireQueueLimit(queueLimit);
-    const isWhole = byteOffset === 0 && sectionSize === null;
-    const buffer = toSharedMemory(sabOrSize, options.wire, isWhole ? 1 : 0);
+    const buffer = toSharedMemory(sabOrSize);
     const byteLength = sectionSize ?? buffer.byteLength - byteOffset;
     this.isWriter = role === "w";
     this.isReader = role === "r";
@@ -335,20 +333,9 @@ export class SABPipe<T = any> {
   }
 }
 
-/**
- * Returns the memory that the caller passes, or new memory of so many bytes for the messages of
- * some sections. What a ring in each of them takes beside its bytes comes on top: within 128 KiB,
- * the largest ring would have 64, and a burst would take twice as many wakes.
- */
-export function toSharedMemory(
-  sabOrSize: SharedArrayBuffer | number,
-  wire: WireName | undefined,
-  sections: number,
-): SharedArrayBuffer {
-  if (typeof sabOrSize === "number") {
-    const tables = requireWire(wire) === "ring" ? tablesOf(sabOrSize, sections) : 0;
-    return new SharedArrayBuffer(sabOrSize + tables);
-  }
+/** Returns new shared memory of the given size in bytes, or the memory that the caller passes. */
+export function toSharedMemory(sabOrSize: SharedArrayBuffer | number): SharedArrayBuffer {
+  if (typeof sabOrSize === "number") return new SharedArrayBuffer(sabOrSize);
   if (isShared(sabOrSize)) return sabOrSize;
   throw new TypeError("Cannot use memory: it must be a SharedArrayBuffer or a size");
 }

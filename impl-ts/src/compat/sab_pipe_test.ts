@@ -6,12 +6,12 @@ const DISPOSED = "SABPipe disposed";
 
 Deno.test("SABPipe: its defaults", () => {
   const writer = new SABPipe("w");
-  assertEquals(writer.buffer.byteLength, 132_096);
+  assertEquals(writer.buffer.byteLength, 131_072);
   assertEquals([writer.isWriter, writer.isReader, writer.wire], [true, false, "ring"]);
   assertEquals([writer.queueLimit, writer.onQueueOverflow], [null, null]);
   assert(writer._sab === writer.buffer);
-  assertEquals(writer.i32?.length, 33_024);
-  assertEquals([writer.u8?.length, writer.maxChunk], [132_096, 132_064]);
+  assertEquals(writer.i32?.length, 32_768);
+  assertEquals([writer.u8?.length, writer.maxChunk], [131_072, 131_040]);
   const reader = new SABPipe("r", writer.buffer);
   assertEquals([reader.isWriter, reader.isReader, reader.onmessage], [false, true, null]);
   assertEquals(reader._messageLoopActive, false);

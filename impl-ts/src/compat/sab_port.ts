@@ -40,7 +40,7 @@ export interface InitTarget {
  * const [init] = port.postInit(null, { name: "log" });
  * const received: SABMessagePortInit = structuredClone(init); // in the worker: event.data
  * const other = SABMessagePort.from(received);
- * console.log(received.name, other.buffer.byteLength); // log 264192
+ * console.log(received.name, other.buffer.byteLength); // log 262144
  * port.close();
  * ```
  */
@@ -91,8 +91,8 @@ export class SABMessagePort<In = any, Out = any> {
   readonly #options: SABOptions;
 
   /**
-   * Creates a port on new memory for `sizeKB` times 1,024 bytes of messages, to which come 1,024
-   * bytes of tables for each ring, or on existing memory. Each direction gets one half of it.
+   * Creates a port on new memory of `sizeKB` times 1,024 bytes, or on existing memory. Each
+   * direction gets one half of it.
    *
    * @throws {Error} if `side` is neither `"a"` nor `"b"`, or `queueLimit` is not a valid limit; and
    * whatever `SABPipe` throws.
@@ -106,8 +106,7 @@ export class SABMessagePort<In = any, Out = any> {
     if (side !== "a" && side !== "b") {
       throw new Error(`Cannot make SABMessagePort: side must be "a" or "b": ${side}`);
     }
-    const size = typeof sizeKB === "number" ? sizeKB * 1024 : sizeKB;
-    const sab = toSharedMemory(size, options.wire, 2);
+    const sab = toSharedMemory(typeof sizeKB === "number" ? sizeKB * 1024 : sizeKB);
     const half = sab.byteLength / 2;
     const [there, back] = side === "a" ? [0, half] : [half, 0];
     this._sab = sab;

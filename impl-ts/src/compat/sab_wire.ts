@@ -117,27 +117,13 @@ export interface Fault {
 }
 
 /**
- * Returns what the rings of so many sections take beside their bytes, of which there are `size` in
- * all; 0 if the sections will be mailboxes, or there are none, as the caller divides the memory.
- */
-export function tablesOf(size: number, sections: number): number {
-  if (sections === 0) return 0;
-  const each = size / sections;
-  return each % SEGMENT_ALIGN === 0 && each >= RING_CAPACITY_MIN ? sections * tablesSize() : 0;
-}
-
-/** The bytes of a section with a ring that are not the ring. */
-function tablesSize(): number {
-  return segmentSize(ringGeometry(RING_CAPACITY_MIN)) - RING_CAPACITY_MIN;
-}
-
-/**
  * Returns the capacity of the largest ring that fits the section; 0 if no ring does, so that the
  * section is a mailbox.
  */
 export function ringCapacity({ byteOffset, byteLength }: Section): number {
   if (byteOffset % SEGMENT_ALIGN !== 0 || byteLength % SEGMENT_ALIGN !== 0) return 0;
-  const most = Math.min(byteLength - tablesSize(), RING_CAPACITY_MAX);
+  const least = segmentSize(ringGeometry(RING_CAPACITY_MIN));
+  const most = Math.min(byteLength - least + RING_CAPACITY_MIN, RING_CAPACITY_MAX);
   return most < RING_CAPACITY_MIN ? 0 : 2 ** (31 - Math.clz32(most));
 }
 
