@@ -139,8 +139,8 @@ export const EARLY: Readonly<Record<string, readonly string[]>> = {
     "isRingEndGone",
   ],
   "error.ts": ["assert"],
+  "memory/clock.ts": ["findClock"],
   "memory/segment.ts": [
-    "findClock",
     "isPast",
     "isShared",
     "readyOf",

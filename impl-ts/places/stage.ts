@@ -53,6 +53,9 @@ export type WorkerPart<Given> = (given: Given) => unknown;
  */
 export type ProcessorPart<Given> = (given: Given) => (samples: Float32Array) => unknown;
 
+/** A scenario may fake these. */
+const { setTimeout, clearTimeout } = globalThis;
+
 /** Bounds every wait of a scenario: only one that hangs gets there. */
 export const WAIT = { timeout: 10_000 } as const;
 

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { clearTimeout, setTimeout } from "../memory/clock.ts";
 import { Callee } from "./callee.ts";
 import { Caller, type OwnCall } from "./caller.ts";
 import { CallError } from "./error.ts";

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { clearTimeout, setTimeout } from "../memory/clock.ts";
 import type { OwnCall } from "./caller.ts";
 import { callContext } from "./context.ts";
 import { CallError } from "./error.ts";

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { setTimeout } from "../memory/clock.ts";
 import { detach, makePayload, type Payload } from "../codec/codec.ts";
 import { encodeTexts, encodeValues, type Piece } from "./values.ts";
 import { BUSY, ENCODING, LENT, OWED, TAKEN } from "../memory/gate.ts";

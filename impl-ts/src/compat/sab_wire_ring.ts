@@ -5,6 +5,7 @@
  * @module
  */
 
+import { clearTimeout, setTimeout } from "../memory/clock.ts";
 import { detach, encodeBatch, encodeText } from "../codec/codec.ts";
 import { PeerClosedError } from "../error.ts";
 import * as layout from "../memory/layout.ts";

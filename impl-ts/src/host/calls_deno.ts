@@ -4,6 +4,7 @@
  * @module
  */
 
+import { now } from "../memory/clock.ts";
 import type { HostCalls } from "./calls.ts";
 import { ENOSYS, SystemError } from "./system_error.ts";
 
@@ -166,12 +167,12 @@ export function openDeno(): HostCalls {
       if (!keeps || asleep >= ASLEEP_MAX) return undefined;
       const address = (memory as Place).address + BigInt(offset);
       const span = setSpan(new Uint32Array(4), ms);
-      const end = performance.now() + ms;
+      const end = now() + ms;
       asleep++;
       return c.futexWaitAsync(FUTEX, address, FUTEX_WAIT, expected, span).then(() => {
         asleep--;
         span.fill(0); // used here, so that it lives until the call has read it on its thread
-        return performance.now() < end;
+        return now() < end;
       });
     },
     wake: (memory, offset) =>

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { now } from "../memory/clock.ts";
 import { WAIT_SLICE_MS, WAKE_MECHANISM_FUTEX } from "../memory/layout.ts";
 import type { Mechanism } from "../wait/wait.ts";
 import { hostCalls } from "./calls.ts";
@@ -56,9 +57,9 @@ export class FutexMechanism implements Mechanism {
   checkPeers(): void {
     // Timed by the clock, and not by the end of a sleep: other rings of the bell end sleeps early
     // without ending the slice, and an endpoint that polls has many short sleeps.
-    const now = performance.now();
-    if (now < this.#nextCheck) return;
-    this.#nextCheck = now + WAIT_SLICE_MS / 2;
+    const time = now();
+    if (time < this.#nextCheck) return;
+    this.#nextCheck = time + WAIT_SLICE_MS / 2;
     this.#check();
   }
 

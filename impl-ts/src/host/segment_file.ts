@@ -4,6 +4,7 @@
  * @module
  */
 
+import { now } from "../memory/clock.ts";
 import { SegmentError } from "../error.ts";
 import { CHANNEL_KIND_PROPERTY, ENDPOINT_STATE_ATTACHED, REASON_SHIFT } from "../memory/layout.ts";
 import { SEGMENT_MAGIC_SIZE } from "../memory/layout.ts";
@@ -445,7 +446,7 @@ interface Opening {
 
 function checkOptions({ endpoint, spin, timeout }: SegmentFileOptions): Checked {
   requireTime("spin", spin);
-  const deadline = performance.now() + requireTimeout(timeout, DEFAULT_TIMEOUT_MS);
+  const deadline = now() + requireTimeout(timeout, DEFAULT_TIMEOUT_MS);
   if (!Number.isInteger(endpoint) || endpoint < 0) {
     throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
   }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { now } from "../memory/clock.ts";
 import { SegmentError, TimeoutError } from "../error.ts";
 import {
   ENDPOINT_COUNT_MAX,
@@ -116,7 +117,7 @@ export function lockHeader(path: string, { fd, status }: OwnFile, deadline: numb
 
 /** @throws {TimeoutError} at the deadline. */
 export function requireTimeLeft(path: string, deadline: number): void {
-  if (performance.now() < deadline) return;
+  if (now() < deadline) return;
   throw new TimeoutError(`Cannot open ${path}: others are opening or replacing it`);
 }
 

@@ -7,7 +7,10 @@
 import { assert, cannot, ForbiddenError, mistake, outOfRange, unusable } from "../error.ts";
 import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
 import { samePlan, writePlan } from "./segment_geometry.ts";
+import { now, setTimeout } from "./clock.ts";
 import * as layout from "./layout.ts";
+
+export { now } from "./clock.ts";
 
 /**
  * A piece of memory: a typed array, a `DataView`, or just the three numbers.
@@ -303,33 +306,6 @@ export function sharedMemory(size: number): SharedArrayBuffer {
 /** Whether a buffer is a SharedArrayBuffer, even in a page that has no such global. */
 export function isShared(buffer: ArrayBufferLike): boolean {
   return Object.prototype.toString.call(buffer) === "[object SharedArrayBuffer]";
-}
-
-/** The time in milliseconds, by the clock of all deadlines and of everything that is timed. */
-export let now: () => number = () => (now = findClock())();
-
-/** The parts of the global scope that have a clock. */
-interface Scope {
-  readonly Deno?: unknown;
-  readonly process?: { hrtime?(): [seconds: number, nanoseconds: number] };
-}
-
-/**
- * Finds the clock. In Node, the first touch of `performance` in a thread loads a library, which
- * takes 0.6 ms (measured: Node 24); in Deno, the first touch of `process` would take 8 ms. An audio
- * worklet has only the clock of the system. A call that must not block there has to report that,
- * and not that it has no clock.
- */
-function findClock(): () => number {
-  const scope = globalThis as Scope;
-  const hrtime = scope.Deno === undefined ? scope.process?.hrtime : undefined;
-  if (typeof hrtime === "function") {
-    return () => {
-      const time = hrtime();
-      return time[0] * 1e3 + time[1] / 1e6;
-    };
-  }
-  return typeof performance === "undefined" ? Date.now : () => performance.now();
 }
 
 /**

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { now } from "../memory/segment.ts";
+import { fineClock, now, systemTime } from "../memory/clock.ts";
 
 /** Milliseconds off from which the clock is set anew. Some clocks tick in tenths of a second. */
 const APART_MS = 250;
@@ -18,7 +18,8 @@ let origin = /* @__PURE__ */ originOf();
 
 // An audio worklet has no `performance`, but only milliseconds since the epoch.
 function originOf(): number {
-  if (typeof performance === "undefined") return 0;
+  const performance = fineClock();
+  if (performance === undefined) return 0;
   const [before, at, behind] = [now(), performance.now(), now()];
   const isSame = before <= at && at <= behind;
   return performance.timeOrigin + (isSame ? 0 : at - (before + behind) / 2);
@@ -37,7 +38,7 @@ export function microseconds(): number {
  * that started before and after that would see wrong ages in one another's messages.
  */
 export function followSystem(): void {
-  const off = Date.now() - (origin + now());
+  const off = systemTime() - (origin + now());
   if (Math.abs(off) > APART_MS) origin += off;
 }
 

@@ -21,6 +21,7 @@
  * @module
  */
 
+import { systemTime } from "../memory/clock.ts";
 import { FrameReader } from "../ring/frame.ts";
 import { followSystem, microseconds } from "./clock.ts";
 import { MeteredDelivery } from "./delivery.ts";
@@ -161,7 +162,7 @@ export class Meter {
     const before = this.#before;
     const perSecond = (count: number) => elapsed === 0 ? 0 : count / elapsed * 1e6;
     return {
-      at: Date.now(),
+      at: systemTime(),
       elapsed,
       endpoint: {
         index,

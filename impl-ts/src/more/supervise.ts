@@ -5,6 +5,7 @@
  * @module
  */
 
+import { setTimeout } from "../memory/clock.ts";
 import {
   ENDPOINT_BELL_WORD,
   ENDPOINT_RECORD_SIZE,

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { clearTimeout, setTimeout } from "../memory/clock.ts";
 import type { Port } from "../port/port.ts";
 import { supervise, type Supervision, type WorkerEnd } from "../more/supervise.ts";
 import { type Start, START_KEY } from "./work.ts";

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { clearInterval, clearTimeout, setInterval, setTimeout } from "../memory/clock.ts";
 import { errorOf } from "../call/caller.ts";
 import { CallError } from "../call/error.ts";
 import { MessageError, MillraceError } from "../error.ts";

@@ -18,6 +18,7 @@
  * @module
  */
 
+import { clearTimeout, now, setTimeout } from "../memory/clock.ts";
 import { textOf } from "../call/callee.ts";
 import { Hub, type HubOptions } from "../more/hub.ts";
 import { CALL_UNDER_WAY_MAX, ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
@@ -268,7 +269,7 @@ export class Pool<W = Work> {
   }
 
   #give(): void {
-    const now = performance.now();
+    const time = now();
     while (this.#queue.size > 0) {
       let best: Place | undefined;
       for (const place of this.#places) {
@@ -278,7 +279,7 @@ export class Pool<W = Work> {
       }
       if (best === undefined) break;
       const task = this.#queue.shift()!;
-      this.#wait = recentMean(this.#wait, Math.max(0, now - task.since));
+      this.#wait = recentMean(this.#wait, Math.max(0, time - task.since));
       if (best.give(task)) continue;
       task.place = undefined;
       this.#queue.putBack([task]);
@@ -321,7 +322,7 @@ export class Pool<W = Work> {
       workerReady: (place) => {
         this.#hasStarted = true;
         this.#startFailures = 0;
-        place.idleSince = performance.now();
+        place.idleSince = now();
         this.#pressedSince = undefined;
         this.#dispatch();
         this.#resize();
@@ -355,7 +356,7 @@ export class Pool<W = Work> {
   #giveMore(place: Place): void {
     this.#dispatch();
     if (place.given.size === 0) {
-      place.idleSince = performance.now();
+      place.idleSince = now();
       if (this.#sizing === undefined) this.#resize();
     }
     this.#wakeClose();
@@ -375,10 +376,10 @@ export class Pool<W = Work> {
       task.reject(new PoolError("pool.died", "The worker died while it ran the task", { cause }));
     }
     again.push(...others.filter(({ isOver }) => !isOver));
-    const now = performance.now();
+    const time = now();
     for (const task of again) {
       task.place = undefined;
-      task.since = now;
+      task.since = time;
     }
     this.#queue.putBack(again);
     this.#dispatch();
@@ -409,24 +410,24 @@ export class Pool<W = Work> {
     if (this.#isEnding) return;
     clearTimeout(this.#sizing as number);
     this.#sizing = undefined;
-    const now = performance.now();
+    const time = now();
     let [count, starting] = [0, 0];
     for (const { state } of this.#places) {
       if (state === "starting" || state === "ready") count++;
       if (state === "starting") starting++;
     }
     const { first, size: waiting } = this.#queue;
-    this.#pressedSince = first === undefined ? undefined : this.#pressedSince ?? now;
+    this.#pressedSince = first === undefined ? undefined : this.#pressedSince ?? time;
     // If a source is held back, the values that it has not given yet wait as well.
     const since = this.#heldBackCount > 0 ? this.#pressedSince : first?.since;
-    const oldest = now - (since ?? now);
+    const oldest = time - (since ?? time);
     const service = this.#meanService();
     const pressure = { waiting, oldest, service, workers: count, starting };
     const vacant = this.#places.find(({ state }) => state === "none");
     const isWanted = count < this.#least || wantsMore(pressure, this.#patience);
     const isStarting = starting > 0 || (isWanted && vacant !== undefined);
     if (isWanted && vacant !== undefined) vacant.start();
-    else if (count > this.#least) this.#shrink(now);
+    else if (count > this.#least) this.#shrink(time);
     this.#isPressed = waiting > 0;
     // The next review is not at each task, but when a worker comes or goes, or by this timer.
     const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle / 2;

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { now } from "../memory/clock.ts";
 import type { Place } from "./place.ts";
 
 /** The settling functions of the latest promise: a shared executor saves a closure a task. */
@@ -24,7 +25,7 @@ export class Task {
   /** How often the task may still be given to another worker after its worker has died. */
   retry: number;
   /** The time at which the task began to wait. */
-  since = performance.now();
+  since = now();
   /** Whether its promise is settled, because the task is done or was given up. */
   isOver = false;
   /** Removes the listener from its signal. */

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { now } from "../memory/clock.ts";
 import { dataOf, nameOf, textOf } from "../call/callee.ts";
 import { type CallContext, runWith } from "../call/context.ts";
 import { CallError } from "../call/error.ts";
@@ -172,7 +173,7 @@ export class TaskRunner implements LineUser {
     const rings = this.#rings;
     rings.isHolding = true;
     try {
-      const began = performance.now();
+      const began = now();
       for (let time = began; this.isDue && time - began < TURN_MS;) {
         const before = time;
         time = this.#begin(this.#shift(), before);
@@ -224,13 +225,13 @@ export class TaskRunner implements LineUser {
           (value) => this.#conclude(task, began, false, value),
           (error) => this.#conclude(task, began, true, error),
         );
-        return performance.now();
+        return now();
       }
     } catch (error) {
       isThrown = true;
       result = error;
     }
-    const ended = performance.now();
+    const ended = now();
     this.#endedCount++;
     this.#takenMs += ended - began;
     this.#answer(task, isThrown, result);
@@ -240,7 +241,7 @@ export class TaskRunner implements LineUser {
   /** Answers a task whose result came later. */
   #conclude(task: WorkerTask, began: number, isThrown: boolean, result: unknown): void {
     this.#running.delete(task);
-    this.#gauge.end(performance.now() - began);
+    this.#gauge.end(now() - began);
     this.#answer(task, isThrown, result);
     if (this.isDue) this.#line.poll();
   }

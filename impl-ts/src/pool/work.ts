@@ -4,6 +4,7 @@
  * @module
  */
 
+import { setTimeout } from "../memory/clock.ts";
 import { Port, type PortOptions } from "../port/port.ts";
 import type { PortHandoff } from "../port/handoff.ts";
 import { holdLife } from "../more/supervise.ts";

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { setTimeout } from "../memory/clock.ts";
 import { MessageError, MillraceError } from "../error.ts";
 import { WAIT_POLL_MS } from "../memory/layout.ts";
 import type { Reader } from "../pipe/reader.ts";

@@ -20,6 +20,7 @@
  * @module
  */
 
+import { clearTimeout, setTimeout } from "../memory/clock.ts";
 import { TimeoutError } from "../error.ts";
 import { STREAM_LINGER_MS } from "../memory/layout.ts";
 import type { Port } from "../port/port.ts";

@@ -5,19 +5,20 @@
  * @module
  */
 
-import { now } from "../memory/segment.ts";
+import {
+  clearInterval,
+  clearTimeout,
+  immediate,
+  now,
+  setInterval,
+  setTimeout,
+} from "../memory/clock.ts";
 
 /** Features that some runtimes have and others lack. */
 interface Runtime {
-  setImmediate?(callback: () => void): unknown;
   Deno?: { unrefTimer?(timer: unknown): void };
 }
 
-/**
- * `Deno` is the only one that is looked up at load; the others are looked up when they are needed.
- * Deno creates its timers, including `setImmediate`, and `process` at the first access, which took
- * 5 ms and 7 ms in a fresh worker (measured: Deno 2.9).
- */
 const { Deno } = globalThis as Runtime;
 
 /** Stops a timer, or the result of `setImmediate`, from keeping the process alive. */
@@ -35,7 +36,7 @@ export function unref(timer: unknown): void {
 export function nextTask(keep: boolean, isKept: boolean = false): Promise<void> {
   return new Promise((resolve) => {
     if (Deno !== undefined) return keep && !isKept ? postTask(resolve) : postUnrefTask(resolve);
-    const { setImmediate } = globalThis as Runtime;
+    const setImmediate = immediate();
     if (setImmediate === undefined) return postTask(resolve);
     if (!keep) return postUnrefTask(resolve);
     setImmediate(resolve);
@@ -74,7 +75,7 @@ function postUnrefTask(callback: () => void): void {
   const { value } = Atomics.waitAsync(word, 0, 0) as { value: Promise<unknown> };
   Atomics.notify(word, 0);
   if (Deno !== undefined) value.then(callback);
-  else unref((globalThis as Runtime).setImmediate!(callback));
+  else unref(immediate()!(callback));
 }
 
 /** After so many milliseconds, an event loop that always finds more to do at once must turn. */

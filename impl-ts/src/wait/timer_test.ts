@@ -1,10 +1,20 @@
 /** Timers of calls whose time is up. Node prints a warning for one of less than 0 milliseconds. */
 
 import { assert, assertEquals } from "@std/assert";
-import { SABPipe } from "../compat/sab_message_port.ts";
-import { codeOf, pipe } from "../testing/fixture.ts";
-import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
-import { ports } from "../port/fixture.ts";
+
+/** The delays of the timers that the library has set. */
+const set: unknown[] = [];
+const { setTimeout } = globalThis;
+// The library takes its timers when it is loaded.
+globalThis.setTimeout = ((run: () => void, ms?: number) => {
+  set.push(ms);
+  return setTimeout(run, ms);
+}) as typeof setTimeout;
+const { SABPipe } = await import("../compat/sab_message_port.ts");
+const { codeOf, pipe } = await import("../testing/fixture.ts");
+const { MailboxReader, MailboxWriter } = await import("../mailbox/mailbox.ts");
+const { ports } = await import("../port/fixture.ts");
+globalThis.setTimeout = setTimeout;
 
 const NOW = { timeout: 0 };
 
@@ -49,17 +59,8 @@ async function close(end: { close(): void }, waiting: Promise<unknown>): Promise
 
 for (const [name, begin] of Object.entries(calls)) {
   Deno.test(`no timer is set for less than no time: ${name}`, async () => {
-    const { setTimeout } = globalThis;
-    const set: unknown[] = [];
-    globalThis.setTimeout = ((run: () => void, ms?: number) => {
-      set.push(ms);
-      return setTimeout(run, ms);
-    }) as typeof setTimeout;
-    try {
-      await Promise.all(begin());
-    } finally {
-      globalThis.setTimeout = setTimeout;
-    }
+    set.length = 0;
+    await Promise.all(begin());
     assert(set.length > 0);
     assertEquals(set.filter((ms) => !((ms as number) >= 0)), []);
   });
