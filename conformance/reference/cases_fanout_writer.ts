@@ -300,7 +300,50 @@ function addGone(cases: Cases): void {
     writes(plan, [...operations, setState(2, ATTACHED), further, large]),
     {
       results: ["ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok"],
-      bytes: [controlIs(plan, "tail", 480), stateIs(1, ATTACHED)],
+      bytes: [controlIs(plan, "tail", 480), stateIs(1, ATTACHED), stateIs(2, ATTACHED)],
+    },
+  );
+  const back: Operation = {
+    set: [0, 1].map((index) => ({ offset: recordOf(plan, index), hex: word(joined(352)) })),
+  };
+  cases.invalid(
+    "gone_reads",
+    "Later it has even read all that is there: it does not hold the writer back.",
+    "fanout.gone",
+    from,
+    member("operations", [
+      ...operations,
+      setState(2, ATTACHED),
+      back,
+      large,
+      storesHead(plan, 0, joined(480)),
+      large,
+    ]),
+    {
+      results: ["ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok"],
+      bytes: [controlIs(plan, "tail", 640), stateIs(1, ATTACHED), stateIs(2, ATTACHED)],
+    },
+  );
+  cases.invalid(
+    "gone_fault",
+    "It was marked for its `head`, and then its words are as they should be.",
+    "fanout.gone fanout.head_fault",
+    from,
+    member("operations", [
+      large,
+      small,
+      first,
+      storesHead(plan, 1, joined(240)),
+      small,
+      setState(2, ATTACHED),
+      back,
+      large,
+      storesHead(plan, 0, joined(480)),
+      large,
+    ]),
+    {
+      results: ["ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok"],
+      bytes: [controlIs(plan, "tail", 640), stateIs(1, ATTACHED), stateIs(2, ATTACHED)],
     },
   );
   cases.invalid(

@@ -35,6 +35,7 @@ export const MANY_FAULTS: readonly (readonly [string, string, string])[] = [
   ["fanout_overwrites", "writes over what a reader holds", "fanout.room"],
   ["fanout_dead_counted", "waits for the room of a reader that is gone", "fanout.gone"],
   ["fanout_back_from_gone", "counts a reader again that was gone", "fanout.gone"],
+  ["fanout_back_later", "counts one again that was gone, from then on", "fanout.gone"],
   ["fanout_joining_ignored", "does not count a reader that is about to join", "fanout.count"],
   ["fanout_needs_readers", "fails when a reader has gone", "fanout.no_readers"],
   ["fanout_head_trusted", "does not check what a reader says", "fanout.head"],

@@ -110,7 +110,8 @@ export class FanoutWriter {
 
   /** Finds out what a reader holds. [fanout.count] */
   #look(record: number): void {
-    const before = this.#held[record] ?? (has("fanout_back_from_gone") ? 0 : undefined);
+    const again = has("fanout_back_from_gone") ? 0 : undefined;
+    const before = this.#held[record] ?? (has("fanout_back_later") ? this.#published : again);
     if (before === undefined) return; // [fanout.gone]
     const reader = this.#fanout.readers[record]!;
     const low = this.#stateOf(reader) & LOW;
