@@ -83,8 +83,8 @@ export interface FieldPlan {
   size: number;
   /** What stands in it; without it, a testee makes it what it is to be. */
   image?: Uint8Array;
-  /** The endpoint that is the kit's own: the kit lives, as far as others can find out. */
-  own?: number;
+  /** The endpoints that are the kit's own: the kit lives, as far as others can find out. */
+  own?: readonly number[];
 }
 
 /** How a sleep ended: it was woken, the word was another one at once, or the time was up. */

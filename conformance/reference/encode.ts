@@ -5,7 +5,7 @@
  * @module
  */
 
-import { little } from "./bytes.ts";
+import { concat, little } from "./bytes.ts";
 import { fieldOf, flagOf, limitOf, reasonOf, sizeOf, valueOf } from "./layout.ts";
 
 /** The end of a channel that names no endpoint. */
@@ -183,7 +183,8 @@ function place(plan: SegmentPlan): { channels: Placed[]; size: number } {
 
 /** The bytes of a frame: header, header extension, payload, fill of 0. */
 export function buildFrame(frame: FramePlan): Uint8Array {
-  const payload = Uint8Array.of(...frame.extension ?? [], ...frame.payload ?? []);
+  const { extension = new Uint8Array(), payload: content = new Uint8Array() } = frame;
+  const payload = concat([extension, content]);
   const bytes = new Uint8Array(extentOf(payload.length));
   put(bytes, 0, "frame_header", "size", frame.size ?? payload.length);
   put(bytes, 0, "frame_header", "kind", frame.kind);

@@ -79,7 +79,7 @@ class FileField implements Field {
 
   constructor(
     path: string,
-    { image, own }: FieldPlan,
+    { image, own = [] }: FieldPlan,
     racer: Racer,
     group: () => number | undefined,
   ) {
@@ -89,9 +89,10 @@ class FileField implements Field {
     if (image === undefined) return;
     Deno.writeFileSync(path, image, { mode: 0o600 });
     this.words();
-    if (own === undefined) return;
-    const isTaken = system.lock(this.#fd!, recordAt(own), sizeOf("endpoint_record"));
-    if (!isTaken) throw new Error(`cannot lock the record of endpoint ${own} in ${path}`);
+    for (const each of own) {
+      const isTaken = system.lock(this.#fd!, recordAt(each), sizeOf("endpoint_record"));
+      if (!isTaken) throw new Error(`cannot lock the record of endpoint ${each} in ${path}`);
+    }
   }
 
   place() {

@@ -8,6 +8,7 @@
 import type { Arena, Carrier } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
 import { ASKING_SCRIPTS } from "./asking.ts";
+import { FANOUT_HALTS } from "./halts_fanout.ts";
 import { MAILBOX_HALTS } from "./halts_mailbox.ts";
 import { CBOR_SCRIPTS } from "./cbor.ts";
 import { CALLER_SCRIPTS } from "./calls.ts";
@@ -27,10 +28,12 @@ import { FORBIDDEN_SCRIPTS, OVERLAP_SCRIPTS } from "./overlap.ts";
 import { PORT_SCRIPTS } from "./port.ts";
 import { PROPERTY_SCRIPTS } from "./properties.ts";
 import { READER_SCRIPTS } from "./reader.ts";
+import { FANOUT_RACES, FANOUT_SCRIPTS } from "./fanouts.ts";
 import { FLIPPING_RACES } from "./races_flip.ts";
 import { MAILBOX_RACES } from "./races_mailbox.ts";
 import { READING_RACES } from "./races_read.ts";
 import { SEGMENT_RACES } from "./races_segment.ts";
+import { STATE_HALTS, STATE_RACES } from "./states.ts";
 import { TEXT_RACES } from "./races_text.ts";
 import { WRITING_RACES } from "./races_write.ts";
 import { scriptCase } from "./stage.ts";
@@ -70,11 +73,26 @@ const ANYWHERE = [
   ...OVERLAP_SCRIPTS,
   ...READING_RACES,
   ...WRITING_RACES,
+  ...FANOUT_SCRIPTS,
 ];
 /** In memory that is handed over, the kit's thread races with the testee, or sets a property; */
-const SHARED = [...FLIPPING_RACES, ...TEXT_RACES, ...SEGMENT_RACES, ...PROPERTY_SCRIPTS];
+const SHARED = [
+  ...FLIPPING_RACES,
+  ...TEXT_RACES,
+  ...SEGMENT_RACES,
+  ...PROPERTY_SCRIPTS,
+  ...STATE_RACES,
+  ...FANOUT_RACES,
+];
 /** on a file, where the testee is a process, it may halt it. */
-const HALTED = [...READING_HALTS, ...WRITING_HALTS, ...SEGMENT_HALTS, ...PROPERTY_HALTS];
+const HALTED = [
+  ...READING_HALTS,
+  ...WRITING_HALTS,
+  ...STATE_HALTS,
+  ...SEGMENT_HALTS,
+  ...PROPERTY_HALTS,
+  ...FANOUT_HALTS,
+];
 
 const FORBIDDEN = FORBIDDEN_SCRIPTS.map(forbiddenCase);
 

@@ -7,6 +7,7 @@
 
 import { ATTACHED, type Pipe, pipe, type PipePlan, VACANT } from "../../reference/builder.ts";
 import type { Result as Came } from "../../reference/case.ts";
+import { get } from "../../reference/decode.ts";
 import { buildFrame, type FramePlan } from "../../reference/encode.ts";
 import { sizeOf } from "../../reference/layout.ts";
 import { compare, differentBytes } from "../../static/difference.ts";
@@ -101,7 +102,7 @@ export class Watch {
     await Watch.on(arena, memory, { role, spin_us: spin }, play, wakes);
   }
 
-  /** The same with a segment that stands already, in which the kit has the other endpoint. */
+  /** The same with a segment that stands already, in which the kit has all other endpoints. */
   static async on(
     arena: Arena,
     memory: Pipe,
@@ -112,9 +113,13 @@ export class Watch {
     const { endpoint = opening.role === "writer" ? 0 : 1 } = opening;
     const own = 1 - endpoint;
     const image = memory.bytes;
-    const field = await arena.field({ size: image.length, image, own });
+    const count = get(image, 0, "segment_header", "endpoint_count");
+    const others = [...Array(count).keys()].filter((each) => each !== endpoint);
+    const field = await arena.field({ size: image.length, image, own: others });
     try {
-      Atomics.store(field.words(), recordWord(own, "wakes"), wakes ?? field.wakes);
+      for (const each of others) {
+        Atomics.store(field.words(), recordWord(each, "wakes"), wakes ?? field.wakes);
+      }
       const connection = await arena.connect(0);
       const handle = connection.newHandle();
       const usual = { kind: "attach", limit: 4096, calls: false, values: false } as const;

@@ -133,13 +133,14 @@ export const FAULTS: readonly Fault[] = [
   fault("wants_armed", "leaves its request behind at a time-out", "wait.disarm"),
   fault("asks_wrong", "asks for less than a frame", "wait.reader_asks"),
   fault("recheck_forgotten", "does not look again when it has asked", "wait.recheck", "arm"),
+  fault("recheck_stateless", "looks again at no state when it has asked", "wait.recheck", "arm"),
   fault("bell_late", "loads the bell when it has asked and looked", "wait.bell_first", "sleep"),
   fault("slice_forgotten", "sleeps until its time is up", "wait.slice"),
   fault("slice_long", "sleeps on while its peer is vacant", "wait.slice"),
   fault("published_early", "stores `tail` before the payload", "ring.publish", "publish"),
   fault("fetched_twice", "loads a size again when it has checked it", "frame.check", "fetch"),
   ...CALL_FAULTS.map(([name, about, clause]) => fault(name, about, clause)),
-  ...MANY_FAULTS.map(([name, about, clause]) => fault(name, about, clause)),
+  ...MANY_FAULTS.map((each) => fault(...each)),
   fault("payload_back", "gives a frame back before it has copied it", "ring.release", "fetch"),
 ];
 

@@ -1,11 +1,13 @@
 /**
- * The faults of the small port's properties and fanouts: a name, what it does, and the clause of a
- * case that catches it.
+ * The faults of the small port's properties and fanouts: a name, what it does, the clause of a case
+ * that catches it, and the window that it takes, if any.
  *
  * @module
  */
 
-export const MANY_FAULTS: readonly (readonly [string, string, string])[] = [
+import type { Window } from "./faults.ts";
+
+export const MANY_FAULTS: readonly (readonly [string, string, string, Window?])[] = [
   ["property_unnamed", "makes a property without its name", "property.name"],
   ["property_names_free", "takes a property of another name for its own", "property.same_name"],
   ["property_found_any", "opens a property of another name", "property.find"],
@@ -44,6 +46,12 @@ export const MANY_FAULTS: readonly (readonly [string, string, string])[] = [
   ["fanout_rings_all", "rings readers that have not asked", "fanout.wake"],
   ["fanout_bits_kept", "rings, and leaves the bits of readers", "fanout.wake"],
   ["fanout_floor_left", "overwrites, and does not say so", "fanout.floor"],
+  ["fanout_floor_late", "says what it overwrites when it has", "fanout.floor", "publish"],
+  ["fanout_asks_first", "asks the first reader for room, whoever is slow", "fanout.writer_asks"],
+  ["fanout_asks_less", "asks for room without the reserve", "fanout.writer_asks"],
+  ["fanout_held_unlooked", "hands out what it copied when it was marked", "fanout.held", "fetch"],
+  ["fanout_bit_once", "does not ask again when it was rung in vain", "fanout.ask"],
+  ["fanout_bits_stored", "wipes out who else asks", "fanout.ask"],
   ["fanout_era_left", "does not count the eras", "fanout.floor"],
   ["fanout_floor_believed", "goes on from a size that was overwritten", "fanout.floor_check"],
   ["fanout_leaves_silently", "leaves, and lets the writer wait", "fanout.leave"],

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { has } from "./faults.ts";
+import { has, hold } from "./faults.ts";
 import type { Endpoint } from "./small_endpoint.ts";
 import { attach, ENDED, ERA, ERA_SIZE, EXTENSION, type Fanout, FLOOR } from "./small_fanout.ts";
 import { HEAD, recordOf, TAIL, wishOf, WRITER_WANTS } from "./small_fanout.ts";
@@ -84,13 +84,19 @@ export class FanoutReader {
   /** Reads one message; nothing at the deadline. Throws the report of what is lost. */
   read(timeoutMs: number): Taken {
     const deadline = performance.now() + timeoutMs;
+    let isAsked = false;
     for (;;) {
       const taken = this.#poll();
       if (taken !== undefined) return taken;
       if (performance.now() >= deadline) return undefined;
       const { at, bit } = wishOf(this.#fanout, this.#record);
       const ask = {
-        arm: () => this.#memory.set(at, bit), // [fanout.ask]
+        // [fanout.ask]
+        arm: () => {
+          if (has("fanout_bits_stored")) return this.#memory.store(at, bit);
+          if (!has("fanout_bit_once") || !isAsked) this.#memory.set(at, bit);
+          isAsked = true;
+        },
         disarm: () => {
           if (!has("fanout_bit_left")) this.#memory.clear(at, bit);
         },
@@ -137,9 +143,10 @@ export class FanoutReader {
     const cursors = { head: this.#position % WORD, known: this.#known % WORD };
     const frame = checkFrame(this.#memory, channel, cursors, undefined, this.#refuse);
     this.#checkMessage(frame);
+    hold("fetch");
     const payload = this.#memory.bytes.slice(frame.at, frame.at + frame.size);
     // [fanout.held]
-    const own = this.endpoint.ownState();
+    const own = has("fanout_held_unlooked") ? undefined : this.endpoint.ownState();
     if (own !== undefined) throw own;
     this.#position += frame.extent;
     this.#release();

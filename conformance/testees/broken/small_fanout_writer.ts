@@ -4,7 +4,7 @@
  * @module
  */
 
-import { has } from "./faults.ts";
+import { has, hold } from "./faults.ts";
 import type { Endpoint } from "./small_endpoint.ts";
 import { attach, ENDED, ERA, ERA_SIZE, EXTENSION, type Fanout, FLOOR } from "./small_fanout.ts";
 import { HEAD, READERS_WANT, recordOf, TAIL, WRITER_WANTS } from "./small_fanout.ts";
@@ -65,6 +65,8 @@ export class FanoutWriter {
     }
     if (pad > 0) this.#frame({ size: pad - HEADER, kind: PAD, flags: 0, codec: 0, tag: 0 }, pad);
     this.#place(message, size, extent);
+    hold("publish");
+    if (has("fanout_floor_late")) this.#storeFloor();
     this.#publish();
     return true;
   }
@@ -147,10 +149,11 @@ export class FanoutWriter {
       if (performance.now() >= deadline) throw new PortError("wait.timeout");
       const holds = this.#held.map((each) => each ?? Infinity);
       const first = Math.min(...holds);
-      const record = holds.indexOf(first);
+      const record = has("fanout_asks_first") ? 0 : holds.indexOf(first);
       const reader = this.#fanout.readers[record]!;
       const at = recordOf(this.#fanout, record);
-      const wanted = (this.#tail + need + RESERVE - capacity) % 2 ** 32;
+      const spare = has("fanout_asks_less") ? 0 : RESERVE;
+      const wanted = (this.#tail + need + spare - capacity) % 2 ** 32;
       const ask = {
         arm: () => this.#memory.store(at + WRITER_WANTS, wanted + 1),
         disarm: () => this.#memory.store(at + WRITER_WANTS, 0),
@@ -174,7 +177,7 @@ export class FanoutWriter {
       const isStopped = isBeyond && !has("fanout_floor_believed"); // [fanout.floor_check]
       this.#floor = isStopped ? this.#published : this.#floor + extent;
     }
-    this.#storeFloor();
+    if (!has("fanout_floor_late")) this.#storeFloor();
   }
 
   /** [fanout.floor] */

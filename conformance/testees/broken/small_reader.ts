@@ -219,7 +219,8 @@ export class Reader implements End {
   /** Whether there may be something to do. */
   look(): boolean {
     return this.#memory.load(this.ring.control + TAIL) !== this.#known ||
-      (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
+      !has("recheck_stateless") &&
+        (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
   }
 
   /** Loads the peer's cursor and checks it. [ring.cursor] */

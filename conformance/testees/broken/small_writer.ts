@@ -120,7 +120,8 @@ export class Writer implements End {
   /** Whether the peer has given room back, or is gone. */
   look(): boolean {
     return this.#memory.load(this.ring.control + HEAD) !== this.#head ||
-      (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
+      !has("recheck_stateless") &&
+        (this.endpoint.ownState() ?? this.endpoint.peerState()) !== undefined;
   }
 
   /** Asks to be rung as soon as there is any room, and no longer. */
