@@ -62,6 +62,8 @@ pub const Calls = struct {
     /// The calls of this side whose answers were not read yet, the oldest first.
     under_way: std.DoublyLinkedList = .{},
     under_way_count: u32 = 0,
+    /// How many of them were given up: these hold up no other [call.gives_room].
+    given_up_count: u32 = 0,
     next_id: u32,
     /// Those of them that owe a cancel or a `more` which found no room [call.cancel_owed].
     owed: std.DoublyLinkedList = .{},
@@ -119,7 +121,8 @@ pub const Calls = struct {
     const note_size = 64;
 
     /// For a port whose messages are read and written from here on through this. The memory that
-    /// it takes is bounded by the options, 1,024 calls each way, and 16 items of each of its own.
+    /// it takes is bounded by the options, 1,024 calls that it serves, 2,048 of its own, and 16
+    /// items of each of those.
     ///
     /// Asserts that nothing is lent, in the inbox of the port, or read in part.
     pub fn init(calls: *Calls, port: *Port, gpa: Allocator, options: Options) void {
@@ -376,7 +379,10 @@ pub const Calls = struct {
     ) CallError!*Call {
         assert(!calls.isLent());
         try call_outlet.clear(calls, deadline, token);
-        if (calls.under_way_count == layout.call_under_way_max) return error.CallLimit;
+        const waiting_count = calls.under_way_count - calls.given_up_count;
+        if (waiting_count == layout.call_under_way_max) return error.CallLimit;
+        // [call.unanswered]
+        if (calls.under_way_count == layout.call_unanswered_max) return error.CallLimit;
         const own = try calls.gpa.create(Call);
         own.* = .{ .calls = calls, .id = calls.freeId(), .takes_items = takes_items };
         calls.under_way.append(&own.node);

@@ -4,6 +4,7 @@ const std = @import("std");
 const millrace = @import("root.zig");
 const layout = millrace.layout;
 const testing = std.testing;
+const Call = millrace.Call;
 const Calls = millrace.Calls;
 const Duel = @import("call_duel_fixture.zig").Duel;
 const Value = millrace.Value;
@@ -246,19 +247,31 @@ test "Calls: answers that are not well made end their call alone [call.bad_answe
     try testing.expectEqual(1, try other.result(u32));
 }
 
-test "Calls: 1,024 calls are under way, and none beyond, given up or not [call.under_way]" {
+test "Calls: 1,024 calls wait, and 2,048 are under way, and none beyond [call.under_way]" {
     var duel: Duel = undefined;
     try duel.init(16 * 1024, .{ .first_id = layout.call_id_max - 1 });
     defer duel.deinit();
+    const options: Calls.CallOptions = .{ .timeout = .none };
     var tag: u32 = layout.call_id_max - 1;
     for (0..layout.call_under_way_max) |_| {
-        const call = try duel.calls.begin("one", .{}, .{ .timeout = .none });
+        const call = try duel.calls.begin("one", .{}, options);
         try duel.expect(.call, tag, "one");
         call.release();
         try duel.expect(.call, tag | cancel, "");
         tag = if (tag == layout.call_id_max) 1 else tag + 1;
     }
-    const options: Calls.CallOptions = .{ .timeout = .none };
+    // Those that were given up and never answered hold up no other.
+    var waiting: [layout.call_under_way_max]*Call = undefined;
+    for (&waiting) |*call| {
+        call.* = try duel.calls.begin("one", .{}, options);
+        try duel.expect(.call, tag, "one");
+        tag += 1;
+    }
+    defer for (waiting[1..]) |call| call.release();
+    try testing.expectError(error.CallLimit, duel.calls.begin("one", .{}, options));
+    // There is room for one of each kind [call.unanswered].
+    waiting[0].release();
+    try duel.expect(.call, tag - layout.call_under_way_max | cancel, "");
     try testing.expectError(error.CallLimit, duel.calls.begin("one", .{}, options));
     try duel.expectNothing();
     try duel.say(.@"return", 5, &.{});
@@ -267,6 +280,29 @@ test "Calls: 1,024 calls are under way, and none beyond, given up or not [call.u
     const call = try duel.calls.begin("one", .{}, options);
     defer call.release();
     try duel.expect(.call, tag, "one");
+    try testing.expectError(error.CallLimit, duel.calls.begin("one", .{}, options));
+}
+
+test "Calls: what a `more` allows counts when it is placed [call.granted]" {
+    var duel: Duel = undefined;
+    try duel.init(512, .{});
+    defer duel.deinit();
+    var items = try duel.calls.items(u32, "rows", .{}, .{ .timeout = .none });
+    defer items.deinit();
+    try duel.expect(.call, 1, "rows");
+    while (try duel.port.tryWrite("", .{})) {}
+    for (0..layout.call_window) |index| {
+        try duel.say(.@"return", 1 | more, &.{json("7")});
+        try duel.serve();
+        // As many as were allowed at first; two times eight of them were taken.
+        if (index % 4 == 3) for (0..4) |_| {
+            try testing.expectEqual(7, (try items.next()).?);
+        };
+    }
+    try testing.expectEqual(2, items.call.owes_more);
+    try duel.say(.@"return", 1 | more, &.{json("7")});
+    try duel.serve();
+    try testing.expectError(error.CallItems, items.next());
 }
 
 test "Calls: a cancel that finds no room is owed, and left out once the answer is there" {

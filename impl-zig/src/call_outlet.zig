@@ -117,6 +117,6 @@ fn placeMark(calls: *Calls, own: *Call) pipe.WriteError!bool {
     const envelope: Envelope = .{ .kind = .call, .codec = .values, .tag = own.id | mark };
     var message: pipe.Send = .init(&.{}, envelope, .forever);
     if (try calls.writer.placeAccepted(&message) != null) return false;
-    if (own.owes_cancel or own.owes_more == 1) own.forgive() else own.owes_more -= 1;
+    own.placed();
     return true;
 }

@@ -167,6 +167,7 @@ pub const Call = struct {
         assert(!call.isDone());
         assert(call.under_way);
         call.ended = err;
+        call.calls.given_up_count += 1;
         call.dropItems();
         call.owes_more = 0;
         call.owe();
@@ -194,7 +195,6 @@ pub const Call = struct {
     /// [call.grant]
     fn grant(call: *Call) void {
         if (!call.under_way or call.ended != null) return;
-        call.allowed += layout.call_grant;
         call.owe();
         call.owes_more += 1;
         call_outlet.settle(call.calls);
@@ -204,6 +204,15 @@ pub const Call = struct {
         if (call.is_owing or call.calls.mute) return;
         call.is_owing = true;
         call.calls.owed.append(&call.owed_node);
+    }
+
+    /// The mark that is owed next was placed. What a `more` allows counts from now on: a callee
+    /// that reads nothing could have more and more of it be owed [call.granted].
+    pub fn placed(call: *Call) void {
+        if (call.owes_cancel) return call.forgive();
+        call.allowed += layout.call_grant;
+        call.owes_more -= 1;
+        if (call.owes_more == 0) call.forgive();
     }
 
     /// Nothing is owed any more: it was placed, or the answer has come.
@@ -220,6 +229,7 @@ pub const Call = struct {
         call.under_way = false;
         call.calls.under_way.remove(&call.node);
         call.calls.under_way_count -= 1;
+        if (call.ended != null) call.calls.given_up_count -= 1;
         call.forgive();
     }
 

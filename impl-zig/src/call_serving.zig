@@ -125,8 +125,8 @@ pub const Serving = struct {
     }
 
     /// Sends a piece of the result, and waits for room, and until the caller has taken enough of
-    /// those before, as long as the timeout allows; it serves meanwhile [call.window]. Of a notice
-    /// it does nothing.
+    /// those before, as long as the timeout allows; it serves meanwhile [call.window]. So a method
+    /// makes the next item when this one is placed [call.next_item]. Of a notice it does nothing.
     ///
     /// `error.CallCancelled` where the caller has given up, or another method has answered the call
     /// meanwhile, and `error.CallResult` where the value cannot be written; a method may return

@@ -549,8 +549,10 @@ pub const values_align = 8;
 pub const values_count_max = 256;
 /// Last id of a call, and the mask of the id in a tag; 0 is that of a notice.
 pub const call_id_max = 1_073_741_823;
-/// Most calls of one side that are not answered yet.
+/// Most calls of one side under way that were not given up, and most that a side serves.
 pub const call_under_way_max = 1024;
+/// Most calls of one side under way, given up or not.
+pub const call_unanswered_max = 2048;
 /// Most methods that stand on the stack of one thread, one called while the other waits.
 pub const call_depth_max = 128;
 /// Most items of a call before the first `more`.

@@ -26,9 +26,15 @@ export const CALLER_SCRIPTS: Script[] = [
   ),
   callScript(
     "call_many",
-    "As many calls under way as may be, given up or not; and one more when one was answered.",
+    "As many calls as may wait for their answers; and one more when one was answered.",
     "call.under_way call.id",
     many,
+  ),
+  callScript(
+    "call_given_up_many",
+    "Calls that are given up and never answered hold up no other, up to as many again.",
+    "call.gives_room call.unanswered call.under_way call.id",
+    givenUpMany,
   ),
   callScript(
     "call_given_up_late",
@@ -65,6 +71,12 @@ export const CALLER_SCRIPTS: Script[] = [
     "A `more` without room comes before the next message, or not at all behind the answer.",
     "call.cancel_owed call.grant",
     moreOwed,
+  ),
+  callScript(
+    "call_more_unplaced",
+    "A `more` without room allows nothing: who sends items all the same was not allowed to.",
+    "call.granted call.too_many",
+    moreUnplaced,
   ),
   callScript(
     "call_items_granted",
@@ -112,16 +124,50 @@ async function many(arena: Arena): Promise<void> {
     stage.demand(first.length === MOST, `[call.under_way] ${first.length} calls are under way`);
     const isInOrder = first.every((id, index) => id === index + 1);
     stage.demand(isInOrder, "[call.id] the ids do not count up from 1");
-    // Who has given a call up still waits for its answer.
-    await stage.givesUp(0);
-    await made();
-    await stage.takes("[call.under_way] what was written for one that is given up", cancelled(1));
     await stage.send(write.answer(1));
-    await stage.drains("[call.late] the answer of the one that was given up");
+    await stage.drains("an answer");
     await made();
     const next = await ids();
     stage.demand(next.length === 1, `[call.under_way] ${next.length} calls were made behind it`);
     stage.demand(next[0] === MOST + 1, `[call.id] the next one has the id ${next[0]}`);
+  });
+}
+
+async function givenUpMany(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { outward: LARGE }, async (stage) => {
+    const make = async (count: number, from: number) => {
+      for (let index = 0; index < count; index++) await stage.calls();
+      const made = Array.from({ length: count }, (_, index) => called(from + index));
+      await stage.takes("[call.gives_room] calls beside those that were given up", ...made);
+    };
+    const refuses = async () => {
+      const got = await stage.session.calls.call({ name: "far", values: [] }, false);
+      if (got === "ok") {
+        await stage.outcome(made++, "call.limit", "[call.unanswered] a call beyond all limits");
+      } else {
+        made++;
+        stage.port.expect(got, "call.limit", "[call.unanswered] a call beyond all limits");
+      }
+    };
+    let made = 2 * MOST;
+    await make(MOST, 1);
+    for (let index = 0; index < MOST; index++) await stage.givesUp(index);
+    const cancels = Array.from({ length: MOST }, (_, index) => cancelled(1 + index));
+    await stage.takes("[call.give_up] their cancels", ...cancels);
+    await make(MOST, MOST + 1);
+    await refuses();
+    await stage.givesUp(MOST);
+    await stage.takes("[call.give_up] one more cancel", cancelled(MOST + 1));
+    await refuses();
+    // An answer to any of them makes room for one.
+    await stage.send(write.answer(1));
+    await stage.drains("[call.late] a late answer");
+    await stage.calls();
+    await stage.takes("[call.id] [call.unanswered] a call behind it", called(2 * MOST + 1));
+    await stage.send(write.answer(2 * MOST + 1, { json: 5 }));
+    await stage.drains("its answer");
+    const must = { outcome: "returned", value: { json: 5 } };
+    await stage.outcome(made, must, "[call.match] what came of it");
   });
 }
 
@@ -231,6 +277,22 @@ async function moreOwed(arena: Arena): Promise<void> {
       await stage.takes("[call.cancel_owed] what is written then", ...more, plainItem(7));
     });
   }
+}
+
+async function moreUnplaced(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { outward: SMALL }, async (stage) => {
+    await stage.calls("far", [], true);
+    await stage.takes("call", called(1));
+    await stage.fills();
+    const window = limitOf("call_window");
+    await stage.send(...itemsFrom(0, window));
+    await stage.drains("items");
+    await takesItems(stage, 0, window);
+    await stage.outcome(0, "pending", "[call.too_many] as many as may be");
+    await stage.send(write.item(1, window));
+    await stage.drains("one more");
+    await stage.outcome(0, "call.items", "[call.granted] an item for which a `more` is owed");
+  });
 }
 
 function itemsFrom(first: number, count: number) {

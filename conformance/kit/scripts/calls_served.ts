@@ -103,6 +103,13 @@ export const CALLEE_SCRIPTS: Script[] = [
     { mayDecline: ["later"] },
   ),
   callScript(
+    "call_pieces_unread",
+    "Room for thousands of items, and nobody who reads them: no more are made than fit.",
+    "call.next_item call.window call.cancelled",
+    piecesUnread,
+    { mayDecline: ["later"] },
+  ),
+  callScript(
     "call_lent",
     "To lend is to read: calls before a message are begun, and those behind it when it is back.",
     "call.serve_waiting call.whole_first",
@@ -305,6 +312,43 @@ async function pieces(arena: Arena): Promise<void> {
     const all = items(0, few).map((item) => ({ ...item, tag: 2 + MORE }));
     const last = returns(2, { json: few });
     await stage.takes("[call.answer] fewer than may come unasked", ...all, last);
+  });
+}
+
+/** Bytes of the ring that an item takes whose value is a number of up to four digits. */
+const ITEM_EXTENT = 48;
+/** Rounds in which the kit takes what is there, until an answer must have come. */
+const ROUNDS = 64;
+
+async function piecesUnread(arena: Arena): Promise<void> {
+  await CallStage.with(arena, { outward: SMALL }, async (stage) => {
+    await stage.send(calls(1, "count", { json: 9_000 }));
+    await stage.drains("a call");
+    for (let round = 0; round < 16; round++) {
+      await stage.send(...Array.from({ length: 32 }, () => write.more(1)));
+      await stage.drains("room for more");
+    }
+    await stage.send(write.cancel(1));
+    await stage.drains("a cancel");
+    const items: Item[] = [];
+    const isOver = () => {
+      const last = items.at(-1);
+      return last !== undefined && "tag" in last && last.tag === 1;
+    };
+    for (let round = 0; round < ROUNDS && !isOver(); round++) {
+      items.push(...(await stage.port.take(OUT, "[call.next_item]")).items);
+      await stage.drains("a read behind them");
+    }
+    const last = items.pop();
+    const must = items.map((_, index) => returns(1 + MORE, { json: index }));
+    stage.port.expect(drained(items), drained(must), "[call.window] the items before the answer");
+    // One that has no room may come behind those that are there.
+    const most = Math.floor(SMALL / ITEM_EXTENT) + 1;
+    const text = `[call.next_item] ${items.length} items came, and ${most} at most have room`;
+    stage.demand(items.length <= most, text);
+    const answer = drained(last === undefined ? [] : [last]);
+    const refused = drained([refuses(1, "call.cancelled")]);
+    stage.port.expect(answer, refused, "[call.cancelled] the answer");
   });
 }
 

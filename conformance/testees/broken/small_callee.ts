@@ -185,12 +185,20 @@ export class Callee {
   #sendMore(served: Served): void {
     const pieces = served.pieces!;
     const allowed = has("window_open") ? Infinity : pieces.allowed;
-    while (pieces.sent < Math.min(pieces.count, allowed)) {
+    const hasRoom = () => this.#wire.isClear || has("items_kept"); // [call.next_item]
+    while (pieces.sent < Math.min(pieces.count, allowed) && hasRoom()) {
       const tag = has("items_unmarked") ? served.id : (served.id | MORE) >>> 0;
       if (served.id !== 0) this.#write(RETURN, tag, writeValues([pieces.sent]));
       pieces.sent++;
     }
     if (pieces.sent === pieces.count) this.#return(served, pieces.count);
+  }
+
+  /** Goes on with the pieces for which there was no room. */
+  goOn(): void {
+    for (const served of this.#served.values()) {
+      if (served.pieces !== undefined && this.#wire.isClear) this.#sendMore(served);
+    }
   }
 
   /** A `more`: room for so many items. [call.crossed] */

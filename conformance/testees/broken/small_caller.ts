@@ -17,7 +17,7 @@ export const [CALL, RETURN, THROW] = [3, 4, 5] as const;
 export const VALUES = 4;
 /** The marks of a tag, and the id beside them. */
 export const [CANCEL, MORE, ID] = [2 ** 30, 2 ** 31, 2 ** 30 - 1] as const;
-export const UNDER_WAY_MAX = 1024;
+export const [UNDER_WAY_MAX, UNANSWERED_MAX] = [1024, 2048] as const;
 export const [WINDOW, GRANT] = [16, 8] as const;
 
 /** What has come of a call. */
@@ -38,8 +38,10 @@ export interface Call {
 
 /** What a caller needs of its port. */
 export interface Wire {
-  /** Has a message written as soon as that is possible, unless it is stale by then. */
-  post(message: Message, isStale?: () => boolean): void;
+  /** Has a message written as soon as that is possible, unless it is stale by then; says when. */
+  post(message: Message, isStale?: () => boolean, placed?: () => void): void;
+  /** Whether all that was accepted is in the ring. */
+  readonly isClear: boolean;
   report(code: string): void;
 }
 
@@ -63,10 +65,7 @@ export class Caller {
   /** Makes a call, which `write` writes; throws where that is not possible. */
   call(name: string, values: readonly Plain[], isStream: boolean, write: Write): Call {
     if (this.#lost !== undefined) throw this.#lost; // [call.lost]
-    // [call.under_way]
-    if (this.#underWay.size >= UNDER_WAY_MAX && !has("under_way_ignored")) {
-      throw new PortError("call.limit");
-    }
+    this.#checkLimits();
     const id = this.#takeId();
     const payload = writeValues([name, ...values]);
     const call: Call = {
@@ -85,6 +84,15 @@ export class Caller {
       throw error;
     }
     return call;
+  }
+
+  /** [call.under_way] [call.unanswered] */
+  #checkLimits(): void {
+    const all = [...this.#underWay.values()];
+    const waiting = has("given_up_counts") ? all : all.filter(({ settled }) => !settled);
+    const isFull = waiting.length >= UNDER_WAY_MAX && !has("under_way_ignored");
+    const isCrowded = all.length >= UNANSWERED_MAX && !has("unanswered_unbounded");
+    if (isFull || isCrowded) throw new PortError("call.limit");
   }
 
   /** Throws where nothing can be called any more. */
@@ -125,10 +133,11 @@ export class Caller {
     const isOpen = this.#underWay.has(call.id) && call.settled === undefined;
     const isDue = call.taken % GRANT === (has("grant_late") ? 1 : 0) && call.taken > 1;
     if (isDue && (isOpen || has("grants_answered")) && !has("never_grants")) {
-      call.granted++;
+      if (has("granted_early")) call.granted++;
       const more = { kind: CALL, codec: VALUES, tag: (call.id | MORE) >>> 0 };
       const isStale = () => !this.#underWay.has(call.id) && !has("grants_answered");
-      this.#wire.post({ ...more, payload: new Uint8Array(0) }, isStale);
+      const placed = () => has("granted_early") ? 0 : call.granted++; // [call.granted]
+      this.#wire.post({ ...more, payload: new Uint8Array(0) }, isStale, placed);
     }
     return { item };
   }

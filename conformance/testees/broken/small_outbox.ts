@@ -14,6 +14,7 @@ import type { Writer } from "./small_writer.ts";
 interface Post {
   message: Message;
   isStale: () => boolean;
+  placed: () => void;
 }
 
 /** How long an answer of many frames may wait for room. */
@@ -44,8 +45,8 @@ export class Outbox {
   }
 
   /** Has a message written as soon as that is possible, unless it is stale by then. */
-  post(message: Message, isStale: () => boolean): void {
-    this.#posts.push({ message, isStale });
+  post(message: Message, isStale: () => boolean, placed: () => void): void {
+    this.#posts.push({ message, isStale, placed });
     if (has("serves_halfway") && this.#writer.tryWrite(message)) this.#posts.pop();
     const isBare = message.payload.length === 0 && message.kind === CALL;
     this.flush(isBare && has("cancel_waits") ? performance.now() + WAITS_MS : undefined);
@@ -60,8 +61,10 @@ export class Outbox {
   flush(deadline?: number): void {
     if (this.isHalfway || this.#isLending()) return;
     for (let post = this.#posts[0]; post !== undefined; post = this.#posts[0]) {
-      if (!post.isStale() && !this.#place(post.message, deadline)) return;
+      const isStale = post.isStale();
+      if (!isStale && !this.#place(post.message, deadline)) return;
       this.#posts.shift();
+      if (!isStale) post.placed();
     }
   }
 

@@ -79,6 +79,7 @@ export class Port implements Meanwhile, Wire {
     if (this.#isLending) throw new Refused("a frame is lent");
     for (;;) {
       this.#outbox.flush();
+      this.callee.goOn();
       const value = this.#deliver();
       if (value !== undefined) return value;
       if (this.#serve() || this.#canTake() && this.#poll()) continue;
@@ -210,8 +211,16 @@ export class Port implements Meanwhile, Wire {
     this.#keep({ report: code });
   }
 
-  post(message: Message, isStale: () => boolean = () => false): void {
-    this.#outbox.post(message, isStale);
+  post(
+    message: Message,
+    isStale: () => boolean = () => false,
+    placed: () => void = () => {},
+  ): void {
+    this.#outbox.post(message, isStale, placed);
+  }
+
+  get isClear(): boolean {
+    return this.#outbox.isEmpty;
   }
 
   /** Writes a message, behind all that was accepted; without a time it does not wait. */
@@ -271,6 +280,7 @@ export class Port implements Meanwhile, Wire {
       this.#isOverfull = false;
       this.#isAsking = true;
       this.#outbox.flush();
+      this.callee.goOn();
       const isBusy = this.#canTake() && (!has("no_serve") && this.#serve() || this.#polled());
       if (!this.#canTake()) this.takeIn();
       if (call.settled !== undefined) break;

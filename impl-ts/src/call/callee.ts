@@ -14,6 +14,7 @@ import { NO_BYTES } from "../codec/codec.ts";
 import { MessageError, type ReasonCode } from "../error.ts";
 import { ENDED } from "../memory/gate.ts";
 import * as layout from "../memory/layout.ts";
+import { rouse } from "../pipe/inbox.ts";
 
 /** What is called under one name. */
 export type Method = (values: unknown[]) => unknown;
@@ -21,10 +22,10 @@ export type Method = (values: unknown[]) => unknown;
 /** Most bytes of arguments that are kept, but for those of one call. */
 const KEPT_SIZE = 64 * 1024 * 1024;
 /**
- * Most calls and notices that are not answered yet, of which half may be refusals: a peer that does
- * not take its answers cannot have more. [call.under_way]
+ * Most calls and notices that are not answered yet: those that are served, as many refusals of
+ * calls, and notices. A peer that does not take its answers cannot have more. [call.under_way]
  */
-const KEPT_COUNT = 2 * layout.CALL_UNDER_WAY_MAX;
+const KEPT_COUNT = 3 * layout.CALL_UNDER_WAY_MAX;
 
 /** Methods that stand on the stack of this thread. [call.depth] */
 let depth = 0;
@@ -110,7 +111,7 @@ export class Callee {
     if (served === undefined || served.isDone) return; // [call.crossed]
     if (mark === layout.CALL_MARK_MORE) {
       served.room += layout.CALL_GRANT;
-      if (served.steps !== undefined) this.#defer(() => this.#step(served));
+      if (served.steps !== undefined) this.#stepLater(served);
     } else if (!served.isTold) {
       served.isTold = true;
       if (!served.hasBegun) this.leaveInbox(served); // [call.stops]
@@ -231,10 +232,23 @@ export class Callee {
     this.run(served, () => served.steps = stepsOf(result), () => this.#step(served));
   }
 
-  /** Writes items, as many as there is room for. [call.window] */
+  /** Goes on with items where code of the application's may run; once, whoever asks for it. */
+  #stepLater(served: Served): void {
+    if (served.isStepDue) return;
+    served.isStepDue = true;
+    this.#defer(() => {
+      served.isStepDue = false;
+      this.#step(served);
+    });
+  }
+
+  /**
+   * Writes items, as many as there is room for: for a caller that takes none, the next one is not
+   * asked for before the last one is in the ring. [call.window] [call.next_item]
+   */
   #step(served: Served): void {
     // A loop, for what comes at once: a generator of many items must not fill the stack.
-    while (!served.isDone && !served.isStepping) {
+    while (!served.isDone && !served.isStepping && !served.isPlacing) {
       if (served.isTold) return this.#cancel(served);
       const { next } = served;
       if (next !== undefined) {
@@ -266,14 +280,23 @@ export class Callee {
 
   /** Goes on with the next `more`, or when a claim is closed, at which nothing can be written. */
   #pauseStep(served: Served): void {
-    if (served.room > 0) this.#defer(() => this.#step(served));
+    if (served.room > 0) this.#stepLater(served);
   }
 
   #writeItem(served: Served, value: unknown): void {
     served.room--;
     const tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
-    if (this.encode(served, value)) this.send(layout.FRAME_KIND_RETURN, tag, () => {});
-    else quit(served);
+    if (!this.encode(served, value)) return quit(served);
+    served.isPlacing = true;
+    let isNow = true;
+    this.send(layout.FRAME_KIND_RETURN, tag, (reason) => {
+      if (reason !== undefined) return; // nothing can be written any more
+      served.isPlacing = false;
+      if (isNow) return;
+      this.#stepLater(served);
+      rouse(this.#wire.inlet); // whoever writes what was accepted looks for nothing else
+    });
+    isNow = false;
   }
 
   /** It was given up while its method runs. [call.cancelled] */
@@ -342,12 +365,12 @@ export class Callee {
   }
 
   /** Writes, or accepts; where nothing can be written any more, that is the end of it. */
-  send(kind: number, tag: number, settle: () => void): void {
+  send(kind: number, tag: number, settle: (reason?: unknown) => void): void {
     try {
       this.#wire.outlet.check();
       this.#wire.send(kind, tag, settle);
-    } catch {
-      settle(); // the port is lost, of which its calls are told by what they read
+    } catch (error) {
+      settle(error); // the port is lost, of which its calls are told by what they read
     }
   }
 

@@ -30,9 +30,11 @@ export class OwnCall {
   error: unknown;
   /** Items that nobody has taken. */
   readonly items: unknown[] = [];
-  /** Items that may still come, and those taken since the last credit. */
+  /** Items that may still come, and those that were taken. */
   allowed: number = layout.CALL_WINDOW;
   taken = 0;
+  /** Whether it was given up, and its answer has not come. */
+  isGivenUp = false;
   /** Is called whenever something has come of it. */
   changed: (() => void) | undefined;
   /** Takes it back, while it is not in the ring. */
@@ -68,6 +70,8 @@ export class Caller {
   readonly #calls = new Map<number, OwnCall>();
   /** Those that wait for a place, in the order in which they were made, and their payloads. */
   readonly #kept = new Map<OwnCall, Payload>();
+  /** How many of those under way were given up. */
+  #givenUpCount = 0;
   /** Whether it is seen to that they are written. */
   #isGoingOn = false;
   /** Has something done where a message may be written. */
@@ -79,22 +83,31 @@ export class Caller {
   constructor(wire: CallWire, defer: (job: () => void) => void) {
     this.#wire = wire;
     this.#defer = defer;
+    wire.onPlaced((tag) => this.#grant(tag >>> 0));
+  }
+
+  /** Whether as many are not answered as may, given up or not. [call.unanswered] */
+  get #isCrowded(): boolean {
+    return this.#calls.size >= layout.CALL_UNANSWERED_MAX;
+  }
+
+  /** Whether as many wait for their answers as may. [call.under_way] [call.gives_room] */
+  get #isFull(): boolean {
+    return this.#calls.size - this.#givenUpCount >= layout.CALL_UNDER_WAY_MAX;
   }
 
   /**
    * Makes a call, which is written or accepted for writing; or, while too many are under way, kept
    * as it is now until fewer are, behind those that are kept already.
    *
-   * @throws {CallError} `call.limit` while too many are under way, if it must not be kept.
+   * @throws {CallError} `call.limit` while too many are under way, if it must not be kept, or if
+   * there are as many as may be with those that were given up.
    */
   call(name: string, values: readonly unknown[], takesItems: boolean, mayKeep: boolean): OwnCall {
     const wire = this.#wire;
     wire.outlet.check();
-    const isFull = this.#calls.size >= layout.CALL_UNDER_WAY_MAX;
-    if (isFull && !mayKeep) {
-      const most = layout.CALL_UNDER_WAY_MAX;
-      throw new CallError("call.limit", `Cannot call ${name}: ${most} calls are under way`);
-    }
+    const isFull = this.#isFull;
+    if (this.#isCrowded || (isFull && !mayKeep)) throw this.#limitError(name);
     wire.encode([requireName(name), ...values]);
     const call = new OwnCall(name, takesItems);
     if (mayKeep && (isFull || this.#kept.size > 0)) this.#kept.set(call, wire.keep());
@@ -118,9 +131,20 @@ export class Caller {
     call.takeBack = this.#wire.send(layout.FRAME_KIND_CALL, call.id, settle);
   }
 
+  #limitError(name: string): CallError {
+    const given = this.#isCrowded ? ", those included that were given up" : "";
+    const text = `Cannot call ${name}: ${this.#calls.size} calls are not answered${given}`;
+    return new CallError("call.limit", text);
+  }
+
   /** A call is under way no more, and its place another one's. */
   free(id: number): void {
+    if (this.#calls.get(id)?.isGivenUp) this.#givenUpCount--;
     this.#calls.delete(id);
+    this.#goOnLater();
+  }
+
+  #goOnLater(): void {
     if (this.#kept.size === 0 || this.#isGoingOn) return;
     this.#isGoingOn = true;
     this.#defer(() => this.#goOn());
@@ -130,9 +154,11 @@ export class Caller {
   #goOn(): void {
     this.#isGoingOn = false;
     for (const [call, payload] of this.#kept) {
-      if (this.#calls.size >= layout.CALL_UNDER_WAY_MAX) return;
+      const isCrowded = this.#isCrowded;
+      if (this.#isFull && !isCrowded) return;
       this.#kept.delete(call);
       try {
+        if (isCrowded) throw this.#limitError(call.name); // [call.unanswered]
         this.#wire.outlet.check();
         this.#wire.restore(payload);
         this.write(call);
@@ -156,20 +182,15 @@ export class Caller {
     const { takeBack } = call;
     call.fail(error);
     if (this.#kept.delete(call) || this.#calls.get(call.id) !== call) return;
-    if (takeBack === undefined) return this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
+    if (takeBack === undefined) {
+      call.isGivenUp = true;
+      this.#givenUpCount++;
+      this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
+      return this.#goOnLater(); // its place is another one's, though not its id
+    }
     // Nothing of it, or a part, is in the ring: it has never been made.
     this.free(call.id);
     takeBack();
-  }
-
-  /**
-   * Has the callee told that its answer is not wanted, and waits for it all the same: it says when
-   * the method has ended. Ends a call that is not written. [call.give_up]
-   */
-  tell(call: OwnCall, error: unknown): void {
-    const isWritten = this.#calls.get(call.id) === call && call.takeBack === undefined;
-    if (!isWritten) return this.giveUp(call, error);
-    if (!call.isOver) this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
   }
 
   /** Takes the next item that has come; the caller has seen that there is one. [call.grant] */
@@ -177,10 +198,20 @@ export class Caller {
     const item = call.items.shift();
     call.isReady = call.isOver || call.items.length > 0;
     if (++call.taken % layout.CALL_GRANT === 0 && !call.isOver) {
-      call.allowed += layout.CALL_GRANT;
       this.#wire.owe((call.id | layout.CALL_MARK_MORE) >>> 0);
     }
     return item;
+  }
+
+  /**
+   * Credit is in the ring. It counts from now on, so that a callee which reads nothing cannot make
+   * more and more of it be owed. [call.granted]
+   */
+  #grant(tag: number): void {
+    const call = this.#calls.get(tag & ID_MASK);
+    if (call !== undefined && (tag & layout.CALL_MARK_MORE) !== 0) {
+      call.allowed += layout.CALL_GRANT;
+    }
   }
 
   /**
@@ -229,6 +260,7 @@ export class Caller {
     const calls = [...this.#calls.values(), ...this.#kept.keys()];
     this.#calls.clear();
     this.#kept.clear();
+    this.#givenUpCount = 0;
     this.#isGoingOn = false;
     for (const call of calls) {
       call.fail(error);

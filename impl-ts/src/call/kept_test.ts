@@ -141,3 +141,101 @@ Deno.test("a blocking call, and one that a method makes, fail beyond the limit",
   const sync = far.with({ timeout: 5 }).sync;
   assertEquals(outcome(() => sync.ask()), "wait.timeout");
 });
+
+/** Makes as many calls as may be under way, and gives them up; none of them is ever answered. */
+async function giveUpMany(port: Port<unknown>, raw: Raw): Promise<void> {
+  const stop = new AbortController();
+  const far = remote<Far>(port).with({ signal: stop.signal });
+  const calls = Array.from({ length: MOST }, () => far.ask());
+  assertEquals(raw.take().length, MOST);
+  stop.abort("enough");
+  for (const call of calls) assertEquals(await call.catch((reason) => reason), "enough");
+  await turns();
+  assertEquals(raw.take().length, MOST); // the cancels
+}
+
+Deno.test("[call.under_way] calls that were given up hold up no other", async () => {
+  const [port, raw] = withRaw({ capacity: 1 << 20 });
+  using _port = port;
+  await giveUpMany(port, raw);
+  const far = remote<Far>(port);
+  const next = far.ask("next");
+  assertEquals(raw.take(), [[CALL, MOST + 1, "ask", "next"]]);
+  raw.send(RETURN, MOST + 1, "answer");
+  assertEquals(await next, "answer");
+  // One that blocks may wait for an answer too; and one that was kept is written.
+  assertEquals(outcome(() => far.with({ timeout: 1 }).sync.ask()), "wait.timeout");
+  const stop = new AbortController();
+  const calls = Array.from({ length: MOST }, () => far.with({ signal: stop.signal }).ask());
+  for (const call of calls) call.catch(() => {});
+  raw.take();
+  stop.abort();
+});
+
+Deno.test("[call.under_way] to give a call up makes room for one that is kept", async () => {
+  const [port, raw] = withRaw({ capacity: 1 << 20 });
+  using _port = port;
+  const far = remote<Far>(port);
+  const stop = new AbortController();
+  const first = far.with({ signal: stop.signal }).ask("first");
+  const others = Array.from({ length: MOST - 1 }, () => far.ask());
+  for (const call of [first, ...others]) call.catch(() => {});
+  const kept = far.ask("kept");
+  kept.catch(() => {});
+  await turns();
+  assertEquals(raw.take().length, MOST);
+  stop.abort("enough");
+  await turns();
+  assertEquals(raw.take().slice(-1), [[CALL, MOST + 1, "ask", "kept"]]);
+  raw.send(RETURN, MOST + 1, "answer");
+  assertEquals(await kept, "answer");
+});
+
+Deno.test("[call.unanswered] a peer that answers nothing gets no more calls", async () => {
+  const [port, raw] = withRaw({ capacity: 1 << 20 });
+  using _port = port;
+  await giveUpMany(port, raw);
+  const far = remote<Far>(port);
+  const stop = new AbortController();
+  const calls = Array.from({ length: MOST }, () => far.with({ signal: stop.signal }).ask());
+  for (const call of calls) call.catch(() => {});
+  assertEquals(await codeOf(far.ask("one more")), "call.limit");
+  assertEquals(outcome(() => far.sync.ask()), "call.limit");
+  assertEquals(raw.take().length, MOST);
+  stop.abort("enough");
+  assertEquals(await codeOf(far.ask("one more")), "call.limit");
+  await turns();
+  raw.take();
+  raw.send(RETURN, 1, "late"); // an answer to any of them makes room for one call
+  await turns();
+  const next = far.ask("next");
+  assertEquals(raw.take(), [[CALL, 2 * MOST + 1, "ask", "next"]]);
+  raw.send(RETURN, 2 * MOST + 1, "answer");
+  assertEquals(await next, "answer");
+});
+
+Deno.test("[call.unanswered] calls that are kept end with it as well", async () => {
+  const [port, raw] = withRaw({ capacity: 1 << 20 });
+  using _port = port;
+  await giveUpMany(port, raw);
+  const far = remote<Far>(port);
+  const stop = new AbortController();
+  const given = far.with({ signal: stop.signal });
+  const calls = Array.from({ length: MOST - 1 }, () => given.ask());
+  for (const call of calls) call.catch(() => {});
+  const last = far.ask("last");
+  last.catch(() => {});
+  raw.take();
+  raw.send(RETURN, 1); // one of those that were given up: there is room for a further call
+  await turns();
+  const kept = far.ask("kept"); // 1,024 of them wait for their answers
+  const beyond = far.ask("beyond");
+  beyond.catch(() => {});
+  stop.abort("enough");
+  await turns();
+  assertEquals(await codeOf(beyond), "call.limit");
+  // One place was left in all, which the first takes.
+  assertEquals(raw.take().filter(([, , , value]) => value === "kept").length, 1);
+  raw.send(RETURN, 2 * MOST + 1, "kept");
+  assertEquals(await kept, "kept");
+});

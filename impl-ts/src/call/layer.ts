@@ -17,6 +17,7 @@ import { TimeoutError } from "../error.ts";
 import { WHOLE } from "../ring/frame.ts";
 import { ENDPOINT_STATE_CLOSED, REASON_SHIFT, WAIT_POLL_MS } from "../memory/layout.ts";
 import { CALL_ID_MAX, CALL_MARK_ALL, CALL_MARK_CANCEL, CALL_MARK_MORE } from "../memory/layout.ts";
+import { CODEC_VALUES } from "../memory/layout.ts";
 import { FRAME_KIND_CALL, FRAME_KIND_RETURN, FRAME_KIND_THROW } from "../memory/layout.ts";
 import type { CallTaker } from "../pipe/calls.ts";
 import { FULL, type Inbox, NONE, rouse, type Taking, TOOK } from "../pipe/inbox.ts";
@@ -163,8 +164,7 @@ export class CallLayer implements CallTaker {
     if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING) return NONE;
     const { frame } = inlet;
     if (isOfCalls(frame)) {
-      const isCall = frame.kind === FRAME_KIND_CALL && (frame.tag & CALL_MARK_ALL) === 0;
-      if (isCall && !frame.inProgress) return FULL;
+      if (!frame.inProgress && !this.#isForCall(frame)) return FULL;
       return this.takeNext(false) ? TOOK : NONE;
     }
     // What was begun while there was room is taken in to its end.
@@ -172,6 +172,14 @@ export class CallLayer implements CallTaker {
     const message = inlet.take(KEEP, undefined, false);
     if (message !== undefined) inlet.keep(message as Message);
     return message === undefined ? NONE : TOOK;
+  }
+
+  /** Whether a message needs no place in the inbox: not to begin, and not as a report. */
+  #isForCall({ kind, codec, tag, size, flags }: Inlet["frame"]): boolean {
+    if (kind !== FRAME_KIND_CALL) return isAnswer(kind, tag) && this.caller.has(tag);
+    const mark = tag & CALL_MARK_ALL;
+    const isBare = flags === WHOLE && size === 0 && codec === CODEC_VALUES;
+    return isBare && mark !== 0 && mark !== (CALL_MARK_ALL | 0) && (tag & CALL_ID_MAX) !== 0;
   }
 
   /** Sorts one message. @throws {MessageError} its report. */
@@ -408,10 +416,15 @@ function isOfCalls({ kind }: { readonly kind: number }): boolean {
 
 /** Throws for what is no answer and no item. [call.stray] */
 function requireAnswer(kind: number, tag: number): void {
+  if (isAnswer(kind, tag)) return;
+  throw new MessageError("call.form", "Cannot take message: it is none of a call");
+}
+
+/** Whether a return or a throw has a tag of an answer, or of an item. */
+function isAnswer(kind: number, tag: number): boolean {
   const isItem = kind === FRAME_KIND_RETURN && (tag & CALL_MARK_MORE) !== 0;
   const marks = isItem ? CALL_MARK_CANCEL : CALL_MARK_CANCEL | CALL_MARK_MORE;
-  if ((tag & marks) === 0 && (tag & CALL_ID_MAX) !== 0) return;
-  throw new MessageError("call.form", "Cannot take message: it is none of a call");
+  return (tag & marks) === 0 && (tag & CALL_ID_MAX) !== 0;
 }
 
 /** The error of a peer with this final state, which nobody may have looked at. */

@@ -24,9 +24,10 @@ import { LONGEST_TIMER_MS } from "../wait/task.ts";
  *
  * Strings, bytes and JSON cross, and `undefined`: a `Uint8Array` comes as one.
  *
- * While 1,024 calls are not answered, further ones wait for their turn, in order, with the values
- * that they had; those that block, and those that a method makes before it first awaits something,
- * fail with `call.limit`: the answer may wait for that method.
+ * While 1,024 calls wait for their answers, further ones wait for their turn, in order, with the
+ * values that they had; those that block, and those that a method makes before it first awaits
+ * something, fail with `call.limit`: the answer may wait for that method. Those that were given up
+ * do not count, up to 2,048 in all that are not answered: further ones fail with `call.limit`.
  *
  * @example
  * ```ts

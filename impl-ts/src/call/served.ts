@@ -31,6 +31,9 @@ export class Served implements CallContext {
   steps: Steps | undefined;
   room: number = CALL_WINDOW;
   isStepping = false;
+  /** Whether it is seen to that it goes on, and whether an item is accepted and not in the ring. */
+  isStepDue = false;
+  isPlacing = false;
   /** An item for which there is no room yet. */
   next: { readonly value: unknown } | undefined;
   /** Counts what its method, or a step, has left for later, and that it has come. */

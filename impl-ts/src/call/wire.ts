@@ -117,6 +117,11 @@ export class CallWire implements Duty {
     return (outlet.bits & TAKEN) !== 0 && !this.#outbox().isActive;
   }
 
+  /** Has a function told the tag of each cancel, and of each credit, that is placed. */
+  onPlaced(placed: (tag: number) => void): void {
+    this.outlet.asidePlaced = placed;
+  }
+
   /** Places a cancel or credit now, or before the next message. [call.cancel_owed] */
   owe(tag: number): void {
     const { outlet } = this;

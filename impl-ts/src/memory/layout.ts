@@ -583,8 +583,10 @@ export const VALUES_ALIGN = 8;
 export const VALUES_COUNT_MAX = 256;
 /** Last id of a call, and the mask of the id in a tag; 0 is that of a notice. */
 export const CALL_ID_MAX = 1_073_741_823;
-/** Most calls of one side that are not answered yet. */
+/** Most calls of one side under way that were not given up, and most that a side serves. */
 export const CALL_UNDER_WAY_MAX = 1024;
+/** Most calls of one side under way, given up or not. */
+export const CALL_UNANSWERED_MAX = 2048;
 /** Most methods that stand on the stack of one thread, one called while the other waits. */
 export const CALL_DEPTH_MAX = 128;
 /** Most items of a call before the first `more`. */

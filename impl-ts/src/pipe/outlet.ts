@@ -101,6 +101,8 @@ export class Outlet extends Lane implements Payload {
   lostCount = 0;
   /** Tags of the cancels and of the credit that calls owe, in their order. */
   readonly asides: number[] = [];
+  /** Is told each of these tags when its message is placed. */
+  asidePlaced: ((tag: number) => void) | undefined;
   /** Payload bytes of the claimed place. The pad before it is placed only with the frame. */
   claimed = 0;
   #pad = 0;
@@ -431,6 +433,7 @@ export class Outlet extends Lane implements Payload {
       if (!this.#makeRoom(HEADER_SIZE)) return false;
       this.#frame(0, WHOLE_CALL, asides[0]!);
       this.store();
+      this.asidePlaced?.(asides[0]!);
     }
     this.bits &= ~ASIDE;
     return true;
