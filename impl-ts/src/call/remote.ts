@@ -22,7 +22,9 @@ import { LONGEST_TIMER_MS } from "../wait/task.ts";
  * throws or is refused, with what a read would throw where the port is lost, with a `TimeoutError`
  * at the deadline of `with`, and with the reason of its signal.
  *
- * Strings, bytes and JSON cross, and `undefined`: a `Uint8Array` comes as one.
+ * Strings, bytes and JSON cross, and `undefined`: a `Uint8Array` comes as one, also as a part of a
+ * value. A call with any other view or buffer of memory, a `Map` or a `Set` rejects with a
+ * `TypeError` that says where in a value it is: both ports need the codec `cbor` for these.
  *
  * While 1,024 calls wait for their answers, further ones wait for their turn, in order, with the
  * values that they had; those that block, and those that a method makes before it first awaits

@@ -13,10 +13,12 @@ import {
   decodeForeign,
 } from "../codec/codec.ts";
 import { decodeJson, decodeText, isWellFormed, type Payload, takeBytes } from "../codec/codec.ts";
+import { hasBytes, mayHide, mayHideAnywhere, SURFACE } from "../codec/loss.ts";
 import { MessageError } from "../error.ts";
 import * as layout from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
 import { MAX_JSON_SIZE } from "../pipe/pipe.ts";
+import { decodeFields, encodeFields } from "./fields.ts";
 
 const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
 const ENTRY_SIZE = layout.VALUE_ENTRY_SIZE;
@@ -56,7 +58,8 @@ export interface Manner {
 
 /**
  * Writes a list of values: strings as text, bytes as they are, `undefined` as absent, and others by
- * the codec of the application's, if there is one, or as JSON. [call.values_encoded]
+ * the codec of the application's, if there is one, or as JSON, or, if JSON would lose bytes in
+ * them, as CBOR. [call.values_encoded]
  *
  * @throws {TypeError} for a value that none of them can carry.
  */
@@ -101,9 +104,17 @@ export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
   // As JSON has it, in a third of the time.
   const isNumber = typeof value === "number" && Number.isFinite(value);
   if (!isNumber) vet?.(value as never);
+  // At the surface before, as many bytes would take long as JSON; all of it after, when it is known
+  // that it does not contain itself.
+  if (mayHide(value, SURFACE) && hasBytes(value)) return fieldsOf(value);
   const text = isNumber ? String(value) : JSON.stringify(value) as string | undefined;
+  if (mayHideAnywhere(value) && hasBytes(value)) return fieldsOf(value);
   if (text !== undefined) return { code: layout.CODEC_JSON, text, bytes: undefined };
   throw new TypeError(`Cannot write ${typeof value}: no codec of a call can carry it`);
+}
+
+function fieldsOf(value: unknown): Piece {
+  return { code: layout.CODEC_CBOR, text: "", bytes: encodeFields(value) };
 }
 
 /** Writes the list into the scratch where it surely fits, otherwise into fresh memory. */
@@ -231,6 +242,9 @@ export function decodeValue(
   table: CodecTable,
 ): unknown {
   if (code === layout.CODEC_BYTES) return copyOut(payload, at, size);
+  if (code === layout.CODEC_CBOR && !table?.has(code)) {
+    return decodeFields(payload.subarray(at, at + size));
+  }
   if (code !== layout.CODEC_TEXT && code !== layout.CODEC_JSON) {
     return decodeForeign(copyOut(payload, at, size), code, table);
   }

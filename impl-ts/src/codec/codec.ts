@@ -13,6 +13,7 @@ import {
 } from "../memory/layout.ts";
 import { CODEC_TEXT } from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
+import { requireJson } from "./loss.ts";
 
 /**
  * How a writer turns values into payloads. A reader decodes each message by the codec that the
@@ -20,9 +21,10 @@ import { isBytes, requireMemory } from "../memory/realm.ts";
  * value, the call that writes it throws a `TypeError`:
  *
  * - `json` takes any JSON value, and a `Uint8Array` as bytes. It refuses `undefined`, a function, a
- *   symbol, a `BigInt`, and a value that contains itself. Inside a value it follows
- *   `JSON.stringify`: what JSON lacks is left out, or becomes `null`. A lone surrogate is escaped,
- *   and comes back.
+ *   symbol, a `BigInt`, and a value that contains itself; and a `Map`, a `Set`, and views and
+ *   buffers of memory, also in its fields and in theirs, of which JSON keeps nothing. Otherwise it
+ *   follows `JSON.stringify` inside a value: what JSON lacks is left out, or becomes `null`. A lone
+ *   surrogate is escaped, and comes back.
  * - `text` takes strings without lone surrogates, which UTF-8 does not have. [codec.text]
  * - `bytes` takes a `Uint8Array`.
  *
@@ -216,9 +218,19 @@ export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Pay
     if (isWellFormed(value)) return encodeText(value, CODEC_TEXT, payload);
     cannot("write text: it has a lone surrogate");
   }
-  const text = codec === "json" ? JSON.stringify(value) : undefined;
+  const text = codec === "json" ? jsonOf(value) : undefined;
   if (text !== undefined) return encodeText(text, CODEC_JSON, payload);
   cannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
+}
+
+/**
+ * The text of a value; undefined if JSON has none.
+ *
+ * @throws {TypeError} if JSON would lose what it is, or what it has in its fields or in theirs.
+ */
+export function jsonOf(value: unknown): string | undefined {
+  requireJson(value);
+  return JSON.stringify(value);
 }
 
 /**

@@ -6,6 +6,7 @@
 
 import type { Codec } from "./codec.ts";
 import { decodeJson, encodeJson } from "./codec.ts";
+import { requireJson } from "./loss.ts";
 import { instanceName, pathOf } from "./path.ts";
 import { CODEC_JSON } from "../memory/layout.ts";
 
@@ -26,8 +27,9 @@ export interface JsonOptions {
   /**
    * Whether a value of which JSON would lose something is refused, with a `TypeError` that says
    * where. JSON carries null, booleans, finite numbers, strings, arrays without holes and plain
-   * objects; an undefined property may be left out, and -0 becomes 0. Default false: everything
-   * else becomes what `JSON.stringify` makes of it.
+   * objects; an undefined property may be left out, and -0 becomes 0. Default false: as with
+   * `"json"`, a `Map`, a `Set`, and views and buffers of memory are refused near the surface of a
+   * value, and everything else becomes what `JSON.stringify` makes of it.
    */
   readonly strict?: boolean | undefined;
 }
@@ -63,6 +65,7 @@ export function json({ strict = false }: JsonOptions = {}): Codec<any> {
     vet,
     encode(value: unknown) {
       vet(value);
+      requireJson(value);
       return encodeJson(value);
     },
     decode: decodeJson,

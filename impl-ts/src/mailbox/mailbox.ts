@@ -6,11 +6,13 @@
  */
 
 import { isBatchable } from "../codec/codec.ts";
+import { requireJson } from "../codec/loss.ts";
 import { TimeoutError } from "../error.ts";
 import { PartReader, type Parts, PartWriter } from "./parts.ts";
 import { MailboxSide } from "./side.ts";
 import { deadlineOf, deadlineOfCall, type WaitOptions } from "../pipe/pipe.ts";
 import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX } from "../pipe/pipe.ts";
+import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, requireTimeout } from "../memory/segment.ts";
 import { requireInteger } from "../memory/segment_geometry.ts";
 import { Turns } from "../wait/wait.ts";
@@ -200,9 +202,10 @@ export class MailboxWriter<T = unknown> {
   #encode(values: readonly T[], apart: boolean): Parts | undefined {
     if (values.length === 0) return undefined;
     for (const value of values) {
+      if (isBytes(value)) throw new TypeError("Cannot write bytes: a mailbox carries JSON");
+      requireJson(value);
       if (isBatchable(value)) continue;
-      const what = typeof value === "object" ? "bytes" : typeof value;
-      throw new TypeError(`Cannot write ${what}: a mailbox carries JSON`);
+      throw new TypeError(`Cannot write ${typeof value}: a mailbox carries JSON`);
     }
     const payload = this.#parts.encode(values);
     // A payload still unfinished when the next one is encoded must not lie in memory that is

@@ -5,6 +5,7 @@
  */
 
 import { encodeBatch, isBatchable } from "../codec/codec.ts";
+import { requireJson } from "../codec/loss.ts";
 import { MessageError, MillraceError } from "../error.ts";
 import { ENCODING } from "../memory/gate.ts";
 import { FRAME_KIND_DATA } from "../memory/layout.ts";
@@ -89,6 +90,7 @@ export class Pack {
     try {
       for (; index < end && isBatchable(values[index]); run.push(values[index++])) {
         outlet.vet?.(values[index] as never);
+        requireJson(values[index]);
       }
       if (run.length > 1) encodeBatch(run, outlet);
       return run.length;

@@ -54,9 +54,9 @@ export type WorkOptions = Pick<
  * nothing.
  *
  * A handler gets the value of a task, and returns its result or a promise of it. Strings, bytes,
- * JSON and `undefined` can be sent, and all that a codec encodes which both sides have. If a
- * handler throws, the task is rejected with the error's name, message, and `data`, if it has such a
- * property.
+ * JSON with or without bytes in it, and `undefined` can be sent, and all that a codec encodes which
+ * both sides have. If a handler throws, the task is rejected with the error's name, message, and
+ * `data`, if it has such a property.
  *
  * @example
  * ```ts

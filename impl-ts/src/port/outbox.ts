@@ -5,7 +5,7 @@
  * @module
  */
 
-import { detach, encodeText, makePayload, type Payload } from "../codec/codec.ts";
+import { detach, encodeText, jsonOf, makePayload, type Payload } from "../codec/codec.ts";
 import { mistake, OverflowError } from "../error.ts";
 import { RENEWED } from "../memory/gate.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "../memory/layout.ts";
@@ -343,7 +343,7 @@ export class Outbox implements Posts, Duty {
     const outlet = this.#outlet;
     if (outlet.codec === "json" && !isBytes(value)) {
       outlet.vet?.(value as never);
-      const text = JSON.stringify(value);
+      const text = jsonOf(value);
       if (text !== undefined) return text;
     }
     const payload = makePayload();
