@@ -6,6 +6,8 @@
  */
 
 import { classOf } from "../memory/realm.ts";
+import { WAIT_POLL_MS } from "../memory/layout.ts";
+import { until } from "../wait/task.ts";
 
 /** What a link needs from its transport. At most one call of each method is pending at a time. */
 export interface Transport {
@@ -133,6 +135,8 @@ export type ByteTransport = ByteStreams | ByteConnection | ByteFiles | WebSocket
 
 /** The most bytes that one call reads. */
 const READ_SIZE = 64 * 1024;
+/** A WebSocket that has more bytes than this to send gets no more. */
+const BUFFERED_SIZE = 256 * 1024;
 
 /** Finds out which kind of transport it is. */
 export function transportOf(given: ByteTransport): Transport {
@@ -210,9 +214,11 @@ function overWebSocket(socket: WebSocket): Transport {
   const arrived: Uint8Array[] = [];
   let isOver = socket.readyState > WebSocket.OPEN;
   let wake = () => {};
+  let look = () => {};
   const tell = (over: boolean) => {
     isOver ||= over;
     wake();
+    look();
   };
   socket.binaryType = "arraybuffer";
   socket.addEventListener("message", ({ data }) => {
@@ -237,7 +243,11 @@ function overWebSocket(socket: WebSocket): Transport {
     },
     async write(bytes) {
       await opened;
-      // The credit bounds the bytes that were sent and are not taken yet.
+      // The peer's credit is no bound: it may state a window of 1 GiB. No event tells that bytes
+      // were sent, but if the peer takes them, its credit arrives.
+      while (socket.bufferedAmount > BUFFERED_SIZE && socket.readyState === WebSocket.OPEN) {
+        await until(WAIT_POLL_MS, undefined, (end) => look = end);
+      }
       if (socket.readyState !== WebSocket.OPEN) throw new Error("the WebSocket is closed");
       socket.send(bytes as Uint8Array<ArrayBuffer>);
     },
