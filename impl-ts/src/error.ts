@@ -347,6 +347,15 @@ export function cannot(what: string): never {
   mistake(`Cannot ${what}`);
 }
 
+/**
+ * Returns the options of a call, which must be an object if they are given: a call with a number in
+ * their place, as in `read(500)`, would have no timeout at all.
+ */
+export function requireOptions<T>(options: T): T {
+  if (options === undefined || (typeof options === "object" && options !== null)) return options;
+  mistake(`Options must be an object, such as { timeout: 500 }: ${String(options)}`);
+}
+
 /** Throws a `RangeError` for a number that is not allowed. */
 export function outOfRange(what: string): never {
   throw new RangeError(what);

@@ -10,7 +10,7 @@ import { callContext } from "./context.ts";
 import { CallError } from "./error.ts";
 import { CallLayer } from "./layer.ts";
 import type { LocalName, Remote, StreamRemote } from "./types.ts";
-import { MillraceError, TimeoutError } from "../error.ts";
+import { MillraceError, requireOptions, TimeoutError } from "../error.ts";
 import { deadlineOfCall, requireWait, type WaitOptions } from "../pipe/pipe.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import type { Port } from "../port/port.ts";
@@ -81,7 +81,7 @@ function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Re
     sync: far(callNow, { iterate: far(iterateNow) }),
     iterate: far(iterateLater),
     notify: far(notify),
-    with: (more: WaitOptions) => makeRemote<Api>(layer, { ...options, ...more }),
+    with: (more: WaitOptions) => makeRemote<Api>(layer, { ...options, ...requireOptions(more) }),
   }) as Remote<Api>;
 }
 

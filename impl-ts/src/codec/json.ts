@@ -4,6 +4,7 @@
  * @module
  */
 
+import { requireOptions } from "../error.ts";
 import type { Codec } from "./codec.ts";
 import { decodeJson, encodeJson } from "./codec.ts";
 import { requireJson } from "./loss.ts";
@@ -55,7 +56,8 @@ export interface JsonOptions {
  * ```
  */
 // deno-lint-ignore no-explicit-any
-export function json({ strict = false }: JsonOptions = {}): Codec<any> {
+export function json(options: JsonOptions = {}): Codec<any> {
+  const { strict = false } = requireOptions(options);
   const vet = (value: unknown) => {
     const loss = strict ? lossIn(value, []) : undefined;
     if (loss !== undefined) throw new TypeError(`Cannot write message: JSON cannot carry $${loss}`);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { requireOptions } from "../error.ts";
 import type { Codec, CodecName } from "../codec/codec.ts";
 import { type FanoutHandoff, type FanoutMode, findFanout, requireHandoff } from "./channel.ts";
 import { FanoutInlet, INTO, MESSAGE, type Mode, VALUE } from "./inlet.ts";
@@ -80,8 +81,8 @@ export class FanoutReader<T = unknown> {
       readonly channel?: number | undefined;
     } = {},
   ): FanoutReader<T> {
-    const { endpoint = 1 } = options;
     requireReaderOptions(options);
+    const { endpoint = 1 } = options;
     Endpoint.requireVacant(segment, endpoint);
     const channel = findFanout(segment, options.channel, endpoint, false);
     return new FanoutReader<T>(Endpoint.attach(segment, endpoint, options), channel, options);
@@ -99,7 +100,8 @@ export class FanoutReader<T = unknown> {
   ): FanoutReader<T> {
     requireHandoff(handoff);
     const { memory, endpoint, channel } = handoff;
-    return FanoutReader.attach<T>(Segment.attach(memory), { ...options, endpoint, channel });
+    const own = { ...requireOptions(options), endpoint, channel };
+    return FanoutReader.attach<T>(Segment.attach(memory), own);
   }
 
   /** What happens with a slow reader. */

@@ -13,7 +13,7 @@ import {
   requireCodec,
 } from "../codec/codec.ts";
 import { type Payload, takeBytes } from "../codec/codec.ts";
-import { ClosedError, MessageError, raise, TimeoutError } from "../error.ts";
+import { ClosedError, MessageError, raise, requireOptions, TimeoutError } from "../error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "../ring/frame.ts";
 import { type FanoutHandoff, type FanoutMode, type FanoutPlan, findFanout } from "./channel.ts";
 import { fanoutChannel, modeOf } from "./channel.ts";
@@ -161,7 +161,7 @@ export class FanoutWriter<T = unknown> {
    * @throws {SegmentError} as `Segment.create` does.
    */
   static create<T = unknown>(options: FanoutCreateOptions<T>): FanoutWriter<T> {
-    const { memory, codec = "json" } = options;
+    const { memory, codec = "json" } = requireOptions(options);
     requireCodec(codec);
     const channel = fanoutChannel({ ...options, writer: 0 });
     const geometry = { endpoints: 1 + options.readers, channels: [channel] };
@@ -184,7 +184,7 @@ export class FanoutWriter<T = unknown> {
       readonly channel?: number | undefined;
     } = {},
   ): FanoutWriter<T> {
-    const { endpoint = 0, codec = "json" } = options;
+    const { endpoint = 0, codec = "json" } = requireOptions(options);
     requireCodec(codec);
     Endpoint.requireVacant(segment, endpoint);
     const channel = findFanout(segment, options.channel, endpoint, true);

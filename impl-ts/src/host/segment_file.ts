@@ -444,9 +444,10 @@ interface Opening {
   attach(memory: ArrayBuffer): Segment;
 }
 
-function checkOptions({ endpoint, spin, timeout }: SegmentFileOptions): Checked {
+function checkOptions(options: SegmentFileOptions): Checked {
+  const deadline = now() + requireTimeout(options, DEFAULT_TIMEOUT_MS);
+  const { endpoint, spin } = options;
   requireTime("spin", spin);
-  const deadline = now() + requireTimeout(timeout, DEFAULT_TIMEOUT_MS);
   if (!Number.isInteger(endpoint) || endpoint < 0) {
     throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
   }

@@ -7,7 +7,7 @@
 
 import { isBatchable } from "../codec/codec.ts";
 import { requireJson } from "../codec/loss.ts";
-import { TimeoutError } from "../error.ts";
+import { requireOptions, TimeoutError } from "../error.ts";
 import { PartReader, type Parts, PartWriter } from "./parts.ts";
 import { MailboxSide } from "./side.ts";
 import { deadlineOf, deadlineOfCall, type WaitOptions } from "../pipe/pipe.ts";
@@ -57,7 +57,7 @@ export class MailboxWriter<T = unknown> {
    * @throws {SegmentError} `mailbox.size` if it is not aligned to 4 or has less than 33 bytes.
    */
   static attach<T = unknown>(memory: Memory, options: EndpointOptions = {}): MailboxWriter<T> {
-    return new MailboxWriter<T>(new MailboxSide(memory, "write", options));
+    return new MailboxWriter<T>(new MailboxSide(memory, "write", requireOptions(options)));
   }
 
   /** Whether either side has closed the mailbox, or the peer has broken it. */
@@ -258,7 +258,7 @@ export class MailboxReader<T = unknown> {
     memory: Memory,
     options: EndpointOptions & { readonly maxMessageSize?: number | undefined } = {},
   ): MailboxReader<T> {
-    const { maxMessageSize = MAX_JSON_SIZE } = options;
+    const { maxMessageSize = MAX_JSON_SIZE } = requireOptions(options);
     requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
     return new MailboxReader<T>(new MailboxSide(memory, "read", options), maxMessageSize);
   }
@@ -286,7 +286,7 @@ export class MailboxReader<T = unknown> {
    * @throws {CorruptError} if the writer broke the mailbox; every later call throws it again.
    */
   read(options?: WaitOptions): T | undefined {
-    const timeout = requireTimeout(options?.timeout, Infinity);
+    const timeout = requireTimeout(options, Infinity);
     options?.signal?.throwIfAborted();
     let value = this.#take();
     if (value !== NONE) return value;

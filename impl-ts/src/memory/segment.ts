@@ -4,7 +4,15 @@
  * @module
  */
 
-import { assert, cannot, ForbiddenError, mistake, outOfRange, unusable } from "../error.ts";
+import {
+  assert,
+  cannot,
+  ForbiddenError,
+  mistake,
+  outOfRange,
+  requireOptions,
+  unusable,
+} from "../error.ts";
 import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
 import { samePlan, writePlan } from "./segment_geometry.ts";
 import { now, setTimeout } from "./clock.ts";
@@ -168,7 +176,7 @@ export class Segment {
    * @throws {ForbiddenError} if it would have to block on a thread that must not.
    */
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
-    requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS); // before anything is touched
+    requireTimeout(options, DEFAULT_TIMEOUT_MS); // before anything is touched
     const plan = place(geometry);
     return Segment.#format(memory, plan) ?? expectPlan(Segment.attach(memory, options), plan);
   }
@@ -179,7 +187,7 @@ export class Segment {
     geometry: Geometry,
     options: AttachAsyncOptions = {},
   ): Promise<Segment> {
-    requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    requireTimeout(options, DEFAULT_TIMEOUT_MS);
     options.signal?.throwIfAborted();
     const plan = place(geometry);
     const made = Segment.#format(memory, plan);
@@ -214,7 +222,7 @@ export class Segment {
    * @throws {ForbiddenError} if it would have to block on a thread that must not.
    */
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
-    const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    const timeout = requireTimeout(options, DEFAULT_TIMEOUT_MS);
     const words = wordsOf(memory);
     let deadline: number | undefined;
     for (let ready; (ready = readyOf(words)) !== layout.SEGMENT_READY_READY;) {
@@ -226,7 +234,7 @@ export class Segment {
 
   /** `attach` without blocking. */
   static async attachAsync(memory: Memory, options: AttachAsyncOptions = {}): Promise<Segment> {
-    const timeout = requireTimeout(options.timeout, DEFAULT_TIMEOUT_MS);
+    const timeout = requireTimeout(options, DEFAULT_TIMEOUT_MS);
     const { signal } = options;
     signal?.throwIfAborted();
     const words = wordsOf(memory);
@@ -280,8 +288,15 @@ export class Segment {
   }
 }
 
-/** Checks a caller's timeout and returns it in milliseconds; without one, returns `otherwise`. */
-export function requireTimeout(timeout: number | undefined, otherwise: number): number {
+/**
+ * Checks the options of a call, and returns their timeout in milliseconds; without one, returns
+ * `otherwise`.
+ */
+export function requireTimeout(
+  options: { readonly timeout?: number | undefined } | undefined,
+  otherwise: number,
+): number {
+  const timeout = requireOptions(options)?.timeout;
   if (timeout === undefined) return otherwise;
   if (typeof timeout !== "number" || !(timeout >= 0)) {
     outOfRange(`timeout must be milliseconds, 0 or more: ${timeout}`);

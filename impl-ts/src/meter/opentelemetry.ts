@@ -4,6 +4,7 @@
  * @module
  */
 
+import { requireOptions } from "../error.ts";
 import { type Attributes, type BatchObservableResult, metrics } from "@opentelemetry/api";
 import type { MetricOptions, Observable } from "@opentelemetry/api";
 import type { Meter } from "./meter.ts";
@@ -77,7 +78,7 @@ function timesOf(name: string, description: string): typeof INSTRUMENTS {
  * ```
  */
 export function observe(meter: Meter, options: ObserveOptions = {}): () => void {
-  const { attributes = {} } = options;
+  const { attributes = {} } = requireOptions(options);
   const registry = metrics.getMeter("millrace");
   const instruments = new Map<string, Observable>();
   for (const [name, [kind, given]] of Object.entries(INSTRUMENTS)) {

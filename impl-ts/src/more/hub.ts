@@ -4,7 +4,7 @@
  * @module
  */
 
-import { SegmentError } from "../error.ts";
+import { requireOptions, SegmentError } from "../error.ts";
 import { deadlineOfCall, Link, type WaitOptions } from "../pipe/pipe.ts";
 import { Port, type PortOptions, requirePortOptions } from "../port/port.ts";
 import { type AttachOptions, type Memory, now, Segment } from "../memory/segment.ts";
@@ -81,7 +81,7 @@ export interface HubCreateOptions<In = unknown, Out = never>
  */
 export function hubGeometry(count: number, options: HubCreateOptions = {}): Geometry {
   requireInteger("count", count, 1, ENDPOINT_COUNT_MAX - 1);
-  const { capacity = DEFAULT_CAPACITY, start = 0 } = options;
+  const { capacity = DEFAULT_CAPACITY, start = 0 } = requireOptions(options);
   const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
   const channels = Array.from({ length: count }, (_, client) => [
     { writer: HUB, reader: client + 1, capacity: there, start },

@@ -41,7 +41,7 @@ export class Selection {
 
   /** Returns the index of a reader that can be read, or -1 at the timeout. */
   select(options: WaitOptions): number {
-    const timeout = requireTimeout(options.timeout, Infinity);
+    const timeout = requireTimeout(options, Infinity);
     options.signal?.throwIfAborted();
     const [group, ...others] = this.#groups;
     if (others.length > 0 && timeout > 0) {
@@ -62,7 +62,7 @@ export class Selection {
 
   /** `select` without blocking. */
   async selectAsync(options: WaitOptions): Promise<number> {
-    const timeout = requireTimeout(options.timeout, Infinity);
+    const timeout = requireTimeout(options, Infinity);
     const { signal } = options;
     signal?.throwIfAborted();
     const deadline = deadlineOf(timeout);

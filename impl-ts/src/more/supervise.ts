@@ -5,6 +5,7 @@
  * @module
  */
 
+import { requireOptions } from "../error.ts";
 import { setTimeout } from "../memory/clock.ts";
 import {
   ENDPOINT_BELL_WORD,
@@ -318,7 +319,7 @@ export function supervise(
 ): Supervision {
   const list = "segment" in endpoints ? [endpoints] : endpoints;
   if (list.length === 0) throw new TypeError("Cannot supervise: there are no endpoints to mark");
-  return new Supervision(worker, list, options.lock);
+  return new Supervision(worker, list, requireOptions(options).lock);
 }
 
 function placeOf(each: Supervised): Place {

@@ -14,6 +14,7 @@ import {
   mistake,
   PeerClosedError,
   PeerFailedError,
+  requireOptions,
   unusable,
 } from "../error.ts";
 import { GONE } from "../memory/gate.ts";
@@ -142,14 +143,15 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
  * Throws for options that a writer cannot use. Called before the writer takes its endpoint, which
  * cannot be undone.
  */
-export function requireWriterOptions({ codec = "json", batch = true }: WriterOptions): void {
+export function requireWriterOptions(options: WriterOptions): void {
+  const { codec = "json", batch = true } = requireOptions(options);
   requireCodec(codec);
   if (typeof batch !== "boolean") mistake(`batch must be true or false: ${batch}`);
 }
 
 /** Throws for options that a reader cannot use, before the reader takes its endpoint. */
 export function requireReaderOptions(options: ReaderOptions): void {
-  const { maxMessageSize = MAX_MESSAGE_SIZE, codec, codecs } = options;
+  const { maxMessageSize = MAX_MESSAGE_SIZE, codec, codecs } = requireOptions(options);
   requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
   codecTable(codec, codecs);
 }
@@ -202,7 +204,7 @@ export function deadlineOfCall(options: WaitOptions | undefined): number {
 /** Throws for options that are not valid, and if the signal has aborted already. */
 export function requireWait(options: WaitOptions | undefined): void {
   if (options === undefined) return;
-  requireTimeout(options.timeout, Infinity);
+  requireTimeout(options, Infinity);
   options.signal?.throwIfAborted();
 }
 

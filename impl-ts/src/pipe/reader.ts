@@ -281,7 +281,7 @@ export class Reader<T = unknown> {
 
   #read(mode: Mode, target: Uint8Array | undefined, options: WaitOptions | undefined): unknown {
     // Checked before anything is taken.
-    if (options !== undefined) requireTimeout(options.timeout, Infinity);
+    if (options !== undefined) requireTimeout(options, Infinity);
     const taken = this.#inlet.take(mode, target, true);
     return taken !== undefined || this.ended ? taken : this.#block(mode, target, options);
   }

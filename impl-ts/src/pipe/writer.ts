@@ -12,6 +12,7 @@ import {
   PeerClosedError,
   PeerFailedError,
   raise,
+  requireOptions,
 } from "../error.ts";
 import * as layout from "../memory/layout.ts";
 import { findRing, Link, type Message, type WaitOptions } from "./pipe.ts";
@@ -277,6 +278,7 @@ export class Writer<T = unknown> {
    * waits.
    */
   tryClaim(size: number, options?: ClaimOptions): Place | undefined {
+    requireOptions(options);
     if (!tryBegin(this.#outlet)) return undefined;
     this.#startClaim(size, options);
     return this.#claim(size);

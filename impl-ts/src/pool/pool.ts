@@ -18,6 +18,7 @@
  * @module
  */
 
+import { requireOptions } from "../error.ts";
 import { clearTimeout, now, setTimeout } from "../memory/clock.ts";
 import { textOf } from "../call/callee.ts";
 import { Hub, type HubOptions } from "../more/hub.ts";
@@ -139,9 +140,10 @@ export class Pool<W = Work> {
    * @throws {RangeError} if an option is out of range.
    */
   constructor(source: WorkSource, options: PoolOptions = {}) {
-    const { least = 1, patience = DEFAULT_PATIENCE_MS, idle = DEFAULT_IDLE_MS } = options;
+    const { least = 1, patience = DEFAULT_PATIENCE_MS } = requireOptions(options);
+    const { idle = DEFAULT_IDLE_MS } = options;
     const { most = Math.max(1, least, processorCount()), onprogress } = options;
-    requireOptions({ ...options, least, most });
+    requirePoolOptions({ ...options, least, most });
     this.#options = options;
     this.#least = least;
     this.#patience = patience;
@@ -180,7 +182,7 @@ export class Pool<W = Work> {
     source: Iterable<TypesOf<W, K>["value"]> | AsyncIterable<TypesOf<W, K>["value"]>,
     ...[options = {}]: MapArguments<W, K>
   ): AsyncGenerator<TypesOf<W, K>["result"], void, void> {
-    const { ordered = true, most, signal: outer, ...rest } = options as MapOptions;
+    const { ordered = true, most, signal: outer, ...rest } = requireOptions(options as MapOptions);
     if (most !== undefined) requireInteger("most", most, 1);
     return flow(source, {
       ordered,
@@ -236,7 +238,7 @@ export class Pool<W = Work> {
   }
 
   #begin(value: unknown, options: RunOptions = {}): Task {
-    const { name = ONLY, signal, retry = this.#options.retry ?? 0 } = options;
+    const { name = ONLY, signal, retry = this.#options.retry ?? 0 } = requireOptions(options);
     const task = new Task(name, value, retry);
     if (this.#refusal !== undefined || signal?.aborted) {
       task.isOver = true;
@@ -520,7 +522,7 @@ function hubOptionsOf(options: PoolOptions): HubOptions<unknown, unknown> {
   return { codec, codecs, capacity, maxMessageSize } as HubOptions<unknown, unknown>;
 }
 
-function requireOptions(options: PoolOptions & { least: number; most: number }): void {
+function requirePoolOptions(options: PoolOptions & { least: number; most: number }): void {
   const { least, most, concurrency = 1, ahead = 0, retry = 0 } = options;
   const { patience = 0, idle = 0, grace = 0, startTimeout = 0 } = options;
   requireInteger("most", most, 1, ENDPOINT_COUNT_MAX - 1);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { requireOptions } from "../error.ts";
 import { setTimeout } from "../memory/clock.ts";
 import { Port, type PortOptions } from "../port/port.ts";
 import type { PortHandoff } from "../port/handoff.ts";
@@ -73,6 +74,7 @@ export type WorkOptions = Pick<
  * ```
  */
 export function work<H extends Handlers>(handlers: H, options: WorkOptions = {}): Work<H> {
+  requireOptions(options);
   hear((start) => {
     begin(start, handlers, options).catch((error) => {
       // In a browser, an unhandled rejection would not be reported to the pool; an error in a timer

@@ -5,7 +5,7 @@
  */
 
 import type { Codec, CodecName } from "../codec/codec.ts";
-import { cannot, unusable } from "../error.ts";
+import { cannot, requireOptions, unusable } from "../error.ts";
 import { findRing, type ReaderOptions, requireReaderOptions } from "../pipe/pipe.ts";
 import { requireWriterOptions, type WriterOptions } from "../pipe/pipe.ts";
 import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
@@ -121,7 +121,7 @@ const DEFAULT_CAPACITY = 256 * 1024;
  * ```
  */
 export function portGeometry(options: PortCreateOptions = {}): Geometry {
-  const { capacity = DEFAULT_CAPACITY, start = 0 } = options;
+  const { capacity = DEFAULT_CAPACITY, start = 0 } = requireOptions(options);
   const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
   return {
     endpoints: 2,

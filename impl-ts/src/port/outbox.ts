@@ -6,7 +6,7 @@
  */
 
 import { detach, encodeText, jsonOf, makePayload, type Payload } from "../codec/codec.ts";
-import { mistake, OverflowError } from "../error.ts";
+import { mistake, OverflowError, requireOptions } from "../error.ts";
 import { RENEWED } from "../memory/gate.ts";
 import { CODEC_JSON, CODEC_JSON_BATCH, FRAME_KIND_DATA } from "../memory/layout.ts";
 import { RUN_COUNT, RUN_SIZE } from "../pipe/many.ts";
@@ -174,7 +174,10 @@ export class Outbox implements Posts, Duty {
   post(value: unknown, options: PostOptions | undefined): Promise<void> {
     const outlet = this.#outlet;
     // Callers of a `MessagePort` pass their transfers like this.
-    if (options && (Array.isArray(options) || "transfer" in options)) {
+    if (
+      options !== null && requireOptions(options) &&
+      (Array.isArray(options) || "transfer" in options)
+    ) {
       mistake(NO_TRANSFER);
     }
     const signal = options?.signal;

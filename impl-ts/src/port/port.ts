@@ -4,7 +4,7 @@
  * @module
  */
 
-import { cannot, MillraceError } from "../error.ts";
+import { cannot, MillraceError, requireOptions } from "../error.ts";
 import { Link, type Message, type WaitOptions } from "../pipe/pipe.ts";
 import type { Lent, Place } from "../pipe/lend.ts";
 import { Inbox } from "../pipe/inbox.ts";
@@ -176,7 +176,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     options: PortOptions<In, Out> & AttachOptions & { readonly side?: undefined } = {},
   ): Port<In, Out> {
     if (!isHandoff(handoff)) cannot("make port: this is no handoff of one");
-    return Port.attach<In, Out>(handoff.memory, { ...options, endpoint: handoff.endpoint });
+    const { memory, endpoint } = handoff;
+    return Port.attach<In, Out>(memory, { ...requireOptions(options), endpoint });
   }
 
   /**

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { cannot } from "../error.ts";
+import { cannot, requireOptions } from "../error.ts";
 import { Port } from "./port.ts";
 import type { PortOptions } from "./options.ts";
 import type { AttachOptions } from "../memory/segment.ts";
@@ -88,10 +88,11 @@ export function receivePort<In = unknown, Out = In>(
   options: ReceivePortOptions<In, Out> = {},
 ): Promise<Port<In, Out>> {
   return new Promise((resolve, reject) => {
-    const { source = parentOf(globalThis as Scope), signal, ...others } = options;
+    const { source, signal, ...others } = requireOptions(options);
     signal?.throwIfAborted();
+    const from = source ?? parentOf(globalThis as Scope);
     const stop = () => {
-      source.removeEventListener("message", take);
+      from.removeEventListener("message", take);
       signal?.removeEventListener("abort", abort);
     };
     const abort = () => {
@@ -107,9 +108,9 @@ export function receivePort<In = unknown, Out = In>(
         reject(error);
       }
     };
-    source.addEventListener("message", take);
+    from.addEventListener("message", take);
     signal?.addEventListener("abort", abort);
-    source.start?.();
+    from.start?.();
   });
 }
 

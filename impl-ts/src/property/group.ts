@@ -11,7 +11,7 @@ import {
   codecTable,
   requireCodec,
 } from "../codec/codec.ts";
-import { type MillraceError, PeerClosedError, raise } from "../error.ts";
+import { type MillraceError, PeerClosedError, raise, requireOptions } from "../error.ts";
 import { ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
 import { deadlineOfCall, Link, requireWait, type WaitOptions } from "../pipe/pipe.ts";
 import { propertyChannel, type PropertyPlan } from "./name.ts";
@@ -134,7 +134,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   static create<T extends object = Record<string, unknown>>(
     options: SharedPropertiesPlan<T> & SharedPropertiesOptions,
   ): SharedProperties<T> {
-    const { memory, properties, endpoint = 0, timeout } = options;
+    const { memory, properties, endpoint = 0, timeout } = requireOptions(options);
     const plans = Object.entries<Omit<PropertyPlan, "name">>(properties);
     const channels = plans.map(([name, plan]) => propertyChannel({ ...plan, name }));
     const least = Math.max(endpoint, ...channels.map(({ writer }) => writer)) + 1;
@@ -155,7 +155,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     memory: Memory,
     options: SharedPropertiesOptions = {},
   ): SharedProperties<T> {
-    const segment = Segment.attach(memory, { timeout: options.timeout });
+    const segment = Segment.attach(memory, { timeout: requireOptions(options).timeout });
     return new SharedProperties<T>(segment, options.endpoint ?? 1, options);
   }
 

@@ -6,7 +6,7 @@
 
 import { type AnyCodec, type Codec, type CodecTable, codecTable, copyOut } from "../codec/codec.ts";
 import { decodeForeign, decodeJson, decodeText } from "../codec/codec.ts";
-import { type MillraceError, PeerClosedError, raise } from "../error.ts";
+import { type MillraceError, PeerClosedError, raise, requireOptions } from "../error.ts";
 import { CODEC_BYTES, CODEC_JSON, CODEC_TEXT, ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
 import { deadlineOfCall, Link, requireWait, type WaitOptions } from "../pipe/pipe.ts";
 import { NONE, Slots } from "./slots.ts";
@@ -98,7 +98,7 @@ export class PropertyReader<T = unknown> {
     segment: Segment,
     options: PropertyReaderOptions<T> = {},
   ): PropertyReader<T> {
-    const { property, endpoint = 1, codecs } = options;
+    const { property, endpoint = 1, codecs } = requireOptions(options);
     requireInteger("endpoint", endpoint, 0, ENDPOINT_COUNT_MAX - 1);
     const table = codecTable("json", codecs as readonly AnyCodec[] | undefined);
     Endpoint.requireVacant(segment, endpoint);

@@ -6,7 +6,7 @@
 
 import { type AnyCodec, type Codec, type CodecName, encode, makePayload } from "../codec/codec.ts";
 import { NO_BYTES, NO_WORDS, requireCodec, takeBytes } from "../codec/codec.ts";
-import { raise } from "../error.ts";
+import { raise, requireOptions } from "../error.ts";
 import { CODEC_BYTES } from "../memory/layout.ts";
 import { Link } from "../pipe/pipe.ts";
 import { PropertyError, Slots } from "./slots.ts";
@@ -100,7 +100,7 @@ export class PropertyWriter<T = unknown> {
     segment: Segment,
     options: PropertyWriterOptions<T> & { readonly endpoint?: number | undefined } = {},
   ): PropertyWriter<T> {
-    const { property, codec = "json" } = options;
+    const { property, codec = "json" } = requireOptions(options);
     requireCodec(codec);
     const slots = Slots.find(segment, property);
     const index = options.endpoint ?? slots.writer;

@@ -88,8 +88,8 @@ export async function openStream<In = unknown, Out = In>(
   transport: ByteTransport,
   options: OpenStreamOptions<In, Out> = {},
 ): Promise<StreamPort<In, Out>> {
-  const { timeout, signal, ...rest } = options;
-  const ms = requireTimeout(timeout, Infinity);
+  const ms = requireTimeout(options, Infinity);
+  const { timeout: _, signal, ...rest } = options;
   signal?.throwIfAborted();
   const pump = new StreamPump<In, Out>(transportOf(transport), rest);
   return await pump.open(ms, signal);
