@@ -174,10 +174,8 @@ export class Outbox implements Posts, Duty {
   post(value: unknown, options: PostOptions | undefined): Promise<void> {
     const outlet = this.#outlet;
     // Callers of a `MessagePort` pass their transfers like this.
-    if (
-      options !== null && requireOptions(options) &&
-      (Array.isArray(options) || "transfer" in options)
-    ) {
+    if (options !== null) requireOptions(options);
+    if (options && (Array.isArray(options) || "transfer" in options)) {
       mistake(NO_TRANSFER);
     }
     const signal = options?.signal;

@@ -71,7 +71,7 @@ Deno.test("a WebSocket that sends nothing is given a bounded number of bytes", a
   socket.close();
 });
 
-Deno.test("what a WebSocket has drained is noticed as something arrives, without a timer", async () => {
+Deno.test("what a WebSocket has drained is noticed when something arrives", async () => {
   const [socket, port] = await openFake();
   await flood(port, 20);
   const before = socket.sent.length;
@@ -99,7 +99,7 @@ Deno.test("a close of a WebSocket that sends nothing ends in time", async () => 
   }
 });
 
-Deno.test("a WebSocket server that reads nothing more costs a bounded number of bytes", async () => {
+Deno.test("a WebSocket server that reads nothing more costs a bound of bytes", async () => {
   await using server = stalledServer();
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}`);
   const port = await held(openStream<string>(socket)) as Port<string>;
