@@ -48,7 +48,7 @@ const MUTANTS = `  1/3 one caught by ring/a bytes [ring.publish] (1.0 s)
 
 not caught as they must be:
 two        SURVIVED [ring.room]: the reserve is used (9.0 s)
-three      ERROR: does not apply (0.1 s)
+three      ERROR: is not built (0.1 s)
 
 12.0 s
 FAILED: 1 of 3 caught (33.3 %); 1 survived; 1 errors

@@ -76,16 +76,14 @@ export function textProblems({ path, text }: TextFile): string[] {
 
 /** What is wrong with single lines. */
 export function lineProblems(file: TextFile): string[] {
-  // A patch says in a column of its own what becomes of a line.
-  const most = file.path.endsWith(".patch") ? LINE_LENGTH_MAX + 1 : LINE_LENGTH_MAX;
-  const long = isForProgram(file) ? Infinity : most;
+  const most = isForProgram(file) ? Infinity : LINE_LENGTH_MAX;
   const noTabs = /\.(ts|zig|md|json|py)$/.test(file.path);
   return file.text.split("\n").flatMap((line, index) => {
     const facts: string[] = [];
     // A table of Markdown cannot be broken.
     const isTable = file.path.endsWith(".md") && line.startsWith("|");
     const length = [...line].length;
-    if (length > long && !isTable) facts.push(`${length} columns, more than ${most}`);
+    if (length > most && !isTable) facts.push(`${length} columns, more than ${most}`);
     if (/[ \t\r]$/.test(line)) facts.push("space at the end");
     if (noTabs && line.includes("\t")) facts.push("a tab");
     const found = MARKER.exec(line)?.[1];

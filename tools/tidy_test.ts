@@ -105,8 +105,6 @@ Deno.test("lineProblems: columns, spaces and tabs", () => {
   assertEquals(problems(wide, "a.md"), ["a.md:1: 101 columns, more than 100"]);
   assertEquals(problems(`| ${wide} |`, "a.md"), []);
   assertEquals(problems(wide, "spec/layout.json"), []);
-  assertEquals(problems(wide, "a.patch"), []);
-  assertEquals(problems(`+${wide}`, "a.patch"), ["a.patch:1: 102 columns, more than 101"]);
   assertEquals(problems("a "), ["tools/a.ts:1: space at the end"]);
   assertEquals(problems("a\r\n"), ["tools/a.ts:1: space at the end"]);
   assertEquals(problems("\ta"), ["tools/a.ts:1: a tab"]);

@@ -26,7 +26,7 @@ export type Fate =
   | { kind: "survived" }
   /** Nobody can see it; not run. */
   | { kind: "equivalent" }
-  /** It does not apply, or is not built, or the kit did not come to its end. */
+  /** It does not fit the code, or is not built, or the kit did not come to its end. */
   | { kind: "error"; what: string };
 
 /** A mutant and its fate. */

@@ -9,8 +9,7 @@ const MUTANT: Mutant = {
   clause: "ring.publish",
   fault: "tail before payload",
   isRace: false,
-  files: [],
-  patch: "",
+  changes: [],
 };
 
 function failure(id: string, ...broken: string[]): Failure {
@@ -76,7 +75,7 @@ Deno.test("summaryOf: 95 % of those that can be seen, and nothing else wrong", (
   assertEquals(summaryOf([...many(18, CAUGHT), ...many(1, SURVIVED)], 0).isGood, false);
   const other: Fate = { kind: "misnamed", by: failure("ring/b") };
   assertEquals(summaryOf([...many(99, CAUGHT), judged(other)], 0).isGood, false);
-  const error: Fate = { kind: "error", what: "does not apply" };
+  const error: Fate = { kind: "error", what: "is not built" };
   assertEquals(summaryOf([...many(99, CAUGHT), judged(error)], 0).isGood, false);
   assertEquals(summaryOf(many(20, CAUGHT), 1).isGood, false);
 });

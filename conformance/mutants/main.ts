@@ -12,11 +12,11 @@ import { type Failure, type Fate, fateOf, foldRuns, type Judged } from "./judge.
 import { keyOf, lineOf, neededOf, summaryOf } from "./judge.ts";
 import { type Implementation, IMPLEMENTATIONS, loadMutants, type Mutant } from "./mutant.ts";
 import type { PlayOrder } from "./play.ts";
-import { misfit, Tree } from "./tree.ts";
+import { plantedIn, Tree } from "./tree.ts";
 
 const USAGE = `Usage: ./millrace test mutants [option...] [name...]
 
-Plants each fault of conformance/mutants/patches, or those that are named (\`*\` stands for
+Plants each fault of the tables in conformance/mutants, or those that are named (\`*\` stands for
 anything), and runs the kit against it.
 
   --implementation NAME  only the faults of typescript or of zig
@@ -24,10 +24,10 @@ anything), and runs the kit against it.
   --list                 prints the faults and ends
 
 Exit code 0: at least 95 % are caught, each by a case that names the clause. 1: they are not, a
-patch does not apply or is not built, or a case fails without a fault. 2: wrong usage.`;
+fault no longer fits the code or is not built, or a case fails without a fault. 2: wrong usage.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url)).replace(/\/$/, "");
-const PATCHES = new URL("patches/", import.meta.url);
+const TABLES = new URL("./", import.meta.url);
 /** Longer than all cases take, when each of some dozen ends by its timeout. */
 const PLAY_MS = 4 * 60_000;
 
@@ -71,7 +71,7 @@ async function readOrder(args: string[]): Promise<Order> {
   }
   const races = Number(values.races);
   if (!Number.isInteger(races) || races < 1) throw new UsageError(`--races ${values.races}`);
-  const all = await loadMutants(PATCHES);
+  const all = await loadMutants(TABLES);
   for (const name of positionals) {
     if (!all.some((each) => fits(each, name))) throw new UsageError(`no fault ${name}`);
   }
@@ -126,14 +126,14 @@ class Lane {
   }
 
   async #fates(mutant: Mutant, runs: number): Promise<Fate[]> {
-    if (mutant.equivalent !== undefined) {
-      const why = await misfit(this.#tree.root, mutant.patch);
-      return [why === undefined ? { kind: "equivalent" } : { kind: "error", what: why }];
-    }
     const fates: Fate[] = [];
     const built = new Set<string>();
     const missed = () => fates.filter(({ kind }) => kind !== "caught").length;
     try {
+      if (mutant.equivalent !== undefined) {
+        await plantedIn(this.#tree.root, mutant);
+        return [{ kind: "equivalent" }];
+      }
       await this.#tree.with(mutant, async () => {
         while (fates.length < runs && missed() <= runs - neededOf(runs)) {
           fates.push(await this.#fate(mutant, built));

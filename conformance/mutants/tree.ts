@@ -8,29 +8,19 @@
 import { dirname } from "node:path";
 import { listFiles } from "../../tools/files.ts";
 import { run } from "../../tools/run.ts";
-import type { Mutant } from "./mutant.ts";
+import { type Mutant, plant } from "./mutant.ts";
 
-// Ten times what each takes; only a hang gets there.
-const APPLY_MS = 30_000;
+// Ten times what it takes; only a hang gets there.
 const BUILD_MS = 10 * 60_000;
 
-/** Whether a patch fits the tree in this folder; what `git` says where it does not. */
-export async function misfit(root: string, patch: string): Promise<string | undefined> {
-  return await apply(root, patch, "--check");
-}
-
-async function apply(root: string, patch: string, ...options: string[]) {
-  const file = await Deno.makeTempFile({ suffix: ".patch" });
-  try {
-    await Deno.writeTextFile(file, patch);
-    // Within a repository, `git apply` takes paths from its top, and skips those of other folders.
-    const above = `GIT_CEILING_DIRECTORIES=${dirname(root)}`;
-    const command = ["env", above, "git", "apply", "--whitespace=nowarn", ...options, file];
-    const { code, output } = await run(command, { cwd: root, timeoutMs: APPLY_MS, echo: false });
-    return code === 0 ? undefined : output.trim();
-  } finally {
-    await Deno.remove(file);
+/** The files that a mutant changes, as they become. Throws if one of its changes does not fit. */
+export async function plantedIn(root: string, { changes }: Mutant): Promise<Map<string, string>> {
+  const texts = new Map<string, string>();
+  for (const change of changes) {
+    const text = texts.get(change.file) ?? await Deno.readTextFile(`${root}/${change.file}`);
+    texts.set(change.file, plant(text, change));
   }
+  return texts;
 }
 
 /** Files of the repository in a folder of their own, with whatever is built of them. */
@@ -51,22 +41,28 @@ export class Tree {
     return new Tree(root);
   }
 
-  /** Plants a mutant, does something, and takes it out again. Throws where it does not apply. */
-  async with<T>({ files, patch }: Mutant, act: () => Promise<T>): Promise<T> {
-    const texts = new Map<string, string>();
-    for (const path of files) texts.set(path, await Deno.readTextFile(`${this.root}/${path}`));
-    const why = await apply(this.root, patch);
-    if (why !== undefined) throw new Error(`does not apply: ${why}`);
+  /** Plants a mutant, does something, and takes it out again. Throws if it does not fit. */
+  async with<T>(mutant: Mutant, act: () => Promise<T>): Promise<T> {
+    const planted = await plantedIn(this.root, mutant);
+    const before = new Map<string, string>();
+    for (const path of planted.keys()) {
+      before.set(path, await Deno.readTextFile(`${this.root}/${path}`));
+    }
     try {
+      await this.#write(planted);
       return await act();
     } finally {
-      for (const [path, text] of texts) await Deno.writeTextFile(`${this.root}/${path}`, text);
+      await this.#write(before);
     }
+  }
+
+  async #write(texts: Map<string, string>): Promise<void> {
+    for (const [path, text] of texts) await Deno.writeTextFile(`${this.root}/${path}`, text);
   }
 
   /**
    * Runs a step of build.zig, in the mode that takes a second and not half a minute; what is wrong
-   * where that fails.
+   * if that fails.
    */
   async build(step: string): Promise<string | undefined> {
     const command = ["zig", "build", step, "-Doptimize=debug"];

@@ -1,69 +1,53 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { type Mutant, parseMutant } from "./mutant.ts";
-import { misfit, Tree } from "./tree.ts";
+import { assertEquals, assertRejects } from "@std/assert";
+import type { Mutant } from "./mutant.ts";
+import { Tree } from "./tree.ts";
 
 const PATH = "impl-ts/src/ring/ring.ts";
 
-function mutantOf(before: string, after: string): Mutant {
-  return parseMutant(
-    "one",
-    `clause: ring.publish\nfault: a word\n
-diff --git a/${PATH} b/${PATH}
---- a/${PATH}
-+++ b/${PATH}
-@@ -1,3 +1,3 @@
- one
--${before}
-+${after}
- three
-`,
-  );
+function mutantOf(...pairs: [before: string, after: string][]): Mutant {
+  return {
+    name: "one",
+    implementation: "typescript",
+    clause: "ring.publish",
+    fault: "a word",
+    isRace: false,
+    changes: pairs.map(([before, after]) => ({ file: PATH, before: [before], after: [after] })),
+  };
 }
 
-/** A repository of one file. */
-async function withRepository(act: (root: string) => Promise<void>): Promise<void> {
+/** A copy of a repository of one file, and a function that reads that file in the copy. */
+async function withTree(act: (tree: Tree, read: () => Promise<string>) => Promise<void>) {
   const root = await Deno.makeTempDir();
   try {
     await new Deno.Command("git", { args: ["init", "--quiet"], cwd: root }).output();
     await Deno.mkdir(`${root}/impl-ts/src/ring`, { recursive: true });
     await Deno.writeTextFile(`${root}/${PATH}`, "one\ntwo\nthree\n");
-    await act(root);
+    const tree = await Tree.copy(root);
+    try {
+      await act(tree, () => Deno.readTextFile(`${tree.root}/${PATH}`));
+    } finally {
+      await tree.remove();
+    }
+    await assertRejects(() => Deno.stat(tree.root), Deno.errors.NotFound);
+    assertEquals(await Deno.readTextFile(`${root}/${PATH}`), "one\ntwo\nthree\n");
   } finally {
     await Deno.remove(root, { recursive: true });
   }
 }
 
 Deno.test("Tree: a mutant is planted in the copy alone, and taken out again", async () => {
-  await withRepository(async (root) => {
-    const tree = await Tree.copy(root);
-    try {
-      const read = () => Deno.readTextFile(`${tree.root}/${PATH}`);
-      const planted = await tree.with(mutantOf("two", "2"), read);
-      assertEquals(planted, "one\n2\nthree\n");
-      assertEquals(await read(), "one\ntwo\nthree\n");
-      assertEquals(await Deno.readTextFile(`${root}/${PATH}`), "one\ntwo\nthree\n");
-      await assertRejects(() => tree.with(mutantOf("two", "2"), () => Promise.reject(Error("x"))));
-      assertEquals(await read(), "one\ntwo\nthree\n");
-    } finally {
-      await tree.remove();
-    }
-    await assertRejects(() => Deno.stat(tree.root), Deno.errors.NotFound);
+  await withTree(async (tree, read) => {
+    assertEquals(await tree.with(mutantOf(["two", "2"], ["three", "3"]), read), "one\n2\n3\n");
+    assertEquals(await read(), "one\ntwo\nthree\n");
+    await assertRejects(() => tree.with(mutantOf(["two", "2"]), () => Promise.reject(Error("x"))));
+    assertEquals(await read(), "one\ntwo\nthree\n");
   });
 });
 
-Deno.test("Tree: a patch that does not fit is an error, and changes nothing", async () => {
-  await withRepository(async (root) => {
-    const tree = await Tree.copy(root);
-    try {
-      const stale = mutantOf("zwei", "2");
-      await assertRejects(() => tree.with(stale, () => Promise.resolve()), Error, "does not apply");
-      assertEquals(await Deno.readTextFile(`${tree.root}/${PATH}`), "one\ntwo\nthree\n");
-      assertMatch(await misfit(tree.root, stale.patch) ?? "fits", /patch does not apply/);
-      assertEquals(await misfit(tree.root, mutantOf("two", "2").patch), undefined);
-      // Within a repository as well, of which `git apply` must not skip a file in silence.
-      assertMatch(await misfit(root, stale.patch) ?? "fits", /patch does not apply/);
-    } finally {
-      await tree.remove();
-    }
+Deno.test("Tree: a mutant that does not fit is an error, and changes nothing", async () => {
+  await withTree(async (tree, read) => {
+    const stale = mutantOf(["two", "2"], ["drei", "3"]);
+    await assertRejects(() => tree.with(stale, read), Error, `found 0 times in ${PATH}: drei`);
+    assertEquals(await read(), "one\ntwo\nthree\n");
   });
 });
