@@ -5,6 +5,7 @@
  * @module
  */
 import ts from "typescript";
+import oldest from "typescript_5.2";
 import { type Entry, PACKAGE_NAME } from "./build_entries.ts";
 import { folderOf } from "./build_libraries.ts";
 import type { PackageFile } from "./build_package.ts";
@@ -99,17 +100,21 @@ function hostWithDeno(options: ts.CompilerOptions): ts.CompilerHost {
   };
 }
 
+/** The oldest compiler that the declarations are for, as the README says. */
+export const OLDEST = oldest as unknown as typeof ts;
+
 /** Whose way to find modules a program is compiled for. */
 export type Resolution = "nodenext" | "bundler";
 
 /**
- * What the compiler has to say about a program, one line for each problem. The program gets what a
+ * What a compiler has to say about a program, one line for each problem. The program gets what a
  * compiler takes for ES2022 by default, `dom` with it, or the libraries that are named.
  */
 export function checkProgram(
   paths: string[],
   libraries?: readonly string[],
   resolution: Resolution = "nodenext",
+  compiler: typeof ts = ts,
 ): string[] {
   const isNode = resolution === "nodenext";
   const options: ts.CompilerOptions = {
@@ -119,7 +124,8 @@ export function checkProgram(
     module: isNode ? ts.ModuleKind.NodeNext : ts.ModuleKind.ESNext,
     moduleResolution: isNode ? ts.ModuleResolutionKind.NodeNext : ts.ModuleResolutionKind.Bundler,
   };
-  return describe(ts.getPreEmitDiagnostics(ts.createProgram({ rootNames: paths, options })));
+  const program = compiler.createProgram({ rootNames: paths, options });
+  return describe(compiler.getPreEmitDiagnostics(program));
 }
 
 const CHECKS: ts.CompilerOptions = {
@@ -134,7 +140,9 @@ const CHECKS: ts.CompilerOptions = {
 
 /**
  * Declarations name each other as scripts, the package as npm knows it, and the part of the
- * language that is newer than what a user's compiler may assume.
+ * language that is newer than what a user's compiler may assume. Before TypeScript 5.7, a
+ * `Uint8Array` does not say which buffer it has: what `slice` returns is the same type with or
+ * without that.
  */
 function forPackage(text: string): string {
   const head = text.includes("[Symbol.dispose]")
@@ -142,6 +150,7 @@ function forPackage(text: string): string {
     : "";
   return head + text
     .replace(/((?:\bfrom|\bimport)\s*\(?\s*["']\.{1,2}\/[^"'\n]+)\.ts(["'])/g, "$1.js$2")
+    .replaceAll("Uint8Array<ArrayBuffer>", 'ReturnType<Uint8Array["slice"]>')
     .replaceAll(SOURCE_NAME, PACKAGE_NAME);
 }
 

@@ -4,13 +4,18 @@
  *
  * @module
  */
+import { sha256 } from "millrace/digest";
+import { type FanoutCreateOptions, FanoutWriter } from "millrace/fanout";
 import { type Memory, MillraceError, Port, portGeometry, type ReasonCode } from "millrace";
+import type { PortAttachOptions, PortCreateOptions, PortOptions, WriterOptions } from "millrace";
+import { Segment, Writer } from "millrace";
 import { SegmentFile, SystemError } from "millrace/host";
-import { Hub } from "millrace/hub";
+import { Hub, type HubCreateOptions } from "millrace/hub";
 import { MailboxReader } from "millrace/mailbox";
 import { SABMessagePort, type SABMessagePortInit } from "millrace/sab-message-port";
 import { selectAsync } from "millrace/select";
-import { type ByteStreams, openStream, type StreamPort } from "millrace/stream";
+import { type ByteStreams, openStream, type OpenStreamOptions } from "millrace/stream";
+import type { StreamPort } from "millrace/stream";
 import { supervise, type WorkerLike } from "millrace/supervise";
 
 /** What a worker is asked. */
@@ -58,5 +63,31 @@ export async function gather(worker: WorkerLike, streams: ByteStreams): Promise<
   const near: StreamPort<string> | undefined = await selectAsync([far, ...hub.ports]);
   using mailbox = MailboxReader.attach<string>(new SharedArrayBuffer(64));
   const texts = [near?.tryRead(), mailbox.tryRead(), (await supervision.failed).signal];
-  return texts.filter((text) => text !== undefined);
+  return texts.filter((text): text is string => text !== undefined);
+}
+
+/** Options that are kept in a constant make what the same options in place make. */
+export async function reuse(memory: Memory, streams: ByteStreams): Promise<void> {
+  const options: PortOptions = { codec: "json" };
+  const creating: PortCreateOptions = options;
+  const attaching: PortAttachOptions = options;
+  Port.create(options).write({ n: 1 });
+  Port.create(creating).write({ n: 1 });
+  Port.attach(memory, attaching).write({ n: 1 });
+  const texts: PortOptions<string> = { codec: "text" };
+  const port: Port<string> = Port.create(texts);
+  port.write("1");
+  const hubs: HubCreateOptions = { codec: "json" };
+  Hub.create(1, hubs).ports[0]!.write({ n: 1 });
+  const writing: WriterOptions = { codec: "json" };
+  Writer.attach(Segment.attach(memory), writing).write({ n: 1 });
+  const fanouts: FanoutCreateOptions = { readers: 2 };
+  FanoutWriter.create(fanouts).write({ n: 1 });
+  const opening: OpenStreamOptions = { timeout: 100 };
+  (await openStream(streams, opening)).postMessage({ n: 1 });
+}
+
+/** A digest has memory of its own, so that whatever takes unshared bytes takes it. */
+export function digestOf(bytes: Uint8Array): ArrayBufferView & { buffer: ArrayBuffer } {
+  return sha256(bytes);
 }

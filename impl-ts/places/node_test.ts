@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { copyLibrary } from "../../tools/build_libraries.ts";
 import { makePackage, writePackage, writePlatforms } from "../../tools/build_package.ts";
 import { stopBundler } from "../../tools/build_scripts.ts";
-import { checkProgram } from "../../tools/build_types.ts";
+import { checkProgram, OLDEST } from "../../tools/build_types.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
@@ -52,6 +52,27 @@ Deno.test("the declarations do without the library dom", async () => {
   await Deno.copyFile(`${import.meta.dirname}/consumer.ts`, path);
   await Deno.writeTextFile(`${folder}/globals.d.ts`, NODE_GLOBALS);
   assertEquals(checkProgram([path, `${folder}/globals.d.ts`], ["es2022"]), []);
+});
+
+Deno.test(`the declarations need no more than TypeScript ${OLDEST.versionMajorMinor}`, async () => {
+  const readme = await Deno.readTextFile(`${ROOT}/impl-ts/README.md`);
+  assertStringIncludes(readme, `TypeScript ${OLDEST.versionMajorMinor} or later`);
+  const { exports } = JSON.parse(
+    await Deno.readTextFile(`${folder}/node_modules/millrace/package.json`),
+  );
+  // Whoever uses the other entries has their libraries, which have declarations of their own.
+  const entries = Object.keys(exports).filter((entry) => !/cbor|meter|global|package/.test(entry));
+  const all = `${folder}/all.mts`;
+  const lines = entries.map((entry, index) =>
+    `export * as e${index} from "millrace${entry.slice(1)}";`
+  );
+  await Deno.writeTextFile(all, lines.join("\n"));
+  const path = `${folder}/consumer_for_oldest.mts`;
+  await Deno.copyFile(`${import.meta.dirname}/consumer.ts`, path);
+  for (const library of ["dom", "webworker"]) {
+    const libraries = ["es2022", library];
+    assertEquals(checkProgram([all, path], libraries, "nodenext", OLDEST), []);
+  }
 });
 
 for (const resolution of ["nodenext", "bundler"] as const) {

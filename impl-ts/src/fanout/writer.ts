@@ -56,7 +56,7 @@ const END = /* @__PURE__ */ packKind(layout.FRAME_KIND_END, 0, 0);
  * writer.write("plain text");
  * ```
  */
-export interface FanoutWriterOptions<T = never> extends EndpointOptions {
+export interface FanoutWriterOptions<T = unknown> extends EndpointOptions {
   /** The codec that encodes values: one of this library, or one of your own. Default `json`. */
   readonly codec?: CodecName | Codec<unknown, T> | undefined;
 }
@@ -73,7 +73,7 @@ export interface FanoutWriterOptions<T = never> extends EndpointOptions {
  * writer.write(Uint8Array.of(1, 2, 3));
  * ```
  */
-export interface FanoutCreateOptions<T = never>
+export interface FanoutCreateOptions<T = unknown>
   extends FanoutWriterOptions<T>, Omit<FanoutPlan, "writer"> {
   /** Blank memory, in which others may create the same fanout. Default: new shared memory. */
   readonly memory?: Memory | undefined;

@@ -32,7 +32,7 @@ const DEFAULT_CAPACITY = 64 * 1024;
  * console.log(hub.ports.length); // 1
  * ```
  */
-export interface HubOptions<In = unknown, Out = never> extends PortOptions<In, Out> {
+export interface HubOptions<In = unknown, Out = In> extends PortOptions<In, Out> {
   /** A hub is always endpoint 0. */
   readonly side?: undefined;
 }
@@ -51,7 +51,7 @@ export interface HubOptions<In = unknown, Out = never> extends PortOptions<In, O
  * console.log(sizes.join()); // 1024,65536,1024,65536
  * ```
  */
-export interface HubCreateOptions<In = unknown, Out = never>
+export interface HubCreateOptions<In = unknown, Out = In>
   extends HubOptions<In, Out>, AttachOptions {
   /**
    * Blank memory, on which other threads may create the same hub. By default fresh shared memory.
@@ -79,7 +79,10 @@ export interface HubCreateOptions<In = unknown, Out = never>
  * segmentSize(hubGeometry(2, { capacity: 1024 })); // 6912
  * ```
  */
-export function hubGeometry(count: number, options: HubCreateOptions = {}): Geometry {
+export function hubGeometry(
+  count: number,
+  options: HubCreateOptions<unknown, never> = {},
+): Geometry {
   requireInteger("count", count, 1, ENDPOINT_COUNT_MAX - 1);
   const { capacity = DEFAULT_CAPACITY, start = 0 } = requireOptions(options);
   const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
@@ -160,7 +163,7 @@ export class Hub<In = unknown, Out = In> {
     count: number,
     options: HubCreateOptions<In, Out> = {},
   ): Hub<In, Out> {
-    const geometry = hubGeometry(count, options as HubCreateOptions);
+    const geometry = hubGeometry(count, options);
     const { memory } = options;
     requireHubOptions(options); // before anything of the memory is touched
     const segment = memory === undefined
@@ -289,7 +292,7 @@ class HubLink extends Link {
   }
 }
 
-function requireHubOptions(options: HubOptions): void {
+function requireHubOptions(options: HubOptions<unknown, never>): void {
   requirePortOptions(options);
   if (options.side === undefined) return;
   throw new TypeError(`Cannot make hub: it has no side ${options.side}`);

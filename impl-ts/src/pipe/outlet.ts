@@ -129,7 +129,7 @@ export class Outlet extends Lane implements Payload {
   #extent = 0;
 
   /** Makes the outlet of an attached endpoint for one of its rings. */
-  constructor(link: Link, channel: Channel, options: WriterOptions = {}) {
+  constructor(link: Link, channel: Channel, options: WriterOptions<never> = {}) {
     const codec: CodecName | AnyCodec = options.codec ?? "json";
     super(link.endpoint, channel, true);
     this.link = link;

@@ -89,7 +89,7 @@ export interface WaitOptions {
  * console.log(writer.tryWrite("plain text")); // true
  * ```
  */
-export interface WriterOptions<Out = never> extends EndpointOptions {
+export interface WriterOptions<Out = unknown> extends EndpointOptions {
   /** How values become payloads: a codec of this library, or your own. Default `json`. */
   readonly codec?: CodecName | Codec<unknown, Out> | undefined;
   /**
@@ -143,7 +143,7 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
  * Throws for options that a writer cannot use. Called before the writer takes its endpoint, which
  * cannot be undone.
  */
-export function requireWriterOptions(options: WriterOptions): void {
+export function requireWriterOptions(options: WriterOptions<never>): void {
   const { codec = "json", batch = true } = requireOptions(options);
   requireCodec(codec);
   if (typeof batch !== "boolean") mistake(`batch must be true or false: ${batch}`);

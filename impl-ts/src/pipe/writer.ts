@@ -86,7 +86,7 @@ export class Writer<T = unknown> {
    *
    * @internal
    */
-  constructor(link: Link, channel: Channel, options: WriterOptions = {}) {
+  constructor(link: Link, channel: Channel, options: WriterOptions<never> = {}) {
     requireWriterOptions(options);
     this.#outlet = new Outlet(link, channel, options);
   }

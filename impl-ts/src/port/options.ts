@@ -49,7 +49,7 @@ export type Side = "a" | "b";
  * console.log(there.read({ timeout: 1000 })); // "hello"
  * ```
  */
-export interface PortOptions<In = unknown, Out = never>
+export interface PortOptions<In = unknown, Out = In>
   extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions<Out>, DeliveryOptions {
   /** How values become payloads: a codec of this library, or your own. Default `json`. */
   readonly codec?: CodecName | Codec<In, Out> | undefined;
@@ -77,7 +77,7 @@ export interface PortOptions<In = unknown, Out = never>
  * console.log(hub.ports[2]?.read()); // "client 2"
  * ```
  */
-export interface PortAttachOptions<In = unknown, Out = never> extends PortOptions<In, Out> {
+export interface PortAttachOptions<In = unknown, Out = In> extends PortOptions<In, Out> {
   /** Index of the endpoint, instead of `side`. Client `i` of a hub is endpoint `i + 1`. */
   readonly endpoint?: number | undefined;
 }
@@ -95,7 +95,7 @@ export interface PortAttachOptions<In = unknown, Out = never> extends PortOption
  * console.log(port.segment.channels.map(({ dataSize }) => dataSize)); // [ 1048576, 4096 ]
  * ```
  */
-export interface PortCreateOptions<In = unknown, Out = never>
+export interface PortCreateOptions<In = unknown, Out = In>
   extends PortOptions<In, Out>, AttachOptions {
   /**
    * Blank memory. The other side may create a port on it at the same time, with the same capacity
@@ -120,7 +120,7 @@ const DEFAULT_CAPACITY = 256 * 1024;
  * segmentSize(portGeometry({ capacity: [256, 1024] })); // 2816
  * ```
  */
-export function portGeometry(options: PortCreateOptions = {}): Geometry {
+export function portGeometry(options: PortCreateOptions<unknown, never> = {}): Geometry {
   const { capacity = DEFAULT_CAPACITY, start = 0 } = requireOptions(options);
   const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
   return {
@@ -146,19 +146,19 @@ export function portGeometry(options: PortCreateOptions = {}): Geometry {
  * using a = Port.create({ memory });
  * ```
  */
-export function portMemory(options: PortCreateOptions = {}): SharedArrayBuffer {
+export function portMemory(options: PortCreateOptions<unknown, never> = {}): SharedArrayBuffer {
   return sharedMemory(segmentSize(portGeometry(options)));
 }
 
 /** The index of the endpoint to attach to. */
-export function endpointOf({ side, endpoint }: PortAttachOptions): number {
+export function endpointOf({ side, endpoint }: PortAttachOptions<unknown, never>): number {
   if (endpoint === undefined) return side === "a" ? 0 : 1;
   if (side === undefined) return endpoint;
   cannot("attach port: side and endpoint are both given");
 }
 
 /** Throws for options that a port cannot use. */
-export function requirePortOptions(options: PortOptions): void {
+export function requirePortOptions(options: PortOptions<unknown, never>): void {
   const { side = "a", spin, nap, inboxCount = 0, inboxSize = 0 } = options;
   requireInteger("inboxCount", inboxCount, 0);
   requireInteger("inboxSize", inboxSize, 0);

@@ -33,7 +33,7 @@ import type { Duty, Waitable } from "../wait/wait.ts";
  * for (const value of [1, 2]) port.postMessage(value);
  * ```
  */
-export interface PostingOptions<Out = never> {
+export interface PostingOptions<Out = unknown> {
   /**
    * The most messages that are posted and not in the ring yet, from 1. A message of which a part is
    * in the ring does not count. Default 1,024.
@@ -112,7 +112,7 @@ export class Run {
 }
 
 /** Throws for options that an outbox cannot use. */
-export function requirePostingOptions(options: PostingOptions): void {
+export function requirePostingOptions(options: PostingOptions<never>): void {
   const { queueLimit = DEFAULT_QUEUE_LIMIT, overflow = "wait" } = options;
   requireInteger("queueLimit", queueLimit, 1);
   requireName("overflow", overflow, ["wait", "reject", "drop-oldest"]);
@@ -130,7 +130,7 @@ const SETTLED: Promise<void> = /* @__PURE__ */ Promise.resolve();
 /** The messages posted on one port. */
 export class Outbox implements Posts, Duty {
   readonly #outlet: Outlet;
-  readonly #options: PostingOptions;
+  readonly #options: PostingOptions<never>;
   /** The queue: the first run that may not be settled yet, and the last run. */
   #first: Run | undefined;
   #last: Run | undefined;
@@ -159,7 +159,7 @@ export class Outbox implements Posts, Duty {
   };
 
   /** Makes an empty outbox. */
-  constructor(outlet: Outlet, options: PostingOptions) {
+  constructor(outlet: Outlet, options: PostingOptions<never>) {
     this.#outlet = outlet;
     this.#options = options;
     outlet.posts = this;

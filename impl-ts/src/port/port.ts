@@ -69,7 +69,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   readonly #link: Link;
   readonly #writer: Writer<Out>;
   readonly #reader: Reader<In>;
-  readonly #options: PortOptions;
+  readonly #options: PortOptions<unknown, never>;
   // Made when they are first needed.
   #delivery: Delivery<In> | undefined;
   #outbox: Outbox | undefined;
@@ -82,7 +82,12 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    *
    * @internal
    */
-  constructor(link: Link, outgoing: Channel, incoming: Channel, options: PortOptions) {
+  constructor(
+    link: Link,
+    outgoing: Channel,
+    incoming: Channel,
+    options: PortOptions<unknown, never>,
+  ) {
     const { inboxCount = DEFAULT_INBOX_COUNT, inboxSize = DEFAULT_INBOX_SIZE } = options;
     super(() => this.delivery);
     const reader = new Reader<In>(link, incoming, options);

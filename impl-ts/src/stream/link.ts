@@ -44,7 +44,7 @@ import { markFailed, stateOf } from "../wait/state.ts";
  * b.close();
  * ```
  */
-export interface StreamOptions<In = unknown, Out = never>
+export interface StreamOptions<In = unknown, Out = In>
   extends Omit<PortOptions<In, Out>, "side" | "spin" | "nap" | "mechanism"> {
   /** Largest frame that the peer may send, in bytes, a multiple of 16. Default 49,152. */
   readonly largest?: number | undefined;

@@ -50,7 +50,7 @@ export type { ByteTransport } from "./transport.ts";
  * await readable.cancel();
  * ```
  */
-export interface OpenStreamOptions<In = unknown, Out = never> extends StreamOptions<In, Out> {
+export interface OpenStreamOptions<In = unknown, Out = In> extends StreamOptions<In, Out> {
   /** Milliseconds to wait for the other side. Default: no limit. */
   readonly timeout?: number | undefined;
   /** A signal that ends the wait. The promise is then rejected with the signal's reason. */

@@ -36,7 +36,7 @@ export async function printedApart(
   return text(stdout);
 }
 
-export interface PipeOptions extends WriterOptions, ReaderOptions {
+export interface PipeOptions extends WriterOptions<never>, ReaderOptions {
   capacity?: number;
   start?: number;
 }
