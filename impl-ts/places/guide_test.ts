@@ -105,6 +105,33 @@ Deno.test("the guide's programs are those that are expected, and each prints som
   assertEquals(PROGRAMS.filter(needsPage).map(({ name }) => name), ["ask_the_user_1"]);
 });
 
+Deno.test("cbor works in Deno without the native packages of its library", async () => {
+  const guide = await Deno.readTextFile(`${PACKAGE}/guide/values.md`);
+  const line = /`("nodeModulesDir": "\w+")`/.exec(guide)?.[1];
+  const project = `${folder}/without_native`;
+  await copyLibrary("cbor-x", `${PACKAGE}/..`, project);
+  const program = `
+    import { cbor } from "${NAME}/cbor";
+    import { Port } from "${NAME}";
+    const here = Port.create({ codec: cbor });
+    const there = Port.attach(here.memory, { codec: cbor });
+    here.write(new Map([[1, 2]]));
+    console.log(there.read());`;
+  await Deno.writeTextFile(`${project}/main.ts`, program);
+  // An empty cache, and no registry.
+  const deno = ["env", `DENO_DIR=${folder}/empty`, Deno.execPath()];
+  const command = [...deno, "run", "-A", "--cached-only", "--no-lock", "main.ts"];
+  const options = { cwd: project, timeoutMs: TIMEOUT_MS, echo: false };
+  for (const [setting, expected] of [[line, 0], ['"nodeModulesDir": "none"', 1]] as const) {
+    const imports = JSON.stringify({ [NAME]: `jsr:${NAME}` });
+    const config = `{ "links": ["../package"], "imports": ${imports}, ${setting} }`;
+    await Deno.writeTextFile(`${project}/deno.json`, config);
+    const { output, code } = await run(command, options);
+    assertEquals(code, expected, output);
+    if (code === 0) assertEquals(output, "Map(1) { 1 => 2 }\n");
+  }
+});
+
 Deno.test("what the guide says of Millrace in its comparison, tests show", async () => {
   const text = await Deno.readTextFile(`${PACKAGE}/guide/compared.md`);
   const table = text.slice(text.indexOf("## Compared")).match(/(?:^\|.*\|\n)+/m)![0];
