@@ -46,6 +46,7 @@ export type Offer =
   | "lossy"
   | "close_ms"
   | "cross"
+  | "mixed"
   | "hub"
   | "no_block"
   | "encodes";
@@ -77,6 +78,8 @@ export interface Opening {
   values?: boolean;
   /** Whether what is written of codec `cbor` is given to the port as a value. */
   encodes?: boolean;
+  /** Whether the port writes values as JSON, for tasks that are `mixed`. */
+  mixed?: boolean;
   spin_us?: number;
   /**
    * With carrier `file`: how long to wait for others that open or replace the same file; with
@@ -109,7 +112,7 @@ export interface Outgoing {
 
 /** A part of a live run. */
 export interface Task {
-  role: "write" | "read" | "echo" | "drive" | "cross";
+  role: "write" | "read" | "echo" | "drive" | "cross" | "mixed";
   seed: number;
   capacity: number;
   count?: number;
@@ -120,7 +123,12 @@ export interface Task {
   close_ms?: number;
   lossy?: boolean;
   record?: boolean;
+  /** With `mixed`: by which call each message is written, and how many letters it has. */
+  order?: [way: Mixing, size: number][];
 }
+
+/** A call that writes: one that returns at once, one that gives a promise, one that waits. */
+export type Mixing = "post" | "promise" | "block";
 
 /** The part of a live run that makes trees of calls, and serves those of the other. */
 export interface TreeTask extends Pick<Task, "seed" | "capacity" | "wait" | "then" | "record"> {

@@ -24,6 +24,7 @@ import { LENDING_SCRIPTS } from "./lending.ts";
 import { MAILBOX_SCRIPTS } from "./mailbox.ts";
 import { MAILBOX_WAITING_SCRIPTS } from "./mailbox_waiting.ts";
 import { MAILBOX_WATCHED_SCRIPTS } from "./mailbox_watched.ts";
+import { MIXED_SCRIPTS } from "./mixed.ts";
 import { FORBIDDEN_SCRIPTS, OVERLAP_SCRIPTS } from "./overlap.ts";
 import { PORT_SCRIPTS } from "./port.ts";
 import { PROPERTY_SCRIPTS } from "./properties.ts";
@@ -71,6 +72,7 @@ const ANYWHERE = [
   ...ASKING_SCRIPTS,
   ...WAY_SCRIPTS,
   ...OVERLAP_SCRIPTS,
+  ...MIXED_SCRIPTS,
   ...READING_RACES,
   ...WRITING_RACES,
   ...FANOUT_SCRIPTS,

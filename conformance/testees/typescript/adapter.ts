@@ -59,7 +59,7 @@ const hello: Hello = {
   waits: ["block", "poll", "event"],
   // A pipe takes the endpoint that its ring states.
   lacks: ["endpoint"],
-  offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub", "encodes"],
+  offers: ["read_many", "ways", "inbox", "lossy", "close_ms", "cross", "hub", "encodes", "mixed"],
 };
 
 /** The implementation on memory that is handed over. */
@@ -113,8 +113,8 @@ export function open(
 }
 
 /** How the values are encoded that are written. */
-export function codecOf({ encodes }: Opening): "bytes" | typeof cbor {
-  return encodes ? cbor : "bytes";
+export function codecOf({ encodes, mixed }: Opening): "bytes" | "json" | typeof cbor {
+  return encodes ? cbor : mixed ? "json" : "bytes";
 }
 
 /** The calls of a port that is to offer them. */

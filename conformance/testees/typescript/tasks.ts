@@ -7,11 +7,11 @@
 import { MessageError } from "../../../impl-ts/src/mod.ts";
 import { LostError } from "../../../impl-ts/src/fanout/fanout.ts";
 import type { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
-import type { Stats } from "../../../impl-ts/src/mod.ts";
+import type { Port, Stats, Writer } from "../../../impl-ts/src/mod.ts";
 import { fill, Workload } from "../../kit/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";
 import { letters } from "../../kit/letters.ts";
-import type { Failed, Ran, Task } from "../../kit/protocol.ts";
+import type { Failed, Mixing, Ran, Task } from "../../kit/protocol.ts";
 import type { Ends } from "./adapter.ts";
 
 export type FailureOf = (error: unknown) => Failed | "refused" | undefined;
@@ -27,6 +27,8 @@ export interface Ways {
   end(): void | Promise<void>;
   close(): void;
   stats(): Partial<Stats>;
+  /** Writes a value by one of the calls that a port has for that. */
+  mix?(way: Mixing, value: unknown): void | Promise<void>;
 }
 
 /** A message; or an entry of the transcript that has none. */
@@ -66,7 +68,15 @@ export function runMailbox(
   return run(mailboxWays(ends, task, timeout), task, failureOf, letters);
 }
 
-function pipeWays({ reader, writer }: Ends, { wait }: Task, timeout: number): Ways {
+function mix(ends: Ends, way: Mixing, value: unknown, timeout: number): void | Promise<void> {
+  const writer = ends.writer as Writer<unknown>;
+  if (way === "block") return writer.write(value, { timeout });
+  if (way === "promise") return writer.writeAsync(value, { timeout });
+  return (ends as Port<unknown>).postMessage(value);
+}
+
+function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
+  const { reader, writer } = ends;
   const late = <T>(message: T | undefined): T | undefined => {
     if (message === undefined && !reader!.ended) throw new Stop("wait.timeout");
     return message;
@@ -75,6 +85,7 @@ function pipeWays({ reader, writer }: Ends, { wait }: Task, timeout: number): Wa
     readAsync: async () => late(await reader!.readMessageAsync({ timeout })),
     close: () => (reader ?? writer)!.close(),
     stats: () => (reader ?? writer)!.stats,
+    mix: (way: Mixing, value: unknown) => mix(ends, way, value, timeout),
   };
   if (wait === "event") {
     return {
@@ -308,6 +319,24 @@ const roles: Record<Task["role"], Perform> = {
     const more = await ways.read();
     if (more !== undefined) transcript.add(more.tag, more.payload!);
     return "ended";
+  },
+  async mixed(ways, task, transcript) {
+    const promises: Promise<void>[] = [];
+    // All of it in one job: the event loop does not turn in between.
+    for (const [index, [way, size]] of task.order!.entries()) {
+      const text = letters({ tag: index, size, first: index }, new Uint8Array(size));
+      try {
+        const sending = ways.mix!(way, [index, new TextDecoder().decode(text)]);
+        if (sending !== undefined) promises.push(sending);
+      } catch (error) {
+        // Where a promise is under way, a call that waits may be the caller's mistake.
+        if (way !== "block" || !(error instanceof TypeError)) throw error;
+        continue;
+      }
+      transcript.add(index, text);
+    }
+    await Promise.all(promises);
+    return "done";
   },
   async cross(ways, task, transcript, make) {
     const reading = ways.readAsync!();
