@@ -51,6 +51,8 @@ const DEFINITION = /^\[([a-z]+)\.([a-z][a-z0-9_]*)\](.*)$/;
 // words of the pattern, `[noun.fact]`, explain it.
 const CITATION = /(?<![\w\])])\[(?!noun\.fact\])([a-z]+\.[a-z][a-z0-9_]*)\](?!\()/g;
 const TEST_NAME = /(?:\btest(?:\.\w+)?\(\s*|\btest\s+)("[^"\n]*")/g;
+/** A duty that is longer is two, or an explanation. */
+const WORDS_MAX = 40;
 const KEYWORD = /\b(?:MUST NOT|SHOULD NOT|MUST|SHOULD|MAY)\b/g;
 
 /** Who cites: the parts of the repository that the counts name. */
@@ -63,6 +65,11 @@ const READERS: { name: string; path: RegExp; language?: Language }[] = [
   { name: "conformance", path: /^conformance\/.*\.(md|json|jsonl)$/ },
   { name: "chapters", path: /^spec\/.*\.md$/ },
 ];
+
+/** Where a clause is at home. Those of files were in `segment` once, and a name does not change. */
+function chapterOf(id: string): string {
+  return id.startsWith("segment.file_") ? "file" : id.slice(0, id.indexOf("."));
+}
 
 /** The clauses that one chapter defines, and what is wrong with them. */
 export function readClauses({ path, text }: TextFile): { clauses: Clause[]; problems: string[] } {
@@ -82,6 +89,10 @@ export function readClauses({ path, text }: TextFile): { clauses: Clause[]; prob
     const keywords = body.match(KEYWORD) ?? [];
     if (keywords.length === 1) clause.keyword = keywords[0] as string;
     else problems.push(`${clause.place}: [${clause.id}] has ${keywords.length} duties, not one`);
+    const words = clause.body.split(/\s+/).length;
+    if (words > WORDS_MAX) {
+      problems.push(`${clause.place}: [${clause.id}] has ${words} words, more than ${WORDS_MAX}`);
+    }
     clauses.push(clause);
     open = undefined;
   };
@@ -96,7 +107,7 @@ export function readClauses({ path, text }: TextFile): { clauses: Clause[]; prob
     if (match || line.trim() === "") close();
     if (match) {
       const id = `${match[1]}.${match[2]}`;
-      if (match[1] !== noun) problems.push(`${place}: [${id}] stands in the chapter ${noun}`);
+      if (chapterOf(id) !== noun) problems.push(`${place}: [${id}] stands in the chapter ${noun}`);
       open = { clause: { id, place, keyword: "", role: "", body: "" }, body: match[3] as string };
     } else if (open !== undefined) {
       // A keyword may be broken across two lines: MUST, NOT.
@@ -143,6 +154,23 @@ function keepProse(text: string): string {
   }).join("\n");
 }
 
+// Digits and letters up to `f`, or `ff` and more of it, and nothing before them.
+const UNMARKED = /(?<![\w.#/'-])(?:(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]+|f{2,})(?!\w)/g;
+/** Two bytes or more in a span of code: what they are shows. */
+const BYTES = /`[0-9a-f]{2}(?: [0-9a-f]{2})+`/g;
+
+/** Hexadecimal numbers in prose and tables that do not begin with `0x`. */
+export function unmarkedNumbers({ path, text }: TextFile): string[] {
+  let isFenced = false;
+  return text.split("\n").flatMap((line, index) => {
+    if (line.startsWith("```")) isFenced = !isFenced;
+    if (isFenced) return [];
+    return [...line.replace(BYTES, "").matchAll(UNMARKED)].map(([number]) =>
+      `${path}:${index + 1}: ${number} is hexadecimal, and does not begin with 0x`
+    );
+  });
+}
+
 /** In JSON, a clause is named by a member `clause`, or by several in `clauses`. */
 function jsonCitations(path: string, text: string): Citation[] {
   const place = (id: string) => {
@@ -169,7 +197,7 @@ export function inspect(files: TextFile[]): Report {
   const clauses = new Map<string, Clause>();
   for (const file of files.filter(({ path }) => /^spec\/[^/]+\.md$/.test(path))) {
     const found = readClauses(file);
-    problems.push(...found.problems);
+    problems.push(...found.problems, ...unmarkedNumbers(file));
     for (const clause of found.clauses) {
       const first = clauses.get(clause.id);
       if (first) problems.push(`${clause.place}: [${clause.id}] is defined at ${first.place} too`);

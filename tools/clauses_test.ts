@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { inspect, readCitations, readClauses } from "./clauses.ts";
+import { inspect, readCitations, readClauses, unmarkedNumbers } from "./clauses.ts";
 import { keepComments } from "./comments.ts";
 import { linkProblems, readLinks } from "./links.ts";
 
@@ -28,6 +28,32 @@ Deno.test("readClauses: one clause, its place and its keyword", () => {
       role: "endpoint",
       body: "An endpoint MAY do that.",
     },
+  ]);
+});
+
+Deno.test("unmarkedNumbers: finds hexadecimal that could be taken for something else", () => {
+  const found = (text: string) => unmarkedNumbers({ path: "spec/ring.md", text }).length;
+  assertEquals(found("The mask `ffff`, the place 1f, and 9e0.\n"), 3);
+  assertEquals(found("`0xffff`, 0x1f, 128, `0d 0a`, u32, a face; (1, 2)\n"), 0);
+  assertEquals(found("```\n1f  0d 0a\n```\n"), 0);
+});
+
+Deno.test("readClauses: refuses a duty of more than 40 words", () => {
+  const problems = (words: number) =>
+    readClauses(chapter(`[ring.a] A writer MUST do${" so".repeat(words - 4)}.`)).problems;
+  assertEquals(problems(40), []);
+  assertEquals(problems(41), ["spec/ring.md:4: [ring.a] has 41 words, more than 40"]);
+});
+
+Deno.test("readClauses: clauses of files keep the noun of the chapter that they have left", () => {
+  const problems = (path: string, id: string) =>
+    readClauses({ path, text: `\`\`\`\n[${id}] A writer MUST do.\n\`\`\`\n` }).problems;
+  assertEquals(problems("spec/file.md", "segment.file_own"), []);
+  assertEquals(problems("spec/segment.md", "segment.file_own"), [
+    "spec/segment.md:2: [segment.file_own] stands in the chapter segment",
+  ]);
+  assertEquals(problems("spec/file.md", "segment.align"), [
+    "spec/file.md:2: [segment.align] stands in the chapter file",
   ]);
 });
 

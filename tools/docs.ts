@@ -5,6 +5,7 @@
  * @module
  */
 import { ENTRIES } from "./build_entries.ts";
+import { CHECKLIST, makeChecklist } from "./checklist.ts";
 import { type Stage, stage } from "./docs_pages.ts";
 import { writeSite, ZIG_PAGE } from "./docs_site.ts";
 import { writeZigReference } from "./docs_zig.ts";
@@ -58,7 +59,9 @@ export async function makeDocs(
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "millrace-docs-" }));
   try {
     tell("Reading the pages ...");
-    const laid = stage(await readTexts(root, await listFiles(root)), references.zig);
+    const files = await readTexts(root, await listFiles(root));
+    files.push({ path: CHECKLIST, text: makeChecklist(files) });
+    const laid = stage(files, references.zig);
     await writeStage(laid, `${folder}/pages`);
     tell(`Writing ${laid.pages.length} pages and the reference of TypeScript ...`);
     const entries = references.typescript ? ENTRIES : [];

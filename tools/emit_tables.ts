@@ -6,23 +6,17 @@
  *
  * @module
  */
-import type { Clause } from "./clauses.ts";
 import type { Group, Layout, Limit, Reason, Structure } from "./layout.ts";
 
 const OPEN = /^<!-- generated: (\w+) (\w+) -->$/;
 const CLOSE = "<!-- /generated -->";
 
 /**
- * Returns the text with every region filled; `clauses` are those of all chapters, for checklists.
+ * Returns the text with every region filled.
  *
  * @throws {Error} naming the line of a bad region
  */
-export function fillTables(
-  text: string,
-  layout: Layout,
-  path: string,
-  clauses: Clause[] = [],
-): string {
+export function fillTables(text: string, layout: Layout, path: string): string {
   const output: string[] = [];
   let open = 0;
   for (const [index, line] of text.split("\n").entries()) {
@@ -31,12 +25,8 @@ export function fillTables(
     if (match) {
       if (open !== 0) throw fail(`the region of line ${open} is still open`);
       const [, kind = "", name = ""] = match;
-      const table = kind === "clauses"
-        ? some(clauses.filter(({ role }) => role === name), checklist)
-        : makeTable(layout, kind, name);
-      if (table === undefined) {
-        throw fail(`${kind === "clauses" ? "the spec" : "layout.json"} has no ${kind} ${name}`);
-      }
+      const table = makeTable(layout, kind, name);
+      if (table === undefined) throw fail(`layout.json has no ${kind} ${name}`);
       output.push(line, ...table);
       open = index + 1;
     } else if (line === CLOSE) {
@@ -63,9 +53,8 @@ function makeTable(layout: Layout, kind: string, name: string): string[] | undef
   if (kind === "limits") {
     return some(layout.limits.filter((limit) => limit.chapter === name), limitTable);
   }
-  if (kind !== "reasons") return undefined;
-  if (name === "all") return some(layout.reasons, allReasonsTable);
-  return some(layout.reasons.filter((reason) => reason.chapter === name), reasonTable);
+  if (kind === "reasons" && name === "all") return some(layout.reasons, reasonTable);
+  return undefined;
 }
 
 function structureTable({ name, size, align, fields }: Structure): string[] {
@@ -98,24 +87,12 @@ function limitTable(limits: Limit[]): string[] {
 }
 
 function reasonTable(reasons: Reason[]): string[] {
-  const rows = reasons.map((reason) => [String(reason.value), `\`${reason.name}\``, reason.about]);
-  return table(["value", "code", "meaning"], rows);
-}
-
-function allReasonsTable(reasons: Reason[]): string[] {
   const rows = reasons.map((r) => [String(r.value), `\`${r.name}\``, r.chapter, r.about]);
   return table(["value", "code", "chapter", "meaning"], rows);
 }
 
-function checklist(clauses: Clause[]): string[] {
-  const rows = clauses.map(({ id, body }) => {
-    const chapter = id.slice(0, id.indexOf("."));
-    return [`[\`${id}\`](${chapter}.md)`, body];
-  });
-  return table(["clause", "duty"], rows);
-}
-
-function table(heading: string[], rows: string[][]): string[] {
+/** The lines of a table. */
+export function table(heading: string[], rows: string[][]): string[] {
   const line = (cells: string[]) =>
     `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
   return [line(heading), line(heading.map(() => "---")), ...rows.map(line)];

@@ -9,7 +9,7 @@
  *
  * @module
  */
-import { readClauses } from "./clauses.ts";
+import { makeChecklist } from "./checklist.ts";
 import { emitReasonTexts, fillHeader } from "./emit_c.ts";
 import { emitDigest } from "./emit_digest.ts";
 import { emitDigestCore } from "./emit_digest_core.ts";
@@ -17,16 +17,18 @@ import { emitFuzzCorpus } from "./emit_fuzz_corpus.ts";
 import { emitReasonNames, emitTypeScript } from "./emit_typescript.ts";
 import { emitZig } from "./emit_zig.ts";
 import { fillTables } from "./emit_tables.ts";
+import { listFiles, readTexts } from "./files.ts";
 import { readLayout } from "./layout.ts";
 import { asksForHelp } from "./programs.ts";
 
-const USAGE = `Usage: ./millrace generate [--check]
+const USAGE = `Usage: ./millrace generate [--check | --checklist]
 
 Writes what comes from spec/layout.json: the constants of both implementations, the header for C,
 and the tables in the chapters of spec/; from the static cases, the corpus of the fuzz targets; and
 the digests in TypeScript, unrolled, and compiled from Zig where its sources have changed.
 
-  --check   writes nothing, and names the files that are not as they must be
+  --check       writes nothing, and names the files that are not as they must be
+  --checklist   writes nothing, and prints all duties of the specification by role, in Markdown
 
 Exit code 0: all are. 1: with --check, some are not; or the layout has a fault. 2: wrong usage.`;
 
@@ -64,10 +66,7 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
       text: await Deno.readTextFile(`${root}/${path}`),
     })),
   );
-  const clauses = texts.flatMap((chapter) => readClauses(chapter).clauses);
-  for (const { path, text } of texts) {
-    files.push({ path, text: fillTables(text, layout, path, clauses) });
-  }
+  for (const { path, text } of texts) files.push({ path, text: fillTables(text, layout, path) });
   return files;
 }
 
@@ -101,9 +100,13 @@ async function write(root: string, stale: GeneratedFile[]): Promise<void> {
 /** Runs the tool and returns its exit code. */
 export async function main(args: string[], root: string): Promise<number> {
   const help = asksForHelp(args);
-  if (help || args.some((arg) => arg !== "--check") || args.length > 1) {
+  if (help || args.length > 1 || !["--check", "--checklist"].includes(args[0] ?? "--check")) {
     (help ? console.log : console.error)(USAGE);
     return help ? 0 : 2;
+  }
+  if (args[0] === "--checklist") {
+    console.log(makeChecklist(await readTexts(root, await listFiles(root))).trimEnd());
+    return 0;
   }
   let files: GeneratedFile[];
   try {

@@ -238,29 +238,7 @@ Deno.test("fillTables: knows every kind of table", () => {
   assertStringIncludes(fill("structure frame_header"), "| 5 | `label` | u8[3] | Any\\|all. |");
   assertStringIncludes(fill("enum frame_kind"), "| 4 | `return` | A result. |");
   assertStringIncludes(fill("limits ring"), "| `ring_max` | 1,073,741,824 | bytes | Most. |");
-  assertStringIncludes(fill("reasons ring"), "| 16 | `ring.cursor` | Out of bounds. |");
   assertStringIncludes(fill("reasons all"), "| 16 | `ring.cursor` | ring | Out of bounds. |");
-});
-
-Deno.test("fillTables: a checklist holds the clauses of its role, with links", () => {
-  const clause = (id: string, role: string) => ({
-    id,
-    role,
-    place: "spec/ring.md:1",
-    keyword: "MUST",
-    body: `A ${role} MUST do.`,
-  });
-  const region = "<!-- generated: clauses writer -->\n<!-- /generated -->";
-  const clauses = [clause("ring.a", "writer"), clause("ring.b", "reader")];
-  assertEquals(
-    fillTables(region, example(), "a.md", clauses).split("\n").slice(1, -1),
-    ["| clause | duty |", "| --- | --- |", "| [`ring.a`](ring.md) | A writer MUST do. |"],
-  );
-  assertThrows(
-    () => fillTables(region, example(), "a.md", clauses.slice(1)),
-    Error,
-    "the spec has no clauses writer",
-  );
 });
 
 Deno.test("fillTables: refuses regions that it cannot fill, by line", () => {

@@ -101,6 +101,7 @@ export const LIVE_PLANS: LivePlan[] = [
     "pipe.drain",
     "pipe.look_again",
     "pipe.close",
+    "pipe.close_stores",
   ], {
     capacity: 1024,
     count: 50,
@@ -110,6 +111,7 @@ export const LIVE_PLANS: LivePlan[] = [
   stream("reader_closes", "The reader leaves in the middle: the writer is not left waiting.", [
     "pipe.peer_gone",
     "pipe.close",
+    "pipe.close_stores",
     "segment.state_ring",
   ], {
     capacity: 1024,

@@ -252,7 +252,7 @@ function addReads(cases: Cases): void {
     cases.invalid(
       `tail_${name}`,
       `\`tail\` moves from ffffffe0 to ${value.toString(16)}.`,
-      "fanout.tail fanout.reader fanout.release",
+      "fanout.tail fanout.floor_odd fanout.reader fanout.release",
       from,
       member("operations.1.set.3.hex", word(value)),
       {

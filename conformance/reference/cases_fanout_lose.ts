@@ -219,7 +219,7 @@ function addReader(cases: Cases): void {
     cases.invalid(
       `lose_tail_${name}`,
       `\`tail\` is ${value.toString(16)}.`,
-      "fanout.tail fanout.reader",
+      "fanout.tail fanout.floor_odd fanout.reader",
       from,
       member("operations.0.set.2.hex", word(value)),
       {
@@ -335,7 +335,7 @@ function addOverrun(cases: Cases): void {
   cases.invalid(
     "overrun_beyond",
     "The floor lies beyond the tail.",
-    "fanout.tail fanout.overrun",
+    "fanout.tail fanout.floor_odd fanout.overrun",
     from,
     member("operations.2", stores(plan, { floor: 256 })),
     {
@@ -346,7 +346,7 @@ function addOverrun(cases: Cases): void {
   cases.invalid(
     "overrun_odd",
     "The floor is no multiple of 16.",
-    "fanout.tail fanout.overrun",
+    "fanout.tail fanout.floor_odd fanout.overrun",
     from,
     member("operations.2", stores(plan, { floor: 100 })),
     {
@@ -417,7 +417,7 @@ function addEra(cases: Cases): void {
   const overrun = cases.valid(
     "era_overrun",
     "While a reader slept, 2^32 bytes were written: what it sees is not what it expects.",
-    "fanout.validate fanout.overrun fanout.tail",
+    "fanout.validate fanout.overrun fanout.tail fanout.floor_odd",
     { ...reads(again), oldest: true, operations: [{ read: 1 }, wrapped, read] },
     {
       results: [

@@ -53,7 +53,7 @@ function addReads(cases: Cases): void {
   cases.valid(
     "reserved_words",
     "The reserved words are not read.",
-    "mailbox.check",
+    "mailbox.check mailbox.fault",
     reading({ ...whole('["hello",[1,2,3]]', 64), reserved: new Uint8Array(12).fill(255) }),
     taken,
   );
@@ -77,8 +77,8 @@ function addWords(cases: Cases): void {
       name,
       about,
       key === "signal" || key === "status"
-        ? "mailbox.check mailbox.turn"
-        : "mailbox.check mailbox.parts",
+        ? "mailbox.check mailbox.fault mailbox.turn"
+        : "mailbox.check mailbox.fault mailbox.parts",
       "mailbox/whole",
       set(key, value),
       ends([], code),
@@ -152,7 +152,7 @@ function addParts(cases: Cases): void {
     { read: true },
   ];
   const nothing = drained([]);
-  const clauses = "mailbox.keep_parts mailbox.parts mailbox.check mailbox.write_all";
+  const clauses = "mailbox.keep_parts mailbox.parts mailbox.check mailbox.fault mailbox.write_all";
   const from = cases.valid(
     "parts",
     "Three parts, cut in the middle of a character, are kept from read to read.",
@@ -173,7 +173,7 @@ function addParts(cases: Cases): void {
   cases.invalid(
     "part_empty",
     "The second part is empty.",
-    "mailbox.parts mailbox.check",
+    "mailbox.parts mailbox.check mailbox.fault",
     from,
     member("operations.1.set.1.hex", word(0)),
     {
@@ -241,7 +241,7 @@ function addClosed(cases: Cases): void {
   cases.invalid(
     "not_closing",
     "The same words while `status` is active: a peer that broke the mailbox.",
-    "mailbox.read_status mailbox.check",
+    "mailbox.read_status mailbox.check mailbox.fault",
     from,
     set("status", 0),
     ends([], "mailbox.length"),
@@ -385,7 +385,9 @@ function addWriterFaults(cases: Cases): void {
     cases.invalid(
       name,
       about,
-      code === "peer.closed" ? "mailbox.closed mailbox.write" : "mailbox.check mailbox.write",
+      code === "peer.closed"
+        ? "mailbox.closed mailbox.write"
+        : "mailbox.check mailbox.fault mailbox.write",
       "mailbox/write_once",
       set(key, value),
       {

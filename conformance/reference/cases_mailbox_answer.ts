@@ -85,7 +85,7 @@ function addFault(cases: Cases): void {
   const from = cases.valid(
     "fault",
     "The second example of the chapter: the reader refuses the part, and closes the mailbox.",
-    "mailbox.check mailbox.close",
+    "mailbox.check mailbox.fault mailbox.close",
     { kind: "read", image, role: "mailbox_reader", limit: 4096, operations: [{ read: true }] },
     {
       results: [drained([], "mailbox.length")],
@@ -96,7 +96,7 @@ function addFault(cases: Cases): void {
   cases.invalid(
     "fault_status",
     "A broken `status` is found before the part, and is closed as well.",
-    "mailbox.check mailbox.close mailbox.turn",
+    "mailbox.check mailbox.fault mailbox.close mailbox.turn",
     from,
     set("status", 1),
     { results: [drained([], "mailbox.signal")], bytes: [...closing, wordIs("length", 17)] },
@@ -104,7 +104,7 @@ function addFault(cases: Cases): void {
   cases.invalid(
     "no_fault",
     "A length of 16: the part is the first of two.",
-    "mailbox.check mailbox.close",
+    "mailbox.check mailbox.fault mailbox.close",
     from,
     set("length", 16),
     {
@@ -125,7 +125,7 @@ function printed(step: string, words: string): Uint8Array {
 function addAnswers(cases: Cases): void {
   const closing = [store("status", DISPOSED), store("signal", DISPOSED)];
   const again = [store("status", 0), store("signal", MAY_READ), store("length", 3)];
-  const clauses = "mailbox.first_answer mailbox.check";
+  const clauses = "mailbox.first_answer mailbox.check mailbox.fault";
   const add = (name: string, about: string, setting: Setting, before: Result, after: Result) => {
     const from = cases.valid(`answer_${name}`, about, clauses, setting, {
       results: [before, "ok", after],
@@ -222,7 +222,7 @@ function addCloseAgain(cases: Cases): void {
     cases.invalid(
       `close_again_${name}_broken`,
       "The same on a mailbox that a fault has closed.",
-      "mailbox.close mailbox.check",
+      "mailbox.close mailbox.check mailbox.fault",
       from,
       set("signal", 5),
       { results: [answer("mailbox.signal"), "ok", "ok"], bytes: both },

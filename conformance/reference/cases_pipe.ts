@@ -241,7 +241,7 @@ function addAtOnce(cases: Cases): void {
   const from = cases.valid(
     "begun",
     "The first part of a call; the rest has not come.",
-    "pipe.keep_parts pipe.limit pipe.unknown_kind",
+    "pipe.keep_parts pipe.drop_parts pipe.limit pipe.unknown_kind",
     reading(plan, { calls: true, limit: 6 }),
     reads([]),
   );
@@ -281,7 +281,7 @@ function addParts(cases: Cases): void {
   cases.valid(
     "example",
     "The example of the chapter: the parts are kept between two reads, and their space given back.",
-    "pipe.keep_parts ring.release_all pipe.order frame.preamble",
+    "pipe.keep_parts pipe.drop_parts ring.release_all pipe.order frame.preamble",
     reading(first, { operations }),
     {
       results: [drained([]), "ok", drained([message(bytesOf(200))])],
@@ -291,7 +291,7 @@ function addParts(cases: Cases): void {
   cases.invalid(
     "kept_and_total",
     "The parts that were kept count: the total is one more.",
-    "pipe.keep_parts ring.release_all frame.preamble",
+    "pipe.keep_parts pipe.drop_parts ring.release_all frame.preamble",
     "pipe/example",
     field(first.at[0]! + 16, "message_preamble", "total", 201),
     {
@@ -307,7 +307,7 @@ function addParts(cases: Cases): void {
 
 /** What is left of a message whose parts were dropped with the report of its writer's state. */
 function addDroppedParts(cases: Cases): void {
-  const clauses = "pipe.keep_parts pipe.report_once";
+  const clauses = "pipe.keep_parts pipe.drop_parts pipe.report_once";
   const about = "The peer has closed inside a message, which counts as reported:";
   const add = (name: string, fact: string, rest: FramePlan[], last: Drained) => {
     const plan = pipe({ frames: [firstOf(6, utf8("abc")), ...rest], states: [CLOSED, 0] });
@@ -410,7 +410,7 @@ function addWrites(cases: Cases): void {
   cases.invalid(
     "write_after_close",
     "Nothing is written once the endpoint is closed.",
-    "pipe.close pipe.close_frees",
+    "pipe.close pipe.close_stores pipe.close_frees",
     from,
     member("operations.0", { close: true }),
     { results: ["ok", "pipe.closed", drained([])], bytes: [stateIs(0, CLOSED)] },

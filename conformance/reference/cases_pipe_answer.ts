@@ -433,14 +433,14 @@ function addClosing(cases: Cases): void {
   const published = cases.valid(
     "close_published",
     "A message is finished and published.",
-    "pipe.close",
+    "pipe.close pipe.close_stores",
     writing(plan, { operations: held }),
     { results: ["ok", "ok", drained([message({ text: "a" })])] },
   );
   cases.invalid(
     "close_finished",
     "A close drops what is finished and not published.",
-    "pipe.close",
+    "pipe.close pipe.close_stores",
     published,
     member("operations.1", close),
     { results: ["ok", "ok", drained([])], bytes: [controlIs(plan, "tail", 0)] },

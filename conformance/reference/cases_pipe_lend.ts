@@ -136,7 +136,7 @@ function addLendClosed(cases: Cases): void {
   const from = cases.valid(
     "lend_and_close",
     "A frame is lent when the reader closes: from then on that is what every call answers.",
-    "pipe.lend_one pipe.lend pipe.close pipe.first_answer",
+    "pipe.lend_one pipe.lend pipe.close pipe.close_stores pipe.first_answer",
     reading(plan, { operations: [peek, close, { read: true }, peek, release] }),
     {
       results: [one, "ok", gone, gone, CLOSED_OR_REFUSED],
@@ -146,7 +146,7 @@ function addLendClosed(cases: Cases): void {
   cases.invalid(
     "lend_and_stay",
     "It does not close.",
-    "pipe.lend_one pipe.lend pipe.close",
+    "pipe.lend_one pipe.lend pipe.close pipe.close_stores",
     from,
     member("operations.1", still),
     {
@@ -352,7 +352,7 @@ function addClaimClosed(cases: Cases): void {
   const from = cases.valid(
     "claim_and_close",
     "A claim is open when the writer closes: that is what every call answers from then on.",
-    "pipe.claim_one pipe.publish_none pipe.close pipe.first_answer",
+    "pipe.claim_one pipe.publish_none pipe.close pipe.close_stores pipe.first_answer",
     writing(plan, { operations }),
     {
       results: [
@@ -372,7 +372,7 @@ function addClaimClosed(cases: Cases): void {
   cases.invalid(
     "claim_and_stay",
     "It does not close.",
-    "pipe.claim_one pipe.close",
+    "pipe.claim_one pipe.close pipe.close_stores",
     from,
     member("operations.1", still),
     {
@@ -459,14 +459,14 @@ function addPublishFault(cases: Cases): void {
   const from = cases.valid(
     "publish_before_end",
     "A writer finishes, writes what needs a look at `head`, and ends.",
-    "pipe.publish_none ring.fault",
+    "pipe.publish_none ring.fault ring.fault_stop",
     writing(plan, { operations }),
     { results: ["ok", "ok", "ok", "ok", "ok", "ok", "ok"], bytes: [stateIs(1, ATTACHED)] },
   );
   cases.invalid(
     "publish_fault",
     "`head` is broken: what was finished is dropped, and to publish does nothing.",
-    "pipe.publish_none ring.fault pipe.fault",
+    "pipe.publish_none ring.fault ring.fault_stop pipe.fault",
     from,
     member("operations.2.set.0.hex", "81 00 00 00"),
     {

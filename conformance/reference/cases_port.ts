@@ -201,14 +201,14 @@ function addBothWays(cases: Cases): void {
   const good = cases.valid(
     "read_and_write",
     "Two messages are read, one is written.",
-    "ring.fault pipe.first_answer",
+    "ring.fault ring.fault_stop pipe.first_answer",
     using(plan, [{ read: true }, { write: { text: "x" } }]),
     { results: [drained([hi, hi]), "ok"], bytes: [stateIs(0, ATTACHED)] },
   );
   cases.invalid(
     "fault_and_write",
     "A fault in one direction: in the other the peer is one that has failed.",
-    "ring.fault pipe.first_answer pipe.failed_reason",
+    "ring.fault ring.fault_stop pipe.first_answer pipe.failed_reason",
     good,
     field(plan.channels[0]!.data + 32, "frame_header", "kind", 7),
     {
@@ -241,7 +241,7 @@ function addBothWays(cases: Cases): void {
   const closed = cases.valid(
     "close",
     "One change of the state closes both directions.",
-    "port.close pipe.close",
+    "port.close pipe.close pipe.close_stores",
     using(port([whole("hi")]), closing),
     {
       results: [drained([hi]), "ok", "pipe.closed", drained([], "pipe.closed")],
@@ -300,7 +300,7 @@ function addInboxAnswers(cases: Cases, from: string, data: number): void {
   cases.invalid(
     "inbox_fault",
     "The second message is broken: the write ends, and the fault stands behind the first.",
-    "port.inbox port.inbox_fault port.inbox_order pipe.first_answer ring.fault",
+    "port.inbox port.inbox_fault port.inbox_order pipe.first_answer ring.fault ring.fault_stop",
     from,
     field(data + 32, "frame_header", "kind", 7),
     {

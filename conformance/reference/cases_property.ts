@@ -307,7 +307,7 @@ function addSlots(cases: Cases): void {
 }
 
 function addDecoding(cases: Cases): void {
-  const decode = "property.decode";
+  const decode = "property.decode property.decode_codec";
   const value = { sequence: 5, codec: JSON_TEXT, value: '{"a":[1,2]}' };
   const plan = property({ version: 5, slots: { 1: value } });
   const json = { codec: JSON_TEXT, json: { a: [1, 2] } };

@@ -43,7 +43,7 @@ function addReads(cases: Cases): void {
     cases.invalid(
       name,
       about,
-      "ring.cursor ring.fault ring.release ring.release_all ring.head_owner",
+      "ring.cursor ring.fault ring.fault_stop ring.release ring.release_all ring.head_owner",
       "ring/wrap",
       field(example.control, CONTROL, "tail", value),
       {
@@ -101,7 +101,8 @@ function addTailFaults(cases: Cases): void {
       bytes: [controlIs(plan, "head", 64), controlIs(plan, "reader_wants", 0)],
     },
   );
-  const clauses = "ring.cursor ring.fault pipe.fault ring.release_all ring.tail_owner";
+  const clauses =
+    "ring.cursor ring.fault ring.fault_stop pipe.fault ring.release_all ring.tail_owner";
   for (const [name, value] of [["back", 16], ["odd", 63], ["beyond", 304]] as const) {
     cases.invalid(
       `tail_later_${name}`,
@@ -146,7 +147,7 @@ function addHeadFaults(cases: Cases): void {
     cases.invalid(
       `head_${name}`,
       `\`tail\` is 224, and \`head\` moves from 0 to ${value}.`,
-      "ring.cursor ring.fault pipe.fault ring.tail_owner ring.publish",
+      "ring.cursor ring.fault ring.fault_stop pipe.fault ring.tail_owner ring.publish",
       from,
       member("operations.2.set.0.hex", word(value)),
       fault,
@@ -181,7 +182,7 @@ function addHeadFaults(cases: Cases): void {
   cases.invalid(
     "head_back",
     "`head` goes back.",
-    "ring.cursor ring.fault",
+    "ring.cursor ring.fault ring.fault_stop",
     again,
     member("operations.4.set.0.hex", word(112)),
     {
@@ -262,7 +263,7 @@ function addFault(cases: Cases): void {
   const from = cases.valid(
     "released_later",
     "Three messages are read, then a fourth: all room is the writer's again.",
-    "ring.fault ring.release_all ring.head_owner",
+    "ring.fault ring.fault_stop ring.release_all ring.head_owner",
     reading(plan, { operations: [{ read: 3 }, back, { read: true }] }),
     {
       results: [{ items: three }, "ok", drained([text("four")])],
@@ -272,7 +273,7 @@ function addFault(cases: Cases): void {
   cases.invalid(
     "close_stores_nothing",
     "The reader closes: `head` is not stored any more.",
-    "pipe.close ring.release_all",
+    "pipe.close pipe.close_stores ring.release_all",
     from,
     member("operations.2", { close: true }),
     { results: [{ items: three }, "ok", "ok"], bytes: [controlIs(plan, "head", 0)] },
@@ -280,7 +281,7 @@ function addFault(cases: Cases): void {
   cases.invalid(
     "fault_stores_nothing",
     "The fourth is broken: `head` is not stored any more, for the three before it neither.",
-    "ring.fault ring.release_all ring.head_owner",
+    "ring.fault ring.fault_stop ring.release_all ring.head_owner",
     from,
     field(plan.at[3]!, "frame_header", "kind", 7),
     {

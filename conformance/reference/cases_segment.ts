@@ -255,7 +255,7 @@ function addEndpoints(cases: Cases): void {
   cases.valid(
     "attach_reader",
     "Endpoint 1 is taken; its bell and that of its peer, the writer, were rung.",
-    "segment.attach segment.state_change segment.state_ring",
+    "segment.attach segment.state_change segment.state_tries segment.state_ring",
     { ...attaching(bytes), role: "reader", channel: 0 },
     { bytes: [stateIs(1, ATTACHED), stateIs(0, VACANT), bell(0), bell(1)] },
   );

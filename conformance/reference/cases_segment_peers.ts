@@ -149,7 +149,7 @@ function addMarked(cases: Cases): void {
     channel: 0,
     operations,
   };
-  const clauses = "segment.peers segment.state_ring ring.fault wait.rung";
+  const clauses = "segment.peers segment.state_ring ring.fault ring.fault_stop wait.rung";
   const before = clear.map(() => "ok");
   const from = cases.valid(
     "peers_read",

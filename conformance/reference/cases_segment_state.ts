@@ -104,7 +104,8 @@ function addInvalid(cases: Cases): void {
 
 function addFault(cases: Cases): void {
   const plan = (state: number) => pipe({ frames: [whole("hi")], states: [state, VACANT] });
-  const clauses = "segment.state_change segment.state_reason segment.state_ring ring.fault";
+  const clauses =
+    "segment.state_change segment.state_tries segment.state_reason segment.state_ring ring.fault";
   const operations: Operation[] = [
     { set: [...bells, store(plan(0), "tail", 33)] },
     read,
@@ -297,14 +298,14 @@ function addBits(cases: Cases): void {
   const closed = cases.valid(
     "close_reader",
     "A reader closes, and rings its own bell and its writer's.",
-    "segment.state_change segment.state_ring pipe.close",
+    "segment.state_change segment.state_tries segment.state_ring pipe.close pipe.close_stores",
     reading(reader, { operations: leaving }),
     { results: ["ok", "ok"], bytes: [stateIs(1, CLOSED), ...rung] },
   );
   cases.invalid(
     "close_reader_not",
     "It reads instead: no state changes.",
-    "segment.state_change segment.state_ring pipe.close",
+    "segment.state_change segment.state_tries segment.state_ring pipe.close pipe.close_stores",
     closed,
     member("operations.1", read),
     { results: ["ok", drained([])], bytes: [stateIs(1, ATTACHED)] },

@@ -12,7 +12,7 @@ import { put, recordAt } from "./encode.ts";
 const RECORD = "endpoint_record";
 const BELL = 0x30;
 const GIVEN = stateAt(VACANT, GENERATION + 1);
-const VACATE = "segment.vacate_words segment.vacate_state";
+const VACATE = "segment.vacate_words segment.vacate_count segment.vacate_state";
 
 /** Adds them to the cases of the segment. */
 export function addVacate(cases: Cases): void {

@@ -207,14 +207,14 @@ function addTakenBefore(cases: Cases): void {
   const from = cases.valid(
     "vacated_batch",
     "The rest of a batch is delivered, and then what the next owner writes.",
-    VACATED,
+    `${VACATED} pipe.vacated_rest`,
     reading(plan, { kind: "decode", operations }),
     { results: [{ items: json(1) }, "ok", "ok", "ok", "ok", drained([...json(2, 3), HI])] },
   );
   cases.invalid(
     "vacated_batch_closed",
     "But not when this endpoint closes.",
-    `${VACATED} pipe.close`,
+    `${VACATED} pipe.vacated_rest pipe.close`,
     from,
     member("operations.3", { close: true }),
     { results: [{ items: json(1) }, "ok", "ok", "ok", "ok", drained([], "pipe.closed")] },
@@ -235,7 +235,7 @@ function addTakenBefore(cases: Cases): void {
   cases.valid(
     "vacated_inbox",
     "So is what stands in the inbox; and there is room again.",
-    VACATED,
+    `${VACATED} pipe.vacated_rest`,
     using(segment, filling),
     {
       results: [

@@ -164,7 +164,7 @@ function tells(cases: StreamCases): void {
   const behind = cases.valid(
     "told_behind_end",
     "Frames that nobody reads, behind `end`, are given back as well.",
-    "stream.credit_told",
+    "stream.credit_told stream.past_end",
     SMALL,
     [
       arrive(preface(), END, skipped, skipped),
@@ -176,7 +176,7 @@ function tells(cases: StreamCases): void {
   cases.invalid(
     "told_behind_end_not",
     "There is one of them, which a window less a frame has room for.",
-    "stream.credit_told",
+    "stream.credit_told stream.past_end",
     behind,
     { member: "operations.0.arrive", value: [preface(), END, skipped] },
     3,

@@ -1,4 +1,4 @@
-//! Segments in files, shared between processes [spec/segment.md].
+//! Segments in files, shared between processes [spec/file.md].
 //!
 //! Invariant: a file that has its name holds a ready segment. Every process that has attached to it
 //! holds a lock on its endpoint record, which the kernel releases when the process is gone, however

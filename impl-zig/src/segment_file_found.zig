@@ -1,5 +1,5 @@
 //! A file that was found at a path, no matter who put it there: opening it with its header locked,
-//! deciding whether it is in use, and mapping it [spec/segment.md].
+//! deciding whether it is in use, and mapping it [spec/file.md].
 //!
 //! Invariant: while its header is locked, the file keeps its name, and no other process gets in.
 

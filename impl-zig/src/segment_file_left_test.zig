@@ -1,4 +1,4 @@
-//! Which files a creator uses, which it replaces, and which it refuses [spec/segment.md].
+//! Which files a creator uses, which it replaces, and which it refuses [spec/file.md].
 
 const std = @import("std");
 const fixture = @import("segment_file_fixture.zig");

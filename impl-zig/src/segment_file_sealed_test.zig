@@ -1,5 +1,5 @@
 //! Segments in sealed memory: what is made, by which path it is opened, and what else such a path
-//! may lead to [spec/segment.md].
+//! may lead to [spec/file.md].
 
 const std = @import("std");
 const fixture = @import("segment_file_fixture.zig");

@@ -168,6 +168,7 @@ export const CROWD_PLANS: CrowdPlan[] = [
   lossy("lose_around", "The same in a small ring, where positions pass 2^32 and `era` counts.", [
     ...LOST,
     "fanout.tail",
+    "fanout.floor_odd",
     "fanout.floor_step",
   ], {
     area: 1024,

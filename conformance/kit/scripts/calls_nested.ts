@@ -66,7 +66,7 @@ export const NESTED_SCRIPTS: Script[] = [
   callScript(
     "call_vacated",
     "What was called, served and owed does not reach the next owner.",
-    "call.vacated pipe.vacated",
+    "call.vacated pipe.vacated pipe.vacated_rest",
     vacated,
     { mayDecline: ["vacating", "later"] },
   ),

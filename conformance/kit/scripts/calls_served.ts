@@ -112,7 +112,7 @@ export const CALLEE_SCRIPTS: Script[] = [
   callScript(
     "call_lent",
     "To lend is to read: calls before a message are begun, and those behind it when it is back.",
-    "call.serve_waiting call.whole_first",
+    "call.serve_waiting call.lent call.whole_first",
     lent,
     { mayDecline: ["lending"] },
   ),
@@ -358,7 +358,7 @@ async function lent(arena: Arena): Promise<void> {
     const got = await stage.session.peek();
     stage.port.expect("item" in got ? { items: [got.item] } : { items: [], ...got }, {
       items: [plainItem(8)],
-    }, "[call.serve_waiting] what is lent");
+    }, "[call.lent] what is lent");
     await stage.takes("[call.serve_waiting] [call.whole_first] what was begun", returns(1, SUM));
     await stage.writes(7);
     await stage.takes("[call.whole_first] while a frame is lent", plainItem(7));

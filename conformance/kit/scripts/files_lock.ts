@@ -47,7 +47,7 @@ export const FILE_LOCK_SCRIPTS: FileScript[] = [
   {
     id: "scripted/file_dies",
     about: "A peer dies while a reader or a writer waits: found within a slice.",
-    clauses: ["segment.file_dead", "wait.liveness", "wait.slice"],
+    clauses: ["segment.file_dead", "wait.liveness", "wait.slice", "wait.slice_short"],
     play: dies,
   },
   {

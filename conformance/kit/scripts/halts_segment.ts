@@ -35,7 +35,7 @@ export const SEGMENT_HALTS: Script[] = [
   script(
     "halt_attach",
     "A rival takes the endpoint behind a look at its state: the loser stores nothing.",
-    ["segment.attach", "segment.agent", "segment.state_change"],
+    ["segment.attach", "segment.agent", "segment.state_change", "segment.state_tries"],
     async (arena) => {
       for (const role of ["reader", "writer"] as const) {
         for (const at of [0, 1, 2]) await rivalAttaches(arena, role, at);

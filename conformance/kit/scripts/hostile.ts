@@ -51,6 +51,7 @@ export const HOSTILE_SCRIPTS: Script[] = [{
     "frame.skip",
     "frame.skip_extension",
     "ring.fault",
+    "ring.fault_stop",
   ],
   role: "reader",
   mayDecline: ["calls", "bytes"],

@@ -30,7 +30,13 @@ export const MAILBOX_SCRIPTS: Script[] = [
   {
     id: "mailbox/scripted_split_everywhere",
     about: "A payload cut at every byte, in the middle of a character too, and into single bytes.",
-    clauses: ["mailbox.keep_parts", "mailbox.copy", "mailbox.signal_exchange", "mailbox.check"],
+    clauses: [
+      "mailbox.keep_parts",
+      "mailbox.copy",
+      "mailbox.signal_exchange",
+      "mailbox.check",
+      "mailbox.fault",
+    ],
     role: "mailbox_reader",
     mayDecline: ["elements"],
     play: (arena) => withMailbox(arena, "mailbox_reader", splitEverywhere),
@@ -61,7 +67,7 @@ export const MAILBOX_SCRIPTS: Script[] = [
   {
     id: "mailbox/scripted_hostile",
     about: "Every word of a part with every kind of wrong value: its code, and the mailbox closed.",
-    clauses: ["mailbox.check", "mailbox.close"],
+    clauses: ["mailbox.check", "mailbox.fault", "mailbox.close"],
     role: "mailbox_reader",
     async play(arena) {
       for (const [field, value, code] of HOSTILE) {

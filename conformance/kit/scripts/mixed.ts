@@ -29,7 +29,7 @@ const [JSON_TEXT, BATCH] = [valueOf("codec", "json"), valueOf("codec", "json_bat
 export const MIXED_SCRIPTS: Script[] = [{
   id: "scripted/mixed_writes",
   about:
-    "Posts, promises and blocking writes of one job, short and long, in every order: they arrive so.",
+    "Posts, promises, blocking writes of one job, short and long, in every order: so they arrive.",
   clauses: ["pipe.order", "codec.json", "codec.batch", "port.posted"],
   role: "port",
   blocks: true,

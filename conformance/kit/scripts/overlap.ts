@@ -85,7 +85,13 @@ function closing(id: string, about: string, role: "reader" | "writer"): Script {
   return {
     id: `scripted/${id}`,
     about,
-    clauses: ["pipe.close_frees", "pipe.close", "segment.state_ring", "wait.disarm"],
+    clauses: [
+      "pipe.close_frees",
+      "pipe.close",
+      "pipe.close_stores",
+      "segment.state_ring",
+      "wait.disarm",
+    ],
     role,
     offers: ["close_ms"],
     async play(arena) {

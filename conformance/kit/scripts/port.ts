@@ -76,7 +76,12 @@ export const PORT_SCRIPTS: Script[] = [
     id: "scripted/hub_leave",
     about:
       "A hub gives one client up: its state is changed, nothing is stored, and the rest go on.",
-    clauses: ["port.hub_leave", "segment.state_change", "segment.state_ring"],
+    clauses: [
+      "port.hub_leave",
+      "segment.state_change",
+      "segment.state_tries",
+      "segment.state_ring",
+    ],
     role: "port",
     offers: ["hub"],
     async play(arena) {

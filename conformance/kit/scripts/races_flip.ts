@@ -226,6 +226,7 @@ export const FLIPPING_RACES: Script[] = [
     [
       "frame.check",
       "ring.fault",
+      "ring.fault_stop",
     ],
     FATAL,
     ["bytes"],

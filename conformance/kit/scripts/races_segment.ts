@@ -38,7 +38,7 @@ export const SEGMENT_RACES: Script[] = [
   {
     id: "scripted/race_attach",
     about: "Two that take one endpoint: one of them has it, and the other stores nothing.",
-    clauses: ["segment.attach", "segment.agent", "segment.state_change"],
+    clauses: ["segment.attach", "segment.agent", "segment.state_change", "segment.state_tries"],
     role: "reader",
     async play(arena) {
       for (const attempt of tries(TRIES, TRIES_MS)) await attaches(arena, attempt % 2);

@@ -55,7 +55,7 @@ export const READER_SCRIPTS: Script[] = [
     id: "scripted/split_everywhere",
     about:
       "A message cut at every byte, published at once, frame by frame, and with others between.",
-    clauses: ["frame.multipart", "pipe.keep_parts", "frame.skip", "frame.check"],
+    clauses: ["frame.multipart", "pipe.keep_parts", "pipe.drop_parts", "frame.skip", "frame.check"],
     role: "reader",
     async play(arena) {
       await onStage(arena, LATE, splitEverywhere, 1024);
@@ -88,7 +88,7 @@ export const READER_SCRIPTS: Script[] = [
   {
     id: "scripted/reader_closes_at_every_step",
     about: "The reader closes behind any number of messages: it stores nothing any more.",
-    clauses: ["pipe.close", "pipe.first_answer", "ring.head_owner"],
+    clauses: ["pipe.close", "pipe.close_stores", "pipe.first_answer", "ring.head_owner"],
     role: "reader",
     async play(arena) {
       for (let count = 0; count <= 4; count++) {
@@ -110,7 +110,7 @@ export const READER_SCRIPTS: Script[] = [
   {
     id: "scripted/lying_writer",
     about: "Every kind of bad `tail`: the writer is marked, and `head` is not stored any more.",
-    clauses: ["ring.cursor", "ring.fault", "pipe.fault"],
+    clauses: ["ring.cursor", "ring.fault", "ring.fault_stop", "pipe.fault"],
     role: "reader",
     async play(arena) {
       for (const start of STARTS) {

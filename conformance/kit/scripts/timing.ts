@@ -31,14 +31,14 @@ export const TIMING_SCRIPTS: Script[] = [
   {
     id: "scripted/lost_wake",
     about: "A writer that dies between its store and its ring: found within a slice.",
-    clauses: ["wait.slice"],
+    clauses: ["wait.slice", "wait.slice_short"],
     role: "reader",
     play: lostWake,
   },
   {
     id: "scripted/late_writer",
     about: "A writer that cannot ring comes while the reader sleeps: found within a short slice.",
-    clauses: ["wait.slice", "wait.vacant"],
+    clauses: ["wait.slice", "wait.slice_short", "wait.vacant"],
     role: "reader",
     play: lateWriter,
   },

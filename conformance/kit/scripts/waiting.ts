@@ -132,6 +132,7 @@ export const WAITING_SCRIPTS: Script[] = [
     [
       "frame.check",
       "ring.fault",
+      "ring.fault_stop",
     ],
     "reader",
     flippedSize,

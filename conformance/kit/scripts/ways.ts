@@ -30,7 +30,14 @@ export const WAY_SCRIPTS: Script[] = [
   script(
     "ways_woken",
     "A message comes while a call waits, behind one that is lost and one that is cut.",
-    ["wait.reader_asks", "wait.disarm", "ring.release_all", "pipe.limit", "pipe.keep_parts"],
+    [
+      "wait.reader_asks",
+      "wait.disarm",
+      "ring.release_all",
+      "pipe.limit",
+      "pipe.keep_parts",
+      "pipe.drop_parts",
+    ],
     woken,
   ),
   script(

@@ -97,7 +97,13 @@ export const WRITER_SCRIPTS: Script[] = [
   {
     id: "scripted/writer_closes_at_every_step",
     about: "A close behind any number of messages: they stay, and nothing is added.",
-    clauses: ["pipe.close", "segment.state_change", "segment.state_ring"],
+    clauses: [
+      "pipe.close",
+      "pipe.close_stores",
+      "segment.state_change",
+      "segment.state_tries",
+      "segment.state_ring",
+    ],
     role: "writer",
     async play(arena) {
       for (let count = 0; count <= 7; count++) {
@@ -131,7 +137,7 @@ export const WRITER_SCRIPTS: Script[] = [
   {
     id: "scripted/lying_reader",
     about: "Every kind of bad `head`: the reader is marked, and nothing more is stored.",
-    clauses: ["ring.cursor", "ring.fault", "pipe.fault"],
+    clauses: ["ring.cursor", "ring.fault", "ring.fault_stop", "pipe.fault"],
     role: "writer",
     async play(arena) {
       for (const start of STARTS) {

@@ -1,5 +1,5 @@
 /**
- * A segment in a file that several processes map. See `spec/segment.md`, "Segments in a file".
+ * A segment in a file that several processes map. See `spec/file.md`.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The file of a creator before it gets its name. See `spec/segment.md`, "Segments in a file".
+ * The file of a creator before it gets its name. See `spec/file.md`.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Whether the file at a path is still needed. See `spec/segment.md`, "Segments in a file".
+ * Whether the file at a path is still needed. See `spec/file.md`.
  *
  * @module
  */

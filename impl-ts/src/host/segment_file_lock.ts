@@ -1,6 +1,6 @@
 /**
  * Finds and checks the file at a path, and takes the locks that tell which owners are alive. See
- * `spec/segment.md`, "Segments in a file".
+ * `spec/file.md`.
  *
  * @module
  */

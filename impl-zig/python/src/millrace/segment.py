@@ -1,4 +1,4 @@
-"""Segments in files, by which processes meet [spec/segment.md]."""
+"""Segments in files, by which processes meet [spec/file.md]."""
 
 from __future__ import annotations
 
