@@ -13,7 +13,7 @@ import {
   decodeForeign,
 } from "../codec/codec.ts";
 import { decodeJson, decodeText, isWellFormed, type Payload, takeBytes } from "../codec/codec.ts";
-import { hasBytes, mayHide, mayHideAnywhere, SURFACE } from "../codec/loss.ts";
+import { hasBytes, mayHide, mayHideAnywhere } from "../codec/loss.ts";
 import { MessageError } from "../error.ts";
 import * as layout from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
@@ -29,6 +29,8 @@ const SCRATCH_SIZE = 4096;
 /** Texts that came last, by their bytes: names come again and again, and need not be made anew. */
 const KNOWN_COUNT = 64;
 const knownTexts: string[] = [];
+/** How deep bytes are looked for before a value is written as JSON. */
+const LEVELS_BEFORE = 3;
 /** Digits of an integer that a number surely holds, and the code of the first. */
 const SAFE_DIGITS = 15;
 const DIGIT_0 = 0x30;
@@ -104,9 +106,9 @@ export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
   // As JSON has it, in a third of the time.
   const isNumber = typeof value === "number" && Number.isFinite(value);
   if (!isNumber) vet?.(value as never);
-  // At the surface before, as many bytes would take long as JSON; all of it after, when it is known
+  // A few levels before, as many bytes would take long as JSON; all of it after, when it is known
   // that it does not contain itself.
-  if (mayHide(value, SURFACE) && hasBytes(value)) return fieldsOf(value);
+  if (mayHide(value, LEVELS_BEFORE) && hasBytes(value)) return fieldsOf(value);
   const text = isNumber ? String(value) : JSON.stringify(value) as string | undefined;
   if (mayHideAnywhere(value) && hasBytes(value)) return fieldsOf(value);
   if (text !== undefined) return { code: layout.CODEC_JSON, text, bytes: undefined };

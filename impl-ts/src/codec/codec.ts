@@ -22,7 +22,7 @@ import { requireJson } from "./loss.ts";
  *
  * - `json` takes any JSON value, and a `Uint8Array` as bytes. It refuses `undefined`, a function, a
  *   symbol, a `BigInt`, and a value that contains itself; and a `Map`, a `Set`, and views and
- *   buffers of memory, also in its fields and in theirs, of which JSON keeps nothing. Otherwise it
+ *   buffers of memory, also in a field of a value, of which JSON keeps nothing. Otherwise it
  *   follows `JSON.stringify` inside a value: what JSON lacks is left out, or becomes `null`. A lone
  *   surrogate is escaped, and comes back.
  * - `text` takes strings without lone surrogates, which UTF-8 does not have. [codec.text]
@@ -226,7 +226,7 @@ export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Pay
 /**
  * The text of a value; undefined if JSON has none.
  *
- * @throws {TypeError} if JSON would lose what it is, or what it has in its fields or in theirs.
+ * @throws {TypeError} if JSON would lose the value, or one of its fields.
  */
 export function jsonOf(value: unknown): string | undefined {
   requireJson(value);

@@ -29,8 +29,8 @@ export interface JsonOptions {
    * Whether a value of which JSON would lose something is refused, with a `TypeError` that says
    * where. JSON carries null, booleans, finite numbers, strings, arrays without holes and plain
    * objects; an undefined property may be left out, and -0 becomes 0. Default false: as with
-   * `"json"`, a `Map`, a `Set`, and views and buffers of memory are refused near the surface of a
-   * value, and everything else becomes what `JSON.stringify` makes of it.
+   * `"json"`, a `Map`, a `Set`, and views and buffers of memory are refused, as values and as their
+   * fields, and everything else becomes what `JSON.stringify` makes of it.
    */
   readonly strict?: boolean | undefined;
 }
