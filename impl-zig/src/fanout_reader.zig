@@ -485,7 +485,9 @@ pub const Reader = struct {
         reader.position += extent;
         if (!reader.is_joined) return;
         const held = reader.at() -% reader.stored;
-        if (reader.empty() or held >= reader.place.plan.capacity / 4) reader.flush();
+        const is_much = held >= reader.place.plan.capacity / 4;
+        const is_asked = ring_file.isAsked(&reader.record.writer_wants);
+        if (reader.empty() or is_much or is_asked) reader.flush();
     }
 
     /// Gives back the room of what was read, if there is any [fanout.release].

@@ -46,6 +46,21 @@ const Trio = struct {
     }
 };
 
+test "Fanout: a reader gives back each message while the writer waits [fanout.release]" {
+    var trio: Trio = undefined;
+    try trio.init(.hold, 0);
+    for (0..6) |_| try trio.writer.write("text", .{}, .none);
+    const record = trio.readers[1].record;
+    try trio.expect(1, "text");
+    try expectEqual(0 | 1, @atomicLoad(u32, &record.head, .seq_cst));
+    @atomicStore(u32, &record.writer_wants, 4 * 32 | layout.wants_armed, .seq_cst);
+    for (2..4) |count| {
+        try trio.expect(1, "text");
+        const held: u32 = @intCast(32 * count);
+        try expectEqual(held | 1, @atomicLoad(u32, &record.head, .seq_cst));
+    }
+}
+
 test "Fanout: in mode hold every reader gets every message, and the slowest holds it back" {
     var trio: Trio = undefined;
     try trio.init(.hold, 0xffff_ff80);

@@ -469,13 +469,14 @@ pub const RingReader = struct {
         return @alignCast(ring.area[offset..][0..size]);
     }
 
-    /// Releases the next frame. Stores `head` at once if nothing is left to read, and otherwise
-    /// when a quarter of the capacity is released [ring.release_early].
+    /// Releases the next frame. Stores `head` at once if nothing is left to read, or if the writer
+    /// waits, and otherwise when a quarter of the capacity is released [ring.release_early].
     pub fn release(ring: *RingReader, extent: u32) callconv(hot) void {
         assert(extent > 0);
         assert(extent <= ring.tail -% ring.head);
         ring.head +%= extent;
-        if (ring.empty() or ring.head -% ring.stored >= ring.capacity / 4) ring.flush();
+        const is_much = ring.head -% ring.stored >= ring.capacity / 4;
+        if (ring.empty() or is_much or isAsked(&ring.control.writer_wants)) ring.flush();
     }
 
     /// Gives back the room of all released frames, if there are any [ring.release_all].
@@ -498,6 +499,13 @@ pub const RingReader = struct {
         @atomicStore(u32, &ring.control.writer_wants, 0, .seq_cst);
     }
 };
+
+/// Whether the writer waits for room, so that each frame is given back at once
+/// [ring.release_asked]. While it does not wait, nobody stores the word, and the load costs next to
+/// nothing.
+pub inline fn isAsked(writer_wants: *const u32) bool {
+    return @atomicLoad(u32, writer_wants, .monotonic) != 0;
+}
 
 /// Called by the side that vacates: stores both cursors [ring.tail_owner] [ring.head_owner].
 fn makeEqual(control: *Control, position: u32) void {

@@ -194,6 +194,30 @@ test "the reader stores head when it has read what it saw, or a quarter of the c
     }
 }
 
+test "the reader stores head with each frame while the writer waits [ring.release_asked]" {
+    var pair: Pair = undefined;
+    try pair.init(1024, 0xffff_fff0);
+    const begin = pair.reader.ring.head;
+    for (0..40) |_| try pair.writer.write("", .{}, .none);
+    const condition: @import("ring.zig").Wait = .{
+        .endpoint = &pair.endpoints[0],
+        .writer = &pair.writer.ring,
+        .size = 496,
+    };
+    // For whatever the writer asks: this needs 144 bytes, and first asks for a quarter more.
+    for ([_]bool{ true, false }) |asks_more| {
+        try testing.expectEqual(asks_more, condition.arm(asks_more));
+        for (0..4) |_| {
+            try pair.expectMessage("", 0);
+            try testing.expectEqual(pair.reader.ring.head, word(&pair, 128));
+        }
+        condition.disarm();
+        try pair.expectMessage("", 0);
+        try testing.expect(pair.reader.ring.head != word(&pair, 128));
+    }
+    try testing.expectEqual(begin +% 10 * 16, pair.reader.ring.head);
+}
+
 test "a writer that waits asks first for more, then for exactly what it needs" {
     var pair: Pair = undefined;
     try pair.init(1024, 0);

@@ -116,9 +116,12 @@ pub const Intake = struct {
         intake.passed = 0;
     }
 
-    /// Has the port ring when it gives back more, so that a credit that is due can be sent at once.
-    pub fn arm(intake: *Intake) void {
-        const position = intake.ring.head +% layout.frame_align;
+    /// Has the port give back, and ring, when it has released so many bytes more, so that the
+    /// credit that is due then is sent at once [stream.credit_told].
+    pub fn arm(intake: *Intake, due: u32) void {
+        // Frames after `end` count when the ring is empty.
+        const least = if (intake.passed > 0) 0 else due;
+        const position = intake.ring.head +% @max(layout.frame_align, least);
         const wants = &intake.ring.control.writer_wants;
         @atomicStore(u32, wants, position | layout.wants_armed, .seq_cst);
     }

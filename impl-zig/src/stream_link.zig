@@ -287,7 +287,7 @@ pub const StreamLink = struct {
     fn give(link: *StreamLink) void {
         link.judge();
         link.intake.count();
-        link.intake.arm();
+        link.intake.arm(link.outlet.dueIn(link.intake.given));
         if (!link.broken) link.send();
         const outlet = &link.outlet;
         link.base.notes.store(.{

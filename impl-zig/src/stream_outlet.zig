@@ -247,6 +247,11 @@ pub const Outlet = struct {
         outlet.setControl(layout.stream_kind_credit, news.given);
     }
 
+    /// Returns how many bytes more have to be given back before a credit is due.
+    pub fn dueIn(outlet: *const Outlet, given: u32) u32 {
+        return outlet.spare + layout.frame_align -| (given -% outlet.told);
+    }
+
     fn setControl(outlet: *Outlet, kind: u8, tag: u32) void {
         const header: frame.Header = .{ .size = 0, .kind = kind, .tag = tag }; // [stream.control]
         var bytes: [header_size]u8 align(layout.frame_align) = undefined;

@@ -207,6 +207,26 @@ test "Stream: a reader tells what it has given back when it has to, and one cred
     try bench.expectSent(&.{fixture.control(&place, layout.stream_kind_credit, 0x10)});
 }
 
+test "Stream: a reader that takes one message at a time tells of it as soon as it has to" {
+    var bench: Bench = undefined;
+    const port = try bench.open(.{ .largest = 128, .window = 1024, .queue = 512 });
+    var storage: [128]u8 = undefined;
+    var place: [128]u8 = undefined;
+    bench.bring(128, 256, &.{});
+    // As many as the window takes; the queue of the port has room for more.
+    const payload: [48]u8 = @splat(1);
+    for (0..16) |_| bench.input.putAll(fixture.message(&place, &payload, 0));
+    bench.side.stream.pump();
+    bench.output.size = 0;
+    // A credit is due beyond 1,024 less 128 bytes: with the 15th message.
+    for (0..15) |_| {
+        try bench.expectSent(&.{});
+        _ = (try port.tryRead(&storage)).?;
+    }
+    const told = @as(u32, layout.stream_start) +% 15 * 64;
+    try bench.expectSent(&.{fixture.control(&place, layout.stream_kind_credit, told)});
+}
+
 test "Stream: a credit goes out though an own message waits for credit" {
     var bench: Bench = undefined;
     const port = try bench.open(fixture.small);

@@ -44,6 +44,19 @@ export const LENDING_SCRIPTS: Script[] = [
     role: "reader",
     play: releasedEarly,
   },
+  {
+    id: "scripted/release_asked",
+    about:
+      "A writer that asks for room at every distance, and a reader that takes one message at a " +
+      "time: the room of each comes back at once.",
+    clauses: ["ring.release_asked"],
+    role: "reader",
+    async play(arena) {
+      for (const start of [0, 2 ** 32 - 128]) {
+        for (let asked = 1; asked <= 4; asked++) await releasedAsked(arena, start, asked);
+      }
+    },
+  },
 ];
 
 async function claimAll(arena: Arena, used: number): Promise<void> {
@@ -143,4 +156,36 @@ async function releasedEarly(arena: Arena): Promise<string | void> {
   });
   // It should: nobody has to.
   if (held > memory.channels[0]!.capacity / 4) return `up to ${held} bytes were kept back`;
+}
+
+/**
+ * A writer asks for what the first `asked` of several messages take, twice, and then for nothing:
+ * less than a quarter of the ring.
+ */
+async function releasedAsked(arena: Arena, start: number, asked: number): Promise<void> {
+  const EXTENT = extentOf(16);
+  const COUNT = 2 * asked + 2;
+  const frames = Array.from({ length: COUNT }, (_, tag) => whole(pattern(16, tag), { tag }));
+  const memory = pipe({ capacity: 1024, start, states: [ATTACHED, VACANT], frames });
+  await Stage.with(arena, "reader", memory, {}, async (stage) => {
+    for (let tag = 0; tag < COUNT; tag++) {
+      const [round, at] = [Math.floor(tag / asked), tag % asked];
+      const position = (count: number) => (start + count * EXTENT) % 2 ** 32;
+      const wanted = position((round + 1) * asked);
+      const isAsked = round < 2;
+      if (isAsked && at === 0) await stage.setControl("writer_wants", wanted + 1);
+      const before = await stage.record(0, "bell");
+      stage.step = `message ${tag}, asked for ${isAsked ? wanted : "nothing"}: `;
+      const got = await stage.session.read(0);
+      const item = message({ tag, hex: counted(16, tag) });
+      stage.expect("item" in got ? { items: [got.item] } : got.end, { items: [item] }, "read");
+      const isReached = isAsked && at === asked - 1;
+      if (isAsked) {
+        await stage.controlIs("[ring.release_asked]", "head", position(tag + 1));
+        await stage.controlIs("[wait.exchange]", "writer_wants", isReached ? 0 : wanted + 1);
+      }
+      const rung = await stage.record(0, "bell") - before;
+      stage.demand(rung === Number(isReached), `[wait.exchange] the bell moved by ${rung}`);
+    }
+  });
 }

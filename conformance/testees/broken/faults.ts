@@ -120,6 +120,7 @@ export const FAULTS: readonly Fault[] = [
   fault("cancel_forgotten", "never cancels what it gave up", "pipe.owed"),
   fault("end_waits", "wants room for `end`", "pipe.end_now"),
   fault("end_twice", "writes `end` again", "pipe.first_answer"),
+  fault("room_kept", "gives room back when it has read all, asked or not", "ring.release_asked"),
   fault("rings_never", "does not ring who asks for it", "wait.exchange"),
   fault("rings_always", "rings whether or not somebody asks", "wait.exchange"),
   fault("rings_early", "rings before the cursor is where it was wanted", "wait.exchange"),

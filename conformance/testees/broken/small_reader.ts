@@ -376,6 +376,7 @@ export class Reader implements End {
 
   #release(extent: number): undefined {
     this.#head = (this.#head + extent) >>> 0;
+    if (has("room_kept") && extent > 0 && this.#head !== this.#known) return;
     this.#memory.store(this.ring.control + HEAD, this.#head);
     this.endpoint.wake(this.ring.control + WRITER_WANTS, this.#head);
   }

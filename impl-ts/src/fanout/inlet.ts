@@ -426,13 +426,17 @@ export class FanoutInlet implements Waitable, Holder {
     return payload!.length;
   }
 
-  /** Passes the frame. Tells the writer when a quarter of the ring is free again, or all of it. */
+  /**
+   * Passes the frame. Tells the writer when a quarter of the ring is free again, or all of it, or
+   * any of it if the writer waits. [ring.release_asked]
+   */
   #pass(): void {
     const place = this.place;
     place.advance(this.#frame.extent);
     if (place.isLossy) return;
-    const { own, tail, capacity } = place;
-    if (own === tail || ((own - this.#stored) | 0) >= capacity >> 2) this.#release();
+    const { own, tail, capacity, control, record } = place;
+    const isDue = own === tail || ((own - this.#stored) | 0) >= capacity >> 2;
+    if (isDue || Atomics.load(control, record + WRITER_WANTS) !== 0) this.#release();
     else if (!this.#isHeld) { // [ring.release_all]
       this.#isHeld = true;
       this.link.endpoint.hold(this);

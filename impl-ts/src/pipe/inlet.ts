@@ -73,6 +73,7 @@ export const OVER = 3;
 
 // V8 builds constants of this module into the machine code, but looks imported ones up each time.
 const TAIL = layout.RING_TAIL_WORD;
+const WRITER_WANTS = layout.RING_WRITER_WANTS_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 /** Frames of this kind and of all higher ones are skipped. */
 const KIND_PAD = layout.FRAME_KIND_PAD;
@@ -488,13 +489,14 @@ export class Inlet extends Lane {
 
   /**
    * Releases the frame. Stores `head` when a quarter of the capacity is released, or nothing is
-   * left to read. [ring.release_early]
+   * left to read, or the writer waits. [ring.release_early] [ring.release_asked]
    */
   release(): void {
     const { frame } = this;
     if (frame.flags !== WHOLE) frame.accept();
     const own = this.own = (this.own + frame.extent) | 0;
-    if (own === this.other || ((own - this.stored) | 0) >= this.capacity >> 2) this.store();
+    const isDue = own === this.other || ((own - this.stored) | 0) >= this.capacity >> 2;
+    if (isDue || Atomics.load(this.control, WRITER_WANTS) !== 0) this.store();
     else this.hold();
   }
 

@@ -63,6 +63,18 @@ Deno.test("a full ring refuses, keeps 16 bytes for an end, and returns all in or
   }
 });
 
+Deno.test("a slow reader gives a writer that waits the room of each message", async () => {
+  const { writer, reader } = pipe({ capacity: 1024, codec: "bytes" });
+  const timeout = 2_000;
+  for (let round = 0; round < 3; round++) {
+    while (writer.tryWrite(pattern(16))) { /* until it is full */ }
+    // One message is far from a quarter of the ring, and no other is read meanwhile.
+    const written = writer.writeAsync(pattern(16), { timeout });
+    reader.tryRead();
+    await written;
+  }
+});
+
 Deno.test("a ring fills up exactly, with a pad", () => {
   const { segment, writer, reader } = pipe({ start: 0, codec: "bytes" });
   writer.write(pattern(112));
