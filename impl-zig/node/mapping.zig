@@ -17,19 +17,18 @@ pub const Mapping = struct {
         .upper = 0x6d61_7070_696e_6731,
     };
     pub const Error = error{ Refused, NoExternalBuffers };
-    const allocator = std.heap.page_allocator;
     const access: linux.PROT = .{ .READ = true, .WRITE = true };
 
     /// Maps the first bytes of a file. Returns null with the number of the system's error.
     pub fn create(fd: i32, size: usize, errno: *linux.E) ?*Mapping {
-        const mapping = allocator.create(Mapping) catch {
+        const mapping = records.create() orelse {
             errno.* = .NOMEM;
             return null;
         };
         const address = linux.mmap(null, size, access, .{ .TYPE = .SHARED }, fd, 0);
         if (linux.errno(address) != .SUCCESS) {
             errno.* = linux.errno(address);
-            allocator.destroy(mapping);
+            records.destroy(mapping);
             return null;
         }
         mapping.* = .{ .address = address, .size = size, .holds = 1 };
@@ -45,10 +44,12 @@ pub const Mapping = struct {
         mapping.holds -= 1;
         if (mapping.holds > 0) return;
         _ = linux.munmap(@ptrFromInt(mapping.address), mapping.size);
-        allocator.destroy(mapping);
+        records.destroy(mapping);
     }
 
-    /// Puts private, empty memory into the place of the file. Returns the system's answer.
+    /// Puts private, empty memory into the place of the file. Returns the system's answer. Places
+    /// that lie side by side become one mapping of the system, which has 65,530 for a process: so
+    /// a program may close files in a loop, although nothing is unmapped until its loop turns.
     pub fn empty(mapping: *Mapping) usize {
         return linux.mmap(@ptrFromInt(mapping.address), mapping.size, access, .{
             .TYPE = .PRIVATE,
@@ -115,5 +116,46 @@ pub const Mapping = struct {
         const looked = napi.napi_check_object_type_tag(env, value, &tag, &is_ours);
         if (looked != .ok or !is_ours) return null;
         return @ptrCast(@alignCast(mapping));
+    }
+};
+
+/// The records of mappings, of all threads. A page for each would be a mapping of the system of
+/// its own, between those of the files.
+const records = struct {
+    const Record = union { mapping: Mapping, next: ?*Record };
+    const page_size = std.heap.page_size_min;
+
+    var is_locked: std.atomic.Value(bool) = .init(false);
+    var free: ?*Record = null;
+
+    fn create() ?*Mapping {
+        lock();
+        defer is_locked.store(false, .release);
+        if (free == null) {
+            const page = std.heap.page_allocator.alloc(Record, page_size / @sizeOf(Record)) catch {
+                return null;
+            };
+            for (page) |*record| {
+                record.* = .{ .next = free };
+                free = record;
+            }
+        }
+        const record = free.?;
+        free = record.next;
+        record.* = .{ .mapping = undefined };
+        return &record.mapping;
+    }
+
+    fn destroy(mapping: *Mapping) void {
+        lock();
+        defer is_locked.store(false, .release);
+        const record: *Record = @fieldParentPtr("mapping", mapping);
+        record.* = .{ .next = free };
+        free = record;
+    }
+
+    /// It is held for a few instructions, and for a system call once in a hundred records.
+    fn lock() void {
+        while (is_locked.swap(true, .acquire)) std.atomic.spinLoopHint();
     }
 };

@@ -14,6 +14,7 @@ import { Reader } from "../pipe/reader.ts";
 import { Writer } from "../pipe/writer.ts";
 import { Port, type PortOptions, requirePortOptions } from "../port/port.ts";
 import { findRings } from "../port/options.ts";
+import { classOf } from "../memory/realm.ts";
 import { requireTimeout, Segment } from "../memory/segment.ts";
 import { type Channel, type Geometry, peersOf, place } from "../memory/segment_geometry.ts";
 import { type Plan, samePlan } from "../memory/segment_geometry.ts";
@@ -465,8 +466,25 @@ function planOf(geometry: Geometry, { endpoint }: Checked): { plan: Plan; openin
 }
 
 function requirePath(path: string | URL): string {
-  const name = typeof path === "string" ? path : decodeURIComponent(path.pathname);
+  const name = nameOf(path);
   if (name === "") throw locks.missing(name); // permission for an empty path cannot be requested
   hostCalls().requireAccess(name);
   return name;
+}
+
+/**
+ * The name of a path, which is a string or the URL of a file of this machine. A URL of another
+ * realm is one too.
+ */
+function nameOf(path: string | URL): string {
+  if (typeof path === "string") return path;
+  if (
+    classOf(path) === "URL" && path.protocol === "file:" && path.host === "" &&
+    !/%2f/i.test(path.pathname)
+  ) {
+    return decodeURIComponent(path.pathname);
+  }
+  throw new TypeError(
+    `Cannot use file: a path is a string or a file: URL, this is ${String(path)}`,
+  );
 }
