@@ -7,6 +7,7 @@
 import type { Arena } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
 import { ARRIVAL_SCRIPTS } from "./arrival.ts";
+import { CALL_SCRIPTS } from "./calls.ts";
 import { CREDIT_SCRIPTS } from "./credit.ts";
 import { streamCase } from "./script.ts";
 import { STOPPING_SCRIPTS } from "./stopping.ts";
@@ -15,5 +16,6 @@ import { STOPPING_SCRIPTS } from "./stopping.ts";
 export const STREAMS: KitCase<Arena>[] = [
   ...ARRIVAL_SCRIPTS,
   ...CREDIT_SCRIPTS,
+  ...CALL_SCRIPTS,
   ...STOPPING_SCRIPTS,
 ].map(streamCase);
