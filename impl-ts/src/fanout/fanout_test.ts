@@ -302,6 +302,19 @@ Deno.test("FanoutReader.readInto: a target that is too small leaves the message"
   assertEquals(reader.tryReadInto(target), undefined);
 });
 
+Deno.test("[fanout.first_answer] the own state, what is left of a batch, and then the end", () => {
+  using writer = FanoutWriter.create<number>({ readers: 2, ...SMALL });
+  const readers = [0, 1].map((index) => FanoutReader.from<number>(writer.handoff(index)));
+  const payload = new TextEncoder().encode("[1,2,3]");
+  writer.writeMessage({ payload, codec: layout.CODEC_JSON_BATCH });
+  writer.end();
+  for (const reader of readers) assertEquals(reader.read(NOW), 1);
+  failEndpoint(writer.segment, 2, "peer.terminated");
+  assertEquals([2, 3, undefined], Array.from({ length: 3 }, () => readers[0]!.read(NOW)));
+  assertCode(() => readers[1]!.read(NOW), "pipe.failed");
+  for (const reader of readers) reader.close();
+});
+
 Deno.test("FanoutReader.read: a batch is as many messages as it has elements", () => {
   using writer = FanoutWriter.create({ readers: 1, ...SMALL });
   using reader = FanoutReader.from(writer.handoff(0));
