@@ -69,7 +69,7 @@ export const CALL_FAULTS: readonly (readonly [string, string, string])[] = [
   ["crossed_answered", "answers a cancel that comes too late", "call.crossed"],
   ["grant_any", "takes a `more` for another call", "call.crossed"],
   ["no_serve", "serves nothing while it waits for an answer", "call.serve_waiting"],
-  ["calls_lent", "does not serve when it lends", "call.serve_waiting"],
+  ["calls_lent", "does not serve when it lends", "call.lent"],
   ["serves_halfway", "begins calls while its own message is half written", "call.whole_first"],
   ["serves_lent", "begins calls while a frame is lent", "call.whole_first"],
   ["no_take_in", "takes nothing in while it waits for room", "call.takes_in"],
