@@ -5,6 +5,7 @@
     tests.py serve PATH       serves calls to whoever has made the file
 """
 
+import errno
 import gc
 import inspect
 import os
@@ -162,6 +163,30 @@ class PortTest(Case):
         with self.fails(millrace.ClosedError, "pipe.closed"):
             a.write("late")
 
+    def test_a_with_statement_that_is_left_normally_ends_the_stream(self) -> None:
+        for leaves in ("port", "file", "calls"):
+            with self.subTest(leaves), SegmentFile.create(self.path, endpoint=1) as file:
+                b = file.port()
+                with SegmentFile.create(self.path, endpoint=0) as other:
+                    if leaves == "port":
+                        with other.port() as a:
+                            a.write("last")
+                    else:
+                        a = other.port()
+                        (a if leaves == "file" else a.calls()).write("last")
+                self.assertEqual([message.value for message in b], ["last"])
+
+    def test_a_with_statement_that_an_error_leaves_does_not_end_the_stream(self) -> None:
+        with SegmentFile.create(self.path, endpoint=1) as file:
+            b = file.port()
+            with self.assertRaises(KeyError):
+                with SegmentFile.create(self.path, endpoint=0) as other, other.port() as a:
+                    a.write("half of it")
+                    raise KeyError
+            self.assertEqual(b.read(PATIENCE).value, "half of it")
+            with self.fails(millrace.PeerError, "peer.closed"):
+                b.read(PATIENCE)
+
     def test_a_process_that_is_killed_is_lost(self) -> None:
         other = self.process()
         with SegmentFile.create(self.path, endpoint=0) as file, file.port() as port:
@@ -286,10 +311,69 @@ class CallTest(Case):
         self.assertEqual(caught.exception.name, "TypeError")
         with self.fails(millrace.CallError, "call.method"):
             here.call("none", timeout=PATIENCE)
-        with self.assertRaises(ValueError):
-            here.call("", timeout=PATIENCE)
+        for name in ("", "x" * 256, "count\0", "\ud800"):
+            with self.assertRaises(ValueError):
+                here.call(name, timeout=PATIENCE)
         with self.assertRaises(ValueError):
             here.call("raise", float("nan"))
+
+    def test_a_result_that_cannot_be_written_is_no_error_of_the_method(self) -> None:
+        endless: list = []
+        endless.append(endless)
+        results = [object(), {"in": {1, 2}}, float("nan"), "\ud800", {"in": "\ud800"}, endless]
+        here = self.both(give=lambda at: results[at], pieces=lambda: iter_of(1, object(), 2))
+        for at in range(len(results)):
+            with self.fails(millrace.CallError, "call.result"):
+                here.call("give", at, timeout=PATIENCE)
+        items = []
+        with self.fails(millrace.CallError, "call.result"):
+            here.items("pieces", on_item=items.append, timeout=PATIENCE)
+        self.assertEqual(items, [1])
+        self.assertEqual(list_of(here, "count", 3), [0, 1, 2])
+
+    def test_what_is_raised_crosses_whatever_its_text_is(self) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError("it has none")
+
+        raised = [Mute(), ValueError("a\ud800b\U0001f600"), ValueError("\ud83d\ude00")]
+        raised += [millrace.CallThrown("Own\udfff", "x", object()), millrace.CallThrown("", "")]
+
+        def throw(at: int) -> None:
+            raise raised[at]
+
+        here = self.both(throw=throw)
+        found = []
+        for at in range(len(raised)):
+            with self.assertRaises(millrace.CallThrown) as caught:
+                here.call("throw", at, timeout=PATIENCE)
+            found.append((caught.exception.name, caught.exception.text, caught.exception.data))
+        self.assertEqual(
+            found,
+            [
+                ("Mute", "", None),
+                ("ValueError", "a\ufffdb\U0001f600", None),
+                ("ValueError", "\U0001f600", None),
+                ("Own\ufffd", "x", None),
+                ("Error", "", None),
+            ],
+        )
+
+    def test_what_cannot_be_read_is_told(self) -> None:
+        digits = b"1" * 5_000  # Python reads no number of so many
+        a, b = self.pair()
+        millrace.port.lib.millrace_port_set_calls(b._pointer(), 1)
+        here = a.calls()
+        here.serve({"any": lambda value: value})
+        entry = lambda size, codec: size.to_bytes(4, "little") + codec.to_bytes(4, "little")
+        head = (2).to_bytes(8, "little") + entry(3, 1) + entry(len(digits), 2)
+        kind = millrace.port.lib.MILLRACE_FRAME_KIND_CALL
+        call = head + b"any" + bytes(5) + digits
+        write = millrace.port.lib.millrace_port_write_kind
+        self.assertEqual(write(b._pointer(), kind, call, len(call), 4, 7, 0), 1)
+        with self.assertRaises(millrace.WaitTimeout):
+            here.read(0)
+        self.assertIn(b"call.arguments", b.read(PATIENCE).payload)
 
     def test_a_result_in_pieces(self) -> None:
         here, items = self.both(), []
@@ -382,6 +466,16 @@ def range_of(count: int):
     yield from range(count)
 
 
+def iter_of(*items):
+    yield from items
+
+
+def list_of(calls: millrace.Calls, name: str, *arguments) -> list:
+    items: list = []
+    calls.items(name, *arguments, on_item=items.append, timeout=PATIENCE)
+    return items
+
+
 def fail(how: str) -> None:
     if how == "own":
         raise millrace.CallThrown("Own", "text", {"n": 1})
@@ -390,8 +484,9 @@ def fail(how: str) -> None:
 
 class SegmentTest(Case):
     def test_what_cannot_be_opened(self) -> None:
-        with self.fails(millrace.SegmentError, "segment.missing"):
-            SegmentFile.open(self.path, endpoint=0)
+        for kind in (millrace.SegmentError, FileNotFoundError):
+            with self.fails(kind, "segment.missing"):
+                SegmentFile.open(self.path, endpoint=0)
         with SegmentFile.create(self.path, endpoint=0) as file:
             with self.fails(millrace.SegmentError, "segment.endpoint"):
                 SegmentFile.open(self.path, endpoint=0)
@@ -403,10 +498,17 @@ class SegmentTest(Case):
             file.close()
         with self.assertRaises(ValueError):
             file.port()
+        for path in (f"{self.path}\0", f"{self.path}\0".encode()):
+            with self.assertRaises(ValueError):
+                SegmentFile.open(path, endpoint=0)
         with self.assertRaises(ValueError):
             SegmentFile.create(self.path, endpoint=0, channels=[Ring(0, 0)])
-        with self.assertRaises(OSError):
+        with self.assertRaises(FileNotFoundError) as caught:
             SegmentFile.create(f"{self.path}/none/there", endpoint=0)
+        self.assertEqual(caught.exception.errno, errno.ENOENT)
+        with self.assertRaises(OSError) as caught:
+            SegmentFile.create(f"{self.path}{'x' * 5_000}", endpoint=0)
+        self.assertEqual(caught.exception.errno, errno.ENAMETOOLONG)
 
 
 class PackageTest(Case):

@@ -21,6 +21,7 @@ from .error import (
     MillraceError,
     PeerError,
     SegmentError,
+    SegmentMissing,
     WaitTimeout,
 )
 from .library import library_version
@@ -48,6 +49,7 @@ __all__ = [
     "Ring",
     "SegmentError",
     "SegmentFile",
+    "SegmentMissing",
     "WaitTimeout",
     "library_version",
 ]

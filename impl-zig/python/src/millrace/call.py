@@ -11,7 +11,7 @@ import cffi
 
 from .closing import Closing
 from .error import CallThrown, MillraceError, WaitTimeout, check
-from .library import DONE, END, NOTHING, ffi, lib, make, milliseconds
+from .library import DONE, END, NOTHING, c_text, ffi, lib, make, milliseconds
 from .message import Codec, Message, decode, encode
 
 # For so long a call waits without a look at signals such as that of Ctrl-C.
@@ -75,7 +75,7 @@ class Calls(Closing):
         self._finish(
             deadline,
             lambda left_ms: lib.millrace_call_begin(
-                self._calls, name.encode(), values, len(kept), left_ms, ffi.NULL, begun
+                self._calls, c_text(name), values, len(kept), left_ms, ffi.NULL, begun
             ),
         )
         result = ffi.new("millrace_value *")
@@ -121,7 +121,7 @@ class Calls(Closing):
         values, kept = _values(arguments)
         result = ffi.new("millrace_value *")
         status = lib.millrace_call_items(
-            self._calls, name.encode(), values, len(kept), milliseconds(timeout), ffi.NULL,
+            self._calls, c_text(name), values, len(kept), milliseconds(timeout), ffi.NULL,
             take, ffi.NULL, result,
         )
         if raised:
@@ -138,7 +138,7 @@ class Calls(Closing):
         self._finish(
             _deadline(timeout),
             lambda left_ms: lib.millrace_call_notify(
-                self._calls, name.encode(), values, len(kept), left_ms, ffi.NULL
+                self._calls, c_text(name), values, len(kept), left_ms, ffi.NULL
             ),
         )
 
@@ -222,7 +222,10 @@ class Calls(Closing):
         text = ffi.buffer(failure.text, failure.text_size)[:].decode()
         data = None
         if failure.has_data == 1:
-            data = _decode(failure.data, failure.data_size, failure.data_codec)
+            try:
+                data = _decode(failure.data, failure.data_size, failure.data_codec)
+            except (ValueError, RecursionError):  # more than Python's JSON reads
+                data = ffi.buffer(failure.data, failure.data_size)[:]
         raise CallThrown(name, text, data)
 
     def _serve_one(
@@ -234,40 +237,60 @@ class Calls(Closing):
             method = self._methods.get(ffi.buffer(name, name_size)[:].decode())
             if method is None:
                 return -lib.MILLRACE_REASON_CALL_METHOD
-            result = method(*[_value(values + index) for index in range(count)])
+            try:
+                arguments = [_value(values + index) for index in range(count)]
+            except (ValueError, RecursionError):  # more than Python's JSON reads
+                return -lib.MILLRACE_REASON_CALL_ARGUMENTS
+            result = method(*arguments)
             if not inspect.isgenerator(result):
                 return self._return(serving, result)
             for item in result:
-                self._send(serving, item)
+                if not self._send(serving, item):
+                    return -lib.MILLRACE_REASON_CALL_RESULT
             return DONE
         except CallThrown as error:
             return self._throw(serving, error.name, error.text, error.data)
         except MillraceError as error:
             return -error.number
-        except Exception as error:
-            return self._throw(serving, type(error).__name__, str(error), None)
         except BaseException as error:
-            self._raised = error
-            return self._throw(serving, type(error).__name__, str(error), None)
+            if not isinstance(error, Exception):
+                self._raised = error
+            return self._throw(serving, type(error).__name__, self._text_of(error), None)
+
+    def _text_of(self, error: BaseException) -> str:
+        try:
+            return str(error)
+        except Exception:  # the text of an error is code of the application
+            return ""
+        except BaseException as worse:
+            self._raised = worse
+            return ""
 
     def _return(self, serving: int, result: Any) -> int:
         if result is None:
             return lib.millrace_serve_return(self._calls, serving, ffi.NULL)
-        values, _kept = _values([result])
-        return lib.millrace_serve_return(self._calls, serving, values)
+        written = _written(result)
+        if written is None:
+            return -lib.MILLRACE_REASON_CALL_RESULT
+        return lib.millrace_serve_return(self._calls, serving, written[0])
 
-    def _send(self, serving: int, item: Any) -> None:
-        values, _kept = _values([item])
+    def _send(self, serving: int, item: Any) -> bool:
+        written = _written(item)
+        if written is None:
+            return False
         self._finish(
             None,
-            lambda left_ms: lib.millrace_serve_item(self._calls, serving, values, left_ms),
+            lambda left_ms: lib.millrace_serve_item(self._calls, serving, written[0], left_ms),
         )
+        return True
 
-    def _throw(self, serving: int, name: str, text: str, data: Any) -> int:
-        value = ffi.NULL
-        if data is not None:
-            value, _kept = _values([data])
-        return lib.millrace_serve_throw(self._calls, serving, name.encode(), text.encode(), value)
+    def _throw(self, serving: int, name: Any, text: Any, data: Any) -> int:
+        # Data that cannot be written is left out, as the library does.
+        written = None if data is None else _written(data)
+        return lib.millrace_serve_throw(
+            self._calls, serving, _utf8(name), _utf8(text),
+            ffi.NULL if written is None else written[0],
+        )
 
 
 def _deadline(timeout: float | None) -> float | None:
@@ -283,6 +306,20 @@ def _values(items: Any) -> tuple[Any, list[Any]]:
         kept.append(ffi.from_buffer(payload))
         place.payload, place.size, place.codec = kept[-1], len(payload), codec
     return values, kept
+
+
+def _written(item: Any) -> tuple[Any, list[Any]] | None:
+    """A list of one value that a method gave; `None` if the value cannot be written."""
+    try:
+        return _values([item])
+    except Exception:  # such as TypeError, and whatever the application's own classes raise
+        return None
+
+
+def _utf8(text: Any) -> bytes:
+    """A text in UTF-8, with U+FFFD for each half of a character that stands alone."""
+    whole = text if isinstance(text, str) else repr(text)
+    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def _value(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 from .library import INVALID, ffi, lib
@@ -30,6 +31,14 @@ class PeerError(MillraceError):
 
 class SegmentError(MillraceError):
     """A segment, its file or its endpoint is not what was asked for: `segment.*`."""
+
+
+class SegmentMissing(SegmentError, FileNotFoundError):
+    """There is no file at the path: `segment.missing`."""
+
+    def __init__(self, code: str, number: int, reason: str | int | None = None) -> None:
+        super().__init__(code, number, reason)
+        self.errno = errno.ENOENT
 
 
 class CorruptError(MillraceError):
@@ -67,9 +76,19 @@ FAMILIES: dict[str, type[MillraceError]] = {
     "pipe": ClosedError,
     "peer": PeerError,
     "segment": SegmentError,
+    "segment.missing": SegmentMissing,
     "message": MessageError,
     "call": CallError,
     "wait": MillraceError,
+}
+
+
+# What the system has refused, by the status of the library.
+ERRNOS = {
+    lib.MILLRACE_NOT_FOUND: errno.ENOENT,
+    lib.MILLRACE_ACCESS_DENIED: errno.EACCES,
+    lib.MILLRACE_NAME_TOO_LONG: errno.ENAMETOOLONG,
+    lib.MILLRACE_NO_SPACE: errno.ENOSPC,
 }
 
 
@@ -85,7 +104,8 @@ def check(status: int, port: Any = None) -> int:
     if status == INVALID:
         raise ValueError(text)
     if status < INVALID:
-        raise OSError(text)
+        # With a number, it is of the kind that Python has for that.
+        raise OSError(ERRNOS[status], text) if status in ERRNOS else OSError(text)
     number = -status
     code = name_of(number)
     reason: str | int | None = None
@@ -93,5 +113,5 @@ def check(status: int, port: Any = None) -> int:
         behind = lib.millrace_port_reason(port)
         name = name_of(behind)
         reason = None if behind == 0 else behind if name == "unknown" else name
-    family = FAMILIES.get(code.partition(".")[0], CorruptError)
+    family = FAMILIES.get(code) or FAMILIES.get(code.partition(".")[0], CorruptError)
     raise family(code, number, reason)

@@ -31,6 +31,14 @@ def make(size: int) -> Any:
     return ffi.new("uint64_t[]", size // 8 + 1)
 
 
+def c_text(text: str | bytes) -> bytes:
+    """A text as C takes it, which would end at a NUL."""
+    whole = text if isinstance(text, bytes) else text.encode()
+    if b"\0" in whole:
+        raise ValueError("embedded null byte")
+    return whole
+
+
 def milliseconds(timeout: float | None) -> int:
     """Seconds as the library counts them; `None` is for ever."""
     if timeout is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .error import WaitTimeout, check
-from .library import FIRST, NOTHING, ffi, lib, make, milliseconds
+from .library import FIRST, NOTHING, c_text, ffi, lib, make, milliseconds
 from .message import decode, encode
 
 SLICE_MS = 100
@@ -34,7 +34,7 @@ class _End:
         self._port = port
         self._storage = make(lib.millrace_property_size())
         self._property: Any = ffi.cast("millrace_property *", self._storage)
-        channel, name = (FIRST, which.encode()) if isinstance(which, str) else (which, ffi.NULL)
+        channel, name = (FIRST, c_text(which)) if isinstance(which, str) else (which, ffi.NULL)
         check(opens(self._property, port, channel, name))
 
     @property

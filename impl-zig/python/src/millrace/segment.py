@@ -9,7 +9,7 @@ from typing import Any
 
 from .closing import Closing
 from .error import WaitTimeout, check
-from .library import NOBODY, ffi, lib, make, milliseconds
+from .library import NOBODY, c_text, ffi, lib, make, milliseconds
 from .port import Port
 
 PATIENCE = 5.0
@@ -73,12 +73,12 @@ class SegmentFile(Closing):
             if isinstance(channel, Ring):
                 place.reader, place.kind = channel.reader, lib.MILLRACE_CHANNEL_KIND_RING
                 continue
-            names.append(ffi.new("char[]", channel.name.encode()))
+            names.append(ffi.new("char[]", c_text(channel.name)))
             place.reader, place.kind = NOBODY, lib.MILLRACE_CHANNEL_KIND_PROPERTY
             place.name = names[-1]
         segment = make(lib.millrace_segment_size())
         status = lib.millrace_segment_create_file(
-            ffi.cast("millrace_segment *", segment), os.fsencode(path), endpoints, array,
+            ffi.cast("millrace_segment *", segment), c_text(os.fsencode(path)), endpoints, array,
             len(channels), endpoint, milliseconds(timeout),
         )
         if check(status) == 0:
@@ -96,7 +96,7 @@ class SegmentFile(Closing):
         """Opens the file that is there, whatever its channels; it does not wait for one."""
         segment = make(lib.millrace_segment_size())
         status = lib.millrace_segment_open_file(
-            ffi.cast("millrace_segment *", segment), os.fsencode(path), endpoint,
+            ffi.cast("millrace_segment *", segment), c_text(os.fsencode(path)), endpoint,
             milliseconds(timeout),
         )
         if check(status) == 0:
@@ -109,6 +109,10 @@ class SegmentFile(Closing):
         port = Port(self, self._pointer(), self.endpoint, limit, rings)
         self._ports.append(port)
         return port
+
+    def _end_quietly(self) -> None:
+        for port in self._ports:
+            port._end_quietly()
 
     def close(self) -> None:
         """Closes the port, and gives up the endpoint and the memory; the file stays."""
