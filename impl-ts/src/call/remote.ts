@@ -9,6 +9,7 @@ import type { OwnCall } from "./caller.ts";
 import { callContext } from "./context.ts";
 import { CallError } from "./error.ts";
 import { CallLayer } from "./layer.ts";
+import type { AnyValue } from "./carried.ts";
 import type { LocalName, Remote, StreamRemote } from "./types.ts";
 import { MillraceError, requireOptions, TimeoutError } from "../error.ts";
 import { deadlineOfCall, requireWait, type WaitOptions } from "../pipe/pipe.ts";
@@ -24,7 +25,8 @@ import { LONGEST_TIMER_MS } from "../wait/task.ts";
  *
  * Strings, bytes and JSON cross, and `undefined`: a `Uint8Array` comes as one, also as a part of a
  * value. A call with any other view or buffer of memory, a `Map` or a `Set` rejects with a
- * `TypeError` that says where in a value it is: both ports need the codec `cbor` for these.
+ * `TypeError` that says where in a value it is, and so does its type: both ports need the codec
+ * `cbor` for these, and `Port<any>` is the type of such a port.
  *
  * While 1,024 calls wait for their answers, further ones wait for their turn, in order, with the
  * values that they had; those that block, and those that a method makes before it first awaits
@@ -54,16 +56,23 @@ import { LONGEST_TIMER_MS } from "../wait/task.ts";
  * // In a thread that may block: far.sync.reverse(bytes)
  * ```
  */
+export function remote<Api extends object>(port: Port<AnyValue, AnyValue>): Remote<Api, true>;
+/** The same if the port has no codec of its own: only what JSON carries crosses, and bytes. */
 export function remote<Api extends object>(
+  // The property, which no port has, makes the compiler look at the declaration above first.
   // deno-lint-ignore no-explicit-any -- A port that reads nothing but calls is none of any.
-  port: Port<any, any> | Port<never, any>,
+  port: (Port<any, any> | Port<never, any>) & Partial<AnyValue>,
 ): Remote<Api>;
 /** The same over a stream, where nothing blocks. */
 export function remote<Api extends object>(
+  port: StreamPort<AnyValue, AnyValue>,
+): StreamRemote<Api, true>;
+/** The same if the port has no codec of its own. */
+export function remote<Api extends object>(
   // deno-lint-ignore no-explicit-any
-  port: StreamPort<any, any> | StreamPort<never, any>,
+  port: (StreamPort<any, any> | StreamPort<never, any>) & Partial<AnyValue>,
 ): StreamRemote<Api>;
-export function remote<Api extends object>(port: object): Remote<Api> {
+export function remote<Api extends object>(port: object): Remote<Api, true> {
   return makeRemote<Api>(CallLayer.of(port as Port), undefined);
 }
 
@@ -75,14 +84,14 @@ type Call = (
   options: WaitOptions | undefined,
 ) => unknown;
 
-function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Remote<Api> {
+function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Remote<Api, true> {
   const far = (call: Call, own?: Record<string, unknown>) => makeFar(call, layer, "", options, own);
   return far(callLater, {
     sync: far(callNow, { iterate: far(iterateNow) }),
     iterate: far(iterateLater),
     notify: far(notify),
     with: (more: WaitOptions) => makeRemote<Api>(layer, { ...options, ...requireOptions(more) }),
-  }) as Remote<Api>;
+  }) as Remote<Api, true>;
 }
 
 /**

@@ -40,7 +40,9 @@ import { ONLY } from "./work.ts";
 
 export { PoolError, type PoolReason } from "./error.ts";
 export type { WorkSource } from "./life.ts";
+export type { Carried, Lost } from "../call/carried.ts";
 export type {
+  CarriedBy,
   Handler,
   HandlerOf,
   Handlers,
