@@ -162,3 +162,29 @@ Deno.test("what is no codec is refused before the endpoint is taken", () => {
   Writer.attach(segment, { codec: reversed });
   Reader.attach(segment, { codec: reversed, codecs: [reversed] });
 });
+
+Deno.test("whatever a codec throws, its message alone is lost", () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const text = {
+    toString() {
+      throw new RangeError("no text either");
+    },
+  };
+  const thrown: unknown[] = [Symbol("odd"), proxy, text, undefined, Object.create(null)];
+  const odd: Codec<number> = {
+    code: 130,
+    encode: (index) => Uint8Array.of(index),
+    decode([index]) {
+      if (index! < thrown.length) throw thrown[index!];
+      return index!;
+    },
+  };
+  const { writer, reader } = pipe<number>({ codec: odd });
+  for (let index = 0; index <= thrown.length; index++) writer.write(index);
+  for (const reason of thrown) {
+    const error = assertThrows(() => reader.tryRead(), MessageError);
+    assertEquals([error.code, Object.is(error.cause, reason)], ["message.codec", true]);
+  }
+  assertEquals(reader.tryRead(), thrown.length);
+});

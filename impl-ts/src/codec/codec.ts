@@ -403,10 +403,19 @@ export function decodeForeign(payload: Uint8Array, code: number, table: CodecTab
   try {
     value = codec.decode(payload);
   } catch (cause) {
-    throw lost("message.codec", `its codec ${code} failed: ${cause}`, { cause });
+    throw lost("message.codec", `its codec ${code} failed: ${shown(cause)}`, { cause });
   }
   if (value !== undefined) return value;
   throw lost("message.codec", `its codec ${code} made it undefined`);
+}
+
+/** Anything as a text, also if it has none. */
+function shown(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return typeof value;
+  }
 }
 
 /**
