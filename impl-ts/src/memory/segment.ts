@@ -16,6 +16,7 @@ import {
 import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
 import { samePlan, writePlan } from "./segment_geometry.ts";
 import { now, setTimeout } from "./clock.ts";
+import { classOf } from "./realm.ts";
 import * as layout from "./layout.ts";
 
 export { now } from "./clock.ts";
@@ -360,12 +361,26 @@ export function toRegion(memory: Memory): Region {
   if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
     cannot("use memory: this processor is not little-endian");
   }
-  const given: Partial<Region> = memory;
+  const given: Partial<Region> = memory ?? {};
   const buffer = given.buffer ?? memory as ArrayBufferLike;
+  const isBuffer = /^(Shared)?ArrayBuffer$/.test(classOf(buffer));
   const byteOffset = given.byteOffset ?? 0;
-  const byteLength = given.byteLength ?? buffer.byteLength;
-  if (byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
-  mistake("memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view");
+  const byteLength = given.byteLength ?? buffer?.byteLength;
+  if (isBuffer && byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
+  const why = classOf(buffer) !== "Object"
+    ? ""
+    : ". This is what JSON leaves of one: memory does not pass to another process, as by " +
+      "child_process.fork. Between processes, use a SegmentFile or a stream";
+  mistake(`memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view${why}`);
+}
+
+/** Throws because the memory of a segment has been taken from under it. */
+export function memoryGone(): never {
+  unusable(
+    "size",
+    "use segment: its memory is gone; a WebAssembly.Memory that is not shared has grown, or an " +
+      "ArrayBuffer was transferred",
+  );
 }
 
 /** The memory as words, after a check that a segment of `size` bytes fits and is aligned. */

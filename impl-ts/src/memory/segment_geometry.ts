@@ -177,10 +177,11 @@ export function place(geometry: Geometry): Plan {
       label: ring.label ?? 0,
       start: ring.start ?? 0,
     };
+    if (form === undefined) requireCapacity(ring.capacity);
     if (form === undefined ? !isRing(channel, endpointCount) : ring.writer >= endpointCount) {
       misplaced(
         `channel ${JSON.stringify(channel)}: its ends must be two of ${endpointCount} endpoints, ` +
-          "its capacity a power of two from 256 to 2^30, and its start a multiple of 16",
+          "and its start a multiple of 16",
       );
     }
     channels.push(channel);

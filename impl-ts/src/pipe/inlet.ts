@@ -149,9 +149,13 @@ export class Inlet extends Lane {
    */
   look(): boolean {
     // `hasMoved` as well, in one function: for each message this runs four times.
-    return (this.bits & (ENDED | STOPPED)) !== 0 || this.own !== this.other ||
-      Atomics.load(this.control, TAIL) !== this.other || this.queue.length > 0 ||
-      (this.taker !== undefined && this.taker.isDue);
+    try {
+      return (this.bits & (ENDED | STOPPED)) !== 0 || this.own !== this.other ||
+        Atomics.load(this.control, TAIL) !== this.other || this.queue.length > 0 ||
+        (this.taker !== undefined && this.taker.isDue);
+    } catch {
+      return true; // the memory is gone, which `load` reports
+    }
   }
 
   /** Whether anything came after the last message. Does not look at the states. */

@@ -1,6 +1,6 @@
 /** What is no object where options are expected: `read(500)` must not wait for ever. */
 
-import { assert } from "@std/assert";
+import { assert, assertThrows } from "@std/assert";
 import { remote } from "../call/call.ts";
 import { json } from "../codec/json.ts";
 import { FanoutReader, FanoutWriter } from "../fanout/fanout.ts";
@@ -16,6 +16,7 @@ import { work } from "../pool/work.ts";
 import { Port, portGeometry, portMemory } from "../port/port.ts";
 import { receivePort } from "../port/receive.ts";
 import { PropertyReader, PropertyWriter, SharedProperties } from "../property/property.ts";
+import { StreamLink } from "../stream/link.ts";
 import { openStream } from "../stream/stream.ts";
 
 // deno-lint-ignore no-explicit-any -- What is wrong has no type.
@@ -164,3 +165,26 @@ for (const [name, call] of Object.entries(verbs)) {
     }
   });
 }
+
+Deno.test("a capacity that is no power of two is refused in these words", () => {
+  const calls: Record<string, (capacity: Any) => unknown> = {
+    "Port.create": (capacity) => Port.create({ capacity }),
+    "Port.create, one way": (capacity) => Port.create({ capacity: [4096, capacity] }),
+    "portMemory": (capacity) => portMemory({ capacity }),
+    "Hub.create": (capacity) => Hub.create(2, { capacity }),
+    "Segment.allocate": (capacity) => {
+      const channels = [{ writer: 0, reader: 1, capacity }];
+      return Segment.allocate({ endpoints: 2, channels });
+    },
+    "FanoutWriter.create": (capacity) => FanoutWriter.create({ readers: 1, capacity }),
+    "Pool": (capacity) => new Pool("data:text/javascript,", { ...idle, capacity }),
+    "StreamLink": (capacity) => new StreamLink({ capacity }),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    for (const capacity of [1000, 128, 0, -1, NaN, 2 ** 31, 1024.5]) {
+      const { message } = assertThrows(() => call(capacity), RangeError);
+      assert(message.startsWith("capacity must be a power of two"), `${name}: ${message}`);
+      assert(message.includes(`${capacity}`), message);
+    }
+  }
+});

@@ -7,7 +7,7 @@
 
 import { ForbiddenError, SegmentError } from "../error.ts";
 import * as layout from "../memory/layout.ts";
-import { now, type Segment } from "../memory/segment.ts";
+import { memoryGone, now, type Segment } from "../memory/segment.ts";
 import { defaultMechanism, type Duty, type Holder, type Mechanism } from "./wait.ts";
 import { found, Several, type Waitable } from "./wait.ts";
 import type { Loop, LoopSpinner } from "./loop_spinner.ts";
@@ -224,8 +224,14 @@ export class Endpoint implements Loop {
     return { wakes, wakesElided, parks, lateWakes };
   }
 
+  /** Whether the memory is gone, as that of a `WebAssembly.Memory` that has grown. */
+  get isDetached(): boolean {
+    return this.#words.length === 0;
+  }
+
   /** The state word of an endpoint, own or peer's, loaded once. */
   state(index: number): number {
+    if (this.isDetached) memoryGone();
     return Atomics.load(this.#words, index * RECORD_WORDS + STATE_WORD);
   }
 
@@ -256,8 +262,12 @@ export class Endpoint implements Loop {
     // In one function: a wait asks for it several times, and a thread that has just started has no
     // machine code for it.
     const words = this.#words;
-    return Atomics.load(words, this.#state) !== this.#attached ||
-      (Atomics.load(words, peer * RECORD_WORDS + STATE_WORD) & STATE_MASK) > ATTACHED;
+    try {
+      return Atomics.load(words, this.#state) !== this.#attached ||
+        (Atomics.load(words, peer * RECORD_WORDS + STATE_WORD) & STATE_MASK) > ATTACHED;
+    } catch {
+      return true; // the memory is gone
+    }
   }
 
   /** Wakes an endpoint. */
@@ -275,7 +285,9 @@ export class Endpoint implements Loop {
   close(): void {
     const closed = withState(this.#attached, layout.ENDPOINT_STATE_CLOSED);
     const { segment, index, mechanism } = this;
-    changeState(segment, index, (word) => this.isOwn(word) ? closed : undefined, mechanism);
+    if (!this.isDetached) {
+      changeState(segment, index, (word) => this.isOwn(word) ? closed : undefined, mechanism);
+    }
     this.#watch?.look();
   }
 
@@ -385,6 +397,7 @@ export class Endpoint implements Loop {
     // [wait.vacant] Its attach will ring us, or a slice will end.
     const words = this.#words;
     const record = peer * RECORD_WORDS;
+    if (words.length === 0) return SHORT;
     if ((Atomics.load(words, record + STATE_WORD) & STATE_MASK) === VACANT) return SHORT;
     // [wait.mechanism] It has to ring the mechanism by which this endpoint sleeps.
     const wakes = Atomics.load(words, record + WAKES_WORD);

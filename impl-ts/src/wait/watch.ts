@@ -141,6 +141,7 @@ export class Watch {
     const endpoint = this.#endpoint;
     const waiters = this.#waiters;
     const { what } = waiter;
+    if (endpoint.isDetached) return false;
     endpoint.settle();
     const isFirst = waiters.length === 0;
     if (isFirst) {
@@ -214,6 +215,10 @@ export class Watch {
     if (why !== ASKED) endpoint.mechanism.checkPeers?.(); // [wait.liveness]
     if (why !== RUNG) { for (const waiter of this.#resting.splice(0)) waiter.wake(); }
     if (waiters.length === 0) return;
+    if (endpoint.isDetached) { // whoever looks for something now finds that out
+      for (const waiter of waiters.splice(0)) waiter.wake();
+      return;
+    }
     const before = this.#bell;
     this.#bell = endpoint.bell();
     // If the bell rang and there are many waits, it is enough to look at those whose peers rang it,

@@ -1,0 +1,124 @@
+/** What is no memory, and memory that goes away under a segment. */
+
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { SegmentError } from "../error.ts";
+import { FanoutReader, FanoutWriter } from "../fanout/fanout.ts";
+import { Hub } from "../more/hub.ts";
+import { codeOf } from "../testing/fixture.ts";
+import { held, until } from "../port/fixture.ts";
+import { Port } from "../port/port.ts";
+import { receivePort } from "../port/receive.ts";
+import { Segment } from "./segment.ts";
+
+// deno-lint-ignore no-explicit-any -- What is wrong has no type.
+type Any = any;
+
+/** What `child_process.fork` makes of a message. */
+function throughJson(value: unknown): Any {
+  return JSON.parse(JSON.stringify(value));
+}
+
+Deno.test("a handoff that came through JSON says that memory does not pass so", async () => {
+  const port = Port.create();
+  const fanout = FanoutWriter.create({ readers: 1 });
+  const region = { buffer: port.memory, byteOffset: 0, byteLength: port.segment.size };
+  const { port1, port2 } = new MessageChannel();
+  const calls: Record<string, () => unknown> = {
+    "Port.from": () => Port.from(throughJson(port.handoff())),
+    "Port.attach": () => Port.attach(throughJson(port.memory)),
+    "Port.attachAsync": () => Port.attachAsync(throughJson(port.memory)),
+    "Port.create": () => Port.create({ memory: throughJson(port.memory) }),
+    "a region": () => Port.attach(throughJson(region)),
+    "a view": () => Port.attach(throughJson(new Uint8Array(port.memory as SharedArrayBuffer))),
+    "Hub.attach": () => Hub.attach(throughJson(port.memory)),
+    "FanoutReader.from": () => FanoutReader.from(throughJson(fanout.handoff(0))),
+    "Segment.attach": () => Segment.attach(throughJson(port.memory)),
+    "receivePort": () => {
+      port1.postMessage(throughJson(port.handoff()));
+      return held(receivePort({ source: port2 }));
+    },
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    let error: unknown;
+    try {
+      await call();
+    } catch (thrown) {
+      error = thrown;
+    }
+    assert(error instanceof TypeError, `${name}: ${error}`);
+    assert(error.message.includes("child_process.fork"), `${name}: ${error.message}`);
+  }
+  port1.close();
+  port2.close();
+});
+
+Deno.test("what is no memory is refused", () => {
+  for (const memory of [5, null, undefined, "memory", () => {}, [], { byteLength: 4096 }]) {
+    const { message } = assertThrows(() => Port.attach(memory as Any), TypeError);
+    assert(message.includes("memory must be a SharedArrayBuffer"), message);
+  }
+});
+
+/** A port on WebAssembly memory that is not shared, and its peer. */
+function onWasm(): { memory: WebAssembly.Memory; port: Port<Any>; peer: Port<Any> } {
+  const memory = new WebAssembly.Memory({ initial: 20, maximum: 100 });
+  const port = Port.create<Any>({ memory });
+  return { memory, port, peer: Port.attach<Any>(memory) };
+}
+
+const verbs: Record<string, (port: Port<Any>) => unknown> = {
+  write: (port) => port.write(1),
+  tryWrite: (port) => port.tryWrite(1),
+  writeAsync: (port) => port.writeAsync(1),
+  writeMany: (port) => port.writeMany([1, 2]),
+  postMessage: (port) => port.postMessage(1),
+  read: (port) => port.read({ timeout: 50 }),
+  tryRead: (port) => port.tryRead(),
+  readAsync: (port) => port.readAsync({ timeout: 50 }),
+  readMany: (port) => port.readMany(2, { timeout: 50 }),
+  claim: (port) => port.claim(8),
+  peek: (port) => port.peek({ timeout: 50 }),
+  waitForPeer: (port) => port.waitForPeer({ timeout: 50 }),
+  waitForPeerAsync: (port) => port.waitForPeerAsync({ timeout: 50 }),
+  end: (port) => port.end(),
+  closed: async (port) => {
+    const error = await held(port.closed);
+    if (error !== undefined) throw error;
+  },
+};
+
+Deno.test("growing WebAssembly memory that is not shared is a segment.* error", async () => {
+  for (const [name, verb] of Object.entries(verbs)) {
+    const { memory, port, peer } = onWasm();
+    peer.write("there");
+    memory.grow(1);
+    let error: unknown;
+    try {
+      await verb(port);
+    } catch (thrown) {
+      error = thrown;
+    }
+    assert(error instanceof SegmentError, `${name}: ${error}`);
+    assert(error.message.includes("WebAssembly.Memory"), error.message);
+    assertEquals(error.code, "segment.size");
+    port.close();
+    peer.close();
+    assertEquals(await codeOf(port.readAsync()), "pipe.closed");
+  }
+});
+
+Deno.test("what waits while WebAssembly memory grows ends with a segment.* error", async () => {
+  const { memory, port, peer } = onWasm();
+  const heard: unknown[] = [];
+  port.onmessage = ({ data }) => heard.push(data);
+  port.onclose = ({ error }) => heard.push(error?.code);
+  const reading = peer.readAsync();
+  peer.postMessage("before");
+  await until(() => heard.length === 1);
+  memory.grow(1);
+  assertEquals(await codeOf(reading), "segment.size");
+  await until(() => heard.length === 2);
+  assertEquals(heard, ["before", "segment.size"]);
+  port.close();
+  peer.close();
+});
