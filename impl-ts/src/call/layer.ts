@@ -375,7 +375,8 @@ export class CallLayer implements CallTaker {
       return last;
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
-      return NONE; // its calls have ended
+      this.finish(error); // most of them have ended its calls already
+      return NONE;
     }
   }
 

@@ -179,7 +179,7 @@ export class FanoutInlet implements Waitable, Holder {
 
   /** Sets or clears this reader's bit in `readers_want`. [fanout.ask] */
   #setWant(isOn: boolean): void {
-    if (this.link.closed || this.#fault !== undefined) return;
+    if (this.link.closed || this.#fault !== undefined || this.link.endpoint.isDetached) return;
     if (isOn) Atomics.or(this.place.control, this.#want, this.#bit);
     else Atomics.and(this.place.control, this.#want, ~this.#bit);
   }
@@ -194,6 +194,7 @@ export class FanoutInlet implements Waitable, Holder {
     this.#isJoined = false;
     const place = this.place;
     this.#batch = [];
+    if (this.link.endpoint.isDetached) return;
     Atomics.store(place.control, place.record + HEAD, place.head = 0); // [fanout.leave]
     if (Atomics.exchange(place.control, place.record + WRITER_WANTS, 0) !== 0) this.#ring();
     this.link.endpoint.watch.look(); // a pending `readAsync` must find that this end has left

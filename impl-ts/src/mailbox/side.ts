@@ -10,7 +10,15 @@ import { PeerClosedError, SegmentError } from "../error.ts";
 import * as layout from "../memory/layout.ts";
 import { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } from "../memory/layout.ts";
 import type { ReasonCode } from "../memory/layout.ts";
-import { isPast, isShared, type Memory, now, sleepBlind, toRegion } from "../memory/segment.ts";
+import {
+  isPast,
+  isShared,
+  type Memory,
+  memoryGone,
+  now,
+  sleepBlind,
+  toRegion,
+} from "../memory/segment.ts";
 import { defaultMechanism, type Mechanism } from "../wait/wait.ts";
 import type { EndpointOptions, Stats } from "../wait/endpoint.ts";
 import { requireTime, type Sight, Spinner } from "../wait/spinner.ts";
@@ -75,7 +83,7 @@ export class MailboxSide implements Sight {
 
   /** Whether either side has closed the mailbox, or the peer has broken it. It costs two loads. */
   get closed(): boolean {
-    return this.#closed || this.#ended !== undefined ||
+    return this.#closed || this.#ended !== undefined || this.words.length === 0 ||
       Atomics.load(this.words, STATUS) === layout.MAILBOX_STATUS_DISPOSED ||
       Atomics.load(this.words, SIGNAL) === layout.MAILBOX_SIGNAL_DISPOSED;
   }
@@ -94,6 +102,7 @@ export class MailboxSide implements Sight {
       throw new ClosedError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
     }
     if (this.#ended !== undefined) throw this.#ended;
+    if (this.words.length === 0) memoryGone();
     const signal = Atomics.load(this.words, SIGNAL);
     if (signal === layout.MAILBOX_SIGNAL_DISPOSED) throw this.#endClosed();
     if (signal !== this.#mine && signal !== this.#theirs) {
@@ -246,6 +255,7 @@ export class MailboxSide implements Sight {
    * [mailbox.close] Status first: a peer that sees the signal changed must see the status changed.
    */
   #shut(): void {
+    if (this.words.length === 0) return; // the memory is gone, for the peer as well
     Atomics.store(this.words, STATUS, layout.MAILBOX_STATUS_DISPOSED);
     Atomics.exchange(this.words, SIGNAL, layout.MAILBOX_SIGNAL_DISPOSED);
     this.#mechanism.notify(this.words, SIGNAL);

@@ -3,7 +3,10 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { SegmentError } from "../error.ts";
 import { FanoutReader, FanoutWriter } from "../fanout/fanout.ts";
+import { remote, serve } from "../call/call.ts";
+import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
 import { Hub } from "../more/hub.ts";
+import { SharedProperties } from "../property/property.ts";
 import { codeOf } from "../testing/fixture.ts";
 import { held, until } from "../port/fixture.ts";
 import { Port } from "../port/port.ts";
@@ -121,4 +124,52 @@ Deno.test("what waits while WebAssembly memory grows ends with a segment.* error
   assertEquals(heard, ["before", "segment.size"]);
   port.close();
   peer.close();
+});
+
+Deno.test("the same for calls, fanouts, mailboxes and properties; all can be closed", async () => {
+  const memory = new WebAssembly.Memory({ initial: 40, maximum: 100 });
+  const at = (index: number) => ({
+    buffer: memory.buffer,
+    byteOffset: index << 18,
+    byteLength: 1 << 18,
+  });
+  const capacity = 4096;
+  const here = Port.create<Any>({ memory: at(0), capacity });
+  const there = Port.attach<Any>(at(0));
+  serve(there, { never: () => new Promise(() => {}) });
+  const far = remote<{ never(): Promise<void> }>(here);
+  const writer = FanoutWriter.create<Any>({ readers: 1, memory: at(1), capacity });
+  const reader = FanoutReader.attach<Any>(Segment.attach(at(1)));
+  const into = MailboxWriter.attach<Any>(at(2));
+  const from = MailboxReader.attach<Any>(at(2));
+  const properties = { a: { writer: 0 }, b: { writer: 0 } };
+  const group = SharedProperties.create<Any>({ memory: at(3), properties });
+  const other = SharedProperties.attach<Any>(at(3));
+  group.set("a", 1);
+  other.get("a");
+  const waiting: Record<string, Promise<unknown>> = {
+    "a call": codeOf(held(far.never())),
+    "a read of a fanout": codeOf(held(reader.readAsync())),
+    "a read of a mailbox": codeOf(held(from.readAsync())),
+    "a wait for properties": codeOf(held(other.waitAsync(["b"]))),
+  };
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  memory.grow(1);
+  for (const [name, wait] of Object.entries(waiting)) {
+    assertEquals(await wait, "segment.size", name);
+  }
+  const calls: Record<string, () => unknown> = {
+    "a call": () => far.sync.never(),
+    "fanout.write": () => writer.write(1),
+    "fanout.tryRead": () => reader.tryRead(),
+    "mailbox.write": () => into.write(1),
+    "mailbox.tryRead": () => from.tryRead(),
+    "properties.set": () => group.set("b", 1),
+    "properties.get": () => other.get("a"),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const error = assertThrows(call, SegmentError);
+    assertEquals(error.code, "segment.size", name);
+  }
+  for (const end of [here, there, writer, reader, into, from, group, other]) end.close();
 });

@@ -333,6 +333,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   close(): void {
     if (this.#link.closed) return;
     this.#link.close();
+    if (this.#link.endpoint.isDetached) return;
     for (const [name, slots] of this.#slots) {
       if (slots.writer === this.endpoint) this.writer(name as keyof T & string).wake();
     }

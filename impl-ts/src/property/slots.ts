@@ -11,7 +11,7 @@ import { copyInto, NO_WORDS } from "../codec/codec.ts";
 import { MillraceError } from "../error.ts";
 import * as layout from "../memory/layout.ts";
 import { nameIn } from "./name.ts";
-import type { Segment } from "../memory/segment.ts";
+import { memoryGone, type Segment } from "../memory/segment.ts";
 import type { Channel } from "../memory/segment_geometry.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
@@ -129,6 +129,7 @@ export class Slots {
 
   /** The version of the last complete value, loaded once. */
   version(): number {
+    if (this.#control.length === 0) memoryGone();
     return Atomics.load(this.#control, VERSION);
   }
 
@@ -179,6 +180,7 @@ export class Slots {
    */
   wake(ring: (endpoint: number) => void, endpointCount: number): void {
     const control = this.#control;
+    if (control.length === 0) return; // the memory is gone, and its watchers with it
     for (let word = 0; word < this.#watcherWords; word++) {
       if (Atomics.load(control, WATCHERS + word) === 0) continue;
       let bits = Atomics.exchange(control, WATCHERS + word, 0);

@@ -249,6 +249,7 @@ export class Endpoint implements Loop {
 
   /** Whether this endpoint is no longer attached, or is another's. */
   hasEnded(): boolean {
+    if (this.isDetached) memoryGone();
     return Atomics.load(this.#words, this.#state) !== this.#attached;
   }
 
