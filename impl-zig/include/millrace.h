@@ -48,10 +48,10 @@
  * Nothing may use it while or after it is left.
  *
  * Processes. Objects belong to the process that made them. In a child of fork(), calls that read,
- * write or wait return -MILLRACE_REASON_PIPE_FORKED, and closing or leaving an object has no effect
- * on the parent. The child attaches endpoints of its own, and opens files anew [segment.forked].
- * Mailboxes are the exception: they do not notice a fork. The locks of a file last until the child
- * is gone too, or has called exec.
+ * write, wait or attach to a file of the parent return -MILLRACE_REASON_PIPE_FORKED, and closing or
+ * leaving an object has no effect on the parent. The child attaches endpoints of its own, and opens
+ * files anew [segment.forked]. Mailboxes are the exception: they do not notice a fork. The locks of
+ * a file last until the child is gone too, or has called exec.
  */
 #ifndef MILLRACE_H
 #define MILLRACE_H

@@ -55,6 +55,7 @@ class Case(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="millrace-python-", dir="/dev/shm")
         self.addCleanup(folder.cleanup)
         self.path = f"{folder.name}/segment"
+        self.files: list = []
 
     def pair(self, **options) -> list:
         """Two ports; to either side belongs its own opening of the file."""
@@ -62,6 +63,7 @@ class Case(unittest.TestCase):
         for endpoint in (0, 1):
             file = SegmentFile.create(self.path, endpoint=endpoint, **options)
             self.addCleanup(file.close)
+            self.files.append(file)
             ports.append(file.port(limit=10_000))
         return ports
 
@@ -226,7 +228,13 @@ class PortTest(Case):
             except millrace.ClosedError as error:
                 code = 0 if error.code == "pipe.forked" else 2
             a.close()
-            os._exit(code)
+            try:
+                self.files[0].port()
+                code = 3
+            except millrace.ClosedError as error:
+                code = code if error.code == "pipe.forked" else 4
+            finally:
+                os._exit(code)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         a.write("from the parent")
         self.assertEqual(b.read(PATIENCE).value, "from the parent")
@@ -503,6 +511,9 @@ class SegmentTest(Case):
                 SegmentFile.open(path, endpoint=0)
         with self.assertRaises(ValueError):
             SegmentFile.create(self.path, endpoint=0, channels=[Ring(0, 0)])
+        for capacity in (1000, 128, 1 << 31, 0, -256):
+            with self.assertRaisesRegex(ValueError, "a power of two from 256 to 2\\^30"):
+                SegmentFile.create(self.path, endpoint=0, channels=[Ring(0, 1, capacity)])
         with self.assertRaises(FileNotFoundError) as caught:
             SegmentFile.create(f"{self.path}/none/there", endpoint=0)
         self.assertEqual(caught.exception.errno, errno.ENOENT)

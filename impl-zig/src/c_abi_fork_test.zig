@@ -82,7 +82,16 @@ fn useOfParent(end: *End) !void {
     const write_beside = calls.millrace_calls_write;
     try expectStatus(forked, write_beside(&called, "[2]", 3, 2, 0, 0));
     try expectStatus(1, calls.millrace_calls_leave(&called));
-    try end.leave();
+    const segment = &end.segment;
+    try expectStatus(1, ports.millrace_port_close(&end.port));
+    _ = properties.millrace_property_leave(&end.property);
+    _ = fanouts.millrace_fanout_leave(&end.fanout);
+    try expectStatus(1, ports.millrace_port_leave(&end.port));
+    // The endpoint of the file is the parent's too, whether the parent has attached it or not.
+    try expectStatus(forked, ports.millrace_port_attach(&end.port, segment, 0));
+    try expectStatus(forked, ports.millrace_port_attach_endpoint(&end.port, segment, 0));
+    try expectStatus(forked, ports.millrace_port_attach_writer(&end.port, segment, 0, 0));
+    try expectStatus(1, segments.millrace_segment_leave(segment));
 }
 
 test "c_abi: a forked child is told so, and harms neither its parent nor its parent's peer" {

@@ -56,7 +56,7 @@ pub const Fanout = struct {
     /// Asserts that the capacity is a power of two from 256 to 2^30, and that there are 1 to 255
     /// readers.
     pub fn channel(options: Options) Channel {
-        assert(segment_file.capacityValid(options.capacity));
+        segment_file.assertCapacity(options.capacity);
         assert(options.readers >= 1 and options.readers <= layout.fanout_readers_max);
         assert(options.start % layout.frame_align == 0);
         const mode: u32 = if (options.mode == .lose) layout.fanout_lose else 0;
@@ -171,7 +171,7 @@ pub fn find(
     index: u32,
     named: ?u32,
     end: End,
-) error{ SegmentEndpoint, SegmentChannel }!u32 {
+) error{ SegmentEndpoint, PipeForked, SegmentChannel }!u32 {
     try segment.checkVacant(index);
     return channelFor(segment, index, named, end) orelse error.SegmentChannel;
 }

@@ -9,11 +9,7 @@ pub fn expectChild(comptime run: anytype, values: std.meta.ArgsTuple(@TypeOf(run
     const forked = linux.fork();
     if (linux.errno(forked) != .SUCCESS) return error.ForkFailed;
     if (forked == 0) {
-        const limit: linux.itimerspec = .{
-            .it_interval = .{ .sec = 0, .nsec = 0 },
-            .it_value = .{ .sec = 30, .nsec = 0 },
-        };
-        _ = linux.setitimer(@backingInt(linux.ITIMER.REAL), &limit, null);
+        limitChild();
         @call(.auto, run, values) catch |err| {
             std.debug.print("in the child: {t}\n", .{err});
             linux.exit_group(1);
@@ -24,4 +20,13 @@ pub fn expectChild(comptime run: anytype, values: std.meta.ArgsTuple(@TypeOf(run
     while (linux.errno(linux.wait4(@intCast(forked), &status, 0, null)) == .INTR) {}
     const raw: u32 = @bitCast(status);
     if (!linux.W.IFEXITED(raw) or linux.W.EXITSTATUS(raw) != 0) return error.ChildFailed;
+}
+
+/// Has an alarm end this process if it hangs.
+pub fn limitChild() void {
+    const limit: linux.itimerspec = .{
+        .it_interval = .{ .sec = 0, .nsec = 0 },
+        .it_value = .{ .sec = 30, .nsec = 0 },
+    };
+    _ = linux.setitimer(@backingInt(linux.ITIMER.REAL), &limit, null);
 }

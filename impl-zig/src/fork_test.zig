@@ -99,7 +99,9 @@ const File = struct {
     fn leaveInChild(end: *File) !void {
         var other: Port = undefined;
         const taken = other.init(&end.file.segment, end.file.index, .{});
-        try testing.expectError(error.SegmentEndpoint, taken);
+        try testing.expectError(forked, taken);
+        const own = millrace.Endpoint.attach(&end.file.segment, end.file.index, .{});
+        try testing.expectError(forked, own);
         end.file.close();
     }
 };
@@ -123,6 +125,42 @@ test "a child neither takes nor unlocks the endpoint of its parent's file" {
     var storage: [64]u8 = undefined;
     try ends[1].port.write("here", .{}, .none);
     try testing.expectEqualStrings("here", (try ends[0].port.read(&storage, .none)).?.payload);
+}
+
+test "the capacity of a ring is a power of two, and who gives another is told so" {
+    if (!std.debug.runtime_safety) return error.SkipZigTest;
+    for ([_]u32{ 1000, 128, 0 }) |capacity| {
+        var ends: [2]linux.fd_t = undefined;
+        try testing.expectEqual(.SUCCESS, linux.errno(linux.pipe2(&ends, .{})));
+        const id = linux.fork();
+        try testing.expectEqual(.SUCCESS, linux.errno(id));
+        if (id == 0) {
+            fork.limitChild();
+            _ = linux.dup2(ends[1], 2);
+            var memory: [4096]u8 align(128) = @splat(0);
+            var port: Port = undefined;
+            const own: millrace.Rings = .{ .capacities = .{ 256, capacity } };
+            port.create(&memory, own, 0, .{}) catch {};
+            linux.exit_group(0);
+        }
+        _ = linux.close(ends[1]);
+        var text: [256]u8 = undefined;
+        var size: usize = 0;
+        // The message comes first, and then a trace of the stack.
+        while (size < text.len) {
+            const come = linux.read(ends[0], text[size..].ptr, text.len - size);
+            if (linux.errno(come) != .SUCCESS or come == 0) break;
+            size += come;
+        }
+        _ = linux.kill(@intCast(id), .KILL);
+        _ = linux.close(ends[0]);
+        var status: i32 = undefined;
+        _ = linux.wait4(@intCast(id), @ptrCast(&status), 0, null);
+        var fact: [64]u8 = undefined;
+        const told = try std.fmt.bufPrint(&fact, "2^30 bytes, but it is {}", .{capacity});
+        try testing.expect(std.mem.find(u8, text[0..size], "a power of two from 256") != null);
+        try testing.expect(std.mem.find(u8, text[0..size], told) != null);
+    }
 }
 
 test "who has no number is not told apart" {

@@ -127,7 +127,7 @@ pub fn find(
     index: u32,
     named: ?u32,
     end: enum { writer, reader },
-) error{ SegmentEndpoint, SegmentChannel }!u32 {
+) error{ SegmentEndpoint, PipeForked, SegmentChannel }!u32 {
     try segment.checkVacant(index);
     for (segment.channels, 0..) |channel, channel_index| {
         if (named) |wanted| if (wanted != channel_index) continue;

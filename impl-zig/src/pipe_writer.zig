@@ -44,7 +44,7 @@ pub const Writer = struct {
         segment: *const Segment,
         index: u32,
         named: ?u32,
-    ) error{ SegmentEndpoint, SegmentChannel }!u32 {
+    ) error{ SegmentEndpoint, PipeForked, SegmentChannel }!u32 {
         return pipe.find(segment, index, named, .writer);
     }
 

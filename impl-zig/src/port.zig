@@ -451,10 +451,10 @@ pub const Port = struct {
 };
 
 /// Returns the channels of an endpoint of a port. The endpoint must be vacant [port.find].
-fn find(segment: *const Segment, index: u32) error{ SegmentEndpoint, SegmentChannel }!struct {
-    writer: u32,
-    reader: u32,
-} {
+fn find(
+    segment: *const Segment,
+    index: u32,
+) (segment_file.TakeError || error{SegmentChannel})!struct { writer: u32, reader: u32 } {
     const writer = try Writer.find(segment, index, null);
     const reader = try Reader.find(segment, index, null);
     // [port.find_none]

@@ -34,9 +34,15 @@ pub const Error = error{
     SegmentChannel,
     SegmentGeometry,
     SegmentEndpoint,
+    /// This process was forked from the one that has opened the file: open it anew
+    /// [segment.forked].
+    PipeForked,
     /// The segment has more channels than the caller gave storage for.
     ChannelStorage,
 };
+
+/// Why an endpoint cannot be taken.
+pub const TakeError = error{ SegmentEndpoint, PipeForked };
 
 /// Memory that may hold a segment [segment.align].
 pub const Memory = []align(layout.segment_align) u8;
@@ -339,9 +345,11 @@ pub const Segment = struct {
     }
 
     /// Refuses an endpoint that does not exist or is not vacant, and so cannot be taken.
-    pub fn checkVacant(segment: *const Segment, index: u32) error{SegmentEndpoint}!void {
+    pub fn checkVacant(segment: *const Segment, index: u32) TakeError!void {
         if (index >= segment.endpoint_count) return error.SegmentEndpoint;
         if (segment.inFile()) |file| {
+            // The lock on the endpoint belongs to the parent process [segment.forked].
+            if (file.isForked()) return error.PipeForked;
             if (index != file.index) return error.SegmentEndpoint; // [segment.file_lock]
             if (file.taken) return;
         }
@@ -355,12 +363,10 @@ pub const Segment = struct {
         segment: *const Segment,
         index: u32,
         host: *const Host,
-    ) error{SegmentEndpoint}!u32 {
+    ) TakeError!u32 {
         try segment.checkVacant(index);
         const own = segment.record(index);
         const file = segment.inFile();
-        // The lock on the endpoint belongs to the parent process [segment.forked].
-        if (file) |of| if (of.isForked()) return error.SegmentEndpoint;
         if (file == null or !file.?.taken) {
             const attached = try segment.takeLoaded(
                 index,
@@ -499,6 +505,15 @@ pub fn capacityValid(capacity: u32) bool {
         std.math.isPowerOfTwo(capacity);
 }
 
+/// Asserts that a caller may give a ring this capacity, and says what is wrong with it.
+pub fn assertCapacity(capacity: u32) void {
+    if (std.debug.runtime_safety and !capacityValid(capacity)) std.debug.panic(
+        "The capacity of a ring must be a power of two from 256 to 2^30 bytes, but it is {}",
+        .{capacity},
+    );
+    assert(capacityValid(capacity));
+}
+
 fn descriptorOffset(endpoint_count: u32, index: u32) u32 {
     return layout.endpoint_table_offset + endpoint_count * layout.endpoint_record_size +
         index * layout.channel_descriptor_size;
@@ -522,7 +537,7 @@ const Placer = struct {
             assert(channel.writer < geometry.endpoint_count);
             assert(channel.reader < geometry.endpoint_count);
             assert(channel.writer != channel.reader);
-            assert(capacityValid(channel.data_size));
+            assertCapacity(channel.data_size);
             assert(channel.control_size == layout.ring_control_size);
             assert(channel.start % layout.frame_align == 0);
         }

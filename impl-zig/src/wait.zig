@@ -113,7 +113,7 @@ pub const Endpoint = struct {
         segment: *const Segment,
         index: u32,
         options: Options,
-    ) error{SegmentEndpoint}!Endpoint {
+    ) error{ SegmentEndpoint, PipeForked }!Endpoint {
         const host = options.host;
         const attached = try segment.take(index, host);
         const record = segment.record(index);

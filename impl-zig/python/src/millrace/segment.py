@@ -67,6 +67,8 @@ class SegmentFile(Closing):
         array = ffi.new("millrace_channel[]", len(channels))
         names = []
         for place, channel in zip(array, channels):
+            if isinstance(channel, Ring):
+                _require_capacity(channel.capacity)
             place.writer, place.capacity, place.label = (
                 channel.writer, channel.capacity, channel.label,
             )
@@ -127,3 +129,10 @@ class SegmentFile(Closing):
         if self._segment is None:
             raise ValueError("the segment is closed")
         return ffi.cast("millrace_segment *", self._segment)
+
+
+def _require_capacity(capacity: int) -> None:
+    if not 256 <= capacity <= 1 << 30 or capacity & (capacity - 1) != 0:
+        raise ValueError(
+            f"the capacity of a ring must be a power of two from 256 to 2^30, but it is {capacity}"
+        )
