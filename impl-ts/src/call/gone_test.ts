@@ -19,11 +19,20 @@ async function overStreams(): Promise<Pair> {
   ]) as unknown as Pair;
 }
 
+/** Both ends of a port over a TCP connection. */
+async function overTcp(): Promise<Pair> {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const connecting = Deno.connect({ port: (listener.addr as Deno.NetAddr).port });
+  const [there, here] = await Promise.all([listener.accept(), connecting]);
+  return await Promise.all([openStream(here), openStream(there)]) as unknown as Pair;
+}
+
 const places: Record<string, () => Pair | Promise<Pair>> = {
   "ring": () => ports(),
   // What comes after the first message stays in the ring, calls among it.
   "full inbox": () => ports({ inboxCount: 1 }),
   "stream": overStreams,
+  "TCP": overTcp,
 };
 
 const ends: Record<string, (peer: Port) => void> = {
@@ -35,7 +44,8 @@ const ends: Record<string, (peer: Port) => void> = {
 Deno.test("a port that only serves is told of its peer's end beside unread messages", async () => {
   for (const [place, make] of Object.entries(places)) {
     for (const [code, end] of Object.entries(ends)) {
-      if (place === "stream" && code === "peer.failed") continue; // a link has its own states
+      const isStream = place === "stream" || place === "TCP";
+      if (isStream && code === "peer.failed") continue; // a link has its own states
       if (place === "full inbox" && code === "closed") continue; // the end is after what is unread
       const [here, peer] = await make();
       let told: unknown = "nothing";
