@@ -367,20 +367,14 @@ export function toRegion(memory: Memory): Region {
   const byteOffset = given.byteOffset ?? 0;
   const byteLength = given.byteLength ?? buffer?.byteLength;
   if (isBuffer && byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
-  const why = classOf(buffer) !== "Object"
-    ? ""
-    : ". This is what JSON leaves of one: memory does not pass to another process, as by " +
-      "child_process.fork. Between processes, use a SegmentFile or a stream";
+  const isEmptied = classOf(buffer) === "Object";
+  const why = isEmptied ? "; none passes by JSON, as of child_process.fork: use a SegmentFile" : "";
   mistake(`memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view${why}`);
 }
 
 /** Throws because the memory of a segment has been taken from under it. */
 export function memoryGone(): never {
-  unusable(
-    "size",
-    "use segment: its memory is gone; a WebAssembly.Memory that is not shared has grown, or an " +
-      "ArrayBuffer was transferred",
-  );
+  unusable("size", "use segment: its memory is gone, as an unshared WebAssembly.Memory has grown");
 }
 
 /** The memory as words, after a check that a segment of `size` bytes fits and is aligned. */
