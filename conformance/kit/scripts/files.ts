@@ -6,7 +6,7 @@
  */
 
 import { ATTACHED, pipe, VACANT } from "../../reference/builder.ts";
-import type { Result as Came } from "../../reference/case.ts";
+import type { Optional, Result as Came } from "../../reference/case.ts";
 import { recordAt } from "../../reference/encode.ts";
 import { sizeOf } from "../../reference/layout.ts";
 import { compare } from "../../static/difference.ts";
@@ -28,17 +28,21 @@ export interface FileScript {
   id: string;
   about: string;
   clauses: string[];
+  /** Names of `may_decline`, as in the static cases. */
+  mayDecline?: Optional[];
   /** Plays it, or says why the kit cannot here. */
   play(place: FilePlace): Promise<string | void>;
 }
 
-export function fileCase({ id, about, clauses, play }: FileScript): KitCase<Arena> {
+export function fileCase(script: FileScript): KitCase<Arena> {
+  const { id, about, clauses, mayDecline = [], play } = script;
   return {
     id,
     about,
     clauses,
     declinedBy: (hello) =>
-      lacksScript(hello, { role: "reader" }) ?? lacksScript(hello, { role: "writer" }) ??
+      lacksScript(hello, { role: "reader", mayDecline }) ??
+        lacksScript(hello, { role: "writer" }) ??
         lacksBlocking(hello),
     async run(arena) {
       const place = new FilePlace(arena, await arena.connect(0));

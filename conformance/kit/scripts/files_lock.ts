@@ -56,6 +56,15 @@ export const FILE_LOCK_SCRIPTS: FileScript[] = [
     clauses: ["segment.file_dead", "wait.liveness"],
     play: lives,
   },
+  {
+    id: "scripted/file_vacate_locked",
+    about:
+      "A peer that has closed, or was marked, is not vacated while its record is locked; once " +
+      "that is free, it is.",
+    clauses: ["segment.vacate_dead"],
+    mayDecline: ["vacating"],
+    play: vacateLocked,
+  },
 ];
 
 async function locked(place: FilePlace): Promise<string | void> {
@@ -177,4 +186,26 @@ async function lives(place: FilePlace): Promise<void> {
   expect(await waitFor(end, 1, ms), nothing, `${DEAD} a reader whose writer has not come`);
   file.stateIs(DEAD, 0, VACANT);
   await end.drop();
+}
+
+async function vacateLocked(place: FilePlace): Promise<void> {
+  const VACATES = "[segment.vacate_dead]";
+  for (const { own, peer } of ROLES) {
+    for (const state of [CLOSED, LOST]) {
+      const name = `${own} ${state}`;
+      const file = putPeer(place, peer, name);
+      const end = await place.open("attach", own, { path: file.path }).ready(VACATES);
+      file.setState(peer, state);
+      const of = `endpoint ${own}, whose peer is in state ${state}`;
+      for (let time = 0; time < 2; time++) {
+        const got = await end.session.vacate();
+        expect(got, "refused", `${VACATES} ${of}, and locked`);
+        file.stateIs(VACATES, peer, state);
+      }
+      file.unlockRecord(peer);
+      expect(await end.session.vacate(), "ok", `${VACATES} ${of}, and locked by nobody`);
+      file.stateIs("[segment.vacate_state]", peer, VACANT + (1 << 8));
+      await end.drop();
+    }
+  }
 }
