@@ -244,7 +244,7 @@ export function takeBytes(
   payload: Payload,
   isKept: boolean = true,
 ): void {
-  if (bytes.length === 0) requireMemory(bytes);
+  if (bytes.length === 0 && bytes !== NO_BYTES) requireMemory(bytes); // the look makes an object
   payload.source = bytes;
   payload.size = bytes.length;
   payload.code = code;
