@@ -58,8 +58,14 @@ export interface Entry {
  * What the package itself consists of. Constants every entry has of its own, and `json` and `cbor`
  * their codecs.
  */
-const CORE =
-  /^(?:error|memory\/(?:realm|segment(?:_\w+)?)|codec\/codec|(?:wait|ring|pipe|port)\/\w+)\.ts$/;
+const CORE = new RegExp(`^(?:${
+  [
+    "error",
+    "memory/(?:clock|realm|segment(?:_\\w+)?)",
+    "codec/(?:codec|loss|path)",
+    "(?:wait|ring|pipe|port)/\\w+",
+  ].join("|")
+})\\.ts$`);
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
@@ -77,8 +83,7 @@ export const ENTRIES: readonly Entry[] = [
   small("property"),
   small("fanout"),
   small("stream"),
-  // Errors are known by their classes.
-  small("call", { taken: { millrace: /^error\.ts$/ } }),
+  small("call"),
   small("cbor", { source: "impl-ts/src/codec/cbor.ts" }),
   small("meter"),
   {
