@@ -15,7 +15,7 @@ export interface Import {
   names: string;
   /** From where. */
   specifier: string;
-  /** The most bytes that it may come to, minified and gzipped: what it was, and 5 %. */
+  /** The most bytes that it may come to, minified and gzipped: what it was, and 1 %. */
   limit: Size;
 }
 
@@ -27,53 +27,53 @@ export interface Size {
 
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
-  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 7_400, gzip: 3_350 } },
+  { names: "Segment", specifier: PACKAGE_NAME, limit: { minified: 7_870, gzip: 3_560 } },
   {
     names: "Segment, Writer, Reader",
     specifier: PACKAGE_NAME,
-    limit: { minified: 52_000, gzip: 19_700 },
+    limit: { minified: 54_300, gzip: 20_300 },
   },
-  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 71_900, gzip: 26_600 } },
-  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 75_300, gzip: 27_900 } },
+  { names: "Port", specifier: PACKAGE_NAME, limit: { minified: 73_500, gzip: 26_900 } },
+  { names: "*", specifier: PACKAGE_NAME, limit: { minified: 77_100, gzip: 28_350 } },
   {
     names: "Hub",
     specifier: `${PACKAGE_NAME}/hub`,
-    limit: { minified: 77_200, gzip: 28_300 },
+    limit: { minified: 78_600, gzip: 28_600 },
   },
   {
     names: "MailboxReader, MailboxWriter",
     specifier: `${PACKAGE_NAME}/mailbox`,
-    limit: { minified: 17_200, gzip: 6_800 },
+    limit: { minified: 19_450, gzip: 7_580 },
   },
   {
     names: "openStream",
     specifier: `${PACKAGE_NAME}/stream`,
-    limit: { minified: 83_000, gzip: 30_400 },
+    limit: { minified: 84_200, gzip: 30_700 },
   },
   {
     names: "remote, serve",
     specifier: `${PACKAGE_NAME}/call`,
-    limit: { minified: 31_600, gzip: 11_200 },
+    limit: { minified: 39_400, gzip: 14_150 },
   },
   {
     names: "cbor",
     specifier: `${PACKAGE_NAME}/cbor`,
-    limit: { minified: 12_600, gzip: 5_500 },
+    limit: { minified: 13_100, gzip: 5_620 },
   },
   {
     names: "meter",
     specifier: `${PACKAGE_NAME}/meter`,
-    limit: { minified: 43_500, gzip: 17_100 },
+    limit: { minified: 45_100, gzip: 17_550 },
   },
   {
     names: "Sha1",
     specifier: `${PACKAGE_NAME}/digest`,
-    limit: { minified: 23_600, gzip: 8_300 },
+    limit: { minified: 23_100, gzip: 8_100 },
   },
   {
     names: "SABMessagePort",
     specifier: `${PACKAGE_NAME}/sab-message-port`,
-    limit: { minified: 62_900, gzip: 23_200 },
+    limit: { minified: 64_800, gzip: 23_650 },
   },
 ];
 
