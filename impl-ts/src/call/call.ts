@@ -21,6 +21,7 @@ export { type CallContext, callContext } from "./context.ts";
 export { CallError, type CallErrorOptions } from "./error.ts";
 export { remote } from "./remote.ts";
 export { serve, type Serving } from "./serve.ts";
+export type { AnyValue, Carried, CarriedMethods, Lost } from "./carried.ts";
 export type {
   Asynchronous,
   AsynchronousPieces,

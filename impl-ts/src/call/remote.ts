@@ -4,17 +4,16 @@
  * @module
  */
 
-import { clearTimeout, setTimeout } from "../memory/clock.ts";
-import type { OwnCall } from "./caller.ts";
+import { MillraceError, requireOptions } from "../error.ts";
+import { deadlineOfCall, limit, requireWait, type WaitOptions } from "../pipe/link.ts";
+import type { StreamPort } from "../port/over_stream.ts";
+import type { Port } from "../port/port.ts";
+import type { AnyValue } from "./carried.ts";
+import { lateError, type OwnCall } from "./caller.ts";
 import { callContext } from "./context.ts";
 import { CallError } from "./error.ts";
 import { CallLayer } from "./layer.ts";
 import type { LocalName, Remote, StreamRemote } from "./types.ts";
-import { MillraceError, requireOptions, TimeoutError } from "../error.ts";
-import { deadlineOfCall, requireWait, type WaitOptions } from "../pipe/pipe.ts";
-import type { StreamPort } from "../port/over_stream.ts";
-import type { Port } from "../port/port.ts";
-import { LONGEST_TIMER_MS } from "../wait/task.ts";
 
 /**
  * The object that the peer of a port serves, by its type: any method can be called, and whether it
@@ -24,7 +23,8 @@ import { LONGEST_TIMER_MS } from "../wait/task.ts";
  *
  * Strings, bytes and JSON cross, and `undefined`: a `Uint8Array` comes as one, also as a part of a
  * value. A call with any other view or buffer of memory, a `Map` or a `Set` rejects with a
- * `TypeError` that says where in a value it is: both ports need the codec `cbor` for these.
+ * `TypeError` that says where in a value it is, and so does its type: both ports need the codec
+ * `cbor` for these, and `Port<any>` is the type of such a port.
  *
  * While 1,024 calls wait for their answers, further ones wait for their turn, in order, with the
  * values that they had; those that block, and those that a method makes before it first awaits
@@ -54,16 +54,23 @@ import { LONGEST_TIMER_MS } from "../wait/task.ts";
  * // In a thread that may block: far.sync.reverse(bytes)
  * ```
  */
+export function remote<Api extends object>(port: Port<AnyValue, AnyValue>): Remote<Api, true>;
+/** The same if the port has no codec of its own: only what JSON carries crosses, and bytes. */
 export function remote<Api extends object>(
+  // The property, which no port has, makes the compiler look at the declaration above first.
   // deno-lint-ignore no-explicit-any -- A port that reads nothing but calls is none of any.
-  port: Port<any, any> | Port<never, any>,
+  port: (Port<any, any> | Port<never, any>) & Partial<AnyValue>,
 ): Remote<Api>;
 /** The same over a stream, where nothing blocks. */
 export function remote<Api extends object>(
+  port: StreamPort<AnyValue, AnyValue>,
+): StreamRemote<Api, true>;
+/** The same if the port has no codec of its own. */
+export function remote<Api extends object>(
   // deno-lint-ignore no-explicit-any
-  port: StreamPort<any, any> | StreamPort<never, any>,
+  port: (StreamPort<any, any> | StreamPort<never, any>) & Partial<AnyValue>,
 ): StreamRemote<Api>;
-export function remote<Api extends object>(port: object): Remote<Api> {
+export function remote<Api extends object>(port: object): Remote<Api, true> {
   return makeRemote<Api>(CallLayer.of(port as Port), undefined);
 }
 
@@ -75,14 +82,14 @@ type Call = (
   options: WaitOptions | undefined,
 ) => unknown;
 
-function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Remote<Api> {
+function makeRemote<Api>(layer: CallLayer, options: WaitOptions | undefined): Remote<Api, true> {
   const far = (call: Call, own?: Record<string, unknown>) => makeFar(call, layer, "", options, own);
   return far(callLater, {
     sync: far(callNow, { iterate: far(iterateNow) }),
     iterate: far(iterateLater),
     notify: far(notify),
     with: (more: WaitOptions) => makeRemote<Api>(layer, { ...options, ...requireOptions(more) }),
-  }) as Remote<Api>;
+  }) as Remote<Api, true>;
 }
 
 /**
@@ -230,22 +237,12 @@ function begin(
 }
 
 /** Keeps the process alive for a call, and gives it up in time. Returns what ends that. */
-function attend(
-  layer: CallLayer,
-  call: OwnCall,
-  { timeout = Infinity, signal }: WaitOptions = {},
-): () => void {
-  const giveUp = (error: unknown) => layer.caller.giveUp(call, error);
-  const text = "Cannot call: no answer has come until the deadline";
-  const late = () => giveUp(new TimeoutError(text));
-  const timer = timeout <= LONGEST_TIMER_MS ? setTimeout(late, timeout) : undefined;
-  const abort = () => giveUp(signal!.reason);
-  signal?.addEventListener("abort", abort);
-  layer.hold();
+function attend(layer: CallLayer, call: OwnCall, options: WaitOptions | undefined): () => void {
+  const release = limit(options, (reason) => layer.caller.giveUp(call, reason ?? lateError()));
+  layer.hold(1);
   return () => {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", abort);
-    layer.letGo();
+    release?.();
+    layer.hold(-1);
   };
 }
 

@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { WaitOptions } from "../pipe/pipe.ts";
+import type { WaitOptions } from "../pipe/link.ts";
+import type { CarriedMethods } from "./carried.ts";
 
 /**
  * Whether a method gives such a result in pieces: a generator, or a stream. What may be anything is
@@ -231,7 +232,7 @@ export interface RemoteWays<Api> {
    */
   readonly notify: Notices<Api>;
   /** The same object, whose calls have a deadline, a signal that gives them up, or both. */
-  with(options: WaitOptions): Remote<Api>;
+  with(options: WaitOptions): Remote<Api, true>;
 }
 
 /**
@@ -240,6 +241,8 @@ export interface RemoteWays<Api> {
  * is a `LocalName` cannot be called.
  *
  * @typeParam Api The object that is served; `typeof api` says what it is.
+ * @typeParam Any Whether the port may carry anything, because of its codec. Otherwise, instead of
+ * what JSON would lose in arguments and results, there is a text that says so; see `Carried`.
  *
  * @example
  * ```ts
@@ -254,9 +257,9 @@ export interface RemoteWays<Api> {
  * console.log(await far.add(1, 2)); // 3
  * ```
  */
-export type Remote<Api> =
-  & Asynchronous<Omit<Api, keyof RemoteWays<Api>>>
-  & RemoteWays<Api>;
+export type Remote<Api, Any extends boolean = false> = Any extends true
+  ? Asynchronous<Omit<Api, keyof RemoteWays<Api>>> & RemoteWays<Api>
+  : Remote<CarriedMethods<Api>, true>;
 
 /**
  * The other ways to call the methods of an object over a stream: those of `RemoteWays` that do not
@@ -275,7 +278,7 @@ export type Remote<Api> =
  */
 export interface StreamWays<Api> extends Pick<RemoteWays<Api>, "iterate" | "notify"> {
   /** The same object, whose calls have a deadline, a signal that gives them up, or both. */
-  with(options: WaitOptions): StreamRemote<Api>;
+  with(options: WaitOptions): StreamRemote<Api, true>;
 }
 
 /**
@@ -297,6 +300,6 @@ export interface StreamWays<Api> extends Pick<RemoteWays<Api>, "iterate" | "noti
  * console.log(await three(remote<typeof api>(here))); // 3
  * ```
  */
-export type StreamRemote<Api> =
-  & Asynchronous<Omit<Api, keyof RemoteWays<Api>>>
-  & StreamWays<Api>;
+export type StreamRemote<Api, Any extends boolean = false> = Any extends true
+  ? Asynchronous<Omit<Api, keyof RemoteWays<Api>>> & StreamWays<Api>
+  : StreamRemote<CarriedMethods<Api>, true>;

@@ -2,9 +2,8 @@ import { assert, assertEquals, assertInstanceOf, assertThrows } from "@std/asser
 import { MillraceError, PeerFailedError, TimeoutError } from "../error.ts";
 import { fanoutChannel, FanoutReader, FanoutWriter, LostError } from "./fanout.ts";
 import { assertCode, codeOf, NEAR_WRAP, unsliced } from "../testing/fixture.ts";
-import * as layout from "../memory/layout.ts";
-import { vacatePeer } from "../more/vacate.ts";
-import { Reader } from "../pipe/reader.ts";
+import { layout } from "../memory/layout.ts";
+import { Reader } from "../pipe/ends.ts";
 import { Segment } from "../memory/segment.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
 
@@ -302,6 +301,19 @@ Deno.test("FanoutReader.readInto: a target that is too small leaves the message"
   assertEquals(reader.tryReadInto(target), undefined);
 });
 
+Deno.test("[fanout.first_answer] the own state, what is left of a batch, and then the end", () => {
+  using writer = FanoutWriter.create<number>({ readers: 2, ...SMALL });
+  const readers = [0, 1].map((index) => FanoutReader.from<number>(writer.handoff(index)));
+  const payload = new TextEncoder().encode("[1,2,3]");
+  writer.writeMessage({ payload, codec: layout.CODEC_JSON_BATCH });
+  writer.end();
+  for (const reader of readers) assertEquals(reader.read(NOW), 1);
+  failEndpoint(writer.segment, 2, "peer.terminated");
+  assertEquals([2, 3, undefined], Array.from({ length: 3 }, () => readers[0]!.read(NOW)));
+  assertCode(() => readers[1]!.read(NOW), "pipe.failed");
+  for (const reader of readers) reader.close();
+});
+
 Deno.test("FanoutReader.read: a batch is as many messages as it has elements", () => {
   using writer = FanoutWriter.create({ readers: 1, ...SMALL });
   using reader = FanoutReader.from(writer.handoff(0));
@@ -362,7 +374,7 @@ Deno.test("vacatePeer: an endpoint that takes part in a fanout is not given back
   using reader = Reader.attach(segment, { channel: 0 });
   closeEndpoint(segment, 1);
   failEndpoint(segment, 1);
-  assertThrows(() => vacatePeer(reader), TypeError, "Cannot vacate peer");
+  assertThrows(() => revive(reader), TypeError, "Cannot vacate peer");
 });
 
 Deno.test("FanoutWriter: a reader that was marked is not counted, and its peers are told", () => {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Carried } from "../call/carried.ts";
 import type { HubCreateOptions } from "../more/hub.ts";
 import type { WorkerLike } from "../more/supervise.ts";
 
@@ -65,9 +66,11 @@ export type Handlers = Handler | { readonly [name: string]: Handler };
  * console.log(module.handlers === twice); // true
  * ```
  */
-export interface Work<H extends Handlers = Handlers> {
+export interface Work<H extends Handlers = Handlers, Any extends boolean = boolean> {
   /** The handlers that were given to `work`. */
   readonly handlers: H;
+  /** Whether the worker has a codec of its own, so that values and results may be anything. */
+  readonly hasCodec: Any;
 }
 
 /**
@@ -100,6 +103,22 @@ export type HandlerOf<W, K> = W extends Work<infer H>
   : Handler;
 
 /**
+ * A type of values or results, if the workers carry them; otherwise a text that says what they do
+ * not carry. Workers with a codec of their own may carry anything.
+ *
+ * @example
+ * ```ts
+ * import { cbor } from "@millrace/millrace/cbor";
+ * import { type CarriedBy, work } from "@millrace/millrace/pool";
+ *
+ * const module = work((ids: Set<number>) => ids.size, { codec: cbor });
+ * const ids: CarriedBy<typeof module, Set<number>> = new Set([1]);
+ * console.log(ids.size); // 1
+ * ```
+ */
+export type CarriedBy<W, T> = W extends { readonly hasCodec: false } ? Carried<T> : T;
+
+/**
  * The types of a module's tasks, by the name of a handler.
  *
  * @example
@@ -115,9 +134,9 @@ export interface TypesOf<W, K = NamesOf<W>> {
   /** The names by which tasks choose a handler. */
   readonly name: NamesOf<W>;
   /** The type of a task's value. */
-  readonly value: Parameters<HandlerOf<W, K>>[0];
+  readonly value: CarriedBy<W, Parameters<HandlerOf<W, K>>[0]>;
   /** The type of a task's result. */
-  readonly result: Awaited<ReturnType<HandlerOf<W, K>>>;
+  readonly result: CarriedBy<W, Awaited<ReturnType<HandlerOf<W, K>>>>;
 }
 
 /**

@@ -4,10 +4,11 @@
  * @module
  */
 
+import type { CodecName } from "../codec/codec.ts";
 import { requireOptions } from "../error.ts";
 import { setTimeout } from "../memory/clock.ts";
-import { Port, type PortOptions } from "../port/port.ts";
-import type { PortHandoff } from "../port/handoff.ts";
+import { Port } from "../port/port.ts";
+import type { PortHandoff, PortOptions } from "../port/options.ts";
 import { holdLife } from "../more/supervise.ts";
 import { WorkGauge } from "./gauge.ts";
 import { LateRings, TaskRunner } from "./turns.ts";
@@ -73,10 +74,14 @@ export type WorkOptions = Pick<
  * // await pool.run("text", { name: "sizeOf" });
  * ```
  */
-export function work<H extends Handlers>(handlers: H, options: WorkOptions = {}): Work<H> {
-  requireOptions(options);
+export function work<H extends Handlers, O extends WorkOptions = { codec?: CodecName }>(
+  handlers: H,
+  options?: O,
+): Work<H, O extends { readonly codec?: CodecName | undefined } ? false : true> {
+  const own: WorkOptions = options ?? {};
+  requireOptions(own);
   hear((start) => {
-    begin(start, handlers, options).catch((error) => {
+    begin(start, handlers, own).catch((error) => {
       // In a browser, an unhandled rejection would not be reported to the pool; an error in a timer
       // is.
       setTimeout(() => {
@@ -84,7 +89,8 @@ export function work<H extends Handlers>(handlers: H, options: WorkOptions = {})
       });
     });
   });
-  return { handlers };
+  const hasCodec = typeof own.codec === "object";
+  return { handlers, hasCodec } as ReturnType<typeof work<H, O>>;
 }
 
 /** Attaches the port, and begins to take tasks. */
@@ -92,7 +98,7 @@ async function begin(start: Start, handlers: Handlers, options: WorkOptions): Pr
   await holdLife(start.lock);
   const rings = new LateRings();
   const { mechanism } = rings;
-  const port = Port.from<unknown>(start.handoff, { ...options, mechanism });
+  const port = Port.from<unknown>(start.handoff, { ...options, mechanism, inboxCount: 0 });
   const named = typeof handlers === "function" ? { [ONLY]: handlers } : handlers;
   const methods = new Map(Object.entries(named));
   const gauge = new WorkGauge(start.gauge);
