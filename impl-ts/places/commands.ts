@@ -33,7 +33,12 @@ export function addScenarios(
       Deno.test(`${label} plays ${name}, as a ${form}`, async () => {
         const command = [program, nodePath(name, "main", form)];
         const options = { cwd: folder(), timeoutMs: TIMEOUT_MS, echo: false };
-        const { code, output, timedOut } = await run(command, options);
+        let { code, output, timedOut } = await run(command, options);
+        if (place === "node" && timedOut && output === "played\n") {
+          // Node may deadlock while it shuts down (nodejs/node#54918); twice in a row is our fault.
+          console.log(`${label} played ${name} and did not end: once more`);
+          ({ code, output, timedOut } = await run(command, options));
+        }
         assertEquals([output, code, timedOut], ["played\n", 0, false]);
       });
     }
