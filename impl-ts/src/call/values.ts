@@ -157,7 +157,8 @@ export function writePieces(pieces: readonly Piece[], payload: Payload): void {
   takeBytes(isKept ? target.subarray(0, at) : view!, layout.CODEC_VALUES, payload, isKept);
 }
 
-function writeText(target: Uint8Array, at: number, text: string): number {
+/** Writes a text as UTF-8, for which there is room. Returns its bytes. */
+export function writeText(target: Uint8Array, at: number, text: string): number {
   const { length } = text;
   if (length <= SHORT_COUNT) {
     let index = 0;

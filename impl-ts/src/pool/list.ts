@@ -8,7 +8,14 @@
  * @module
  */
 
-import { decodeValue, type Manner, type Piece, pieceOf, writePieces } from "../call/values.ts";
+import {
+  decodeValue,
+  type Manner,
+  type Piece,
+  pieceOf,
+  writePieces,
+  writeText,
+} from "../call/values.ts";
 import type { CodecTable, Payload } from "../codec/codec.ts";
 import { NO_BYTES, NO_WORDS, takeBytes } from "../codec/codec.ts";
 import { lost } from "../error.ts";
@@ -25,8 +32,6 @@ const VALUES_OFFSET = HEADER_SIZE + COUNT_MAX * ENTRY_SIZE;
 /** For lists of one item up to this size, one view of each size is kept. */
 const KEPT_VIEW_SIZE = 64;
 const DIGIT_0 = 0x30;
-/** Texts of up to this many characters are copied by a loop: see `call/values.ts`. */
-const SHORT_COUNT = 32;
 
 /**
  * The most bytes of a list with several items; an item that takes more is sent alone. So a list is
@@ -143,25 +148,10 @@ function pieceOfPart(part: Part): Piece {
   return { code: CODEC_JSON, text: part === undefined ? "" : String(part), bytes: undefined };
 }
 
-let encoder: TextEncoder | undefined;
-
 function writePiece(target: Uint8Array, at: number, { text, bytes }: Piece): number {
-  if (bytes !== undefined) {
-    target.set(bytes, at);
-    return bytes.length;
-  }
-  const { length } = text;
-  if (length <= SHORT_COUNT) {
-    let index = 0;
-    for (; index < length; index++) {
-      const unit = text.charCodeAt(index);
-      if (unit >= 0x80) break;
-      target[at + index] = unit;
-    }
-    if (index === length) return length;
-  }
-  encoder ??= new TextEncoder();
-  return encoder.encodeInto(text, target.subarray(at)).written;
+  if (bytes === undefined) return writeText(target, at, text);
+  target.set(bytes, at);
+  return bytes.length;
 }
 
 /** Writes an integer from 0 to 2^32 - 1 as JSON. Returns its number of digits. */
